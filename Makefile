@@ -1,0 +1,86 @@
+# Everything starts here:  make paper  (raw data to PDF)  and  make test.
+# This file only puts steps in order; what they do is said in Snakefile, pyproject.toml and requirements.lock.
+
+PYTHON ?= python3
+SCALE  ?=
+# Extra arguments, for example PYTEST="-m 'not slow'" or SNAKEMAKE="--keep-going table1".
+PYTEST    ?=
+SNAKEMAKE ?=
+UPGRADE   ?=
+
+VENV  := .venv
+BIN   := $(VENV)/bin
+# Made last, inside the environment: there is no stamp after a failed or half-removed installation.
+READY := $(VENV)/.installed
+CONFIG := $(if $(SCALE),--config scale=$(SCALE))
+
+TEX_PACKAGES := latexmk lmodern texlive-fonts-recommended texlive-latex-base texlive-latex-extra texlive-latex-recommended
+APT := DEBIAN_FRONTEND=noninteractive apt-get -qq -y -o Acquire::Retries=3 -o DPkg::Lock::Timeout=300
+
+# The scripts that Snakemake starts must find this environment, and no other.
+export PATH := $(CURDIR)/$(BIN):$(PATH)
+unexport PYTHONPATH PYTHONHOME
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+# Two Snakemake runs in one folder would lock each other out.
+.NOTPARALLEL:
+.PHONY: help paper test package lint bench latex lock clean
+
+help: ## List these targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+
+paper: $(READY) latex ## Raw data to results/<scale>/paper.pdf (another scale: SCALE=smoke)
+	$(BIN)/snakemake --cores all $(CONFIG) $(SNAKEMAKE)
+	@cat results/$(or $(SCALE),$(shell sed -n 's/^scale: *\([a-z]*\).*/\1/p' config/config.yaml))/summary.txt
+
+test: package latex ## Build and install the package, then run the tests
+	$(BIN)/python -m pytest $(PYTEST)
+
+package: $(READY) ## Build the package's wheel and install it (never editable)
+	$(BIN)/snakemake --cores 1 package
+	$(BIN)/pip install --quiet --no-deps --no-index --force-reinstall build/wheel/*.whl
+
+lint: $(READY) ## Check style, types and the workflow
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/snakefmt --check Snakefile workflow/rules
+	$(BIN)/cython-lint src
+	$(BIN)/mypy
+	$(BIN)/snakemake --lint
+
+bench: package ## Measure speed and memory as ratios in one run, on one core
+	set -e; for script in benchmarks/*.py; do OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python "$$script"; done
+
+latex: ## Install LaTeX with apt where it is missing and we may; otherwise say what to install
+	@if command -v pdflatex >/dev/null && command -v latexmk >/dev/null; then exit 0; fi; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	  echo "Installing LaTeX (about half a minute)"; \
+	  { $(APT) update && $(APT) install --no-install-recommends $(TEX_PACKAGES); } >/dev/null \
+	  || echo "LaTeX could not be installed: everything but the PDF will be built"; \
+	else \
+	  echo "There is no LaTeX here: everything but the PDF will be built."; \
+	  echo "Install it (Debian, Ubuntu): apt-get install $(TEX_PACKAGES)"; \
+	fi
+
+lock: ## Renew requirements.lock from pyproject.toml (all to the newest: UPGRADE=--upgrade)
+	$(PYTHON) -m venv build/uv
+	build/uv/bin/pip install --quiet uv
+	build/uv/bin/uv pip compile pyproject.toml --quiet --no-config $(UPGRADE) \
+	  --universal --python-version 3.11 --fork-strategy fewest --generate-hashes \
+	  --all-extras --group build --group lint --group test \
+	  --custom-compile-command "make lock" --output-file requirements.lock
+
+clean: ## Delete what the workflow makes (keeps data/raw and .venv)
+	rm -rf results figures build
+	@echo "Kept: data/raw (downloads) and .venv (the environment)"
+
+$(READY): requirements.lock
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
+	  { echo "Python 3.11 or newer is needed; '$(PYTHON) --version' says: $$($(PYTHON) --version 2>&1 || true)" >&2; \
+	    echo "Name another one: make PYTHON=python3.12" >&2; exit 1; }
+	@echo "Making $(VENV) from requirements.lock (about a minute)"
+	$(PYTHON) -m venv --clear $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --retries 5 --timeout 60 \
+	  --require-hashes --requirement requirements.lock
+	@touch $@

@@ -1,0 +1,27 @@
+"""The compiled half of the build; everything else is declared in pyproject.toml."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+from Cython.Build import cythonize
+from setuptools import Extension, setup
+
+ORTHANT = "src/gpcmc/orthant"
+# NumPy ships its distributions as a static library for extensions such as this one.
+NPYRANDOM = Path(np.get_include()).parents[1] / "random" / "lib"
+POSIX = os.name == "posix"
+
+sampler = Extension(
+    "gpcmc.orthant._sampler",
+    sources=[f"{ORTHANT}/_sampler.pyx"],
+    depends=[f"{ORTHANT}/_kernels.h"],
+    include_dirs=[np.get_include(), ORTHANT],
+    library_dirs=[str(NPYRANDOM)],
+    libraries=["npyrandom", "m"] if POSIX else ["npyrandom"],
+    extra_compile_args=["-O3"] if POSIX else ["/O2"],
+    define_macros=[("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION")],
+)
+
+# The C file goes to build/, so that building never writes beside the sources.
+setup(ext_modules=cythonize([sampler], build_dir="build/cython", language_level=3))

@@ -1,0 +1,121 @@
+"""pyproject.toml, requirements.lock and environment.yml name the same packages and versions."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).resolve().parents[1]
+PYTHONS = ["3.11", "3.12", "3.13"]
+# conda's name of a package where it is not the index's.
+CONDA_NAMES = {
+    "matplotlib-base": "matplotlib",
+    "pandera-pandas": "pandera",
+    "snakemake-minimal": "snakemake",
+}
+# What conda must bring and the lock cannot: the interpreter, its installer and a compiler.
+CONDA_ONLY = {"c-compiler", "pip", "python"}
+
+
+@pytest.fixture(scope="module")
+def project() -> dict:
+    return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def declared(project) -> dict[str, Requirement]:
+    """Every package that pyproject.toml names, with its bounds."""
+    lists = [
+        project["project"]["dependencies"],
+        *project["project"]["optional-dependencies"].values(),
+        *project["dependency-groups"].values(),
+    ]
+    requirements = [Requirement(line) for lines in lists for line in lines]
+    return {canonicalize_name(r.name): r for r in requirements}
+
+
+@pytest.fixture(scope="module")
+def lock_text() -> str:
+    return (ROOT / "requirements.lock").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def locked(lock_text) -> list[tuple[Requirement, int]]:
+    """Every entry of the lock, with the number of its hashes."""
+    entries = re.split(r"\n(?=[A-Za-z0-9])", re.sub(r"(?m)^ *#.*\n?", "", lock_text).strip())
+    return [
+        (
+            Requirement(entry.split("\\\n")[0]),
+            len(re.findall(r"--hash=sha256:[0-9a-f]{64}\b", entry)),
+        )
+        for entry in entries
+    ]
+
+
+@pytest.fixture(scope="module")
+def locked_versions(locked) -> dict[str, str]:
+    return {canonicalize_name(r.name): str(r.specifier).removeprefix("==") for r, _ in locked}
+
+
+@pytest.fixture(scope="module")
+def conda() -> dict[str, str]:
+    """Package -> version in environment.yml, under the index's names."""
+    environment = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf-8"))
+    pins = {}
+    for line in environment["dependencies"]:
+        name, _, version = line.partition(" ")
+        if name not in CONDA_ONLY:
+            pins[CONDA_NAMES.get(name, name)] = version.removeprefix("==")
+    return pins
+
+
+def test_every_lock_entry_is_exact_and_hashed(locked):
+    assert len(locked) > 50
+    for requirement, hashes in locked:
+        assert [s.operator for s in requirement.specifier] == ["=="], requirement
+        assert hashes >= 1, f"no sha256 for {requirement}"
+
+
+def test_lock_has_one_version_a_package(locked):
+    names = [canonicalize_name(r.name) for r, _ in locked]
+    assert sorted(names) == sorted(set(names))
+
+
+def test_lock_names_no_index_and_no_folder(lock_text):
+    assert not re.search(r"://|--(?:extra-)?index-url|--find-links|(?m:^#.* /)", lock_text)
+
+
+def test_lock_has_all_that_pyproject_names(declared, locked_versions):
+    assert declared.keys() <= locked_versions.keys()
+    for name, requirement in declared.items():
+        assert locked_versions[name] in requirement.specifier, f"{requirement}: run `make lock`"
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+def test_lock_holds_what_pyproject_names_for_every_python(declared, locked, python):
+    environment = {"python_version": python, "python_full_version": f"{python}.0"}
+    kept = {
+        canonicalize_name(r.name)
+        for r, _ in locked
+        if r.marker is None or r.marker.evaluate(environment)
+    }
+    assert declared.keys() <= kept
+
+
+def test_build_requirements_are_locked(project, locked_versions):
+    """The workflow builds without isolation, so the backend comes from the lock."""
+    for line in project["build-system"]["requires"]:
+        requirement = Requirement(line)
+        assert locked_versions[canonicalize_name(requirement.name)] in requirement.specifier
+
+
+def test_environment_names_the_packages_of_pyproject(declared, conda):
+    assert conda.keys() == declared.keys()
+
+
+def test_environment_has_the_versions_of_the_lock(declared, conda, locked_versions):
+    assert conda == {name: locked_versions[name] for name in declared}
