@@ -1,0 +1,178 @@
+"""Checks of arguments, made once at the public entries; what lies behind them relies on these.
+
+Every check returns the argument in the form the numerics want (float64, C-contiguous) or raises a
+``ValueError`` that says which argument it was, what was given and what is needed.
+"""
+
+from __future__ import annotations
+
+import numbers
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import LinAlgError, cholesky
+
+FloatArray = NDArray[np.float64]
+
+_SYMMETRY = 1e-10  # largest |A - A'| accepted, relative to the largest entry
+
+
+def check_array(name: str, value: ArrayLike, *, ndim: int) -> FloatArray:
+    """Return `value` as a finite, C-contiguous float64 array with `ndim` dimensions.
+
+    Raises
+    ------
+    ValueError
+        If it is not numeric, has another number of dimensions, or holds NaN or infinity.
+    """
+    try:
+        array = np.ascontiguousarray(value, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must be a real array; got {type(value).__name__}") from error
+    # ascontiguousarray promotes a scalar to one dimension, so the given value is asked
+    if (given := np.ndim(value)) != ndim:
+        raise ValueError(f"{name} must have {ndim} dimension(s); got {given}")
+    if not np.isfinite(array).all():
+        bad = int(np.count_nonzero(~np.isfinite(array)))
+        raise ValueError(f"{name} must be finite; got {bad} NaN or infinite entries")
+    return array
+
+
+def check_covariance(name: str, value: ArrayLike, *, semidefinite: bool = False) -> FloatArray:
+    """Return a square, finite, exactly symmetric matrix.
+
+    Parameters
+    ----------
+    name : str
+        The argument's name, for the message.
+    value : (n, n) array
+        The matrix; asymmetry within rounding is averaged away.
+    semidefinite : bool
+        Also check that no eigenvalue is negative beyond rounding (one Cholesky factorization).
+
+    Raises
+    ------
+    ValueError
+        If the matrix is empty, not square, not finite, not symmetric, or (when asked) indefinite.
+    """
+    A = check_array(name, value, ndim=2)
+    n = A.shape[0]
+    if A.shape != (n, n) or n == 0:
+        raise ValueError(f"{name} must be square with at least one row; got shape {A.shape}")
+    gap = float(np.max(np.abs(A - A.T)))
+    if gap > _SYMMETRY * float(np.max(np.abs(A))):
+        raise ValueError(f"{name} must be symmetric; entries differ from their mirror by {gap:.3g}")
+    if gap > 0:
+        A = 0.5 * (A + A.T)
+    if (lowest := float(A.diagonal().min())) < 0:
+        raise ValueError(f"{name} must have no negative variance; got {lowest:.3g} on the diagonal")
+    if semidefinite:
+        # rounding in a kernel moves eigenvalues by about n eps |A|; the trace bounds |A|
+        slack = 10 * n * np.finfo(float).eps * float(np.trace(A)) + np.finfo(float).tiny
+        try:
+            cholesky(A + slack * np.eye(n), lower=True, check_finite=False)
+        except LinAlgError as error:
+            raise ValueError(
+                f"{name} must be positive semidefinite; got an indefinite matrix of order {n}"
+            ) from error
+    return A
+
+
+def check_labels(name: str, value: ArrayLike, n: int) -> FloatArray:
+    """Return labels as an (n,) float64 array of -1 and +1.
+
+    Raises
+    ------
+    ValueError
+        If the shape is not (n,) or another value than -1 and +1 occurs.
+    """
+    y = check_array(name, value, ndim=1)
+    if y.shape != (n,):
+        raise ValueError(f"{name} must have shape ({n},); got {y.shape}")
+    if not np.isin(y, (-1.0, 1.0)).all():
+        found = ", ".join(f"{v:g}" for v in np.unique(y)[:5])
+        raise ValueError(
+            f"{name} must hold -1 and +1 only; got values {{{found}}} (use 2*y - 1 for 0/1)"
+        )
+    return y
+
+
+def check_cross_covariance(
+    name: str, K_star: ArrayLike, variances_name: str, k_star_star: ArrayLike, n: int
+) -> tuple[FloatArray, FloatArray]:
+    """Return the (n, t) train x test covariances and the (t,) prior test variances.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not agree with each other and with `n`, an entry is not finite, or a variance
+        is negative.
+    """
+    cross = check_array(name, K_star, ndim=2)
+    variances = check_array(variances_name, k_star_star, ndim=1)
+    if cross.shape != (n, len(variances)):
+        raise ValueError(
+            f"{name} must have shape (train, test) = ({n}, {len(variances)}); got {cross.shape}"
+        )
+    if (variances < 0).any():
+        raise ValueError(f"{variances_name} must not be negative; got {variances.min():.3g}")
+    return cross, variances
+
+
+def check_positive_int(name: str, value: object) -> int:
+    """Return `value` as an int that is at least 1.
+
+    Raises
+    ------
+    ValueError
+        If it is not an integer (a bool or a float is not), or is below 1.
+    """
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 1:
+        raise ValueError(f"{name} must be an integer >= 1; got {value!r}")
+    return int(value)
+
+
+def check_positive(name: str, value: object) -> float:
+    """Return `value` as a finite float above zero.
+
+    Raises
+    ------
+    ValueError
+        If it is not a real number, not finite, or not above zero.
+    """
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, numbers.Real)
+        or not 0 < float(value) < np.inf
+    ):
+        raise ValueError(f"{name} must be a finite number > 0; got {value!r}")
+    return float(value)
+
+
+def check_rng(name: str, value: object) -> np.random.Generator:
+    """Return `value` if it is a ``numpy.random.Generator``.
+
+    Raises
+    ------
+    ValueError
+        If it is anything else: a seed or ``None`` is not accepted below the classifier.
+    """
+    if not isinstance(value, np.random.Generator):
+        raise ValueError(
+            f"{name} must be a numpy.random.Generator, e.g. numpy.random.default_rng(seed); "
+            f"got {value!r}"
+        )
+    return value
+
+
+def check_option(name: str, value: object, allowed: tuple[str, ...]) -> str:
+    """Return `value` if it is one of `allowed`.
+
+    Raises
+    ------
+    ValueError
+        If it is not.
+    """
+    if value not in allowed:
+        raise ValueError(f"{name} must be one of {', '.join(allowed)}; got {value!r}")
+    return str(value)

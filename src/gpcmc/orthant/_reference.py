@@ -1,0 +1,79 @@
+"""The orthant sampler in plain NumPy, one stage at a time: the specification of `_sampler.pyx`.
+
+It consumes the same random numbers in the same order and agrees with the compiled sampler to
+rounding, which the tests check. It is also the textbook version that the benchmark measures against:
+the whole history is reordered at every resampling.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import log_ndtr, logsumexp, ndtr, ndtri_exp
+
+from gpcmc.orthant._sampler import TEST_CHUNK
+
+
+def population(G, shift, samples, soft, ess_threshold, rng):
+    """Draw one population; the arguments are those of `_sampler.Population`.
+
+    Returns
+    -------
+    E : (n, samples) array
+        Innovations.
+    log_stages : (n,) array
+        Log of the estimated stage probabilities; stops short where no sample is left.
+    eves : (samples,) int array
+    log_weights : (samples,) array
+    influence : (samples,) array
+    """
+    n, M = len(G), samples
+    E, log_stages = np.empty((n, M)), []
+    eves, log_w, influence, log_z = np.arange(M), np.zeros(M), np.zeros(M), 0.0
+
+    def book(relative_weight):  # each eve's share in the error of one estimated factor
+        np.add.at(influence, eves, relative_weight - 1.0)
+
+    for i in range(n):
+        c = shift[i] + G[i, :i] @ E[:i]  # Eq. 45
+        if ess_threshold > 0:  # adapted: weight, resample when uneven, draw inside
+            log_p = log_ndtr(c)
+            log_w = log_w + log_p
+            log_stages.append(log_z + logsumexp(log_w) - np.log(M) - np.sum(log_stages))
+            w = np.exp(log_w - log_w.max())
+            if w.sum() ** 2 < ess_threshold * M * np.sum(w**2):
+                book(w * (M / w.sum()))
+                log_z += logsumexp(log_w) - np.log(M)
+                points = (np.arange(M) + rng.random()) * (w.sum() / M)
+                parent = np.minimum(np.searchsorted(np.cumsum(w), points, side="right"), M - 1)
+                E[:i], eves, log_p = E[:i, parent], eves[parent], log_p[parent]
+                log_w = np.zeros(M)
+            E[i] = -ndtri_exp(np.minimum(np.log(1.0 - rng.random(M)) + log_p, -(2.0**-54)))
+            continue
+        E[i] = rng.standard_normal(M)
+        inside = c + E[i] >= 0
+        score = ndtr(c) if soft else inside  # Eq. 62 or Eq. 57
+        with np.errstate(divide="ignore"):
+            log_stages.append(np.log(score.mean()))
+        survivors = np.flatnonzero(inside)
+        if len(survivors) == 0:
+            break
+        book(score / score.mean())
+        refill = (rng.random(M - len(survivors)) * len(survivors)).astype(int)
+        parent = np.sort(np.concatenate([survivors, survivors[refill]]))
+        E[: i + 1], eves = E[: i + 1, parent], eves[parent]
+    else:
+        if ess_threshold > 0:
+            book(np.exp(log_w - logsumexp(log_w)) * M)
+    return E, np.array(log_stages), eves, log_w, influence
+
+
+def predict(E, log_w, A, soft, rng):
+    """Weighted probability that each test coordinate is >= 0; see `_sampler.Population.predict`."""
+    w = np.exp(log_w - logsumexp(log_w))
+    p = np.zeros(len(A))
+    for start in range(0, E.shape[1], TEST_CHUNK):
+        chunk = slice(start, start + TEST_CHUNK)
+        mu = A @ E[:, chunk]
+        score = ndtr(mu) if soft else mu + rng.standard_normal(mu.shape) >= 0
+        p += score @ w[chunk]
+    return p
