@@ -1,0 +1,1 @@
+"""The experiments of the paper: problems, hyperparameter sets, metrics and checks."""

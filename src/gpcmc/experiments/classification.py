@@ -1,0 +1,203 @@
+"""Experiment 4: nine problems, six hyperparameter sets, every method (paper, section 6.4, Table 4)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.special import expit
+from scipy.stats import multivariate_normal
+
+from gpcmc import datasets
+from gpcmc.experiments.pieces import Piece, Pieces, Row
+from gpcmc.experiments.seeds import generator, seed
+from gpcmc.gp import prior, rbf
+from gpcmc.inference import METHODS, ConvergenceError, infer
+from gpcmc.orthant import ExtinctionError
+
+#: K is called beta I when no covariance exceeds this share of the variance.
+TRIVIAL = 1e-12
+
+OK, NO_DATA, NOT_CONVERGED, EXTINCT = "ok", "data not available", "not converged", "extinct"
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Training and test patterns.
+
+    Attributes
+    ----------
+    X_train, y_train, X_test, y_test : (n, d), (n,), (t, d), (t,) arrays
+        Features and labels -1/+1, in shuffled order.
+    bayes_posterior : (t,) array
+        P(+1 | x) at the test patterns under the law that drew them; NaN where that is not known.
+    """
+
+    X_train: np.ndarray
+    y_train: np.ndarray
+    X_test: np.ndarray
+    y_test: np.ndarray
+    bayes_posterior: np.ndarray
+
+
+@dataclass(frozen=True, slots=True)
+class _Synthetic:
+    n_train: int
+    n_test: int
+    mean: np.ndarray  # of class 2; class 1 has mean zero
+    cov: np.ndarray  # of class 2; class 1 has the identity
+
+
+_SIGMA_0 = np.array([[1.0, 0.25], [0.25, 1.0]])  # Eq. 68
+_SIGMA_10 = np.diag(np.full(10, 0.5)) + np.diag(np.full(9, 0.2), 1) + np.diag(np.full(9, 0.2), -1)
+SYNTHETIC = {
+    1: _Synthetic(50, 50, np.ones(2), _SIGMA_0),
+    2: _Synthetic(200, 200, np.ones(2), _SIGMA_0),
+    3: _Synthetic(50, 50, 0.5 * np.ones(2), _SIGMA_0),
+    4: _Synthetic(50, 50, 2.0 * np.ones(2), _SIGMA_0),
+    5: _Synthetic(50, 50, np.ones(10), _SIGMA_10),
+    6: _Synthetic(1000, 1000, np.ones(2), _SIGMA_0),
+}
+REAL = {7: "crabs", 8: "breast_cancer", 9: "usps"}
+
+
+def synthetic_problem(number: int, rng: np.random.Generator) -> Problem:
+    """Draw Problem 1 to 6: half the patterns of each class (the priors are equal), shuffled."""
+    law = SYNTHETIC[number]
+    d = len(law.mean)
+
+    def draw(n: int) -> tuple[np.ndarray, np.ndarray]:
+        first = rng.standard_normal((n - n // 2, d))
+        second = rng.multivariate_normal(law.mean, law.cov, size=n // 2, method="cholesky")
+        order = rng.permutation(n)
+        y = np.repeat([1.0, -1.0], [len(first), len(second)])
+        return np.concatenate([first, second])[order], y[order]
+
+    X_train, y_train = draw(law.n_train)
+    X_test, y_test = draw(law.n_test)
+    log_odds = multivariate_normal.logpdf(X_test, np.zeros(d), np.eye(d)) - (
+        multivariate_normal.logpdf(X_test, law.mean, law.cov)
+    )
+    return Problem(X_train, y_train, X_test, y_test, expit(log_odds))
+
+
+def real_problem(
+    number: int,
+    folder: str | Path,
+    registry: Sequence[datasets.Entry],
+    *,
+    standardise: bool,
+    rng: np.random.Generator,
+) -> Problem:
+    """Split the data of Problem 7, 8 or 9 at the paper's sizes.
+
+    Raises
+    ------
+    DataUnavailableError, DamagedFileError
+        If a raw file is missing, or is not the registered one.
+    """
+    name = REAL[number]
+    raw = datasets.load(name, folder, registry)
+    parts = datasets.split(raw, *datasets.PAPER_SIZES[name], standardise=standardise, rng=rng)
+    unknown = np.full(len(parts.y_test), np.nan)
+    return Problem(parts.X_train, parts.y_train, parts.X_test, parts.y_test, unknown)
+
+
+def experiment4(
+    number: int,
+    method: str,
+    problem: Problem | None,
+    *,
+    root: int,
+    hyperparameters: Sequence[Mapping[str, float]],
+    replicates: int | None,
+    options: Mapping[str, Any],
+    pieces: Pieces,
+) -> Piece:
+    """Run one method on one problem at every hyperparameter set.
+
+    Parameters
+    ----------
+    number : int
+        Problem, 1 to 9.
+    method : str
+        A name in `gpcmc.inference.METHODS`.
+    problem : Problem or None
+        None where the data could not be had: the rows then say so.
+    root : int
+        Root of the random streams.
+    hyperparameters : sequence of {"set": int, "alpha": float, "beta": float}
+    replicates : int or None
+        Independent runs of a method that draws at random; None for one that does not, which runs once.
+    options : mapping
+        Options of the method.
+    pieces : Pieces
+        Finished hyperparameter sets.
+
+    Returns
+    -------
+    rows, timing : list of dict
+        One row a replicate.
+    arrays : dict
+        `probability_set<k>` and `probability_se_set<k>`, (replicates, t).
+    """
+    fitter = METHODS[method](**options)
+
+    def one(hyper: Mapping[str, float]) -> Piece:
+        number_of_set = int(hyper["set"])
+        key = {"problem": number, "method": method} | dict(hyper)
+        if problem is None:
+            return [key | {"replicate": 0, "status": NO_DATA}], [], {}
+        gp = prior(rbf(hyper["alpha"], hyper["beta"]), problem.X_train, problem.X_test)
+        off_diagonal = gp.K - np.diag(np.diag(gp.K))
+        key["trivial"] = bool(np.max(np.abs(off_diagonal)) <= TRIVIAL * hyper["beta"])
+        rows, timing, estimates, errors = [], [], [], []
+        for replicate in range(replicates or 1):
+            path = seed(
+                root, "experiment4", f"problem{number}", f"set{number_of_set}", method,
+                f"replicate{replicate}",
+            )  # fmt: skip
+            row: Row = key | {"replicate": replicate}
+            if replicates:
+                row |= {"seed": path, "samples": options["samples"]}
+            start = time.process_time()
+            try:
+                result = infer(fitter, gp, problem.y_train, rng=generator(path))
+            except (ConvergenceError, ExtinctionError) as error:
+                status = NOT_CONVERGED if isinstance(error, ConvergenceError) else EXTINCT
+                rows.append(row | {"status": status})
+                continue
+            timing.append(row | {"cpu_seconds": time.process_time() - start})
+            decided = np.where(result.probability >= 0.5, 1.0, -1.0)
+            rows.append(
+                row
+                | {
+                    "status": OK,
+                    "log_evidence": result.log_evidence,
+                    "log_evidence_se": result.log_evidence_se,
+                    "mae_post": float(
+                        np.mean(np.abs(result.probability - problem.bayes_posterior))
+                    ),
+                    "error_rate": float(np.mean(decided != problem.y_test)),
+                }
+                | {f"work_{name}": count for name, count in result.work.items()}
+            )
+            estimates.append(result.probability)
+            errors.append(result.probability_se)
+        arrays = {
+            f"probability_set{number_of_set}": np.array(estimates),
+            f"probability_se_set{number_of_set}": np.array(errors),
+        }
+        return rows, timing, arrays if estimates else {}
+
+    rows, timing, arrays = [], [], {}
+    for hyper in hyperparameters:
+        piece = pieces.get(f"set{hyper['set']}", lambda hyper=hyper: one(hyper))
+        rows += piece[0]
+        timing += piece[1]
+        arrays |= piece[2]
+    return rows, timing, arrays

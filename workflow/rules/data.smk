@@ -1,0 +1,59 @@
+rule fetch:
+    message:
+        "Fetch and verify {wildcards.file}"
+    input:
+        registry="data/registry.csv",
+        package=ancient("build/package.json"),
+    output:
+        # Not the raw file: Snakemake would delete a file that a person placed there by hand.
+        status="results/{scale}/data/{file}.json",
+    log:
+        "results/{scale}/logs/fetch/{file}.log",
+    params:
+        again=fetch_again,
+        data=config["data"],
+        missing_data=config["missing_data"],
+    script:
+        "../scripts/fetch.py"
+
+
+rule data_check:
+    message:
+        "Check the raw data's facts"
+    input:
+        status=expand("results/{{scale}}/data/{file}.json", file=RAW_FILES),
+        registry="data/registry.csv",
+        sources=sources("datasets/*.py"),
+        package=ancient("build/package.json"),
+    output:
+        table="results/{scale}/data_check.csv",
+        page=report(
+            "results/{scale}/data_check.html",
+            caption="../report/data_check.rst",
+            category="Data",
+            labels={"kind": "page", "content": "Facts of the raw data"},
+        ),
+    log:
+        "results/{scale}/logs/data_check.log",
+    script:
+        "../scripts/data_check.py"
+
+
+rule problem:
+    message:
+        "Make the patterns of Experiment 4, Problem {wildcards.problem}"
+    input:
+        status=raw_status,
+        registry="data/registry.csv",
+        sources=NUMERICAL_SOURCES,
+        package=ancient("build/package.json"),
+    output:
+        "results/{scale}/experiment4/problem{problem}.npz",
+    log:
+        "results/{scale}/logs/experiment4/problem{problem}.log",
+    params:
+        root=config["seed"],
+        standardise=config["data"]["standardise"],
+    threads: 1
+    script:
+        "../scripts/problem.py"

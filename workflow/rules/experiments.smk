@@ -1,0 +1,154 @@
+# Numerical jobs: one thread each, parallel by jobs, so that results do not depend on the number of cores.
+# `pieces` is where a job keeps what is finished, for the case that it is interrupted.
+
+
+rule experiment1_dimension:
+    message:
+        "Experiment 1, N = {wildcards.dimension}"
+    input:
+        sources=NUMERICAL_SOURCES,
+        package=ancient("build/package.json"),
+    output:
+        rows="results/{scale}/experiment1/N{dimension}.csv",
+        timing="results/{scale}/experiment1/N{dimension}_timing.csv",
+    log:
+        "results/{scale}/logs/experiment1/N{dimension}.log",
+    params:
+        pieces="results/{scale}/pieces/experiment1/N{dimension}",
+        root=config["seed"],
+        grid=config["experiment1"]["grid"],
+        options={key: config["experiment1"][key] for key in ("count", "scheme")},
+    threads: 1
+    resources:
+        mem_mb=memory_experiment1,
+    priority: 1
+    script:
+        "../scripts/experiment1.py"
+
+
+rule quadrature:
+    message:
+        "Errors of coarse quadrature in the truth of Experiment 1"
+    input:
+        sources=NUMERICAL_SOURCES,
+        package=ancient("build/package.json"),
+    output:
+        "results/{scale}/experiment1/quadrature.csv",
+    log:
+        "results/{scale}/logs/experiment1/quadrature.log",
+    params:
+        root=config["seed"],
+        dimensions=config["experiment1"]["dimensions"],
+        instances=max(cell["instances"] for cell in config["experiment1"]["grid"]),
+        quadrature=config["experiment1"]["quadrature"],
+    threads: 1
+    script:
+        "../scripts/quadrature.py"
+
+
+rule equations:
+    message:
+        "Check the paper's equations numerically"
+    input:
+        sources=NUMERICAL_SOURCES,
+        package=ancient("build/package.json"),
+    output:
+        "results/{scale}/equations.csv",
+    log:
+        "results/{scale}/logs/equations.log",
+    params:
+        root=config["seed"],
+    threads: 1
+    script:
+        "../scripts/equations.py"
+
+
+rule experiment2_problem:
+    message:
+        "Experiment 2, Problem {wildcards.problem}"
+    input:
+        sources=NUMERICAL_SOURCES,
+        package=ancient("build/package.json"),
+    output:
+        rows="results/{scale}/experiment2/problem{problem}.csv",
+        timing="results/{scale}/experiment2/problem{problem}_timing.csv",
+        truth="results/{scale}/experiment2/problem{problem}.npz",
+    log:
+        "results/{scale}/logs/experiment2/problem{problem}.log",
+    params:
+        pieces="results/{scale}/pieces/experiment2/problem{problem}",
+        root=config["seed"],
+        grid=config["experiment2"]["grid"],
+        options={key: config["experiment2"][key] for key in ("count", "scheme")},
+    threads: 1
+    resources:
+        mem_mb=memory_experiment2,
+    # the longest job of all is one of these: they start first
+    priority: 2
+    script:
+        "../scripts/experiment2.py"
+
+
+rule experiment4_method:
+    message:
+        "Experiment 4, Problem {wildcards.problem}, {wildcards.method}"
+    input:
+        problem="results/{scale}/experiment4/problem{problem}.npz",
+        sources=NUMERICAL_SOURCES,
+        package=ancient("build/package.json"),
+    output:
+        rows="results/{scale}/experiment4/problem{problem}/{method}.csv",
+        timing="results/{scale}/experiment4/problem{problem}/{method}_timing.csv",
+        probabilities=expand(
+            "results/{{scale}}/experiment4/problem{{problem}}/{{method}}_set{set}.npz", set=SETS
+        ),
+    log:
+        "results/{scale}/logs/experiment4/problem{problem}_{method}.log",
+    params:
+        pieces="results/{scale}/pieces/experiment4/problem{problem}_{method}",
+        root=config["seed"],
+        hyperparameters=config["experiment4"]["hyperparameters"],
+        options=method_options,
+        replicates=method_replicates,
+    threads: 1
+    resources:
+        mem_mb=memory_experiment4,
+    script:
+        "../scripts/experiment4.py"
+
+
+rule experiment1:
+    message:
+        "Experiment 1 is done"
+    localrule: True
+    input:
+        expand(
+            "results/{scale}/experiment1/N{dimension}.csv",
+            scale=config["scale"],
+            dimension=config["experiment1"]["dimensions"],
+        ),
+
+
+rule experiment2:
+    message:
+        "Experiment 2 is done"
+    localrule: True
+    input:
+        expand(
+            "results/{scale}/experiment2/problem{problem}.csv",
+            scale=config["scale"],
+            problem=config["experiment2"]["problems"],
+        ),
+
+
+rule experiment4:
+    message:
+        "Experiment 4 is done"
+    localrule: True
+    input:
+        expand(
+            "results/{scale}/experiment4/problem{problem}/{method}.csv",
+            scale=config["scale"],
+            problem=config["experiment4"]["problems"],
+            method=config["experiment4"]["methods"],
+        ),

@@ -1,0 +1,23 @@
+"""One dimension of Experiment 1."""
+
+import sys
+
+sys.stderr = open(snakemake.log[0], "w", buffering=1)
+
+import pandas as pd
+
+from gpcmc.experiments.orthant_accuracy import experiment1
+from gpcmc.experiments.pieces import Pieces
+
+given = snakemake.params
+pieces = Pieces(given.pieces, snakemake.input.sources, [given.root, given.grid, given.options])
+rows, timing, _ = experiment1(
+    int(snakemake.wildcards.dimension),
+    root=given.root,
+    grid=given.grid,
+    pieces=pieces,
+    **given.options,
+)
+pd.DataFrame(rows).to_csv(snakemake.output.rows, index=False)
+pd.DataFrame(timing).to_csv(snakemake.output.timing, index=False)
+pieces.discard()

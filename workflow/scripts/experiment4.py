@@ -1,0 +1,37 @@
+"""One method on one problem of Experiment 4."""
+
+import sys
+
+sys.stderr = open(snakemake.log[0], "w", buffering=1)
+
+import numpy as np
+import pandas as pd
+
+from gpcmc.experiments.classification import Problem, experiment4
+from gpcmc.experiments.pieces import Pieces
+
+given = snakemake.params
+with np.load(snakemake.input.problem) as stored:
+    problem = Problem(**stored) if stored.files else None
+pieces = Pieces(
+    given.pieces,
+    [*snakemake.input.sources, snakemake.input.problem],
+    [given.root, given.hyperparameters, given.options, given.replicates],
+)
+rows, timing, arrays = experiment4(
+    int(snakemake.wildcards.problem),
+    snakemake.wildcards.method,
+    problem,
+    root=given.root,
+    hyperparameters=given.hyperparameters,
+    replicates=given.replicates,
+    options=given.options,
+    pieces=pieces,
+)
+pd.DataFrame(rows).to_csv(snakemake.output.rows, index=False)
+pd.DataFrame(timing).to_csv(snakemake.output.timing, index=False)
+for path, hyper in zip(snakemake.output.probabilities, given.hyperparameters, strict=True):
+    ending = f"_set{hyper['set']}"
+    of_set = {k.removesuffix(ending): v for k, v in arrays.items() if k.endswith(ending)}
+    np.savez(path, **of_set)
+pieces.discard()
