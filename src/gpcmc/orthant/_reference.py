@@ -68,7 +68,7 @@ def population(G, shift, samples, soft, ess_threshold, rng):
 
 
 def predict(E, log_w, A, soft, rng):
-    """Weighted probability that each test coordinate is >= 0; see `_sampler.Population.predict`."""
+    """Weighted probability that each test coordinate is >= 0; see `_sampler.predict`."""
     w = np.exp(log_w - logsumexp(log_w))
     p = np.zeros(len(A))
     for start in range(0, E.shape[1], TEST_CHUNK):

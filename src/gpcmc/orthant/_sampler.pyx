@@ -353,79 +353,83 @@ cdef class Population:
         for m in range(self.M):
             self.infl[self.eve[m]] += exp(self.lw[m] - top) * (self.M / total) - 1.0
 
-    # ------------------------------------------------------------------ test pass (Eqs 59 to 62)
 
-    def predict(self, const double[:, ::1] A, bint soft, rng):
-        """Probability that each test coordinate is >= 0, from the samples of this population.
+# ---------------------------------------------------------------------- test pass (Eqs 59 to 62)
 
-        Parameters
-        ----------
-        A : (t, n) array
-            Row k maps innovations to the conditional mean of test pattern k over its standard deviation.
-        soft : bool
-            Average Phi(mean/sd) (Eq. 62); otherwise draw once a sample and count (Eq. 61).
-        rng : numpy.random.Generator
-            Consumed only by the hard count.
+def predict(const double[:, ::1] rows, const int32_t[::1] eves, const double[::1] log_weights,
+            const double[:, ::1] A, bint soft, rng):
+    """Probability that each test coordinate is >= 0, from the samples of one population.
 
-        Returns
-        -------
-        probability, variance : (t,) arrays
-            Weighted average over samples, and its variance from the spread between eves.
-        """
-        cdef bitgen_t *bits = bit_generator(rng)
-        cdef int t = A.shape[0], n = self.n, M = self.M
-        cdef int i, j, m0, m, k0, k, count, rows
-        cdef double one = 1.0, zero = 0.0, total_weight = 0.0
-        cdef char no = b"N"
-        cdef double[::1] weight = np.exp(self.log_weights - np.max(self.log_weights))
-        cdef double[:, ::1] mu = np.empty((TEST_ROWS, TEST_SAMPLES))
-        cdef double[::1] draws = np.empty(TEST_SAMPLES)
-        # per test pattern: sum over the eve at hand; over all eves its total, square, product with weight
-        cdef double[:, ::1] sums = np.zeros((t, 4))
-        cdef double weight_squares = 0.0
-        cdef double[::1] eve_weights = np.bincount(
-            self.eves, weights=np.asarray(weight), minlength=M)
-        if t == 0:
-            return np.empty(0), np.empty(0)
-        with rng.bit_generator.lock, nogil:
-            for m in range(M):
-                total_weight += eve_weights[m]
-                weight_squares += eve_weights[m] * eve_weights[m]
-            for i in range((M + TEST_SAMPLES - 1) // TEST_SAMPLES):
-                m0 = i * TEST_SAMPLES
-                count = min(TEST_SAMPLES, M - m0)
-                for j in range((t + TEST_ROWS - 1) // TEST_ROWS):
-                    k0 = j * TEST_ROWS
-                    rows = min(TEST_ROWS, t - k0)
-                    dgemm(&no, &no, &count, &rows, &n, &one, self.E + m0, &M,
-                          <double *> &A[k0, 0], &n, &zero, &mu[0, 0], &count)
-                    for k in range(rows):
-                        self.tally(bits, soft, m0, count, &mu[0, 0] + k * count, &draws[0],
-                                   &weight[0], &eve_weights[0], &sums[k0 + k, 0])
-        S = np.asarray(sums)
-        p = S[:, 1] / total_weight
-        variance = (S[:, 2] - 2 * p * S[:, 3] + p * p * weight_squares) / total_weight**2
-        return p, np.maximum(variance, 0.0)
+    Parameters
+    ----------
+    rows, eves, log_weights : (n, M), (M,), (M,) arrays
+        As a `Population` has them after `run`.
+    A : (t, n) array
+        Row k maps innovations to the conditional mean of test pattern k over its standard deviation.
+    soft : bool
+        Average Phi(mean/sd) (Eq. 62); otherwise draw once a sample and count (Eq. 61).
+    rng : numpy.random.Generator
+        Consumed only by the hard count.
 
-    cdef void tally(self, bitgen_t *bits, bint soft, int m0, int count, double *mu, double *draws,
-                    const double *weight, const double *eve_weights, double *sums) noexcept nogil:
-        """Add one chunk of one test pattern to its sums, eve by eve (eves are contiguous)."""
-        cdef int m
-        cdef double here = sums[0]
-        if soft:
-            c_normal_cdf(count, mu)
-        else:
-            random_standard_normal_fill(bits, count, draws)
-            for m in range(count):
-                mu[m] = mu[m] + draws[m] >= 0.0
+    Returns
+    -------
+    probability, variance : (t,) arrays
+        Weighted average over samples, and its variance from the spread between eves.
+    """
+    cdef bitgen_t *bits = bit_generator(rng)
+    cdef int t = A.shape[0], n = A.shape[1], M = rows.shape[1]
+    cdef int i, j, m, k, k0, count, height
+    cdef double one = 1.0, zero = 0.0
+    cdef char no = b"N"
+    weights = np.exp(log_weights - np.max(log_weights))
+    eve_weights = np.bincount(eves, weights=weights, minlength=M)
+    cdef double[::1] weight = weights, eve_weight = eve_weights
+    cdef double[::1] mu = np.empty(TEST_ROWS * TEST_SAMPLES), draws = np.empty(TEST_SAMPLES)
+    # per test pattern: sum over the eve at hand; over all eves its total, square, product with weight
+    cdef double[:, ::1] sums = np.zeros((t, 4))
+    with rng.bit_generator.lock, nogil:
+        for i in range((M + TEST_SAMPLES - 1) // TEST_SAMPLES):
+            m = i * TEST_SAMPLES
+            count = min(TEST_SAMPLES, M - m)
+            for j in range((t + TEST_ROWS - 1) // TEST_ROWS):
+                k0 = j * TEST_ROWS
+                height = min(TEST_ROWS, t - k0)
+                dgemm(&no, &no, &count, &height, &n, &one, <double *> &rows[0, m], &M,
+                      <double *> &A[k0, 0], &n, &zero, &mu[0], &count)
+                for k in range(height):
+                    score(bits, soft, count, &mu[k * count], &draws[0])
+                    tally(m, count, M, &mu[k * count], &weight[0], &eves[0], &eve_weight[0],
+                          &sums[k0 + k, 0])
+    S = np.asarray(sums)
+    total = eve_weights.sum()
+    p = S[:, 1] / total
+    variance = (S[:, 2] - 2 * p * S[:, 3] + p * p * (eve_weights**2).sum()) / total**2
+    return p, np.maximum(variance, 0.0)
+
+
+cdef inline void score(bitgen_t *bits, bint soft, int count, double *mu, double *draws) noexcept nogil:
+    cdef int m
+    if soft:
+        c_normal_cdf(count, mu)
+    else:
+        random_standard_normal_fill(bits, count, draws)
         for m in range(count):
-            here += weight[m0 + m] * mu[m]
-            if m0 + m + 1 == self.M or self.eve[m0 + m + 1] != self.eve[m0 + m]:
-                sums[1] += here
-                sums[2] += here * here
-                sums[3] += here * eve_weights[self.eve[m0 + m]]
-                here = 0.0
-        sums[0] = here
+            mu[m] = mu[m] + draws[m] >= 0.0
+
+
+cdef inline void tally(int start, int count, int M, const double *scores, const double *weight,
+                       const int32_t *eves, const double *eve_weight, double *sums) noexcept nogil:
+    """Add a chunk of one test pattern's scores to its sums, eve by eve (eves are contiguous)."""
+    cdef int m
+    cdef double here = sums[0]
+    for m in range(start, start + count):
+        here += weight[m] * scores[m - start]
+        if m + 1 == M or eves[m + 1] != eves[m]:
+            sums[1] += here
+            sums[2] += here * here
+            sums[3] += here * eve_weight[eves[m]]
+            here = 0.0
+    sums[0] = here
 
 
 cdef inline double sum_of(int n, const double *x) noexcept nogil:

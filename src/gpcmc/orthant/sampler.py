@@ -33,7 +33,7 @@ from scipy.special import logsumexp
 from threadpoolctl import threadpool_limits
 
 from gpcmc import _validation as validation
-from gpcmc.orthant._sampler import Population
+from gpcmc.orthant._sampler import Population, predict
 
 Count = Literal["hard", "soft"]
 Scheme = Literal["bootstrap", "adapted"]
@@ -82,14 +82,15 @@ class Particles:
     ----------
     L : (n, n) array
         Lower Cholesky factor of the covariance.
-    populations : tuple of Population
-        Those not extinct, each with its innovations.
+    populations : tuple of (rows, eves, log_weights)
+        Of each population that is not extinct: innovations (n, M), first-stage ancestors (M,) and
+        log weights (M,) of its samples.
     weights : (len(populations),) array
         Share of each population in the average: proportional to its estimated probability.
     """
 
     L: NDArray[np.float64]
-    populations: tuple[Population, ...]
+    populations: tuple[tuple[np.ndarray, np.ndarray, np.ndarray], ...]
     weights: NDArray[np.float64]
 
 
@@ -187,7 +188,7 @@ def sample_orthant(
         errors = [_relative_variance(p) for p in populations]
         estimate, weights = _combine(sizes, log_stages, errors)
     alive = weights > 0
-    kept = tuple(p for p, lives in zip(populations, alive, strict=True) if lives)
+    kept = tuple(_samples(p) for p, lives in zip(populations, alive, strict=True) if lives)
     return estimate, Particles(L, kept, weights[alive])
 
 
@@ -219,7 +220,7 @@ def conditional_probability(
     """
     with threadpool_limits(1):
         A = _test_rows(particles.L, cross_cov, variance)
-        passes = [p.predict(A, count == "soft", rng) for p in particles.populations]
+        passes = [predict(*samples, A, count == "soft", rng) for samples in particles.populations]
     return _average_predictions(particles.weights, passes)
 
 
@@ -256,7 +257,9 @@ def orthant_ratio(
             failed = population.run(rng)
             log_stages.append(_stages(population, failed))
             errors.append(_relative_variance(population))
-            passes.append(None if failed else population.predict(A, count == "soft", rng))
+            passes.append(
+                None if failed else predict(*_samples(population), A, count == "soft", rng)
+            )
     estimate, weights = _combine(sizes, log_stages, errors)
     alive = [k for k, done in enumerate(passes) if done is not None]
     return estimate, *_average_predictions(weights[alive], [passes[k] for k in alive])
@@ -302,6 +305,10 @@ def _reuse(population, L, offset, size, count, scheme) -> Population:
     G = np.ascontiguousarray(L / diagonal[:, None])
     threshold = ESS_THRESHOLD if scheme == "adapted" else 0.0
     return Population(G, np.ascontiguousarray(offset / diagonal), size, count == "soft", threshold)
+
+
+def _samples(population: Population) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    return population.rows, population.eves, population.log_weights
 
 
 def _stages(population: Population, failed: int) -> NDArray[np.float64]:
