@@ -10,8 +10,6 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import log_ndtr, logsumexp, ndtr, ndtri_exp
 
-from gpcmc.orthant._sampler import TEST_CHUNK
-
 
 def population(G, shift, samples, soft, ess_threshold, rng):
     """Draw one population; the arguments are those of `_sampler.Population`.
@@ -70,10 +68,8 @@ def population(G, shift, samples, soft, ess_threshold, rng):
 def predict(E, log_w, A, soft, rng):
     """Weighted probability that each test coordinate is >= 0; see `_sampler.predict`."""
     w = np.exp(log_w - logsumexp(log_w))
-    p = np.zeros(len(A))
-    for start in range(0, E.shape[1], TEST_CHUNK):
-        chunk = slice(start, start + TEST_CHUNK)
-        mu = A @ E[:, chunk]
-        score = ndtr(mu) if soft else mu + rng.standard_normal(mu.shape) >= 0
-        p += score @ w[chunk]
-    return p
+    p = []
+    for row in A:
+        mu = row @ E
+        p.append(np.sum(w * (ndtr(mu) if soft else mu + rng.standard_normal(len(mu)) >= 0)))
+    return np.array(p)

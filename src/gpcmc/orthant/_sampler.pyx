@@ -5,21 +5,23 @@ Implements the training and test passes of Algorithm GPC-MC (paper, sections 5.6
 adapted scheme. `gpcmc.orthant._reference` is the same algorithm in plain NumPy; it is the
 specification, consumes the same random numbers and agrees to rounding.
 
-State. ``rows`` is (n, M): one row a coordinate, one column a sample. With R = L L^T and v = L e, row i
-holds the innovations e_i of the samples once coordinate i has been drawn, and before that the part of
-its conditional mean that has been accumulated so far. Coordinate i is inside when c_i + e_i >= 0, where
+Notation. With R = L L^T and v = L e, sample m is its innovations e_1 .. e_n, standard normal before
+they are conditioned. Coordinate i is inside when c_i + e_i >= 0, where
 
     c_i = (mean_i - lower_i + sum_{j<i} L_ij e_j) / L_ii.
 
-Blocking. The means need every earlier coordinate in the present order of the samples, and each
-resampling changes that order. Coordinates are therefore divided in two, recursively: finish the left
-half; add its share to the means of the right half by one matrix product; finish the right half; only
-then reorder the left half, once, by the ancestors composed on the way. A coordinate is reordered
-about 2 log2(n) times instead of n, and all but the smallest pieces of the work are matrix products.
-
 Order. Resampling keeps the samples sorted by ancestor (a sample's copies are neighbours). Samples are
-exchangeable, so this changes nothing in law; but every reordering then reads memory forwards, and
-the descendants of one first-stage sample (its eve) stay contiguous.
+exchangeable, so this changes nothing in law; but every reordering reads memory forwards, the
+descendants of one first-stage sample (its eve) stay contiguous, and maps to ancestors never decrease.
+
+Blocks. Coordinates are drawn one by one in leaves of a few. The means of a leaf's coordinates need all
+earlier ones, and that is matrix products. They need them of the *surviving ancestors* only, which are few:
+of M samples about M/k have a descendant k stages later. The history is a chain of segments, each some
+successive coordinates of the ancestors alive at its end, one column an ancestor, with a link from every
+column to its ancestor's column in the next older segment. The products go along the chain, from the
+oldest and narrowest segment on, and only their result is copied out to the descendants. Segments are
+merged as they age, so that their number grows with log(n). Memory and work per coordinate and sample
+grow with log(n) and not with n, and nothing is approximated.
 """
 
 import numpy as np
@@ -27,7 +29,6 @@ import numpy as np
 from cpython.pycapsule cimport PyCapsule_GetPointer
 from libc.math cimport exp, log
 from libc.stdint cimport int32_t, int64_t
-from libc.string cimport memcpy
 from numpy.random cimport bitgen_t
 from numpy.random.c_distributions cimport random_standard_normal_fill, random_standard_uniform_fill
 from scipy.linalg.cython_blas cimport dgemm
@@ -40,20 +41,134 @@ cdef extern from "_kernels.h" nogil:
     void gather_index(int n, const int32_t *source, const int32_t *index, int32_t *out)
 
 cdef enum:
-    LEAF = 8          # coordinates drawn one by one, between matrix products
+    # coordinates drawn one by one between matrix products; the adapted scheme resamples less often, so
+    # it moves fewer rows inside a leaf and loses fewer ancestors between leaves
+    LEAF = 8
+    LEAF_ADAPTED = 32
     CHUNK = 2048      # samples worked on while they are in the first-level cache
-    TEST_SAMPLES = 512
-    TEST_ROWS = 128
+    TEST_ROWS = 16    # test patterns whose means are held at once
 
-TEST_CHUNK = TEST_SAMPLES  # the twin needs it to consume the test pass's normals in the same order
-
-# log Phi(c) + log u, below which ndtri_exp is finite (an argument of 0 would give an infinite draw)
+# A segment loses its dead columns when they are more than this share: a copy costs about three products.
+cdef double DEAD = 0.3
+# log Phi(c) + log u stays below this: at 0, ndtri_exp would be infinite
 cdef double LOG_ONE = -2.0 ** -54
 
 
 cdef bitgen_t *bit_generator(object rng) except NULL:
     return <bitgen_t *> PyCapsule_GetPointer(rng.bit_generator.capsule, "BitGenerator")
 
+
+# ---------------------------------------------------------------------- the chain of segments
+
+cdef class Segment:
+    """Coordinates lo .. lo + height - 1 of the ancestors that were alive when it was last thinned.
+
+    Attributes
+    ----------
+    columns : (height, width) array
+        Innovations, one column an ancestor.
+    link : (width,) int32 array
+        Column of each one's ancestor in the next older segment; never decreases.
+    """
+
+    cdef readonly int lo, height, width
+    cdef double[:, ::1] columns
+    cdef int32_t[::1] link
+
+    def __init__(self, int lo, double[:, ::1] columns, int32_t[::1] link):
+        self.lo, self.height, self.width = lo, columns.shape[0], columns.shape[1]
+        self.columns, self.link = columns, link
+
+    def __reduce__(self):
+        return Segment, (self.lo, np.asarray(self.columns), np.asarray(self.link))
+
+    cdef keep(self, int32_t[::1] index):
+        """Keep the columns of that index."""
+        self.columns, self.link = take(self.columns, index), np.asarray(self.link)[np.asarray(index)]
+        self.width = index.shape[0]
+
+
+cdef double[:, ::1] take(const double[:, ::1] X, const int32_t[::1] index):
+    """X[:, index]"""
+    cdef double[:, ::1] out = np.empty((X.shape[0], index.shape[0]))
+    cdef int i
+    with nogil:
+        for i in range(<int> X.shape[0]):
+            gather(<int> index.shape[0], &X[i, 0], &index[0], &out[i, 0])
+    return out
+
+
+cdef int count_distinct(const int32_t[::1] link) noexcept nogil:
+    cdef int count = 1
+    cdef Py_ssize_t m
+    for m in range(1, link.shape[0]):
+        count += link[m] != link[m - 1]
+    return count
+
+
+cdef int32_t[::1] renumber(int32_t[::1] link, int count):
+    """Number the `count` distinct values of a link from 0 on, in place; return the values."""
+    cdef int32_t[::1] values = np.empty(count, dtype=np.int32)
+    cdef int k = -1
+    cdef int32_t last = -1
+    cdef Py_ssize_t m
+    for m in range(link.shape[0]):
+        if link[m] != last:
+            last = link[m]
+            k += 1
+            values[k] = last
+        link[m] = k
+    return values
+
+
+cdef thin(list segments, int32_t[::1] link):
+    """Drop columns without descendants, newest segment first, where they are many."""
+    cdef Segment segment
+    cdef int alive
+    for segment in reversed(segments):
+        alive = count_distinct(link)
+        if alive < (1.0 - DEAD) * segment.width:
+            segment.keep(renumber(link, alive))
+        link = segment.link
+
+
+cdef merge(list segments):
+    """Join the older two of any three segments of one height, from the newest on.
+
+    The third is the delay in which most of the columns die: merging at once would copy them all.
+    """
+    cdef Segment older, newer
+    cdef int k = len(segments) - 3
+    while k >= 0 and segments[k].height == segments[k + 1].height == segments[k + 2].height:
+        older, newer = segments[k], segments[k + 1]
+        columns = np.concatenate([take(older.columns, newer.link), newer.columns])
+        link = np.asarray(older.link)[np.asarray(newer.link)]
+        segments[k:k + 2] = [Segment(older.lo, columns, link)]
+        k -= 2
+
+
+cdef double[:, ::1] product(const double[:, ::1] A, int first, int rows, list segments):
+    """A[first : first + rows] times the innovations, for each column of the newest segment."""
+    cdef Segment segment
+    cdef double[:, ::1] older, Y = None
+    cdef double one = 1.0, beta = 0.0
+    cdef int n = A.shape[1], i
+    cdef char no = b"N"
+    for segment in segments:
+        older, Y = Y, np.empty((rows, segment.width))
+        with nogil:
+            if beta:
+                for i in range(rows):
+                    gather(segment.width, &older[i, 0], &segment.link[0], &Y[i, 0])
+            # Y += A[rows, lo : lo + height] columns, in BLAS's column-major reading
+            dgemm(&no, &no, &segment.width, &rows, &segment.height, &one, &segment.columns[0, 0],
+                  &segment.width, <double *> &A[first, segment.lo], &n, &beta, &Y[0, 0],
+                  &segment.width)
+        beta = 1.0
+    return Y
+
+
+# ---------------------------------------------------------------------- training pass
 
 cdef class Population:
     """Samples carried through all coordinates.
@@ -73,19 +188,21 @@ cdef class Population:
         effective sample size falls below ``ess_threshold * samples``.
     """
 
-    cdef readonly int n, M
-    cdef readonly object rows           # (n, M) innovations, after `run`
+    cdef readonly int n, M, resamplings
+    cdef readonly list segments         # the samples' history
+    cdef readonly object link           # (M,) column of each sample in the newest segment
     cdef readonly object log_stages     # (n,) log of the estimated stage probabilities
-    cdef readonly object eves           # (M,) first-stage ancestor of each final sample, increasing
+    cdef readonly object eves           # (M,) first-stage ancestor of each sample, never decreasing
     cdef readonly object influence      # (M,) each eve's share in the relative error of the estimate
-    cdef readonly object log_weights    # (M,) of the final samples; all zero in the bootstrap scheme
-    cdef readonly int resamplings
+    cdef readonly object log_weights    # (M,) of the samples; all zero in the bootstrap scheme
     cdef bint soft
     cdef double threshold, log_z, log_previous
+    cdef const double[:, ::1] G
+    cdef const double[::1] shift
     cdef object _keep
-    cdef const double *G
-    cdef const double *shift
-    cdef double *E
+    cdef int leaf                       # coordinates of a leaf
+    cdef double *E                      # (leaf, M) innovations of the leaf at hand, in the present order
+    cdef double *spare                  # (leaf, M)
     cdef double *log_p
     cdef double *infl
     cdef double *lw
@@ -94,149 +211,144 @@ cdef class Population:
     cdef double *q
     cdef double *scratch
     cdef int32_t *eve
+    cdef int32_t *ancestor              # slot, at the leaf's entry, that a slot descends from
     cdef int32_t *survivors
     cdef int32_t *offspring
     cdef int32_t *parent
-    cdef int32_t *iscratch
-    cdef int32_t *ancestors             # one row a level of the recursion
+    cdef int32_t *ispare
 
     def __init__(self, const double[:, ::1] G, const double[::1] shift, int samples, bint soft,
                  double ess_threshold):
-        cdef int levels = 2, width = LEAF
         self.n, self.M, self.soft, self.threshold = G.shape[0], samples, soft, ess_threshold
-        while width < self.n:
-            width *= 2
-            levels += 1
-        self.rows = np.empty((self.n, samples))
-        self.log_stages = np.empty(self.n)
-        self.influence = np.empty(samples)
-        self.log_weights = np.zeros(samples)
-        self.eves = np.empty(samples, dtype=np.int32)
+        self.G, self.shift = G, shift
+        cdef double[::1] log_p, infl, lw
+        cdef int32_t[::1] eve
+        self.log_stages = log_p = np.empty(self.n)
+        self.influence = infl = np.empty(samples)
+        self.log_weights = lw = np.empty(samples)
+        self.eves = eve = np.empty(samples, dtype=np.int32)
+        self.leaf = LEAF_ADAPTED if ess_threshold > 0 else LEAF
+        cdef double[:, ::1] d = np.empty((2 * self.leaf + 4, samples))
         # parent has room for the copies that expand() writes ahead
-        doubles, integers = np.empty((4, samples)), np.empty((4 + levels, samples + 4), dtype=np.int32)
-        self._keep = (np.asarray(G), np.asarray(shift), doubles, integers)
-        cdef double[:, ::1] rows = self.rows, d = doubles
-        cdef double[::1] stages = self.log_stages, infl = self.influence, lw = self.log_weights
-        cdef int32_t[::1] eves = self.eves
-        cdef int32_t[:, ::1] k = integers
-        self.G, self.shift = &G[0, 0], &shift[0]
-        self.E, self.log_p, self.infl, self.lw = &rows[0, 0], &stages[0], &infl[0], &lw[0]
-        self.c, self.lp, self.q, self.scratch = &d[0, 0], &d[1, 0], &d[2, 0], &d[3, 0]
-        self.eve = &eves[0]
-        self.survivors, self.offspring, self.parent, self.iscratch = (
-            &k[0, 0], &k[1, 0], &k[2, 0], &k[3, 0])
-        self.ancestors = &k[4, 0]
+        cdef int32_t[:, ::1] k = np.empty((5, samples + 4), dtype=np.int32)
+        self._keep = d, k
+        self.log_p, self.infl, self.lw, self.eve = &log_p[0], &infl[0], &lw[0], &eve[0]
+        self.E, self.spare = &d[0, 0], &d[self.leaf, 0]
+        self.c, self.lp, self.q, self.scratch = (
+            &d[2 * self.leaf, 0], &d[2 * self.leaf + 1, 0], &d[2 * self.leaf + 2, 0],
+            &d[2 * self.leaf + 3, 0])
+        self.ancestor, self.survivors, self.offspring, self.parent, self.ispare = (
+            &k[0, 0], &k[1, 0], &k[2, 0], &k[3, 0], &k[4, 0])
 
     def run(self, rng):
         """Draw all coordinates. Returns the stage (from 1) at which no sample was left, or 0."""
         cdef bitgen_t *bits = bit_generator(rng)
-        cdef int m, failed
-        with rng.bit_generator.lock, nogil:
-            self.log_z = self.log_previous = 0.0
-            self.resamplings = 0
-            for m in range(self.M):
-                self.eve[m] = m
-                self.infl[m] = 0.0
-                self.lw[m] = 0.0
-            failed = self.solve(bits, 0, self.n, True, self.ancestors)
-            if not failed and self.threshold > 0:
-                self.account_weights()
-        return failed
-
-    cdef int solve(self, bitgen_t *bits, int lo, int hi, bint fresh, int32_t *ancestor) noexcept nogil:
-        """Coordinates lo..hi-1. On return ancestor[m] is the slot, at entry, that final slot m descends
-        from. `fresh`: nothing has been added to these rows yet, so they hold no means."""
-        cdef int mid, k, width, height, M = self.M
-        cdef int failed
-        cdef double one = 1.0, beta = 0.0 if fresh else 1.0
-        cdef char no = b"N"
-        cdef int32_t *right = ancestor + M + 4
-        if hi - lo <= LEAF:
-            return (self.leaf_adapted(bits, lo, hi, fresh, ancestor) if self.threshold > 0
-                    else self.leaf_bootstrap(bits, lo, hi, fresh, ancestor))
-        mid = (lo + hi) // 2
-        failed = self.solve(bits, lo, mid, fresh, ancestor)
-        if failed:
-            return failed
-        if not fresh:
-            self.reorder(mid, hi, ancestor)
-        # rows[mid:hi] (+)= G[mid:hi, lo:mid] rows[lo:mid], in BLAS's column-major reading
-        width, height = mid - lo, hi - mid
-        dgemm(&no, &no, &M, &height, &width, &one, self.E + <int64_t> lo * M, &M,
-              <double *> self.G + <int64_t> mid * self.n + lo, &self.n, &beta,
-              self.E + <int64_t> mid * M, &M)
-        failed = self.solve(bits, mid, hi, False, right)
-        if failed:
-            return failed
-        self.reorder(lo, mid, right)
-        self.compose(ancestor, right)
+        cdef int k, m, lo, hi, failed = 0
+        cdef double[:, ::1] means = None
+        cdef const double *means_or_null = NULL
+        cdef int32_t[::1] link
+        self.log_z = self.log_previous = 0.0
+        self.resamplings = 0
+        self.segments, self.link = [], None
+        for m in range(self.M):
+            self.eve[m] = m
+            self.infl[m] = 0.0
+            self.lw[m] = 0.0
+        for k in range((self.n + self.leaf - 1) // self.leaf):
+            lo, hi = k * self.leaf, min((k + 1) * self.leaf, self.n)
+            if self.segments:
+                link = self.link
+                means = take(product(self.G, lo, hi - lo, self.segments), link)
+                means_or_null = &means[0, 0]
+            with rng.bit_generator.lock, nogil:
+                for m in range(self.M):
+                    self.ancestor[m] = m
+                    self.q[m] = 0.0
+                if self.threshold > 0:
+                    self.leaf_adapted(bits, lo, hi, means_or_null)
+                else:
+                    failed = self.leaf_bootstrap(bits, lo, hi, means_or_null)
+                # book by eve what the leaf added to the error
+                for m in range(self.M):
+                    self.infl[self.eve[m]] += self.q[m]
+                self.compose(self.eve)
+            if failed:
+                return failed
+            self.append(lo, hi)
+        if self.threshold > 0:
+            self.account_weights()
         return 0
 
-    cdef void reorder(self, int lo, int hi, const int32_t *index) noexcept nogil:
-        cdef int i
-        for i in range(lo, hi):
-            self.reorder_row(self.E + <int64_t> i * self.M, index)
+    cdef append(self, int lo, int hi):
+        """Make the finished leaf the newest segment."""
+        cdef int m
+        cdef double[:, ::1] leaf = <double[:hi - lo, :self.M]> self.E
+        cdef int32_t[::1] distinct, entry = <int32_t[:self.M]> self.ancestor
+        cdef int32_t[::1] link = np.arange(self.M, dtype=np.int32)
+        if self.threshold == 0:  # the last stage's copies are not yet apart
+            for m in range(self.M):
+                link[m] = self.parent[m]
+        distinct = renumber(link, count_distinct(link))
+        # `distinct` holds parents; what is needed is one slot of each
+        for m in range(self.M):
+            distinct[link[m]] = m
+        ancestor = np.asarray(entry)[np.asarray(distinct)]
+        older = ancestor if self.link is None else self.link[ancestor]
+        self.segments.append(Segment(lo, take(leaf, distinct), older))
+        self.link = np.asarray(link)
+        thin(self.segments, link)
+        merge(self.segments)
 
-    cdef void reorder_row(self, double *row, const int32_t *index) noexcept nogil:
-        gather(self.M, row, index, self.scratch)
-        memcpy(row, self.scratch, self.M * sizeof(double))
+    cdef void compose(self, int32_t *index) noexcept nogil:
+        """index <- index[ancestor]"""
+        cdef int m
+        gather_index(self.M, index, self.ancestor, self.ispare)
+        for m in range(self.M):
+            index[m] = self.ispare[m]
 
-    cdef void compose(self, int32_t *ancestor, const int32_t *index) noexcept nogil:
-        gather_index(self.M, ancestor, index, self.iscratch)
-        memcpy(ancestor, self.iscratch, self.M * sizeof(int32_t))
-
-    cdef void means(self, int i, int lo, bint fresh, const int32_t *ancestor) noexcept nogil:
-        """c of coordinate i: what the products gave (in the order at the leaf's entry), and the share of
-        the coordinates of the same leaf (in the present order)."""
+    cdef void means(self, int i, int lo, const double *base) noexcept nogil:
+        """c of coordinate i: the chain's share `base` (in the order at the leaf's entry), and that of the
+        coordinates of the same leaf (in the present order)."""
         cdef int k, m, j, count, M = self.M
         cdef double *c
-        cdef const double *row = self.E + <int64_t> i * M
         cdef double shift = self.shift[i]
         for k in range((M + CHUNK - 1) // CHUNK):
             m = k * CHUNK
             count = min(CHUNK, M - m)
             c = self.c + m
-            if fresh:
+            if base == NULL:
                 for j in range(count):
                     c[j] = shift
             else:
-                gather(count, row, ancestor + m, c)
+                gather(count, base + <int64_t> (i - lo) * M, self.ancestor + m, c)
                 for j in range(count):
                     c[j] += shift
-            add_rows(count, i - lo, self.G + <int64_t> i * self.n + lo,
-                     self.E + <int64_t> lo * M + m, M, c)
+            add_rows(count, i - lo, &self.G[i, lo], self.E + m, M, c)
 
-    cdef void enter_leaf(self, int32_t *ancestor) noexcept nogil:
-        cdef int m
-        for m in range(self.M):
-            ancestor[m] = m
-            self.q[m] = 0.0
-
-    cdef void leave_leaf(self, const int32_t *ancestor) noexcept nogil:
-        """Book what the leaf added to the error, by eve."""
-        cdef int m
-        for m in range(self.M):
-            self.infl[self.eve[m]] += self.q[m]
-        self.compose(self.eve, ancestor)
-
-    cdef void resample(self, int lo, int hi, int32_t *ancestor) noexcept nogil:
-        """Put slot parent[m] in slot m, in rows lo..hi-1 and in the ancestors."""
-        self.reorder(lo, hi, self.parent)
-        self.compose(ancestor, self.parent)
+    cdef void resample(self, int rows) noexcept nogil:
+        """Put slot parent[m] in slot m, in the leaf's first rows and in the map to its entry."""
+        cdef int j, M = self.M
+        cdef double *swap
+        cdef int32_t *iswap
+        for j in range(rows):
+            gather(M, self.E + <int64_t> j * M, self.parent, self.spare + <int64_t> j * M)
+        swap = self.E
+        self.E, self.spare = self.spare, swap
+        gather_index(M, self.ancestor, self.parent, self.ispare)
+        iswap = self.ancestor
+        self.ancestor, self.ispare = self.ispare, iswap
 
     # ------------------------------------------------------------------ bootstrap (sections 5.6, 5.7)
 
-    cdef int leaf_bootstrap(self, bitgen_t *bits, int lo, int hi, bint fresh,
-                            int32_t *ancestor) noexcept nogil:
+    cdef int leaf_bootstrap(self, bitgen_t *bits, int lo, int hi, const double *base) noexcept nogil:
         cdef int i, k, m, j, count, kept, slot, M = self.M, chunks = (M + CHUNK - 1) // CHUNK
-        cdef double *e
         cdef double total, inverse
+        cdef double *e
         cdef double *c = self.c
-        self.enter_leaf(ancestor)
         for i in range(lo, hi):
-            e = self.E + <int64_t> i * M
-            # Step (b): the conditional means, all read before row i is overwritten by the draws
-            self.means(i, lo, fresh, ancestor)
+            # Step (b): draw from the conditional, and count
+            self.means(i, lo, base)
+            e = self.E + <int64_t> (i - lo) * M
             kept = 0
             total = 0.0
             for k in range(chunks):
@@ -257,12 +369,12 @@ cdef class Population:
             inverse = M / total
             if self.soft:
                 for m in range(M):
-                    self.q[ancestor[m]] += inverse * c[m] - 1.0
+                    self.q[self.ancestor[m]] += inverse * c[m] - 1.0
             else:
                 for m in range(M):
-                    self.q[ancestor[m]] -= 1.0
+                    self.q[self.ancestor[m]] -= 1.0
                 for j in range(kept):
-                    self.q[ancestor[self.survivors[j]]] += inverse
+                    self.q[self.ancestor[self.survivors[j]]] += inverse
             # Step (c): keep the survivors, refill the other places from them uniformly
             random_standard_uniform_fill(bits, M - kept, self.scratch)
             for j in range(kept):
@@ -272,8 +384,7 @@ cdef class Population:
             slot = 0
             for j in range(kept):
                 slot = self.expand(slot, self.survivors[j], self.offspring[j])
-            self.resample(lo, i + 1, ancestor)
-        self.leave_leaf(ancestor)
+            self.resample(i + 1 - lo)
         return 0
 
     cdef inline int expand(self, int slot, int source, int copies) noexcept nogil:
@@ -288,21 +399,17 @@ cdef class Population:
 
     # ------------------------------------------------------------------ adapted (truncated draws)
 
-    cdef int leaf_adapted(self, bitgen_t *bits, int lo, int hi, bint fresh,
-                          int32_t *ancestor) noexcept nogil:
+    cdef void leaf_adapted(self, bitgen_t *bits, int lo, int hi, const double *base) noexcept nogil:
         cdef int i, m, M = self.M
-        cdef double *e
         cdef double top, w, total, squares, log_now
+        cdef double *e
         cdef double *lw = self.lw
-        cdef double *lp = self.lp
-        self.enter_leaf(ancestor)
         for i in range(lo, hi):
-            e = self.E + <int64_t> i * M
-            self.means(i, lo, fresh, ancestor)
+            self.means(i, lo, base)
             # reweight by the probability of the admissible half-line
             for m in range(M):
-                lp[m] = log_ndtr(self.c[m])
-                lw[m] += lp[m]
+                self.lp[m] = log_ndtr(self.c[m])
+                lw[m] += self.lp[m]
             top = lw[0]
             for m in range(M):
                 top = max(top, lw[m])
@@ -316,20 +423,20 @@ cdef class Population:
             self.log_previous = log_now
             if total * total < self.threshold * M * squares:
                 for m in range(M):
-                    self.q[ancestor[m]] += exp(lw[m] - top) * (M / total) - 1.0
+                    self.q[self.ancestor[m]] += exp(lw[m] - top) * (M / total) - 1.0
                 self.systematic(bits, top, total)
-                self.resample(lo, i, ancestor)
-                self.reorder_row(lp, self.parent)
+                self.resample(i - lo)
+                gather(M, self.lp, self.parent, self.c)
                 for m in range(M):
+                    self.lp[m] = self.c[m]
                     lw[m] = 0.0
                 self.log_z = log_now
                 self.resamplings += 1
             # extend: e ~ N(0, 1) given e >= -c, by inversion on the log scale
+            e = self.E + <int64_t> (i - lo) * M
             random_standard_uniform_fill(bits, M, e)
             for m in range(M):
-                e[m] = -ndtri_exp(min(log(1.0 - e[m]) + lp[m], LOG_ONE))
-        self.leave_leaf(ancestor)
-        return 0
+                e[m] = -ndtri_exp(min(log(1.0 - e[m]) + self.lp[m], LOG_ONE))
 
     cdef void systematic(self, bitgen_t *bits, double top, double total) noexcept nogil:
         """Systematic resampling: slot m gets the sample at (m + U)/M of the cumulative weight."""
@@ -356,20 +463,20 @@ cdef class Population:
 
 # ---------------------------------------------------------------------- test pass (Eqs 59 to 62)
 
-def predict(const double[:, ::1] rows, const int32_t[::1] eves, const double[::1] log_weights,
-            const double[:, ::1] A, bint soft, rng):
+def predict(list segments, const int32_t[::1] link, const int32_t[::1] eves,
+            const double[::1] log_weights, const double[:, ::1] A, bint soft, rng):
     """Probability that each test coordinate is >= 0, from the samples of one population.
 
     Parameters
     ----------
-    rows, eves, log_weights : (n, M), (M,), (M,) arrays
+    segments, link, eves, log_weights
         As a `Population` has them after `run`.
     A : (t, n) array
         Row k maps innovations to the conditional mean of test pattern k over its standard deviation.
     soft : bool
         Average Phi(mean/sd) (Eq. 62); otherwise draw once a sample and count (Eq. 61).
     rng : numpy.random.Generator
-        Consumed only by the hard count.
+        Consumed only by the hard count, test pattern by test pattern.
 
     Returns
     -------
@@ -377,37 +484,30 @@ def predict(const double[:, ::1] rows, const int32_t[::1] eves, const double[::1
         Weighted average over samples, and its variance from the spread between eves.
     """
     cdef bitgen_t *bits = bit_generator(rng)
-    cdef int t = A.shape[0], n = A.shape[1], M = rows.shape[1]
-    cdef int i, j, m, k, k0, count, height
-    cdef double one = 1.0, zero = 0.0
-    cdef char no = b"N"
+    cdef int t = A.shape[0], M = link.shape[0]
+    cdef int first, k
+    cdef double[:, ::1] means
     weights = np.exp(log_weights - np.max(log_weights))
     eve_weights = np.bincount(eves, weights=weights, minlength=M)
     cdef double[::1] weight = weights, eve_weight = eve_weights
-    cdef double[::1] mu = np.empty(TEST_ROWS * TEST_SAMPLES), draws = np.empty(TEST_SAMPLES)
-    # per test pattern: sum over the eve at hand; over all eves its total, square, product with weight
-    cdef double[:, ::1] sums = np.zeros((t, 4))
-    with rng.bit_generator.lock, nogil:
-        for i in range((M + TEST_SAMPLES - 1) // TEST_SAMPLES):
-            m = i * TEST_SAMPLES
-            count = min(TEST_SAMPLES, M - m)
-            for j in range((t + TEST_ROWS - 1) // TEST_ROWS):
-                k0 = j * TEST_ROWS
-                height = min(TEST_ROWS, t - k0)
-                dgemm(&no, &no, &count, &height, &n, &one, <double *> &rows[0, m], &M,
-                      <double *> &A[k0, 0], &n, &zero, &mu[0], &count)
-                for k in range(height):
-                    score(bits, soft, count, &mu[k * count], &draws[0])
-                    tally(m, count, M, &mu[k * count], &weight[0], &eves[0], &eve_weight[0],
-                          &sums[k0 + k, 0])
+    cdef double[::1] mu = np.empty(M), draws = np.empty(M)
+    # per test pattern, over all eves: total, sum of squares, sum of products with the eve's weight
+    cdef double[:, ::1] sums = np.zeros((t, 3))
+    for first in range(0, t, 16):  # TEST_ROWS
+        means = product(A, first, min(TEST_ROWS, t - first), segments)
+        with rng.bit_generator.lock, nogil:
+            for k in range(<int> means.shape[0]):
+                gather(M, &means[k, 0], &link[0], &mu[0])
+                score(bits, soft, M, &mu[0], &draws[0])
+                tally(M, &mu[0], &weight[0], &eves[0], &eve_weight[0], &sums[first + k, 0])
     S = np.asarray(sums)
     total = eve_weights.sum()
-    p = S[:, 1] / total
-    variance = (S[:, 2] - 2 * p * S[:, 3] + p * p * (eve_weights**2).sum()) / total**2
+    p = S[:, 0] / total
+    variance = (S[:, 1] - 2 * p * S[:, 2] + p * p * (eve_weights**2).sum()) / total**2
     return p, np.maximum(variance, 0.0)
 
 
-cdef inline void score(bitgen_t *bits, bint soft, int count, double *mu, double *draws) noexcept nogil:
+cdef void score(bitgen_t *bits, bint soft, int count, double *mu, double *draws) noexcept nogil:
     cdef int m
     if soft:
         c_normal_cdf(count, mu)
@@ -417,19 +517,18 @@ cdef inline void score(bitgen_t *bits, bint soft, int count, double *mu, double 
             mu[m] = mu[m] + draws[m] >= 0.0
 
 
-cdef inline void tally(int start, int count, int M, const double *scores, const double *weight,
-                       const int32_t *eves, const double *eve_weight, double *sums) noexcept nogil:
-    """Add a chunk of one test pattern's scores to its sums, eve by eve (eves are contiguous)."""
+cdef void tally(int M, const double *scores, const double *weight, const int32_t *eves,
+                const double *eve_weight, double *sums) noexcept nogil:
+    """Sum one test pattern's scores eve by eve (eves are contiguous)."""
     cdef int m
-    cdef double here = sums[0]
-    for m in range(start, start + count):
-        here += weight[m] * scores[m - start]
+    cdef double here = 0.0
+    for m in range(M):
+        here += weight[m] * scores[m]
         if m + 1 == M or eves[m + 1] != eves[m]:
-            sums[1] += here
-            sums[2] += here * here
-            sums[3] += here * eve_weight[eves[m]]
+            sums[0] += here
+            sums[1] += here * here
+            sums[2] += here * eve_weight[eves[m]]
             here = 0.0
-    sums[0] = here
 
 
 cdef inline double sum_of(int n, const double *x) noexcept nogil:
@@ -452,8 +551,20 @@ cdef inline double sum_of(int n, const double *x) noexcept nogil:
     return ((s0 + s1) + (s2 + s3)) + ((s4 + s5) + (s6 + s7))
 
 
+# ---------------------------------------------------------------------- for the tests
+
+def innovations(list segments, link):
+    """(n, M) innovations of all samples, copied out of the chain."""
+    cdef Segment segment
+    blocks = []
+    for segment in reversed(segments):
+        blocks.append(np.asarray(segment.columns)[:, link])
+        link = np.asarray(segment.link)[link]
+    return np.concatenate(blocks[::-1])
+
+
 def normal_cdf(x):
-    """Phi(x) as the soft count evaluates it, for the tests of its accuracy."""
+    """Phi(x) as the soft count evaluates it."""
     out = np.array(x, dtype=np.float64)
     cdef double[::1] view = out
     if view.shape[0]:

@@ -33,10 +33,11 @@ from scipy.special import logsumexp
 from threadpoolctl import threadpool_limits
 
 from gpcmc import _validation as validation
-from gpcmc.orthant._sampler import Population, predict
+from gpcmc.orthant._sampler import Population, Segment, predict
 
 Count = Literal["hard", "soft"]
 Scheme = Literal["bootstrap", "adapted"]
+Samples = tuple[list[Segment], np.ndarray, np.ndarray, np.ndarray]
 
 #: Samples of one population unless `runs` says otherwise (paper, section 6.1).
 MAX_POPULATION = 200_000
@@ -82,15 +83,15 @@ class Particles:
     ----------
     L : (n, n) array
         Lower Cholesky factor of the covariance.
-    populations : tuple of (rows, eves, log_weights)
-        Of each population that is not extinct: innovations (n, M), first-stage ancestors (M,) and
-        log weights (M,) of its samples.
+    populations : tuple of tuples
+        Of each population that is not extinct: the arguments of `_sampler.predict` that name its
+        samples.
     weights : (len(populations),) array
         Share of each population in the average: proportional to its estimated probability.
     """
 
     L: NDArray[np.float64]
-    populations: tuple[tuple[np.ndarray, np.ndarray, np.ndarray], ...]
+    populations: tuple[Samples, ...]
     weights: NDArray[np.float64]
 
 
@@ -307,8 +308,8 @@ def _reuse(population, L, offset, size, count, scheme) -> Population:
     return Population(G, np.ascontiguousarray(offset / diagonal), size, count == "soft", threshold)
 
 
-def _samples(population: Population) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    return population.rows, population.eves, population.log_weights
+def _samples(population: Population) -> Samples:
+    return population.segments, population.link, population.eves, population.log_weights
 
 
 def _stages(population: Population, failed: int) -> NDArray[np.float64]:
