@@ -8,7 +8,12 @@ the whole history is reordered at every resampling.
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import log_ndtr, logsumexp, ndtr, ndtri_exp
+from scipy.special import log_ndtr, logsumexp, ndtr, ndtri, ndtri_exp
+
+
+def normals(rng, size):
+    """Normal draws by inversion, which vectorises where rejection does not."""
+    return ndtri(np.maximum(rng.random(size), 2.0**-54))
 
 
 def population(G, shift, samples, soft, ess_threshold, rng):
@@ -47,7 +52,7 @@ def population(G, shift, samples, soft, ess_threshold, rng):
                 log_w = np.zeros(M)
             E[i] = -ndtri_exp(np.minimum(np.log(1.0 - rng.random(M)) + log_p, -(2.0**-54)))
             continue
-        E[i] = rng.standard_normal(M)
+        E[i] = normals(rng, M)
         inside = c + E[i] >= 0
         score = ndtr(c) if soft else inside  # Eq. 62 or Eq. 57
         with np.errstate(divide="ignore"):
@@ -71,5 +76,5 @@ def predict(E, log_w, A, soft, rng):
     p = []
     for row in A:
         mu = row @ E
-        p.append(np.sum(w * (ndtr(mu) if soft else mu + rng.standard_normal(len(mu)) >= 0)))
+        p.append(np.sum(w * (ndtr(mu) if soft else mu + normals(rng, len(mu)) >= 0)))
     return np.array(p)

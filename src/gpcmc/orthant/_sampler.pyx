@@ -30,12 +30,13 @@ from cpython.pycapsule cimport PyCapsule_GetPointer
 from libc.math cimport exp, log
 from libc.stdint cimport int32_t, int64_t
 from numpy.random cimport bitgen_t
-from numpy.random.c_distributions cimport random_standard_normal_fill, random_standard_uniform_fill
+from numpy.random.c_distributions cimport random_standard_uniform_fill
 from scipy.linalg.cython_blas cimport dgemm
 from scipy.special.cython_special cimport log_ndtr, ndtri_exp
 
 cdef extern from "_kernels.h" nogil:
     void c_normal_cdf "normal_cdf"(int n, double *x)
+    void c_normal_quantile "normal_quantile"(int n, double *u)
     void add_rows(int n, int count, const double *g, const double *rows, int64_t stride, double *out)
     void gather(int n, const double *source, const int32_t *index, double *out)
     void gather_index(int n, const int32_t *source, const int32_t *index, int32_t *out)
@@ -354,7 +355,8 @@ cdef class Population:
             for k in range(chunks):
                 m = k * CHUNK
                 count = min(CHUNK, M - m)
-                random_standard_normal_fill(bits, count, e + m)
+                random_standard_uniform_fill(bits, count, e + m)
+                c_normal_quantile(count, e + m)
                 for j in range(m, m + count):
                     self.survivors[kept] = j
                     kept += c[j] + e[j] >= 0.0
@@ -512,7 +514,8 @@ cdef void score(bitgen_t *bits, bint soft, int count, double *mu, double *draws)
     if soft:
         c_normal_cdf(count, mu)
     else:
-        random_standard_normal_fill(bits, count, draws)
+        random_standard_uniform_fill(bits, count, draws)
+        c_normal_quantile(count, draws)
         for m in range(count):
             mu[m] = mu[m] + draws[m] >= 0.0
 
@@ -565,8 +568,13 @@ def innovations(list segments, link):
 
 def normal_cdf(x):
     """Phi(x) as the soft count evaluates it."""
-    out = np.array(x, dtype=np.float64)
-    cdef double[::1] view = out
-    if view.shape[0]:
-        c_normal_cdf(view.shape[0], &view[0])
-    return out
+    cdef double[::1] out = np.array(x, dtype=np.float64)
+    c_normal_cdf(<int> out.shape[0], &out[0])
+    return np.asarray(out)
+
+
+def normal_quantile(u):
+    """Phi^{-1}(u) as it turns uniform draws into normal ones."""
+    cdef double[::1] out = np.array(u, dtype=np.float64)
+    c_normal_quantile(<int> out.shape[0], &out[0])
+    return np.asarray(out)
