@@ -1,0 +1,157 @@
+"""Gaussian process classification behind scikit-learn's interface."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.gaussian_process.kernels import RBF, Kernel
+from sklearn.utils import Tags
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import check_is_fitted, validate_data
+from threadpoolctl import threadpool_limits
+
+from gpcmc.inference import METHODS, Method
+
+
+class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):
+    """Binary Gaussian process classification with the probit likelihood.
+
+    The kernel is used as it is: no hyperparameter is tuned by `fit`. Compare
+    ``log_marginal_likelihood_`` over kernels, or wrap the estimator in a scikit-learn search.
+
+    Parameters
+    ----------
+    kernel : sklearn.gaussian_process.kernels.Kernel, optional
+        Prior covariance of the latent function; by default ``1.0 * RBF(1.0)``.
+    inference : str or Method
+        A name in ``gpcmc.inference.METHODS``, or an instance of a method's options.
+    random_state : int, Generator, RandomState or None
+        Seeds the methods that draw; the others ignore it.
+
+    Attributes
+    ----------
+    classes_ : (2,) array
+        The two labels, sorted; the second one is the paper's class 1.
+    log_marginal_likelihood_ : float
+        log p(y | X), in nats.
+    log_marginal_likelihood_se_ : float
+        Its Monte Carlo standard error, in nats; 0.0 for a deterministic method.
+    kernel_ : Kernel
+        The kernel used.
+    posterior_ : Posterior
+        What the inference method returned.
+    n_features_in_ : int
+        Number of features seen in `fit`.
+
+    References
+    ----------
+    Atiya, Fayed, Abdel-Gawad (2021). Rasmussen and Williams (2006), chapter 3.
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel | None = None,
+        inference: str | Method = "orthant",
+        random_state: int | np.random.Generator | np.random.RandomState | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.inference = inference
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+    @threadpool_limits.wrap(limits=1)
+    def fit(self, X: ArrayLike, y: ArrayLike) -> GaussianProcessClassifier:
+        """Infer the latent function from X (n, d) and labels y (n,) of two classes.
+
+        Raises
+        ------
+        ValueError
+            If X is not finite, the labels are of one class or of more than two, or `inference` or
+            `random_state` is not as needed.
+        ConvergenceError
+            If the method iterates and does not converge.
+        """
+        X, y = validate_data(self, X, y, dtype=np.float64)
+        check_classification_targets(y)
+        classes, positive = np.unique(y, return_inverse=True)
+        if len(classes) > 2:
+            raise ValueError(
+                "Only binary classification is supported. The type of the target is "
+                f"{type_of_target(y)}: y must hold two classes; got {len(classes)}"
+            )
+        if len(classes) < 2:
+            raise ValueError(f"y must hold two classes; got one class only: {classes.tolist()}")
+        method, rng = self._method(), self._rng()
+        self.classes_ = classes
+        self.kernel_ = 1.0 * RBF(1.0) if self.kernel is None else clone(self.kernel)
+        self.posterior_ = method.fit(self.kernel_(X), 2.0 * positive - 1.0, rng=rng)
+        self.log_marginal_likelihood_ = self.posterior_.log_evidence
+        self.log_marginal_likelihood_se_ = self.posterior_.log_evidence_se
+        self._X_train = X
+        return self
+
+    @threadpool_limits.wrap(limits=1)
+    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Return probabilities (t, 2) of the classes, in the order of ``classes_``.
+
+        Raises
+        ------
+        NotFittedError
+            If `fit` has not been called.
+        ValueError
+            If X is not finite or has another number of features than in `fit`.
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        K_star = self.kernel_(self._X_train, X)
+        p = self.posterior_.predict(K_star, self.kernel_.diag(X)).probability
+        return np.column_stack([1.0 - p, p])
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Return the more probable class (t,) of each row of X (t, d).
+
+        Raises
+        ------
+        NotFittedError
+            If `fit` has not been called.
+        ValueError
+            If X is not finite or has another number of features than in `fit`.
+        """
+        second = self.predict_proba(X)[:, 1] >= 0.5
+        return self.classes_[second.astype(int)]
+
+    def _method(self) -> Method:
+        """Return the options that `inference` names, or is."""
+        if isinstance(self.inference, str):
+            if self.inference not in METHODS:
+                raise ValueError(
+                    f"inference must be one of {', '.join(METHODS)} or an instance of a method's "
+                    f"options; got {self.inference!r}"
+                )
+            return METHODS[self.inference]()
+        if not isinstance(self.inference, tuple(METHODS.values())):
+            raise ValueError(
+                "inference must be a name or an instance of a method's options; got "
+                f"{self.inference!r}"
+            )
+        return self.inference
+
+    def _rng(self) -> np.random.Generator:
+        """Return the generator that `random_state` stands for."""
+        state = self.random_state
+        try:
+            if isinstance(state, np.random.RandomState):
+                return np.random.default_rng(state.randint(2**31, size=4))
+            return np.random.default_rng(state)
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                "random_state must be an int >= 0, a Generator, a RandomState or None; got "
+                f"{state!r}"
+            ) from error

@@ -1,0 +1,14 @@
+"""The Gaussian process prior and the probit likelihood: what every inference method shares."""
+
+from gpcmc.gp.covariance import Prior, linear, prior, rbf
+from gpcmc.gp.likelihood import derivatives, log_likelihood, predictive_probability
+
+__all__ = [
+    "Prior",
+    "derivatives",
+    "linear",
+    "log_likelihood",
+    "predictive_probability",
+    "prior",
+    "rbf",
+]

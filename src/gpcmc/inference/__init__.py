@@ -1,0 +1,37 @@
+"""Inference methods, one module each, behind one interface.
+
+A new method is a new module, a row in `METHODS` and a row in the configuration.
+"""
+
+from gpcmc.inference.ep import ExpectationPropagation
+from gpcmc.inference.gaussian import GaussianPosterior
+from gpcmc.inference.interface import (
+    ConvergenceError,
+    Inference,
+    Method,
+    Posterior,
+    Prediction,
+    infer,
+)
+from gpcmc.inference.laplace import Laplace
+from gpcmc.inference.orthant import Orthant
+
+METHODS: dict[str, type] = {
+    "orthant": Orthant,
+    "laplace": Laplace,
+    "ep": ExpectationPropagation,
+}
+
+__all__ = [
+    "METHODS",
+    "ConvergenceError",
+    "ExpectationPropagation",
+    "GaussianPosterior",
+    "Inference",
+    "Laplace",
+    "Method",
+    "Orthant",
+    "Posterior",
+    "Prediction",
+    "infer",
+]

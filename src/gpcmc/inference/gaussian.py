@@ -1,0 +1,112 @@
+"""The Gaussian posterior that Laplace's method and expectation propagation share.
+
+Both replace each likelihood term by a Gaussian one of precision S_ii (called W in Laplace's method,
+tau in expectation propagation), so both end with the same three things: a = K^-1 E[f], S, and the
+Cholesky factor L of B = I + S^(1/2) K S^(1/2). Evidence apart, Algorithms 3.2 and 3.6 are one.
+
+References
+----------
+Rasmussen and Williams (2006), Algorithms 3.2 and 3.6, Eqs. (3.29), (3.60)-(3.63), (3.71)-(3.72).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.linalg import cholesky, solve_triangular
+from threadpoolctl import threadpool_limits
+
+from gpcmc._validation import FloatArray, check_cross_covariance
+from gpcmc.gp.likelihood import predictive_probability
+from gpcmc.inference.interface import Prediction
+
+
+@dataclass(frozen=True, slots=True)
+class GaussianPosterior:
+    """A Gaussian approximation of p(f | y); all fields belong to the same iterate.
+
+    Attributes
+    ----------
+    log_evidence : float
+        Approximate log marginal likelihood, in nats.
+    mean : (n,) array
+        E[f] = K a.
+    a : (n,) array
+        The weights of the predictive mean.
+    S : (n,) array
+        Precisions of the Gaussian likelihood terms, >= 0.
+    L : (n, n) array
+        Lower Cholesky factor of I + S^(1/2) K S^(1/2).
+    work : dict of str to int
+        Counts: iterations and factorizations.
+    log_evidence_se : float
+        0.0: the method is deterministic.
+    """
+
+    log_evidence: float
+    mean: FloatArray
+    a: FloatArray
+    S: FloatArray
+    L: FloatArray
+    work: dict[str, int]
+    log_evidence_se: float = 0.0
+
+    @threadpool_limits.wrap(limits=1)
+    def latent(self, K_star: ArrayLike, k_star_star: ArrayLike) -> tuple[FloatArray, FloatArray]:
+        """Return the means and variances (t,) of the latent values at the test inputs.
+
+        Parameters
+        ----------
+        K_star : (n, t) array
+            Covariances between training and test latent values.
+        k_star_star : (t,) array
+            Prior variances at the test inputs.
+
+        Raises
+        ------
+        ValueError
+            If shapes do not agree, an entry is not finite, or the three covariances cannot belong
+            to one Gaussian process (a posterior variance would be negative).
+        """
+        K_star, k_star_star = check_cross_covariance(
+            "K_star", K_star, "k_star_star", k_star_star, len(self.a)
+        )
+        v = solve_triangular(
+            self.L, np.sqrt(self.S)[:, None] * K_star, lower=True, check_finite=False
+        )
+        variance = k_star_star - np.einsum("ij,ij->j", v, v)
+        slack = len(self.a) * 1e-13 * np.maximum(k_star_star, 1.0)
+        if (variance < -slack).any():
+            raise ValueError(
+                "K_star and k_star_star do not belong to K: a posterior variance would be "
+                f"{variance.min():.3g}"
+            )
+        return K_star.T @ self.a, np.maximum(variance, 0.0)
+
+    def predict(self, K_star: ArrayLike, k_star_star: ArrayLike) -> Prediction:
+        """Return P(y* = +1 | y), the latent Gaussian averaged over the probit (Eq. 3.63).
+
+        Parameters
+        ----------
+        K_star : (n, t) array
+            Covariances between training and test latent values.
+        k_star_star : (t,) array
+            Prior variances at the test inputs.
+
+        Raises
+        ------
+        ValueError
+            As `latent`.
+        """
+        probability = predictive_probability(*self.latent(K_star, k_star_star))
+        return Prediction(probability, np.zeros_like(probability))
+
+
+def factorize(K: FloatArray, S: FloatArray) -> FloatArray:
+    """Return the lower Cholesky factor of B = I + S^(1/2) K S^(1/2) (Eq. 3.26)."""
+    root = np.sqrt(S)
+    B = root[:, None] * K * root
+    B.flat[:: len(S) + 1] += 1.0
+    return cholesky(B, lower=True, overwrite_a=True, check_finite=False)

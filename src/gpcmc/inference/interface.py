@@ -1,0 +1,139 @@
+"""What an inference method is: options that can `fit`, and a posterior that can `predict`.
+
+A method is one module with one frozen dataclass of options. `infer` runs any of them on a `Prior`;
+a method that can make its test pass while it makes its training pass defines `infer` itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from gpcmc._validation import FloatArray
+from gpcmc.gp.covariance import Prior
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """Class probabilities at the test inputs.
+
+    Attributes
+    ----------
+    probability : (t,) array
+        P(y* = +1 | y).
+    standard_error : (t,) array
+        Monte Carlo standard errors; zeros for a deterministic method.
+    """
+
+    probability: FloatArray
+    standard_error: FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class Inference:
+    """What one run of a method yields.
+
+    Attributes
+    ----------
+    log_evidence : float
+        Log marginal likelihood, in nats.
+    log_evidence_se : float
+        Its Monte Carlo standard error, in nats; 0.0 for a deterministic method.
+    probability, probability_se : (t,) array
+        P(y* = +1 | y) at the test inputs, and the Monte Carlo standard errors.
+    work : dict of str to int
+        Counts of what was done; never seconds.
+    """
+
+    log_evidence: float
+    log_evidence_se: float
+    probability: FloatArray
+    probability_se: FloatArray
+    work: dict[str, int]
+
+
+class Posterior(Protocol):
+    """A fitted method: evidence, counts of work, predictions on demand."""
+
+    @property
+    def log_evidence(self) -> float:
+        """Log marginal likelihood, in nats."""
+        ...
+
+    @property
+    def log_evidence_se(self) -> float:
+        """Its Monte Carlo standard error, in nats; 0.0 for a deterministic method."""
+        ...
+
+    @property
+    def work(self) -> dict[str, int]:
+        """Counts of what was done; never seconds."""
+        ...
+
+    def predict(self, K_star: ArrayLike, k_star_star: ArrayLike) -> Prediction:
+        """Return P(y* = +1 | y) from (n, t) cross-covariances and (t,) prior variances."""
+        ...
+
+
+@runtime_checkable
+class Method(Protocol):
+    """Options of a method."""
+
+    def fit(
+        self, K: ArrayLike, y: ArrayLike, *, rng: np.random.Generator | None = None
+    ) -> Posterior:
+        """Fit to an (n, n) prior covariance and (n,) labels -1/+1."""
+        ...
+
+
+class ConvergenceError(RuntimeError):
+    """An iteration met its limit.
+
+    Attributes
+    ----------
+    posterior : Posterior
+        The last self-consistent record; whether it is good enough is for the caller to decide.
+    """
+
+    def __init__(self, message: str, posterior: Posterior) -> None:
+        super().__init__(message)
+        self.posterior = posterior
+
+
+def infer(
+    method: Method, prior: Prior, y: ArrayLike, *, rng: np.random.Generator | None
+) -> Inference:
+    """Run `method` on a prior and labels: evidence and test probabilities together.
+
+    Parameters
+    ----------
+    method : Method
+        Options of a method, e.g. ``ExpectationPropagation()``.
+    prior : Prior
+        Covariances at the training and test inputs.
+    y : (n,) array
+        Labels -1/+1.
+    rng : Generator or None
+        Consumed by methods that draw; the others ignore it.
+
+    Raises
+    ------
+    ValueError
+        If an argument is not as needed.
+    ConvergenceError
+        If the method iterates and does not converge.
+    """
+    if hasattr(method, "infer"):
+        return method.infer(prior, y, rng=rng)
+    posterior = method.fit(prior.K, y, rng=rng)
+    prediction = posterior.predict(prior.K_star, prior.k_star_star)
+    return Inference(
+        log_evidence=posterior.log_evidence,
+        log_evidence_se=posterior.log_evidence_se,
+        probability=prediction.probability,
+        probability_se=prediction.standard_error,
+        work=posterior.work,
+    )

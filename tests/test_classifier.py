@@ -1,0 +1,81 @@
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.estimator_checks import parametrize_with_checks
+from truths import reference
+
+from gpcmc.classifier import GaussianProcessClassifier
+from gpcmc.gp import prior, rbf
+from gpcmc.inference import METHODS, ExpectationPropagation, Laplace, Orthant, infer
+
+
+@parametrize_with_checks(
+    [
+        GaussianProcessClassifier(inference=method)
+        for method in ("laplace", "ep", Orthant(samples=2000))
+    ]
+)
+def test_it_is_a_scikit_learn_estimator(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("method", [Laplace(), ExpectationPropagation()])
+def test_it_says_what_the_functions_say(method):
+    X, y, X_star, _, _ = reference("R", "R_alpha3_beta2_truth")
+    labels = np.where(y > 0, "versicolor", "setosa")
+    classifier = GaussianProcessClassifier(rbf(3, 2), inference=method).fit(X, labels)
+    result = infer(method, prior(rbf(3, 2), X, X_star), y, rng=None)
+    assert list(classifier.classes_) == ["setosa", "versicolor"]
+    assert classifier.log_marginal_likelihood_ == result.log_evidence
+    assert classifier.log_marginal_likelihood_se_ == 0.0
+    p = classifier.predict_proba(X_star)
+    np.testing.assert_allclose(p[:, 1], result.probability, atol=1e-14)
+    np.testing.assert_allclose(p.sum(axis=1), 1.0)
+    expected = np.where(result.probability >= 0.5, "versicolor", "setosa")
+    assert (classifier.predict(X_star) == expected).all()
+
+
+def test_a_name_stands_for_the_default_options():
+    X, y, _, _, _ = reference("L")
+    for name in METHODS:
+        by_name = GaussianProcessClassifier(inference=name, random_state=1).fit(X, y)
+        by_options = GaussianProcessClassifier(inference=METHODS[name](), random_state=1).fit(X, y)
+        assert by_name.log_marginal_likelihood_ == by_options.log_marginal_likelihood_
+
+
+def test_options_survive_a_clone():
+    options = ExpectationPropagation(tolerance=1e-6)
+    classifier = clone(GaussianProcessClassifier(rbf(1, 1), inference=options))
+    assert classifier.inference == options
+
+
+def test_the_callers_kernel_is_not_touched():
+    kernel = rbf(1, 1)
+    classifier = GaussianProcessClassifier(kernel, inference="ep").fit([[0.0], [1.0]], [0, 1])
+    assert classifier.kernel_ == kernel and classifier.kernel_ is not kernel
+
+
+@pytest.mark.parametrize("state", [0, None, np.random.default_rng(0), np.random.RandomState(0)])
+def test_any_usual_random_state_will_do(state):
+    GaussianProcessClassifier(inference="ep", random_state=state).fit([[0.0], [1.0]], [0, 1])
+
+
+@pytest.mark.parametrize(
+    ("options", "y", "message"),
+    [
+        ({"inference": "ep"}, [1, 1, 1], "y must hold two classes; got one class only"),
+        ({"inference": "ep"}, [1, 2, 3], "Only binary classification is supported"),
+        ({"inference": "vb"}, [0, 1, 1], "inference must be one of orthant, laplace, ep"),
+        ({"inference": Laplace}, [0, 1, 1], "inference must be a name or an instance"),
+        ({"inference": "ep", "random_state": "x"}, [0, 1, 1], "random_state must be"),
+    ],
+)
+def test_bad_input_is_named(options, y, message):
+    with pytest.raises(ValueError, match=message):
+        GaussianProcessClassifier(**options).fit([[0.0], [1.0], [2.0]], y)
+
+
+def test_it_must_be_fitted_first():
+    with pytest.raises(NotFittedError):
+        GaussianProcessClassifier().predict([[0.0]])
