@@ -1,0 +1,349 @@
+"""Our value for a published cell, with everything that makes it and the published value vary.
+
+Tables 1 to 3 take the hard count of the paper's own scheme (Algorithm GPC-MC), Table 4 the method
+under its own name. All variances are relative, that is of the logarithm of a value, because the
+audit compares log ratios.
+
+What the published value of a cell rests on decides what it is compared with:
+
+- Table 1: 50 problems on both sides; the bracket is a standard error.
+- Tables 2 and 3: 20 runs (Problem 4: 15) on one unknown data set. The brackets are not standard
+  errors, so the noise of their runs is taken from ours and divided by their number of runs, and the
+  variance between data sets, taken from ours as well, enters undivided.
+- Table 4: one run on one unknown data set, and ours is one data set too: the variance between data
+  sets enters twice.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from gpcmc.audit.published import METHODS, PUBLISHED_RUNS
+from gpcmc.audit.results import SETS, ResultFiles, read_long, read_probabilities
+
+__all__ = [
+    "DataSetSpread",
+    "Estimate",
+    "Estimator",
+    "Term",
+    "absolute_percentage_error",
+    "data_set_spread",
+    "paper_scheme",
+]
+
+#: Squared coefficient of variation of the absolute value of a centred normal: the run-to-run noise
+#: of an absolute error where no cell has two runs to measure it from.
+HALF_NORMAL = math.pi / 2 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One source of variation of a log ratio: its variance and the degrees of freedom that it is known with."""
+
+    variance: float
+    df: float = math.inf
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """Our side of one cell.
+
+    Attributes
+    ----------
+    status : str
+        "ok", or why there is no value ("not run", "data not available", "not converged").
+    value, standard_error : float
+        In the units of the cell; NaN without a value.
+    replicates : int
+        Rows of result files behind the value.
+    ours, theirs : tuple of Term
+        Sources of variation of log(ours) and log(published), rounding apart. Empty where a
+        comparison is not possible, and `note` says why.
+    result_file : str
+        Where the rows are.
+    note : str
+        What a reader should know.
+    """
+
+    status: str
+    value: float = math.nan
+    standard_error: float = math.nan
+    replicates: int = 0
+    ours: tuple[Term, ...] = ()
+    theirs: tuple[Term, ...] = ()
+    result_file: str = ""
+    note: str = ""
+
+
+def absolute_percentage_error(frame: pd.DataFrame) -> pd.Series:
+    """100 |log I - log I-hat| / |log I| of each row (Eq. 64 before averaging), in percent."""
+    return 100.0 * (frame["estimate"] - frame["truth"]).abs() / frame["truth"].abs()
+
+
+def paper_scheme(frame: pd.DataFrame) -> pd.DataFrame:
+    """The rows of Algorithm GPC-MC with the hard count, which is what Tables 1 to 3 were made with."""
+    return frame[(frame["scheme"] == "bootstrap") & (frame["count"] == "hard")]
+
+
+@dataclass(frozen=True, slots=True)
+class DataSetSpread:
+    """How an error of Experiment 2 varies between data sets and between runs on one data set.
+
+    Attributes
+    ----------
+    means : DataFrame
+        One row a (samples, data set): ``samples``, ``dataset``, ``mean``, ``runs``.
+    between : Term
+        Variance of the log of a data set's mean. A data set is easy or hard by much the same factor
+        at every sample size, so sample sizes are pooled, and its degrees of freedom are the number
+        of data sets less one. The weights are the squares of the runs a data set, which is best
+        where run noise is all there is. What is left of run noise is not taken off: the comparison
+        rather errs on the side of agreement. NaN with zero degrees of freedom where no sample size
+        has two data sets.
+    run : Term
+        Squared coefficient of variation of one run on a given data set.
+    """
+
+    means: pd.DataFrame
+    between: Term
+    run: Term
+
+
+def data_set_spread(frame: pd.DataFrame, error: pd.Series) -> DataSetSpread:
+    """Split the variation of an error of one problem into data sets and runs.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        Rows of Experiment 2 of one problem.
+    error : Series
+        The positive error of each row.
+
+    Returns
+    -------
+    DataSetSpread
+    """
+    cells = frame.assign(error=error).groupby(["samples", "dataset"])["error"]
+    means = cells.agg(mean="mean", runs="size", variance="var").reset_index()
+    repeated = means[means["runs"] > 1]
+    if len(repeated):
+        weights = repeated["runs"] - 1
+        relative = repeated["variance"] / repeated["mean"] ** 2
+        run = Term(float((weights * relative).sum() / weights.sum()), float(weights.sum()))
+    else:
+        run = Term(HALF_NORMAL)
+    variances, weights, most = [], [], 0
+    for _, group in means.groupby("samples"):
+        if len(group) > 1:
+            variances.append(float(np.log(group["mean"]).var()))
+            weights.append((len(group) - 1) * float(group["runs"].mean()) ** 2)
+            most = max(most, len(group))
+    between = (
+        Term(float(np.average(variances, weights=weights)), most - 1)
+        if variances
+        else Term(math.nan, 0)
+    )
+    return DataSetSpread(means[["samples", "dataset", "mean", "runs"]], between, run)
+
+
+class Estimator:
+    """Our side of any published cell, from the result files of one run.
+
+    Parameters
+    ----------
+    files : ResultFiles
+        What was run; a cell whose rows are absent has the status "not run".
+    registry : DataFrame
+        The published cells (`read_registry`); the consensus of Table 4 is over the methods that it
+        has there.
+    """
+
+    def __init__(self, files: ResultFiles, registry: pd.DataFrame) -> None:
+        self._experiment1 = paper_scheme(read_long("experiment1", files.experiment1))
+        self._experiment2 = paper_scheme(read_long("experiment2", files.experiment2))
+        self._experiment4 = read_long("experiment4", files.experiment4)
+        self._spread = read_long("spread", files.spread)
+        self._probabilities = read_probabilities(files.probabilities)
+        self._registry = registry
+        self._data_sets: dict[tuple[int, int], DataSetSpread] = {}
+
+    def __call__(self, cell: pd.Series) -> Estimate:
+        """Our side of one row of the registry."""
+        if cell["table"] == 1:
+            return self._table1(cell)
+        if cell["table"] in (2, 3):
+            return self._table2or3(cell)
+        if cell["metric"] == "mae_post":
+            return self.mae_post(int(cell["problem"]), METHODS[cell["method"]])
+        return self._mae_med(cell)
+
+    def _table1(self, cell: pd.Series) -> Estimate:
+        frame = self._experiment1
+        rows = frame[
+            (frame["dimension"] == cell["dimension"]) & (frame["samples"] == cell["samples"])
+        ]
+        if rows.empty:
+            return Estimate(
+                "not run", note="no rows at this dimension and sample size at this scale"
+            )
+        errors = absolute_percentage_error(rows).groupby(rows["instance"]).mean()
+        n, value = len(errors), float(errors.mean())
+        se = float(errors.std() / math.sqrt(n)) if n > 1 else math.nan
+        problems = 50
+        ours = (Term((se / value) ** 2, n - 1),) if n > 1 else ()
+        return Estimate(
+            "ok",
+            value,
+            se,
+            len(rows),
+            ours,
+            (Term((cell["published_bracket"] / cell["published"]) ** 2, problems - 1),),
+            "; ".join(sorted(set(rows["file"]))),
+            f"{n} problems; the published bracket is a standard error"
+            if n > 1
+            else "one problem only: no standard error, not compared",
+        )
+
+    def _table2or3(self, cell: pd.Series) -> Estimate:
+        table, problem = int(cell["table"]), int(cell["problem"])
+        frame = self._experiment2[self._experiment2["problem"] == problem]
+        rows = frame[frame["samples"] == cell["samples"]]
+        if rows.empty:
+            return Estimate(
+                "not run", note="no rows for this problem and sample size at this scale"
+            )
+        if (table, problem) not in self._data_sets:
+            error = frame["mae"] if table == 2 else absolute_percentage_error(frame)
+            self._data_sets[table, problem] = data_set_spread(frame, error)
+        spread = self._data_sets[table, problem]
+        means = spread.means[spread.means["samples"] == cell["samples"]]
+        sets, value = len(means), float(means["mean"].mean())
+        result_file = "; ".join(sorted(set(rows["file"])))
+        runs = PUBLISHED_RUNS[problem]
+        described = f"{sets} data sets, {len(rows)} runs"
+        if spread.between.df < 1:
+            note = f"{described}; one data set gives no variance between data sets, not compared"
+            return Estimate("ok", value, math.nan, len(rows), result_file=result_file, note=note)
+        own_noise = spread.run.variance * float((1 / means["runs"]).mean())
+        ours = (
+            Term(spread.between.variance / sets, spread.between.df),
+            Term(own_noise / sets, spread.run.df),
+        )
+        return Estimate(
+            "ok",
+            value,
+            value * math.sqrt(sum(term.variance for term in ours)),
+            len(rows),
+            ours,
+            (spread.between, Term(spread.run.variance / runs, spread.run.df)),
+            result_file,
+            f"{described}; published: one unknown data set, bracket is value/sqrt({runs}) and no standard error, "
+            f"so theirs is our run noise over {runs} runs and our variance between data sets undivided",
+        )
+
+    def mae_post(self, problem: int, method: str) -> Estimate:
+        """Mean absolute error against the Bayes posterior, averaged over the six hyperparameter sets.
+
+        Parameters
+        ----------
+        problem : int
+            1 to 9.
+        method : str
+            Our name of the method.
+        """
+        frame = self._experiment4
+        rows = frame[(frame["problem"] == problem) & (frame["method"] == method)]
+        refused = self._unusable(rows, method)
+        if refused is not None:
+            return refused
+        sets = rows.groupby("set")["mae_post"]
+        if sets.count().min() == 0:
+            return Estimate("not run", note="real data have no Bayes posterior")
+        summary = sets.agg(["mean", "var", "size"])
+        value = float(summary["mean"].mean())
+        noise = (summary["var"].fillna(0.0) / summary["size"]).sum() / len(summary) ** 2
+        se = math.sqrt(float(noise))
+        result_file = "; ".join(sorted(set(rows["file"])))
+        between = self._between_data_sets(problem)
+        note = "published and ours rest on one data set each"
+        if between is None:
+            note += "; the variance between data sets was not measured at this scale, not compared"
+            return Estimate("ok", value, se, len(rows), result_file=result_file, note=note)
+        ours = (between, Term((se / value) ** 2, max(int(summary["size"].min()) - 1, 1)))
+        note += f": variance between {int(between.df) + 1} data sets (by Laplace), undivided, on both sides"
+        return Estimate("ok", value, se, len(rows), ours, (between,), result_file, note)
+
+    def _between_data_sets(self, problem: int) -> Term | None:
+        rows = self._spread[self._spread["problem"] == problem]
+        means = rows.groupby("dataset")["mae_post"].mean().dropna()
+        if len(means) < 2:
+            return None
+        return Term(float(np.log(means.to_numpy()).var(ddof=1)), len(means) - 1)
+
+    @staticmethod
+    def _unusable(rows: pd.DataFrame, method: str) -> Estimate | None:
+        """Why the rows of one method cannot be averaged over the six sets, or None."""
+        if rows.empty:
+            return Estimate(
+                "not run", note=f"method {method} was not run on this problem at this scale"
+            )
+        bad = rows[rows["status"] != "ok"]
+        result_file = "; ".join(sorted(set(rows["file"])))
+        if len(bad):
+            return Estimate(
+                str(bad["status"].iloc[0]), result_file=result_file, note="see the result file"
+            )
+        have = rows["set"].nunique()
+        if have < SETS:
+            note = f"the published cell averages {SETS} hyperparameter sets; this scale ran {have}"
+            return Estimate("not run", result_file=result_file, note=note)
+        return None
+
+    def _mae_med(self, cell: pd.Series) -> Estimate:
+        problem, method = int(cell["problem"]), METHODS[cell["method"]]
+        registry = self._registry
+        inside = registry[(registry["problem"] == problem) & (registry["metric"] == "mae_med")]
+        consensus = [METHODS[name] for name in inside["method"]]
+        frame = self._experiment4[self._experiment4["problem"] == problem]
+        without = []
+        for name in consensus:
+            refused = self._unusable(frame[frame["method"] == name], name)
+            if refused is not None and refused.status == "data not available":
+                return refused
+            if refused is not None:
+                without.append(name)
+        if without:
+            return Estimate(
+                "not run",
+                note=f"the median is over {', '.join(consensus)}; without {', '.join(without)} there is none",
+            )
+        values = np.mean(
+            [self._median_errors(problem, consensus, method, k + 1) for k in range(SETS)], axis=0
+        )
+        n = len(values)
+        files = sorted(set(frame["file"][frame["method"].isin(consensus)]))
+        return Estimate(
+            "ok",
+            float(values.mean()),
+            float(values.std(ddof=1) / math.sqrt(n)) if n > 1 else math.nan,
+            n,
+            result_file="; ".join(files),
+            note="the variance between data sets of this measure was not measured, not compared",
+        )
+
+    def _median_errors(
+        self, problem: int, consensus: list[str], method: str, number: int
+    ) -> np.ndarray:
+        """Mean |P - median| of each replicate, for one hyperparameter set; shape (replicates,)."""
+        cells = [(problem, name, number) for name in consensus]
+        lost = [cell for cell in cells if cell not in self._probabilities]
+        if lost:
+            raise ValueError(f"no finite probabilities for {lost}, although their rows say ok")
+        n = min(len(self._probabilities[cell]) for cell in cells)
+        stack = np.stack([self._probabilities[cell][:n] for cell in cells])
+        errors = np.abs(stack - np.median(stack, axis=0)).mean(axis=2)
+        return errors[consensus.index(method)]

@@ -1,0 +1,363 @@
+"""What the published numbers themselves say, and what ours say about the paper's formulas.
+
+Each function returns a table that the typeset paper prints: the brackets of Tables 2 and 3, the
+floor of Table 1, the variance formula (44), and the numerical check of misprinted equations.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+
+from gpcmc.audit.estimates import absolute_percentage_error, data_set_spread, paper_scheme
+from gpcmc.audit.published import half_width
+from gpcmc.audit.results import ResultFiles, read_long
+
+__all__ = [
+    "brackets",
+    "coarse_grid_errors",
+    "data_sets",
+    "floor",
+    "overall_variance",
+    "slopes",
+    "variance",
+]
+
+
+def brackets(registry: pd.DataFrame) -> pd.DataFrame:
+    """Which number of runs makes every bracket of Tables 2 and 3 equal to value/sqrt(runs).
+
+    A standard error varies with the spread of its runs. If instead a bracket is value/sqrt(n), each
+    cell confines n to an interval that follows from the rounding of its two numbers, and the
+    intervals of all cells overlap.
+
+    Parameters
+    ----------
+    registry : DataFrame
+        `read_registry`.
+
+    Returns
+    -------
+    DataFrame
+        One row a (table, problem): ``table``, ``problem``, ``cells``, ``runs_low`` and
+        ``runs_high`` (common interval of n; low above high where there is none), ``runs`` (the
+        integer inside, missing if none or several), ``ratio_low`` and ``ratio_high`` (extremes of
+        value/bracket as printed). Table 1, whose brackets are genuine, is there for contrast.
+    """
+    rows = []
+    frame = registry[registry["table"].isin([1, 2, 3])]
+    for (table, problem), group in frame.groupby(["table", "problem"]):
+        value, bracket = group["published"].to_numpy(), group["published_bracket"].to_numpy()
+        h, k = group["rounding"].to_numpy(), group["printed_bracket"].map(half_width).to_numpy()
+        low = float((((value - h) / (bracket + k)) ** 2).max())
+        high = float((((value + h) / (bracket - k)) ** 2).min())
+        inside = range(math.ceil(low), math.floor(high) + 1) if low <= high else range(0)
+        rows.append(
+            {
+                "table": table,
+                "problem": problem,
+                "cells": len(group),
+                "runs_low": low,
+                "runs_high": high,
+                "runs": inside[0] if len(inside) == 1 else pd.NA,
+                "ratio_low": float((value / bracket).min()),
+                "ratio_high": float((value / bracket).max()),
+            }
+        )
+    return pd.DataFrame(rows).astype({"runs": "Int64"})
+
+
+def coarse_grid_errors(files: ResultFiles) -> pd.DataFrame:
+    """Experiment 1 scored against truths from a coarse grid.
+
+    Returns
+    -------
+    DataFrame
+        One row a (dimension, du, samples): ``truth_error`` and ``truth_error_max`` (mean and
+        largest absolute percentage error of the coarse truths themselves), ``error`` and
+        ``error_se`` (MAPE of our estimates scored against the coarse truths), in percent.
+        ``samples`` is missing in rows without estimates.
+    """
+    grid = read_long("quadrature", files.quadrature)
+    runs = paper_scheme(read_long("experiment1", files.experiment1))
+    rows = []
+    for (dimension, du), coarse in grid.groupby(["dimension", "du"]):
+        common = {
+            "dimension": dimension,
+            "du": du,
+            "truth_error": float(coarse["ape_percent"].mean()),
+            "truth_error_max": float(coarse["ape_percent"].max()),
+        }
+        merged = runs[runs["dimension"] == dimension].merge(
+            coarse[["instance", "coarse"]], on="instance"
+        )
+        if merged.empty:
+            rows.append({**common, "samples": pd.NA, "error": math.nan, "error_se": math.nan})
+        merged["error"] = (
+            100 * (merged["estimate"] - merged["coarse"]).abs() / merged["coarse"].abs()
+        )
+        for samples, group in merged.groupby("samples"):
+            rows.append(
+                {
+                    **common,
+                    "samples": samples,
+                    "error": float(group["error"].mean()),
+                    "error_se": float(group["error"].std() / math.sqrt(len(group))),
+                }
+            )
+    columns = ["dimension", "du", "samples", "truth_error", "truth_error_max", "error", "error_se"]
+    return pd.DataFrame(rows, columns=columns).astype({"samples": "Int64"})
+
+
+def floor(registry: pd.DataFrame, audited: pd.DataFrame) -> pd.DataFrame:
+    """The part of Table 1 that does not fall with M.
+
+    If one of the n = 50 truths of a column is wrong by e percent and the other problems have a mean
+    error m, then the column shows m + (e - m)/n with a standard error of (e - m)/n, whatever M is.
+    So a bracket that stays constant gives e, and value minus bracket gives m, which can be set
+    beside our error.
+
+    Parameters
+    ----------
+    registry : DataFrame
+        `read_registry`.
+    audited : DataFrame
+        `audit`, for our values.
+
+    Returns
+    -------
+    DataFrame
+        One row a cell of Table 1: ``dimension``, ``samples``, ``published``, ``bracket``,
+        ``outlier`` (e, percent), ``without_outlier`` (m, percent), ``ours``, ``ours_se``, ``floor``
+        (a of the fit a + b M^-1/2 to the published column by least squares of relative residuals).
+    """
+    problems = 50
+    table = registry[registry["table"] == 1].merge(audited[["id", "ours", "ours_se"]], on="id")
+    rows = []
+    for dimension, group in table.groupby("dimension"):
+        group = group.sort_values("samples")
+        value = group["published"].to_numpy()
+        design = np.column_stack(
+            [np.ones(len(group)), group["samples"].to_numpy(dtype=float) ** -0.5]
+        )
+        fit = np.linalg.lstsq(design / value[:, None], np.ones(len(group)), rcond=None)[0]
+        for _, cell in group.iterrows():
+            rest = cell["published"] - cell["published_bracket"]
+            rows.append(
+                {
+                    "dimension": dimension,
+                    "samples": cell["samples"],
+                    "published": cell["published"],
+                    "bracket": cell["published_bracket"],
+                    "outlier": problems * cell["published_bracket"] + rest,
+                    "without_outlier": rest,
+                    "ours": cell["ours"],
+                    "ours_se": cell["ours_se"],
+                    "floor": float(fit[0]),
+                }
+            )
+    return pd.DataFrame(rows)
+
+
+def _squared_errors(files: ResultFiles) -> pd.DataFrame:
+    """Squared deviations of log I-hat, each with the weight that makes square/weight estimate the variance."""
+    first = paper_scheme(read_long("experiment1", files.experiment1)).assign(
+        experiment=1, weight=1.0
+    )
+    first["square"] = (first["estimate"] - first["truth"]) ** 2
+    second = paper_scheme(read_long("experiment2", files.experiment2)).assign(experiment=2)
+    runs = second.groupby(["problem", "samples", "dataset"])["estimate"]
+    size = runs.transform("size")
+    second["square"] = (second["estimate"] - runs.transform("mean")) ** 2
+    second["weight"] = (
+        size - 1
+    ) / size  # a deviation from the mean of k runs has variance (k - 1)/k of a run's
+    columns = [
+        "experiment",
+        "problem",
+        "dimension",
+        "samples",
+        "square",
+        "weight",
+        "variance_eq44",
+        "standard_error",
+    ]
+    parts = [part[columns] for part in (first, second[size > 1]) if len(part)]
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)
+
+
+def variance(files: ResultFiles, *, pooled: bool = False) -> pd.DataFrame:
+    """Variance of the log estimate: measured, predicted by Eq. (44), and by our own standard errors.
+
+    In Experiment 1 the measured variance is the mean square of log I-hat - log I over the problems
+    of one dimension (Eq. (43)'s bias is of order 1/M and far below it); in Experiment 2 it is the
+    variance between runs on a data set, averaged over data sets. The ratios are ratios of sums;
+    their standard errors leave out one run in turn.
+
+    Parameters
+    ----------
+    files : ResultFiles
+        Experiments 1 and 2.
+    pooled : bool
+        One row for all sample sizes of a problem: the sums are of M times the variances, which
+        hardly depend on M.
+
+    Returns
+    -------
+    DataFrame
+        One row an (experiment, problem, samples): ``dimension``, ``runs``, ``measured``,
+        ``predicted`` (Eq. 44), ``own`` (mean squared standard error of the sampler), ``ratio``
+        (measured/predicted), ``ratio_se``, ``own_ratio`` (measured/own), ``own_ratio_se``. If
+        pooled, ``samples`` is missing and the three variances are M times a variance.
+    """
+    frame = _squared_errors(files)
+    keys = ["experiment", "problem", "dimension"]
+    rows = []
+    for key, group in frame.groupby(keys if pooled else [*keys, "samples"]):
+        scale = group["samples"].to_numpy(dtype=float) if pooled else np.ones(len(group))
+        square, weight = scale * group["square"].to_numpy(), group["weight"].to_numpy()
+        predicted = scale * weight * group["variance_eq44"].to_numpy()
+        own = scale * weight * group["standard_error"].to_numpy() ** 2
+        row = dict(zip([*keys, "samples"], [*key, pd.NA], strict=False))
+        row |= {"runs": len(group), "measured": square.sum() / weight.sum()}
+        for name, other in (("predicted", predicted), ("own", own)):
+            ratio = "ratio" if name == "predicted" else "own_ratio"
+            row |= {name: other.sum() / weight.sum(), ratio: square.sum() / other.sum()}
+            row[f"{ratio}_se"] = _jackknife_ratio(square, other)
+        rows.append(row)
+    columns = [
+        *[
+            "experiment",
+            "problem",
+            "dimension",
+            "samples",
+            "runs",
+            "measured",
+            "predicted",
+            "ratio",
+            "ratio_se",
+        ],
+        *["own", "own_ratio", "own_ratio_se"],
+    ]
+    return pd.DataFrame(rows, columns=columns).astype({"samples": "Int64"})
+
+
+def overall_variance(files: ResultFiles) -> pd.DataFrame:
+    """The two ratios of `variance` with all problems and sample sizes pooled; every run counts alike.
+
+    Returns
+    -------
+    DataFrame
+        One row an experiment: ``experiment``, ``runs``, ``ratio``, ``ratio_se``, ``own_ratio``,
+        ``own_ratio_se``.
+    """
+    rows = []
+    for experiment, group in _squared_errors(files).groupby("experiment"):
+        square, weight = group["square"].to_numpy(), group["weight"].to_numpy()
+        row: dict[str, float] = {"experiment": experiment, "runs": len(group)}
+        for name, variances in (
+            ("ratio", group["variance_eq44"]),
+            ("own_ratio", group["standard_error"] ** 2),
+        ):
+            relative = square / variances.to_numpy()
+            row |= {
+                name: relative.sum() / weight.sum(),
+                f"{name}_se": _jackknife_ratio(relative, weight),
+            }
+        rows.append(row)
+    return pd.DataFrame(
+        rows, columns=["experiment", "runs", "ratio", "ratio_se", "own_ratio", "own_ratio_se"]
+    )
+
+
+def slopes(registry: pd.DataFrame, audited: pd.DataFrame) -> pd.DataFrame:
+    """Slope of log error against log M, of each column of Tables 1 to 3; independent samples have -1/2.
+
+    Returns
+    -------
+    DataFrame
+        One row a (table, problem): ``published``, ``published_se``, ``ours``, ``ours_se``, by least
+        squares over the sample sizes; NaN with fewer than three of them.
+    """
+    rows = []
+    frame = registry[registry["table"] < 4].merge(audited[["id", "ours"]], on="id")
+    for (table, problem), cells in frame.groupby(["table", "problem"]):
+        row: dict[str, float] = {"table": table, "problem": problem}
+        for name in ("published", "ours"):
+            usable = cells[cells[name] > 0]
+            row |= {name: math.nan, f"{name}_se": math.nan}
+            if len(usable) > 2:
+                x = np.log(usable["samples"].to_numpy(dtype=float))
+                fit, covariance = np.polyfit(x, np.log(usable[name].to_numpy()), 1, cov=True)
+                row |= {name: float(fit[0]), f"{name}_se": float(np.sqrt(covariance[0, 0]))}
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def _jackknife_ratio(above: np.ndarray, below: np.ndarray) -> float:
+    """Standard error of sum(above)/sum(below) by leaving out each entry in turn."""
+    n = len(above)
+    if n < 2:
+        return math.nan
+    values = (above.sum() - above) / (below.sum() - below)
+    return float(np.sqrt((n - 1) / n * ((values - values.mean()) ** 2).sum()))
+
+
+def data_sets(registry: pd.DataFrame, files: ResultFiles) -> pd.DataFrame:
+    """The spread between data sets in Experiment 2, beside the published cell, which rests on one.
+
+    Returns
+    -------
+    DataFrame
+        One row a (table, problem, samples): ``data_sets``, ``runs`` (rows), ``mean``, ``lowest``,
+        ``highest`` (over data sets), ``factor`` (exp of the standard deviation of the log of a data
+        set's mean, pooled over sample sizes), ``published``, ``below`` (data sets with a smaller
+        error than the published one).
+    """
+    frame = paper_scheme(read_long("experiment2", files.experiment2))
+    rows = []
+    for table, metric in ((2, "mae"), (3, "mape")):
+        for problem, group in frame.groupby("problem"):
+            error = group["mae"] if metric == "mae" else absolute_percentage_error(group)
+            spread = data_set_spread(group, error)
+            for samples, means in spread.means.groupby("samples"):
+                cell = registry[
+                    (registry["table"] == table)
+                    & (registry["problem"] == problem)
+                    & (registry["samples"] == samples)
+                ]
+                published = float(cell["published"].iloc[0]) if len(cell) else math.nan
+                rows.append(
+                    {
+                        "table": table,
+                        "problem": problem,
+                        "samples": samples,
+                        "data_sets": len(means),
+                        "runs": int(means["runs"].sum()),
+                        "mean": float(means["mean"].mean()),
+                        "lowest": float(means["mean"].min()),
+                        "highest": float(means["mean"].max()),
+                        "factor": math.exp(math.sqrt(spread.between.variance))
+                        if spread.between.df > 0
+                        else math.nan,
+                        "published": published,
+                        "below": int((means["mean"] < published).sum()),
+                    }
+                )
+    columns = [
+        *[
+            "table",
+            "problem",
+            "samples",
+            "data_sets",
+            "runs",
+            "mean",
+            "lowest",
+            "highest",
+            "factor",
+        ],
+        *["published", "below"],
+    ]
+    return pd.DataFrame(rows, columns=columns)

@@ -1,0 +1,227 @@
+"""Reading of the result files (long form, one row a replicate) that the audit and the report summarise."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+__all__ = [
+    "SETS",
+    "Problem",
+    "ResultFiles",
+    "problem_number",
+    "read_long",
+    "read_probabilities",
+    "read_problem",
+]
+
+#: Hyperparameter sets of Experiment 4. A published cell of Table 4 is an average over all of them.
+SETS = 6
+
+#: Columns that a file of each kind has to have.
+COLUMNS: dict[str, list[str]] = {
+    "experiment1": [
+        *["dimension", "instance", "samples", "populations", "count", "scheme", "seed"],
+        *["truth", "estimate", "standard_error", "bias_eq43", "variance_eq44"],
+    ],
+    "quadrature": ["dimension", "instance", "du", "truth", "coarse", "ape_percent"],
+    "experiment2": [
+        *[
+            "problem",
+            "dimension",
+            "dataset",
+            "run",
+            "samples",
+            "populations",
+            "count",
+            "scheme",
+            "seed",
+        ],
+        *["truth", "estimate", "standard_error", "bias_eq43", "variance_eq44", "mae"],
+    ],
+    "experiment4": ["problem", "method", "set", "alpha", "beta", "replicate", "status"],
+    "spread": ["problem", "dataset", "set", "mae_post"],
+    "equations": [
+        "equation",
+        "statement",
+        "correction",
+        "printed_error",
+        "corrected_error",
+        "verdict",
+    ],
+}
+
+#: Columns that a file may lack: rows without a result, or of a method that draws nothing at random,
+#: have no such entry.
+OPTIONAL: dict[str, list[str]] = {
+    "experiment4": [
+        "seed",
+        "samples",
+        "log_evidence",
+        "log_evidence_se",
+        "mae_post",
+        "error_rate",
+        "trivial",
+    ],
+}
+
+#: The paper's numbers of the problems of Experiment 1.
+_PROBLEMS = {50: 1, 200: 2, 500: 3}
+
+
+@dataclass(frozen=True, slots=True)
+class ResultFiles:
+    """The files of one run that a table, a figure or the audit reads; absent ones are not run.
+
+    Attributes
+    ----------
+    experiment1, quadrature, experiment2, experiment4, spread, equations : tuple of Path
+        Long CSV files. ``spread`` holds the error against the Bayes posterior on further data sets
+        of Experiment 4; ``quadrature`` the truths of Experiment 1 by a coarse grid.
+    problems : tuple of Path
+        ``experiment4/problem{p}.npz``: the data of each problem.
+    probabilities : tuple of Path
+        ``experiment4/problem{p}/{method}_set{k}.npz``: predicted probabilities.
+    data : tuple of Path
+        ``data/{file}.json``: whether a raw file could be had, and where it goes if not.
+    """
+
+    experiment1: tuple[Path, ...] = ()
+    quadrature: tuple[Path, ...] = ()
+    experiment2: tuple[Path, ...] = ()
+    problems: tuple[Path, ...] = ()
+    experiment4: tuple[Path, ...] = ()
+    probabilities: tuple[Path, ...] = ()
+    spread: tuple[Path, ...] = ()
+    equations: tuple[Path, ...] = ()
+    data: tuple[Path, ...] = ()
+
+    @classmethod
+    def of(cls, inputs: Mapping[str, str | Path | Iterable[str | Path]]) -> ResultFiles:
+        """From a mapping of names to one path or many; names that are no result files are passed over."""
+        known = {field.name for field in fields(cls)}
+        found = {}
+        for name, value in inputs.items():
+            if name in known:
+                paths = [value] if isinstance(value, str | Path) else list(value)
+                found[name] = tuple(Path(path) for path in paths)
+        return cls(**found)
+
+
+def read_long(kind: str, paths: Iterable[Path]) -> pd.DataFrame:
+    """The rows of the files of one kind, under one another, with a column ``file``.
+
+    Parameters
+    ----------
+    kind : str
+        Name of a field of `ResultFiles` that holds CSV files.
+    paths : iterable of Path
+        Files; none gives an empty frame with the columns of that kind.
+
+    Returns
+    -------
+    DataFrame
+        The columns of the files and ``file`` (path as given, with forward slashes).
+
+    Raises
+    ------
+    ValueError
+        A file lacks a column.
+    """
+    columns, optional = COLUMNS[kind], OPTIONAL.get(kind, [])
+    text = dict.fromkeys(
+        ["seed", "status", "method", "count", "scheme", "equation", "verdict"], str
+    )
+    frames = []
+    for path in paths:
+        frame = pd.read_csv(path, dtype={name: text[name] for name in columns if name in text})
+        missing = [name for name in columns if name not in frame]
+        if missing:
+            raise ValueError(
+                f"{path}: columns {missing} are missing; a file of {kind} has {columns}"
+            )
+        absent = {name: np.nan for name in optional if name not in frame}
+        frames.append(frame.assign(file=Path(path).as_posix(), **absent))
+    nothing = pd.DataFrame(columns=[*columns, *optional, "file"])
+    frame = pd.concat(frames, ignore_index=True) if frames else nothing
+    if kind in ("experiment1", "quadrature"):
+        frame["problem"] = frame["dimension"].map(_PROBLEMS)
+    return frame
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One problem of Experiment 4.
+
+    Attributes
+    ----------
+    number : int
+        1 to 9.
+    train, test : int
+        Patterns (0 where the data could not be had).
+    labels : ndarray, shape (test,)
+        Test labels, -1 or +1.
+    bayes_posterior : ndarray, shape (test,)
+        P(class 1) by Bayes' formula; NaN for real data.
+    available : bool
+        Whether the data could be had.
+    """
+
+    number: int
+    train: int
+    test: int
+    labels: np.ndarray
+    bayes_posterior: np.ndarray
+    available: bool
+
+
+def problem_number(path: Path) -> int:
+    """The problem's number in a path such as ``experiment4/problem7.npz`` or ``.../problem7/ep_set1.npz``."""
+    found = re.search(r"problem(\d+)", Path(path).as_posix().split("experiment4")[-1])
+    if found is None:
+        raise ValueError(f"{path}: no problem number in the path; needed is .../problem<number>...")
+    return int(found.group(1))
+
+
+def read_problem(path: Path) -> Problem:
+    """Sizes, test labels and Bayes posteriors of one problem of Experiment 4; a file without arrays has no data."""
+    with np.load(path) as data:
+        available = bool(data.files)
+        empty = np.empty(0)
+        labels = np.asarray(data["y_test"], dtype=float) if available else empty
+        return Problem(
+            number=problem_number(path),
+            train=len(data["y_train"]) if available else 0,
+            test=len(labels),
+            labels=labels,
+            bayes_posterior=np.asarray(data["bayes_posterior"], dtype=float)
+            if available
+            else empty,
+            available=available,
+        )
+
+
+def read_probabilities(paths: Iterable[Path]) -> dict[tuple[int, str, int], np.ndarray]:
+    """Predicted probabilities by (problem, method, set), each of shape (replicates, test patterns).
+
+    Sets without probabilities (data not available, not converged) are left out, and so are
+    replicates with NaN.
+    """
+    found = {}
+    for path in paths:
+        name = re.fullmatch(r"(.+)_set(\d+)", Path(path).stem)
+        if name is None:
+            raise ValueError(f"{path}: the name has to be <method>_set<number>.npz")
+        with np.load(path) as data:
+            if "probability" not in data.files:
+                continue
+            probability = np.atleast_2d(np.asarray(data["probability"], dtype=float))
+        probability = probability[np.isfinite(probability).all(axis=1)]
+        if probability.size:
+            found[problem_number(path), name.group(1), int(name.group(2))] = probability
+    return found

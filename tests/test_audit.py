@@ -1,0 +1,300 @@
+"""The audit: every published cell is there, and a wrong value is found."""
+
+from __future__ import annotations
+
+import math
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from made_results import everything, experiment2
+
+from gpcmc.audit import (
+    CELLS,
+    Estimate,
+    ResultFiles,
+    Term,
+    audit,
+    brackets,
+    check_complete,
+    compare,
+    count_verdicts,
+    data_set_spread,
+    data_sets,
+    floor,
+    half_width,
+    read_audit,
+    read_long,
+    read_registry,
+    variance,
+    write_audit,
+)
+
+PUBLISHED = Path(__file__).parent.parent / "data" / "published"
+
+
+@pytest.fixture(scope="module")
+def registry() -> pd.DataFrame:
+    return read_registry(PUBLISHED)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> ResultFiles:
+    return everything(tmp_path_factory.mktemp("results"))
+
+
+@pytest.fixture(scope="module")
+def audited(registry: pd.DataFrame, files: ResultFiles) -> pd.DataFrame:
+    return audit(registry, files)
+
+
+def test_registry_has_the_125_published_cells(registry: pd.DataFrame) -> None:
+    assert registry.groupby("table").size().to_dict() == CELLS == {1: 18, 2: 24, 3: 24, 4: 59}
+    assert registry["id"].is_unique
+    cell = registry.set_index("id").loc["table1/N50/M10000"]
+    assert (cell["published"], cell["published_bracket"]) == (0.245, 0.0268)
+    assert registry.set_index("id").loc["table4/problem9/hmc/mae_med", "published"] == 0.022
+    assert "table4/problem9/titsias/mae_med" not in set(registry["id"])
+
+
+def test_registry_refuses_a_dropped_cell(tmp_path: Path) -> None:
+    folder = tmp_path / "published"
+    shutil.copytree(PUBLISHED, folder)
+    path = folder / "table3.csv"
+    path.write_text("\n".join(path.read_text().splitlines()[:-1]) + "\n")
+    with pytest.raises(ValueError, match="table3.csv has 23 cells"):
+        read_registry(folder)
+
+
+@pytest.mark.parametrize(
+    ("printed", "expected"),
+    [("0.245", 5e-4), ("0.06711", 5e-6), ("1.4e-3", 5e-5), ("1.1e-2", 5e-4)],
+)
+def test_rounding_is_half_a_unit_of_the_last_place(printed: str, expected: float) -> None:
+    assert half_width(printed) == pytest.approx(expected)
+
+
+def test_audit_has_every_cell_once(registry: pd.DataFrame, audited: pd.DataFrame) -> None:
+    assert len(audited) == 125
+    assert audited["id"].tolist() == registry["id"].tolist()
+    assert sum(count_verdicts(audited).values()) == 125
+
+
+def test_audit_of_nothing_has_every_cell_not_run(registry: pd.DataFrame) -> None:
+    assert count_verdicts(audit(registry, ResultFiles()))["not run"] == 125
+
+
+def test_audit_refuses_a_dropped_or_a_doubled_cell(
+    registry: pd.DataFrame, audited: pd.DataFrame, tmp_path: Path
+) -> None:
+    with pytest.raises(ValueError, match="1 cells absent .*table2/problem1/M10000"):
+        check_complete(audited[audited["id"] != "table2/problem1/M10000"], registry)
+    with pytest.raises(ValueError, match="1 twice"):
+        write_audit(pd.concat([audited, audited.tail(1)]), registry, tmp_path / "audit.csv")
+    assert not (tmp_path / "audit.csv").exists()
+
+
+def test_audit_survives_its_file(
+    registry: pd.DataFrame, audited: pd.DataFrame, tmp_path: Path
+) -> None:
+    write_audit(audited, registry, tmp_path / "audit.csv")
+    again = read_audit(tmp_path / "audit.csv")
+    assert again["verdict"].tolist() == audited["verdict"].tolist()
+    np.testing.assert_allclose(again["ours"], audited["ours"], rtol=1e-5)
+    assert (again["note"] != "").any()
+
+
+def test_a_value_wrong_by_30_percent_is_discrepant_where_errors_are_small(
+    registry: pd.DataFrame, tmp_path: Path
+) -> None:
+    rng = np.random.default_rng(2)
+    paths = experiment2(tmp_path, rng, between=0.01, data_sets=10)
+    right = registry.copy()
+    frame = pd.concat([pd.read_csv(path) for path in paths])
+    means = frame.groupby(["problem", "samples"])["mae"].mean()
+    table = right["table"] == 2
+    right.loc[table, "published"] = [
+        means[p, m] for p, m in right.loc[table, ["problem", "samples"]].to_numpy()
+    ]
+    right.loc[table, "rounding"] = 1e-9
+    files = ResultFiles.of({"experiment2": paths})
+    assert set(audit(right, files).query("table == 2")["verdict"]) == {"consistent"}
+    wrong = right.copy()
+    wrong.loc[table, "published"] *= 1.3
+    assert set(audit(wrong, files).query("table == 2")["verdict"]) == {"discrepant"}
+
+
+def test_z_is_standard_normal_when_both_sides_agree() -> None:
+    # 2000 comparisons at 4 degrees of freedom on our side; the share beyond 2 has a standard
+    # deviation of 0.5 %
+    rng = np.random.default_rng(5)
+    z = []
+    for _ in range(2000):
+        sample = np.exp(0.05 * rng.standard_normal(5))
+        theirs = float(np.exp(0.02 * rng.standard_normal()))
+        value = float(sample.mean())
+        term = Term(float(sample.var(ddof=1)) / 5 / value**2, 4)
+        z.append(
+            compare(theirs, 0.0, Estimate("ok", value, ours=(term,), theirs=(Term(0.02**2),)))[0]
+        )
+    assert abs(np.mean(np.abs(z) > 2) - 0.0455) < 0.02
+    assert abs(np.mean(z)) < 0.1
+
+
+def test_rounding_counts_as_an_error() -> None:
+    estimate = Estimate("ok", 1.04, ours=(Term(1e-8),), theirs=(Term(1e-8),))
+    assert abs(compare(1.0, 0.0, estimate)[0]) > 30
+    assert abs(compare(1.0, 0.05, estimate)[0]) < 2
+
+
+def test_compare_refuses_a_value_that_has_no_logarithm() -> None:
+    with pytest.raises(ValueError, match="published"):
+        compare(0.0, 0.0, Estimate("ok", 1.0))
+
+
+def test_variance_between_data_sets_enters_undivided(
+    registry: pd.DataFrame, tmp_path: Path
+) -> None:
+    """Published standard errors of Table 2 are at least the spread of data sets, however many of ours there are."""
+    files = ResultFiles.of(
+        {"experiment2": experiment2(tmp_path, np.random.default_rng(3), data_sets=40)}
+    )
+    cells = audit(registry, files).query("table == 2")
+    relative = cells["published_se"] / cells["published"]
+    assert (relative > 0.12).all() and (relative < 0.3).all()  # made with a log deviation of 0.2
+    assert (cells["ours_se"] / cells["ours"] < 0.06).all()
+    assert cells["note"].str.contains("no standard error").all()
+
+
+def test_data_set_spread_separates_data_sets_from_runs(tmp_path: Path) -> None:
+    paths = experiment2(tmp_path, np.random.default_rng(4), between=0.3, data_sets=60)
+    frame = read_long("experiment2", paths[:1])
+    spread = data_set_spread(frame, frame["mae"])
+    assert math.sqrt(spread.between.variance) == pytest.approx(0.3, rel=0.3)
+    assert math.sqrt(spread.run.variance) == pytest.approx(0.02, rel=0.3)
+    assert spread.between.df == 59
+
+
+def test_one_data_set_is_shown_and_not_compared(registry: pd.DataFrame, tmp_path: Path) -> None:
+    files = ResultFiles.of(
+        {"experiment2": experiment2(tmp_path, np.random.default_rng(4), data_sets=1)}
+    )
+    cells = audit(registry, files).query("table in (2, 3)")
+    assert set(cells["verdict"]) == {"not run"}
+    assert cells["ours"].notna().all()
+    assert cells["note"].str.contains("no variance between data sets").all()
+
+
+def test_missing_data_and_missing_methods_are_said(audited: pd.DataFrame) -> None:
+    cells = audited.set_index("id")
+    assert cells.loc["table4/problem8/new/mae_med", "verdict"] == "data not available"
+    assert cells.loc["table4/problem1/ess/mae_post", "verdict"] == "not run"
+    median = cells[cells["metric"] == "mae_med"]
+    assert set(median["verdict"]) == {"not run", "data not available"}
+    assert "without control-variables, ess, hmc" in cells.loc["table4/problem1/new/mae_med", "note"]
+    assert cells.loc["table4/problem1/new/mae_post", "verdict"] in ("consistent", "discrepant")
+
+
+def test_median_of_the_methods_once_all_are_there(registry: pd.DataFrame, tmp_path: Path) -> None:
+    methods = ("orthant", "control-variables", "ess", "hmc")
+    cells = audit(registry, everything(tmp_path, methods=methods)).set_index("id")
+    own = cells.loc["table4/problem1/new/mae_med"]
+    # four methods with independent errors of 0.05 are 0.03 to 0.04 from their median on average
+    assert 0.02 < own["ours"] < 0.05
+    assert own["replicates"] == 3
+    assert own["verdict"] == "not run" and "not compared" in own["note"]
+    assert "table4/problem9/titsias/mae_med" not in cells.index
+
+
+def test_fewer_hyperparameter_sets_than_published_are_not_compared(
+    registry: pd.DataFrame, files: ResultFiles, tmp_path: Path
+) -> None:
+    path = tmp_path / "experiment4" / "problem1" / "orthant.csv"
+    path.parent.mkdir(parents=True)
+    whole = next(p for p in files.experiment4 if p.as_posix().endswith("problem1/orthant.csv"))
+    pd.read_csv(whole).query("set == 3").to_csv(path, index=False)
+    cells = audit(
+        registry, ResultFiles.of({"experiment4": [path], "spread": files.spread})
+    ).set_index("id")
+    assert cells.loc["table4/problem1/new/mae_post", "verdict"] == "not run"
+    assert "this scale ran 1" in cells.loc["table4/problem1/new/mae_post", "note"]
+
+
+def test_brackets_of_tables_2_and_3_are_value_over_root_of_runs(registry: pd.DataFrame) -> None:
+    frame = brackets(registry).set_index(["table", "problem"])
+    for table in (2, 3):
+        assert frame.loc[table]["runs"].tolist() == [20, 20, 20, 15]
+        cells = registry[registry["table"] == table]
+        runs = cells["problem"].map({1: 20, 2: 20, 3: 20, 4: 15}).astype(float)
+        widest = (
+            0.5 * 10.0 ** -cells["printed_bracket"].str.split(".").str[1].str.len()
+            + cells["rounding"] / 4
+        )
+        assert (
+            (cells["published"] / np.sqrt(runs) - cells["published_bracket"]).abs() <= widest
+        ).all()
+    # and the brackets of Table 1 are not of that kind
+    assert frame.loc[1]["runs"].isna().all()
+
+
+def test_floor_of_table_1_is_one_wrong_truth(registry: pd.DataFrame, audited: pd.DataFrame) -> None:
+    frame = floor(registry, audited).set_index(["dimension", "samples"])
+    assert frame.loc[500, "outlier"].between(1.4, 1.7).all()
+    assert frame.loc[(500, 3_000_000), "without_outlier"] == pytest.approx(0.0131)
+    assert frame.loc[(500, 10_000), "floor"] > 0.02
+    assert abs(frame.loc[(50, 10_000), "floor"]) < 0.01
+
+
+def test_variance_ratio_is_recovered(files: ResultFiles) -> None:
+    """Made with 2 (Experiment 1) and 3 (Experiment 2) times Eq. (44) and right standard errors; 5 standard errors."""
+    frame = variance(files, pooled=True)
+    made = frame["experiment"].map({1: 2.0, 2: 3.0})
+    assert ((frame["ratio"] - made).abs() < 5 * frame["ratio_se"]).all()
+    assert ((frame["own_ratio"] - 1).abs() < 5 * frame["own_ratio_se"]).all()
+    single = variance(files)
+    assert len(single) == 6 * len(frame)
+    assert single.groupby("experiment")["ratio"].mean().round().tolist() == [2.0, 3.0]
+
+
+def test_spread_table_counts_data_sets_below_the_published_value(
+    registry: pd.DataFrame, files: ResultFiles
+) -> None:
+    frame = data_sets(registry, files)
+    assert (frame["data_sets"] == 4).all()
+    assert frame["below"].between(0, 4).all()
+    assert (frame["lowest"] <= frame["mean"]).all() and (frame["mean"] <= frame["highest"]).all()
+
+
+def test_only_the_papers_scheme_enters_tables_1_to_3(
+    registry: pd.DataFrame, files: ResultFiles, tmp_path: Path
+) -> None:
+    frame = pd.read_csv(files.experiment1[0])
+    other = frame.assign(scheme="adapted", estimate=frame["truth"] * 2)
+    pd.concat([frame, other]).to_csv(tmp_path / "N50.csv", index=False)
+    both = audit(registry, ResultFiles.of({"experiment1": tmp_path / "N50.csv"}))
+    alone = audit(registry, ResultFiles.of({"experiment1": files.experiment1[0]}))
+    np.testing.assert_array_equal(both["ours"], alone["ours"])
+
+
+def test_a_result_file_without_a_column_is_refused_by_name(tmp_path: Path) -> None:
+    path = tmp_path / "N50.csv"
+    path.write_text("dimension,instance\n50,0\n")
+    with pytest.raises(ValueError, match=r"N50.csv: columns .*truth"):
+        read_long("experiment1", [path])
+
+
+def test_spread_of_data_sets_is_reproducible_and_positive() -> None:
+    spread = pytest.importorskip("gpcmc.audit.spread")
+    sets = [{"set": 3, "alpha": 3.0, "beta": 2.0}]
+    first = spread.mae_post_of_data_sets([1, 7], root=1, hyperparameters=sets, data_sets=2)
+    again = spread.mae_post_of_data_sets([1], root=1, hyperparameters=sets, data_sets=2)
+    pd.testing.assert_frame_equal(first, again)
+    assert (
+        len(first) == 2
+        and first["mae_post"].between(0, 0.5).all()
+        and first["mae_post"].nunique() == 2
+    )
+    with pytest.raises(ValueError, match="data_sets"):
+        spread.mae_post_of_data_sets([1], root=1, hyperparameters=sets, data_sets=1)
