@@ -7,7 +7,7 @@ from csv import DictReader
 from glob import glob
 from pathlib import Path
 
-# The jobs compute with the package that rule `package` built, whatever the environment has installed.
+# The jobs compute with the package that the rules in package.smk build, whatever the environment has installed.
 os.environ["PYTHONPATH"] = str(Path("build/lib").resolve())
 
 
@@ -16,8 +16,9 @@ def sources(*patterns):
     return sorted(path for pattern in patterns for path in glob(f"src/gpcmc/{pattern}"))
 
 
+# Two layers, so that a change to a figure does not make the experiments run again.
 NUMERICAL_SOURCES = sources(
-    "_validation.py",
+    "*.py",
     "datasets/*.py",
     "experiments/*.py",
     "gp/*.py",
@@ -26,11 +27,7 @@ NUMERICAL_SOURCES = sources(
     "orthant/*.pyx",
     "orthant/*.h",
 )
-REPORT_SOURCES = sources("report/*.py", "audit/*.py")
-PACKAGE_SOURCES = sorted(
-    {*sources("*", "*/*"), "setup.py", "pyproject.toml", "README.md", "LICENSE"}
-    - {path for path in sources("*", "*/*") if os.path.isdir(path)}
-)
+REPORT_SOURCES = sources("audit/*.py", "report/*.py")
 
 HAVE_LATEX = all(shutil.which(program) for program in ("pdflatex", "latexmk"))
 

@@ -3,7 +3,7 @@ rule fetch:
         "Fetch and verify {wildcards.file}"
     input:
         registry="data/registry.csv",
-        package=ancient("build/package.json"),
+        package="build/package.json",
     output:
         # Not the raw file: Snakemake would delete a file that a person placed there by hand.
         status="results/{scale}/data/{file}.json",
@@ -24,7 +24,7 @@ rule data_check:
         status=expand("results/{{scale}}/data/{file}.json", file=RAW_FILES),
         registry="data/registry.csv",
         sources=sources("datasets/*.py"),
-        package=ancient("build/package.json"),
+        package="build/package.json",
     output:
         table="results/{scale}/data_check.csv",
         page=report(
@@ -46,7 +46,7 @@ rule problem:
         status=raw_status,
         registry="data/registry.csv",
         sources=NUMERICAL_SOURCES,
-        package=ancient("build/package.json"),
+        package="build/package.json",
     output:
         "results/{scale}/experiment4/problem{problem}.npz",
     log:

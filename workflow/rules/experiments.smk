@@ -7,7 +7,7 @@ rule experiment1_dimension:
         "Experiment 1, N = {wildcards.dimension}"
     input:
         sources=NUMERICAL_SOURCES,
-        package=ancient("build/package.json"),
+        package="build/package.json",
     output:
         rows="results/{scale}/experiment1/N{dimension}.csv",
         timing="results/{scale}/experiment1/N{dimension}_timing.csv",
@@ -31,7 +31,7 @@ rule quadrature:
         "Errors of coarse quadrature in the truth of Experiment 1"
     input:
         sources=NUMERICAL_SOURCES,
-        package=ancient("build/package.json"),
+        package="build/package.json",
     output:
         "results/{scale}/experiment1/quadrature.csv",
     log:
@@ -51,7 +51,7 @@ rule equations:
         "Check the paper's equations numerically"
     input:
         sources=NUMERICAL_SOURCES,
-        package=ancient("build/package.json"),
+        package="build/package.json",
     output:
         "results/{scale}/equations.csv",
     log:
@@ -68,7 +68,7 @@ rule experiment2_problem:
         "Experiment 2, Problem {wildcards.problem}"
     input:
         sources=NUMERICAL_SOURCES,
-        package=ancient("build/package.json"),
+        package="build/package.json",
     output:
         rows="results/{scale}/experiment2/problem{problem}.csv",
         timing="results/{scale}/experiment2/problem{problem}_timing.csv",
@@ -95,7 +95,7 @@ rule experiment4_method:
     input:
         problem="results/{scale}/experiment4/problem{problem}.npz",
         sources=NUMERICAL_SOURCES,
-        package=ancient("build/package.json"),
+        package="build/package.json",
     output:
         rows="results/{scale}/experiment4/problem{problem}/{method}.csv",
         timing="results/{scale}/experiment4/problem{problem}/{method}_timing.csv",

@@ -1,13 +1,30 @@
+# `ancient` would not do instead of the two layers: in Snakemake 9, a job whose ancient input is about to be made
+# again is left out of the run, even where its own sources have changed.
+
+
 rule package:
     message:
-        "Build the package's wheel and unpack it to build/lib"
+        "Build the package's numerical layer as a wheel, and unpack it to build/lib"
     input:
-        sources=PACKAGE_SOURCES,
+        sources=NUMERICAL_SOURCES,
+        build=["LICENSE", "pyproject.toml", "setup.py", "src/gpcmc/py.typed"],
     output:
-        info="build/package.json",
-        lib=directory("build/lib"),
-        wheel=directory("build/wheel"),
+        "build/package.json",
     log:
         "build/package.log",
     script:
         "../scripts/package.py"
+
+
+rule package_report:
+    message:
+        "Add the report and audit layer to build/lib"
+    input:
+        package="build/package.json",
+        sources=REPORT_SOURCES,
+    output:
+        "build/report.json",
+    log:
+        "build/package_report.log",
+    script:
+        "../scripts/package_report.py"

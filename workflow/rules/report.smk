@@ -1,0 +1,335 @@
+# From result files to tables, figures, the audit, the values of the text and the PDF. A rule makes files of any
+# scale; the targets at the end (table1, audit, paper, ...) ask for those of the configured one.
+
+PUBLISHED = collect("data/published/table{table}.csv", table=[1, 2, 3, 4])
+EXPERIMENT1 = expand(
+    "results/{{scale}}/experiment1/N{dimension}.csv",
+    dimension=config["experiment1"]["dimensions"],
+)
+EXPERIMENT2 = expand(
+    "results/{{scale}}/experiment2/problem{problem}.csv",
+    problem=config["experiment2"]["problems"],
+)
+EXPERIMENT4 = expand(
+    "results/{{scale}}/experiment4/problem{problem}/{method}.csv",
+    problem=config["experiment4"]["problems"],
+    method=config["experiment4"]["methods"],
+)
+PROBABILITIES = expand(
+    "results/{{scale}}/experiment4/problem{problem}/{method}_set{set}.npz",
+    problem=config["experiment4"]["problems"],
+    method=config["experiment4"]["methods"],
+    set=SETS,
+)
+PROBLEMS = expand(
+    "results/{{scale}}/experiment4/problem{problem}.npz",
+    problem=config["experiment4"]["problems"],
+)
+# What a table or a figure is called, and the result files that it reads.
+RESULTS = dict(
+    experiment1=EXPERIMENT1,
+    quadrature="results/{scale}/experiment1/quadrature.csv",
+    experiment2=EXPERIMENT2,
+    experiment4=EXPERIMENT4,
+    probabilities=PROBABILITIES,
+    problems=PROBLEMS,
+    spread="results/{scale}/experiment4/spread.csv",
+    equations="results/{scale}/equations.csv",
+)
+NINE_PROBLEMS = ["experiment4", "probabilities", "problems", "spread"]
+TABLES = {
+    "table1": ("Table 1: orthant probabilities", ["experiment1"]),
+    "table2": ("Table 2: class probabilities", ["experiment2"]),
+    "table3": ("Table 3: marginal likelihood", ["experiment2"]),
+    "table4": ("Table 4: nine problems", NINE_PROBLEMS),
+    "evidence": ("Log evidence of every cell", ["experiment4", "problems"]),
+    "metrics": (
+        "Errors and distances between methods",
+        ["experiment4", "probabilities", "problems"],
+    ),
+    "spread": ("Spread between data sets", ["experiment2"]),
+    "brackets": ("Brackets of the published tables", []),
+    "variance": ("Measured variance and Eq. (44)", ["experiment1", "experiment2"]),
+    "floor": ("The floor of Table 1", ["experiment1"]),
+    "equations": ("Misprinted equations", ["equations"]),
+}
+FIGURES = {
+    "error_experiment1": ("Error against M, Experiment 1", ["experiment1"]),
+    "error_experiment2": ("Error against M, Experiment 2", ["experiment2"]),
+    "reliability": ("Reliability of predicted probabilities", NINE_PROBLEMS),
+    "evidence": ("Where the evidence lies", ["experiment4", "problems"]),
+    "floor": ("The floor of Table 1", ["experiment1", "quadrature"]),
+    "variance": ("Measured variance and Eq. (44)", ["experiment1", "experiment2"]),
+}
+
+
+rule spread_of_data_sets:
+    input:
+        sources=NUMERICAL_SOURCES,
+        spread="src/gpcmc/audit/spread.py",
+        package="build/report.json",
+    output:
+        "results/{scale}/experiment4/spread.csv",
+    log:
+        "results/{scale}/logs/experiment4/spread.log",
+    threads: 1
+    params:
+        root=config["seed"],
+        problems=config["experiment4"]["problems"],
+        hyperparameters=config["experiment4"]["hyperparameters"],
+        data_sets=20,
+    message:
+        "Experiment 4: how MAE-POST varies between data sets"
+    script:
+        "../scripts/spread.py"
+
+
+for table, (title, reads) in TABLES.items():
+
+    rule:
+        name:
+            f"tabulate_{table}"
+        input:
+            **{name: RESULTS[name] for name in reads},
+            published=PUBLISHED,
+            sources=REPORT_SOURCES,
+            package="build/report.json",
+        output:
+            csv=report(
+                f"results/{{scale}}/tables/{table}.csv",
+                caption=f"../report/table_{table}.rst",
+                category="Tables",
+                labels={"table": title, "format": "CSV"},
+            ),
+            tex=report(
+                f"results/{{scale}}/tables/{table}.tex",
+                caption=f"../report/table_{table}.rst",
+                category="Tables",
+                labels={"table": title, "format": "LaTeX"},
+            ),
+        log:
+            f"results/{{scale}}/logs/report/table_{table}.log",
+        params:
+            table=table,
+        message:
+            title
+        script:
+            "../scripts/table.py"
+
+
+for figure, (title, reads) in FIGURES.items():
+
+    rule:
+        name:
+            f"draw_{figure}"
+        input:
+            **{name: RESULTS[name] for name in reads},
+            published=PUBLISHED,
+            sources=REPORT_SOURCES,
+            package="build/report.json",
+        output:
+            pdf=report(
+                f"figures/{{scale}}/{figure}.pdf",
+                caption=f"../report/figure_{figure}.rst",
+                category="Figures",
+                labels={"figure": title, "format": "PDF"},
+            ),
+            png=report(
+                f"figures/{{scale}}/{figure}.png",
+                caption=f"../report/figure_{figure}.rst",
+                category="Figures",
+                labels={"figure": title, "format": "PNG"},
+            ),
+        log:
+            f"results/{{scale}}/logs/report/figure_{figure}.log",
+        params:
+            figure=figure,
+        message:
+            title
+        script:
+            "../scripts/figure.py"
+
+
+rule compare_cells:
+    input:
+        **{name: RESULTS[name] for name in ("experiment1", "experiment2", *NINE_PROBLEMS)},
+        published=PUBLISHED,
+        sources=REPORT_SOURCES,
+        package="build/report.json",
+    output:
+        report(
+            "results/{scale}/audit.csv",
+            caption="../report/audit.rst",
+            category="Audit",
+            labels={"table": "Every published cell", "format": "CSV"},
+        ),
+    log:
+        "results/{scale}/logs/report/audit.log",
+    message:
+        "Audit: every published cell beside ours"
+    script:
+        "../scripts/audit.py"
+
+
+rule record_provenance:
+    input:
+        # made once the numbers are, so that it tells what they were made with
+        audit="results/{scale}/audit.csv",
+        registry="data/registry.csv",
+        package="build/package.json",
+        report="build/report.json",
+        sources=REPORT_SOURCES,
+    output:
+        report(
+            "results/{scale}/provenance.json",
+            caption="../report/provenance.rst",
+            category="Audit",
+            labels={"table": "Provenance", "format": "JSON"},
+        ),
+    log:
+        "results/{scale}/logs/report/provenance.log",
+    params:
+        config=config,
+    message:
+        "Record commit, configuration, software, machine and raw data"
+    script:
+        "../scripts/provenance.py"
+
+
+rule write_values:
+    input:
+        **RESULTS,
+        audit="results/{scale}/audit.csv",
+        provenance="results/{scale}/provenance.json",
+        published=PUBLISHED,
+        sources=REPORT_SOURCES,
+        package="build/report.json",
+    output:
+        json="results/{scale}/values.json",
+        tex="results/{scale}/values.tex",
+    log:
+        "results/{scale}/logs/report/values.log",
+    message:
+        "Every number of the text"
+    script:
+        "../scripts/values.py"
+
+
+rule typeset:
+    input:
+        text=["paper/main.tex", "paper/references.bib"],
+        values="results/{scale}/values.tex",
+        provenance="results/{scale}/provenance.json",
+        tables=expand("results/{{scale}}/tables/{table}.tex", table=TABLES),
+        figures=expand("figures/{{scale}}/{figure}.pdf", figure=FIGURES),
+        sources=REPORT_SOURCES,
+        package="build/report.json",
+    output:
+        report(
+            "results/{scale}/paper.pdf",
+            caption="../report/paper.rst",
+            category="Paper",
+            labels={"document": "The paper", "format": "PDF"},
+        ),
+    log:
+        "results/{scale}/logs/report/paper.log",
+    message:
+        "Typeset the paper"
+    script:
+        "../scripts/paper.py"
+
+
+rule summarise:
+    input:
+        audit="results/{scale}/audit.csv",
+        values="results/{scale}/values.json",
+        provenance="results/{scale}/provenance.json",
+        problems=PROBLEMS,
+        data=expand("results/{{scale}}/data/{file}.json", file=RAW_FILES),
+        tables=expand("results/{{scale}}/tables/{table}.csv", table=TABLES),
+        figures=expand("figures/{{scale}}/{figure}.png", figure=FIGURES),
+        pdf=["results/{scale}/paper.pdf"] if HAVE_LATEX else [],
+        sources=REPORT_SOURCES,
+        package="build/report.json",
+    output:
+        "results/{scale}/summary.txt",
+    log:
+        "results/{scale}/logs/report/summary.log",
+    message:
+        "Sum up the run"
+    script:
+        "../scripts/summary.py"
+
+
+for table in ("table1", "table2", "table3", "table4"):
+
+    rule:
+        name:
+            table
+        input:
+            expand(
+                "results/{scale}/tables/{table}.{ending}",
+                scale=config["scale"],
+                table=table,
+                ending=["csv", "tex"],
+            ),
+        localrule: True
+        message:
+            f"{table} is done"
+
+
+for figure in FIGURES:
+
+    rule:
+        name:
+            figure
+        input:
+            expand(
+                "figures/{scale}/{figure}.{ending}",
+                scale=config["scale"],
+                figure=figure,
+                ending=["pdf", "png"],
+            ),
+        localrule: True
+        message:
+            f"Figure {figure} is done"
+
+
+rule audit:
+    input:
+        expand("results/{scale}/audit.csv", scale=config["scale"]),
+    localrule: True
+    message:
+        "Audit is done"
+
+
+rule provenance:
+    input:
+        expand("results/{scale}/provenance.json", scale=config["scale"]),
+    localrule: True
+    message:
+        "Provenance is done"
+
+
+rule values:
+    input:
+        expand("results/{scale}/values.json", scale=config["scale"]),
+    localrule: True
+    message:
+        "Values is done"
+
+
+rule paper:
+    input:
+        expand("results/{scale}/paper.pdf", scale=config["scale"]),
+    localrule: True
+    message:
+        "Paper is done"
+
+
+rule summary:
+    input:
+        expand("results/{scale}/summary.txt", scale=config["scale"]),
+    localrule: True
+    message:
+        "Summary is done"

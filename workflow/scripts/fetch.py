@@ -14,7 +14,9 @@ from gpcmc.datasets import DataUnavailableError, fetch, read_registry
 logging.basicConfig(stream=sys.stderr, level=logging.INFO)
 
 data = snakemake.params.data
-(entry,) = (e for e in read_registry(snakemake.input.registry) if e.file == snakemake.wildcards.file)
+(entry,) = (
+    e for e in read_registry(snakemake.input.registry) if e.file == snakemake.wildcards.file
+)
 try:
     fetch(
         entry,

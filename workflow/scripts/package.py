@@ -1,4 +1,4 @@
-"""Build the wheel from a clean copy of the sources, and unpack it where the jobs look for it."""
+"""Build the wheel of the numerical layer from a clean copy of its sources, and unpack it to build/lib."""
 
 import sys
 
@@ -12,28 +12,24 @@ import tempfile
 from pathlib import Path
 
 
-def pip(*arguments: str) -> None:
-    command = [sys.executable, "-m", "pip", "--disable-pip-version-check", *arguments]
+def pip(*arguments):
+    command = [sys.executable, "-m", "pip", "--disable-pip-version-check", *map(str, arguments)]
     subprocess.run(command, check=True, stdout=sys.stdout, stderr=sys.stderr)
 
 
-def build(sources: list[str], wheel: Path, lib: Path) -> dict[str, str]:
-    # a copy: nothing of an earlier build can slip into this one
-    with tempfile.TemporaryDirectory() as folder:
-        for source in sources:
-            target = Path(folder, source)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(source, target)
-        pip("wheel", folder, "--no-deps", "--no-build-isolation", "--no-index", "-w", str(wheel))
-    (built,) = wheel.glob("*.whl")
-    pip("install", "--no-deps", "--no-index", "--upgrade", "--target", str(lib), str(built))
-    digest = hashlib.sha256()
+sources = [Path(path) for path in snakemake.input]
+lib = Path("build/lib")
+shutil.rmtree(lib, ignore_errors=True)
+# a copy: nothing of an earlier build can slip into this one
+with tempfile.TemporaryDirectory() as folder:
     for source in sources:
-        digest.update(Path(source).read_bytes())
-    return {"wheel": built.name, "sources_sha256": digest.hexdigest(), "python": sys.version}
+        target = folder / source
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(source, target)
+    pip("wheel", folder, "--no-deps", "--no-build-isolation", "--no-index", "-w", f"{folder}/wheel")
+    (wheel,) = Path(folder, "wheel").glob("*.whl")
+    pip("install", "--no-deps", "--no-index", "--target", lib, wheel)
 
-
-info = build(
-    list(snakemake.input.sources), Path(snakemake.output.wheel), Path(snakemake.output.lib)
-)
-Path(snakemake.output.info).write_text(json.dumps(info, indent=2) + "\n")
+digest = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()
+made = {"wheel": wheel.name, "sources_sha256": digest, "python": sys.version}
+Path(snakemake.output[0]).write_text(json.dumps(made, indent=2) + "\n")

@@ -1,0 +1,510 @@
+"""The figures of the typeset paper."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, SymmetricalLogLocator
+
+from gpcmc.audit import METHODS, ResultFiles, audit, read_long
+from gpcmc.audit import findings as found
+from gpcmc.audit.estimates import absolute_percentage_error, data_set_spread, paper_scheme
+from gpcmc.report import style
+from gpcmc.report.experiment4 import (
+    NAMES,
+    REFERENCE,
+    evidence,
+    label,
+    methods_in_order,
+    reliability,
+)
+from gpcmc.report.tables import TABLES
+
+__all__ = ["FIGURES", "write_figure"]
+
+SAMPLES = "number of samples $M$"
+CHANCE = -math.log(2.0)
+
+
+def _note(axes: Axes, text: str = "ours: not run at this scale") -> None:
+    """Say in an otherwise silent panel why it is silent, clear of the published points."""
+    axes.text(
+        *(0.04, 0.04, text),
+        transform=axes.transAxes,
+        fontsize=7.5,
+        color=style.GREY,
+        bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.0},
+    )
+
+
+def _log_axes(axes: Axes, limits: tuple[float, float] = (7e3, 4.3e6)) -> None:
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlim(*limits)
+    axes.xaxis.set_major_locator(LogLocator(numticks=8))
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 3.0)))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.yaxis.set_minor_formatter(NullFormatter())
+
+
+def _slope(axes: Axes, samples: np.ndarray, values: np.ndarray) -> None:
+    """The line through the values' level (mean of log value + log M / 2) that falls as M^-1/2."""
+    level = np.exp(np.mean(np.log(values) + 0.5 * np.log(samples)))
+    ends = np.array([8e3, 3.8e6])
+    axes.plot(ends, level * ends**-0.5, color=style.GREY, linestyle="--", linewidth=0.8, zorder=1)
+
+
+def _legend(drawn: Figure, handles: Sequence[object], columns: int) -> None:
+    drawn.legend(handles=handles, loc="outside lower center", ncols=columns)
+
+
+def _points(color: str, marker: str, text: str, **extra: Any) -> Line2D:
+    return Line2D([], [], color=color, marker=marker, linestyle="none", label=text, **extra)
+
+
+def _ours_and_published() -> list[object]:
+    return [
+        _points(style.BLUE, "o", "ours"),
+        _points(style.ORANGE, "s", "published", markerfacecolor="none"),
+        Line2D(
+            [], [], color=style.GREY, linestyle="--", linewidth=0.8, label=r"$\propto M^{-1/2}$"
+        ),
+    ]
+
+
+def error_experiment1(registry: pd.DataFrame, files: ResultFiles) -> Figure:
+    """Error of the log orthant probability against M, one panel a dimension."""
+    frame = audit(registry, files)
+    frame = frame[frame["table"] == 1].sort_values("samples")
+    drawn = style.figure(2.5)
+    panels = drawn.subplots(1, 3, sharey=True)
+    for axes, (dimension, cells) in zip(panels, frame.groupby("dimension"), strict=True):
+        _log_axes(axes)
+        style.label_panel(axes, f"$N={dimension}$")
+        samples = cells["samples"].to_numpy(dtype=float)
+        axes.errorbar(
+            samples * 1.06,
+            cells["published"],
+            yerr=_log_bars(cells["published"], cells["published_bracket"]),
+            color=style.ORANGE,
+            marker="s",
+            markerfacecolor="none",
+            linestyle="none",
+        )
+        run = cells.dropna(subset="ours")
+        if run.empty:
+            _note(axes)
+        else:
+            own = run["samples"].to_numpy(dtype=float)
+            axes.errorbar(
+                own / 1.06,
+                run["ours"],
+                yerr=_log_bars(run["ours"], run["ours_se"]),
+                color=style.BLUE,
+                marker="o",
+                linestyle="none",
+            )
+            _slope(axes, own, run["ours"].to_numpy())
+        axes.set_xlabel(SAMPLES)
+    panels[0].set_ylabel("MAPE of $\\log I$ (%)")
+    _legend(drawn, _ours_and_published(), 3)
+    return drawn
+
+
+def _log_bars(value: pd.Series, se: pd.Series) -> np.ndarray:
+    """One standard error up and down; downwards at most to a tenth of the value, as the axis is logarithmic."""
+    value, se = value.to_numpy(dtype=float), np.nan_to_num(se.to_numpy(dtype=float))
+    return np.stack([np.minimum(se, 0.9 * value), se])
+
+
+def error_experiment2(registry: pd.DataFrame, files: ResultFiles) -> Figure:
+    """Errors of Experiment 2 against M: class probabilities above, log evidence below, one column a problem."""
+    frame = paper_scheme(read_long("experiment2", files.experiment2))
+    drawn = style.figure(3.6)
+    panels = drawn.subplots(2, 4, sharex=True, sharey="row")
+    measures = ((2, "MAE of $p(y_*=1)$"), (3, "MAPE of $\\log L$ (%)"))
+    for row, (table, text) in zip(panels, measures, strict=True):
+        row[0].set_ylabel(text)
+        for axes, problem in zip(row, range(1, 5), strict=True):
+            _log_axes(axes)
+            cells = registry[(registry["table"] == table) & (registry["problem"] == problem)]
+            axes.plot(
+                cells["samples"].to_numpy(dtype=float) * 1.06,
+                cells["published"],
+                color=style.ORANGE,
+                marker="s",
+                markerfacecolor="none",
+                linestyle="none",
+                zorder=3,
+            )
+            if table == 2:
+                style.label_panel(axes, f"Problem {problem}, $N={cells['dimension'].iloc[0]}$")
+            else:
+                axes.set_xlabel("$M$")
+            rows = frame[frame["problem"] == problem]
+            if rows.empty:
+                _note(axes)
+                continue
+            error = rows["mae"] if table == 2 else absolute_percentage_error(rows)
+            spread = data_set_spread(rows, error)
+            by_samples = spread.means.groupby("samples")["mean"].agg(["mean", "min", "max", "size"])
+            samples = by_samples.index.to_numpy(dtype=float)
+            axes.fill_between(
+                samples,
+                by_samples["min"],
+                by_samples["max"],
+                color=style.BLUE,
+                alpha=0.18,
+                linewidth=0,
+            )
+            relative = math.sqrt(spread.between.variance) if spread.between.df > 0 else 0.0
+            axes.errorbar(
+                samples / 1.06,
+                by_samples["mean"],
+                yerr=_log_bars(
+                    by_samples["mean"], by_samples["mean"] * relative / np.sqrt(by_samples["size"])
+                ),
+                color=style.BLUE,
+                marker="o",
+                linestyle="none",
+            )
+            _slope(axes, samples, by_samples["mean"].to_numpy())
+    band = Line2D(
+        [], [], color=style.BLUE, alpha=0.18, linewidth=6, label="ours, range over data sets"
+    )
+    handles = _ours_and_published()
+    _legend(drawn, [handles[0], band, *handles[1:]], 4)
+    return drawn
+
+
+def _colours(methods: list[str]) -> dict[str, tuple[str, str]]:
+    return {m: (style.COLOURS[i % 10], style.MARKERS[i % 10]) for i, m in enumerate(methods)}
+
+
+def reliability_figure(registry: pd.DataFrame, files: ResultFiles) -> Figure:
+    """Predicted probability against frequency, and the error against the Bayes posterior beside the published one."""
+    frame = reliability(files)
+    table4 = TABLES["table4"](registry, files).frame
+    methods = methods_in_order([*frame["method"], REFERENCE])
+    colours = _colours(methods)
+    drawn = style.figure(3.8)
+    panels = drawn.subplots(2, 3).ravel()
+    groups = ["synthetic", *(NAMES[p] for p in (7, 8, 9))]
+    for axes, group in zip(panels, groups, strict=False):
+        axes.plot([0, 1], [0, 1], color=style.GREY, linewidth=0.8, linestyle="--", zorder=1)
+        axes.set(xlim=(-0.03, 1.03), ylim=(-0.05, 1.05), aspect="equal")
+        style.label_panel(axes, "synthetic problems" if group == "synthetic" else group)
+        part = frame[(frame["group"] == group) & (frame["patterns"] >= 5)]
+        if part.empty:
+            _note(axes, "no predictions")
+        for position, method in enumerate(m for m in methods if m in set(part["method"])):
+            rows = part[part["method"] == method]
+            color, marker = colours[method]
+            axes.errorbar(
+                rows["predicted"] + 0.008 * (position - 1),
+                rows["frequency"],
+                yerr=rows["frequency_se"],
+                color=color,
+                marker=marker,
+                markersize=3.2,
+                linewidth=0.7,
+            )
+            if group == "synthetic" and method == REFERENCE:
+                axes.plot(
+                    rows["predicted"], rows["bayes"], color=style.INK, linewidth=1.0, zorder=5
+                )
+        axes.set_xlabel("predicted $p(y_*=1)$")
+        axes.set_ylabel("frequency of class 1")
+    _mae_post(panels[4], table4, colours)
+    panels[5].set_axis_off()
+    handles = [
+        Line2D([], [], color=c, marker=m, linewidth=0.7, label=label(name))
+        for name, (c, m) in colours.items()
+    ]
+    handles.append(Line2D([], [], color=style.INK, linewidth=1.0, label="mean Bayes posterior"))
+    handles += [
+        _points(style.GREY, m, f"published {name.upper()}", markerfacecolor="none")
+        for name, m in zip(METHODS, ("s", "^", "D", "v"), strict=True)
+    ]
+    panels[5].legend(handles=handles, loc="center", ncols=1)
+    return drawn
+
+
+def _mae_post(axes: Axes, frame: pd.DataFrame, colours: dict[str, tuple[str, str]]) -> None:
+    part = frame[frame["metric"] == "mae_post"]
+    published = part.dropna(subset="published")
+    for name, marker in zip(METHODS, ("s", "^", "D", "v"), strict=True):
+        rows = published[published["published_as"] == name]
+        axes.plot(
+            rows["problem"] - 0.2,
+            rows["published"],
+            color=style.GREY,
+            marker=marker,
+            markerfacecolor="none",
+            linestyle="none",
+        )
+    for position, (method, (color, marker)) in enumerate(colours.items()):
+        rows = part[(part["method"] == method)].dropna(subset="ours")
+        axes.errorbar(
+            rows["problem"] + 0.1 + 0.14 * position,
+            rows["ours"],
+            yerr=rows["ours_se"],
+            color=color,
+            marker=marker,
+            linestyle="none",
+        )
+    axes.set(xlim=(0.5, 6.9), ylim=(0, None), xlabel="problem", ylabel="MAE-POST")
+    axes.set_xticks(range(1, 7))
+    style.label_panel(axes, "error against Bayes posterior")
+
+
+def evidence_figure(registry: pd.DataFrame, files: ResultFiles) -> Figure:
+    """Log evidence per training pattern by problem and set; beside it, other methods less the orthant sampler."""
+    frame = evidence(files)
+    drawn = style.figure(4.0)
+    left, right = drawn.subplots(1, 2, width_ratios=[1.0, 1.0], sharey=True)
+    numbers = list(range(1, 10))
+    offsets = np.linspace(-0.32, 0.32, 6)
+    sets = frame.drop_duplicates("set").sort_values("set")
+    reference = frame[frame["method"] == REFERENCE]
+    for _, first in sets.iterrows():
+        index = int(first["set"]) - 1
+        rows = reference[reference["set"] == first["set"]]
+        y = rows["problem"] + offsets[index % 6]
+        left.plot(
+            rows["per_pattern"],
+            y,
+            color=style.COLOURS[index % 10],
+            marker=style.MARKERS[index % 10],
+            linestyle="none",
+        )
+    left.axvline(CHANCE, color=style.INK, linewidth=0.8, linestyle="--")
+    left.set_xlabel("$\\log L / N$, orthant sampler (nats per training pattern)")
+    left.set_xlim(right=0.02)
+    others = [m for m in methods_in_order(frame["method"]) if m != REFERENCE]
+    for position, method in enumerate(others):
+        rows = frame[(frame["method"] == method)].dropna(subset="difference")
+        shift = rows["set"].map(lambda k: offsets[(int(k) - 1) % 6])
+        right.errorbar(
+            rows["difference"],
+            rows["problem"] + shift + 0.04 * (position - (len(others) - 1) / 2),
+            xerr=rows["difference_se"],
+            color=style.COLOURS[(position + 1) % 10],
+            marker=style.MARKERS[(position + 1) % 10],
+            linestyle="none",
+            markersize=3,
+            linewidth=0.7,
+        )
+    right.axvline(0.0, color=style.INK, linewidth=0.8, linestyle="--")
+    right.set_xscale("symlog", linthresh=0.1, linscale=0.7)
+    right.xaxis.set_major_locator(SymmetricalLogLocator(linthresh=0.1, base=10))
+    right.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    right.set_xlabel("$\\log L$ less that of the orthant sampler (nats)")
+    for axes in (left, right):
+        axes.set_ylim(9.55, 0.45)
+        axes.set_yticks(numbers, [NAMES[p] for p in numbers])
+        axes.grid(visible=False, axis="y")
+        for edge in np.arange(1.5, 9.0):
+            axes.axhline(edge, color="#dddddd", linewidth=0.5, zorder=0)
+        absent = [p for p in numbers if not (reference["problem"] == p).any()]
+        lost = reference.groupby("problem")["per_pattern"].count()
+        for p in numbers:
+            if p in absent or lost.get(p, 0) == 0:
+                text = "not run" if p in absent else "data not available"
+                axes.text(
+                    0.5,
+                    p,
+                    text,
+                    transform=axes.get_yaxis_transform(),
+                    ha="center",
+                    va="center",
+                    color=style.GREY,
+                )
+    right.tick_params(axis="y", left=False)
+    handles = [
+        _points(
+            style.COLOURS[(int(row["set"]) - 1) % 10],
+            style.MARKERS[(int(row["set"]) - 1) % 10],
+            rf"$\alpha={row['alpha']:g}$, $\beta={row['beta']:g}$",
+        )
+        for _, row in sets.iterrows()
+    ]
+    handles.append(
+        Line2D([], [], color=style.INK, linewidth=0.8, linestyle="--", label=r"$-\log 2$ (coin)")
+    )
+    if handles:
+        left.legend(
+            handles=handles,
+            loc="lower center",
+            bbox_to_anchor=(0.42, 1.0),
+            ncols=3,
+            columnspacing=0.9,
+        )
+    handles = [
+        _points(style.COLOURS[(i + 1) % 10], style.MARKERS[(i + 1) % 10], label(m))
+        for i, m in enumerate(others)
+    ]
+    if handles:
+        right.legend(handles=handles, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3)
+    return drawn
+
+
+def floor_figure(registry: pd.DataFrame, files: ResultFiles) -> Figure:
+    """Table 1 against our errors, and our estimates scored against truths from a coarse grid."""
+    table = found.floor(registry, audit(registry, files))
+    coarse = found.coarse_grid_errors(files)
+    steps = sorted(coarse["du"].unique(), reverse=True)
+    looks = dict(
+        zip(steps, ["#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#999933"] * 3, strict=False)
+    )
+    drawn = style.figure(2.75)
+    panels = drawn.subplots(1, 3, sharey=True)
+    for axes, (dimension, cells) in zip(panels, table.groupby("dimension"), strict=True):
+        _log_axes(axes)
+        style.label_panel(axes, f"$N={dimension}$")
+        samples = cells["samples"].to_numpy(dtype=float)
+        axes.plot(
+            samples,
+            cells["published"],
+            color=style.ORANGE,
+            marker="s",
+            markerfacecolor="none",
+            linestyle="none",
+        )
+        axes.plot(
+            samples, cells["without_outlier"], color=style.ORANGE, marker="x", linestyle="none"
+        )
+        run = cells.dropna(subset="ours")
+        if run.empty:
+            _note(axes)
+        axes.plot(
+            run["samples"].to_numpy(dtype=float),
+            run["ours"],
+            color=style.BLUE,
+            marker="o",
+            linestyle="none",
+        )
+        for du in steps:
+            rows = coarse[(coarse["dimension"] == dimension) & (coarse["du"] == du)].dropna(
+                subset="samples"
+            )
+            axes.plot(
+                rows["samples"].to_numpy(dtype=float), rows["error"], color=looks[du], linewidth=1.1
+            )
+        axes.set_xlabel(SAMPLES)
+    panels[0].set_ylabel("MAPE of $\\log I$ (%)")
+    handles = [
+        _points(style.ORANGE, "s", "published", markerfacecolor="none"),
+        _points(style.ORANGE, "x", "published, less one wrong truth"),
+        _points(style.BLUE, "o", "ours, exact truth"),
+        *(
+            Line2D([], [], color=looks[du], label=rf"ours, grid truth, $\Delta u={du:g}$")
+            for du in steps
+        ),
+    ]
+    _legend(drawn, handles, 3)
+    return drawn
+
+
+def variance_figure(registry: pd.DataFrame, files: ResultFiles) -> Figure:
+    """Measured variance of the log estimate over Eq. (44), and over our own squared standard error."""
+    frame = found.variance(files)
+    drawn = style.figure(2.5)
+    panels = drawn.subplots(1, 2, sharey=True)
+    for axes, experiment in zip(panels, (1, 2), strict=True):
+        part = frame[frame["experiment"] == experiment]
+        axes.axhline(1.0, color=style.INK, linewidth=0.8, linestyle="--")
+        axes.set_xscale("log")
+        axes.set_xlim(7e3, 4.3e6)
+        axes.xaxis.set_minor_formatter(NullFormatter())
+        style.label_panel(axes, f"Experiment {experiment}")
+        if part.empty:
+            _note(axes)
+        for position, (_, rows) in enumerate(part.groupby("problem")):
+            color, marker = style.COLOURS[position], style.MARKERS[position]
+            shift = 1.05 ** (position - 1.5)
+            axes.errorbar(
+                rows["samples"].to_numpy(dtype=float) * shift,
+                rows["ratio"],
+                yerr=rows["ratio_se"],
+                color=color,
+                marker=marker,
+                linewidth=0.7,
+                label=f"Problem {rows['problem'].iloc[0]}, $N={rows['dimension'].iloc[0]}$",
+            )
+            axes.plot(
+                rows["samples"].to_numpy(dtype=float) * shift,
+                rows["own_ratio"],
+                color=color,
+                marker=marker,
+                markerfacecolor="none",
+                linestyle="none",
+                markersize=3,
+            )
+        axes.set_xlabel(SAMPLES)
+    highest = (frame["ratio"] + frame["ratio_se"].fillna(0.0)).max()
+    panels[0].set_ylim(0, 1.05 * highest if highest > 1 else 2)
+    panels[0].set_ylabel("ratio of variances")
+    handles = [
+        Line2D([], [], color=style.INK, marker="o", linewidth=0.7, label="measured / Eq. (44)"),
+        _points(
+            style.INK,
+            "o",
+            "measured / our standard error squared",
+            markerfacecolor="none",
+            markersize=3,
+        ),
+    ]
+    colours = [
+        _points(style.COLOURS[i], style.MARKERS[i], text)
+        for i, text in enumerate(["Problem 1", "Problem 2", "Problem 3", "Problem 4"])
+    ]
+    _legend(drawn, [*handles, *colours], 3)
+    return drawn
+
+
+#: Every figure by the name of its files. Each takes the published registry and the result files.
+FIGURES: dict[str, Callable[[pd.DataFrame, ResultFiles], Figure]] = {
+    "error_experiment1": error_experiment1,
+    "error_experiment2": error_experiment2,
+    "reliability": reliability_figure,
+    "evidence": evidence_figure,
+    "floor": floor_figure,
+    "variance": variance_figure,
+}
+
+
+def write_figure(
+    name: str, registry: pd.DataFrame, files: ResultFiles, pdf: str | Path, png: str | Path
+) -> None:
+    """Draw one figure and write it as PDF and PNG.
+
+    Parameters
+    ----------
+    name : str
+        A key of `FIGURES`.
+    registry : DataFrame
+        `read_registry`.
+    files : ResultFiles
+        The result files that the figure reads; a panel without any says so.
+    pdf, png : path
+        Where to write.
+
+    Raises
+    ------
+    ValueError
+        The name is unknown.
+    """
+    if name not in FIGURES:
+        raise ValueError(f"figure {name!r} is unknown; known are {sorted(FIGURES)}")
+    with style.style():
+        style.save(FIGURES[name](registry, files), pdf, png)

@@ -1,0 +1,137 @@
+"""What a run was made with: commit, configuration, software, machine, raw data. No clock is read."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import json
+import os
+import platform
+import subprocess
+import sysconfig
+from collections.abc import Mapping
+from pathlib import Path
+
+import pandas as pd
+import scipy.linalg  # noqa: F401  (loads the BLAS that threadpoolctl is asked about)
+from threadpoolctl import threadpool_info
+
+__all__ = ["PACKAGES", "config_digest", "provenance", "write_provenance"]
+
+PACKAGES = (
+    *("gpcmc", "numpy", "scipy", "scikit-learn", "pandas", "matplotlib", "cython", "snakemake"),
+    *("threadpoolctl", "pooch", "pandera", "arviz", "mpmath"),
+)
+
+
+def config_digest(config: Mapping[str, object]) -> str:
+    """SHA-256 of a configuration as JSON with sorted keys."""
+    return hashlib.sha256(json.dumps(config, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def _answer(*command: str) -> str | None:
+    """Standard output of a command, or None where it is missing or fails."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip()
+
+
+def _versions() -> dict[str, str]:
+    versions = {}
+    for name in PACKAGES:
+        try:
+            versions[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return versions
+
+
+def _cpu() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()
+
+
+def _blas() -> list[dict[str, str]]:
+    """The linear algebra libraries in this process, without paths and thread numbers."""
+    kept = ("user_api", "internal_api", "version", "architecture", "threading_layer")
+    found = [
+        {name: str(library[name]) for name in kept if library.get(name)}
+        for library in threadpool_info()
+    ]
+    return [
+        json.loads(text)
+        for text in sorted({json.dumps(library, sort_keys=True) for library in found})
+    ]
+
+
+def _raw_data(registry: Path, folder: Path) -> dict[str, dict[str, object]]:
+    files: dict[str, dict[str, object]] = {}
+    for row in pd.read_csv(registry, dtype=str, keep_default_na=False).to_dict("records"):
+        path = folder / row["file"]
+        digest = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else None
+        files[row["file"]] = {"sha256": digest, "as_registered": digest == row["sha256"]}
+    return files
+
+
+def provenance(
+    repository: str | Path,
+    config: Mapping[str, object],
+    registry: str | Path,
+    raw: str | Path,
+    package: str | Path | None = None,
+) -> dict[str, object]:
+    """Collect what a run was made with.
+
+    Parameters
+    ----------
+    repository : path
+        Folder under version control; without git, ``commit`` and ``dirty`` are None.
+    config : mapping
+        The merged configuration.
+    registry : path
+        ``data/registry.csv`` (columns ``file`` and ``sha256`` are read).
+    raw : path
+        Folder of the raw files.
+    package : path, optional
+        JSON that the build of the package wrote.
+
+    Returns
+    -------
+    dict
+        Serialisable as JSON; the same run on the same machine gives the same bytes.
+    """
+    git = ("git", "-C", str(repository))
+    commit = _answer(*git, "rev-parse", "HEAD")
+    status = _answer(*git, "status", "--porcelain")
+    epoch = _answer(*git, "log", "-1", "--format=%ct") if commit else None
+    compiler = (sysconfig.get_config_var("CC") or "cc").split()[0]
+    return {
+        "commit": commit,
+        "commit_time": int(epoch) if epoch else None,
+        "dirty": bool(status) if commit else None,
+        "scale": config.get("scale"),
+        "seed": config.get("seed"),
+        "config": dict(config),
+        "config_sha256": config_digest(config),
+        "python": platform.python_version(),
+        "packages": _versions(),
+        "package": json.loads(Path(package).read_text(encoding="utf-8")) if package else None,
+        "compiler": (_answer(compiler, "--version") or "").splitlines()[:1],
+        "blas": _blas(),
+        "cpu": _cpu(),
+        "cores": os.cpu_count(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "raw_data": _raw_data(Path(registry), Path(raw)),
+    }
+
+
+def write_provenance(record: Mapping[str, object], path: str | Path) -> None:
+    """Write a record as JSON with sorted keys."""
+    text = json.dumps(record, indent=2, sort_keys=True, default=str)
+    Path(path).write_text(text + "\n", encoding="utf-8")

@@ -1,0 +1,117 @@
+"""The text: no number typed by hand, every key known, and it can be typeset."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from made_results import everything
+
+from gpcmc.audit import ResultFiles, audit, read_registry
+from gpcmc.report import (
+    FIGURES,
+    TABLES,
+    Value,
+    build_paper,
+    collect,
+    provenance,
+    write_figure,
+    write_table,
+    write_values,
+)
+
+ROOT = Path(__file__).parent.parent
+PAPER = ROOT / "paper"
+TEXTS = sorted(PAPER.glob("*.tex"))
+
+
+def values_of(scale: str, files: ResultFiles) -> dict[str, Value]:
+    registry = read_registry(ROOT / "data" / "published")
+    record = provenance(
+        ROOT, {"scale": scale, "seed": 1}, ROOT / "data" / "registry.csv", ROOT / "data" / "raw"
+    )
+    return collect(registry, audit(registry, files), files, record)
+
+
+def without_comments(text: str) -> str:
+    return re.sub(r"(?<!\\)%.*", "", text)
+
+
+@pytest.mark.parametrize("path", TEXTS, ids=lambda path: path.name)
+def test_no_decimal_is_typed_by_hand(path: Path) -> None:
+    typed = re.findall(
+        r".*(?:\d\.\d|(?<![\w.])\.\d|\d\s*(?:\\times|\\cdot)\s*10\^).*",
+        without_comments(path.read_text()),
+    )
+    assert typed == []
+
+
+def test_the_search_for_decimals_finds_them() -> None:
+    pattern = r"\d\.\d|(?<![\w.])\.\d|\d\s*(?:\\times|\\cdot)\s*10\^"
+    for text in ("an error of 0.12", "of .5", r"$3\times10^{-4}$"):
+        assert re.search(pattern, text)
+    assert not re.search(pattern, "in 20 runs, see Table 4. Then")
+
+
+def test_every_key_used_is_defined() -> None:
+    defined = values_of("tiny", ResultFiles())
+    used = set()
+    for path in TEXTS:
+        used |= set(re.findall(r"\\(?:if)?val\{([^}#]+)\}", without_comments(path.read_text())))
+    assert len(used) > 40
+    assert used - set(defined) == set()
+
+
+def test_every_table_and_figure_is_in_the_text() -> None:
+    text = "".join(without_comments(path.read_text()) for path in TEXTS)
+    assert set(re.findall(r"\\input\{tables/(\w+)\}", text)) == set(TABLES)
+    assert set(re.findall(r"\\includegraphics\{figures/(\w+)\}", text)) == set(FIGURES)
+    labels = re.findall(r"\\label\{((?:tab|fig):\w+)\}", text)
+    assert len(labels) == len(set(labels)) == len(TABLES) + len(FIGURES)
+    assert all(f"\\ref{{{label}}}" in text for label in labels)
+
+
+def test_every_citation_is_in_the_bibliography_and_used() -> None:
+    text = "".join(without_comments(path.read_text()) for path in TEXTS)
+    cited = {key for group in re.findall(r"\\cite\{([^}]+)\}", text) for key in group.split(",")}
+    entries = set(re.findall(r"^@\w+\{(\w+),", (PAPER / "references.bib").read_text(), re.M))
+    assert cited == entries
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    not (shutil.which("latexmk") and shutil.which("pdflatex")), reason="there is no LaTeX"
+)
+def test_the_paper_is_typeset_twice_to_the_same_bytes(tmp_path: Path) -> None:
+    files = everything(tmp_path / "results")
+    registry = read_registry(ROOT / "data" / "published")
+    write_values(values_of("smoke", files), tmp_path / "values.json", tmp_path / "values.tex")
+    for name in TABLES:
+        write_table(name, registry, files, tmp_path / f"{name}.csv", tmp_path / f"table_{name}.tex")
+    tables = tmp_path / "tables"
+    tables.mkdir()
+    for name in TABLES:
+        (tmp_path / f"table_{name}.tex").rename(tables / f"{name}.tex")
+    for name in FIGURES:
+        write_figure(name, registry, files, tmp_path / f"{name}.pdf", tmp_path / f"{name}.png")
+    generated = {
+        "": [tmp_path / "values.tex"],
+        "tables": sorted(tables.iterdir()),
+        "figures": [tmp_path / f"{name}.pdf" for name in FIGURES],
+    }
+    sources = sorted(PAPER.iterdir())
+    log = tmp_path / "log"
+    for name in ("first", "second"):
+        build_paper(sources, generated, tmp_path / f"{name}.pdf", epoch=1_000_000_000, log=log)
+    assert (tmp_path / "first.pdf").read_bytes() == (tmp_path / "second.pdf").read_bytes()
+    last_run = log.read_text().rpartition("This is pdfTeX")[2]
+    assert "undefined" not in last_run
+    too_wide = [float(x) for x in re.findall(r"Overfull \\hbox \(([\d.]+)pt", last_run)]
+    assert max(too_wide, default=0.0) < 10
+
+    (tmp_path / "values.tex").write_text("% no values\n")
+    with pytest.raises(RuntimeError, match="latexmk failed"):
+        build_paper(sources, generated, tmp_path / "third.pdf", log=log)
+    assert not (tmp_path / "third.pdf").exists()

@@ -1,0 +1,23 @@
+"""Typeset the paper."""
+
+import sys
+
+sys.stderr = open(snakemake.log[0], "w", buffering=1)
+
+import json
+from pathlib import Path
+
+from gpcmc.report import build_paper
+
+record = json.loads(Path(snakemake.input.provenance).read_text())
+build_paper(
+    snakemake.input.text,
+    {
+        "": [snakemake.input.values],
+        "tables": snakemake.input.tables,
+        "figures": snakemake.input.figures,
+    },
+    snakemake.output[0],
+    epoch=record["commit_time"] or 0,
+    log=snakemake.log[0],
+)
