@@ -38,7 +38,8 @@ test: package latex ## Build and install the package, then run the tests
 	$(BIN)/python -m pytest $(PYTEST)
 
 package: $(READY) ## Build the package's wheel and install it (never editable)
-	$(BIN)/snakemake --cores 1 package
+	rm -rf build/lib.* build/temp.* build/bdist.* build/cython build/wheel
+	$(BIN)/pip wheel --quiet --no-deps --no-build-isolation --no-index --wheel-dir build/wheel .
 	$(BIN)/pip install --quiet --no-deps --no-index --force-reinstall build/wheel/*.whl
 
 lint: $(READY) ## Check style, types and the workflow
