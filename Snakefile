@@ -12,6 +12,10 @@ configfile: f"config/{config['scale']}.yaml"
 validate(config, "workflow/schemas/config.schema.yaml")
 
 
+# Used with `--sdm apptainer` only; otherwise the jobs run in the environment that is active.
+container: "docker://condaforge/miniforge3"
+
+
 report: "workflow/report/workflow.rst"
 
 

@@ -286,7 +286,7 @@ def test_a_result_file_without_a_column_is_refused_by_name(tmp_path: Path) -> No
 
 
 def test_spread_of_data_sets_is_reproducible_and_positive() -> None:
-    spread = pytest.importorskip("gpcmc.audit.spread")
+    spread = pytest.importorskip("gpcmc.experiments.classification")
     sets = [{"set": 3, "alpha": 3.0, "beta": 2.0}]
     first = spread.mae_post_of_data_sets([1, 7], root=1, hyperparameters=sets, data_sets=2)
     again = spread.mae_post_of_data_sets([1], root=1, hyperparameters=sets, data_sets=2)

@@ -8,16 +8,16 @@ the file's false-alarm rate is below 1e-4.
 
 import numpy as np
 import pytest
+import truths
+from gpcmc.orthant._sampler import Population, innovations, normal_cdf, normal_quantile, predict
 from scipy.special import log_ndtr, ndtr, ndtri
 from scipy.stats import kstest
 
-import truths
 from gpcmc import orthant_probability
 from gpcmc.gp import linear, prior, rbf
 from gpcmc.inference import Orthant, infer
 from gpcmc.orthant import ExtinctionError, _reference
 from gpcmc.orthant import sampler as sampler_module
-from gpcmc.orthant._sampler import Population, innovations, normal_cdf, normal_quantile, predict
 from gpcmc.orthant.sampler import conditional_probability, orthant_ratio, sample_orthant
 from gpcmc.orthant.truths import one_factor_log_probability
 
@@ -119,7 +119,9 @@ def test_normal_quantile_has_full_precision():
     np.testing.assert_allclose(normal_quantile(u), ndtri(u), rtol=2e-14, atol=1e-15)
     # the bounds of what a generator can give
     np.testing.assert_allclose(
-        normal_quantile([0.0, 2.0**-53, 1 - 2.0**-53]), ndtri([2.0**-54, 2.0**-53, 1 - 2.0**-53]), rtol=1e-6
+        normal_quantile([0.0, 2.0**-53, 1 - 2.0**-53]),
+        ndtri([2.0**-54, 2.0**-53, 1 - 2.0**-53]),
+        rtol=1e-6,
     )
 
 

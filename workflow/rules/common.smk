@@ -8,7 +8,7 @@ from glob import glob
 from pathlib import Path
 
 # The jobs compute with the package that the rules in package.smk build, whatever the environment has installed.
-os.environ["PYTHONPATH"] = str(Path("build/lib").resolve())
+os.environ.update(PYTHONPATH=str(Path("build/lib").resolve()))
 
 
 def sources(*patterns):

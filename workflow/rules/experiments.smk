@@ -117,6 +117,26 @@ rule experiment4_method:
         "../scripts/experiment4.py"
 
 
+rule spread_of_data_sets:
+    message:
+        "Experiment 4: how MAE-POST varies between data sets"
+    input:
+        sources=NUMERICAL_SOURCES,
+        package="build/package.json",
+    output:
+        "results/{scale}/experiment4/spread.csv",
+    log:
+        "results/{scale}/logs/experiment4/spread.log",
+    threads: 1
+    params:
+        root=config["seed"],
+        problems=config["experiment4"]["problems"],
+        hyperparameters=config["experiment4"]["hyperparameters"],
+        data_sets=config["experiment4"]["spread_data_sets"],
+    script:
+        "../scripts/spread.py"
+
+
 rule experiment1:
     message:
         "Experiment 1 is done"

@@ -4,7 +4,7 @@ import sys
 
 sys.stderr = open(snakemake.log[0], "w", buffering=1)
 
-from gpcmc.audit.spread import mae_post_of_data_sets
+from gpcmc.experiments.classification import mae_post_of_data_sets
 
 rows = mae_post_of_data_sets(
     snakemake.params.problems,

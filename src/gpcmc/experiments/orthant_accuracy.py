@@ -10,11 +10,12 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from gpcmc.experiments.pieces import Piece, Pieces, Row
+from gpcmc.experiments.pieces import Piece, Pieces, Row, join
 from gpcmc.experiments.seeds import generator, seed
 from gpcmc.gp import linear, prior
 from gpcmc.orthant.sampler import OrthantEstimate, orthant_probability, orthant_ratio
@@ -103,7 +104,7 @@ def experiment1(
         return rows, timing, {}
 
     instances = max(cell["instances"] for cell in grid)
-    return _join(pieces.get(f"instance{k}", lambda k=k: one(k)) for k in range(instances))
+    return join(pieces.get(f"instance{k}", partial(one, k)) for k in range(instances))
 
 
 def quadrature_errors(
@@ -228,7 +229,7 @@ def experiment2(
         return rows, timing, {f"truth_dataset{dataset}": truth.probability}
 
     datasets = max(cell["datasets"] for cell in grid)
-    return _join(pieces.get(f"dataset{k}", lambda k=k: one(k)) for k in range(datasets))
+    return join(pieces.get(f"dataset{k}", partial(one, k)) for k in range(datasets))
 
 
 def _row(run_seed: str, truth: float, estimate: OrthantEstimate, options: dict[str, Any]) -> Row:
@@ -244,12 +245,3 @@ def _row(run_seed: str, truth: float, estimate: OrthantEstimate, options: dict[s
         "bias_eq43": -excess / 2,
         "variance_eq44": excess,
     }
-
-
-def _join(parts: Any) -> Piece:
-    rows, timing, arrays = [], [], {}
-    for more_rows, more_timing, more_arrays in parts:
-        rows += more_rows
-        timing += more_timing
-        arrays |= more_arrays
-    return rows, timing, arrays

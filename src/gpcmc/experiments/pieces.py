@@ -49,7 +49,8 @@ class Pieces:
                 return rows, timing, {k: stored[k] for k in stored.files if k != "rows"}
         rows, timing, arrays = compute()
         buffer = io.BytesIO()
-        np.savez(buffer, rows=np.array(json.dumps([rows, timing])), **arrays)
+        named: Any = {"rows": np.array(json.dumps([rows, timing])), **arrays}
+        np.savez(buffer, **named)
         self._folder.mkdir(parents=True, exist_ok=True)
         partial = path.with_suffix(".partial")
         partial.write_bytes(buffer.getvalue())
@@ -59,3 +60,15 @@ class Pieces:
     def discard(self) -> None:
         """Remove the folder: the job's results have been written."""
         shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def join(pieces: Iterable[Piece]) -> Piece:
+    """Put pieces one after the other."""
+    rows: list[Row] = []
+    timing: list[Row] = []
+    arrays: dict[str, np.ndarray] = {}
+    for more_rows, more_timing, more_arrays in pieces:
+        rows += more_rows
+        timing += more_timing
+        arrays |= more_arrays
+    return rows, timing, arrays

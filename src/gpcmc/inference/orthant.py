@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from gpcmc import _validation as validation
 from gpcmc.gp.covariance import Prior
 from gpcmc.inference.interface import Inference, Prediction
 from gpcmc.orthant.sampler import (
+    Array,
     Count,
     OrthantEstimate,
     Particles,
@@ -39,8 +40,8 @@ class OrthantPosterior:
 
     estimate: OrthantEstimate
     _particles: Particles
-    _signs: np.ndarray  # y in the order of the coordinates
-    _order: np.ndarray
+    _signs: Array  # y in the order of the coordinates
+    _order: NDArray[np.intp]
     _count: Count
     _rng: np.random.Generator
 
@@ -165,7 +166,9 @@ class Orthant:
             work={"samples": estimate.samples, "populations": estimate.populations},
         )
 
-    def _problem(self, K, y, rng):
+    def _problem(
+        self, K: ArrayLike, y: ArrayLike, rng: np.random.Generator | None
+    ) -> tuple[Array, Array, NDArray[np.intp], np.random.Generator]:
         """Covariance of v (Eq. 30), the labels and the order of its coordinates."""
         validation.check_option("order", self.order, ("shuffle", "given"))
         rng = validation.check_rng("rng", rng)

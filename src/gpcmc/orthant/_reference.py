@@ -8,15 +8,20 @@ the whole history is reordered at every resampling.
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import log_ndtr, logsumexp, ndtr, ndtri, ndtri_exp
 
+Array = NDArray[np.float64]
 
-def normals(rng, size):
+
+def normals(rng: np.random.Generator, size: int) -> Array:
     """Normal draws by inversion, which vectorises where rejection does not."""
     return ndtri(np.maximum(rng.random(size), 2.0**-54))
 
 
-def population(G, shift, samples, soft, ess_threshold, rng):
+def population(
+    G: Array, shift: Array, samples: int, soft: bool, ess_threshold: float, rng: np.random.Generator
+) -> tuple[Array, Array, NDArray[np.intp], Array, Array]:
     """Draw one population; the arguments are those of `_sampler.Population`.
 
     Returns
@@ -30,10 +35,13 @@ def population(G, shift, samples, soft, ess_threshold, rng):
     influence : (samples,) array
     """
     n, M = len(G), samples
-    E, log_stages = np.empty((n, M)), []
+    E = np.empty((n, M))
+    log_stages: list[float] = []
     eves, log_w, influence, log_z = np.arange(M), np.zeros(M), np.zeros(M), 0.0
 
-    def book(relative_weight):  # each eve's share in the error of one estimated factor
+    def book(
+        relative_weight: Array,
+    ) -> None:  # each eve's share in the error of one estimated factor
         np.add.at(influence, eves, relative_weight - 1.0)
 
     for i in range(n):
@@ -70,7 +78,7 @@ def population(G, shift, samples, soft, ess_threshold, rng):
     return E, np.array(log_stages), eves, log_w, influence
 
 
-def predict(E, log_w, A, soft, rng):
+def predict(E: Array, log_w: Array, A: Array, soft: bool, rng: np.random.Generator) -> Array:
     """Weighted probability that each test coordinate is >= 0; see `_sampler.predict`."""
     w = np.exp(log_w - logsumexp(log_w))
     p = []

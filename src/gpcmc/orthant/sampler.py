@@ -35,6 +35,7 @@ from threadpoolctl import threadpool_limits
 from gpcmc import _validation as validation
 from gpcmc.orthant._sampler import Population, Segment, predict
 
+Array = NDArray[np.float64]
 Count = Literal["hard", "soft"]
 Scheme = Literal["bootstrap", "adapted"]
 Samples = tuple[list[Segment], np.ndarray, np.ndarray, np.ndarray]
@@ -69,7 +70,7 @@ class OrthantEstimate:
 
     log_probability: float
     standard_error: float
-    log_stage_probabilities: NDArray[np.float64]
+    log_stage_probabilities: Array
     samples: int
     populations: int
     extinct: int
@@ -90,9 +91,9 @@ class Particles:
         Share of each population in the average: proportional to its estimated probability.
     """
 
-    L: NDArray[np.float64]
+    L: Array
     populations: tuple[Samples, ...]
-    weights: NDArray[np.float64]
+    weights: Array
 
 
 def orthant_probability(
@@ -167,7 +168,7 @@ def orthant_probability(
 
 
 def sample_orthant(
-    cov: NDArray[np.float64],
+    cov: Array,
     *,
     samples: int,
     count: Count,
@@ -195,12 +196,12 @@ def sample_orthant(
 
 def conditional_probability(
     particles: Particles,
-    cross_cov: NDArray[np.float64],
-    variance: NDArray[np.float64],
+    cross_cov: Array,
+    variance: Array,
     *,
     count: Count,
     rng: np.random.Generator,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+) -> tuple[Array, Array]:
     """P(v* >= 0 | v >= 0) for each test coordinate, from the samples of the training pass.
 
     Parameters
@@ -226,16 +227,16 @@ def conditional_probability(
 
 
 def orthant_ratio(
-    cov: NDArray[np.float64],
-    cross_cov: NDArray[np.float64],
-    variance: NDArray[np.float64],
+    cov: Array,
+    cross_cov: Array,
+    variance: Array,
     *,
     samples: int,
     count: Count,
     scheme: Scheme,
     runs: int | None,
     rng: np.random.Generator,
-) -> tuple[OrthantEstimate, NDArray[np.float64], NDArray[np.float64]]:
+) -> tuple[OrthantEstimate, Array, Array]:
     """Training and test pass, one population after the other: P(v >= 0) and P(v* >= 0 | v >= 0).
 
     As `sample_orthant` followed by `conditional_probability`, but memory is that of one population.
@@ -251,19 +252,20 @@ def orthant_ratio(
     with threadpool_limits(1):
         L = _factor(cov)
         A = _test_rows(L, cross_cov, variance)
-        log_stages, errors, passes = [], [], []
+        log_stages, errors = [], []
+        passes: list[tuple[Array, Array]] = []
+        alive: list[int] = []
         population = None
-        for size in sizes:
+        for k, size in enumerate(sizes):
             population = _reuse(population, L, np.zeros(len(L)), size, count, scheme)
             failed = population.run(rng)
             log_stages.append(_stages(population, failed))
             errors.append(_relative_variance(population))
-            passes.append(
-                None if failed else predict(*_samples(population), A, count == "soft", rng)
-            )
+            if not failed:
+                alive.append(k)
+                passes.append(predict(*_samples(population), A, count == "soft", rng))
     estimate, weights = _combine(sizes, log_stages, errors)
-    alive = [k for k, done in enumerate(passes) if done is not None]
-    return estimate, *_average_predictions(weights[alive], [passes[k] for k in alive])
+    return estimate, *_average_predictions(weights[alive], passes)
 
 
 def _population_sizes(samples: int, runs: int | None) -> tuple[int, list[int]]:
@@ -282,7 +284,7 @@ def _check_options(count: str, scheme: str, rng: np.random.Generator) -> None:
     validation.check_rng("rng", rng)
 
 
-def _check_limits(name: str, value: ArrayLike, n: int) -> NDArray[np.float64]:
+def _check_limits(name: str, value: ArrayLike, n: int) -> Array:
     array = np.asarray(value, dtype=np.float64)
     if array.shape not in ((), (n,)):
         raise ValueError(f"{name} must be a number or of shape ({n},), got shape {array.shape}")
@@ -291,16 +293,23 @@ def _check_limits(name: str, value: ArrayLike, n: int) -> NDArray[np.float64]:
     return np.broadcast_to(array, (n,))
 
 
-def _factor(cov: NDArray[np.float64]) -> NDArray[np.float64]:
+def _factor(cov: Array) -> Array:
     try:
         return cholesky(cov, lower=True)
     except LinAlgError as error:
         raise ValueError(f"cov must be positive definite: {error}") from None
 
 
-def _reuse(population, L, offset, size, count, scheme) -> Population:
+def _reuse(
+    population: Population | None,
+    L: Array,
+    offset: Array,
+    size: int,
+    count: Count,
+    scheme: Scheme,
+) -> Population:
     """The same arrays again where the size allows: touching fresh memory costs time."""
-    if population is not None and population.M == size:
+    if population is not None and size == population.M:
         return population
     diagonal = np.diag(L)
     G = np.ascontiguousarray(L / diagonal[:, None])
@@ -312,7 +321,7 @@ def _samples(population: Population) -> Samples:
     return population.segments, population.link, population.eves, population.log_weights
 
 
-def _stages(population: Population, failed: int) -> NDArray[np.float64]:
+def _stages(population: Population, failed: int) -> Array:
     """Log stage probabilities; minus infinity from the stage on at which the population died."""
     log_stages = np.array(population.log_stages)
     if failed:
@@ -326,7 +335,9 @@ def _relative_variance(population: Population) -> float:
     return float(np.sum(population.influence**2) / (M * max(M - 1, 1)))
 
 
-def _combine(sizes, log_stages, errors) -> tuple[OrthantEstimate, NDArray[np.float64]]:
+def _combine(
+    sizes: list[int], log_stages: list[Array], errors: list[float]
+) -> tuple[OrthantEstimate, Array]:
     """Average the populations' estimates on the probability scale (paper, section 6.1)."""
     paths = np.cumsum(log_stages, axis=1)  # log probability of the first i coordinates
     log_size = np.log(np.asarray(sizes) / np.sum(sizes))
@@ -352,15 +363,15 @@ def _combine(sizes, log_stages, errors) -> tuple[OrthantEstimate, NDArray[np.flo
     return estimate, weights
 
 
-def _test_rows(L, cross_cov, variance) -> NDArray[np.float64]:
+def _test_rows(L: Array, cross_cov: Array, variance: Array) -> Array:
     """Rows that map innovations to (conditional mean)/(conditional sd) of the test coordinates."""
     A = solve_triangular(L, cross_cov, lower=True)
     conditional = variance - np.sum(A * A, axis=0)  # Eq. 60
     return np.ascontiguousarray((A / np.sqrt(conditional)).T)
 
 
-def _average_predictions(weights, passes):
-    probability = sum(w * p for w, (p, _) in zip(weights, passes, strict=True))
-    variance = sum(w * w * v for w, (_, v) in zip(weights, passes, strict=True))
+def _average_predictions(weights: Array, passes: list[tuple[Array, Array]]) -> tuple[Array, Array]:
+    probability = weights @ np.array([p for p, _ in passes])
+    variance = weights**2 @ np.array([v for _, v in passes])
     # the weights sum to one up to rounding: a probability of 1 must not print as 1.0000000000000002
     return np.clip(probability, 0.0, 1.0), np.sqrt(variance)
