@@ -2,14 +2,18 @@
 
 N = 500, 1,000,000 samples, a covariance of Experiment 1. Measured side by side:
 
-matrix products   the sampler's own products on one population, times the number of populations
+matrix products
+    the conditional means of all samples by matrix products alone, blocked as well as they can be, on one
+    population and times the number of populations; the sampler needs fewer, those of surviving ancestors
 hard, soft, adapted
-                  the sampler
-textbook, rows    the algorithm as one would write it in NumPy, one stage at a time, a sample a row; the
-                  whole history is gathered at every resampling; 20,000 samples, extrapolated
-textbook, columns the same with a sample a column
+    the sampler
+textbook, rows
+    the algorithm as one would write it in NumPy, one stage at a time, a sample a row; the whole history is
+    gathered at every resampling; 20,000 samples, extrapolated
+textbook, columns
+    the same with a sample a column
 
-Times are CPU seconds of this process, the median of the rounds; peak memory is of a process of its own.
+Times are CPU seconds of this process, medians of the rounds; peak memory is of a process of its own.
 Run with ``make bench``; writes results/benchmark.csv.
 """
 
@@ -29,7 +33,7 @@ from gpcmc import orthant_probability
 from gpcmc.orthant.sampler import MAX_POPULATION
 
 N, SAMPLES, TEXTBOOK_SAMPLES, ROUNDS = 500, 1_000_000, 20_000, 3
-LEAF = 8  # as in _sampler.pyx
+SMALLEST = 8  # coordinates; smaller products do not pay
 
 
 def covariance():
@@ -40,8 +44,8 @@ def covariance():
 
 
 def products(L, E, lo, hi):
-    """The sampler's recursion without the sampler."""
-    if hi - lo <= LEAF:
+    """Add the left half's share to the means of the right half, and so on in each half."""
+    if hi - lo <= SMALLEST:
         return
     mid = (lo + hi) // 2
     products(L, E, lo, mid)

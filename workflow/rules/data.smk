@@ -1,6 +1,4 @@
 rule fetch:
-    message:
-        "Fetch and verify {wildcards.file}"
     input:
         registry="data/registry.csv",
         package="build/package.json",
@@ -13,17 +11,16 @@ rule fetch:
         again=fetch_again,
         data=config["data"],
         missing_data=config["missing_data"],
+    message:
+        "Fetch and verify {wildcards.file}"
     script:
         "../scripts/fetch.py"
 
 
 rule data_check:
-    message:
-        "Check the raw data's facts"
     input:
         status=expand("results/{{scale}}/data/{file}.json", file=RAW_FILES),
         registry="data/registry.csv",
-        sources=sources("datasets/*.py"),
         package="build/package.json",
     output:
         table="results/{scale}/data_check.csv",
@@ -35,25 +32,26 @@ rule data_check:
         ),
     log:
         "results/{scale}/logs/data_check.log",
+    message:
+        "Check the raw data's facts"
     script:
         "../scripts/data_check.py"
 
 
 rule problem:
-    message:
-        "Make the patterns of Experiment 4, Problem {wildcards.problem}"
     input:
-        status=raw_status,
+        checked=checked_data,
         registry="data/registry.csv",
-        sources=NUMERICAL_SOURCES,
         package="build/package.json",
     output:
         "results/{scale}/experiment4/problem{problem}.npz",
     log:
         "results/{scale}/logs/experiment4/problem{problem}.log",
+    threads: 1
     params:
         root=config["seed"],
         standardise=config["data"]["standardise"],
-    threads: 1
+    message:
+        "Make the patterns of Experiment 4, Problem {wildcards.problem}"
     script:
         "../scripts/problem.py"

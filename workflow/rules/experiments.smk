@@ -3,71 +3,65 @@
 
 
 rule experiment1_dimension:
-    message:
-        "Experiment 1, N = {wildcards.dimension}"
     input:
-        sources=NUMERICAL_SOURCES,
         package="build/package.json",
     output:
         rows="results/{scale}/experiment1/N{dimension}.csv",
         timing="results/{scale}/experiment1/N{dimension}_timing.csv",
     log:
         "results/{scale}/logs/experiment1/N{dimension}.log",
-    params:
-        pieces="results/{scale}/pieces/experiment1/N{dimension}",
-        root=config["seed"],
-        grid=config["experiment1"]["grid"],
-        options={key: config["experiment1"][key] for key in ("count", "scheme")},
+    priority: 1
     threads: 1
     resources:
         mem_mb=memory_experiment1,
-    priority: 1
+    params:
+        pieces="build/pieces/{scale}/experiment1/N{dimension}",
+        root=config["seed"],
+        grid=config["experiment1"]["grid"],
+        options={key: config["experiment1"][key] for key in ("count", "scheme")},
+    message:
+        "Experiment 1, N = {wildcards.dimension}"
     script:
         "../scripts/experiment1.py"
 
 
 rule quadrature:
-    message:
-        "Errors of coarse quadrature in the truth of Experiment 1"
     input:
-        sources=NUMERICAL_SOURCES,
         package="build/package.json",
     output:
         "results/{scale}/experiment1/quadrature.csv",
     log:
         "results/{scale}/logs/experiment1/quadrature.log",
+    threads: 1
     params:
         root=config["seed"],
         dimensions=config["experiment1"]["dimensions"],
         instances=max(cell["instances"] for cell in config["experiment1"]["grid"]),
         quadrature=config["experiment1"]["quadrature"],
-    threads: 1
+    message:
+        "Errors of coarse quadrature in the truth of Experiment 1"
     script:
         "../scripts/quadrature.py"
 
 
 rule equations:
-    message:
-        "Check the paper's equations numerically"
     input:
-        sources=NUMERICAL_SOURCES,
         package="build/package.json",
     output:
         "results/{scale}/equations.csv",
     log:
         "results/{scale}/logs/equations.log",
+    threads: 1
     params:
         root=config["seed"],
-    threads: 1
+    message:
+        "Check the paper's equations numerically"
     script:
         "../scripts/equations.py"
 
 
 rule experiment2_problem:
-    message:
-        "Experiment 2, Problem {wildcards.problem}"
     input:
-        sources=NUMERICAL_SOURCES,
         package="build/package.json",
     output:
         rows="results/{scale}/experiment2/problem{problem}.csv",
@@ -75,26 +69,25 @@ rule experiment2_problem:
         truth="results/{scale}/experiment2/problem{problem}.npz",
     log:
         "results/{scale}/logs/experiment2/problem{problem}.log",
-    params:
-        pieces="results/{scale}/pieces/experiment2/problem{problem}",
-        root=config["seed"],
-        grid=config["experiment2"]["grid"],
-        options={key: config["experiment2"][key] for key in ("count", "scheme")},
+    # the longest job of all is one of these: they start first
+    priority: 2
     threads: 1
     resources:
         mem_mb=memory_experiment2,
-    # the longest job of all is one of these: they start first
-    priority: 2
+    params:
+        pieces="build/pieces/{scale}/experiment2/problem{problem}",
+        root=config["seed"],
+        grid=config["experiment2"]["grid"],
+        options={key: config["experiment2"][key] for key in ("count", "scheme")},
+    message:
+        "Experiment 2, Problem {wildcards.problem}"
     script:
         "../scripts/experiment2.py"
 
 
 rule experiment4_method:
-    message:
-        "Experiment 4, Problem {wildcards.problem}, {wildcards.method}"
     input:
         problem="results/{scale}/experiment4/problem{problem}.npz",
-        sources=NUMERICAL_SOURCES,
         package="build/package.json",
     output:
         rows="results/{scale}/experiment4/problem{problem}/{method}.csv",
@@ -104,24 +97,23 @@ rule experiment4_method:
         ),
     log:
         "results/{scale}/logs/experiment4/problem{problem}_{method}.log",
+    threads: 1
+    resources:
+        mem_mb=memory_experiment4,
     params:
-        pieces="results/{scale}/pieces/experiment4/problem{problem}_{method}",
+        pieces="build/pieces/{scale}/experiment4/problem{problem}_{method}",
         root=config["seed"],
         hyperparameters=config["experiment4"]["hyperparameters"],
         options=method_options,
         replicates=method_replicates,
-    threads: 1
-    resources:
-        mem_mb=memory_experiment4,
+    message:
+        "Experiment 4, Problem {wildcards.problem}, {wildcards.method}"
     script:
         "../scripts/experiment4.py"
 
 
 rule spread_of_data_sets:
-    message:
-        "Experiment 4: how MAE-POST varies between data sets"
     input:
-        sources=NUMERICAL_SOURCES,
         package="build/package.json",
     output:
         "results/{scale}/experiment4/spread.csv",
@@ -133,38 +125,37 @@ rule spread_of_data_sets:
         problems=config["experiment4"]["problems"],
         hyperparameters=config["experiment4"]["hyperparameters"],
         data_sets=config["experiment4"]["spread_data_sets"],
+    message:
+        "Experiment 4: how MAE-POST varies between data sets"
     script:
         "../scripts/spread.py"
 
 
 rule experiment1:
-    message:
-        "Experiment 1 is done"
-    localrule: True
     input:
         expand(
             "results/{scale}/experiment1/N{dimension}.csv",
             scale=config["scale"],
             dimension=config["experiment1"]["dimensions"],
         ),
+    localrule: True
+    message:
+        "Experiment 1 is done"
 
 
 rule experiment2:
-    message:
-        "Experiment 2 is done"
-    localrule: True
     input:
         expand(
             "results/{scale}/experiment2/problem{problem}.csv",
             scale=config["scale"],
             problem=config["experiment2"]["problems"],
         ),
+    localrule: True
+    message:
+        "Experiment 2 is done"
 
 
 rule experiment4:
-    message:
-        "Experiment 4 is done"
-    localrule: True
     input:
         expand(
             "results/{scale}/experiment4/problem{problem}/{method}.csv",
@@ -172,3 +163,6 @@ rule experiment4:
             problem=config["experiment4"]["problems"],
             method=config["experiment4"]["methods"],
         ),
+    localrule: True
+    message:
+        "Experiment 4 is done"

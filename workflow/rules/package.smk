@@ -3,8 +3,6 @@
 
 
 rule package:
-    message:
-        "Build the package's numerical layer as a wheel, and unpack it to build/lib"
     input:
         sources=NUMERICAL_SOURCES,
         build=["LICENSE", "pyproject.toml", "setup.py", "src/gpcmc/py.typed"],
@@ -12,13 +10,13 @@ rule package:
         "build/package.json",
     log:
         "build/package.log",
+    message:
+        "Build the package's numerical layer as a wheel, and unpack it to build/lib"
     script:
         "../scripts/package.py"
 
 
 rule package_report:
-    message:
-        "Add the report and audit layer to build/lib"
     input:
         package="build/package.json",
         sources=REPORT_SOURCES,
@@ -26,5 +24,7 @@ rule package_report:
         "build/report.json",
     log:
         "build/package_report.log",
+    message:
+        "Add the report and audit layer to build/lib"
     script:
         "../scripts/package_report.py"

@@ -63,11 +63,74 @@ FIGURES = {
 }
 
 
+for table, (title, reads) in TABLES.items():
+
+    rule:
+        name:
+            f"tabulate_{table}"
+        input:
+            **{name: RESULTS[name] for name in reads},
+            published=PUBLISHED,
+            package="build/report.json",
+        output:
+            csv=report(
+                f"results/{{scale}}/tables/{table}.csv",
+                caption=f"../report/table_{table}.rst",
+                category="Tables",
+                labels={"table": title, "format": "CSV"},
+            ),
+            tex=report(
+                f"results/{{scale}}/tables/{table}.tex",
+                caption=f"../report/table_{table}.rst",
+                category="Tables",
+                labels={"table": title, "format": "LaTeX"},
+            ),
+        log:
+            f"results/{{scale}}/logs/report/table_{table}.log",
+        params:
+            table=table,
+        message:
+            title
+        script:
+            "../scripts/table.py"
+
+
+for figure, (title, reads) in FIGURES.items():
+
+    rule:
+        name:
+            f"draw_{figure}"
+        input:
+            **{name: RESULTS[name] for name in reads},
+            published=PUBLISHED,
+            package="build/report.json",
+        output:
+            pdf=report(
+                f"figures/{{scale}}/{figure}.pdf",
+                caption=f"../report/figure_{figure}.rst",
+                category="Figures",
+                labels={"figure": title, "format": "PDF"},
+            ),
+            png=report(
+                f"figures/{{scale}}/{figure}.png",
+                caption=f"../report/figure_{figure}.rst",
+                category="Figures",
+                labels={"figure": title, "format": "PNG"},
+            ),
+        log:
+            f"results/{{scale}}/logs/report/figure_{figure}.log",
+        params:
+            figure=figure,
+        message:
+            title
+        script:
+            "../scripts/figure.py"
+
+
 rule compare_cells:
     input:
         **{name: RESULTS[name] for name in ("experiment1", "experiment2", *NINE_PROBLEMS)},
         published=PUBLISHED,
-        sources=REPORT_SOURCES,
         package="build/report.json",
     output:
         report(
@@ -91,7 +154,6 @@ rule record_provenance:
         registry="data/registry.csv",
         package="build/package.json",
         report="build/report.json",
-        sources=REPORT_SOURCES,
     output:
         report(
             "results/{scale}/provenance.json",
@@ -115,7 +177,6 @@ rule write_values:
         audit="results/{scale}/audit.csv",
         provenance="results/{scale}/provenance.json",
         published=PUBLISHED,
-        sources=REPORT_SOURCES,
         package="build/report.json",
     output:
         json="results/{scale}/values.json",
@@ -135,7 +196,6 @@ rule typeset:
         provenance="results/{scale}/provenance.json",
         tables=expand("results/{{scale}}/tables/{table}.tex", table=TABLES),
         figures=expand("figures/{{scale}}/{figure}.pdf", figure=FIGURES),
-        sources=REPORT_SOURCES,
         package="build/report.json",
     output:
         report(
@@ -162,7 +222,6 @@ rule summarise:
         tables=expand("results/{{scale}}/tables/{table}.csv", table=TABLES),
         figures=expand("figures/{{scale}}/{figure}.png", figure=FIGURES),
         pdf=["results/{scale}/paper.pdf"] if HAVE_LATEX else [],
-        sources=REPORT_SOURCES,
         package="build/report.json",
     output:
         "results/{scale}/summary.txt",

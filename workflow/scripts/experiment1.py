@@ -10,7 +10,7 @@ from gpcmc.experiments.orthant_accuracy import experiment1
 from gpcmc.experiments.pieces import Pieces
 
 given = snakemake.params
-pieces = Pieces(given.pieces, snakemake.input.sources, [given.root, given.grid, given.options])
+pieces = Pieces(given.pieces, snakemake.input, [given.root, given.grid, given.options])
 rows, timing, _ = experiment1(
     int(snakemake.wildcards.dimension),
     root=given.root,

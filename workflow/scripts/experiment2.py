@@ -11,7 +11,7 @@ from gpcmc.experiments.orthant_accuracy import experiment2
 from gpcmc.experiments.pieces import Pieces
 
 given = snakemake.params
-pieces = Pieces(given.pieces, snakemake.input.sources, [given.root, given.grid, given.options])
+pieces = Pieces(given.pieces, snakemake.input, [given.root, given.grid, given.options])
 rows, timing, arrays = experiment2(
     int(snakemake.wildcards.problem),
     root=given.root,

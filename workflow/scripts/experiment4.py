@@ -15,7 +15,7 @@ with np.load(snakemake.input.problem) as stored:
     problem = Problem(**stored) if stored.files else None
 pieces = Pieces(
     given.pieces,
-    [*snakemake.input.sources, snakemake.input.problem],
+    snakemake.input,
     [given.root, given.hyperparameters, given.options, given.replicates],
 )
 rows, timing, arrays = experiment4(

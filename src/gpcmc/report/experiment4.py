@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 import numpy as np
 import pandas as pd
+from scipy.special import logsumexp, softmax
 
 from gpcmc.audit import Problem, ResultFiles, read_long, read_probabilities, read_problem
 
@@ -74,6 +75,19 @@ def _status(group: pd.DataFrame) -> str:
     return "ok" if bad.empty else str(bad["status"].iloc[0])
 
 
+def _average_evidence(logs: pd.Series, errors: pd.Series) -> tuple[float, float]:
+    """Average of replicates' evidence estimates, on the probability scale, and the error of its log.
+
+    Two errors are at hand: from what the replicates say of themselves, and from how they differ. The
+    larger counts, for where the samples are too few a replicate does not know how wrong it is.
+    """
+    value = float(logsumexp(logs) - np.log(len(logs)))
+    weights = softmax(logs)
+    own = float(np.sqrt(np.sum((weights * errors.to_numpy(dtype=float)) ** 2)))
+    between = float(logs.std(ddof=1) / np.sqrt(len(logs))) if len(logs) > 1 else 0.0
+    return value, max(own, between)
+
+
 def evidence(files: ResultFiles) -> pd.DataFrame:
     """Log evidence by problem, hyperparameter set and method.
 
@@ -81,7 +95,7 @@ def evidence(files: ResultFiles) -> pd.DataFrame:
     -------
     DataFrame
         ``problem``, ``set``, ``alpha``, ``beta``, ``trivial``, ``method``, ``status``,
-        ``replicates``, ``log_evidence`` (nats, mean over replicates), ``log_evidence_se``,
+        ``replicates``, ``log_evidence`` (nats, averaged over replicates on the probability scale), ``log_evidence_se``,
         ``per_pattern`` (nats a training pattern), ``difference`` (nats, from the reference method),
         ``difference_se``. Values are NaN unless the status is "ok".
     """
@@ -92,10 +106,7 @@ def evidence(files: ResultFiles) -> pd.DataFrame:
         status = _status(group)
         value, se = math.nan, math.nan
         if status == "ok":
-            value = float(group["log_evidence"].mean())
-            se = float(
-                np.sqrt((group["log_evidence_se"].to_numpy(dtype=float) ** 2).sum()) / len(group)
-            )
+            value, se = _average_evidence(group["log_evidence"], group["log_evidence_se"])
         size = sizes.get(int(problem), 0)
         first = group.iloc[0]
         rows.append(

@@ -1,0 +1,164 @@
+"""Problems, seeds and pieces of the experiments, and small runs of them."""
+
+import numpy as np
+import pytest
+from scipy.stats import multivariate_normal
+
+from gpcmc.experiments import classification, orthant_accuracy
+from gpcmc.experiments.classification import experiment4, synthetic_problem
+from gpcmc.experiments.orthant_accuracy import EXPERIMENT2, experiment1, experiment2, two_class_data
+from gpcmc.experiments.pieces import Pieces
+from gpcmc.experiments.seeds import generator, seed
+
+
+def test_seeds_name_streams():
+    path = seed(1, "experiment1", "N50")
+    assert path == "1/experiment1/N50"
+    assert generator(path).random() == generator("1/experiment1/N50").random()
+    others = ["1", "2/experiment1/N50", "1/experiment1/N5", "1/experiment1", "1/experiment1/N50/0"]
+    assert len({generator(p).random() for p in [path, *others]}) == 6
+    with pytest.raises(ValueError, match="path must begin with the root"):
+        generator("experiment1/N50")
+
+
+def test_finished_pieces_survive_and_stale_ones_do_not(tmp_path):
+    source = tmp_path / "source"
+    source.write_text("1")
+    calls = []
+
+    def compute():
+        calls.append(1)
+        return [{"x": 0.1, "y": float("nan")}], [{"seconds": 1.0}], {"p": np.arange(3.0)}
+
+    def run():
+        return Pieces(tmp_path / "pieces", [source], {"grid": [1, 2]}).get("set1", compute)
+
+    first, second = run(), run()
+    assert len(calls) == 1
+    assert first[0][0]["x"] == second[0][0]["x"]
+    np.testing.assert_array_equal(second[2]["p"], np.arange(3.0))
+    source.write_text("2")
+    run()
+    assert len(calls) == 2
+    Pieces(tmp_path / "pieces", [source], None).discard()
+    assert not (tmp_path / "pieces").exists()
+
+
+def test_an_interrupted_job_redoes_only_what_was_unfinished(tmp_path, monkeypatch):
+    grid = [{"samples": 100, "instances": 4}]
+    options = {"root": 1, "grid": grid, "count": "hard", "scheme": "bootstrap"}
+    whole = experiment1(10, pieces=Pieces(tmp_path / "whole", [], options), **options)
+
+    pieces = Pieces(tmp_path / "parts", [], options)
+    original, calls = orthant_accuracy.orthant_probability, []
+
+    def interrupted(*args, **kwargs):
+        calls.append(1)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return original(*args, **kwargs)
+
+    monkeypatch.setattr(orthant_accuracy, "orthant_probability", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        experiment1(10, pieces=pieces, **options)
+    resumed = experiment1(10, pieces=pieces, **options)
+    assert len(calls) == 5, "two problems were finished, the third ran twice, the fourth once"
+    assert resumed[0] == whole[0]
+
+
+def test_two_class_data_have_the_stated_law():
+    problem = EXPERIMENT2[3]
+    xs, ys = [], []
+    for k in range(200):
+        x, y, x_star = two_class_data(problem, np.random.default_rng(k))
+        assert (len(x), len(x_star)) == (400, 200)
+        assert y.sum() == 0
+        xs.append(x)
+        ys.append(y)
+    x, y = np.concatenate(xs), np.concatenate(ys)
+    # 40,000 draws a class: means to 5 standard errors
+    for label, mean, deviation in zip((1, -1), problem.means, problem.deviations, strict=True):
+        assert abs(x[y == label].mean() - mean) < 5 * deviation / 200
+        assert x[y == label].std() == pytest.approx(deviation, rel=0.02)
+    assert abs(np.corrcoef(y[:-1], y[1:])[0, 1]) < 0.02, "classes must be shuffled"
+
+
+@pytest.mark.parametrize("number", sorted(classification.SYNTHETIC))
+def test_synthetic_problems(number):
+    law = classification.SYNTHETIC[number]
+    problem = synthetic_problem(number, np.random.default_rng(0))
+    assert problem.X_train.shape == (law.n_train, len(law.mean))
+    assert problem.X_test.shape == (law.n_test, len(law.mean))
+    assert problem.y_train.sum() == 0
+    x = problem.X_test[0]
+    one = multivariate_normal.pdf(x, np.zeros(len(x)), np.eye(len(x)))
+    two = multivariate_normal.pdf(x, law.mean, law.cov)
+    assert problem.bayes_posterior[0] == pytest.approx(one / (one + two))
+    # the posterior is calibrated: it agrees with the labels on average, to 5 standard errors
+    many = [synthetic_problem(number, np.random.default_rng(k)) for k in range(40)]
+    p = np.concatenate([m.bayes_posterior for m in many])
+    y = np.concatenate([m.y_test for m in many]) > 0
+    assert abs(p.mean() - y.mean()) < 5 * np.sqrt(np.mean(p * (1 - p)) / len(p))
+
+
+def test_covariance_of_ten_dimensions_is_the_papers():
+    cov = classification.SYNTHETIC[5].cov
+    assert cov[0, 0] == 0.5 and cov[0, 1] == cov[1, 0] == 0.2 and cov[0, 2] == 0.0
+    assert np.linalg.eigvalsh(cov)[0] == pytest.approx(0.116, abs=1e-3)
+
+
+def test_experiment2_errors_are_small_and_fall(tmp_path):
+    grid = [{"samples": m, "datasets": 2, "runs": 3} for m in (500, 50_000)]
+    rows, timing, arrays = experiment2(
+        1, root=1, grid=grid, pieces=Pieces(tmp_path, [], 0), count="hard", scheme="bootstrap"
+    )
+    assert len(rows) == len(timing) == 12
+    assert set(arrays) == {"truth_dataset0", "truth_dataset1"}
+    mae = {m: np.mean([r["mae"] for r in rows if r["samples"] == m]) for m in (500, 50_000)}
+    assert mae[50_000] < mae[500] / 3  # ten times the root: a factor 10 expected
+    assert all(
+        abs(r["estimate"] - r["truth"]) < 6 * r["standard_error"]
+        for r in rows
+        if r["samples"] > 500
+    )
+
+
+def test_experiment4_methods_agree_and_missing_data_are_said(tmp_path):
+    problem = synthetic_problem(1, np.random.default_rng(0))
+    options = {"root": 1, "hyperparameters": [{"set": 3, "alpha": 3.0, "beta": 2.0}]}
+    results = {}
+    for method, given, replicates in (
+        ("orthant", {"samples": 20_000}, 3), ("laplace", {}, None), ("ep", {}, None),
+    ):  # fmt: skip
+        pieces = Pieces(tmp_path / method, [], 0)
+        rows, _, arrays = experiment4(
+            1, method, problem, replicates=replicates, options=given, pieces=pieces, **options
+        )
+        assert [row["status"] for row in rows] == ["ok"] * (replicates or 1)
+        assert not rows[0]["trivial"]
+        results[method] = rows[0]["log_evidence"], arrays["probability_set3"].mean(axis=0)
+    assert results["ep"][0] == pytest.approx(results["orthant"][0], abs=0.1)
+    np.testing.assert_allclose(results["ep"][1], results["orthant"][1], atol=0.02)
+    np.testing.assert_allclose(results["laplace"][1], results["ep"][1], atol=0.05)
+    rows, timing, arrays = experiment4(
+        7,
+        "ep",
+        None,
+        replicates=None,
+        options={},
+        pieces=Pieces(tmp_path / "none", [], 0),
+        **options,
+    )
+    assert rows[0]["status"] == "data not available"
+    assert (timing, arrays) == ([], {})
+
+
+def test_a_kernel_of_isolated_patterns_is_marked_trivial(tmp_path):
+    problem = synthetic_problem(1, np.random.default_rng(0))
+    rows, _, arrays = experiment4(
+        1, "ep", problem, root=1, hyperparameters=[{"set": 4, "alpha": 1e-6, "beta": 0.5}],
+        replicates=None, options={}, pieces=Pieces(tmp_path, [], 0),
+    )  # fmt: skip
+    assert rows[0]["trivial"]
+    assert rows[0]["log_evidence"] == pytest.approx(-50 * np.log(2))
+    np.testing.assert_allclose(arrays["probability_set4"], 0.5)

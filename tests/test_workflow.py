@@ -1,0 +1,185 @@
+"""The workflow at tiny scale, in temporary copies of the project."""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from gpcmc.experiments.classification import Problem
+from gpcmc.experiments.seeds import generator
+from gpcmc.gp import prior, rbf
+from gpcmc.inference import Orthant, infer
+
+ROOT = Path(__file__).resolve().parents[1]
+MIRROR = ROOT.parent / "shared" / "data"
+PARTS = [
+    "Snakefile", "LICENSE", "pyproject.toml", "setup.py", "config", "data", "paper", "profiles", "src", "workflow",
+]  # fmt: skip
+
+pytestmark = pytest.mark.slow
+
+
+def copy_project(folder):
+    folder.mkdir()
+    ignore = shutil.ignore_patterns("raw", "__pycache__", "*.egg-info", "*.so")
+    for part in PARTS:
+        source = ROOT / part
+        if source.is_dir():
+            shutil.copytree(source, folder / part, ignore=ignore)
+        else:
+            shutil.copy2(source, folder / part)
+    return folder
+
+
+def snakemake(folder, *arguments, **environment):
+    env = os.environ | {"GPCMC_DATA_MIRRORS": str(MIRROR)} | environment
+    env.pop("PYTHONPATH", None)
+    command = [sys.executable, "-m", "snakemake", "--configfile", "config/tiny.yaml", *arguments]
+    return subprocess.run(
+        command,
+        cwd=folder,
+        env=env,
+        text=True,
+        timeout=600,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+
+
+def digests(folder):
+    """sha256 of every results file and figure, without logs and what is named timing."""
+    files = [path for top in ("results", "figures") for path in (folder / top).rglob("*")]
+    return {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(files)
+        if path.is_file() and "logs" not in path.parts and not path.name.endswith("_timing.csv")
+    }
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A project whose tiny run is finished, on one core."""
+    folder = copy_project(tmp_path_factory.mktemp("one") / "project")
+    done = snakemake(folder, "--cores", "1", OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
+    assert done.returncode == 0, done.stdout
+    return folder
+
+
+def test_a_finished_run_has_nothing_to_do(finished):
+    assert "Nothing to be done" in snakemake(finished, "--dry-run").stdout
+
+
+def test_summary_has_three_lines(finished):
+    lines = (finished / "results/tiny/summary.txt").read_text().splitlines()
+    assert len(lines) == 3
+
+
+def test_cores_and_thread_variables_do_not_change_a_byte(finished, tmp_path):
+    other = copy_project(tmp_path / "project")
+    done = snakemake(
+        other, "--cores", "2", OMP_NUM_THREADS="2", OPENBLAS_NUM_THREADS="2", MKL_NUM_THREADS="2"
+    )
+    assert done.returncode == 0, done.stdout
+    one, two = digests(finished), digests(other)
+    assert one.keys() == two.keys()
+    assert [name for name in one if one[name] != two[name]] == []
+    assert any(name.startswith("results/tiny/experiment4") for name in one)
+
+
+@pytest.mark.skipif(not MIRROR.exists(), reason="the real data are not here")
+def test_a_row_can_be_made_again_from_its_seed(finished):
+    folder = finished / "results/tiny/experiment4"
+    row = pd.read_csv(folder / "problem7/orthant.csv").iloc[1]
+    with np.load(folder / "problem7.npz") as stored:
+        problem = Problem(**stored)
+    gp = prior(rbf(row.alpha, row.beta), problem.X_train, problem.X_test)
+    result = infer(Orthant(samples=int(row.samples)), gp, problem.y_train, rng=generator(row.seed))
+    assert result.log_evidence == row.log_evidence
+    with np.load(folder / "problem7/orthant_set3.npz") as stored:
+        np.testing.assert_array_equal(result.probability, stored["probability"][1])
+
+
+@pytest.mark.parametrize(
+    ("source", "wanted", "unwanted"),
+    [
+        (
+            "src/gpcmc/orthant/_sampler.pyx",
+            ["experiment1_dimension", "experiment4_method", "typeset"],
+            [],
+        ),
+        (
+            "src/gpcmc/report/figures.py",
+            ["draw_evidence", "typeset"],
+            ["experiment1_dimension", "problem"],
+        ),
+    ],
+)
+def test_an_edited_source_makes_its_dependants_run_again(finished, source, wanted, unwanted):
+    path = finished / source
+    before = path.read_bytes()
+    try:
+        path.write_bytes(before + b"\n# edited\n")
+        listing = snakemake(finished, "--dry-run", "--quiet", "reason").stdout
+        jobs = {line.split()[0] for line in listing.splitlines() if len(line.split()) == 2}
+        for rule in wanted:
+            assert rule in jobs or (rule == "typeset" and shutil.which("latexmk") is None), listing
+        assert not jobs & set(unwanted)
+    finally:
+        path.write_bytes(before)
+    assert "Nothing to be done" in snakemake(finished, "--dry-run").stdout
+
+
+@pytest.mark.skipif(not MIRROR.exists(), reason="the real data are not here")
+def test_a_damaged_raw_file_is_refused_by_name(finished):
+    raw = finished / "data/raw/crabs.csv"
+    good = raw.read_bytes()
+    try:
+        raw.write_bytes(good.replace(b"8.1", b"8.2", 1))
+        done = snakemake(finished, "--cores", "1", "experiment4")
+        assert done.returncode != 0
+        assert "crabs.csv" in done.stdout
+        assert "sha256" in done.stdout
+    finally:
+        raw.write_bytes(good)
+    assert snakemake(finished, "--cores", "1").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("override", "named"),
+    [
+        ("seed=abc", "seed"),
+        ("sede=1", "sede"),
+        ("scale=huge", "huge"),
+        ("missing_data=maybe", "missing_data"),
+        ('experiment4={"methods": {"orthant": {"samples": -5}}}', "-5"),
+        ('experiment4={"methods": {"magic": {}}}', "magic"),
+    ],
+)
+def test_a_wrong_configuration_is_refused_by_name(finished, override, named):
+    done = snakemake(finished, "--dry-run", "--config", override)
+    assert done.returncode != 0
+    assert named in done.stdout
+
+
+def test_the_last_run_without_network_and_mirror_says_what_it_left_out(finished):
+    """Last of the file, because it takes the data away from the finished project."""
+    shutil.rmtree(finished / "data/raw", ignore_errors=True)
+    shutil.rmtree(finished / "results/tiny/data")
+    nowhere = "http://127.0.0.1:9"
+    offline = {"http_proxy": nowhere, "https_proxy": nowhere, "GPCMC_DATA_MIRRORS": ""}
+    arguments = ["--config", 'data={"mirrors": [], "retries": 0}']
+    done = snakemake(finished, "--cores", "2", *arguments, **offline)
+    assert done.returncode == 0, done.stdout
+    rows = pd.read_csv(finished / "results/tiny/experiment4/problem7/ep.csv")
+    assert list(rows.status) == ["data not available"]
+    summary = (finished / "results/tiny/summary.txt").read_text()
+    assert "data/raw/crabs.csv" in summary
+    stopped = snakemake(finished, "--cores", "1", *arguments, "missing_data=fail", **offline)
+    assert stopped.returncode != 0
+    assert "crabs.csv" in stopped.stdout
