@@ -171,15 +171,16 @@ def test_the_last_run_without_network_and_mirror_says_what_it_left_out(finished)
     """Last of the file, because it takes the data away from the finished project."""
     shutil.rmtree(finished / "data/raw", ignore_errors=True)
     shutil.rmtree(finished / "results/tiny/data")
+    with open(finished / "config/tiny.yaml", "a") as config:
+        config.write("data: {mirrors: [], retries: 0}\n")
     nowhere = "http://127.0.0.1:9"
     offline = {"http_proxy": nowhere, "https_proxy": nowhere, "GPCMC_DATA_MIRRORS": ""}
-    arguments = ["--config", 'data={"mirrors": [], "retries": 0}']
-    done = snakemake(finished, "--cores", "2", *arguments, **offline)
+    done = snakemake(finished, "--cores", "2", **offline)
     assert done.returncode == 0, done.stdout
     rows = pd.read_csv(finished / "results/tiny/experiment4/problem7/ep.csv")
     assert list(rows.status) == ["data not available"]
     summary = (finished / "results/tiny/summary.txt").read_text()
     assert "data/raw/crabs.csv" in summary
-    stopped = snakemake(finished, "--cores", "1", *arguments, "missing_data=fail", **offline)
+    stopped = snakemake(finished, "--cores", "1", "--config", "missing_data=fail", **offline)
     assert stopped.returncode != 0
-    assert "crabs.csv" in stopped.stdout
+    assert "data/raw/" in stopped.stdout
