@@ -1,4 +1,4 @@
-# From raw data to the paper. `rule all` is the PDF's scale; rules stand in workflow/rules by stage.
+# From raw data to the paper, at the scale that the configuration names; rules stand in workflow/rules, by stage.
 
 from snakemake.utils import min_version, validate
 
@@ -12,7 +12,7 @@ configfile: f"config/{config['scale']}.yaml"
 validate(config, "workflow/schemas/config.schema.yaml")
 
 
-# Used with `--sdm apptainer` only; otherwise the jobs run in the environment that is active.
+# `snakemake --lint` asks for one. Jobs run in the environment that is active, unless `--sdm apptainer` is given.
 container: "docker://condaforge/miniforge3"
 
 
@@ -29,4 +29,5 @@ include: "workflow/rules/report.smk"
 rule all:
     default_target: True
     input:
+        f"results/{config['scale']}/data_check.csv",
         f"results/{config['scale']}/summary.txt",

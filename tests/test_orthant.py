@@ -364,6 +364,42 @@ def test_extinct_populations_count_as_zero():
     assert_unbiased(np.array([e.log_probability for e in estimates]), -6 * np.log(2))
 
 
+def test_populations_that_disagree_raise_the_standard_error():
+    """Few samples, many stages: the genealogy says too little, the populations say more."""
+    estimates = [
+        orthant_probability(
+            np.eye(9), samples=60, runs=6, count="hard", rng=np.random.default_rng(k)
+        )
+        for k in range(400)
+    ]
+    ratio = np.exp([e.log_probability + 9 * np.log(2) for e in estimates])
+    stated = np.sqrt(
+        np.mean([(e.standard_error * r) ** 2 for e, r in zip(estimates, ratio, strict=True)])
+    )
+    assert stated == pytest.approx(np.std(ratio), rel=0.25)
+
+
+def test_impossible_test_covariances_are_refused():
+    with pytest.raises(ValueError, match="K_star and k_star_star.*test pattern 0"):
+        orthant_ratio(
+            np.eye(3), 10 * np.ones((3, 1)), np.array([2.0]), samples=100, count="soft",
+            scheme="bootstrap", runs=None, rng=np.random.default_rng(0),
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"samples": 0}, "samples must be an integer >= 1"),
+        ({"count": "medium"}, "count must be one of hard, soft"),
+        ({"order": "sorted"}, "order must be one of shuffle, given"),
+    ],
+)
+def test_wrong_options_are_refused_when_they_are_made(change, message):
+    with pytest.raises(ValueError, match=message):
+        Orthant(**change)
+
+
 def test_extinction_of_all_names_stage_and_remedy():
     with pytest.raises(ExtinctionError, match=r"stage 2 of 3.*scheme='adapted'"):
         orthant_probability(
@@ -399,8 +435,10 @@ def test_same_seed_same_bits(scheme, count):
         ({"count": "medium"}, "count must be one of hard, soft"),
         ({"scheme": "best"}, "scheme must be one of bootstrap, adapted"),
         ({"runs": 0}, "runs must be an integer >= 1"),
-        ({"runs": 2000}, "runs must be at most samples"),
+        ({"runs": 501}, "samples must be at least 2 for each of the runs"),
         ({"mean": [0.0, 1.0, 2.0]}, r"mean must be a number or of shape \(2,\)"),
+        ({"mean": "a"}, "mean must be a real array"),
+        ({"lower": [[0.0, 0.0]]}, "lower must have 1 dimension"),
         ({"lower": np.inf}, "lower must be finite"),
         ({"rng": 7}, "rng must be a numpy.random.Generator"),
     ],

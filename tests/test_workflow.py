@@ -159,6 +159,10 @@ def test_a_damaged_raw_file_is_refused_by_name(finished):
         ("missing_data=maybe", "missing_data"),
         ('experiment4={"methods": {"orthant": {"samples": -5}}}', "-5"),
         ('experiment4={"methods": {"magic": {}}}', "magic"),
+        (
+            'experiment1={"grid": [{"samples": 10, "instances": 3}, {"samples": 10, "instances": 3}]}',
+            "[10, 10]",
+        ),
     ],
 )
 def test_a_wrong_configuration_is_refused_by_name(finished, override, named):
@@ -184,3 +188,11 @@ def test_the_last_run_without_network_and_mirror_says_what_it_left_out(finished)
     stopped = snakemake(finished, "--cores", "1", "--config", "missing_data=fail", **offline)
     assert stopped.returncode != 0
     assert "data/raw/" in stopped.stdout
+    # and a file that is placed by hand afterwards is found
+    if MIRROR.exists():
+        (finished / "data/raw").mkdir(exist_ok=True)
+        shutil.copy2(MIRROR / "crabs.csv", finished / "data/raw/crabs.csv")
+        done = snakemake(finished, "--cores", "2", "experiment4", **offline)
+        assert done.returncode == 0, done.stdout
+        rows = pd.read_csv(finished / "results/tiny/experiment4/problem7/ep.csv")
+        assert list(rows.status) == ["ok"]

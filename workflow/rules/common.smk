@@ -1,6 +1,7 @@
 # What several rules share. No rule stands here.
 
 import hashlib
+import json
 import os
 import shutil
 from csv import DictReader
@@ -38,7 +39,8 @@ SETS = [hyper["set"] for hyper in config["experiment4"]["hyperparameters"]]
 
 
 wildcard_constraints:
-    scale="tiny|smoke|standard|published",
+    # every count comes from the configured scale: no other one may be asked for
+    scale=config["scale"],
     problem="[1-9]",
     dimension="[0-9]+",
     method="|".join(config["experiment4"]["methods"]),
@@ -48,16 +50,29 @@ def fetch_again(wildcards):
     """Changes, so that a raw file is looked for again, while it is missing or not the registered one."""
     raw = Path("data/raw", wildcards.file)
     status = Path("results", wildcards.scale, "data", f"{wildcards.file}.json")
+    if status.exists() and not json.loads(status.read_text())["available"]:
+        return ["missing", status.stat().st_mtime_ns]
     if raw.exists():
         found = hashlib.sha256(raw.read_bytes()).hexdigest()
-        return None if found == RAW_FILES[wildcards.file]["sha256"] else found
-    return status.stat().st_mtime_ns if status.exists() else None
+        if found != RAW_FILES[wildcards.file]["sha256"]:
+            return ["damaged", found]
+    return None
 
 
-def checked_data(wildcards):
-    """The data check, for a problem with real data: its facts are asserted before they are used."""
-    real = wildcards.problem in "789"
-    return f"results/{wildcards.scale}/data_check.csv" if real else []
+DATASETS = {"7": "crabs", "8": "breast_cancer", "9": "usps"}
+
+
+def raw_status(wildcards):
+    """Whether the raw files of a problem with real data are there."""
+    return [
+        f"results/{wildcards.scale}/data/{file}.json"
+        for file, row in RAW_FILES.items()
+        if row["name"] == DATASETS.get(wildcards.problem)
+    ]
+
+
+def standardise(wildcards):
+    return config["data"]["standardise"].get(DATASETS.get(wildcards.problem))
 
 
 def method_options(wildcards):
@@ -76,8 +91,8 @@ def method_replicates(wildcards):
 
 
 def population_mb(coordinates, samples):
-    """Memory of the sampler's largest population, and of the process around it."""
-    return 600 + int(8 * min(samples, 200_000) * (coordinates + 20) / 1e6)
+    """Upper bound of a job's memory: the sampler's largest population, if nothing were ever resampled."""
+    return 600 + int(8 * min(samples, 200_000) * (coordinates + 80) / 1e6)
 
 
 def memory_experiment1(wildcards):
@@ -92,3 +107,16 @@ def memory_experiment2(wildcards):
 
 def memory_experiment4(wildcards):
     return population_mb(1000, method_options(wildcards).get("samples", 0))
+
+
+# What the schema cannot say. Two rows with one name would draw the same numbers and pass for two.
+for name, values in {
+    "experiment1.grid: samples": [cell["samples"] for cell in config["experiment1"]["grid"]],
+    "experiment2.grid: samples": [cell["samples"] for cell in config["experiment2"]["grid"]],
+    "experiment4.hyperparameters: set": SETS,
+}.items():
+    if len(set(values)) < len(values):
+        raise WorkflowError(f"{name} must differ from row to row; got {values}")
+for cell in config["experiment2"]["grid"]:
+    if cell["datasets"] * cell["runs"] < 3:
+        raise WorkflowError(f"experiment2.grid: datasets x runs must be at least 3; got {cell}")

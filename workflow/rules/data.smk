@@ -40,7 +40,7 @@ rule data_check:
 
 rule problem:
     input:
-        checked=checked_data,
+        status=raw_status,
         registry="data/registry.csv",
         package="build/package.json",
     output:
@@ -50,7 +50,7 @@ rule problem:
     threads: 1
     params:
         root=config["seed"],
-        standardise=config["data"]["standardise"],
+        standardise=standardise,
     message:
         "Make the patterns of Experiment 4, Problem {wildcards.problem}"
     script:

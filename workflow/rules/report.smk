@@ -1,5 +1,5 @@
-# From result files to tables, figures, the audit, the values of the text and the PDF. A rule makes files of any
-# scale; the targets at the end (table1, audit, paper, ...) ask for those of the configured one.
+# From result files to tables, figures, the audit, the values of the text and the PDF. The targets
+# at the end (table1, figure_floor, audit, paper, ...) name the files of the configured scale.
 
 PUBLISHED = collect("data/published/table{table}.csv", table=[1, 2, 3, 4])
 EXPERIMENT1 = expand(
@@ -254,7 +254,7 @@ for figure in FIGURES:
 
     rule:
         name:
-            figure
+            f"figure_{figure}"
         input:
             expand(
                 "figures/{scale}/{figure}.{ending}",

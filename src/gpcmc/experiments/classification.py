@@ -165,7 +165,7 @@ def experiment4(
             )  # fmt: skip
             row: Row = key | {"replicate": replicate}
             if replicates:
-                row |= {"seed": path, "samples": options["samples"]}
+                row |= {"seed": path} | dict(options)
             start = time.process_time()
             try:
                 result = infer(fitter, gp, problem.y_train, rng=generator(path))

@@ -110,10 +110,18 @@ class Orthant:
     runs: int | None = None
     order: Literal["shuffle", "given"] = "shuffle"
 
+    def __post_init__(self) -> None:
+        validation.check_positive_int("samples", self.samples)
+        validation.check_option("count", self.count, ("hard", "soft"))
+        validation.check_option("scheme", self.scheme, ("bootstrap", "adapted"))
+        validation.check_option("order", self.order, ("shuffle", "given"))
+        if self.runs is not None:
+            validation.check_positive_int("runs", self.runs)
+
     def fit(
         self, K: ArrayLike, y: ArrayLike, *, rng: np.random.Generator | None = None
     ) -> OrthantPosterior:
-        """Draw from the posterior and keep the samples (8 n samples bytes).
+        """Draw from the posterior and keep the samples.
 
         Parameters
         ----------
@@ -170,7 +178,6 @@ class Orthant:
         self, K: ArrayLike, y: ArrayLike, rng: np.random.Generator | None
     ) -> tuple[Array, Array, NDArray[np.intp], np.random.Generator]:
         """Covariance of v (Eq. 30), the labels and the order of its coordinates."""
-        validation.check_option("order", self.order, ("shuffle", "given"))
         rng = validation.check_rng("rng", rng)
         K = validation.check_covariance("K", K, semidefinite=True)
         y = validation.check_labels("y", y, len(K))

@@ -1,8 +1,7 @@
 """The orthant sampler in plain NumPy, one stage at a time: the specification of `_sampler.pyx`.
 
 It consumes the same random numbers in the same order and agrees with the compiled sampler to
-rounding, which the tests check. It is also the textbook version that the benchmark measures against:
-the whole history is reordered at every resampling.
+rounding, which the tests check. The whole history is reordered at every resampling.
 """
 
 from __future__ import annotations

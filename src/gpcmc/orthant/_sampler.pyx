@@ -20,8 +20,9 @@ of M samples about M/k have a descendant k stages later. The history is a chain 
 successive coordinates of the ancestors alive at its end, one column an ancestor, with a link from every
 column to its ancestor's column in the next older segment. The products go along the chain, from the
 oldest and narrowest segment on, and only their result is copied out to the descendants. Segments are
-merged as they age, so that their number grows with log(n). Memory and work per coordinate and sample
-grow with log(n) and not with n, and nothing is approximated.
+merged as they age, so that their number grows with log(n). Memory per sample, and work per coordinate
+and sample, grow with log(n) and not with n, and nothing is approximated. (On the size of the tree of surviving
+ancestors: Jacob, Murray and Rubenthaler, 2015, Statistics and Computing 25, 487.)
 """
 
 import numpy as np
@@ -76,9 +77,10 @@ cdef class Segment:
     cdef double[:, ::1] columns
     cdef int32_t[::1] link
 
-    def __init__(self, int lo, double[:, ::1] columns, int32_t[::1] link):
-        self.lo, self.height, self.width = lo, columns.shape[0], columns.shape[1]
-        self.columns, self.link = columns, link
+    def __init__(self, int lo, columns, link):
+        self.columns = np.require(columns, np.float64, "CW")  # an unpickled array may be read-only
+        self.link = np.require(link, np.int32, "CW")
+        self.lo, self.height, self.width = lo, self.columns.shape[0], self.columns.shape[1]
 
     def __reduce__(self):
         return Segment, (self.lo, np.asarray(self.columns), np.asarray(self.link))
@@ -487,7 +489,7 @@ def predict(list segments, const int32_t[::1] link, const int32_t[::1] eves,
     """
     cdef bitgen_t *bits = bit_generator(rng)
     cdef int t = A.shape[0], M = link.shape[0]
-    cdef int first, k
+    cdef int block, first, k
     cdef double[:, ::1] means
     weights = np.exp(log_weights - np.max(log_weights))
     eve_weights = np.bincount(eves, weights=weights, minlength=M)
@@ -495,7 +497,8 @@ def predict(list segments, const int32_t[::1] link, const int32_t[::1] eves,
     cdef double[::1] mu = np.empty(M), draws = np.empty(M)
     # per test pattern, over all eves: total, sum of squares, sum of products with the eve's weight
     cdef double[:, ::1] sums = np.zeros((t, 3))
-    for first in range(0, t, 16):  # TEST_ROWS
+    for block in range((t + TEST_ROWS - 1) // TEST_ROWS):
+        first = block * TEST_ROWS
         means = product(A, first, min(TEST_ROWS, t - first), segments)
         with rng.bit_generator.lock, nogil:
             for k in range(<int> means.shape[0]):

@@ -59,7 +59,9 @@ class OrthantEstimate:
     log_probability : float
         Natural logarithm of the estimate.
     standard_error : float
-        Standard error of `log_probability` (the relative one of the probability).
+        Standard error of `log_probability` (the relative one of the probability), from the genealogy,
+        or from the spread between populations where that is larger. It is too small where a handful of
+        eves have descendants left: then no run knows how wrong it is, and only more samples tell.
     log_stage_probabilities : (n,) array
         log P(v_i inside | v_1 .. v_{i-1} inside), estimated; their sum is `log_probability`.
     samples, populations : int
@@ -144,7 +146,8 @@ def orthant_probability(
 
     Notes
     -----
-    Time O(n^3 + samples n^2), nearly all of it matrix products; memory 8 n samples / runs bytes.
+    Time O(n^3 + samples n log n) and memory O(n^2 + samples log(n) / runs), for only ancestors that have
+    descendants are kept; where the adapted scheme resamples little, up to samples n^2 and samples n.
 
     References
     ----------
@@ -176,10 +179,7 @@ def sample_orthant(
     runs: int | None,
     rng: np.random.Generator,
 ) -> tuple[OrthantEstimate, Particles]:
-    """As `orthant_probability` with zero mean and limits, and keep the samples.
-
-    Memory is 8 n samples bytes: all populations stay.
-    """
+    """As `orthant_probability` with zero mean and limits, and keep the samples of all populations."""
     samples, sizes = _population_sizes(samples, runs)
     _check_options(count, scheme, rng)
     cov = validation.check_covariance("cov", cov)
@@ -273,8 +273,11 @@ def _population_sizes(samples: int, runs: int | None) -> tuple[int, list[int]]:
     if runs is None:
         runs = -(-samples // MAX_POPULATION)
     runs = validation.check_positive_int("runs", runs)
-    if runs > samples:
-        raise ValueError(f"runs must be at most samples = {samples}, got {runs}")
+    if samples // runs < 2:
+        raise ValueError(
+            f"samples must be at least 2 for each of the runs ({runs}), for a standard error; "
+            f"got {samples}"
+        )
     return samples, [samples // runs + (k < samples % runs) for k in range(runs)]
 
 
@@ -285,11 +288,9 @@ def _check_options(count: str, scheme: str, rng: np.random.Generator) -> None:
 
 
 def _check_limits(name: str, value: ArrayLike, n: int) -> Array:
-    array = np.asarray(value, dtype=np.float64)
-    if array.shape not in ((), (n,)):
-        raise ValueError(f"{name} must be a number or of shape ({n},), got shape {array.shape}")
-    if not np.all(np.isfinite(array)):
-        raise ValueError(f"{name} must be finite; drop the coordinates that have no limit")
+    array = validation.check_array(name, value, ndim=min(np.ndim(value), 1))
+    if np.ndim(value) == 1 and array.shape != (n,):
+        raise ValueError(f"{name} must be a number or of shape ({n},); got shape {array.shape}")
     return np.broadcast_to(array, (n,))
 
 
@@ -352,9 +353,12 @@ def _combine(
         )
     weights = np.exp(paths[:, -1] + log_size - averaged[-1])
     alive = weights > 0
+    genealogy = np.sum(weights[alive] ** 2 * np.asarray(errors)[alive])
+    runs = len(sizes)
+    between = np.sum((weights - weights.mean()) ** 2) * runs / (runs - 1) if runs > 1 else 0.0
     estimate = OrthantEstimate(
         log_probability=float(averaged[-1]),
-        standard_error=float(np.sqrt(np.sum(weights[alive] ** 2 * np.asarray(errors)[alive]))),
+        standard_error=float(np.sqrt(max(genealogy, between))),
         log_stage_probabilities=np.diff(averaged, prepend=0.0),
         samples=int(np.sum(sizes)),
         populations=len(sizes),
@@ -367,6 +371,12 @@ def _test_rows(L: Array, cross_cov: Array, variance: Array) -> Array:
     """Rows that map innovations to (conditional mean)/(conditional sd) of the test coordinates."""
     A = solve_triangular(L, cross_cov, lower=True)
     conditional = variance - np.sum(A * A, axis=0)  # Eq. 60
+    if np.any(conditional <= 0):
+        worst = int(np.argmin(conditional))
+        raise ValueError(
+            "cross_cov and variance (K_star and k_star_star) must be covariances with the training "
+            f"patterns; test pattern {worst} would have variance {conditional[worst]:.3g} given them"
+        )
     return np.ascontiguousarray((A / np.sqrt(conditional)).T)
 
 
