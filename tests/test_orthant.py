@@ -108,6 +108,21 @@ def test_a_population_can_be_run_again():
         np.testing.assert_array_equal(before, after)
 
 
+def test_only_surviving_ancestors_are_kept():
+    """400 coordinates of a sample, in about 11 numbers: what makes the sampler fast."""
+    d = np.random.default_rng(0).uniform(-1, 1, 400)
+    cov = np.outer(d, d)
+    np.fill_diagonal(cov, 1.0)
+    L = np.linalg.cholesky(cov)
+    population = Population(L / np.diag(L)[:, None], np.zeros(400), 5000, False, 0.0)
+    population.run(np.random.default_rng(1))
+    segments = population.segments
+    assert sum(s.height for s in segments) == 400
+    assert sum(s.height * s.width for s in segments) < 15 * 5000
+    assert segments[-1].width < 0.8 * 5000
+    assert len(segments) < 12
+
+
 def test_normal_cdf_has_full_precision():
     x = np.concatenate([np.linspace(-37.5, 37.5, 4001), [0.0, -0.0, 1e-300, 100.0]])
     np.testing.assert_allclose(normal_cdf(x), ndtr(x), rtol=5e-13)
