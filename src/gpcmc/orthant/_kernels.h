@@ -72,10 +72,9 @@ CLONES static void normal_cdf(int n, double *x)
 
 /* u <- the standard normal quantile of u in [0, 1), in place: normal draws from uniform ones.
  *
- * Wichura (1988), algorithm AS 241, PPND16: a rational function of u(1-u) in the middle, and of
- * r = sqrt(-log(min(u, 1-u))) in the tails, to about 1e-15 relative. Both are evaluated, for the loop to
- * vectorise. His third function, for r > 5, is left out: beyond 6.6 standard deviations, where one draw
- * in 4e10 falls, the second one is still right to 1e-7. A zero is taken for half the smallest uniform.
+ * Wichura (1988), algorithm AS 241, PPND16: a rational function of u(1-u) in the middle, and two of
+ * r = sqrt(-log(min(u, 1-u))) in the tails, for r below and above 5, to about 1e-15 relative. All are
+ * evaluated, for the loop to vectorise. A zero is taken for the smallest normal number.
  */
 CLONES static void normal_quantile(int n, double *u)
 {
@@ -95,6 +94,14 @@ CLONES static void normal_quantile(int n, double *u)
         1.0, 2.05319162663775882187e0, 1.67638483018380384940e0, 6.89767334985100004550e-1,
         1.48103976427480074590e-1, 1.51986665636164571966e-2, 5.47593808499534494600e-4,
         1.05075007164441684324e-9};
+    static const double F[8] = {
+        6.65790464350110377720e0, 5.46378491116411436990e0, 1.78482653991729133580e0,
+        2.96560571828504891230e-1, 2.65321895265761230930e-2, 1.24266094738807843860e-3,
+        2.71155556874348757815e-5, 2.01033439929228813265e-7};
+    static const double G[8] = {
+        1.0, 5.99832206555887937690e-1, 1.36929880922735805310e-1, 1.48753612908506148525e-2,
+        7.86869131145613259100e-4, 1.84631831751005468180e-5, 1.42151175831644588870e-7,
+        2.04426310338993978564e-15};
 
     for (int m = 0; m < n; m++) {
         const double q = u[m] - 0.5;
@@ -107,7 +114,7 @@ CLONES static void normal_quantile(int n, double *u)
         }
 
         double tail = q < 0 ? u[m] : 1.0 - u[m];
-        tail = tail > 0x1p-54 ? tail : 0x1p-54;
+        tail = tail > 0x1p-1022 ? tail : 0x1p-1022;
         /* log(tail) = k log 2 + 2 atanh(f), with 2^k near tail and f = (w - 1)/(w + 1), w = tail/2^k */
         uint64_t bits, k;
         double w, k_double;
@@ -123,14 +130,18 @@ CLONES static void normal_quantile(int n, double *u)
 #pragma GCC unroll 16
         for (int j = 21; j >= 1; j -= 2)
             h = h * f2 + 1.0 / j;
-        const double r = sqrt(-(0.6931471805599453 * k_double + 2.0 * f * h)) - 1.6;
-        double tn = C[7], td = D[7];
+        const double r = sqrt(-(0.6931471805599453 * k_double + 2.0 * f * h));
+        const double rt = r - 1.6, rf = r - 5.0;
+        double tn = C[7], td = D[7], fn = F[7], fd = G[7];
 #pragma GCC unroll 8
         for (int j = 6; j >= 0; j--) {
-            tn = tn * r + C[j];
-            td = td * r + D[j];
+            tn = tn * rt + C[j];
+            td = td * rt + D[j];
+            fn = fn * rf + F[j];
+            fd = fd * rf + G[j];
         }
-        const double far = q < 0 ? -tn / td : tn / td;
+        const double size = (rf > 0.0 ? fn : tn) / (rf > 0.0 ? fd : td);
+        const double far = q < 0 ? -size : size;
         u[m] = s < 0.0 ? far : q * an / ad;
     }
 }

@@ -15,7 +15,7 @@ Array = NDArray[np.float64]
 
 def normals(rng: np.random.Generator, size: int) -> Array:
     """Normal draws by inversion, which vectorises where rejection does not."""
-    return ndtri(np.maximum(rng.random(size), 2.0**-54))
+    return ndtri(np.maximum(rng.random(size), np.finfo(float).tiny))
 
 
 def population(

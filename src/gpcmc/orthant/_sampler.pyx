@@ -28,7 +28,7 @@ ancestors: Jacob, Murray and Rubenthaler, 2015, Statistics and Computing 25, 487
 import numpy as np
 
 from cpython.pycapsule cimport PyCapsule_GetPointer
-from libc.math cimport exp, log
+from libc.math cimport INFINITY, exp, log
 from libc.stdint cimport int32_t, int64_t
 from numpy.random cimport bitgen_t
 from numpy.random.c_distributions cimport random_standard_uniform_fill
@@ -52,6 +52,8 @@ cdef enum:
 
 # A segment loses its dead columns when they are more than this share: a copy costs about three products.
 cdef double DEAD = 0.3
+# below this, Phi(c) and products of it are kept as logarithms
+cdef double FAR = -30.0
 # log Phi(c) + log u stays below this: at 0, ndtri_exp would be infinite
 cdef double LOG_ONE = -2.0 ** -54
 
@@ -197,9 +199,9 @@ cdef class Population:
     cdef readonly object log_stages     # (n,) log of the estimated stage probabilities
     cdef readonly object eves           # (M,) first-stage ancestor of each sample, never decreasing
     cdef readonly object influence      # (M,) each eve's share in the relative error of the estimate
-    cdef readonly object log_weights    # (M,) of the samples; all zero in the bootstrap scheme
+    cdef readonly object weights        # (M,) of the samples; all one in the bootstrap scheme
     cdef bint soft
-    cdef double threshold, log_z, log_previous
+    cdef double threshold, log_z
     cdef const double[:, ::1] G
     cdef const double[::1] shift
     cdef object _keep
@@ -208,9 +210,9 @@ cdef class Population:
     cdef double *spare                  # (leaf, M)
     cdef double *log_p
     cdef double *infl
-    cdef double *lw
+    cdef double *w
     cdef double *c
-    cdef double *lp
+    cdef double *p
     cdef double *q
     cdef double *scratch
     cdef int32_t *eve
@@ -224,20 +226,20 @@ cdef class Population:
                  double ess_threshold):
         self.n, self.M, self.soft, self.threshold = G.shape[0], samples, soft, ess_threshold
         self.G, self.shift = G, shift
-        cdef double[::1] log_p, infl, lw
+        cdef double[::1] log_p, infl, w
         cdef int32_t[::1] eve
         self.log_stages = log_p = np.empty(self.n)
         self.influence = infl = np.empty(samples)
-        self.log_weights = lw = np.empty(samples)
+        self.weights = w = np.empty(samples)
         self.eves = eve = np.empty(samples, dtype=np.int32)
         self.leaf = LEAF_ADAPTED if ess_threshold > 0 else LEAF
         cdef double[:, ::1] d = np.empty((2 * self.leaf + 4, samples))
         # parent has room for the copies that expand() writes ahead
         cdef int32_t[:, ::1] k = np.empty((5, samples + 4), dtype=np.int32)
         self._keep = d, k
-        self.log_p, self.infl, self.lw, self.eve = &log_p[0], &infl[0], &lw[0], &eve[0]
+        self.log_p, self.infl, self.w, self.eve = &log_p[0], &infl[0], &w[0], &eve[0]
         self.E, self.spare = &d[0, 0], &d[self.leaf, 0]
-        self.c, self.lp, self.q, self.scratch = (
+        self.c, self.p, self.q, self.scratch = (
             &d[2 * self.leaf, 0], &d[2 * self.leaf + 1, 0], &d[2 * self.leaf + 2, 0],
             &d[2 * self.leaf + 3, 0])
         self.ancestor, self.survivors, self.offspring, self.parent, self.ispare = (
@@ -250,13 +252,13 @@ cdef class Population:
         cdef double[:, ::1] means = None
         cdef const double *means_or_null = NULL
         cdef int32_t[::1] link
-        self.log_z = self.log_previous = 0.0
+        self.log_z = 0.0
         self.resamplings = 0
         self.segments, self.link = [], None
         for m in range(self.M):
             self.eve[m] = m
             self.infl[m] = 0.0
-            self.lw[m] = 0.0
+            self.w[m] = 1.0
         for k in range((self.n + self.leaf - 1) // self.leaf):
             lo, hi = k * self.leaf, min((k + 1) * self.leaf, self.n)
             if self.segments:
@@ -405,75 +407,99 @@ cdef class Population:
 
     cdef void leaf_adapted(self, bitgen_t *bits, int lo, int hi, const double *base) noexcept nogil:
         cdef int i, m, M = self.M
-        cdef double top, w, total, squares, log_now
+        cdef double lowest, top, total, squares, scale
         cdef double *e
-        cdef double *lw = self.lw
+        cdef double *w = self.w
+        cdef double *p = self.p
         for i in range(lo, hi):
             self.means(i, lo, base)
-            # reweight by the probability of the admissible half-line
+            # reweight by the probability p of the admissible half-line
+            lowest = self.c[0]
             for m in range(M):
-                self.lp[m] = log_ndtr(self.c[m])
-                lw[m] += self.lp[m]
-            top = lw[0]
+                lowest = min(lowest, self.c[m])
+                p[m] = self.c[m]
+            c_normal_cdf(M, p)
+            if lowest < FAR:  # p may be too small for a double: take out the largest weight first
+                scale = self.reweight_far()
+            else:
+                scale = 0.0
+                for m in range(M):
+                    w[m] *= p[m]
+            top = total = squares = 0.0
             for m in range(M):
-                top = max(top, lw[m])
-            total = squares = 0.0
-            for m in range(M):
-                w = exp(lw[m] - top)
-                total += w
-                squares += w * w
-            log_now = self.log_z + top + log(total / M)
-            self.log_p[i] = log_now - self.log_previous
-            self.log_previous = log_now
+                top = max(top, w[m])
+                total += w[m]
+                squares += w[m] * w[m]
+            self.log_z += scale + log(total / M)
+            self.log_p[i] = scale + log(total / M)
             if total * total < self.threshold * M * squares:
                 for m in range(M):
-                    self.q[self.ancestor[m]] += exp(lw[m] - top) * (M / total) - 1.0
-                self.systematic(bits, top, total)
+                    self.q[self.ancestor[m]] += w[m] * (M / total) - 1.0
+                self.systematic(bits, total)
                 self.resample(i - lo)
-                gather(M, self.lp, self.parent, self.c)
+                gather(M, p, self.parent, self.scratch)
+                self.p, self.scratch = self.scratch, p
+                p = self.p
+                gather(M, self.c, self.parent, self.scratch)
+                self.c, self.scratch = self.scratch, self.c
                 for m in range(M):
-                    self.lp[m] = self.c[m]
-                    lw[m] = 0.0
-                self.log_z = log_now
+                    w[m] = 1.0
                 self.resamplings += 1
-            # extend: e ~ N(0, 1) given e >= -c, by inversion on the log scale
+            else:
+                for m in range(M):
+                    w[m] *= M / total
+            # extend: e ~ N(0, 1) given e >= -c, by inversion
             e = self.E + <int64_t> (i - lo) * M
             random_standard_uniform_fill(bits, M, e)
-            for m in range(M):
-                e[m] = -ndtri_exp(min(log(1.0 - e[m]) + self.lp[m], LOG_ONE))
+            if lowest < FAR:
+                for m in range(M):
+                    e[m] = -ndtri_exp(min(log(1.0 - e[m]) + log_ndtr(self.c[m]), LOG_ONE))
+            else:
+                for m in range(M):
+                    e[m] = (1.0 - e[m]) * p[m]
+                    e[m] = min(e[m], 1.0 - 2.0 ** -53)
+                c_normal_quantile(M, e)
+                for m in range(M):
+                    e[m] = -e[m]
 
-    cdef void systematic(self, bitgen_t *bits, double top, double total) noexcept nogil:
+    cdef double reweight_far(self) noexcept nogil:
+        """w <- w p / exp(s) on the log scale; returns s, which makes the largest weight 1."""
+        cdef int m, M = self.M
+        cdef double top = -INFINITY
+        for m in range(M):
+            self.scratch[m] = log(self.w[m]) + log_ndtr(self.c[m])
+            top = max(top, self.scratch[m])
+        for m in range(M):
+            self.w[m] = exp(self.scratch[m] - top)
+        return top
+
+    cdef void systematic(self, bitgen_t *bits, double total) noexcept nogil:
         """Systematic resampling: slot m gets the sample at (m + U)/M of the cumulative weight."""
         cdef int m, source = 0, M = self.M
-        cdef double u, cumulative = exp(self.lw[0] - top), step = total / M
+        cdef double u, cumulative = self.w[0], step = total / M
         random_standard_uniform_fill(bits, 1, &u)
         for m in range(M):
             while cumulative <= (m + u) * step and source < M - 1:
                 source += 1
-                cumulative += exp(self.lw[source] - top)
+                cumulative += self.w[source]
             self.parent[m] = source
 
     cdef void account_weights(self) noexcept nogil:
-        """The last, unresampled, weights' share in the error."""
+        """The last, unresampled, weights' share in the error; their mean is 1."""
         cdef int m
-        cdef double top = self.lw[0], total = 0.0
         for m in range(self.M):
-            top = max(top, self.lw[m])
-        for m in range(self.M):
-            total += exp(self.lw[m] - top)
-        for m in range(self.M):
-            self.infl[self.eve[m]] += exp(self.lw[m] - top) * (self.M / total) - 1.0
+            self.infl[self.eve[m]] += self.w[m] - 1.0
 
 
 # ---------------------------------------------------------------------- test pass (Eqs 59 to 62)
 
 def predict(list segments, const int32_t[::1] link, const int32_t[::1] eves,
-            const double[::1] log_weights, const double[:, ::1] A, bint soft, rng):
+            const double[::1] weights, const double[:, ::1] A, bint soft, rng):
     """Probability that each test coordinate is >= 0, from the samples of one population.
 
     Parameters
     ----------
-    segments, link, eves, log_weights
+    segments, link, eves, weights
         As a `Population` has them after `run`.
     A : (t, n) array
         Row k maps innovations to the conditional mean of test pattern k over its standard deviation.
@@ -491,9 +517,9 @@ def predict(list segments, const int32_t[::1] link, const int32_t[::1] eves,
     cdef int t = A.shape[0], M = link.shape[0]
     cdef int block, first, k
     cdef double[:, ::1] means
-    weights = np.exp(log_weights - np.max(log_weights))
     eve_weights = np.bincount(eves, weights=weights, minlength=M)
-    cdef double[::1] weight = weights, eve_weight = eve_weights
+    cdef const double[::1] weight = weights
+    cdef double[::1] eve_weight = eve_weights
     cdef double[::1] mu = np.empty(M), draws = np.empty(M)
     # per test pattern, over all eves: total, sum of squares, sum of products with the eve's weight
     cdef double[:, ::1] sums = np.zeros((t, 3))

@@ -319,7 +319,7 @@ def _reuse(
 
 
 def _samples(population: Population) -> Samples:
-    return population.segments, population.link, population.eves, population.log_weights
+    return population.segments, population.link, population.eves, population.weights
 
 
 def _stages(population: Population, failed: int) -> Array:
