@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -61,7 +62,8 @@ def compare(published: float, rounding: float, estimate: Estimate) -> tuple[floa
     The variances of both sides and that of rounding (uniform within half a unit of the last place)
     are added. Some of them rest on few replicates, so the quotient is referred to Student's t with
     the degrees of freedom of Welch and Satterthwaite and given back as the normal quantile of the
-    same tail: z is on one scale in every cell.
+    same tail: z is on one scale in every cell. Their formula is for independent variances, so terms
+    that multiples of one estimate stand in (on both sides, as often) are summed first.
 
     Parameters
     ----------
@@ -90,13 +92,24 @@ def compare(published: float, rounding: float, estimate: Estimate) -> tuple[floa
     terms = [*estimate.ours, *estimate.theirs, Term((rounding / published) ** 2 / 3)]
     total = sum(term.variance for term in terms)
     if estimate.value > 0:
-        t = math.log(estimate.value / published) / math.sqrt(total)
+        t = (math.log(estimate.value / published) - estimate.expected) / math.sqrt(total)
     else:  # a log ratio does not exist: the difference, in units of the published value
         t = (estimate.value / published - 1) / math.sqrt(total)
-    spent = sum(term.variance**2 / term.df for term in terms)
-    tail = stdtr(total**2 / spent if spent > 0 else 1e12, -abs(t))
+    tail = stdtr(_degrees_of_freedom(terms), -abs(t))
     z = -float(ndtri(tail)) if tail > 1e-300 else abs(t)
     return math.copysign(z, t), published_se
+
+
+def _degrees_of_freedom(terms: Sequence[Term]) -> float:
+    """Welch and Satterthwaite's, each estimate counted once however many terms are made of it."""
+    estimates: dict[str, Term] = {}
+    for position, term in enumerate(terms):
+        key = term.source or f"term {position}"
+        before = estimates.get(key, Term(0.0, term.df))
+        estimates[key] = Term(before.variance + term.variance, term.df)
+    total = sum(term.variance for term in terms)
+    spent = sum(term.variance**2 / term.df for term in estimates.values())
+    return total**2 / spent if spent > 0 else 1e12
 
 
 def _row(cell: pd.Series, estimate: Estimate) -> dict[str, object]:
@@ -141,6 +154,8 @@ def audit(registry: pd.DataFrame, files: ResultFiles) -> pd.DataFrame:
     DataFrame
         The columns `COLUMNS`, in the registry's order. A cell that was not run has the verdict "not
         run"; so has one that was run but lacks what a comparison needs, and its note says what.
+        ``ratio`` is that of the two values as displayed; z allows for its expectation
+        (`Estimate.expected`).
 
     Raises
     ------

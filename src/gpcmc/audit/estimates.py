@@ -1,8 +1,9 @@
 """Our value for a published cell, with everything that makes it and the published value vary.
 
 Tables 1 to 3 take the hard count of the paper's own scheme (Algorithm GPC-MC), Table 4 the method
-under its own name. All variances are relative, that is of the logarithm of a value, because the
-audit compares log ratios.
+under its own name (the paper's with the soft count), and only with the published hyperparameter
+sets. All variances are relative, that is of the logarithm of a value, because the audit compares log
+ratios.
 
 What the published value of a cell rests on decides what it is compared with:
 
@@ -22,7 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from gpcmc.audit.published import METHODS, PUBLISHED_RUNS
+from gpcmc.audit.published import METHODS, PUBLISHED_RUNS, PUBLISHED_SETS
 from gpcmc.audit.results import SETS, ResultFiles, read_long, read_probabilities
 
 __all__ = [
@@ -42,10 +43,26 @@ HALF_NORMAL = math.pi / 2 - 1
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One source of variation of a log ratio: its variance and the degrees of freedom that it is known with."""
+    """One source of variation of a log ratio.
+
+    Attributes
+    ----------
+    variance : float
+        A multiple of an estimated variance, or a known one.
+    df : float
+        The degrees of freedom of the estimate.
+    source : str
+        Names the estimate where several terms are multiples of the same one, which then counts
+        once in the degrees of freedom of their sum.
+    """
 
     variance: float
     df: float = math.inf
+    source: str = ""
+
+    def over(self, divisor: float) -> Term:
+        """The variance of a mean of so many, from the same estimate."""
+        return Term(self.variance / divisor, self.df, self.source)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +80,9 @@ class Estimate:
     ours, theirs : tuple of Term
         Sources of variation of log(ours) and log(published), rounding apart. Empty where a
         comparison is not possible, and `note` says why.
+    expected : float
+        Expectation of log(ours/published) where both sides draw from the same distribution: not
+        zero where the two average over different numbers of values that differ much.
     result_file : str
         Where the rows are.
     note : str
@@ -75,6 +95,7 @@ class Estimate:
     replicates: int = 0
     ours: tuple[Term, ...] = ()
     theirs: tuple[Term, ...] = ()
+    expected: float = 0.0
     result_file: str = ""
     note: str = ""
 
@@ -133,9 +154,9 @@ def data_set_spread(frame: pd.DataFrame, error: pd.Series) -> DataSetSpread:
     if len(repeated):
         weights = repeated["runs"] - 1
         relative = repeated["variance"] / repeated["mean"] ** 2
-        run = Term(float((weights * relative).sum() / weights.sum()), float(weights.sum()))
+        run = Term(float((weights * relative).sum() / weights.sum()), float(weights.sum()), "runs")
     else:
-        run = Term(HALF_NORMAL)
+        run = Term(HALF_NORMAL, source="runs")
     variances, weights, most = [], [], 0
     for _, group in means.groupby("samples"):
         if len(group) > 1:
@@ -143,11 +164,24 @@ def data_set_spread(frame: pd.DataFrame, error: pd.Series) -> DataSetSpread:
             weights.append((len(group) - 1) * float(group["runs"].mean()) ** 2)
             most = max(most, len(group))
     between = (
-        Term(float(np.average(variances, weights=weights)), most - 1)
+        Term(float(np.average(variances, weights=weights)), most - 1, "data sets")
         if variances
         else Term(math.nan, 0)
     )
     return DataSetSpread(means[["samples", "dataset", "mean", "runs"]], between, run)
+
+
+def _no_rows(there: pd.DataFrame, what: str) -> Estimate:
+    """Not run: no rows at all, or only rows of another count or scheme than the paper's."""
+    if there.empty:
+        return Estimate("not run", note=f"no rows for this {what} at this scale")
+    settings = sorted(set(zip(there["count"], there["scheme"], strict=True)))
+    named = "; ".join(f"count {count}, scheme {scheme}" for count, scheme in settings)
+    return Estimate(
+        "not run",
+        result_file="; ".join(sorted(set(there["file"]))),
+        note=f"other settings than published: {named} (needed: count hard, scheme bootstrap)",
+    )
 
 
 class Estimator:
@@ -163,8 +197,9 @@ class Estimator:
     """
 
     def __init__(self, files: ResultFiles, registry: pd.DataFrame) -> None:
-        self._experiment1 = paper_scheme(read_long("experiment1", files.experiment1))
-        self._experiment2 = paper_scheme(read_long("experiment2", files.experiment2))
+        self._all1 = read_long("experiment1", files.experiment1)
+        self._all2 = read_long("experiment2", files.experiment2)
+        self._experiment1, self._experiment2 = paper_scheme(self._all1), paper_scheme(self._all2)
         self._experiment4 = read_long("experiment4", files.experiment4)
         self._spread = read_long("spread", files.spread)
         self._probabilities = read_probabilities(files.probabilities)
@@ -202,20 +237,27 @@ class Estimator:
             len(rows),
             ours,
             (Term((cell["published_bracket"] / cell["published"]) ** 2, problems - 1),),
-            "; ".join(sorted(set(rows["file"]))),
-            f"{n} problems; the published bracket is a standard error"
+            result_file="; ".join(sorted(set(rows["file"]))),
+            note=f"{n} problems; the published bracket is a standard error"
             if n > 1
             else "one problem only: no standard error, not compared",
         )
 
     def _table2or3(self, cell: pd.Series) -> Estimate:
+        """The mean over data sets, beside one data set.
+
+        The logarithm of a mean of n values X is expected var(X)/(2 n) (relative) below that of their
+        expectation, to second order: little for our mean of several data sets, more for the
+        published one. The half difference of the two variances is what log(ours/published) is
+        expected to be. (The mean of our logarithms would not do in its place: where we have one run
+        a data set and they have 20, run noise moves it further than data sets do.)
+        """
         table, problem = int(cell["table"]), int(cell["problem"])
         frame = self._experiment2[self._experiment2["problem"] == problem]
         rows = frame[frame["samples"] == cell["samples"]]
         if rows.empty:
-            return Estimate(
-                "not run", note="no rows for this problem and sample size at this scale"
-            )
+            frame = self._all2[self._all2["problem"] == problem]
+            return _no_rows(frame[frame["samples"] == cell["samples"]], "problem and sample size")
         if (table, problem) not in self._data_sets:
             error = frame["mae"] if table == 2 else absolute_percentage_error(frame)
             self._data_sets[table, problem] = data_set_spread(frame, error)
@@ -228,21 +270,26 @@ class Estimator:
         if spread.between.df < 1:
             note = f"{described}; one data set gives no variance between data sets, not compared"
             return Estimate("ok", value, math.nan, len(rows), result_file=result_file, note=note)
-        own_noise = spread.run.variance * float((1 / means["runs"]).mean())
         ours = (
-            Term(spread.between.variance / sets, spread.between.df),
-            Term(own_noise / sets, spread.run.df),
+            spread.between.over(sets),
+            spread.run.over(sets / float((1 / means["runs"]).mean())),
+        )
+        theirs = (spread.between, spread.run.over(runs))
+        variance_ours, variance_theirs = (
+            sum(term.variance for term in side) for side in (ours, theirs)
         )
         return Estimate(
             "ok",
             value,
-            value * math.sqrt(sum(term.variance for term in ours)),
+            value * math.sqrt(variance_ours),
             len(rows),
             ours,
-            (spread.between, Term(spread.run.variance / runs, spread.run.df)),
+            theirs,
+            (variance_theirs - variance_ours) / 2,
             result_file,
             f"{described}; published: one unknown data set, bracket is value/sqrt({runs}) and no standard error, "
-            f"so theirs is our run noise over {runs} runs and our variance between data sets undivided",
+            f"so theirs is our run noise over {runs} runs and our variance between data sets undivided; "
+            f"z allows for the mean of a logarithm being below the logarithm of the mean",
         )
 
     def mae_post(self, problem: int, method: str) -> Estimate:
@@ -275,14 +322,16 @@ class Estimator:
             return Estimate("ok", value, se, len(rows), result_file=result_file, note=note)
         ours = (between, Term((se / value) ** 2, max(int(summary["size"].min()) - 1, 1)))
         note += f": variance between {int(between.df) + 1} data sets (by Laplace), undivided, on both sides"
-        return Estimate("ok", value, se, len(rows), ours, (between,), result_file, note)
+        return Estimate(
+            "ok", value, se, len(rows), ours, (between,), result_file=result_file, note=note
+        )
 
     def _between_data_sets(self, problem: int) -> Term | None:
         rows = self._spread[self._spread["problem"] == problem]
         means = rows.groupby("dataset")["mae_post"].mean().dropna()
         if len(means) < 2:
             return None
-        return Term(float(np.log(means.to_numpy()).var(ddof=1)), len(means) - 1)
+        return Term(float(np.log(means.to_numpy()).var(ddof=1)), len(means) - 1, "data sets")
 
     @staticmethod
     def _unusable(rows: pd.DataFrame, method: str) -> Estimate | None:
@@ -300,6 +349,20 @@ class Estimator:
         have = rows["set"].nunique()
         if have < SETS:
             note = f"the published cell averages {SETS} hyperparameter sets; this scale ran {have}"
+            return Estimate("not run", result_file=result_file, note=note)
+        used = {
+            (int(number), float(alpha), float(beta))
+            for number, alpha, beta in zip(rows["set"], rows["alpha"], rows["beta"], strict=True)
+        }
+        other = [] if used == PUBLISHED_SETS else ["hyperparameters"]
+        if method == "orthant":  # files of other methods, and older ones, do not say
+            other += [
+                f"{name} {', '.join(sorted(strange))}"
+                for name, wanted in (("count", "soft"), ("scheme", "bootstrap"))
+                if (strange := set(rows[name].dropna()) - {wanted})
+            ]
+        if other:
+            note = f"other settings than published: {'; '.join(other)}"
             return Estimate("not run", result_file=result_file, note=note)
         return None
 

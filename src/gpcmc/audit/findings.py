@@ -131,7 +131,9 @@ def floor(registry: pd.DataFrame, audited: pd.DataFrame) -> pd.DataFrame:
     DataFrame
         One row a cell of Table 1: ``dimension``, ``samples``, ``published``, ``bracket``,
         ``outlier`` (e, percent), ``without_outlier`` (m, percent), ``ours``, ``ours_se``, ``floor``
-        (a of the fit a + b M^-1/2 to the published column by least squares of relative residuals).
+        (a of the fit a + b M^-1/2 to the published column by least squares of relative residuals),
+        ``constant`` (whether e is the same to a factor of two over the column: where it is not, the
+        bracket is the scatter of the problems and there is no such truth to leave out).
     """
     problems = 50
     table = registry[registry["table"] == 1].merge(audited[["id", "ours", "ours_se"]], on="id")
@@ -143,6 +145,7 @@ def floor(registry: pd.DataFrame, audited: pd.DataFrame) -> pd.DataFrame:
             [np.ones(len(group)), group["samples"].to_numpy(dtype=float) ** -0.5]
         )
         fit = np.linalg.lstsq(design / value[:, None], np.ones(len(group)), rcond=None)[0]
+        outlier = value + (problems - 1) * group["published_bracket"].to_numpy()
         for _, cell in group.iterrows():
             rest = cell["published"] - cell["published_bracket"]
             rows.append(
@@ -156,18 +159,24 @@ def floor(registry: pd.DataFrame, audited: pd.DataFrame) -> pd.DataFrame:
                     "ours": cell["ours"],
                     "ours_se": cell["ours_se"],
                     "floor": float(fit[0]),
+                    "constant": bool(outlier.max() < 2 * outlier.min()),
                 }
             )
     return pd.DataFrame(rows)
 
 
 def _squared_errors(files: ResultFiles) -> pd.DataFrame:
-    """Squared deviations of log I-hat, each with the weight that makes square/weight estimate the variance."""
+    """Squared deviations of log I-hat, each with the weight that makes square/weight estimate the variance.
+
+    Runs of one ``cluster`` (instance of Experiment 1, data set of Experiment 2) resemble one another.
+    """
     first = paper_scheme(read_long("experiment1", files.experiment1)).assign(
         experiment=1, weight=1.0
     )
+    first["cluster"] = first["instance"]
     first["square"] = (first["estimate"] - first["truth"]) ** 2
     second = paper_scheme(read_long("experiment2", files.experiment2)).assign(experiment=2)
+    second["cluster"] = second["dataset"]
     runs = second.groupby(["problem", "samples", "dataset"])["estimate"]
     size = runs.transform("size")
     second["square"] = (second["estimate"] - runs.transform("mean")) ** 2
@@ -179,6 +188,7 @@ def _squared_errors(files: ResultFiles) -> pd.DataFrame:
         "problem",
         "dimension",
         "samples",
+        "cluster",
         "square",
         "weight",
         "variance_eq44",
@@ -194,7 +204,9 @@ def variance(files: ResultFiles, *, pooled: bool = False) -> pd.DataFrame:
     In Experiment 1 the measured variance is the mean square of log I-hat - log I over the problems
     of one dimension (Eq. (43)'s bias is of order 1/M and far below it); in Experiment 2 it is the
     variance between runs on a data set, averaged over data sets. The ratios are ratios of sums;
-    their standard errors leave out one run in turn.
+    their standard errors leave out one problem (Experiment 1) or data set (Experiment 2) in turn with
+    all of its runs, because runs on the same one resemble one another. They rest on as many degrees
+    of freedom as there are of those, less one.
 
     Parameters
     ----------
@@ -225,7 +237,7 @@ def variance(files: ResultFiles, *, pooled: bool = False) -> pd.DataFrame:
         for name, other in (("predicted", predicted), ("own", own)):
             ratio = "ratio" if name == "predicted" else "own_ratio"
             row |= {name: other.sum() / weight.sum(), ratio: square.sum() / other.sum()}
-            row[f"{ratio}_se"] = _jackknife_ratio(square, other)
+            row[f"{ratio}_se"] = _jackknife_ratio(square, other, group["cluster"])
         rows.append(row)
     columns = [
         *[
@@ -247,6 +259,8 @@ def variance(files: ResultFiles, *, pooled: bool = False) -> pd.DataFrame:
 def overall_variance(files: ResultFiles) -> pd.DataFrame:
     """The two ratios of `variance` with all problems and sample sizes pooled; every run counts alike.
 
+    The standard errors are those of `variance`.
+
     Returns
     -------
     DataFrame
@@ -256,6 +270,7 @@ def overall_variance(files: ResultFiles) -> pd.DataFrame:
     rows = []
     for experiment, group in _squared_errors(files).groupby("experiment"):
         square, weight = group["square"].to_numpy(), group["weight"].to_numpy()
+        clusters = group["problem"].astype(str) + "/" + group["cluster"].astype(str)
         row: dict[str, float] = {"experiment": experiment, "runs": len(group)}
         for name, variances in (
             ("ratio", group["variance_eq44"]),
@@ -264,7 +279,7 @@ def overall_variance(files: ResultFiles) -> pd.DataFrame:
             relative = square / variances.to_numpy()
             row |= {
                 name: relative.sum() / weight.sum(),
-                f"{name}_se": _jackknife_ratio(relative, weight),
+                f"{name}_se": _jackknife_ratio(relative, weight, clusters),
             }
         rows.append(row)
     return pd.DataFrame(
@@ -272,36 +287,75 @@ def overall_variance(files: ResultFiles) -> pd.DataFrame:
     )
 
 
-def slopes(registry: pd.DataFrame, audited: pd.DataFrame) -> pd.DataFrame:
+def slopes(registry: pd.DataFrame, files: ResultFiles) -> pd.DataFrame:
     """Slope of log error against log M, of each column of Tables 1 to 3; independent samples have -1/2.
+
+    Sample sizes have different numbers of problems and runs, so ours is not a line through the
+    column: it is the common slope of lines that each problem of Experiment 1, each data set of
+    Experiment 2, has for itself, through the logarithms of the errors of single runs, every run
+    counting alike. (The logarithm of a mean of runs would depend on their number.)
+
+    Parameters
+    ----------
+    registry : DataFrame
+        `read_registry`.
+    files : ResultFiles
+        Experiments 1 and 2.
 
     Returns
     -------
     DataFrame
-        One row a (table, problem): ``published``, ``published_se``, ``ours``, ``ours_se``, by least
-        squares over the sample sizes; NaN with fewer than three of them.
+        One row a (table, problem): ``published``, ``published_se`` (least squares over the sample
+        sizes), ``ours``, ``ours_se`` (leaving out one problem or data set in turn); NaN with fewer
+        than three sample sizes, and the standard error with one problem or data set.
     """
+    first = paper_scheme(read_long("experiment1", files.experiment1))
+    second = paper_scheme(read_long("experiment2", files.experiment2))
+    errors = {
+        1: first.assign(error=absolute_percentage_error(first), cluster=first["instance"]),
+        2: second.assign(error=second["mae"], cluster=second["dataset"]),
+        3: second.assign(error=absolute_percentage_error(second), cluster=second["dataset"]),
+    }
     rows = []
-    frame = registry[registry["table"] < 4].merge(audited[["id", "ours"]], on="id")
-    for (table, problem), cells in frame.groupby(["table", "problem"]):
-        row: dict[str, float] = {"table": table, "problem": problem}
-        for name in ("published", "ours"):
-            usable = cells[cells[name] > 0]
-            row |= {name: math.nan, f"{name}_se": math.nan}
-            if len(usable) > 2:
-                x = np.log(usable["samples"].to_numpy(dtype=float))
-                fit, covariance = np.polyfit(x, np.log(usable[name].to_numpy()), 1, cov=True)
-                row |= {name: float(fit[0]), f"{name}_se": float(np.sqrt(covariance[0, 0]))}
-        rows.append(row)
+    for (table, problem), cells in registry[registry["table"] < 4].groupby(["table", "problem"]):
+        x = np.log(cells["samples"].to_numpy(dtype=float))
+        fit, covariance = np.polyfit(x, np.log(cells["published"].to_numpy()), 1, cov=True)
+        frame = errors[table]
+        ours, se = _slope_within(frame[(frame["problem"] == problem) & (frame["error"] > 0)])
+        rows.append(
+            {
+                "table": table,
+                "problem": problem,
+                "published": float(fit[0]),
+                "published_se": float(np.sqrt(covariance[0, 0])),
+                "ours": ours,
+                "ours_se": se,
+            }
+        )
     return pd.DataFrame(rows)
 
 
-def _jackknife_ratio(above: np.ndarray, below: np.ndarray) -> float:
-    """Standard error of sum(above)/sum(below) by leaving out each entry in turn."""
-    n = len(above)
-    if n < 2:
+def _slope_within(runs: pd.DataFrame) -> tuple[float, float]:
+    """Common slope of log error against log M with an intercept a cluster, and its jackknife error."""
+    if runs["samples"].nunique() < 3:
+        return math.nan, math.nan
+    clusters = runs["cluster"]
+    x, y = (np.log(runs[name].astype(float)) for name in ("samples", "error"))
+    x, y = (value - value.groupby(clusters).transform("mean") for value in (x, y))
+    above, below = (x * y).to_numpy(), (x * x).to_numpy()
+    if not below.sum() > 0:
+        return math.nan, math.nan
+    return float(above.sum() / below.sum()), _jackknife_ratio(above, below, clusters)
+
+
+def _jackknife_ratio(above: np.ndarray, below: np.ndarray, clusters: pd.Series) -> float:
+    """Standard error of sum(above)/sum(below) by leaving out each cluster of entries in turn."""
+    sums = pd.DataFrame({"above": above, "below": below}).groupby(clusters.to_numpy()).sum()
+    left = sums.sum() - sums
+    n = len(sums)
+    if n < 2 or not (left["below"] > 0).all():
         return math.nan
-    values = (above.sum() - above) / (below.sum() - below)
+    values = (left["above"] / left["below"]).to_numpy()
     return float(np.sqrt((n - 1) / n * ((values - values.mean()) ** 2).sum()))
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pandas as pd
 
-__all__ = ["CELLS", "METHODS", "PUBLISHED_RUNS", "half_width", "read_registry"]
+__all__ = ["CELLS", "METHODS", "PUBLISHED_RUNS", "PUBLISHED_SETS", "half_width", "read_registry"]
 
 #: Cells of each published table. The registry is counted against these numbers, so that no cell can
 #: vanish.
@@ -28,6 +28,18 @@ METHODS: dict[str, str] = {
 #: Runs behind a published cell of Tables 2 and 3, by problem: what their brackets imply (see
 #: ``findings.brackets``).
 PUBLISHED_RUNS: dict[int, int] = {1: 20, 2: 20, 3: 20, 4: 15}
+
+#: Hyperparameter sets that a published cell of Table 4 is an average over: (set, alpha, beta).
+PUBLISHED_SETS: frozenset[tuple[int, float, float]] = frozenset(
+    {
+        (1, 5.0, 1.0),
+        (2, 5.0, 5.0),
+        (3, 3.0, 2.0),
+        (4, 0.5, 0.5),
+        (5, 3.0, 1.0),
+        (6, 0.5, 3.0),
+    }
+)
 
 _COLUMNS = {
     1: ["problem", "dimension", "samples", "metric", "value", "bracket"],

@@ -61,6 +61,8 @@ COLUMNS: dict[str, list[str]] = {
 OPTIONAL: dict[str, list[str]] = {
     "experiment4": [
         "seed",
+        "count",
+        "scheme",
         "samples",
         "log_evidence",
         "log_evidence_se",
@@ -139,7 +141,9 @@ def read_long(kind: str, paths: Iterable[Path]) -> pd.DataFrame:
     )
     frames = []
     for path in paths:
-        frame = pd.read_csv(path, dtype={name: text[name] for name in columns if name in text})
+        frame = pd.read_csv(
+            path, dtype={name: text[name] for name in [*columns, *optional] if name in text}
+        )
         missing = [name for name in columns if name not in frame]
         if missing:
             raise ValueError(

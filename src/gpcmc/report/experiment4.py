@@ -70,6 +70,11 @@ def problems(files: ResultFiles) -> dict[int, Problem]:
     }
 
 
+def is_trivial(column: pd.Series) -> pd.Series:
+    """Whether rows are of a set in which K is beta I to rounding; an absent entry says no."""
+    return column.astype(str).str.lower() == "true"
+
+
 def _status(group: pd.DataFrame) -> str:
     bad = group[group["status"] != "ok"]
     return "ok" if bad.empty else str(bad["status"].iloc[0])
@@ -115,7 +120,7 @@ def evidence(files: ResultFiles) -> pd.DataFrame:
                 "set": int(number),
                 "alpha": float(first["alpha"]),
                 "beta": float(first["beta"]),
-                "trivial": str(first["trivial"]).lower() == "true",
+                "trivial": bool(is_trivial(group["trivial"]).iloc[0]),
                 "method": method,
                 "status": status,
                 "replicates": len(group),
@@ -158,10 +163,13 @@ def evidence(files: ResultFiles) -> pd.DataFrame:
 def differences(files: ResultFiles) -> pd.DataFrame:
     """Error rates, and how far each method is from the reference method.
 
+    Hyperparameter sets in which the prior is the same for every pattern but itself (``trivial``)
+    are left out: they toss a coin with every method.
+
     Returns
     -------
     DataFrame
-        One row a (problem, method): ``status``, ``sets`` (hyperparameter sets with a value),
+        One row a (problem, method): ``status``, ``sets`` (hyperparameter sets averaged over),
         ``error_rate`` (fraction of test patterns, mean over sets), ``probability`` (mean over sets
         and test patterns of |p - p of the reference|; for the reference its own standard error,
         which is the noise in the others' numbers), ``probability_max`` (largest over all of them),
@@ -170,9 +178,10 @@ def differences(files: ResultFiles) -> pd.DataFrame:
     frame = read_long("experiment4", files.experiment4)
     predicted = read_probabilities(files.probabilities)
     logs = evidence(files)
+    logs = logs[~logs["trivial"]]
     rows = []
     for (problem, method), group in frame.groupby(["problem", "method"]):
-        usable = group[group["status"] == "ok"]
+        usable = group[(group["status"] == "ok") & ~is_trivial(group["trivial"])]
         gaps = []
         for number in sorted(usable["set"].unique()):
             mine, other = (predicted.get((problem, name, number)) for name in (method, REFERENCE))

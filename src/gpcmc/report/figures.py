@@ -380,9 +380,10 @@ def floor_figure(registry: pd.DataFrame, files: ResultFiles) -> Figure:
             markerfacecolor="none",
             linestyle="none",
         )
-        axes.plot(
-            samples, cells["without_outlier"], color=style.ORANGE, marker="x", linestyle="none"
-        )
+        if cells["constant"].all():  # elsewhere the brackets do not speak of one wrong truth
+            axes.plot(
+                samples, cells["without_outlier"], color=style.ORANGE, marker="x", linestyle="none"
+            )
         run = cells.dropna(subset="ours")
         if run.empty:
             _note(axes)

@@ -71,10 +71,14 @@ def _by_samples(table: int, registry: pd.DataFrame, files: ResultFiles) -> Table
     printed = cells.set_index("id")
     by_cell = frame.set_index(["samples", "problem"])
     sizes = cells.drop_duplicates("problem").set_index("problem")["dimension"]
-    head = ["$M$", "", *(f"Problem {p} ($N={sizes[p]}$)" for p in sizes.index)]
+    behind = _replication(table, files)
+    frame = frame.merge(behind, on=["problem", "samples"], how="left")
+    title = "$n$" if table == 1 else r"sets$\times$runs"
+    head = ["$M$", "", title, *(f"Problem {p} ($N={sizes[p]}$)" for p in sizes.index)]
     body = []
     for samples in sorted(cells["samples"].unique(), reverse=True):
-        theirs, ours = [count(samples), "published"], ["", "ours"]
+        rows = behind[behind["samples"] == samples]
+        theirs, ours = [count(samples), "published", ""], ["", "ours", _numbers(rows)]
         for problem in sizes.index:
             cell = by_cell.loc[(samples, problem)]
             text = printed.loc[cell["id"]]
@@ -84,7 +88,36 @@ def _by_samples(table: int, registry: pd.DataFrame, files: ResultFiles) -> Table
             )
             ours.append(_ours(cell, places))
         body.append([theirs, ours])
-    return Table(frame, tabular("rl" + "r" * len(sizes), [head], body))
+    return Table(frame, tabular("rlr" + "r" * len(sizes), [head], body))
+
+
+def _replication(table: int, files: ResultFiles) -> pd.DataFrame:
+    """How many problems, or data sets and runs on each, are behind our value of a cell."""
+    kind = "experiment1" if table == 1 else "experiment2"
+    frame = paper_scheme(read_long(kind, getattr(files, kind)))
+    cells = frame.groupby(["problem", "samples"])
+    if table == 1:
+        return cells["instance"].nunique().rename("problems").reset_index()
+    runs = frame.groupby(["problem", "samples", "dataset"]).size().rename("runs").reset_index()
+    return (
+        runs.groupby(["problem", "samples"])["runs"]
+        .agg(data_sets="size", runs_least="min", runs_most="max")
+        .reset_index()
+    )
+
+
+def _numbers(rows: pd.DataFrame) -> str:
+    """Those numbers for one row of a table; several where its columns differ."""
+    if "problems" in rows:
+        texts = [str(n) for n in rows["problems"]]
+    else:
+        texts = [
+            rf"${sets}\times{least}$" if least == most else rf"${sets}\times({least}$--${most})$"
+            for sets, least, most in zip(
+                rows["data_sets"], rows["runs_least"], rows["runs_most"], strict=True
+            )
+        ]
+    return ", ".join(dict.fromkeys(texts))
 
 
 def _ours(cell: pd.Series, most: int) -> str:
@@ -381,7 +414,7 @@ def floor_table(registry: pd.DataFrame, files: ResultFiles) -> Table:
     """What is left of Table 1 when the one wrong truth that its brackets imply is taken out."""
     frame = found.floor(registry, audit(registry, files))
     cells = frame.set_index(["samples", "dimension"])
-    dimensions = [d for d in sorted(frame["dimension"].unique()) if d > 50]
+    dimensions = sorted(frame[frame["constant"]]["dimension"].unique())
     rows = []
     for samples in sorted(frame["samples"].unique(), reverse=True):
         row = [count(samples)]

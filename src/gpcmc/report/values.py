@@ -15,9 +15,16 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from gpcmc.audit import VERDICTS, ResultFiles, count_verdicts, read_long
+from gpcmc.audit import VERDICTS, Estimator, ResultFiles, count_verdicts, read_long
 from gpcmc.audit import findings as found
-from gpcmc.report.experiment4 import LABELS, NAMES, REFERENCE, differences, evidence, problems
+from gpcmc.report.experiment4 import (
+    LABELS,
+    NAMES,
+    REFERENCE,
+    differences,
+    evidence,
+    problems,
+)
 from gpcmc.report.latex import count, escape, number, scientific
 
 __all__ = ["PUBLISHED_SCALE", "Value", "collect", "write_values"]
@@ -150,7 +157,8 @@ def _design_values(out: _Values, files: ResultFiles) -> None:
     source = "experiment1/N*.csv"
     out.integers("experiment1/dimensions", first["dimension"], source)
     out.integers("experiment1/samples", first["samples"], source)
-    out.integers("experiment1/problems", first.groupby("dimension")["instance"].nunique(), source)
+    vectors = first.groupby(["dimension", "samples"])["instance"].nunique()
+    out.integers("experiment1/problems", vectors, source)
     source = "experiment2/problem*.csv"
     out.integers("experiment2/problems", second["problem"], source)
     out.integers("experiment2/samples", second["samples"], source)
@@ -209,19 +217,54 @@ def _floor_values(
             out.real(f"{key}/{name.replace('_', '-')}", value, source, unit=r"\,\%", decimals=3)
         ours, se = (math.nan, math.nan) if last is None else (last["ours"], last["ours_se"])
         out.real(f"{key}/ours", ours, source, se=se, unit=r"\,\%")
+        # what the wrong truth leaves unexplained: only where it is above one by two standard errors
+        left = math.nan if last is None else last["without_outlier"] / ours
+        left = left if left * (1 - 2 * se / ours) > 1 else math.nan
+        out.real(f"{key}/remains", left, source, se=left * se / ours, missing="nothing")
+    _grid_values(out, files, frame)
+
+
+#: Grids of which the text speaks, from the coarsest.
+GRIDS = 4
+
+
+def _grid_values(out: _Values, files: ResultFiles, table: pd.DataFrame) -> None:
+    """Errors of truths from coarse grids, and whether one wrong truth as implied is among them."""
     coarse, source = found.coarse_grid_errors(files), "experiment1/quadrature.csv"
     steps = coarse["du"].unique()
-    step = max(steps) if len(steps) else math.nan
-    out.real("floor/grid/step", step, source, decimals=None if math.isnan(step) else 2)
-    for dimension in (50, 200, 500):
-        part = coarse[(coarse["dimension"] == dimension) & (coarse["du"] == step)]
-        for name, column in (("mean", "truth_error"), ("largest", "truth_error_max")):
-            key = f"floor/grid/N{dimension}/{name}"
-            if len(part):
-                out.power(key, part[column].iloc[0], source)
-                out[key] = Value(out[key].value, None, out[key].text + r"\,\%", source)
-            else:
-                out.power(key, math.nan, source)
+    steps = [*sorted(coarse["du"].unique(), reverse=True), *[math.nan] * GRIDS][:GRIDS]
+    implied = table[table["constant"]].groupby("dimension")["outlier"].min()
+    reproduced = []
+    for rank, step in enumerate(steps, start=1):
+        out.real(f"floor/grid/{rank}/step", step, source, decimals=2 if step > 0 else None)
+        for dimension in (50, 200, 500):
+            part = coarse[(coarse["dimension"] == dimension) & (coarse["du"] == step)]
+            mean, largest = (
+                float(part[column].iloc[0]) if len(part) else math.nan
+                for column in ("truth_error", "truth_error_max")
+            )
+            key = f"floor/grid/{rank}/N{dimension}"
+            out.power(f"{key}/mean", mean, source)
+            out.power(f"{key}/largest", largest, source)
+            share = largest / mean if mean > 0 else math.nan
+            out.real(f"{key}/share", share, source, decimals=0 if share > 0 else None)
+            # most of the error in one truth, and that truth as wrong as the brackets say
+            if share > 25 and largest >= implied.get(dimension, math.inf):
+                reproduced.append(f"N = {dimension} and spacing {step:g}")
+            if rank == 1:
+                ends = part.dropna(subset="samples").sort_values("samples")
+                for name, place in (("first", 0), ("last", -1)):
+                    there = len(ends) > 0
+                    row = ends.iloc[place] if there else {}
+                    number_, se = (
+                        float(row[c]) if there else math.nan for c in ("error", "error_se")
+                    )
+                    out.real(
+                        f"floor/grid/N{dimension}/{name}", number_, source, se=se, unit=r"\,\%"
+                    )
+                    samples = int(row["samples"]) if there else None
+                    out.whole(f"floor/grid/N{dimension}/{name}-samples", samples, source)
+    out.words("floor/grid/reproduced", ", ".join(reproduced), source, missing="no")
 
 
 def _variance_values(out: _Values, files: ResultFiles) -> None:
@@ -252,11 +295,13 @@ def _variance_values(out: _Values, files: ResultFiles) -> None:
             )
 
 
-def _slope_values(out: _Values, registry: pd.DataFrame, audited: pd.DataFrame) -> None:
-    for _, row in found.slopes(registry, audited).iterrows():
-        for name in ("published", "ours"):
-            key = f"slope/table{int(row['table'])}/problem{int(row['problem'])}/{name}"
-            out.real(key, row[name], "audit.csv", se=row[f"{name}_se"], decimals=2)
+def _slope_values(out: _Values, registry: pd.DataFrame, files: ResultFiles) -> None:
+    for _, row in found.slopes(registry, files).iterrows():
+        table, problem = int(row["table"]), int(row["problem"])
+        source = {1: "experiment1/N*.csv"}.get(table, "experiment2/problem*.csv")
+        for name, where in (("published", f"data/published/table{table}.csv"), ("ours", source)):
+            key = f"slope/table{table}/problem{problem}/{name}"
+            out.real(key, row[name], where, se=row[f"{name}_se"], decimals=2)
 
 
 def _spread_values(out: _Values, registry: pd.DataFrame, files: ResultFiles) -> None:
@@ -300,7 +345,7 @@ def _experiment4_values(out: _Values, files: ResultFiles) -> None:
         "evidence/below-coin", len(coin[~coin["trivial"]]) if len(reference) else None, source
     )
     for method in LABELS:
-        part = good[good["method"] == method]
+        part = good[(good["method"] == method) & ~good["trivial"].astype(bool)]
         nats = part["difference"].abs()
         out.power(f"evidence/{method}/mean-gap", float(nats.mean()), source)
         out.power(f"evidence/{method}/largest-gap", float(nats.max()), source)
@@ -329,6 +374,72 @@ def _experiment4_values(out: _Values, files: ResultFiles) -> None:
             out.real(
                 key, value, "tables/metrics.csv", unit=r"\,\%", missing=missing, decimals=decimals
             )
+
+
+def _mae_post_values(out: _Values, registry: pd.DataFrame, files: ResultFiles) -> None:
+    """How far apart methods are in MAE-POST, beside how far apart data sets are; in percent of its mean."""
+    source = "tables/table4.csv"
+    cells = registry[registry["metric"] == "mae_post"].groupby("problem")["published"]
+    published = 100 * (cells.max() - cells.min()) / cells.mean()
+    estimator = Estimator(files, registry)
+    methods = sorted(set(read_long("experiment4", files.experiment4)["method"]))
+    found_ranges = {}
+    for problem in range(1, 7):
+        values = [estimator.mae_post(problem, method).value for method in methods]
+        known = np.array([value for value in values if math.isfinite(value)])
+        if len(known) > 1:
+            found_ranges[problem] = 100 * float(np.ptp(known) / known.mean())
+    ours = pd.Series(found_ranges, dtype=float)
+    spread = read_long("spread", files.spread)
+    means = spread.groupby(["problem", "dataset"])["mae_post"].mean().groupby("problem")
+    between = (100 * means.std() / means.mean()).dropna()
+    for key, value, where in (
+        ("published-range", float(published.max()), "data/published/table4.csv"),
+        ("ours-range", float(ours.max()), source),
+        ("data-sets-lowest", float(between.min()), "experiment4/spread.csv"),
+        ("data-sets-highest", float(between.max()), "experiment4/spread.csv"),
+    ):
+        decimals = 0 if value >= 10 else 1 if math.isfinite(value) else None
+        out.real(f"mae-post/{key}", float(value), where, unit=r"\,\%", decimals=decimals)
+    # problems in which methods differ by less than one standard deviation of data sets
+    for key, ranges in (("published", published), ("ours", ours)):
+        both = ranges.index.intersection(between.index)
+        closer = int((ranges[both] < between[both]).sum()) if len(both) else None
+        out.whole(f"mae-post/{key}-closer", closer, source)
+        out.whole(f"mae-post/{key}-problems", len(both) or None, source)
+
+
+def _hard_values(out: _Values, files: ResultFiles) -> None:
+    """The cell in which the sampler and expectation propagation are furthest apart in log evidence."""
+    source = "tables/evidence.csv"
+    logs = evidence(files)
+    logs = logs[(logs["method"] == "ep") & ~logs["trivial"].astype(bool)]
+    logs = logs.dropna(subset="difference")
+    cell = logs.loc[logs["difference"].abs().idxmax()] if len(logs) else None
+    name = None if cell is None else f"{NAMES[cell['problem']]}, set {cell['set']}"
+    out.words("hard/cell", name, source, missing="not run")
+    for key in ("alpha", "beta"):
+        out.words(f"hard/{key}", None if cell is None else f"{cell[key]:g}", source)
+    gap, se = (math.nan, math.nan) if cell is None else cell[["difference", "difference_se"]]
+    short = gap > 2 * se  # below expectation propagation, and not by the noise that we know of
+    out.real("hard/short", float(gap) if short else math.nan, source, se=float(se), missing="no")
+    runs = read_long("experiment4", files.experiment4)
+    runs = runs[(runs["method"] == REFERENCE) & (runs["status"] == "ok")]
+    where = (0, 0) if cell is None else (cell["problem"], cell["set"])
+    runs = runs[(runs["problem"] == where[0]) & (runs["set"] == where[1])]
+    there = len(runs) > 0
+    source = "experiment4/problem*/orthant.csv"
+    data = problems(files).get(int(where[0]))
+    out.whole("hard/patterns", None if data is None else data.train, "experiment4/problem*.npz")
+    out.whole("hard/samples", int(runs["samples"].iloc[0]) if there else None, source)
+    out.whole("hard/replicates", len(runs) if there else None, source)
+    spread = float(runs["log_evidence"].astype(float).std())
+    own = (
+        math.sqrt(float((runs["log_evidence_se"].astype(float) ** 2).mean())) if there else math.nan
+    )
+    out.power("hard/own", own, source)
+    wide = spread > 2 * own
+    out.power("hard/overdispersed", spread if wide else math.nan, source)
 
 
 def _run_values(out: _Values, record: Mapping[str, object]) -> None:
@@ -392,9 +503,11 @@ def collect(
     _bracket_values(out, registry)
     _floor_values(out, registry, audited, files)
     _variance_values(out, files)
-    _slope_values(out, registry, audited)
+    _slope_values(out, registry, files)
     _spread_values(out, registry, files)
     _experiment4_values(out, files)
+    _mae_post_values(out, registry, files)
+    _hard_values(out, files)
     return dict(sorted(out.items()))
 
 
