@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 import subprocess
@@ -137,6 +138,25 @@ def test_ours_stands_beside_published_in_table_1(
     assert cell["ours_nats"] == pytest.approx((rows["estimate"] - rows["truth"]).abs().mean())
 
 
+def test_tables_1_to_3_say_how_many_are_behind_ours(
+    registry: pd.DataFrame, files: ResultFiles, tmp_path: Path
+) -> None:
+    fewer = tmp_path / "N50.csv"
+    frame = pd.read_csv(files.experiment1[0])
+    frame[(frame["samples"] < 1_000_000) | (frame["instance"] < 3)].to_csv(fewer, index=False)
+    table = TABLES["table1"](registry, ResultFiles.of({"experiment1": fewer}))
+    rows = table.frame.dropna(subset="problems").set_index("samples")["problems"]
+    assert rows[10_000] == 50 and rows[3_000_000] == 3
+    assert " & ours & 3 & " in table.tex and " & ours & 50 & " in table.tex
+    values = collect(registry, audit(registry, files), files, record("smoke"))
+    assert values["experiment1/problems"].value == "50"
+    some = ResultFiles.of({"experiment1": [fewer, *files.experiment1[1:]]})
+    values = collect(registry, audit(registry, some), some, record("smoke"))
+    assert values["experiment1/problems"].value == "3 and 50"
+    for name in ("table2", "table3"):
+        assert r" & ours & $4\times4$ & " in TABLES[name](registry, files).tex
+
+
 def test_a_further_method_is_one_further_row(registry: pd.DataFrame, tmp_path: Path) -> None:
     plain = TABLES["table4"](registry, everything(tmp_path / "a")).frame
     more = everything(tmp_path / "b", methods=("orthant", "laplace", "ep", "best", "unheard-of"))
@@ -176,6 +196,41 @@ def test_differences_of_the_reference_are_its_own_noise(files: ResultFiles) -> N
     assert np.isnan(frame.loc[(8, "ep"), "probability"])
 
 
+def test_trivial_sets_are_left_out_of_the_averages(
+    registry: pd.DataFrame, files: ResultFiles, tmp_path: Path
+) -> None:
+    """Set 4 is trivial; whatever its rows say, the averages of the report stay."""
+    paths = []
+    for path in files.experiment4:
+        frame = pd.read_csv(path)
+        if "trivial" in frame:
+            coin = frame["trivial"] == True  # noqa: E712 (the column has gaps)
+            frame.loc[coin, "error_rate"] = 0.5
+            if path.stem == "ep":
+                frame.loc[coin, "log_evidence"] += 1000.0
+        paths.append(tmp_path / "experiment4" / path.parent.name / path.name)
+        paths[-1].parent.mkdir(parents=True, exist_ok=True)
+        frame.to_csv(paths[-1], index=False)
+    probabilities = []
+    for path in files.probabilities:
+        other = tmp_path / "experiment4" / path.parent.name / path.name
+        with np.load(path) as data:
+            arrays = dict(data)
+        if path.stem == "ep_set4" and "probability" in arrays:
+            arrays["probability"] = np.ones_like(arrays["probability"])
+        np.savez(other, **arrays)
+        probabilities.append(other)
+    changed = dataclasses.replace(
+        files, experiment4=tuple(paths), probabilities=tuple(probabilities)
+    )
+    pd.testing.assert_frame_equal(differences(files), differences(changed))
+    assert (differences(files).query("status == 'ok'")["sets"] == 5).all()
+    was, now = (collect(registry, audit(registry, f), f, record("smoke")) for f in (files, changed))
+    for key, value in was.items():
+        if key.startswith(("evidence/ep/", "probability/", "error-rate/", "hard/")):
+            assert now[key].value == value.value, key
+
+
 def test_reliability_of_probabilities_that_are_right(files: ResultFiles) -> None:
     frame = reliability(files)
     assert set(frame["group"]) == {"synthetic", "Crabs", "USPS 3 v 5"}
@@ -200,6 +255,16 @@ def test_every_figure_is_drawn_with_and_without_results(
         assert (tmp_path / "f.pdf").read_bytes().startswith(b"%PDF")
         assert (tmp_path / "f.png").read_bytes().startswith(b"\x89PNG")
     assert not plt.get_fignums()
+
+
+def test_floor_figure_takes_a_wrong_truth_out_only_where_there_is_one(
+    registry: pd.DataFrame, files: ResultFiles
+) -> None:
+    panels = FIGURES["floor"](registry, files).axes
+    crosses = [sum(line.get_marker() == "x" for line in axes.get_lines()) for axes in panels]
+    assert crosses == [0, 1, 1]
+    tex = TABLES["floor"](registry, files).tex
+    assert "$N=50$" not in tex and "$N=200$" in tex and "$N=500$" in tex
 
 
 def test_figures_have_embedded_fonts_and_no_dates(
@@ -266,6 +331,73 @@ def test_values_file_is_json_without_nan(
     for key, value in values.items():
         kind = "missing" if value.value is None else "value"
         assert f"\\gpcmc{kind}{{{key}}}{{{value.text}}}\n" in tex
+
+
+def test_grids_are_set_beside_the_one_wrong_truth(
+    registry: pd.DataFrame, files: ResultFiles, tmp_path: Path
+) -> None:
+    values = collect(registry, audit(registry, files), files, record("smoke"))
+    assert values["floor/grid/1/step"].value == 0.1 and values["floor/grid/3/step"].value is None
+    # made with all truths wrong alike
+    assert values["floor/grid/1/N500/share"].value == pytest.approx(1.0)
+    assert values["floor/grid/reproduced"].value is None
+    frame = pd.read_csv(files.quadrature[0])
+    frame["ape_percent"] = np.where(frame["instance"] == 0, 1.6, 1e-4)
+    frame.to_csv(tmp_path / "quadrature.csv", index=False)
+    one = dataclasses.replace(files, quadrature=(tmp_path / "quadrature.csv",))
+    values = collect(registry, audit(registry, one), one, record("smoke"))
+    assert values["floor/grid/1/N500/share"].value == pytest.approx(50, rel=0.01)
+    assert "N = 500 and spacing 0.1" in str(values["floor/grid/reproduced"].value)
+    assert "N = 50 " not in str(values["floor/grid/reproduced"].value)
+
+
+def test_what_one_wrong_truth_leaves_is_said_only_above_two_standard_errors(
+    registry: pd.DataFrame, files: ResultFiles
+) -> None:
+    audited = audit(registry, files)
+    last = audited["id"] == "table1/N500/M3000000"
+    for ours, se, there in ((0.005, 0.001, True), (0.005, 0.004, False), (0.02, 0.001, False)):
+        audited.loc[last, ["ours", "ours_se"]] = ours, se
+        value = collect(registry, audited, files, record("smoke"))["floor/N500/remains"].value
+        assert (value is not None) == there
+        assert not there or value == pytest.approx(0.0131 / ours)
+
+
+def test_the_hardest_cell_is_named_with_what_the_sampler_says_of_itself(
+    registry: pd.DataFrame, files: ResultFiles, tmp_path: Path
+) -> None:
+    paths = []
+    for path in files.experiment4:
+        frame = pd.read_csv(path)
+        if path.parent.name == "problem6" and path.stem == "orthant":
+            hard = frame["set"] == 6
+            frame.loc[hard, "log_evidence"] -= 8.0 + 4.0 * frame.loc[hard, "replicate"]
+        paths.append(tmp_path / "experiment4" / path.parent.name / path.name)
+        paths[-1].parent.mkdir(parents=True, exist_ok=True)
+        frame.to_csv(paths[-1], index=False)
+    hard = dataclasses.replace(files, experiment4=tuple(paths))
+    values = collect(registry, audit(registry, hard), hard, record("smoke"))
+    assert values["hard/cell"].value == "Problem 6, set 6"
+    assert (values["hard/alpha"].text, values["hard/beta"].text) == ("0.5", "3")
+    # replicates at -8, -12 and -16: their average on the probability scale is log 3 below the best
+    assert values["hard/short"].value == pytest.approx(8 + np.log(3), abs=0.1)
+    assert values["hard/overdispersed"].value == pytest.approx(4.0, abs=0.1)
+    assert values["hard/own"].value == pytest.approx(0.01)
+    values = collect(registry, audit(registry, files), files, record("smoke"))
+    assert values["hard/cell"].value is not None
+    assert values["hard/short"].value is None and values["hard/overdispersed"].value is None
+
+
+def test_range_over_methods_is_beside_that_over_data_sets(
+    registry: pd.DataFrame, files: ResultFiles
+) -> None:
+    values = collect(registry, audit(registry, files), files, record("smoke"))
+    # Problem 6: 0.0384 to 0.0359 about a mean of 0.0371
+    assert values["mae-post/published-range"].value == pytest.approx(6.7, abs=0.1)
+    lowest, highest = (values[f"mae-post/data-sets-{name}"].value for name in ("lowest", "highest"))
+    assert 7 < lowest < 20 < highest < 40  # six of ten data sets, made with a log deviation of 0.2
+    assert values["mae-post/published-closer"].value == 6
+    assert values["mae-post/ours-problems"].value == 6
 
 
 # ---------------------------------------------------------------------------- provenance, summary

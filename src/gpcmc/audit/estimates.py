@@ -222,9 +222,8 @@ class Estimator:
             (frame["dimension"] == cell["dimension"]) & (frame["samples"] == cell["samples"])
         ]
         if rows.empty:
-            return Estimate(
-                "not run", note="no rows at this dimension and sample size at this scale"
-            )
+            there = self._all1[self._all1["dimension"] == cell["dimension"]]
+            return _no_rows(there[there["samples"] == cell["samples"]], "dimension and sample size")
         errors = absolute_percentage_error(rows).groupby(rows["instance"]).mean()
         n, value = len(errors), float(errors.mean())
         se = float(errors.std() / math.sqrt(n)) if n > 1 else math.nan
@@ -256,8 +255,8 @@ class Estimator:
         frame = self._experiment2[self._experiment2["problem"] == problem]
         rows = frame[frame["samples"] == cell["samples"]]
         if rows.empty:
-            frame = self._all2[self._all2["problem"] == problem]
-            return _no_rows(frame[frame["samples"] == cell["samples"]], "problem and sample size")
+            there = self._all2[self._all2["problem"] == problem]
+            return _no_rows(there[there["samples"] == cell["samples"]], "problem and sample size")
         if (table, problem) not in self._data_sets:
             error = frame["mae"] if table == 2 else absolute_percentage_error(frame)
             self._data_sets[table, problem] = data_set_spread(frame, error)
