@@ -159,16 +159,37 @@ def test_a_damaged_raw_file_is_refused_by_name(finished):
         ("missing_data=maybe", "missing_data"),
         ('experiment4={"methods": {"orthant": {"samples": -5}}}', "-5"),
         ('experiment4={"methods": {"magic": {}}}', "magic"),
-        (
-            'experiment1={"grid": [{"samples": 10, "instances": 3}, {"samples": 10, "instances": 3}]}',
-            "[10, 10]",
-        ),
     ],
 )
 def test_a_wrong_configuration_is_refused_by_name(finished, override, named):
     done = snakemake(finished, "--dry-run", "--config", override)
     assert done.returncode != 0
     assert named in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("override", "named"),
+    [
+        (
+            "experiment1: {grid: [{samples: 10, instances: 3}, {samples: 10, instances: 3}]}",
+            "[10, 10]",
+        ),
+        (
+            "experiment2: {grid: [{samples: 10, datasets: 1, runs: 2}, {samples: 20, datasets: 3, runs: 1}]}",
+            "datasets x runs",
+        ),
+    ],
+)
+def test_rows_that_would_pass_for_replicates_are_refused(finished, override, named):
+    path = finished / "config/tiny.yaml"
+    before = path.read_text()
+    try:
+        path.write_text(f"{before}\n{override}\n")
+        done = snakemake(finished, "--dry-run")
+        assert done.returncode != 0
+        assert named in done.stdout
+    finally:
+        path.write_text(before)
 
 
 def test_the_last_run_without_network_and_mirror_says_what_it_left_out(finished):
