@@ -21,8 +21,7 @@ if number not in REAL:
     arrays = dataclasses.asdict(synthetic_problem(number, rng))
 elif all(status["available"] for status in statuses):
     raw, registry = Path("data/raw"), datasets.read_registry(snakemake.input.registry)
-    facts = datasets.check(raw, registry)
-    datasets.require(facts[facts.dataset == REAL[number]])
+    datasets.require(datasets.check(raw, registry, [REAL[number]]))
     problem = real_problem(number, raw, registry, standardise=snakemake.params.standardise, rng=rng)
     arrays = dataclasses.asdict(problem)
 else:

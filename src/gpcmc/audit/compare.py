@@ -25,29 +25,25 @@ __all__ = [
 ]
 
 COLUMNS = [
-    *[
-        "id",
-        "table",
-        "problem",
-        "dimension",
-        "samples",
-        "method",
-        "metric",
-        "published",
-        "published_bracket",
-    ],
-    *[
-        "published_se",
-        "rounding",
-        "ours",
-        "ours_se",
-        "replicates",
-        "ratio",
-        "z",
-        "verdict",
-        "result_file",
-        "note",
-    ],
+    "id",
+    "table",
+    "problem",
+    "dimension",
+    "samples",
+    "method",
+    "metric",
+    "published",
+    "published_bracket",
+    "published_se",
+    "rounding",
+    "ours",
+    "ours_se",
+    "replicates",
+    "ratio",
+    "z",
+    "verdict",
+    "result_file",
+    "note",
 ]
 
 VERDICTS = ("consistent", "discrepant", "not run", "data not available")

@@ -193,7 +193,7 @@ cdef class Population:
         effective sample size falls below ``ess_threshold * samples``.
     """
 
-    cdef readonly int n, M, resamplings
+    cdef readonly int n, M
     cdef readonly list segments         # the samples' history
     cdef readonly object link           # (M,) column of each sample in the newest segment
     cdef readonly object log_stages     # (n,) log of the estimated stage probabilities
@@ -201,7 +201,7 @@ cdef class Population:
     cdef readonly object influence      # (M,) each eve's share in the relative error of the estimate
     cdef readonly object weights        # (M,) of the samples; all one in the bootstrap scheme
     cdef bint soft
-    cdef double threshold, log_z
+    cdef double threshold
     cdef const double[:, ::1] G
     cdef const double[::1] shift
     cdef object _keep
@@ -252,8 +252,6 @@ cdef class Population:
         cdef double[:, ::1] means = None
         cdef const double *means_or_null = NULL
         cdef int32_t[::1] link
-        self.log_z = 0.0
-        self.resamplings = 0
         self.segments, self.link = [], None
         for m in range(self.M):
             self.eve[m] = m
@@ -290,11 +288,10 @@ cdef class Population:
         cdef double[:, ::1] leaf = <double[:hi - lo, :self.M]> self.E
         cdef int32_t[::1] distinct, entry = <int32_t[:self.M]> self.ancestor
         cdef int32_t[::1] link = np.arange(self.M, dtype=np.int32)
-        if self.threshold == 0:  # the last stage's copies are not yet apart
+        if self.threshold == 0:  # the last stage's copies are not yet apart: one slot of each will do
             for m in range(self.M):
                 link[m] = self.parent[m]
         distinct = renumber(link, count_distinct(link))
-        # `distinct` holds parents; what is needed is one slot of each
         for m in range(self.M):
             distinct[link[m]] = m
         ancestor = np.asarray(entry)[np.asarray(distinct)]
@@ -407,7 +404,7 @@ cdef class Population:
 
     cdef void leaf_adapted(self, bitgen_t *bits, int lo, int hi, const double *base) noexcept nogil:
         cdef int i, m, M = self.M
-        cdef double lowest, top, total, squares, scale
+        cdef double lowest, total, squares, scale
         cdef double *e
         cdef double *w = self.w
         cdef double *p = self.p
@@ -425,12 +422,10 @@ cdef class Population:
                 scale = 0.0
                 for m in range(M):
                     w[m] *= p[m]
-            top = total = squares = 0.0
+            total = squares = 0.0
             for m in range(M):
-                top = max(top, w[m])
                 total += w[m]
                 squares += w[m] * w[m]
-            self.log_z += scale + log(total / M)
             self.log_p[i] = scale + log(total / M)
             if total * total < self.threshold * M * squares:
                 for m in range(M):
@@ -444,7 +439,6 @@ cdef class Population:
                 self.c, self.scratch = self.scratch, self.c
                 for m in range(M):
                     w[m] = 1.0
-                self.resamplings += 1
             else:
                 for m in range(M):
                     w[m] *= M / total

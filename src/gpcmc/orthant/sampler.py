@@ -23,8 +23,9 @@ estimate is a sum over eves of what their descendants added to each factor (afte
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -36,6 +37,7 @@ from gpcmc import _validation as validation
 from gpcmc.orthant._sampler import Population, Segment, predict
 
 Array = NDArray[np.float64]
+T = TypeVar("T")
 Count = Literal["hard", "soft"]
 Scheme = Literal["bootstrap", "adapted"]
 Samples = tuple[list[Segment], np.ndarray, np.ndarray, np.ndarray]
@@ -153,21 +155,13 @@ def orthant_probability(
     ----------
     Atiya, Fayed and Abdel-Gawad (2021), sections 5.1 to 5.7.
     """
-    samples, sizes = _population_sizes(samples, runs)
+    sizes = _population_sizes(samples, runs)
     _check_options(count, scheme, rng)
     cov = validation.check_covariance("cov", cov)
-    mean = _check_limits("mean", mean, len(cov))
-    lower = _check_limits("lower", lower, len(cov))
+    offset = _check_limits("mean", mean, len(cov)) - _check_limits("lower", lower, len(cov))
     with threadpool_limits(1):
-        L = _factor(cov)
-        log_stages, errors = [], []
-        population = None
-        for size in sizes:
-            population = _reuse(population, L, mean - lower, size, count, scheme)
-            failed = population.run(rng)
-            log_stages.append(_stages(population, failed))
-            errors.append(_relative_variance(population))
-    return _combine(sizes, log_stages, errors)[0]
+        estimate, _, _ = _train(_factor(cov), offset, sizes, count, scheme, rng, lambda _: None)
+    return estimate
 
 
 def sample_orthant(
@@ -180,18 +174,15 @@ def sample_orthant(
     rng: np.random.Generator,
 ) -> tuple[OrthantEstimate, Particles]:
     """As `orthant_probability` with zero mean and limits, and keep the samples of all populations."""
-    samples, sizes = _population_sizes(samples, runs)
+    sizes = _population_sizes(samples, runs)
     _check_options(count, scheme, rng)
     cov = validation.check_covariance("cov", cov)
     with threadpool_limits(1):
         L = _factor(cov)
-        populations = [_reuse(None, L, np.zeros(len(L)), size, count, scheme) for size in sizes]
-        log_stages = [_stages(p, p.run(rng)) for p in populations]
-        errors = [_relative_variance(p) for p in populations]
-        estimate, weights = _combine(sizes, log_stages, errors)
-    alive = weights > 0
-    kept = tuple(_samples(p) for p, lives in zip(populations, alive, strict=True) if lives)
-    return estimate, Particles(L, kept, weights[alive])
+        estimate, weights, kept = _train(
+            L, np.zeros(len(L)), sizes, count, scheme, rng, _samples, reuse=False
+        )
+    return estimate, Particles(L, tuple(kept), weights)
 
 
 def conditional_probability(
@@ -246,29 +237,25 @@ def orthant_ratio(
     estimate : OrthantEstimate
     probability, standard_error : (t,) arrays
     """
-    samples, sizes = _population_sizes(samples, runs)
+    sizes = _population_sizes(samples, runs)
     _check_options(count, scheme, rng)
     cov = validation.check_covariance("cov", cov)
     with threadpool_limits(1):
         L = _factor(cov)
         A = _test_rows(L, cross_cov, variance)
-        log_stages, errors = [], []
-        passes: list[tuple[Array, Array]] = []
-        alive: list[int] = []
-        population = None
-        for k, size in enumerate(sizes):
-            population = _reuse(population, L, np.zeros(len(L)), size, count, scheme)
-            failed = population.run(rng)
-            log_stages.append(_stages(population, failed))
-            errors.append(_relative_variance(population))
-            if not failed:
-                alive.append(k)
-                passes.append(predict(*_samples(population), A, count == "soft", rng))
-    estimate, weights = _combine(sizes, log_stages, errors)
-    return estimate, *_average_predictions(weights[alive], passes)
+        estimate, weights, passes = _train(
+            L,
+            np.zeros(len(L)),
+            sizes,
+            count,
+            scheme,
+            rng,
+            lambda population: predict(*_samples(population), A, count == "soft", rng),
+        )
+    return estimate, *_average_predictions(weights, passes)
 
 
-def _population_sizes(samples: int, runs: int | None) -> tuple[int, list[int]]:
+def _population_sizes(samples: int, runs: int | None) -> list[int]:
     samples = validation.check_positive_int("samples", samples)
     if runs is None:
         runs = -(-samples // MAX_POPULATION)
@@ -278,7 +265,7 @@ def _population_sizes(samples: int, runs: int | None) -> tuple[int, list[int]]:
             f"samples must be at least 2 for each of the runs ({runs}), for a standard error; "
             f"got {samples}"
         )
-    return samples, [samples // runs + (k < samples % runs) for k in range(runs)]
+    return [samples // runs + (k < samples % runs) for k in range(runs)]
 
 
 def _check_options(count: str, scheme: str, rng: np.random.Generator) -> None:
@@ -301,21 +288,47 @@ def _factor(cov: Array) -> Array:
         raise ValueError(f"cov must be positive definite: {error}") from None
 
 
-def _reuse(
-    population: Population | None,
+def _train(
     L: Array,
     offset: Array,
-    size: int,
+    sizes: list[int],
     count: Count,
     scheme: Scheme,
-) -> Population:
-    """The same arrays again where the size allows: touching fresh memory costs time."""
-    if population is not None and size == population.M:
-        return population
+    rng: np.random.Generator,
+    harvest: Callable[[Population], T],
+    *,
+    reuse: bool = True,
+) -> tuple[OrthantEstimate, Array, list[T]]:
+    """Run the populations one after the other; take from each that lives what `harvest` makes of it.
+
+    With `reuse` they share their arrays, for touching fresh memory costs time: what is harvested must
+    not refer to them.
+
+    Returns
+    -------
+    estimate : OrthantEstimate
+    weights : array
+        Share in the average, of the populations that live.
+    harvested : list
+    """
     diagonal = np.diag(L)
-    G = np.ascontiguousarray(L / diagonal[:, None])
+    G, shift = np.ascontiguousarray(L / diagonal[:, None]), np.ascontiguousarray(offset / diagonal)
     threshold = ESS_THRESHOLD if scheme == "adapted" else 0.0
-    return Population(G, np.ascontiguousarray(offset / diagonal), size, count == "soft", threshold)
+    log_stages, errors = [], []
+    alive: list[int] = []
+    harvested: list[T] = []
+    population = None
+    for k, size in enumerate(sizes):
+        if population is None or size != population.M or not reuse:
+            population = Population(G, shift, size, count == "soft", threshold)
+        failed = population.run(rng)
+        log_stages.append(_stages(population, failed))
+        errors.append(_relative_variance(population))
+        if not failed:
+            alive.append(k)
+            harvested.append(harvest(population))
+    estimate, weights = _combine(sizes, log_stages, errors)
+    return estimate, weights[alive], harvested
 
 
 def _samples(population: Population) -> Samples:

@@ -130,18 +130,17 @@ def evidence(files: ResultFiles) -> pd.DataFrame:
             }
         )
     columns = [
-        *[
-            "problem",
-            "set",
-            "alpha",
-            "beta",
-            "trivial",
-            "method",
-            "status",
-            "replicates",
-            "log_evidence",
-        ],
-        *["log_evidence_se", "per_pattern"],
+        "problem",
+        "set",
+        "alpha",
+        "beta",
+        "trivial",
+        "method",
+        "status",
+        "replicates",
+        "log_evidence",
+        "log_evidence_se",
+        "per_pattern",
     ]
     table = pd.DataFrame(rows, columns=columns)
     reference = table[table["method"] == REFERENCE][
