@@ -92,8 +92,6 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):
         self.classes_ = classes
         self.kernel_ = 1.0 * RBF(1.0) if self.kernel is None else clone(self.kernel)
         self.posterior_ = method.fit(self.kernel_(X), 2.0 * positive - 1.0, rng=rng)
-        self.log_marginal_likelihood_ = self.posterior_.log_evidence
-        self.log_marginal_likelihood_se_ = self.posterior_.log_evidence_se
         self._X_train = X
         return self
 
@@ -126,6 +124,28 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):
         """
         second = self.predict_proba(X)[:, 1] >= 0.5
         return self.classes_[second.astype(int)]
+
+    @property
+    def log_marginal_likelihood_(self) -> float:
+        """Log p(y | X), nats."""
+        return self._of_evidence("log_evidence")
+
+    @property
+    def log_marginal_likelihood_se_(self) -> float:
+        """Its Monte Carlo standard error, nats."""
+        return self._of_evidence("log_evidence_se")
+
+    def _of_evidence(self, name: str) -> float:
+        """Return the posterior's attribute; scikit-learn's rule wants AttributeError where there is none."""
+        if not hasattr(self, "posterior_"):
+            raise AttributeError("log_marginal_likelihood_ is there after `fit`")
+        value = getattr(self.posterior_, name)
+        if value is None:
+            raise AttributeError(
+                f"inference={self.inference!r} gives no marginal likelihood: it samples the posterior "
+                "only. Use 'orthant', 'best', 'ep' or another method that has one"
+            )
+        return float(value)
 
     def _method(self) -> Method:
         """Return the options that `inference` names, or is."""

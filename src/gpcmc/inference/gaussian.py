@@ -11,7 +11,7 @@ Rasmussen and Williams (2006), Algorithms 3.2 and 3.6, Eqs. (3.29), (3.60)-(3.63
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_limits
 
 from gpcmc._validation import FloatArray, check_cross_covariance
 from gpcmc.gp.likelihood import predictive_probability
-from gpcmc.inference.interface import Prediction
+from gpcmc.inference.interface import OK, Prediction
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,8 @@ class GaussianPosterior:
         Counts: iterations and factorizations.
     log_evidence_se : float
         0.0: the method is deterministic.
+    diagnostics, status
+        Empty, and ``OK``: a method that does not converge raises.
     """
 
     log_evidence: float
@@ -52,6 +54,8 @@ class GaussianPosterior:
     L: FloatArray
     work: dict[str, int]
     log_evidence_se: float = 0.0
+    diagnostics: dict[str, float] = field(default_factory=dict)
+    status: str = OK
 
     @threadpool_limits.wrap(limits=1)
     def latent(self, K_star: ArrayLike, k_star_star: ArrayLike) -> tuple[FloatArray, FloatArray]:

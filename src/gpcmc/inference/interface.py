@@ -6,7 +6,7 @@ a method that can make its test pass while it makes its training pass defines `i
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -14,6 +14,21 @@ from numpy.typing import ArrayLike
 
 from gpcmc._validation import FloatArray
 from gpcmc.gp.covariance import Prior
+
+#: What a run may say of itself. Only `OK` enters a comparison.
+OK = "ok"
+NOT_CONVERGED = "not converged"  # a chain with fewer than MIN_EFFECTIVE effective samples
+UNTRUSTED = "weights not trusted"  # the weights' tail is too heavy for their average (Pareto k-hat)
+STOPPED = (
+    "stopped at its limit"  # a limit in counts was met before the method could begin to sample
+)
+
+#: Fewer effective samples than this, and a chain has not converged.
+MIN_EFFECTIVE = 100.0
+#: A chain whose R-hat is above this has not converged.
+MAX_R_HAT = 1.05
+#: Above this Pareto k-hat an average of weights cannot be trusted at any feasible number of samples.
+MAX_K_HAT = 0.7
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,39 +53,57 @@ class Inference:
 
     Attributes
     ----------
-    log_evidence : float
-        Log marginal likelihood, in nats.
-    log_evidence_se : float
+    log_evidence : float or None
+        Log marginal likelihood, in nats; None for a method that gives none.
+    log_evidence_se : float or None
         Its Monte Carlo standard error, in nats; 0.0 for a deterministic method.
     probability, probability_se : (t,) array
-        P(y* = +1 | y) at the test inputs, and the Monte Carlo standard errors.
+        P(y* = +1 | y) at the test inputs, and the Monte Carlo standard errors. Of no length when the
+        method stopped before it could predict.
     work : dict of str to int
         Counts of what was done; never seconds.
+    diagnostics : dict of str to float
+        What tells whether to believe the run: ``effective_samples``, ``r_hat``, ``acceptance``,
+        ``k_hat``, as the method has them.
+    status : str
+        ``OK``, ``NOT_CONVERGED``, ``UNTRUSTED`` or ``STOPPED``.
     """
 
-    log_evidence: float
-    log_evidence_se: float
+    log_evidence: float | None
+    log_evidence_se: float | None
     probability: FloatArray
     probability_se: FloatArray
     work: dict[str, int]
+    diagnostics: dict[str, float] = field(default_factory=dict)
+    status: str = OK
 
 
 class Posterior(Protocol):
     """A fitted method: evidence, counts of work, predictions on demand."""
 
     @property
-    def log_evidence(self) -> float:
-        """Log marginal likelihood, in nats."""
+    def log_evidence(self) -> float | None:
+        """Log marginal likelihood, in nats; None for a method that gives none."""
         ...
 
     @property
-    def log_evidence_se(self) -> float:
+    def log_evidence_se(self) -> float | None:
         """Its Monte Carlo standard error, in nats; 0.0 for a deterministic method."""
         ...
 
     @property
     def work(self) -> dict[str, int]:
         """Counts of what was done; never seconds."""
+        ...
+
+    @property
+    def diagnostics(self) -> dict[str, float]:
+        """What tells whether to believe the run; empty for a deterministic method."""
+        ...
+
+    @property
+    def status(self) -> str:
+        """``OK``, ``NOT_CONVERGED``, ``UNTRUSTED`` or ``STOPPED``."""
         ...
 
     def predict(self, K_star: ArrayLike, k_star_star: ArrayLike) -> Prediction:
@@ -136,4 +169,6 @@ def infer(
         probability=prediction.probability,
         probability_se=prediction.standard_error,
         work=posterior.work,
+        diagnostics=posterior.diagnostics,
+        status=posterior.status,
     )

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gpcmc import _validation as validation
 from gpcmc.gp.covariance import Prior
-from gpcmc.inference.interface import Inference, Prediction
+from gpcmc.inference.interface import OK, Inference, Prediction
 from gpcmc.orthant.sampler import (
     Array,
     Count,
@@ -59,6 +59,16 @@ class OrthantPosterior:
     def work(self) -> dict[str, int]:
         """Samples and populations drawn."""
         return {"samples": self.estimate.samples, "populations": self.estimate.populations}
+
+    @property
+    def diagnostics(self) -> dict[str, float]:
+        """None: the standard errors say it."""
+        return {}
+
+    @property
+    def status(self) -> str:
+        """``OK``: a population without samples raises."""
+        return OK
 
     def predict(self, K_star: ArrayLike, k_star_star: ArrayLike) -> Prediction:
         """P(y* = +1 | y) from the training pass's samples (Eqs 59 to 62).
