@@ -12,17 +12,26 @@ ORTHANT = "src/gpcmc/orthant"
 NPYRANDOM = Path(np.get_include()).parents[1] / "random" / "lib"
 POSIX = os.name == "posix"
 
-sampler = Extension(
-    "gpcmc.orthant._sampler",
-    sources=[f"{ORTHANT}/_sampler.pyx"],
-    depends=[f"{ORTHANT}/_kernels.h"],
-    include_dirs=[np.get_include(), ORTHANT],
-    library_dirs=[str(NPYRANDOM)],
-    libraries=["npyrandom", "m"] if POSIX else ["npyrandom"],
-    # a square root that may set errno is a call, and a loop with a call is not vectorised
-    extra_compile_args=["-O3", "-fno-math-errno"] if POSIX else ["/O2"],
-    define_macros=[("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION")],
-)
+
+def extension(name: str) -> Extension:
+    return Extension(
+        f"gpcmc.orthant.{name}",
+        sources=[f"{ORTHANT}/{name}.pyx"],
+        depends=[f"{ORTHANT}/_kernels.h"],
+        include_dirs=[np.get_include(), ORTHANT],
+        library_dirs=[str(NPYRANDOM)],
+        libraries=["npyrandom", "m"] if POSIX else ["npyrandom"],
+        # a square root that may set errno is a call, and a loop with a call is not vectorised
+        extra_compile_args=["-O3", "-fno-math-errno"] if POSIX else ["/O2"],
+        define_macros=[("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION")],
+    )
+
 
 # The C file goes to build/, so that building never writes beside the sources.
-setup(ext_modules=cythonize([sampler], build_dir="build/cython", language_level=3))
+setup(
+    ext_modules=cythonize(
+        [extension("_sampler"), extension("_separation")],
+        build_dir="build/cython",
+        language_level=3,
+    )
+)

@@ -15,11 +15,13 @@ from gpcmc.inference.interface import (
 )
 from gpcmc.inference.laplace import Laplace
 from gpcmc.inference.orthant import Orthant
+from gpcmc.inference.twisted import Twisted
 
 METHODS: dict[str, type] = {
     "orthant": Orthant,
     "laplace": Laplace,
     "ep": ExpectationPropagation,
+    "best": Twisted,
 }
 
 __all__ = [
@@ -33,5 +35,6 @@ __all__ = [
     "Orthant",
     "Posterior",
     "Prediction",
+    "Twisted",
     "infer",
 ]

@@ -212,7 +212,7 @@ def conditional_probability(
     probability, standard_error : (t,) arrays
     """
     with threadpool_limits(1):
-        A = _test_rows(particles.L, cross_cov, variance)
+        A = test_rows(particles.L, cross_cov, variance)
         passes = [predict(*samples, A, count == "soft", rng) for samples in particles.populations]
     return _average_predictions(particles.weights, passes)
 
@@ -242,7 +242,7 @@ def orthant_ratio(
     cov = validation.check_covariance("cov", cov)
     with threadpool_limits(1):
         L = _factor(cov)
-        A = _test_rows(L, cross_cov, variance)
+        A = test_rows(L, cross_cov, variance)
         estimate, weights, passes = _train(
             L,
             np.zeros(len(L)),
@@ -380,7 +380,7 @@ def _combine(
     return estimate, weights
 
 
-def _test_rows(L: Array, cross_cov: Array, variance: Array) -> Array:
+def test_rows(L: Array, cross_cov: Array, variance: Array) -> Array:
     """Rows that map innovations to (conditional mean)/(conditional sd) of the test coordinates."""
     A = solve_triangular(L, cross_cov, lower=True)
     conditional = variance - np.sum(A * A, axis=0)  # Eq. 60
