@@ -16,7 +16,7 @@ with np.load(snakemake.input.problem) as stored:
 pieces = Pieces(
     given.pieces,
     snakemake.input,
-    [given.root, given.hyperparameters, given.options, given.replicates],
+    [given.root, given.hyperparameters, given.method],
 )
 rows, timing, arrays = experiment4(
     int(snakemake.wildcards.problem),
@@ -24,9 +24,8 @@ rows, timing, arrays = experiment4(
     problem,
     root=given.root,
     hyperparameters=given.hyperparameters,
-    replicates=given.replicates,
-    options=given.options,
     pieces=pieces,
+    **given.method,
 )
 pd.DataFrame(rows).to_csv(snakemake.output.rows, index=False)
 pd.DataFrame(timing).to_csv(snakemake.output.timing, index=False)

@@ -11,11 +11,16 @@ from pathlib import Path
 import numpy as np
 
 from gpcmc import datasets
-from gpcmc.experiments.classification import REAL, real_problem, synthetic_problem
-from gpcmc.experiments.seeds import generator, seed
+from gpcmc.experiments.classification import (
+    REAL,
+    data_set_seed,
+    real_problem,
+    synthetic_problem,
+)
+from gpcmc.experiments.seeds import generator
 
 number = int(snakemake.wildcards.problem)
-rng = generator(seed(snakemake.params.root, "experiment4", f"problem{number}"))
+rng = generator(data_set_seed(number, 0, snakemake.params.root))
 statuses = [json.loads(Path(path).read_text()) for path in snakemake.input.get("status", [])]
 if number not in REAL:
     arrays = dataclasses.asdict(synthetic_problem(number, rng))

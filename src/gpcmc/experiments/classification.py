@@ -18,13 +18,14 @@ from gpcmc import datasets
 from gpcmc.experiments.pieces import Piece, Pieces, Row, join
 from gpcmc.experiments.seeds import generator, seed
 from gpcmc.gp import prior, rbf
-from gpcmc.inference import METHODS, ConvergenceError, infer
+from gpcmc.inference import METHODS, ConvergenceError, Inference, infer
+from gpcmc.inference.interface import NOT_CONVERGED, OK
 from gpcmc.orthant import ExtinctionError
 
 #: K is called beta I when no covariance exceeds this share of the variance.
 TRIVIAL = 1e-12
 
-OK, NO_DATA, NOT_CONVERGED, EXTINCT = "ok", "data not available", "not converged", "extinct"
+NO_DATA, EXTINCT = "data not available", "extinct"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,13 +112,15 @@ def real_problem(
 
 def experiment4(
     number: int,
-    method: str,
+    name: str,
     problem: Problem | None,
     *,
     root: int,
     hyperparameters: Sequence[Mapping[str, float]],
-    replicates: int | None,
+    method: str,
     options: Mapping[str, Any],
+    replicates: int | None,
+    data_sets: int,
     pieces: Pieces,
 ) -> Piece:
     """Run one method on one problem at every hyperparameter set.
@@ -126,77 +129,103 @@ def experiment4(
     ----------
     number : int
         Problem, 1 to 9.
-    method : str
-        A name in `gpcmc.inference.METHODS`.
+    name : str
+        The row's name in the configuration: it keys the random streams and names the rows.
     problem : Problem or None
-        None where the data could not be had: the rows then say so.
+        The first data set; None where the data could not be had: the rows then say so.
     root : int
         Root of the random streams.
     hyperparameters : sequence of {"set": int, "alpha": float, "beta": float}
-    replicates : int or None
-        Independent runs of a method that draws at random; None for one that does not, which runs once.
+    method : str
+        A name in `gpcmc.inference.METHODS`.
     options : mapping
         Options of the method.
+    replicates : int or None
+        Independent runs on the first data set by a method that draws at random; None for one that does
+        not, which runs once.
+    data_sets : int
+        Data sets of a synthetic problem; those after the first get one run each.
     pieces : Pieces
         Finished hyperparameter sets.
 
     Returns
     -------
     rows, timing : list of dict
-        One row a replicate.
+        One row a run.
     arrays : dict
-        `probability_set<k>` and `probability_se_set<k>`, (replicates, t).
+        By hyperparameter set: `probability_set<k>` and `probability_se_set<k>`, (runs, t), of the runs
+        that predicted; `dataset_set<k>`, `replicate_set<k>` and `ok_set<k>`, (runs,), say which they are and
+        whether they may be compared.
     """
     fitter = METHODS[method](**options)
+    if number in REAL and data_sets != 1:
+        raise ValueError(f"data_sets must be 1 for problem {number}, which has real data")
 
     def one(hyper: Mapping[str, float]) -> Piece:
-        number_of_set = int(hyper["set"])
-        key = {"problem": number, "method": method} | dict(hyper)
+        key = {"problem": number, "method": name} | dict(hyper)
         if problem is None:
-            return [key | {"replicate": 0, "status": NO_DATA}], [], {}
-        gp = prior(rbf(hyper["alpha"], hyper["beta"]), problem.X_train, problem.X_test)
-        off_diagonal = gp.K - np.diag(np.diag(gp.K))
-        key["trivial"] = bool(np.max(np.abs(off_diagonal)) <= TRIVIAL * hyper["beta"])
-        rows, timing, estimates, errors = [], [], [], []
-        for replicate in range(replicates or 1):
-            path = seed(
-                root, "experiment4", f"problem{number}", f"set{number_of_set}", method,
-                f"replicate{replicate}",
-            )  # fmt: skip
-            row: Row = key | {"replicate": replicate}
-            if replicates:
-                row |= {"seed": path} | dict(options)
-            start = time.process_time()
-            try:
-                result = infer(fitter, gp, problem.y_train, rng=generator(path))
-            except (ConvergenceError, ExtinctionError) as error:
-                status = NOT_CONVERGED if isinstance(error, ConvergenceError) else EXTINCT
-                rows.append(row | {"status": status})
-                continue
-            timing.append(row | {"cpu_seconds": time.process_time() - start})
-            decided = np.where(result.probability >= 0.5, 1.0, -1.0)
-            rows.append(
-                row
-                | {
-                    "status": OK,
-                    "log_evidence": result.log_evidence,
-                    "log_evidence_se": result.log_evidence_se,
-                    "mae_post": float(
-                        np.mean(np.abs(result.probability - problem.bayes_posterior))
-                    ),
-                    "error_rate": float(np.mean(decided != problem.y_test)),
-                }
-                | {f"work_{name}": count for name, count in result.work.items()}
-            )
-            estimates.append(result.probability)
-            errors.append(result.probability_se)
+            return [key | {"dataset": 0, "replicate": 0, "status": NO_DATA}], [], {}
+        rows, timing, kept = [], [], []
+        for dataset in range(data_sets):
+            data = problem
+            if dataset:
+                data = synthetic_problem(number, generator(data_set_seed(number, dataset, root)))
+            gp = prior(rbf(hyper["alpha"], hyper["beta"]), data.X_train, data.X_test)
+            off_diagonal = gp.K - np.diag(np.diag(gp.K))
+            trivial = bool(np.max(np.abs(off_diagonal)) <= TRIVIAL * hyper["beta"])
+            for replicate in range(replicates or 1) if dataset == 0 else [0]:
+                path = seed(
+                    root, "experiment4", f"problem{number}", f"set{int(hyper['set'])}", name,
+                    *([f"dataset{dataset}"] if dataset else []), f"replicate{replicate}",
+                )  # fmt: skip
+                row: Row = key | {"dataset": dataset, "replicate": replicate, "trivial": trivial}
+                if replicates:
+                    row |= {"seed": path} | dict(options)
+                start = time.process_time()
+                try:
+                    result = infer(fitter, gp, data.y_train, rng=generator(path))
+                except (ConvergenceError, ExtinctionError) as error:
+                    status = NOT_CONVERGED if isinstance(error, ConvergenceError) else EXTINCT
+                    rows.append(row | {"status": status})
+                    continue
+                timing.append(row | {"cpu_seconds": time.process_time() - start})
+                rows.append(row | _result_columns(result, data))
+                if len(result.probability):
+                    kept.append((dataset, replicate, result))
+        ending = f"_set{int(hyper['set'])}"
         arrays = {
-            f"probability_set{number_of_set}": np.array(estimates),
-            f"probability_se_set{number_of_set}": np.array(errors),
+            f"probability{ending}": [result.probability for _, _, result in kept],
+            f"probability_se{ending}": [result.probability_se for _, _, result in kept],
+            f"dataset{ending}": [dataset for dataset, _, _ in kept],
+            f"replicate{ending}": [replicate for _, replicate, _ in kept],
+            f"ok{ending}": [result.status == OK for _, _, result in kept],
         }
-        return rows, timing, arrays if estimates else {}
+        return rows, timing, {k: np.array(v) for k, v in arrays.items()} if kept else {}
 
     return join(pieces.get(f"set{hyper['set']}", partial(one, hyper)) for hyper in hyperparameters)
+
+
+def data_set_seed(number: int, dataset: int, root: int) -> str:
+    """Return the seed of a data set; the first one is the workflow's own file."""
+    further = [f"dataset{dataset}"] if dataset else []
+    return seed(root, "experiment4", f"problem{number}", *further)
+
+
+def _result_columns(result: Inference, problem: Problem) -> Row:
+    columns: Row = {
+        "status": result.status,
+        "log_evidence": result.log_evidence,
+        "log_evidence_se": result.log_evidence_se,
+    }
+    if len(result.probability):
+        decided = np.where(result.probability >= 0.5, 1.0, -1.0)
+        error = np.abs(result.probability - problem.bayes_posterior)
+        columns |= {
+            "mae_post": float(np.mean(error)),
+            "error_rate": float(np.mean(decided != problem.y_test)),
+        }
+    columns |= {f"work_{what}": count for what, count in result.work.items()}
+    return columns | result.diagnostics
 
 
 def mae_post_of_data_sets(
@@ -238,7 +267,7 @@ def mae_post_of_data_sets(
     rows = []
     for number in sorted(problem for problem in problems if problem in SYNTHETIC):
         for dataset in range(data_sets):
-            path = seed(root, "experiment4", f"problem{number}", f"dataset{dataset}")
+            path = data_set_seed(number, dataset, root)
             problem = synthetic_problem(number, generator(path))
             for hyper in hyperparameters:
                 gp = prior(rbf(hyper["alpha"], hyper["beta"]), problem.X_train, problem.X_test)

@@ -3,7 +3,8 @@
 The orthant is the paper's (Eqs 25 to 30). Expectation propagation leaves a Gaussian site for each
 label; convolved with the probit's unit noise it is a site on v_i = y_i f_i + noise, and stands there for
 v_i >= 0. `gpcmc.orthant.twisting` draws with these sites as look-ahead, and scrambled Sobol' points make the
-draws even. The estimate of the evidence is unbiased whatever the sites.
+draws even. A share of draws by Genz's method bounds the weights. The estimate of the evidence is unbiased
+whatever the sites.
 """
 
 from __future__ import annotations
@@ -28,7 +29,13 @@ from gpcmc.inference.interface import (
     Prediction,
 )
 from gpcmc.orthant.sampler import Array, test_rows
-from gpcmc.orthant.separation import Proposal, SeparationEstimate, check_points, estimate
+from gpcmc.orthant.separation import (
+    Proposal,
+    SeparationEstimate,
+    check_points,
+    estimate,
+    genz_proposal,
+)
 from gpcmc.orthant.twisting import twisted_proposal
 
 
@@ -37,10 +44,8 @@ class _Sampler:
     """All that a pass over the samples needs; every pass draws the same ones."""
 
     proposal: Proposal
+    defence: Proposal
     signs: Array
-    root: Array  # lower Cholesky factor of R
-    center: Array  # v = root (center + spread e)
-    spread: Array
     points: int
     seeds: NDArray[np.int64]
 
@@ -48,9 +53,11 @@ class _Sampler:
         cross, variance = validation.check_cross_covariance(
             f"{name}K_star", K_star, f"{name}k_star_star", k_star_star, len(self.signs)
         )
-        A = test_rows(self.root, self.signs[:, None] * cross, 1.0 + variance)
+        root = self.defence.L  # Cholesky factor of v's covariance
+        A = test_rows(root, self.signs[:, None] * cross, 1.0 + variance)
+        rows = solve_triangular(root, A.T, lower=True, trans=1, check_finite=False).T
         return estimate(
-            self.proposal, A @ self.spread, A @ self.center, points=self.points, seeds=self.seeds
+            self.proposal, rows, points=self.points, seeds=self.seeds, defence=self.defence
         )
 
 
@@ -115,7 +122,7 @@ class Twisted:
     Attributes
     ----------
     points : int
-        Sobol' points of a randomisation, a power of two.
+        Sobol' points of a randomisation, a power of two; an eighth as many bound the weights.
     randomizations : int
         Independent randomisations: their spread is the standard error.
     """
@@ -149,7 +156,7 @@ class Twisted:
         sampler, sweeps = self._prepare(K, y, rng)
         n = len(sampler.signs)
         found = sampler.run(np.empty((n, 0)), np.empty(0))
-        return TwistedPosterior(found, self._work(sweeps), sampler)
+        return TwistedPosterior(found, _work(found, sweeps), sampler)
 
     def infer(self, prior: Prior, y: ArrayLike, *, rng: np.random.Generator | None) -> Inference:
         """Evidence and test probabilities in one pass.
@@ -166,7 +173,7 @@ class Twisted:
             log_evidence_se=found.standard_error,
             probability=found.conditional,
             probability_se=found.conditional_se,
-            work=self._work(sweeps),
+            work=_work(found, sweeps),
             diagnostics=found.diagnostics,
             status=weights_status(found.diagnostics),
         )
@@ -182,16 +189,14 @@ class Twisted:
         R = np.eye(len(y)) + y[:, None] * K * y
         # a site exp(nu f - S f^2/2), convolved with the probit's unit noise, is one on v = y f + noise
         nu = y * (ep.S * ep.mean + ep.a) / (1.0 - ep.S)
-        proposal, mean, L = twisted_proposal(R, nu, ep.S / (1.0 - ep.S))
-        root = cholesky(R, lower=True, overwrite_a=True, check_finite=False)
-        center = solve_triangular(root, mean, lower=True, check_finite=False)
-        spread = solve_triangular(root, L, lower=True, check_finite=False)
+        proposal = twisted_proposal(R, nu, ep.S / (1.0 - ep.S))
+        defence = genz_proposal(cholesky(R, lower=True, check_finite=False))
         seeds = rng.integers(2**63, size=self.randomizations)
-        sampler = _Sampler(proposal, y, root, center, spread, self.points, seeds)
-        return sampler, ep.work["sweeps"]
+        return _Sampler(proposal, defence, y, self.points, seeds), ep.work["sweeps"]
 
-    def _work(self, sweeps: int) -> dict[str, int]:
-        return {"samples": self.points * self.randomizations, "ep_sweeps": sweeps}
+
+def _work(found: SeparationEstimate, sweeps: int) -> dict[str, int]:
+    return {"samples": found.samples, "ep_sweeps": sweeps}
 
 
 def weights_status(diagnostics: dict[str, float]) -> str:

@@ -7,6 +7,8 @@ of that half-line and by what corrects for the proposal. One loop serves Genz's 
 exponential tilting and proposals twisted by Gaussian sites: they differ in the coefficients. No
 random numbers are drawn here: the points, random or quasi-random, are given.
 
+The same loop weighs samples that another proposal drew: then the innovations are given, and kept.
+
 Samples are stored coordinate by sample, so that every inner loop runs over samples and is vectorised. The
 c of a leaf of coordinates get the share of all earlier coordinates by one matrix product.
 """
@@ -34,7 +36,7 @@ cdef double ONE = 1.0 - 2.0 ** -53
 cdef double LOG_ONE = -2.0 ** -54
 
 
-def separate(const double[:, ::1] G, const double[:, ::1] coefficients, double[:, ::1] U):
+def separate(const double[:, ::1] G, const double[:, ::1] coefficients, double[:, ::1] U, bint drawn=False):
     """Draw samples inside the orthant, and weigh them.
 
     Parameters
@@ -46,6 +48,8 @@ def separate(const double[:, ::1] G, const double[:, ::1] coefficients, double[:
         the log weight.
     U : (n, M) array
         Points in [0, 1), row by coordinate; overwritten by the innovations e.
+    drawn : bool
+        `U` holds innovations already: weigh them only.
 
     Returns
     -------
@@ -68,13 +72,13 @@ def separate(const double[:, ::1] G, const double[:, ::1] coefficients, double[:
                       &C[0, 0], &M)
             for chunk in range((M + CHUNK - 1) // CHUNK):
                 m = chunk * CHUNK
-                leaf(lo, hi, min(CHUNK, M - m), M, &G[0, 0], n, &coefficients[0, 0], &C[0, m],
-                     &U[0, m], &log_w[m], &work[0])
+                leaf(drawn, lo, hi, min(CHUNK, M - m), M, &G[0, 0], n, &coefficients[0, 0],
+                     &C[0, m], &U[0, m], &log_w[m], &work[0])
     return np.asarray(log_w)
 
 
-cdef void leaf(int lo, int hi, int count, int64_t stride, const double *G, int n, const double *coefficients,
-               double *C, double *U, double *log_w, double *work) noexcept nogil:
+cdef void leaf(bint drawn, int lo, int hi, int count, int64_t stride, const double *G, int n,
+               const double *coefficients, double *C, double *U, double *log_w, double *work) noexcept nogil:
     cdef int i, j
     cdef bint far
     cdef double shift, a, b, inverse, w0, w1, w2, d, scale
@@ -104,15 +108,21 @@ cdef void leaf(int lo, int hi, int count, int64_t stride, const double *G, int n
             for j in range(count):
                 p[j] = log_ndtr(t[j])
                 log_w[j] += p[j]
-                e[j] = ndtri_exp(min(log(1.0 - e[j]) + p[j], LOG_ONE))
         else:
             c_normal_cdf(count, p)
             for j in range(count):
                 product[j] *= p[j]
-                e[j] = min((1.0 - e[j]) * p[j], ONE)
-            c_normal_quantile(count, e)
+        if not drawn:
+            if far:
+                for j in range(count):
+                    e[j] = ndtri_exp(min(log(1.0 - e[j]) + p[j], LOG_ONE))
+            else:
+                for j in range(count):
+                    e[j] = min((1.0 - e[j]) * p[j], ONE)
+                c_normal_quantile(count, e)
+            for j in range(count):
+                e[j] = a + b * c[j] - scale * e[j]
         for j in range(count):
-            e[j] = a + b * c[j] - scale * e[j]
             log_w[j] -= d * e[j]
     for j in range(count):
         log_w[j] += log(product[j])

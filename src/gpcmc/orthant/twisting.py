@@ -10,8 +10,8 @@ is N(m_i, s_i^2), the cavity; and the weight of a sample grows by
 
 The product of all is unbiased for P(v >= 0) / integral of N(v; 0, R) prod_j s_j, whatever the sites. With the
 sites of expectation propagation each quotient is near one wherever the earlier coordinates lie, so nothing
-is left to resampling. The quotient grows where m_i is large, so the weights are not bounded: their tail is
-watched (Pareto k-hat).
+is left to resampling. The quotient grows where m_i is large, so these weights are not bounded by
+themselves: `separation.estimate` mixes a defensive proposal in.
 
 This is the twisted particle filter of Whiteley and Lee (2014) with the twisting functions taken from
 expectation propagation, and separation of variables in place of a filter's random draws.
@@ -34,7 +34,7 @@ from gpcmc.orthant.separation import Proposal
 Array = NDArray[np.float64]
 
 
-def twisted_proposal(R: Array, nu: Array, tau: Array) -> tuple[Proposal, Array, Array]:
+def twisted_proposal(R: Array, nu: Array, tau: Array) -> Proposal:
     """Return the proposal that Gaussian sites on v make.
 
     Parameters
@@ -43,12 +43,6 @@ def twisted_proposal(R: Array, nu: Array, tau: Array) -> tuple[Proposal, Array, 
         Covariance of v, positive definite.
     nu, tau : (n,) array
         Sites exp(nu v - tau v^2/2), tau >= 0.
-
-    Returns
-    -------
-    proposal : Proposal
-    mean, L : (n,), (n, n) array
-        Of q: v = mean + L e where e are the innovations that `separate` returns.
     """
     root = np.sqrt(tau)
     B = root[:, None] * R * root
@@ -57,6 +51,7 @@ def twisted_proposal(R: Array, nu: Array, tau: Array) -> tuple[Proposal, Array, 
     V = solve_triangular(L_B, root[:, None] * R, lower=True, check_finite=False)
     covariance = R - V.T @ V
     mean = covariance @ nu
+    log_constant = 0.5 * nu @ mean - np.sum(np.log(np.diag(L_B)))
     L = cholesky(covariance, lower=True, overwrite_a=True, check_finite=False)
     # from here in units of d_i = L_ii, as `separate` has it: v_i / d_i = c_i + e_i under q
     d = np.diag(L)
@@ -68,9 +63,5 @@ def twisted_proposal(R: Array, nu: Array, tau: Array) -> tuple[Proposal, Array, 
     w0 = 0.5 * np.log(spread) + (0.5 * t * a**2 - u * a - 0.5 * u**2 * variance) / spread
     w1 = (t * a - u) * variance / spread
     w2 = 0.5 * t * variance**2 / spread
-    coefficients = np.column_stack(
-        [mean / d, a, b, np.sqrt(variance), w0, w1, w2, np.zeros(len(R))]
-    )
-    log_constant = 0.5 * nu @ mean - np.sum(np.log(np.diag(L_B)))
-    G = np.ascontiguousarray(L / d[:, None])
-    return Proposal(G, np.ascontiguousarray(coefficients), float(log_constant)), mean, L
+    coefficients = np.column_stack([a, b, np.sqrt(variance), w0, w1, w2, np.zeros(len(R))])
+    return Proposal(mean, L, coefficients, float(log_constant))
