@@ -314,7 +314,7 @@ def test_weights_are_close_to_equal_where_it_matters():
     """What the sites are for: on a rough kernel Genz's method has a hundred times fewer effective samples."""
     P, y = classes(100, 4, 0.5, 3.0)
     found = Twisted().fit(P.K, y, rng=np.random.default_rng(0))
-    # one draw in nine is the defence's, and most of those count for nothing
+    # one draw in nine is the defence's, and many of those count for little
     assert found.diagnostics["effective_fraction"] > 0.8
     R = np.eye(100) + y[:, None] * P.K * y
     genz = genz_proposal(np.linalg.cholesky(R))
@@ -372,8 +372,30 @@ def test_innovations_of_one_proposal_in_terms_of_another(seed):
     np.testing.assert_allclose(separate(*other.prepare(), E, True), log_w, rtol=1e-12)
 
 
-def test_defended_weights_are_bounded():
-    """At most one over the share of Genz's method, whose own are probabilities."""
+def test_weights_stay_below_their_bound():
+    P, y = classes(40, 11, 0.5, 3.0)
+    posterior = Twisted().fit(P.K, y, rng=np.random.default_rng(0))
+    sampler = posterior._sampler
+    found = estimate(
+        sampler.proposal,
+        np.empty((0, 40)),
+        points=4096,
+        seeds=np.arange(4),
+        defence=sampler.defence,
+    )
+    # the effective fraction is mean^2/mean square, and the mean square at most bound times mean
+    bound = np.exp(posterior.diagnostics["log_weight_bound"])
+    assert 1.0 < 1.0 / found.diagnostics["effective_fraction"] < bound < 1e4
+
+
+def test_a_tight_bound_overrules_the_tail():
+    heavy = {"k_hat": 2.0, "effective_samples": 900.0, "effective_fraction": 0.9}
+    assert weights_status(heavy) == UNTRUSTED
+    assert weights_status(heavy | {"log_weight_bound": np.log(99)}) == OK
+    assert weights_status(heavy | {"log_weight_bound": np.log(101)}) == UNTRUSTED
+
+
+def test_a_separable_problem_needs_its_defence():
     rng = np.random.default_rng(2)
     x = rng.standard_normal(20)
     y = np.where(x > 0, 1.0, -1.0)

@@ -174,7 +174,7 @@ def estimate(
     """
     mixture = [(proposal, points)]
     if defence is not None:
-        mixture.append((defence, max(points // DEFENCE, 1)))
+        mixture.append((defence, -(-points // DEFENCE)))
     samples = sum(count for _, count in mixture)
     ready = [source.prepare() for source, _ in mixture]
     changes = [[Change.between(source, other) for other, _ in mixture] for source, _ in mixture]
