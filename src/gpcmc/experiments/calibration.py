@@ -1,0 +1,127 @@
+"""Counts that give the rows of Experiment 4 equal CPU seconds (paper, section 6.4).
+
+The paper gave every method the CPU time that control variables took on hyperparameter set 1. Here too;
+but the seconds of one day become counts in the configuration, so that results do not depend on the speed
+of another day.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from gpcmc.experiments.classification import Problem
+from gpcmc.experiments.seeds import generator, seed
+from gpcmc.gp import prior, rbf
+from gpcmc.inference import METHODS, infer
+
+#: The row whose time on hyperparameter set 1 is everyone's budget.
+BUDGET = "control-variables"
+
+#: Of each method, the options that grow with the budget: their shares, and the least value of the first.
+SIZES: dict[str, tuple[dict[str, float], int]] = {
+    "orthant": ({"samples": 1.0}, 2000),
+    "best": ({"points": 1.0}, 16),
+    "minimax-tilting": ({"points": 1.0}, 16),
+    "importance": ({"samples": 1.0}, 256),
+    "ess": ({"samples": 1.0, "burn_in": 0.25, "temperatures": 0.25}, 400),
+    "hmc": ({"samples": 1.0, "burn_in": 0.25, "temperatures": 0.25}, 200),
+    "gpml": ({"samples": 1.0}, 8),
+}
+#: Sobol' points come in powers of two.
+POWERS_OF_TWO = ("points",)
+
+
+def sizes(method: str, size: float) -> dict[str, int]:
+    """Return a method's counts at a size, rounded to what one writes in a configuration.
+
+    Raises
+    ------
+    KeyError
+        If the method has no counts that grow.
+    """
+    shares, least = SIZES[method]
+    size = max(size, least)
+    return {
+        option: 2 ** int(np.log2(size * share))
+        if option in POWERS_OF_TWO
+        else _two_digits(size * share)
+        for option, share in shares.items()
+    }
+
+
+def _two_digits(count: float) -> int:
+    unit = 10 ** max(int(np.log10(count)) - 1, 0)
+    return max(int(count // unit) * unit, 2)
+
+
+def calibrate(
+    problem: Problem,
+    rows: Mapping[str, Mapping[str, Any]],
+    *,
+    root: int,
+    alpha: float,
+    beta: float,
+    budget: float | None = None,
+) -> tuple[float, dict[str, dict[str, int]]]:
+    """Return the budget and every row's counts for it.
+
+    Parameters
+    ----------
+    problem : Problem
+    rows : mapping
+        By name: ``method``, ``options``.
+    root : int
+        Root of the random streams.
+    alpha, beta : float
+        Hyperparameter set 1.
+    budget : float, optional
+        CPU seconds; by default what the row `BUDGET` takes.
+
+    Returns
+    -------
+    budget : float
+        CPU seconds.
+    counts : dict
+        By row: option and count. Rows whose cost is fixed are left out.
+    """
+    gp = prior(rbf(alpha, beta), problem.X_train, problem.X_test)
+
+    def seconds(name: str, options: Mapping[str, Any]) -> float:
+        method = METHODS[rows[name]["method"]](**(dict(rows[name]["options"]) | dict(options)))
+        rng = generator(seed(root, "calibration", name))
+        start = time.process_time()
+        infer(method, gp, problem.y_train, rng=rng)
+        return time.process_time() - start
+
+    if budget is None:
+        budget = seconds(BUDGET, {})
+    counts = {}
+    for name, row in rows.items():
+        if row["method"] not in SIZES or set(SIZES[row["method"]][0]) & set(row["options"]):
+            continue  # the configuration fixes its counts
+        least = SIZES[row["method"]][1]
+        small = sizes(row["method"], least)
+        seconds(name, small)  # what is imported or touched for the first time is not counted
+        fixed = seconds(name, small)
+        # grow until the size matters, so that the line through two times means something
+        size, taken = least, fixed
+        while taken < min(2.0 * fixed, budget) or taken <= fixed:
+            size *= 4
+            taken = seconds(name, sizes(row["method"], size))
+        slope = (taken - fixed) / (size - least)
+        counts[name] = sizes(row["method"], least + (budget - fixed) / slope)
+    return budget, counts
+
+
+def as_lists(
+    found: Sequence[Mapping[str, Mapping[str, int]]],
+) -> dict[str, dict[str, list[int]]]:
+    """Put the nine problems' counts into lists, as the configuration wants them."""
+    return {
+        name: {option: [counts[name][option] for counts in found] for option in found[0][name]}
+        for name in found[0]
+    }
