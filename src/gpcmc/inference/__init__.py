@@ -5,6 +5,7 @@ A new method is a new module, a row in `METHODS` and a row in the configuration.
 
 from gpcmc.inference.ep import ExpectationPropagation
 from gpcmc.inference.gaussian import GaussianPosterior
+from gpcmc.inference.gpml import GpmlMonteCarlo
 from gpcmc.inference.interface import (
     ConvergenceError,
     Inference,
@@ -15,6 +16,7 @@ from gpcmc.inference.interface import (
 )
 from gpcmc.inference.laplace import Laplace
 from gpcmc.inference.orthant import Orthant
+from gpcmc.inference.tilting import MinimaxTilting
 from gpcmc.inference.twisted import Twisted
 
 METHODS: dict[str, type] = {
@@ -22,6 +24,8 @@ METHODS: dict[str, type] = {
     "laplace": Laplace,
     "ep": ExpectationPropagation,
     "best": Twisted,
+    "gpml": GpmlMonteCarlo,
+    "minimax-tilting": MinimaxTilting,
 }
 
 __all__ = [
@@ -29,9 +33,11 @@ __all__ = [
     "ConvergenceError",
     "ExpectationPropagation",
     "GaussianPosterior",
+    "GpmlMonteCarlo",
     "Inference",
     "Laplace",
     "Method",
+    "MinimaxTilting",
     "Orthant",
     "Posterior",
     "Prediction",

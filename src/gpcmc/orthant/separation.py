@@ -227,14 +227,25 @@ def estimate(
 
 
 def weight_diagnostics(log_weights: Array) -> dict[str, float]:
-    """Return Pareto k-hat (minus infinity where all weights are equal) and effective samples."""
+    """Return Pareto k-hat and effective samples.
+
+    k-hat is minus infinity where the largest weights are equal, as weights that meet their bound are; and infinity
+    where the largest few are all and the next have vanished.
+    """
     from arviz_stats.base import array_stats  # half a second to import
 
     w = np.exp(log_weights - log_weights.max())
     effective = float(w.sum() ** 2 / np.sum(w**2))
-    equal = np.ptp(log_weights) < 1e-9
+    tail = int(min(0.2 * len(w), 3 * len(w) ** 0.5))  # the weights that the fit sees
+    cut, quarter = np.sort(w)[[-tail - 1, -tail + tail // 4]]
+    if quarter < 1e-100:
+        k_hat = np.inf
+    elif quarter - cut <= 1e-9 * quarter:
+        k_hat = -np.inf
+    else:
+        k_hat = float(array_stats.psislw(-log_weights)[1])
     return {
-        "k_hat": -np.inf if equal else float(array_stats.psislw(-log_weights)[1]),
+        "k_hat": k_hat,
         "effective_samples": effective,
         "effective_fraction": effective / len(w),
     }

@@ -1,0 +1,227 @@
+"""What methods by separation of variables share: passes over samples that can be drawn again, and their status.
+
+The orthant is the paper's (Eqs 25 to 30): p(y | X) = P(v >= 0) for v ~ N(0, R), R = I + C K C, C = diag(y).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import solve_triangular
+from threadpoolctl import threadpool_limits
+
+from gpcmc import _validation as validation
+from gpcmc.gp.covariance import Prior
+from gpcmc.inference.interface import (
+    MAX_K_HAT,
+    MIN_EFFECTIVE,
+    NOT_CONVERGED,
+    OK,
+    UNTRUSTED,
+    Inference,
+    Prediction,
+)
+from gpcmc.orthant.sampler import Array, test_rows
+from gpcmc.orthant.separation import (
+    DEFENCE,
+    Proposal,
+    SeparationEstimate,
+    check_points,
+    estimate,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Sampler:
+    """All that a pass over the samples needs; every pass draws the same ones.
+
+    Attributes
+    ----------
+    proposal, defence : Proposal
+        The second, or None, bounds the weights; see `gpcmc.orthant.separation.estimate`.
+    log_bound : float
+        Of the weights of the defence, or of the proposal where there is none.
+    L : (n, n) array
+        Lower Cholesky factor of v's covariance, in the order in which coordinates are drawn.
+    order : (n,) int array
+    signs : (n,) array
+        y in that order.
+    work : dict of str to int
+        What the preparation took.
+    """
+
+    proposal: Proposal
+    defence: Proposal | None
+    log_bound: float
+    L: Array
+    order: NDArray[np.intp]
+    signs: Array
+    work: dict[str, int]
+
+    def run(
+        self,
+        K_star: ArrayLike,
+        k_star_star: ArrayLike,
+        *,
+        points: int,
+        seeds: NDArray[np.int64],
+        name: str = "",
+    ) -> SeparationEstimate:
+        """Estimate the evidence, and the test patterns' probabilities."""
+        cross, variance = validation.check_cross_covariance(
+            f"{name}K_star", K_star, f"{name}k_star_star", k_star_star, len(self.signs)
+        )
+        A = test_rows(self.L, self.signs[:, None] * cross[self.order], 1.0 + variance)
+        rows = solve_triangular(self.L, A.T, lower=True, trans=1, check_finite=False).T
+        found = estimate(self.proposal, rows, points=points, seeds=seeds, defence=self.defence)
+        share = 0.0 if self.defence is None else np.log(1 + DEFENCE)
+        bound = self.log_bound + share - found.log_probability
+        return replace(found, diagnostics=found.diagnostics | {"log_weight_bound": float(bound)})
+
+
+@dataclass(frozen=True, slots=True)
+class SeparatedPosterior:
+    """Evidence, and the means to draw the same samples again for test patterns.
+
+    Attributes
+    ----------
+    estimate : SeparationEstimate
+        The training pass.
+    """
+
+    estimate: SeparationEstimate
+    _sampler: Sampler
+    _points: int
+    _seeds: NDArray[np.int64]
+
+    @property
+    def log_evidence(self) -> float:
+        """Log p(y | X), nats."""
+        return self.estimate.log_probability
+
+    @property
+    def log_evidence_se(self) -> float:
+        """Its standard error, nats, from the randomisations: one degree of freedom less than these."""
+        return self.estimate.standard_error
+
+    @property
+    def work(self) -> dict[str, int]:
+        """Samples, and what the preparation took."""
+        return {"samples": self.estimate.samples} | self._sampler.work
+
+    @property
+    def diagnostics(self) -> dict[str, float]:
+        """Pareto k-hat, effective samples and their share, and the bound on log(weight/mean weight)."""
+        return self.estimate.diagnostics
+
+    @property
+    def status(self) -> str:
+        """Whether the weights may be averaged, and whether there are enough effective samples."""
+        return weights_status(self.diagnostics)
+
+    @threadpool_limits.wrap(limits=1)
+    def predict(self, K_star: ArrayLike, k_star_star: ArrayLike) -> Prediction:
+        """P(y* = +1 | y), from the training pass's samples, drawn again.
+
+        Parameters
+        ----------
+        K_star : (n, t) array
+        k_star_star : (t,) array
+
+        Raises
+        ------
+        ValueError
+            If shapes do not agree or an entry is not finite.
+        """
+        found = self._sampler.run(K_star, k_star_star, points=self._points, seeds=self._seeds)
+        return Prediction(found.conditional, found.conditional_se)
+
+
+@dataclass(frozen=True, slots=True)
+class Separated(ABC):
+    """Options that such methods share.
+
+    Attributes
+    ----------
+    points : int
+        Sobol' points of a randomisation, a power of two.
+    randomizations : int
+        Independent randomisations: their spread is the standard error.
+    """
+
+    points: int = 1024
+    randomizations: int = 16
+
+    def __post_init__(self) -> None:
+        check_points(self.points, self.randomizations)
+
+    @abstractmethod
+    def prepare(self, K: ArrayLike, y: ArrayLike) -> Sampler:
+        """Check the arguments, and make what the passes need."""
+
+    def fit(
+        self, K: ArrayLike, y: ArrayLike, *, rng: np.random.Generator | None = None
+    ) -> SeparatedPosterior:
+        """Estimate the evidence.
+
+        Parameters
+        ----------
+        K : (n, n) array
+        y : (n,) array
+            Labels -1/+1.
+        rng : numpy.random.Generator
+            Required; seeds the randomisations.
+
+        Raises
+        ------
+        ValueError
+            If an argument is not as needed.
+        ConvergenceError
+            If the proposal comes from an iteration that does not converge.
+        """
+        seeds, sampler = self._seeds(rng), self.prepare(K, y)
+        found = sampler.run(
+            np.empty((len(sampler.signs), 0)), np.empty(0), points=self.points, seeds=seeds
+        )
+        return SeparatedPosterior(found, sampler, self.points, seeds)
+
+    def infer(self, prior: Prior, y: ArrayLike, *, rng: np.random.Generator | None) -> Inference:
+        """Evidence and test probabilities in one pass.
+
+        Raises
+        ------
+        ValueError, ConvergenceError
+            As `fit`.
+        """
+        seeds, sampler = self._seeds(rng), self.prepare(prior.K, y)
+        found = sampler.run(
+            prior.K_star, prior.k_star_star, points=self.points, seeds=seeds, name="prior."
+        )
+        return Inference(
+            log_evidence=found.log_probability,
+            log_evidence_se=found.standard_error,
+            probability=found.conditional,
+            probability_se=found.conditional_se,
+            work={"samples": found.samples} | sampler.work,
+            diagnostics=found.diagnostics,
+            status=weights_status(found.diagnostics),
+        )
+
+    def _seeds(self, rng: np.random.Generator | None) -> NDArray[np.int64]:
+        return validation.check_rng("rng", rng).integers(2**63, size=self.randomizations)
+
+
+def weights_status(diagnostics: dict[str, float]) -> str:
+    """Say whether weighted samples can be believed.
+
+    Where the proven bound leaves to no single sample, seen or not, more than a tenth of the sum of all weights,
+    nothing can hide in their tail. Elsewhere the tail is judged by Pareto k-hat.
+    """
+    samples = diagnostics["effective_samples"] / diagnostics["effective_fraction"]
+    hidden = diagnostics.get("log_weight_bound", np.inf) > np.log(0.1 * samples)
+    if hidden and diagnostics["k_hat"] > MAX_K_HAT:
+        return UNTRUSTED
+    return OK if diagnostics["effective_samples"] >= MIN_EFFECTIVE else NOT_CONVERGED
