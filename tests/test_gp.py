@@ -6,7 +6,15 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from gpcmc import _validation as validation
-from gpcmc.gp import derivatives, linear, log_likelihood, predictive_probability, prior, rbf
+from gpcmc.gp import (
+    Prior,
+    derivatives,
+    linear,
+    log_likelihood,
+    predictive_probability,
+    prior,
+    rbf,
+)
 from gpcmc.gp.likelihood import hazard
 
 # both tails, both sides of the switch to the continued fraction, and where erfcx overflows
@@ -48,6 +56,11 @@ def test_prior_holds_the_blocks_of_the_joint_covariance():
     np.testing.assert_allclose(blocks.K, joint[:5, :5])
     np.testing.assert_allclose(blocks.K_star, joint[:5, 5:])
     np.testing.assert_allclose(blocks.k_star_star, np.diag(joint)[5:])
+    # and what they were made with, which a prior put together by hand need not have
+    np.testing.assert_array_equal(blocks.X, X)
+    np.testing.assert_allclose(blocks.kernel(blocks.X), blocks.K)
+    by_hand = Prior(blocks.K, blocks.K_star, blocks.k_star_star)
+    assert by_hand.kernel is None and by_hand.X is None
 
 
 @pytest.mark.parametrize(

@@ -56,11 +56,17 @@ class Prior:
         Covariance between training (rows) and test (columns) latent values.
     k_star_star : (t,) array
         Prior variances of the latent values at the test inputs.
+    kernel : Kernel, optional
+        What the covariances were made with, for methods that place inputs of their own.
+    X : (n, d) array, optional
+        Training inputs, for the same.
     """
 
     K: FloatArray
     K_star: FloatArray
     k_star_star: FloatArray
+    kernel: Kernel | None = None
+    X: FloatArray | None = None
 
 
 @threadpool_limits.wrap(limits=1)
@@ -78,4 +84,4 @@ def prior(kernel: Kernel, X: ArrayLike, X_star: ArrayLike) -> Prior:
         raise ValueError(f"X_star must have {X.shape[1]} columns as X has; got {X_star.shape[1]}")
     if 0 in X.shape or len(X_star) == 0:
         raise ValueError(f"X and X_star must not be empty; got {X.shape} and {X_star.shape}")
-    return Prior(kernel(X), kernel(X, X_star), kernel.diag(X_star))
+    return Prior(kernel(X), kernel(X, X_star), kernel.diag(X_star), kernel, X)

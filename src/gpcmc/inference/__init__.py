@@ -3,9 +3,13 @@
 A new method is a new module, a row in `METHODS` and a row in the configuration.
 """
 
+from gpcmc.inference.control_variables import ControlVariables
+from gpcmc.inference.elliptical import EllipticalSlice
 from gpcmc.inference.ep import ExpectationPropagation
 from gpcmc.inference.gaussian import GaussianPosterior
 from gpcmc.inference.gpml import GpmlMonteCarlo
+from gpcmc.inference.hamiltonian import HamiltonianMonteCarlo
+from gpcmc.inference.importance import ImportanceSampling
 from gpcmc.inference.interface import (
     ConvergenceError,
     Inference,
@@ -16,24 +20,34 @@ from gpcmc.inference.interface import (
 )
 from gpcmc.inference.laplace import Laplace
 from gpcmc.inference.orthant import Orthant
+from gpcmc.inference.pseudo_marginal import PseudoMarginal
 from gpcmc.inference.tilting import MinimaxTilting
 from gpcmc.inference.twisted import Twisted
 
 METHODS: dict[str, type] = {
     "orthant": Orthant,
+    "best": Twisted,
+    "minimax-tilting": MinimaxTilting,
+    "importance": ImportanceSampling,
+    "ess": EllipticalSlice,
+    "hmc": HamiltonianMonteCarlo,
+    "gpml": GpmlMonteCarlo,
+    "control-variables": ControlVariables,
+    "pseudo-marginal": PseudoMarginal,
     "laplace": Laplace,
     "ep": ExpectationPropagation,
-    "best": Twisted,
-    "gpml": GpmlMonteCarlo,
-    "minimax-tilting": MinimaxTilting,
 }
 
 __all__ = [
     "METHODS",
+    "ControlVariables",
     "ConvergenceError",
+    "EllipticalSlice",
     "ExpectationPropagation",
     "GaussianPosterior",
     "GpmlMonteCarlo",
+    "HamiltonianMonteCarlo",
+    "ImportanceSampling",
     "Inference",
     "Laplace",
     "Method",
@@ -41,6 +55,7 @@ __all__ = [
     "Orthant",
     "Posterior",
     "Prediction",
+    "PseudoMarginal",
     "Twisted",
     "infer",
 ]

@@ -1,0 +1,438 @@
+r"""Importance sampling with a Gaussian approximation as proposal (Filippone and Girolami, Eq. 25).
+
+Laplace's method and expectation propagation both end with q(f) proportional to
+N(f; 0, K) prod_i exp(-S_i f_i^2 / 2 + nu_i f_i), a Gaussian of mean m = K a and covariance
+Sigma = (K^-1 + S)^-1. The prior cancels in the weight p(y | f) p(f) / q(f), so that at f = m + z
+
+    log w = sum_i log Phi(y_i f_i) + z'Sz / 2 - a'z - a'm / 2 - sum_i log L_ii,
+
+L L' = I + S^(1/2) K S^(1/2). K is never inverted, and the formula holds for *any* a and S >= 0 with
+m = K a: the mean of the weights is p(y | X) without bias also where an approximation has not converged.
+
+The weights are not bounded. Their variance is infinite as soon as one direction f that separates
+the classes has f'Sf > f'K^-1 f, which rich kernels always have; the Pareto k-hat of the weights says
+when that matters, and then the standard errors cannot be trusted. Below that, they are still too small
+more often than a normal law has it, the more so the more of the ordinary variance the points remove:
+of intervals of two standard errors, in trials with 40 patterns, 93 to 97 percent held the truth with
+expectation propagation's proposal and random points, 88 to 93 with the other points, and with
+Laplace's proposal on rough kernels only 74 to 89, while k-hat read 0.6.
+
+References
+----------
+Filippone and Girolami (2014), IEEE TPAMI 36, 2214, Eq. (25). Vehtari, Simpson, Gelman, Yao and Gabry
+(2024), JMLR 25, 72 (k-hat). Owen (2013), Monte Carlo theory, methods and examples, chapters 9 and 17.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import cholesky, solve_triangular
+from scipy.linalg.lapack import dpstrf
+from scipy.special import log_ndtr, logsumexp, ndtri
+from scipy.stats import qmc
+from threadpoolctl import threadpool_limits
+
+from gpcmc._validation import (
+    FloatArray,
+    check_covariance,
+    check_cross_covariance,
+    check_labels,
+    check_option,
+    check_positive_int,
+    check_rng,
+)
+from gpcmc.gp.likelihood import predictive_probability
+from gpcmc.inference.ep import ExpectationPropagation
+from gpcmc.inference.gaussian import GaussianPosterior
+from gpcmc.inference.interface import (
+    MAX_K_HAT,
+    OK,
+    UNTRUSTED,
+    ConvergenceError,
+    Method,
+    Prediction,
+)
+from gpcmc.inference.laplace import Laplace
+
+Proposal = Literal["ep", "laplace"]
+Points = Literal["random", "antithetic", "sobol"]
+
+_PROPOSALS: dict[str, Method] = {"ep": ExpectationPropagation(), "laplace": Laplace()}
+_BLOCK = 1024  # samples held at once, unless a randomisation of Sobol's points has more
+_SOBOL_BITS = 30
+_SOBOL_DIRECTIONS = 16  # with more, the points cost more than they gain
+_MIN_K_HAT_SAMPLES = 25  # a tail of five weights, the least that k-hat is defined for
+
+
+@dataclass(frozen=True, slots=True)
+class CovarianceRoot:
+    """A square root of a covariance that may be singular: K = A A'.
+
+    Attributes
+    ----------
+    A : (n, r) array
+        r is the numerical rank; the rows `pivots` of A are lower triangular.
+    pivots : (r,) array of int
+        The latent values that determine the others.
+    """
+
+    A: FloatArray
+    pivots: NDArray[np.intp]
+
+    def coordinates(self, K_star: FloatArray) -> FloatArray:
+        """Return b (r, t) with K_star = A b: E[f* | f = A u] = b'u."""
+        return solve_triangular(
+            self.A[self.pivots], K_star[self.pivots], lower=True, check_finite=False
+        )
+
+
+def covariance_root(K: FloatArray) -> CovarianceRoot:
+    """Factorize K by Cholesky with pivoting, down to pivots of n eps max(K_ii).
+
+    Parameters
+    ----------
+    K : (n, n) array
+        Positive semidefinite.
+    """
+    n = len(K)
+    factor, order, rank, _ = dpstrf(K, lower=1)
+    rank = rank if K.any() else 0  # LAPACK counts one pivot in a matrix of zeros, or none
+    A = np.zeros((n, rank))
+    A[order - 1] = np.tril(factor)[:, :rank]
+    return CovarianceRoot(A, order[:rank] - 1)
+
+
+def posterior_root(posterior: GaussianPosterior, A: FloatArray) -> FloatArray:
+    """Return T (r, r) such that A T is a root of the covariance of `posterior`.
+
+    With f = A u, u has prior N(0, I) and covariance (I + A'SA)^-1 = T T' under the approximation.
+
+    Parameters
+    ----------
+    posterior : GaussianPosterior
+    A : (n, r) array
+        K = A A'.
+    """
+    G = A.T @ (posterior.S[:, None] * A)
+    G.flat[:: len(G) + 1] += 1.0
+    C = cholesky(G, lower=True, overwrite_a=True, check_finite=False)
+    return solve_triangular(C, np.eye(len(C)), lower=True, trans="T", check_finite=False)
+
+
+def log_weights(
+    posterior: GaussianPosterior, y: FloatArray, root: FloatArray, normals: FloatArray
+) -> FloatArray:
+    """Return log of p(y | f) p(f) / q(f) (M,) at f = mean + root @ normals[i].
+
+    The mean of their exponentials has expectation p(y | X) when `normals` are standard normal.
+
+    Parameters
+    ----------
+    posterior : GaussianPosterior
+        The proposal q; only `mean`, `a`, `S` and `L` are used.
+    y : (n,) array
+        Labels -1/+1.
+    root : (n, r) array
+        Root of the proposal's covariance: A T of `posterior_root`.
+    normals : (M, r) array
+    """
+    z = normals @ root.T
+    constant = -0.5 * posterior.a @ posterior.mean - np.sum(np.log(posterior.L.diagonal()))
+    likelihood = np.sum(log_ndtr(y * (posterior.mean + z)), axis=1)
+    return likelihood + 0.5 * (z * z) @ posterior.S - z @ posterior.a + constant
+
+
+def log_evidence_estimate(
+    posterior: GaussianPosterior, K: FloatArray, y: FloatArray, normals: FloatArray
+) -> float:
+    """Return log of an unbiased estimate of p(y | X): the mean of the weights (Eq. 25).
+
+    Parameters
+    ----------
+    posterior : GaussianPosterior
+        Laplace's or expectation propagation's posterior for K and y.
+    K : (n, n) array
+    y : (n,) array
+    normals : (M, n) array
+        Standard normals; of each row the first rank(K) are used.
+    """
+    A = covariance_root(K).A
+    root = A @ posterior_root(posterior, A)
+    log_w = log_weights(posterior, y, root, normals[:, : A.shape[1]])
+    return float(logsumexp(log_w) - np.log(len(log_w)))
+
+
+@dataclass(frozen=True, slots=True)
+class ImportancePosterior:
+    """Weighted samples of p(f | y). Held are the weights; the samples are drawn again when needed.
+
+    Attributes
+    ----------
+    log_evidence, log_evidence_se : float
+        Log of the mean weight, in nats, and its standard error. The mean is unbiased, its log is not.
+    work : dict of str to int
+        Samples, likelihood evaluations, and the counts of the proposal's method.
+    diagnostics : dict of str to float
+        ``effective_samples``, (sum w)^2 / sum w^2; ``effective_fraction``; and ``k_hat``, which is
+        left out where it is not defined: fewer than 25 samples, or equal weights in the tail. With
+        antithetic points it is the larger of the samples' and the pairs'.
+    status : str
+        ``UNTRUSTED`` when k-hat exceeds `MAX_K_HAT`, else ``OK``.
+    """
+
+    log_evidence: float
+    log_evidence_se: float
+    work: dict[str, int]
+    diagnostics: dict[str, float]
+    status: str
+    _proposal: GaussianPosterior
+    _root: CovarianceRoot
+    _T: FloatArray  # (r, r), u = A'a + T normals
+    _points: _PointSet
+    _weights: FloatArray  # (M,), sum 1
+
+    @threadpool_limits.wrap(limits=1)
+    def predict(self, K_star: ArrayLike, k_star_star: ArrayLike) -> Prediction:
+        """P(y* = +1 | y) by self-normalised weights, each sample through the exact f* | f.
+
+        The standard errors are the delta method's for the ratio, over samples, antithetic pairs, or
+        randomisations.
+
+        Parameters
+        ----------
+        K_star : (n, t) array
+        k_star_star : (t,) array
+
+        Raises
+        ------
+        ValueError
+            If shapes do not agree, an entry is not finite, or the covariances cannot belong to one
+            Gaussian process.
+        """
+        proposal = self._proposal
+        K_star, k_star_star = check_cross_covariance(
+            "K_star", K_star, "k_star_star", k_star_star, len(proposal.a)
+        )
+        # about what is expected, so that the sums of squares below do not cancel
+        expected = proposal.predict(K_star, k_star_star).probability
+        b = self._root.coordinates(K_star)
+        variance = np.maximum(k_star_star - np.einsum("ij,ij->j", b, b), 0.0)
+        centre, slopes = (proposal.a @ self._root.A) @ b, self._T.T @ b
+        unit, start = self._points.unit, 0
+        sums, squares, cross, weight_squares = np.zeros((4, len(k_star_star)))
+        for normals in self._points.blocks():
+            w = self._weights[start : start + len(normals)]
+            start += len(normals)
+            gap = predictive_probability(centre + normals @ slopes, variance) - expected
+            units = (w[:, None] * gap).reshape(-1, unit, len(expected)).sum(axis=1)
+            unit_w = w.reshape(-1, unit).sum(axis=1)
+            sums += units.sum(axis=0)
+            squares += np.sum(units**2, axis=0)
+            cross += unit_w @ units
+            weight_squares += unit_w @ unit_w
+        n_units = len(self._weights) // unit
+        spread = np.maximum(squares - 2.0 * sums * cross + sums**2 * weight_squares, 0.0)
+        probability = np.clip(expected + sums, 0.0, 1.0)
+        return Prediction(probability, np.sqrt(spread * n_units / (n_units - 1)))
+
+
+@dataclass(frozen=True, slots=True)
+class ImportanceSampling:
+    """Options of importance sampling.
+
+    Attributes
+    ----------
+    samples : int
+        Weighted samples in all.
+    proposal : {"ep", "laplace"}
+        Whose Gaussian is sampled.
+    points : {"random", "antithetic", "sobol"}
+        Independent normals; pairs of opposite ones; or Sobol's points, scrambled, along the 16 leading
+        principal directions of the proposal's covariance, and independent normals along the others.
+        On smooth kernels pairs have a quarter or less of the variance at equal time, and Sobol's points
+        about a third; on rough ones a few heavy weights make the variance, and points hardly matter. The
+        default is the one whose standard errors hold best.
+    replicates : int
+        Independent randomisations of Sobol's points, which give the standard errors; the other
+        points do not need them. Each has samples / replicates points, a power of two.
+
+    Raises
+    ------
+    ValueError
+        If an option is not as above.
+    """
+
+    samples: int = 4096
+    proposal: Proposal = "ep"
+    points: Points = "random"
+    replicates: int = 16
+
+    def __post_init__(self) -> None:
+        check_positive_int("samples", self.samples)
+        check_positive_int("replicates", self.replicates)
+        check_option("proposal", self.proposal, tuple(_PROPOSALS))
+        check_option("points", self.points, ("random", "antithetic", "sobol"))
+        if self.samples < 2 * self._unit() or self.samples % self._unit():
+            raise ValueError(
+                f"samples must be a multiple of {self._unit()} and at least twice that with "
+                f"points={self.points!r}; got {self.samples}"
+            )
+        if self.points == "sobol":
+            if self.replicates < 2:
+                raise ValueError(f"replicates must be at least 2; got {self.replicates}")
+            size = self.samples // self.replicates
+            if self.samples % self.replicates or size & (size - 1):
+                raise ValueError(
+                    "samples must be replicates times a power of two with points='sobol'; got "
+                    f"{self.samples} samples for {self.replicates} replicates"
+                )
+
+    def _unit(self) -> int:
+        """Return how many samples belong together: what standard errors take as one draw."""
+        return {"random": 1, "antithetic": 2, "sobol": self.samples // self.replicates}[self.points]
+
+    @threadpool_limits.wrap(limits=1)
+    def fit(
+        self, K: ArrayLike, y: ArrayLike, *, rng: np.random.Generator | None = None
+    ) -> ImportancePosterior:
+        """Fit the Gaussian, draw from it, weigh.
+
+        Parameters
+        ----------
+        K : (n, n) array
+            Prior covariance, positive semidefinite.
+        y : (n,) array
+            Labels -1/+1.
+        rng : Generator
+            Required. Consumed.
+
+        Raises
+        ------
+        ValueError
+            If an argument is not as needed.
+
+        Notes
+        -----
+        The Gaussian's method, then O(n^3) once and 2 n r flops and n log Phi a sample, r the rank of K.
+        A method that does not converge gives a poorer proposal, not a biased estimate.
+        """
+        rng = check_rng("rng", rng)
+        K = check_covariance("K", K, semidefinite=True)
+        y = check_labels("y", y, len(K))
+        proposal = gaussian_proposal(_PROPOSALS[self.proposal], K, y)
+        root = covariance_root(K)
+        T = posterior_root(proposal, root.A)
+        if self.points == "sobol":
+            T = T @ _principal_directions(root.A @ T)
+        points = _PointSet(
+            self.points, self.samples, self._unit(), len(T), tuple(rng.integers(2**63, size=2))
+        )
+        F = root.A @ T
+        log_w = np.concatenate([log_weights(proposal, y, F, u) for u in points.blocks()])
+        total = logsumexp(log_w)
+        weights = np.exp(log_w - total)
+        unit_w = weights.reshape(-1, points.unit).sum(axis=1)
+        effective = 1.0 / float(weights @ weights)
+        diagnostics = {
+            "effective_samples": effective,
+            "effective_fraction": effective / self.samples,
+        }
+        # a pair's average has lost what the two sides had of opposite sign: its tail shows earlier
+        tails = [log_w, np.log(unit_w)] if self.points == "antithetic" else [log_w]
+        if k_hats := [k for tail in tails if (k := _k_hat(tail)) is not None]:
+            diagnostics["k_hat"] = max(k_hats)
+        return ImportancePosterior(
+            log_evidence=float(total - np.log(self.samples)),
+            log_evidence_se=float(np.std(unit_w, ddof=1) * np.sqrt(len(unit_w))),
+            work=proposal.work
+            | {"samples": self.samples, "likelihood_evaluations": self.samples * len(y)},
+            diagnostics=diagnostics,
+            status=UNTRUSTED if diagnostics.get("k_hat", 0.0) > MAX_K_HAT else OK,
+            _proposal=proposal,
+            _root=root,
+            _T=T,
+            _points=points,
+            _weights=weights,
+        )
+
+
+def gaussian_proposal(method: Method, K: FloatArray, y: FloatArray) -> GaussianPosterior:
+    """Return the Gaussian that `method` finds, or the last one of its iteration.
+
+    The weights are right for any Gaussian of this form, so that one that has not converged is
+    nothing worse than a proposal that fits less well.
+    """
+    try:
+        posterior = method.fit(K, y)
+    except ConvergenceError as error:
+        posterior = error.posterior
+    assert isinstance(posterior, GaussianPosterior)
+    return posterior
+
+
+def _principal_directions(F: FloatArray) -> FloatArray:
+    """Return the rotation (r, r) after which the columns of F are orthogonal, longest first."""
+    return np.linalg.eigh(F.T @ F)[1][:, ::-1]
+
+
+def _k_hat(log_w: FloatArray) -> float | None:
+    """Return the shape of the generalised Pareto distribution fitted to the largest weights.
+
+    None where there is no such tail: too few weights, or equal ones.
+    """
+    from arviz_stats.base import array_stats  # costs a second to import
+
+    if len(log_w) < _MIN_K_HAT_SAMPLES:
+        return None
+    largest = np.sort(log_w)[-int(3 * np.sqrt(len(log_w))) :]
+    if largest[-1] - largest[0] < 1e-9:
+        return None
+    with np.errstate(all="ignore"):
+        # psislw takes the log likelihoods that leave-one-out weights are the inverse of: minus log w
+        k_hat = float(array_stats.psislw(-log_w)[1])
+    return k_hat if np.isfinite(k_hat) else np.inf
+
+
+@dataclass(frozen=True, slots=True)
+class _PointSet:
+    """Standard normal points that can be made again from their seed."""
+
+    kind: str
+    samples: int
+    unit: int
+    dimension: int
+    seed: tuple[int, ...]
+
+    def blocks(self) -> Iterator[FloatArray]:
+        """Yield the points, (m, dimension) at a time; a block holds whole units."""
+        rng = np.random.default_rng(self.seed)
+        size = self.unit if self.kind == "sobol" else _BLOCK
+        for start in range(0, self.samples, size):
+            m = min(size, self.samples - start)
+            if self.kind == "random":
+                yield rng.standard_normal((m, self.dimension))
+            elif self.kind == "antithetic":
+                half = rng.standard_normal((m // 2, self.dimension))
+                yield np.stack([half, -half], axis=1).reshape(m, self.dimension)
+            else:
+                yield _sobol_normals(m, self.dimension, rng)
+
+
+def _sobol_normals(m: int, dimension: int, rng: np.random.Generator) -> FloatArray:
+    """Return one randomisation of m points: Sobol's in the first coordinates, plain normals after.
+
+    Scrambling alone leaves points on a grid of 2^-30 that contains zero; the shift within a cell makes
+    each of them uniform.
+    """
+    plain = rng.standard_normal((m, max(dimension - _SOBOL_DIRECTIONS, 0)))
+    leading = dimension - plain.shape[1]
+    if leading == 0:
+        return plain
+    grid = qmc.Sobol(leading, scramble=True, bits=_SOBOL_BITS, rng=rng).random(m)
+    uniform = grid + rng.uniform(2.0**-54, 2.0**-_SOBOL_BITS, grid.shape)
+    return np.hstack([ndtri(uniform), plain])
