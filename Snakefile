@@ -9,6 +9,12 @@ configfile: "config/config.yaml"
 configfile: f"config/{config['scale']}.yaml"
 
 
+if Path(f"config/budgets/{config['scale']}.yaml").exists():
+
+    # counts of equal CPU seconds, made by `snakemake calibrate`
+    configfile: f"config/budgets/{config['scale']}.yaml"
+
+
 validate(config, "workflow/schemas/config.schema.yaml")
 
 
@@ -23,6 +29,7 @@ include: "workflow/rules/common.smk"
 include: "workflow/rules/package.smk"
 include: "workflow/rules/data.smk"
 include: "workflow/rules/experiments.smk"
+include: "workflow/rules/reference.smk"
 include: "workflow/rules/report.smk"
 
 

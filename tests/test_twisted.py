@@ -306,6 +306,7 @@ def test_what_the_weights_say():
     heavy = weight_diagnostics(-np.log(rng.random(20_000)) / 1.1)  # Pareto weights of shape 1/1.1
     assert heavy["k_hat"] > 0.7
     assert weights_status(heavy) == UNTRUSTED
+    assert weight_diagnostics(rng.standard_normal(8))["k_hat"] == np.inf  # too few to tell
     even = weight_diagnostics(np.zeros(50))
     assert even == {"k_hat": -np.inf, "effective_samples": 50.0, "effective_fraction": 1.0}
     assert weights_status(even) == NOT_CONVERGED

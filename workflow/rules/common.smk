@@ -43,7 +43,9 @@ wildcard_constraints:
     scale=config["scale"],
     problem="[1-9]",
     dimension="[0-9]+",
-    method="|".join(config["experiment4"]["methods"]),
+    method="[a-z0-9-]+",
+    case="linear|smooth|rough",
+    sampler="ess|hmc",
 
 
 def fetch_again(wildcards):
@@ -75,19 +77,50 @@ def standardise(wildcards):
     return config["data"]["standardise"].get(DATASETS.get(wildcards.problem))
 
 
-def method_options(wildcards):
-    """Options of a method on a problem: a list in the configuration has one value a problem."""
-    options = config["experiment4"]["methods"][wildcards.method]
-    index = int(wildcards.problem) - 1
+def row_on(name, problem):
+    """What `experiment4` needs of a row on a problem: a list in the configuration has one value a problem."""
+    given = config["experiment4"]["methods"][name]
+    here = {
+        key: value[problem - 1] if isinstance(value, list) else value
+        for key, value in given.items()
+    }
     return {
-        key: value[index] if isinstance(value, list) else value
-        for key, value in options.items()
-        if key != "replicates"
+        "method": here.pop("method"),
+        "replicates": here.pop("replicates", None),
+        "data_sets": here.pop("data_sets", config["experiment4"]["data_sets"][problem - 1]),
+        "options": here,
     }
 
 
-def method_replicates(wildcards):
-    return config["experiment4"]["methods"][wildcards.method].get("replicates")
+def method_row(wildcards):
+    return row_on(wildcards.method, int(wildcards.problem))
+
+
+def tradeoff_row(wildcards):
+    """What `tradeoff` needs of a row of Experiment 3."""
+    here = dict(config["experiment3"]["methods"][wildcards.method])
+    # a method that draws nothing at random runs once
+    runs = config["experiment3"]["runs"] if "grid" in here else None
+    return {
+        "method": here.pop("method"),
+        "grid": here.pop("grid", [{}]),
+        "runs": runs,
+        "options": here,
+    }
+
+
+def posterior_row(wildcards):
+    """What `hyperparameter_posterior` needs of a row on a problem; a list has one value a problem."""
+    given = config["experiment5"]["posterior"]
+    index = int(wildcards.problem) - 1
+    here = {
+        key: value[index] if isinstance(value, list) else value
+        for key, value in (given["settings"] | given["methods"][wildcards.method]).items()
+    }
+    lengths = {
+        key: here.pop(key) for key in ("chains", "iterations", "burn_in", "kept", "predictive")
+    }
+    return {"method": here.pop("method"), "options": here} | lengths
 
 
 def population_mb(coordinates, samples):
@@ -106,7 +139,7 @@ def memory_experiment2(wildcards):
 
 
 def memory_experiment4(wildcards):
-    return population_mb(1000, method_options(wildcards).get("samples", 0))
+    return population_mb(1000, method_row(wildcards)["options"].get("samples", 0))
 
 
 # What the schema cannot say. Two rows with one name would draw the same numbers and pass for two.

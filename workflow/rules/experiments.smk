@@ -85,6 +85,47 @@ rule experiment2_problem:
         "../scripts/experiment2.py"
 
 
+rule experiment3_method:
+    input:
+        package="build/package.json",
+    output:
+        rows="results/{scale}/experiment3/{method}.csv",
+        timing="results/{scale}/experiment3/{method}_timing.csv",
+    log:
+        "results/{scale}/logs/experiment3/{method}.log",
+    priority: 1
+    threads: 1
+    resources:
+        mem_mb=population_mb(400, 200_000),
+    params:
+        pieces="build/pieces/{scale}/experiment3/{method}",
+        root=config["seed"],
+        method=tradeoff_row,
+    message:
+        "Experiment 3, {wildcards.method}"
+    script:
+        "../scripts/experiment3.py"
+
+
+rule toolbox_defects:
+    input:
+        package="build/package.json",
+    output:
+        rows="results/{scale}/defects/{case}_{sampler}.csv",
+        timing="results/{scale}/defects/{case}_{sampler}_timing.csv",
+    log:
+        "results/{scale}/logs/defects/{case}_{sampler}.log",
+    threads: 1
+    params:
+        pieces="build/pieces/{scale}/defects/{case}_{sampler}",
+        root=config["seed"],
+        settings=config["defects"],
+    message:
+        "Defects of the toolbox: {wildcards.case}, {wildcards.sampler}"
+    script:
+        "../scripts/defects.py"
+
+
 rule experiment4_method:
     input:
         problem="results/{scale}/experiment4/problem{problem}.npz",
@@ -104,12 +145,38 @@ rule experiment4_method:
         pieces="build/pieces/{scale}/experiment4/problem{problem}_{method}",
         root=config["seed"],
         hyperparameters=config["experiment4"]["hyperparameters"],
-        options=method_options,
-        replicates=method_replicates,
+        method=method_row,
     message:
         "Experiment 4, Problem {wildcards.problem}, {wildcards.method}"
     script:
         "../scripts/experiment4.py"
+
+
+rule calibrate:
+    input:
+        problems=expand(
+            "results/{scale}/experiment4/problem{problem}.npz",
+            scale=config["scale"],
+            problem=range(1, 10),
+        ),
+        package="build/package.json",
+    output:
+        expand("results/{scale}/budgets.yaml", scale=config["scale"]),
+    log:
+        expand("results/{scale}/logs/experiment4/budgets.log", scale=config["scale"]),
+    threads: 1
+    params:
+        root=config["seed"],
+        alpha=5.0,
+        beta=1.0,
+        rows={
+            name: {problem: row_on(name, problem) for problem in range(1, 10)}
+            for name in config["experiment4"]["methods"]
+        },
+    message:
+        "Find counts of equal CPU seconds; copy the file to config/budgets to use it"
+    script:
+        "../scripts/calibrate.py"
 
 
 rule spread_of_data_sets:
@@ -129,6 +196,48 @@ rule spread_of_data_sets:
         "Experiment 4: how MAE-POST varies between data sets"
     script:
         "../scripts/spread.py"
+
+
+rule experiment5_posterior:
+    input:
+        problem="results/{scale}/experiment4/problem{problem}.npz",
+        package="build/package.json",
+    output:
+        rows="results/{scale}/experiment5/problem{problem}/{method}.csv",
+        timing="results/{scale}/experiment5/problem{problem}/{method}_timing.csv",
+        draws="results/{scale}/experiment5/problem{problem}/{method}.npz",
+    log:
+        "results/{scale}/logs/experiment5/problem{problem}_{method}.log",
+    threads: 1
+    params:
+        pieces="build/pieces/{scale}/experiment5/problem{problem}_{method}",
+        root=config["seed"],
+        method=posterior_row,
+    message:
+        "Experiment 5, Problem {wildcards.problem}: posterior by {wildcards.method}"
+    script:
+        "../scripts/experiment5.py"
+
+
+rule experiment5_tuning:
+    input:
+        problem="results/{scale}/experiment4/problem{problem}.npz",
+        package="build/package.json",
+    output:
+        rows="results/{scale}/experiment5/problem{problem}_tuning.csv",
+        timing="results/{scale}/experiment5/problem{problem}_tuning_timing.csv",
+        searches="results/{scale}/experiment5/problem{problem}_tuning.npz",
+    log:
+        "results/{scale}/logs/experiment5/problem{problem}_tuning.log",
+    threads: 1
+    params:
+        pieces="build/pieces/{scale}/experiment5/problem{problem}_tuning",
+        root=config["seed"],
+        settings={k: v for k, v in config["experiment5"]["tuning"].items() if k != "problems"},
+    message:
+        "Experiment 5, Problem {wildcards.problem}: tuning"
+    script:
+        "../scripts/tuning.py"
 
 
 rule experiment1:
@@ -155,6 +264,31 @@ rule experiment2:
         "Experiment 2 is done"
 
 
+rule experiment3:
+    input:
+        expand(
+            "results/{scale}/experiment3/{method}.csv",
+            scale=config["scale"],
+            method=config["experiment3"]["methods"],
+        ),
+    localrule: True
+    message:
+        "Experiment 3 is done"
+
+
+rule defects:
+    input:
+        expand(
+            "results/{scale}/defects/{case}_{sampler}.csv",
+            scale=config["scale"],
+            case=["linear", "smooth", "rough"],
+            sampler=["ess", "hmc"],
+        ),
+    localrule: True
+    message:
+        "The study of the toolbox's defects is done"
+
+
 rule experiment4:
     input:
         expand(
@@ -166,3 +300,21 @@ rule experiment4:
     localrule: True
     message:
         "Experiment 4 is done"
+
+
+rule experiment5:
+    input:
+        expand(
+            "results/{scale}/experiment5/problem{problem}/{method}.csv",
+            scale=config["scale"],
+            problem=config["experiment5"]["posterior"]["problems"],
+            method=config["experiment5"]["posterior"]["methods"],
+        ),
+        expand(
+            "results/{scale}/experiment5/problem{problem}_tuning.csv",
+            scale=config["scale"],
+            problem=config["experiment5"]["tuning"]["problems"],
+        ),
+    localrule: True
+    message:
+        "Experiment 5 is done"

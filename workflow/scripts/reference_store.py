@@ -10,18 +10,18 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from gpcmc.experiments.reference import EVIDENCE, TRUTHS, read_rows, save_reference
+from gpcmc.experiments.reference import EVIDENCE, TRUTHS, save_reference
 from gpcmc.report import provenance, write_provenance
 
 given, folder = snakemake.params, Path(snakemake.params.folder)
-evidence = read_rows(snakemake.input.rows)
+evidence = pd.concat([pd.read_csv(path) for path in snakemake.input.rows], ignore_index=True)
 arrays = {}
 for path in snakemake.input.probabilities:
     with np.load(path) as stored:
         arrays |= dict(stored)
 if (folder / EVIDENCE).exists():
     key = ["problem", "set"]
-    known = pd.MultiIndex.from_frame(read_rows([folder / EVIDENCE])[key])
+    known = pd.MultiIndex.from_frame(pd.read_csv(folder / EVIDENCE)[key])
     lost = known.difference(pd.MultiIndex.from_frame(evidence[key])).tolist()
     if lost:
         raise SystemExit(

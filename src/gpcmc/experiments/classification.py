@@ -17,6 +17,7 @@ from scipy.stats import multivariate_normal
 from gpcmc import datasets
 from gpcmc.experiments.pieces import Piece, Pieces, Row, join
 from gpcmc.experiments.seeds import generator, seed
+from gpcmc.experiments.timing import import_late
 from gpcmc.gp import prior, rbf
 from gpcmc.inference import METHODS, ConvergenceError, Inference, infer
 from gpcmc.inference.interface import NOT_CONVERGED, OK
@@ -160,6 +161,8 @@ def experiment4(
     fitter = METHODS[method](**options)
     if number in REAL and data_sets != 1:
         raise ValueError(f"data_sets must be 1 for problem {number}, which has real data")
+
+    import_late()
 
     def one(hyper: Mapping[str, float]) -> Piece:
         key = {"problem": number, "method": name} | dict(hyper)

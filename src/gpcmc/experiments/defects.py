@@ -12,7 +12,6 @@ every row.
 
 from __future__ import annotations
 
-import importlib
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -25,10 +24,11 @@ from gpcmc.experiments.classification import synthetic_problem
 from gpcmc.experiments.orthant_accuracy import EXPERIMENT2, two_class_data
 from gpcmc.experiments.pieces import Piece, Pieces, Row, join
 from gpcmc.experiments.seeds import generator, seed
+from gpcmc.experiments.timing import import_late
 from gpcmc.gp import Prior, linear, prior, rbf
 from gpcmc.inference.gpml import APPLICABLE, DYNAMIC, GpmlMonteCarlo, GpmlPosterior, Sampler
 from gpcmc.inference.interface import infer
-from gpcmc.inference.orthant import Orthant
+from gpcmc.inference.twisted import Twisted
 from gpcmc.orthant.truths import linear_kernel_truth
 
 
@@ -76,7 +76,7 @@ def defects(
     *,
     root: int,
     grid: Sequence[Mapping[str, int]],
-    reference_samples: int,
+    reference_points: int,
     pieces: Pieces,
 ) -> Piece:
     """Run the toolbox's inference on one problem with every set of defects that is compared.
@@ -89,8 +89,8 @@ def defects(
         Root of the random streams.
     grid : sequence of {"samples": int, "replicates": int}
         Numbers of samples, and of independent runs at each.
-    reference_samples : int
-        Of the orthant sampler, where the truth has no closed form.
+    reference_points : int
+        Of the twisted orthant sampler, where the truth has no closed form.
     pieces : Pieces
         The finished reference and replicates.
 
@@ -114,9 +114,7 @@ def defects(
     check_option("sampler", sampler, tuple(APPLICABLE))
     gp, y, answer = _problem(case, root)
     if answer is None:
-        find = partial(
-            _long_run, gp, y, seed(root, "defects", case, "reference"), reference_samples
-        )
+        find = partial(_long_run, gp, y, seed(root, "defects", case, "reference"), reference_points)
         answer = pieces.get(f"{case}-reference", find)[2]
     truth, probability = float(answer["log_evidence"]), answer["probability"]
     labels = switches(sampler)
@@ -126,7 +124,7 @@ def defects(
         "beta": CASES[case].beta,
         "sampler": sampler,
     }
-    importlib.import_module("arviz_stats.base")  # so that no timing holds its import
+    import_late()
 
     def one(samples: int, replicate: int) -> Piece:
         path = seed(root, "defects", case, sampler, f"samples{samples}", f"replicate{replicate}")
@@ -191,9 +189,9 @@ def _problem(case: str, root: int) -> tuple[Prior, np.ndarray, dict[str, np.ndar
     return gp, patterns.y_train[:_N_TRAIN], None
 
 
-def _long_run(gp: Prior, y: np.ndarray, path: str, samples: int) -> Piece:
-    """The adapted orthant sampler's answer."""
-    found = infer(Orthant(samples=samples, scheme="adapted"), gp, y, rng=generator(path))
+def _long_run(gp: Prior, y: np.ndarray, path: str, points: int) -> Piece:
+    """The twisted orthant sampler's answer."""
+    found = infer(Twisted(points=points), gp, y, rng=generator(path))
     assert found.log_evidence is not None and found.log_evidence_se is not None
     answer = _answer(
         found.log_evidence, found.log_evidence_se, found.probability, found.probability_se

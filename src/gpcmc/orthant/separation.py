@@ -230,7 +230,7 @@ def weight_diagnostics(log_weights: Array) -> dict[str, float]:
     """Return Pareto k-hat and effective samples.
 
     k-hat is minus infinity where the largest weights are equal, as weights that meet their bound are; and infinity
-    where the largest few are all and the next have vanished.
+    where the largest few are all and the next have vanished, or where there are fewer than 25 to fit.
     """
     from arviz_stats.base import array_stats  # half a second to import
 
@@ -238,7 +238,7 @@ def weight_diagnostics(log_weights: Array) -> dict[str, float]:
     effective = float(w.sum() ** 2 / np.sum(w**2))
     tail = int(min(0.2 * len(w), 3 * len(w) ** 0.5))  # the weights that the fit sees
     cut, quarter = np.sort(w)[[-tail - 1, -tail + tail // 4]]
-    if quarter < 1e-100:
+    if len(w) < 25 or quarter < 1e-100:
         k_hat = np.inf
     elif quarter - cut <= 1e-9 * quarter:
         k_hat = -np.inf

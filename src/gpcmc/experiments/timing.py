@@ -1,0 +1,13 @@
+"""What must not be counted as a method's time."""
+
+from __future__ import annotations
+
+import importlib
+
+from scipy.stats import qmc
+
+
+def import_late() -> None:
+    """Load what methods load at their first use."""
+    importlib.import_module("arviz_stats.base")
+    qmc.Sobol(1)  # direction numbers
