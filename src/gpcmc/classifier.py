@@ -13,14 +13,16 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import threadpool_limits
 
-from gpcmc.inference import METHODS, Method
+from gpcmc.inference import METHODS, Method, PseudoMarginal
+from gpcmc.inference.pseudo_marginal import HyperparameterPosterior
 
 
 class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):
     """Binary Gaussian process classification with the probit likelihood.
 
     The kernel is used as it is: no hyperparameter is tuned by `fit`. Compare
-    ``log_marginal_likelihood_`` over kernels, or wrap the estimator in a scikit-learn search.
+    ``log_marginal_likelihood_`` over kernels, wrap the estimator in a scikit-learn search, or use
+    ``inference="pseudo-marginal"``, which integrates over an RBF kernel's two hyperparameters.
 
     Parameters
     ----------
@@ -36,7 +38,8 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):
     classes_ : (2,) array
         The two labels, sorted; the second one is the paper's class 1.
     log_marginal_likelihood_ : float
-        log p(y | X), in nats.
+        log p(y | X), in nats. Methods that give none (control variables, pseudo-marginal) have no such
+        attribute.
     log_marginal_likelihood_se_ : float
         Its Monte Carlo standard error, in nats; 0.0 for a deterministic method.
     kernel_ : Kernel
@@ -91,7 +94,11 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):
         method, rng = self._method(), self._rng()
         self.classes_ = classes
         self.kernel_ = 1.0 * RBF(1.0) if self.kernel is None else clone(self.kernel)
-        self.posterior_ = method.fit(self.kernel_(X), 2.0 * positive - 1.0, rng=rng)
+        signs = 2.0 * positive - 1.0
+        if isinstance(method, PseudoMarginal):  # it needs the inputs: it takes other kernels too
+            self.posterior_ = method.fit_inputs(self.kernel_, X, signs, rng=rng)
+        else:
+            self.posterior_ = method.fit(self.kernel_(X), signs, rng=rng)
         self._X_train = X
         return self
 
@@ -108,8 +115,11 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
-        K_star = self.kernel_(self._X_train, X)
-        p = self.posterior_.predict(K_star, self.kernel_.diag(X)).probability
+        if isinstance(self.posterior_, HyperparameterPosterior):
+            p = self.posterior_.predict_inputs(X).probability
+        else:
+            K_star = self.kernel_(self._X_train, X)
+            p = self.posterior_.predict(K_star, self.kernel_.diag(X)).probability
         return np.column_stack([1.0 - p, p])
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:

@@ -100,6 +100,7 @@ class Particles:
     weights: Array
 
 
+@threadpool_limits.wrap(limits=1)
 def orthant_probability(
     cov: ArrayLike,
     *,
@@ -159,11 +160,11 @@ def orthant_probability(
     _check_options(count, scheme, rng)
     cov = validation.check_covariance("cov", cov)
     offset = _check_limits("mean", mean, len(cov)) - _check_limits("lower", lower, len(cov))
-    with threadpool_limits(1):
-        estimate, _, _ = _train(_factor(cov), offset, sizes, count, scheme, rng, lambda _: None)
+    estimate, _, _ = _train(_factor(cov), offset, sizes, count, scheme, rng, lambda _: None)
     return estimate
 
 
+@threadpool_limits.wrap(limits=1)
 def sample_orthant(
     cov: Array,
     *,
@@ -177,14 +178,14 @@ def sample_orthant(
     sizes = _population_sizes(samples, runs)
     _check_options(count, scheme, rng)
     cov = validation.check_covariance("cov", cov)
-    with threadpool_limits(1):
-        L = _factor(cov)
-        estimate, weights, kept = _train(
-            L, np.zeros(len(L)), sizes, count, scheme, rng, _samples, reuse=False
-        )
+    L = _factor(cov)
+    estimate, weights, kept = _train(
+        L, np.zeros(len(L)), sizes, count, scheme, rng, _samples, reuse=False
+    )
     return estimate, Particles(L, tuple(kept), weights)
 
 
+@threadpool_limits.wrap(limits=1)
 def conditional_probability(
     particles: Particles,
     cross_cov: Array,
@@ -211,12 +212,12 @@ def conditional_probability(
     -------
     probability, standard_error : (t,) arrays
     """
-    with threadpool_limits(1):
-        A = test_rows(particles.L, cross_cov, variance)
-        passes = [predict(*samples, A, count == "soft", rng) for samples in particles.populations]
+    A = test_rows(particles.L, cross_cov, variance)
+    passes = [predict(*samples, A, count == "soft", rng) for samples in particles.populations]
     return _average_predictions(particles.weights, passes)
 
 
+@threadpool_limits.wrap(limits=1)
 def orthant_ratio(
     cov: Array,
     cross_cov: Array,
@@ -240,18 +241,17 @@ def orthant_ratio(
     sizes = _population_sizes(samples, runs)
     _check_options(count, scheme, rng)
     cov = validation.check_covariance("cov", cov)
-    with threadpool_limits(1):
-        L = _factor(cov)
-        A = test_rows(L, cross_cov, variance)
-        estimate, weights, passes = _train(
-            L,
-            np.zeros(len(L)),
-            sizes,
-            count,
-            scheme,
-            rng,
-            lambda population: predict(*_samples(population), A, count == "soft", rng),
-        )
+    L = _factor(cov)
+    A = test_rows(L, cross_cov, variance)
+    estimate, weights, passes = _train(
+        L,
+        np.zeros(len(L)),
+        sizes,
+        count,
+        scheme,
+        rng,
+        lambda population: predict(*_samples(population), A, count == "soft", rng),
+    )
     return estimate, *_average_predictions(weights, passes)
 
 
