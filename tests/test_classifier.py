@@ -42,7 +42,7 @@ QUICK = {
     "hmc": {"samples": 160, "burn_in": 5, "temperatures": 5, "tuning": 20},
     "gpml": {"sampler": "ess", "samples": 20, "defects": ()},
     "control-variables": {"iterations": 100, "burn_in": 10, "adaptation_rounds": 1},
-    "pseudo-marginal": {"iterations": 30, "burn_in": 20, "chains": 2, "draws": 4},
+    "pseudo-marginal": {"iterations": 30, "burn_in": 20, "chains": 2, "draws": 8},
 }
 
 

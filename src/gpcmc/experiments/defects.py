@@ -76,6 +76,8 @@ def defects(
     *,
     root: int,
     grid: Sequence[Mapping[str, int]],
+    skip: int,
+    burn_in: int,
     reference_points: int,
     pieces: Pieces,
 ) -> Piece:
@@ -87,6 +89,8 @@ def defects(
     sampler : {"ess", "hmc"}
     root : int
         Root of the random streams.
+    skip, burn_in : int
+        Of `GpmlMonteCarlo`; the toolbox has 40 and 10.
     grid : sequence of {"samples": int, "replicates": int}
         Numbers of samples, and of independent runs at each.
     reference_points : int
@@ -128,14 +132,16 @@ def defects(
 
     def one(samples: int, replicate: int) -> Piece:
         path = seed(root, "defects", case, sampler, f"samples{samples}", f"replicate{replicate}")
-        cell = {"samples": samples, "replicate": replicate}
+        cell = {"samples": samples, "skip": skip, "burn_in": burn_in, "replicate": replicate}
         found: dict[tuple[str, ...], GpmlPosterior] = {}
         rows: list[Row] = []
         timing: list[Row] = []
         for label, switched in labels.items():
             chains = tuple(d for d in switched if d in DYNAMIC)
             if chains not in found:
-                method = GpmlMonteCarlo(sampler=sampler, samples=samples, defects=chains)
+                method = GpmlMonteCarlo(
+                    sampler=sampler, samples=samples, skip=skip, burn_in=burn_in, defects=chains
+                )
                 start = time.process_time()
                 found[chains] = method.fit(gp.K, y, rng=generator(path))
                 seconds = time.process_time() - start
