@@ -640,7 +640,9 @@ def test_what_is_compared():
 
 def study(tmp_path, case, sampler, grid):
     pieces = Pieces(tmp_path, [], grid)
-    return defects(case, sampler, root=1, grid=grid, skip=40, burn_in=10, reference_points=32, pieces=pieces)
+    return defects(
+        case, sampler, root=1, grid=grid, skip=40, burn_in=10, reference_points=32, pieces=pieces
+    )
 
 
 @pytest.mark.slow

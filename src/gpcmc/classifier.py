@@ -13,7 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import threadpool_limits
 
-from gpcmc.inference import METHODS, Method, PseudoMarginal
+from gpcmc.inference import METHODS, Method, Posterior, PseudoMarginal
 from gpcmc.inference.pseudo_marginal import HyperparameterPosterior
 
 
@@ -95,6 +95,7 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):
         self.classes_ = classes
         self.kernel_ = 1.0 * RBF(1.0) if self.kernel is None else clone(self.kernel)
         signs = 2.0 * positive - 1.0
+        self.posterior_: Posterior | HyperparameterPosterior
         if isinstance(method, PseudoMarginal):  # it needs the inputs: it takes other kernels too
             self.posterior_ = method.fit_inputs(self.kernel_, X, signs, rng=rng)
         else:
