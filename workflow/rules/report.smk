@@ -25,28 +25,80 @@ PROBLEMS = expand(
     "results/{{scale}}/experiment4/problem{problem}.npz",
     problem=config["experiment4"]["problems"],
 )
+EXPERIMENT3 = expand(
+    "results/{{scale}}/experiment3/{method}.csv", method=config["experiment3"]["methods"]
+)
+DEFECTS = expand(
+    "results/{{scale}}/defects/{case}_{sampler}.csv",
+    case=["linear", "smooth", "rough"],
+    sampler=["ess", "hmc"],
+)
+EXPERIMENT5 = expand(
+    "results/{{scale}}/experiment5/problem{problem}/{method}.csv",
+    problem=config["experiment5"]["posterior"]["problems"],
+    method=config["experiment5"]["posterior"]["methods"],
+)
+TUNING = expand(
+    "results/{{scale}}/experiment5/problem{problem}_tuning.csv",
+    problem=config["experiment5"]["tuning"]["problems"],
+)
+
+
+def timing_of(paths):
+    """Where the CPU seconds of result files are."""
+    return [path.removesuffix(".csv") + "_timing.csv" for path in paths]
+
+
 # What a table or a figure is called, and the result files that it reads.
 RESULTS = dict(
     experiment1=EXPERIMENT1,
     quadrature="results/{scale}/experiment1/quadrature.csv",
     experiment2=EXPERIMENT2,
     experiment4=EXPERIMENT4,
+    experiment4_timing=timing_of(EXPERIMENT4),
     probabilities=PROBABILITIES,
     problems=PROBLEMS,
     spread="results/{scale}/experiment4/spread.csv",
     equations="results/{scale}/equations.csv",
+    # kept with the repository: `snakemake reference` makes it
+    reference=[
+        f"data/reference/{file}" for file in ("evidence.csv", "probabilities.npz", "truths.csv")
+    ],
+    reference_check="results/{scale}/reference_check.csv",
+    experiment3=EXPERIMENT3,
+    experiment3_timing=timing_of(EXPERIMENT3),
+    defects=DEFECTS,
+    experiment5=EXPERIMENT5,
+    experiment5_timing=timing_of(EXPERIMENT5),
+    draws=[path.removesuffix(".csv") + ".npz" for path in EXPERIMENT5],
+    tuning=TUNING,
+    tuning_timing=timing_of(TUNING),
 )
 NINE_PROBLEMS = ["experiment4", "probabilities", "problems", "spread"]
+TRADEOFF = ["experiment3", "experiment3_timing"]
+CELLS = ["experiment4", "experiment4_timing", "probabilities", "problems", "reference"]
 TABLES = {
     "table1": ("Table 1: orthant probabilities", ["experiment1"]),
     "table2": ("Table 2: class probabilities", ["experiment2"]),
     "table3": ("Table 3: marginal likelihood", ["experiment2"]),
     "table4": ("Table 4: nine problems", NINE_PROBLEMS),
-    "evidence": ("Log evidence of every cell", ["experiment4", "problems"]),
-    "metrics": (
-        "Errors and distances between methods",
-        ["experiment4", "probabilities", "problems"],
+    "posterior": ("MAE-POST and MAE-MED of all methods", CELLS),
+    "accuracy": ("Errors against the certified reference", CELLS),
+    "metrics": ("Test errors, and largest errors of probabilities", CELLS),
+    "efficiency": ("CPU seconds and effective samples", CELLS),
+    "seconds": ("CPU seconds by hyperparameter set", CELLS),
+    "evidence": ("Log evidence: reference and the paper's methods", CELLS),
+    "evidence_more": ("Log evidence: the other methods", CELLS),
+    "reference": ("The certified reference", ["reference"]),
+    "tradeoff": ("Errors and CPU seconds, Experiment 3", TRADEOFF),
+    "targets": ("CPU seconds for a given error", TRADEOFF),
+    "claims": ("Statements of section 6.3", TRADEOFF),
+    "defects": ("What the defects of the toolbox do", ["defects"]),
+    "chains": (
+        "Chains over the hyperparameters",
+        ["experiment5", "experiment5_timing", "draws"],
     ),
+    "tuning": ("Tuning by the evidence", ["tuning", "tuning_timing"]),
     "spread": ("Spread between data sets", ["experiment2"]),
     "brackets": ("Brackets of the published tables", []),
     "variance": ("Measured variance and Eq. (44)", ["experiment1", "experiment2"]),
@@ -57,7 +109,17 @@ FIGURES = {
     "error_experiment1": ("Error against M, Experiment 1", ["experiment1"]),
     "error_experiment2": ("Error against M, Experiment 2", ["experiment2"]),
     "reliability": ("Reliability of predicted probabilities", NINE_PROBLEMS),
-    "evidence": ("Where the evidence lies", ["experiment4", "problems"]),
+    "evidence": ("Where the evidence lies", CELLS),
+    "accuracy": ("Errors against the certified reference", CELLS),
+    "seconds": ("CPU seconds by hyperparameter set", CELLS),
+    "status": ("Which runs count", ["experiment4"]),
+    "figure1": ("Figure 1: error of probabilities against CPU seconds", TRADEOFF),
+    "figure2": ("Figure 2: error of the evidence against CPU seconds", TRADEOFF),
+    "defects": ("What the defects of the toolbox do", ["defects"]),
+    "posterior": (
+        "Posterior of the hyperparameters",
+        ["experiment5", "experiment5_timing", "draws", "tuning", "tuning_timing"],
+    ),
     "floor": ("The floor of Table 1", ["experiment1", "quadrature"]),
     "variance": ("Measured variance and Eq. (44)", ["experiment1", "experiment2"]),
 }
@@ -191,7 +253,7 @@ rule write_values:
 
 rule typeset:
     input:
-        text=["paper/main.tex", "paper/references.bib"],
+        text=["paper/main.tex", "paper/comparisons.tex", "paper/references.bib"],
         values="results/{scale}/values.tex",
         provenance="results/{scale}/provenance.json",
         tables=expand("results/{{scale}}/tables/{table}.tex", table=TABLES),
@@ -254,7 +316,7 @@ for figure in FIGURES:
 
     rule:
         name:
-            f"figure_{figure}"
+            figure if figure in ("figure1", "figure2") else f"figure_{figure}"
         input:
             expand(
                 "figures/{scale}/{figure}.{ending}",

@@ -10,7 +10,7 @@ from gpcmc.audit.compare import (
     read_audit,
     write_audit,
 )
-from gpcmc.audit.estimates import Estimate, Estimator, Term, data_set_spread
+from gpcmc.audit.estimates import Estimate, Estimator, Term, data_set_spread, median_errors
 from gpcmc.audit.findings import (
     brackets,
     coarse_grid_errors,
@@ -23,6 +23,7 @@ from gpcmc.audit.findings import (
 from gpcmc.audit.published import CELLS, METHODS, PUBLISHED_RUNS, half_width, read_registry
 from gpcmc.audit.results import (
     SETS,
+    Predictions,
     Problem,
     ResultFiles,
     read_long,
@@ -39,6 +40,7 @@ __all__ = [
     "Z_LIMIT",
     "Estimate",
     "Estimator",
+    "Predictions",
     "Problem",
     "ResultFiles",
     "Term",
@@ -52,6 +54,7 @@ __all__ = [
     "data_sets",
     "floor",
     "half_width",
+    "median_errors",
     "overall_variance",
     "read_audit",
     "read_long",

@@ -12,6 +12,7 @@ import pandas as pd
 
 __all__ = [
     "SETS",
+    "Predictions",
     "Problem",
     "ResultFiles",
     "problem_number",
@@ -57,7 +58,18 @@ COLUMNS: dict[str, list[str]] = {
         "variance_eq44",
         "mae",
     ],
-    "experiment4": ["problem", "method", "set", "alpha", "beta", "replicate", "status"],
+    "experiment4": [
+        "problem",
+        "method",
+        "set",
+        "alpha",
+        "beta",
+        "dataset",
+        "replicate",
+        "status",
+    ],
+    "experiment4_timing": ["problem", "method", "set", "dataset", "replicate", "cpu_seconds"],
+    "reference_check": ["problem", "set", "verdict"],
     "spread": ["problem", "dataset", "set", "mae_post"],
     "equations": [
         "equation",
@@ -82,7 +94,11 @@ OPTIONAL: dict[str, list[str]] = {
         "mae_post",
         "error_rate",
         "trivial",
+        "effective_samples",
+        "r_hat",
+        "k_hat",
     ],
+    "reference_check": ["method", "z", "max_z", "certified"],
 }
 
 #: The paper's numbers of the problems of Experiment 1.
@@ -98,10 +114,22 @@ class ResultFiles:
     experiment1, quadrature, experiment2, experiment4, spread, equations : tuple of Path
         Long CSV files. ``spread`` holds the error against the Bayes posterior on further data sets
         of Experiment 4; ``quadrature`` the truths of Experiment 1 by a coarse grid.
+    experiment4_timing : tuple of Path
+        CPU seconds of the runs of Experiment 4.
+    reference : tuple of Path
+        The certified reference: ``evidence.csv``, ``probabilities.npz``, ``truths.csv``.
+    reference_check : tuple of Path
+        Cells of the reference that this run estimated anew.
     problems : tuple of Path
         ``experiment4/problem{p}.npz``: the data of each problem.
     probabilities : tuple of Path
         ``experiment4/problem{p}/{method}_set{k}.npz``: predicted probabilities.
+    experiment3, experiment3_timing, defects : tuple of Path
+        Long CSV files: errors and CPU seconds by method and size; the toolbox with its defects.
+    experiment5, experiment5_timing, draws : tuple of Path
+        Chains over the hyperparameters: long CSV files, and ``experiment5/problem{p}/{method}.npz``.
+    tuning, tuning_timing : tuple of Path
+        ``experiment5/problem{p}_tuning.csv`` and its CPU seconds.
     data : tuple of Path
         ``data/{file}.json``: whether a raw file could be had, and where it goes if not.
     """
@@ -111,9 +139,20 @@ class ResultFiles:
     experiment2: tuple[Path, ...] = ()
     problems: tuple[Path, ...] = ()
     experiment4: tuple[Path, ...] = ()
+    experiment4_timing: tuple[Path, ...] = ()
     probabilities: tuple[Path, ...] = ()
+    reference: tuple[Path, ...] = ()
+    reference_check: tuple[Path, ...] = ()
     spread: tuple[Path, ...] = ()
     equations: tuple[Path, ...] = ()
+    experiment3: tuple[Path, ...] = ()
+    experiment3_timing: tuple[Path, ...] = ()
+    defects: tuple[Path, ...] = ()
+    experiment5: tuple[Path, ...] = ()
+    experiment5_timing: tuple[Path, ...] = ()
+    draws: tuple[Path, ...] = ()
+    tuning: tuple[Path, ...] = ()
+    tuning_timing: tuple[Path, ...] = ()
     data: tuple[Path, ...] = ()
 
     @classmethod
@@ -223,11 +262,40 @@ def read_problem(path: Path) -> Problem:
         )
 
 
-def read_probabilities(paths: Iterable[Path]) -> dict[tuple[int, str, int], np.ndarray]:
-    """Predicted probabilities by (problem, method, set), each of shape (replicates, test patterns).
+@dataclass(frozen=True, slots=True)
+class Predictions:
+    """Test probabilities of the runs of one method on one problem with one hyperparameter set.
 
-    Sets without probabilities (data not available, not converged) are left out, and so are
-    replicates with NaN.
+    Attributes
+    ----------
+    probability, probability_se : ndarray, shape (runs, test)
+        P(class 1) and its Monte Carlo standard error.
+    dataset, replicate : ndarray of int, shape (runs,)
+        Which run it is; data set 0 is the problem's first.
+    """
+
+    probability: np.ndarray
+    probability_se: np.ndarray
+    dataset: np.ndarray
+    replicate: np.ndarray
+
+    def on(self, dataset: int) -> np.ndarray:
+        """Probabilities on one data set, shape (runs, test); none gives no rows."""
+        return self.probability[self.dataset == dataset]
+
+
+_ARRAYS = ("probability", "probability_se", "dataset", "replicate", "ok")
+
+
+def read_probabilities(paths: Iterable[Path]) -> dict[tuple[int, str, int], Predictions]:
+    """Predictions by (problem, method, set), of the runs whose status is "ok".
+
+    Sets without such a run are left out, and so are runs with NaN.
+
+    Raises
+    ------
+    ValueError
+        A file's name or its arrays are not those of Experiment 4.
     """
     found = {}
     for path in paths:
@@ -235,10 +303,14 @@ def read_probabilities(paths: Iterable[Path]) -> dict[tuple[int, str, int], np.n
         if name is None:
             raise ValueError(f"{path}: the name has to be <method>_set<number>.npz")
         with np.load(path) as data:
-            if "probability" not in data.files:
+            if not data.files:
                 continue
-            probability = np.atleast_2d(np.asarray(data["probability"], dtype=float))
-        probability = probability[np.isfinite(probability).all(axis=1)]
-        if probability.size:
-            found[problem_number(path), name.group(1), int(name.group(2))] = probability
+            if missing := sorted(set(_ARRAYS) - set(data.files)):
+                raise ValueError(f"{path}: arrays {missing} are missing; needed are {_ARRAYS}")
+            arrays = {name: np.asarray(data[name]) for name in _ARRAYS}
+        # a run that is not "ok" may have predicted: it is never compared
+        good = arrays.pop("ok").astype(bool) & np.isfinite(arrays["probability"]).all(axis=1)
+        if good.any():
+            key = problem_number(path), name.group(1), int(name.group(2))
+            found[key] = Predictions(**{name: array[good] for name, array in arrays.items()})
     return found

@@ -91,7 +91,7 @@ class Plan:
     population : int
         Samples of one of its populations at most.
     max_draws : float
-        Samples times patterns above which the adapted sampler is dear: importance sampling is tried first.
+        Samples times patterns of the adapted sampler above which importance sampling is tried first.
     """
 
     points: int = 1024
@@ -656,11 +656,10 @@ def _certify(problem: Problem, gp: Prior, path: str, plan: Plan) -> tuple[str, I
     """The adapted orthant sampler; where it is dear, a cheaper method if that can be trusted."""
     adapted = partial(_adapted, problem, gp, plan.population)
     pilot = adapted(plan.pilot, rng=generator(seed(path, "pilot")))
-    most = plan.max_draws / len(gp.K)
-    if _needed(pilot, plan.pilot) > most:
+    if _needed(pilot, plan.pilot) * len(gp.K) > plan.max_draws:
         run, of_run = partial(_laplace, problem, gp), seed(path, "laplace")
         first = run(plan.pilot, rng=generator(seed(of_run, "pilot")))
-        if _trusted(first) and _needed(first, plan.pilot) <= most:
+        if _trusted(first):
             found = _sized(run, first, of_run, plan)
             if _trusted(found) and _within(found, CERTIFIER):
                 return "laplace importance sampling", found

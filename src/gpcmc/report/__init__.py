@@ -1,9 +1,8 @@
 """Tables, figures, values for the text, and the paper: everything that is made from result files."""
 
-from gpcmc.report.figures import FIGURES, write_figure
 from gpcmc.report.paper import build_paper, summary
 from gpcmc.report.provenance import provenance, write_provenance
-from gpcmc.report.tables import TABLES, write_table
+from gpcmc.report.registry import FIGURES, TABLES, write_figure, write_table
 from gpcmc.report.values import PUBLISHED_SCALE, Value, collect, write_values
 
 __all__ = [

@@ -1,44 +1,116 @@
-"""Summaries of Experiment 4 that its tables and figures share: evidence, differences between methods, reliability."""
+"""Summaries of Experiment 4 that its tables, figures and values share.
+
+`all_cells` has one row for each problem, hyperparameter set and method, of the problem's first data set; only
+runs with the status "ok" enter a value. `by_problem` averages a column of it over hyperparameter sets.
+Errors are those of one run, averaged over runs: at equal CPU seconds this is what a user would get.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from pathlib import Path
+from typing import Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
 from scipy.special import logsumexp, softmax
 
-from gpcmc.audit import Problem, ResultFiles, read_long, read_probabilities, read_problem
+from gpcmc.audit import (
+    Estimator,
+    Predictions,
+    Problem,
+    ResultFiles,
+    median_errors,
+    read_long,
+    read_probabilities,
+    read_problem,
+)
+from gpcmc.experiments import classification
+from gpcmc.experiments.classification import EXTINCT, NO_DATA
+from gpcmc.experiments.reference import (
+    CERTIFIED,
+    EVIDENCE,
+    Cell,
+    digest,
+    load_reference,
+)
+from gpcmc.inference.interface import NOT_CONVERGED, OK, STOPPED, UNTRUSTED
 
 __all__ = [
     "LABELS",
     "NAMES",
-    "REFERENCE",
-    "differences",
-    "evidence",
+    "PAPER",
+    "SAMPLER",
+    "SHORT",
+    "STATUSES",
+    "Average",
+    "all_cells",
+    "average",
+    "by_problem",
     "label",
     "methods_in_order",
     "problems",
+    "reference_summary",
+    "references",
     "reliability",
+    "seconds_by_set",
+    "seconds_ratio",
 ]
 
-#: The method that the others are set beside.
-REFERENCE = "orthant"
+#: The paper's own method.
+SAMPLER = "orthant"
 
-#: How a method is printed. The order is that of tables and figures; a method that is not here comes
-#: last.
+#: How a method is printed. The order is that of tables and figures: the four of the paper, its Markov
+#: chains done properly, other people's methods, ours, and the deterministic ones. A method that is not
+#: here comes last.
 LABELS: dict[str, str] = {
-    "orthant": "orthant",
+    "orthant": "orthant (soft)",
+    "control-variables": "control variables",
+    "ess-gpml": "ESS as shipped",
+    "hmc-gpml": "HMC as shipped",
+    "ess": "ESS (proper)",
+    "hmc": "HMC (proper)",
+    "minimax-tilting": "minimax tilting",
+    "importance-ep": "EP importance",
+    "importance-laplace": "Laplace importance",
+    "pseudo-marginal-ep": "64 weights, EP",
+    "pseudo-marginal-laplace": "64 weights, Laplace",
+    "orthant-adapted": "orthant (adapted)",
+    "best": "twisted (best)",
     "laplace": "Laplace",
     "ep": "EP",
-    "importance": "importance",
-    "minimax-tilting": "minimax tilting",
-    "best": "best",
+}
+
+#: The same in the head of a narrow column.
+SHORT: dict[str, str] = {
+    "orthant": "orthant",
+    "control-variables": "CV",
+    "ess-gpml": "ESS-s",
+    "hmc-gpml": "HMC-s",
     "ess": "ESS",
     "hmc": "HMC",
-    "control-variables": "control variables",
-    "pseudo-marginal": "pseudo-marginal",
+    "minimax-tilting": "tilting",
+    "importance-ep": "EP-IS",
+    "importance-laplace": "LA-IS",
+    "pseudo-marginal-ep": "EP-64",
+    "pseudo-marginal-laplace": "LA-64",
+    "orthant-adapted": "adapted",
+    "best": "twisted",
+    "laplace": "Laplace",
+    "ep": "EP",
+}
+
+#: The four whose median MAE-MED is taken from (three on USPS).
+PAPER: tuple[str, ...] = ("orthant", "control-variables", "ess-gpml", "hmc-gpml")
+
+#: Statuses of a run that does not count, and how a narrow cell says so.
+STATUSES: dict[str, str] = {
+    NOT_CONVERGED: "n.c.",
+    UNTRUSTED: "n.t.",
+    STOPPED: "stopped",
+    EXTINCT: "extinct",
+    NO_DATA: "no data",
 }
 
 #: How a problem of Experiment 4 is printed.
@@ -75,145 +147,358 @@ def is_trivial(column: pd.Series) -> pd.Series:
     return column.astype(str).str.lower() == "true"
 
 
-def _status(group: pd.DataFrame) -> str:
-    bad = group[group["status"] != "ok"]
-    return "ok" if bad.empty else str(bad["status"].iloc[0])
+def references(files: ResultFiles, rows: pd.DataFrame) -> dict[tuple[int, int], Cell]:
+    """The certified reference of the cells of a run.
+
+    Parameters
+    ----------
+    files : ResultFiles
+        ``reference`` and ``problems``.
+    rows : DataFrame
+        Rows with ``problem``, ``set``, ``alpha``, ``beta``.
+
+    Returns
+    -------
+    dict
+        By problem and set; without the cells that have no reference.
+
+    Raises
+    ------
+    ValueError
+        The reference of a cell was computed on other data or hyperparameters.
+    """
+    folders = {Path(path).parent for path in files.reference if Path(path).name == EVIDENCE}
+    if not folders:
+        return {}
+    reference = load_reference(folders.pop())
+    wanted = rows[["problem", "set", "alpha", "beta"]].drop_duplicates()
+    found = {}
+    for path in files.problems:
+        number = read_problem(path).number
+        with np.load(path) as stored:
+            if not stored.files:
+                continue
+            problem = classification.Problem(**stored)
+        for row in wanted[wanted["problem"] == number].itertuples():
+            name = digest(problem, float(row.alpha), float(row.beta))
+            cell = reference.cell(number, int(row.set), name)
+            if cell is not None:
+                found[number, int(row.set)] = cell
+    return found
 
 
-def _average_evidence(logs: pd.Series, errors: pd.Series) -> tuple[float, float]:
+def _average_evidence(logs: np.ndarray, errors: np.ndarray) -> tuple[float, float]:
     """Average of replicates' evidence estimates, on the probability scale, and the error of its log.
 
     Two errors are at hand: from what the replicates say of themselves, and from how they differ. The
     larger counts, for where the samples are too few a replicate does not know how wrong it is.
     """
     value = float(logsumexp(logs) - np.log(len(logs)))
-    weights = softmax(logs)
-    own = float(np.sqrt(np.sum((weights * errors.to_numpy(dtype=float)) ** 2)))
+    own = float(np.sqrt(np.sum((softmax(logs) * errors) ** 2)))
     between = float(logs.std(ddof=1) / np.sqrt(len(logs))) if len(logs) > 1 else 0.0
     return value, max(own, between)
 
 
-def evidence(files: ResultFiles) -> pd.DataFrame:
-    """Log evidence by problem, hyperparameter set and method.
+def _mean(values: np.ndarray, exact: bool) -> tuple[float, float]:
+    """Mean over runs and its standard error: none from one run, zero for a method that is not random."""
+    values = values[np.isfinite(values)]
+    if not len(values):
+        return math.nan, math.nan
+    if exact:
+        return float(values.mean()), 0.0
+    se = values.std(ddof=1) / math.sqrt(len(values)) if len(values) > 1 else math.nan
+    return float(values.mean()), float(se)
+
+
+_PAIRS = ("nats", "mae_reference", "mae_post", "mae_med")
+
+#: Columns of the result files that `all_cells` reads.
+_READ = [
+    *("alpha", "beta", "trivial", "exact", "status", "log_evidence", "log_evidence_se"),
+    *("mae_post", "error_rate", "cpu_seconds", "effective_samples", "k_hat", "r_hat"),
+]
+
+_COLUMNS = [
+    *("problem", "set", "alpha", "beta", "trivial", "method", "runs", "ok", "status"),
+    *("reference", "reference_log_evidence", "reference_log_evidence_se", "reference_p_se"),
+    *("log_evidence", "log_evidence_se", "per_pattern", "difference", "difference_se"),
+    *(f"{name}{end}" for name in _PAIRS for end in ("", "_se")),
+    *("largest_reference", "error_rate", "cpu_seconds", "effective_samples"),
+    *("effective_per_second", "k_hat", "r_hat"),
+]
+
+
+def all_cells(registry: pd.DataFrame, files: ResultFiles) -> pd.DataFrame:
+    """What every method gave on the first data set of each problem, with each hyperparameter set.
+
+    Parameters
+    ----------
+    registry : DataFrame
+        `read_registry`: it says which methods the median is over.
+    files : ResultFiles
+        ``experiment4``, ``experiment4_timing``, ``probabilities``, ``problems``, ``reference``.
 
     Returns
     -------
     DataFrame
-        ``problem``, ``set``, ``alpha``, ``beta``, ``trivial``, ``method``, ``status``,
-        ``replicates``, ``log_evidence`` (nats, averaged over replicates on the probability scale), ``log_evidence_se``,
-        ``per_pattern`` (nats a training pattern), ``difference`` (nats, from the reference method),
-        ``difference_se``. Values are NaN unless the status is "ok".
+        ``problem``, ``set``, ``alpha``, ``beta``, ``trivial``, ``method``;
+        ``runs``, ``ok`` (how many of them count), ``status`` ("ok" if all do, else the most frequent
+        other one); ``reference`` ("certified", "uncertified", "none"), ``reference_log_evidence``
+        (nats) and ``reference_p_se`` (mean standard error of its probabilities). Of the runs that
+        count: ``log_evidence`` (nats, averaged on the probability scale), ``per_pattern`` (nats a
+        training pattern), ``difference`` (nats, from the reference), ``nats`` (mean over runs of
+        |log L - reference|), ``mae_reference`` and ``largest_reference`` (mean and maximum of
+        |p - p of the reference|), ``mae_post``, ``mae_med`` (from the median of the paper's methods),
+        each with ``_se`` from the spread of the runs; ``error_rate``; ``cpu_seconds`` a run (of all that
+        did their work, converged or not), ``effective_samples``, ``effective_per_second``, ``k_hat`` and
+        ``r_hat`` (the largest).
+
+    Raises
+    ------
+    ValueError
+        As `references`.
     """
-    frame = read_long("experiment4", files.experiment4)
-    sizes = {number: problem.train for number, problem in problems(files).items()}
-    rows = []
-    for (problem, number, method), group in frame.groupby(["problem", "set", "method"]):
-        status = _status(group)
-        value, se = math.nan, math.nan
-        if status == "ok":
-            value, se = _average_evidence(group["log_evidence"], group["log_evidence_se"])
-        size = sizes.get(int(problem), 0)
-        first = group.iloc[0]
-        rows.append(
-            {
-                "problem": int(problem),
-                "set": int(number),
-                "alpha": float(first["alpha"]),
-                "beta": float(first["beta"]),
-                "trivial": bool(is_trivial(group["trivial"]).iloc[0]),
-                "method": method,
-                "status": status,
-                "replicates": len(group),
-                "log_evidence": value,
-                "log_evidence_se": se,
-                "per_pattern": value / size if size else math.nan,
-            }
-        )
-    columns = [
-        "problem",
-        "set",
-        "alpha",
-        "beta",
-        "trivial",
-        "method",
-        "status",
-        "replicates",
-        "log_evidence",
-        "log_evidence_se",
-        "per_pattern",
-    ]
-    table = pd.DataFrame(rows, columns=columns)
-    reference = table[table["method"] == REFERENCE][
-        ["problem", "set", "log_evidence", "log_evidence_se"]
-    ]
-    table = table.merge(reference, on=["problem", "set"], how="left", suffixes=("", "_reference"))
-    table["difference"] = table["log_evidence"] - table["log_evidence_reference"]
-    table["difference_se"] = np.hypot(table["log_evidence_se"], table["log_evidence_se_reference"])
-    table.loc[table["method"] == REFERENCE, ["difference", "difference_se"]] = math.nan
-    order = methods_in_order(table["method"])
-    table = table.sort_values(
-        ["problem", "set", "method"], key=lambda c: c.map(order.index) if c.name == "method" else c
-    )
-    return table.drop(columns=["log_evidence_reference", "log_evidence_se_reference"]).reset_index(
-        drop=True
-    )
-
-
-def differences(files: ResultFiles) -> pd.DataFrame:
-    """Error rates, and how far each method is from the reference method.
-
-    Hyperparameter sets in which the prior is the same for every pattern but itself (``trivial``)
-    are left out: they toss a coin with every method.
-
-    Returns
-    -------
-    DataFrame
-        One row a (problem, method): ``status``, ``sets`` (hyperparameter sets averaged over),
-        ``error_rate`` (fraction of test patterns, mean over sets), ``probability`` (mean over sets
-        and test patterns of |p - p of the reference|; for the reference its own standard error,
-        which is the noise in the others' numbers), ``probability_max`` (largest over all of them),
-        ``nats`` and ``nats_max`` (the same of the log evidence).
-    """
-    frame = read_long("experiment4", files.experiment4)
+    rows = read_long("experiment4", files.experiment4)
+    rows = rows[rows["dataset"] == 0]
+    timing = read_long("experiment4_timing", files.experiment4_timing)
+    key = ["problem", "method", "set", "dataset", "replicate"]
+    rows = rows.merge(timing[[*key, "cpu_seconds"]], on=key, how="left")
     predicted = read_probabilities(files.probabilities)
-    logs = evidence(files)
-    logs = logs[~logs["trivial"]]
-    rows = []
-    for (problem, method), group in frame.groupby(["problem", "method"]):
-        usable = group[(group["status"] == "ok") & ~is_trivial(group["trivial"])]
-        gaps = []
-        for number in sorted(usable["set"].unique()):
-            mine, other = (predicted.get((problem, name, number)) for name in (method, REFERENCE))
-            if mine is None or other is None:
-                continue
-            if method != REFERENCE:
-                gaps.append(np.abs(mine.mean(axis=0) - other.mean(axis=0)))
-            elif len(mine) > 1:
-                gaps.append(mine.std(axis=0, ddof=1) / math.sqrt(len(mine)))
-        nats = logs[
-            (logs["problem"] == problem) & (logs["method"] == method) & (logs["status"] == "ok")
-        ]
-        nats = nats["difference"].abs() if method != REFERENCE else nats["log_evidence_se"]
-        rows.append(
-            {
-                "problem": int(problem),
-                "method": method,
-                "status": _status(group),
-                "sets": int(usable["set"].nunique()),
-                "error_rate": float(usable.groupby("set")["error_rate"].mean().mean()),
-                "probability": float(np.mean([gap.mean() for gap in gaps])) if gaps else math.nan,
-                "probability_max": float(max(gap.max() for gap in gaps)) if gaps else math.nan,
-                "nats": float(nats.mean()),
-                "nats_max": float(nats.max()),
+    known = references(files, rows)
+    consensus = {p: Estimator(ResultFiles(), registry).consensus(p) for p in NAMES}
+    sizes = {number: problem.train for number, problem in problems(files).items()}
+    rows = rows.assign(trivial=is_trivial(rows["trivial"]), exact=rows["seed"].isna())
+    text = ("status", "trivial", "exact")
+    columns = {name: rows[name].to_numpy(None if name in text else float) for name in _READ}
+    found = []
+    for (problem, number, method), index in rows.groupby(
+        ["problem", "set", "method"]
+    ).indices.items():
+        problem, number = int(problem), int(number)
+        run = {name: column[index] for name, column in columns.items()}
+        ok = run["status"] == OK
+        good = {name: column[ok] for name, column in run.items()}
+        bad = pd.Series(run["status"][~ok])
+        exact = bool(run["exact"].all())
+        row: dict[str, object] = {
+            "problem": problem,
+            "set": number,
+            "alpha": run["alpha"][0],
+            "beta": run["beta"][0],
+            "trivial": bool(run["trivial"].any()),
+            "method": method,
+            "runs": len(ok),
+            "ok": int(ok.sum()),
+            "status": str(bad.mode().iloc[0]) if len(bad) else OK,
+            "reference": "none",
+        }
+        cell = known.get((problem, number))
+        if cell is not None:
+            row |= {
+                "reference": "certified" if cell.certified else "uncertified",
+                "reference_log_evidence": cell.log_evidence,
+                "reference_log_evidence_se": cell.log_evidence_se,
+                "reference_p_se": float(np.mean(cell.probability_se)),
             }
-        )
-    columns = ["problem", "method", "status", "sets", "error_rate"]
-    columns += ["probability", "probability_max", "nats", "nats_max"]
-    return pd.DataFrame(rows, columns=columns)
+        row |= _evidence(good["log_evidence"], good["log_evidence_se"], cell, exact)
+        if "log_evidence" in row and sizes.get(problem):
+            row["per_pattern"] = row["log_evidence"] / sizes[problem]  # type: ignore[operator]
+        row |= _probabilities(predicted.get((problem, method, number)), cell, exact)
+        row["mae_post"], row["mae_post_se"] = _mean(good["mae_post"], exact)
+        needed = [(problem, name, number) for name in (*consensus[problem], method)]
+        if all(key in predicted and len(predicted[key].on(0)) for key in needed):
+            errors = median_errors(predicted, problem, consensus[problem], str(method), number)
+            row["mae_med"], row["mae_med_se"] = _mean(errors, exact=False)
+        did = np.isin(run["status"], [OK, NOT_CONVERGED, UNTRUSTED])
+        row |= {
+            "error_rate": _mean(good["error_rate"], exact)[0],
+            "cpu_seconds": _mean(run["cpu_seconds"][did], exact)[0],
+            "effective_samples": _mean(good["effective_samples"], exact)[0],
+            "effective_per_second": _mean(good["effective_samples"] / good["cpu_seconds"], exact)[
+                0
+            ],
+            "k_hat": _largest(run["k_hat"]),
+            "r_hat": _largest(run["r_hat"]),
+        }
+        found.append(row)
+    table = pd.DataFrame(found, columns=_COLUMNS)
+    order = methods_in_order(table["method"])
+    return table.sort_values(
+        ["problem", "set", "method"], key=lambda c: c.map(order.index) if c.name == "method" else c
+    ).reset_index(drop=True)
+
+
+def _largest(values: np.ndarray) -> float:
+    known = values[~np.isnan(values)]
+    return float(known.max()) if len(known) else math.nan
+
+
+def _evidence(
+    logs: np.ndarray, errors: np.ndarray, cell: Cell | None, exact: bool
+) -> dict[str, float]:
+    there = np.isfinite(logs)
+    logs, errors = logs[there], errors[there]
+    if not len(logs):
+        return {}
+    value, se = _average_evidence(logs, errors)
+    row = {"log_evidence": value, "log_evidence_se": se}
+    if cell is not None:
+        row["difference"] = value - cell.log_evidence
+        row["difference_se"] = math.hypot(se, cell.log_evidence_se)
+        row["nats"], row["nats_se"] = _mean(np.abs(logs - cell.log_evidence), exact)
+    return row
+
+
+def _probabilities(p: Predictions | None, cell: Cell | None, exact: bool) -> dict[str, float]:
+    if p is None or cell is None or not len(p.on(0)):
+        return {}
+    errors = np.abs(p.on(0) - cell.probability)
+    value, se = _mean(errors.mean(axis=1), exact)
+    return {
+        "mae_reference": value,
+        "mae_reference_se": se,
+        "largest_reference": float(errors.max(axis=1).mean()),
+    }
+
+
+class Average(NamedTuple):
+    """A mean over hyperparameter sets.
+
+    Attributes
+    ----------
+    value, se : float
+        NaN where there is none.
+    sets, wanted : int
+        Sets averaged over, and those that there are.
+    status : str
+        "ok", or why there is no value.
+    """
+
+    value: float
+    se: float
+    sets: int
+    wanted: int
+    status: str
+
+
+#: Which hyperparameter sets an average is over: all; those where K is not beta I to rounding; of these the
+#: ones whose reference is certified.
+Over = Literal["all", "telling", "certified"]
+
+
+def average(group: pd.DataFrame, column: str, over: Over = "telling") -> Average:
+    """Average a column of `all_cells` over the hyperparameter sets of one problem and method."""
+    used = group if over == "all" else group[~group["trivial"]]
+    if over == "certified":
+        used = used[used["reference"] == "certified"]
+    values = used[column].dropna()
+    statuses = group["status"][group["status"] != OK]
+    if len(values):
+        status = OK
+    elif (group["status"] == NO_DATA).any():
+        status = NO_DATA
+    elif used.empty and over == "certified":
+        status = "no reference" if (group["reference"] == "none").all() else "uncertified"
+    else:
+        status = str(statuses.mode().iloc[0]) if len(statuses) else "none"
+    errors = used[f"{column}_se"][values.index] if f"{column}_se" in used else pd.Series([math.nan])
+    se = math.sqrt(float((errors.astype(float) ** 2).sum(skipna=False))) / max(len(values), 1)
+    value = float(values.mean()) if len(values) else math.nan
+    return Average(value, se if len(values) else math.nan, len(values), len(used), status)
+
+
+def by_problem(frame: pd.DataFrame, column: str, over: Over = "telling") -> pd.DataFrame:
+    """`average` for every method and problem, in one frame: ``method``, ``problem`` and its fields."""
+    rows = [
+        {"method": method, "problem": int(problem)} | average(group, column, over)._asdict()
+        for (problem, method), group in frame.groupby(["problem", "method"])
+    ]
+    return pd.DataFrame(rows, columns=["method", "problem", *Average._fields])
+
+
+def seconds_by_set(frame: pd.DataFrame) -> pd.DataFrame:
+    """CPU seconds of a run by method and hyperparameter set, relative to set 1 of the same problem.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        `all_cells`.
+
+    Returns
+    -------
+    DataFrame
+        ``method``, ``set``, ``alpha``, ``beta``, ``relative`` (geometric mean over problems), ``lowest``,
+        ``highest``, ``problems`` (how many; those where the method did its work with both sets).
+    """
+    base = frame[frame["set"] == 1][["problem", "method", "cpu_seconds"]]
+    both = frame.merge(base, on=["problem", "method"], suffixes=("", "_base"))
+    both["relative"] = both["cpu_seconds"] / both["cpu_seconds_base"]
+    both = both.dropna(subset="relative")
+    columns = ["method", "set", "alpha", "beta"]
+    grouped = both.groupby(columns)["relative"]
+    table = grouped.agg(
+        relative=lambda x: float(np.exp(np.log(x).mean())),
+        lowest="min",
+        highest="max",
+        problems="size",
+    )
+    return table.reset_index()
+
+
+def seconds_ratio(frame: pd.DataFrame) -> dict[str, float]:
+    """By method: relative CPU seconds of the sets with the smallest alpha, over those with the largest.
+
+    Geometric means; the paper speaks of sets 4 and 6 compared to 1 and 2.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        `seconds_by_set`.
+    """
+    ratios = {}
+    for method, rows in frame.groupby("method"):
+        short = rows[rows["alpha"] == frame["alpha"].min()]["relative"]
+        long = rows[rows["alpha"] == frame["alpha"].max()]["relative"]
+        if len(short) and len(long):
+            ratios[str(method)] = float(np.exp(np.log(short).mean() - np.log(long).mean()))
+    return ratios
+
+
+def reference_summary(files: ResultFiles) -> pd.DataFrame:
+    """The reference by problem.
+
+    Returns
+    -------
+    DataFrame
+        ``problem``, ``all_cells``, ``certified``, ``trivial``; the largest of: ``log_evidence_se`` (nats),
+        ``probability_se``, ``certifier_se`` (nats), ``z`` (|difference| of the log evidences in joint
+        standard errors) and ``k_hat``.
+    """
+    columns = ["problem", "cells", "certified", "trivial", "log_evidence_se", "probability_se"]
+    columns += ["certifier_se", "z", "k_hat"]
+    paths = [Path(path) for path in files.reference if Path(path).name == EVIDENCE]
+    if not paths:
+        return pd.DataFrame(columns=columns)
+    rows = load_reference(paths[0].parent).evidence.copy()
+    rows["certified"] = rows["verdict"] == CERTIFIED
+    rows["z"] = rows["z"].abs()
+    table = rows.groupby("problem").agg(
+        cells=("set", "size"),
+        certified=("certified", "sum"),
+        trivial=("trivial", "sum"),
+        log_evidence_se=("log_evidence_se", "max"),
+        probability_se=("max_probability_se", "max"),
+        certifier_se=("certifier_se", "max"),
+        z=("z", "max"),
+        k_hat=("k_hat", "max"),
+    )
+    return table.reset_index()[columns]
 
 
 def reliability(files: ResultFiles, bins: int = 10) -> pd.DataFrame:
     """Predicted probability of class 1 against the frequency of class 1, in bins of the prediction.
+
+    First data sets only.
 
     Hyperparameter sets in which the prior is the same for every pattern but itself (``trivial``)
     are left out: they predict one half everywhere. The sets share their test patterns, so the
@@ -234,13 +519,15 @@ def reliability(files: ResultFiles, bins: int = 10) -> pd.DataFrame:
         ``frequency``, ``frequency_se``, ``bayes`` (mean Bayes posterior; NaN for real data).
     """
     data = problems(files)
-    logs = evidence(files)
-    trivial = set(zip(logs["problem"][logs["trivial"]], logs["set"][logs["trivial"]], strict=True))
+    rows = read_long("experiment4", files.experiment4)
+    coin = rows[is_trivial(rows["trivial"])]
+    trivial = set(zip(coin["problem"], coin["set"], strict=True))
     pieces = []
-    for (problem, method, number), probability in sorted(
-        read_probabilities(files.probabilities).items()
-    ):
-        if problem not in data or not data[problem].available or (problem, number) in trivial:
+    predicted = read_probabilities(files.probabilities)
+    for problem, method, number in sorted(predicted):
+        probability = predicted[problem, method, number].on(0)
+        known = problem in data and data[problem].available
+        if not known or (problem, number) in trivial or not len(probability):
             continue
         mean = probability.mean(axis=0)
         pieces.append(

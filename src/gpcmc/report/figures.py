@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,18 +16,24 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, Symmetri
 from gpcmc.audit import METHODS, ResultFiles, audit, read_long
 from gpcmc.audit import findings as found
 from gpcmc.audit.estimates import absolute_percentage_error, data_set_spread, paper_scheme
+from gpcmc.experiments.classification import EXTINCT, NO_DATA
+from gpcmc.inference.interface import NOT_CONVERGED, OK, STOPPED, UNTRUSTED
 from gpcmc.report import style
 from gpcmc.report.experiment4 import (
     NAMES,
-    REFERENCE,
-    evidence,
+    PAPER,
+    SAMPLER,
+    all_cells,
+    by_problem,
+    is_trivial,
     label,
     methods_in_order,
     reliability,
+    seconds_by_set,
 )
 from gpcmc.report.tables import TABLES
 
-__all__ = ["FIGURES", "write_figure"]
+__all__ = ["FIGURES"]
 
 SAMPLES = "number of samples $M$"
 CHANCE = -math.log(2.0)
@@ -194,7 +199,7 @@ def reliability_figure(registry: pd.DataFrame, files: ResultFiles) -> Figure:
     """Predicted probability against frequency, and the error against the Bayes posterior beside the published one."""
     frame = reliability(files)
     table4 = TABLES["table4"](registry, files).frame
-    methods = methods_in_order([*frame["method"], REFERENCE])
+    methods = methods_in_order({*PAPER, "ep"})
     colours = _colours(methods)
     drawn = style.figure(3.8)
     panels = drawn.subplots(2, 3).ravel()
@@ -218,13 +223,14 @@ def reliability_figure(registry: pd.DataFrame, files: ResultFiles) -> Figure:
                 markersize=3.2,
                 linewidth=0.7,
             )
-            if group == "synthetic" and method == REFERENCE:
+            if group == "synthetic" and method == SAMPLER:
                 axes.plot(
                     rows["predicted"], rows["bayes"], color=style.INK, linewidth=1.0, zorder=5
                 )
         axes.set_xlabel("predicted $p(y_*=1)$")
         axes.set_ylabel("frequency of class 1")
-    _mae_post(panels[4], table4, colours)
+    spread = read_long("spread", files.spread)
+    _mae_post(panels[4], table4, colours, spread)
     panels[5].set_axis_off()
     handles = [
         Line2D([], [], color=c, marker=m, linewidth=0.7, label=label(name))
@@ -239,67 +245,78 @@ def reliability_figure(registry: pd.DataFrame, files: ResultFiles) -> Figure:
     return drawn
 
 
-def _mae_post(axes: Axes, frame: pd.DataFrame, colours: dict[str, tuple[str, str]]) -> None:
+def _mae_post(
+    axes: Axes, frame: pd.DataFrame, colours: dict[str, tuple[str, str]], spread: pd.DataFrame
+) -> None:
     part = frame[frame["metric"] == "mae_post"]
-    published = part.dropna(subset="published")
-    for name, marker in zip(METHODS, ("s", "^", "D", "v"), strict=True):
-        rows = published[published["published_as"] == name]
+    data_sets = spread.groupby(["problem", "dataset"])["mae_post"].mean().groupby("problem")
+    for problem, low, high in data_sets.agg(["min", "max"]).itertuples():
+        axes.bar(problem, high - low, bottom=low, width=0.8, color="#e8e8e8", zorder=0.5)
+    for position, method in enumerate(METHODS.values()):
+        rows = part[part["method"] == method]
         axes.plot(
-            rows["problem"] - 0.2,
+            rows["problem"] - 0.32 + 0.08 * position,
             rows["published"],
             color=style.GREY,
-            marker=marker,
+            marker=("s", "^", "D", "v")[position],
             markerfacecolor="none",
+            markersize=3,
             linestyle="none",
         )
-    for position, (method, (color, marker)) in enumerate(colours.items()):
-        rows = part[(part["method"] == method)].dropna(subset="ours")
+        color, marker = colours[method]
+        ours = rows.dropna(subset="ours")
         axes.errorbar(
-            rows["problem"] + 0.1 + 0.14 * position,
-            rows["ours"],
-            yerr=rows["ours_se"],
+            ours["problem"] + 0.08 + 0.09 * position,
+            ours["ours"],
+            yerr=ours["ours_se"].fillna(0.0),
             color=color,
             marker=marker,
+            markersize=3,
             linestyle="none",
         )
-    axes.set(xlim=(0.5, 6.9), ylim=(0, None), xlabel="problem", ylabel="MAE-POST")
+    axes.set(xlim=(0.5, 6.5), ylim=(0, None), xlabel="problem", ylabel="MAE-POST")
     axes.set_xticks(range(1, 7))
     style.label_panel(axes, "error against Bayes posterior")
 
 
+#: Methods whose log evidence the figure shows: the paper's, and the deterministic one beside them.
+_EVIDENCE = ("orthant", "ess-gpml", "hmc-gpml", "ep")
+
+
 def evidence_figure(registry: pd.DataFrame, files: ResultFiles) -> Figure:
-    """Log evidence per training pattern by problem and set; beside it, other methods less the orthant sampler."""
-    frame = evidence(files)
+    """Reference log evidence per training pattern by problem and set; beside it, methods less the reference."""
+    frame = all_cells(registry, files)
     drawn = style.figure(4.0)
     left, right = drawn.subplots(1, 2, width_ratios=[1.0, 1.0], sharey=True)
     numbers = list(range(1, 10))
     offsets = np.linspace(-0.32, 0.32, 6)
     sets = frame.drop_duplicates("set").sort_values("set")
-    reference = frame[frame["method"] == REFERENCE]
-    for _, first in sets.iterrows():
-        index = int(first["set"]) - 1
-        rows = reference[reference["set"] == first["set"]]
-        y = rows["problem"] + offsets[index % 6]
-        left.plot(
-            rows["per_pattern"],
-            y,
-            color=style.COLOURS[index % 10],
-            marker=style.MARKERS[index % 10],
-            linestyle="none",
-        )
+    first = frame.drop_duplicates(["problem", "set"])
+    sizes = (frame["log_evidence"] / frame["per_pattern"]).groupby(frame["problem"]).median()
+    for _, row in sets.iterrows():
+        index = int(row["set"]) - 1
+        rows = first[first["set"] == row["set"]]
+        for certified, part in rows.groupby(rows["reference"] == "certified"):
+            left.plot(
+                part["reference_log_evidence"] / part["problem"].map(sizes),
+                part["problem"] + offsets[index % 6],
+                color=style.COLOURS[index % 10],
+                marker=style.MARKERS[index % 10],
+                markerfacecolor=style.COLOURS[index % 10] if certified else "none",
+                linestyle="none",
+            )
     left.axvline(CHANCE, color=style.INK, linewidth=0.8, linestyle="--")
-    left.set_xlabel("$\\log L / N$, orthant sampler (nats per training pattern)")
+    left.set_xlabel("reference $\\log L / N$ (nats per training pattern)")
     left.set_xlim(right=0.02)
-    others = [m for m in methods_in_order(frame["method"]) if m != REFERENCE]
-    for position, method in enumerate(others):
+    for position, method in enumerate(_EVIDENCE):
         rows = frame[(frame["method"] == method)].dropna(subset="difference")
         shift = rows["set"].map(lambda k: offsets[(int(k) - 1) % 6])
         right.errorbar(
             rows["difference"],
-            rows["problem"] + shift + 0.04 * (position - (len(others) - 1) / 2),
-            xerr=rows["difference_se"],
-            color=style.COLOURS[(position + 1) % 10],
-            marker=style.MARKERS[(position + 1) % 10],
+            rows["problem"] + shift + 0.035 * (position - 1.5),
+            xerr=rows["difference_se"].fillna(0.0),
+            color=style.COLOURS[position],
+            marker=style.MARKERS[position],
             linestyle="none",
             markersize=3,
             linewidth=0.7,
@@ -308,27 +325,33 @@ def evidence_figure(registry: pd.DataFrame, files: ResultFiles) -> Figure:
     right.set_xscale("symlog", linthresh=0.1, linscale=0.7)
     right.xaxis.set_major_locator(SymmetricalLogLocator(linthresh=0.1, base=10))
     right.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    right.set_xlabel("$\\log L$ less that of the orthant sampler (nats)")
-    for axes in (left, right):
+    right.set_xlabel("$\\log L$ less the reference (nats)")
+    lost = frame.groupby("problem")["difference"].count()
+    unknown = first.groupby("problem")["reference_log_evidence"].count()
+    for axes, count in ((left, unknown), (right, lost)):
         axes.set_ylim(9.55, 0.45)
         axes.set_yticks(numbers, [NAMES[p] for p in numbers])
         axes.grid(visible=False, axis="y")
         for edge in np.arange(1.5, 9.0):
             axes.axhline(edge, color="#dddddd", linewidth=0.5, zorder=0)
-        absent = [p for p in numbers if not (reference["problem"] == p).any()]
-        lost = reference.groupby("problem")["per_pattern"].count()
         for p in numbers:
-            if p in absent or lost.get(p, 0) == 0:
-                text = "not run" if p in absent else "data not available"
-                axes.text(
-                    0.5,
-                    p,
-                    text,
-                    transform=axes.get_yaxis_transform(),
-                    ha="center",
-                    va="center",
-                    color=style.GREY,
-                )
+            if count.get(p, 0):
+                continue
+            rows = frame[frame["problem"] == p]
+            text = "no reference"
+            if rows.empty:
+                text = "not run"
+            elif (rows["status"] == NO_DATA).all():
+                text = NO_DATA
+            axes.text(
+                0.5,
+                p,
+                text,
+                transform=axes.get_yaxis_transform(),
+                ha="center",
+                va="center",
+                color=style.GREY,
+            )
     right.tick_params(axis="y", left=False)
     handles = [
         _points(
@@ -341,20 +364,169 @@ def evidence_figure(registry: pd.DataFrame, files: ResultFiles) -> Figure:
     handles.append(
         Line2D([], [], color=style.INK, linewidth=0.8, linestyle="--", label=r"$-\log 2$ (coin)")
     )
-    if handles:
-        left.legend(
-            handles=handles,
-            loc="lower center",
-            bbox_to_anchor=(0.42, 1.0),
-            ncols=3,
-            columnspacing=0.9,
-        )
+    left.legend(
+        handles=handles,
+        loc="lower center",
+        bbox_to_anchor=(0.42, 1.0),
+        ncols=3,
+        columnspacing=0.9,
+    )
     handles = [
-        _points(style.COLOURS[(i + 1) % 10], style.MARKERS[(i + 1) % 10], label(m))
-        for i, m in enumerate(others)
+        _points(style.COLOURS[i], style.MARKERS[i], label(m)) for i, m in enumerate(_EVIDENCE)
     ]
-    if handles:
-        right.legend(handles=handles, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3)
+    right.legend(handles=handles, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
+    return drawn
+
+
+def accuracy_figure(registry: pd.DataFrame, files: ResultFiles) -> Figure:
+    """Errors against the reference by method, one point a problem and a bar at their median."""
+    frame = all_cells(registry, files)
+    methods = methods_in_order(frame["method"])
+    drawn = style.figure(5.2)
+    panels = drawn.subplots(2, 1, sharex=True)
+    measures = (
+        ("mae_reference", "mean $|p - p_{\\mathrm{ref}}|$"),
+        ("nats", "$|\\log L - \\log L_{\\mathrm{ref}}|$ (nats)"),
+    )
+    for axes, (column, text) in zip(panels, measures, strict=True):
+        found = by_problem(frame, column, "certified").dropna(subset="value")
+        axes.set_ylabel(text)
+        axes.set_xlim(-0.6, max(len(methods), 1) - 0.4)
+        axes.set_xticks(range(len(methods)), [label(m) for m in methods], rotation=38, ha="right")
+        if found.empty:
+            _note(axes, "no certified reference, or nothing run")
+            continue
+        axes.set_yscale("log")
+        for x, method in enumerate(methods):
+            rows = found[(found["method"] == method) & (found["value"] > 0)]
+            for row in rows.itertuples():
+                k = int(row.problem) - 1
+                whole = row.sets == row.wanted
+                axes.plot(
+                    x + 0.07 * (k - 4),
+                    row.value,
+                    color=style.COLOURS[k],
+                    marker=style.MARKERS[k],
+                    markerfacecolor=style.COLOURS[k] if whole else "none",
+                    linestyle="none",
+                )
+            if len(rows):
+                middle = float(rows["value"].median())
+                axes.plot([x - 0.35, x + 0.35], [middle] * 2, color=style.INK, linewidth=1.2)
+        if column == "mae_reference":
+            used = frame[(frame["reference"] == "certified") & ~frame["trivial"]]
+            floor = float(used["reference_p_se"].median())
+            axes.axhline(floor, color=style.GREY, linestyle="--", linewidth=0.8)
+    handles = [_points(style.COLOURS[p - 1], style.MARKERS[p - 1], NAMES[p]) for p in range(1, 10)]
+    handles.append(Line2D([], [], color=style.INK, linewidth=1.2, label="median"))
+    handles.append(_points(style.GREY, "o", "not all sets", markerfacecolor="none"))
+    handles.append(
+        Line2D(
+            [], [], color=style.GREY, linestyle="--", linewidth=0.8, label="s.e. of the reference"
+        )
+    )
+    drawn.legend(handles=handles, loc="outside upper center", ncols=4)
+    return drawn
+
+
+def seconds_figure(registry: pd.DataFrame, files: ResultFiles) -> Figure:
+    """CPU seconds by hyperparameter set relative to set 1: the paper's methods, and the others."""
+    frame = seconds_by_set(all_cells(registry, files))
+    settings = frame.drop_duplicates("set").sort_values(["alpha", "beta"], ascending=[False, True])
+    place = {int(k): i for i, k in enumerate(settings["set"])}
+    ticks = [f"{row.alpha:g}, {row.beta:g}" for row in settings.itertuples()]
+    drawn = style.figure(2.9)
+    panels = drawn.subplots(1, 2, sharey=True)
+    groups = (list(PAPER), [m for m in methods_in_order(frame["method"]) if m not in PAPER])
+    for axes, methods, text in zip(
+        panels, groups, ("methods of the paper", "other methods"), strict=True
+    ):
+        style.label_panel(axes, text)
+        axes.axhline(1.0, color=style.INK, linewidth=0.8, linestyle="--")
+        axes.set_yscale("log")
+        axes.set_xticks(range(len(ticks)), ticks)
+        axes.set_xlabel(r"$\alpha$, $\beta$")
+        axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 3.0)))
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axes.yaxis.set_minor_formatter(NullFormatter())
+        for position, method in enumerate(methods):
+            rows = frame[frame["method"] == method]
+            rows = rows.assign(place=rows["set"].map(place)).sort_values("place")
+            axes.plot(
+                rows["place"] + 0.03 * (position - (len(methods) - 1) / 2),
+                rows["relative"],
+                color=style.COLOURS[position % 10],
+                marker=style.MARKERS[position % 10],
+                linewidth=0.8,
+                label=label(method),
+            )
+        if frame.empty:
+            _note(axes)
+        else:
+            axes.legend(loc="upper left", fontsize=7, ncols=1 if len(methods) < 5 else 2)
+    values = frame["relative"]
+    if len(values):
+        panels[0].set_ylim(0.7 * values.min(), max(8.0 * values.max(), 10.0))
+    panels[0].set_ylabel("CPU seconds / those of set 1")
+    return drawn
+
+
+#: How the map of statuses is coloured.
+_MAP = {
+    OK: "#f4f4f4",
+    NOT_CONVERGED: "#e69f00",
+    UNTRUSTED: "#56b4e9",
+    STOPPED: "#cc79a7",
+    EXTINCT: style.INK,
+    NO_DATA: "#d0d0d0",
+}
+
+
+def status_figure(registry: pd.DataFrame, files: ResultFiles) -> Figure:
+    """Which runs of Experiment 4 count: one column a problem and hyperparameter set, one row a method."""
+    rows = read_long("experiment4", files.experiment4)
+    rows = rows[rows["dataset"] == 0]
+    methods = methods_in_order(rows["method"])
+    drawn = style.figure(3.3)
+    axes = drawn.subplots()
+    axes.grid(visible=False)
+    numbers = sorted(rows["set"].unique())
+    width = max(len(numbers), 1)
+    for (problem, number, method), group in rows.groupby(["problem", "set", "method"]):
+        x, y = (problem - 1) * (width + 0.8) + numbers.index(number), methods.index(method)
+        left = 0.0
+        for status, share in group["status"].value_counts(normalize=True, sort=False).items():
+            axes.barh(
+                y,
+                0.92 * share,
+                left=x + left,
+                height=0.86,
+                align="center",
+                color=_MAP.get(str(status), style.ORANGE),
+                edgecolor="none",
+            )
+            left += 0.92 * share
+        if is_trivial(group["trivial"]).any():
+            axes.plot(x + 0.46, y, marker=".", markersize=1.5, color=style.GREY)
+    axes.set_xticks(
+        [(p - 1) * (width + 0.8) + width / 2 for p in range(1, 10)],
+        [f"P{p}" if p < 7 else NAMES[p].split()[0] for p in range(1, 10)],
+    )
+    axes.set_yticks(range(len(methods)), [label(m) for m in methods])
+    axes.set_ylim(len(methods) - 0.4, -0.6)
+    axes.tick_params(length=0)
+    for side in ("left", "bottom"):
+        axes.spines[side].set_visible(False)
+    if rows.empty:
+        _note(axes)
+    there = set(rows["status"])
+    handles = [
+        Line2D([], [], color=color, marker="s", markersize=7, linestyle="none", label=status)
+        for status, color in _MAP.items()
+        if status == OK or status in there
+    ]
+    handles.append(_points(style.GREY, ".", r"$K=\beta I$ to rounding"))
+    drawn.legend(handles=handles, loc="outside upper center", ncols=4)
     return drawn
 
 
@@ -479,33 +651,9 @@ FIGURES: dict[str, Callable[[pd.DataFrame, ResultFiles], Figure]] = {
     "error_experiment2": error_experiment2,
     "reliability": reliability_figure,
     "evidence": evidence_figure,
+    "accuracy": accuracy_figure,
+    "seconds": seconds_figure,
+    "status": status_figure,
     "floor": floor_figure,
     "variance": variance_figure,
 }
-
-
-def write_figure(
-    name: str, registry: pd.DataFrame, files: ResultFiles, pdf: str | Path, png: str | Path
-) -> None:
-    """Draw one figure and write it as PDF and PNG.
-
-    Parameters
-    ----------
-    name : str
-        A key of `FIGURES`.
-    registry : DataFrame
-        `read_registry`.
-    files : ResultFiles
-        The result files that the figure reads; a panel without any says so.
-    pdf, png : path
-        Where to write.
-
-    Raises
-    ------
-    ValueError
-        The name is unknown.
-    """
-    if name not in FIGURES:
-        raise ValueError(f"figure {name!r} is unknown; known are {sorted(FIGURES)}")
-    with style.style():
-        style.save(FIGURES[name](registry, files), pdf, png)

@@ -4,28 +4,35 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from pathlib import Path
 
 import pandas as pd
 
-from gpcmc.audit import Estimator, ResultFiles, audit, read_long
+from gpcmc.audit import ResultFiles, audit, read_long
 from gpcmc.audit import findings as found
 from gpcmc.audit.estimates import paper_scheme
 from gpcmc.audit.published import METHODS
+from gpcmc.experiments.classification import NO_DATA
+from gpcmc.inference.interface import OK
 from gpcmc.report.experiment4 import (
     NAMES,
-    REFERENCE,
-    differences,
-    evidence,
+    SHORT,
+    STATUSES,
+    Average,
+    Over,
+    all_cells,
+    by_problem,
     label,
     methods_in_order,
+    reference_summary,
+    seconds_by_set,
+    seconds_ratio,
 )
 from gpcmc.report.latex import concise, count, escape, number, scientific, tabular
 
-__all__ = ["TABLES", "Table", "write_table"]
+__all__ = ["TABLES", "Table"]
 
 #: Put after one of our values that the audit calls discrepant.
 MARK = r"\rlap{$^\dagger$}"
@@ -137,190 +144,317 @@ def _short(problem: int) -> str:
     return f"P{problem}" if problem < 7 else escape(NAMES[problem].split()[0])
 
 
-def _table4_rows(registry: pd.DataFrame, files: ResultFiles) -> pd.DataFrame:
-    cells = registry[registry["table"] == 4].set_index(["problem", "metric", "method"])
-    frame = audit(registry, files)
-    audited = frame[frame["table"] == 4].set_index("id")
-    estimator = Estimator(files, registry)
-    mine = methods_in_order([REFERENCE, *read_long("experiment4", files.experiment4)["method"]])
-    names = {ours: theirs for theirs, ours in METHODS.items()}
-    rows = []
-    for problem in range(1, 10):
-        for metric in ("mae_post", "mae_med"):
-            if metric == "mae_post" and problem > 6:
-                continue
-            wanted = (
-                methods_in_order([*mine, *METHODS.values()])
-                if metric == "mae_post"
-                else list(METHODS.values())
-            )
-            for method in wanted:
-                key = (problem, metric, names.get(method, ""))
-                row: dict[str, object] = {"problem": problem, "metric": metric, "method": method}
-                if key in cells.index:
-                    cell = audited.loc[cells.loc[key, "id"]]
-                    row |= {
-                        "id": cells.loc[key, "id"],
-                        "published_as": key[2],
-                        "printed": cells.loc[key, "printed"],
-                    }
-                    wanted_columns = [
-                        "published",
-                        "published_se",
-                        "ours",
-                        "ours_se",
-                        "replicates",
-                        "ratio",
-                        "z",
-                    ]
-                    row |= {name: cell[name] for name in [*wanted_columns, "verdict"]}
-                elif metric == "mae_post":
-                    estimate = estimator.mae_post(problem, method)
-                    status = estimate.status if estimate.status != "ok" else "not published"
-                    row |= {"ours": estimate.value, "ours_se": estimate.standard_error}
-                    row |= {"replicates": estimate.replicates, "verdict": status}
-                else:
-                    continue
-                rows.append(row)
-    columns = [
-        "id",
-        "problem",
-        "metric",
-        "method",
-        "published_as",
-        "printed",
-        "published",
-        "published_se",
-    ]
-    return pd.DataFrame(
-        rows, columns=[*columns, "ours", "ours_se", "replicates", "ratio", "z", "verdict"]
-    )
-
-
-def _thousandths(printed: str) -> str:
-    """A printed number times 1000, with the digits that were printed: "1.7e-2" gives "17"."""
-    return f"${Decimal(printed).scaleb(3):f}$"
+_AUDITED = [
+    *("id", "problem", "metric", "method", "published", "published_se", "ours", "ours_se"),
+    *("replicates", "ratio", "z", "verdict", "note"),
+]
 
 
 def table4(registry: pd.DataFrame, files: ResultFiles) -> Table:
-    """Table 4: a further method is one further row of results, and one row here."""
-    frame = _table4_rows(registry, files)
+    """Table 4 as published: the paper's four methods, ours below the published value."""
+    cells = registry[registry["table"] == 4].set_index("id")
+    frame = audit(registry, files)
+    frame = frame[frame["table"] == 4][_AUDITED].reset_index(drop=True)
+    by_cell = frame.set_index(["metric", "method", "problem"])
     parts = []
-    for metric, title, numbers in (
-        ("mae_post", "MAE-POST", range(1, 7)),
-        ("mae_med", r"MAE-MED, $10^{-3}$", range(1, 10)),
+    for metric, title, numbers, scale in (
+        ("mae_post", "MAE-POST", range(1, 7), 1),
+        ("mae_med", r"MAE-MED, $10^{-3}$", range(1, 10), 1000),
     ):
-        cells = frame[frame["metric"] == metric].set_index(["method", "problem"])
-        theirs, ours = [], []
+        body = []
         for published, method in METHODS.items():
-            printed = [
-                cells.loc[(method, p), "printed"] if (method, p) in cells.index else None
-                for p in numbers
-            ]
-            show = "${}$".format if metric == "mae_post" else _thousandths
-            theirs.append(
-                [published.upper(), *(show(x) if isinstance(x, str) else "--" for x in printed)]
-            )
-        for method in methods_in_order(cells.index.get_level_values("method")):
-            row = [_table4_ours(cells, method, p) for p in numbers]
-            if all(cell in ("--", _brief("not run")) for cell in row):
-                row = [rf"\multicolumn{{{len(numbers)}}}{{c}}{{{_brief('not run')}}}"]
-            ours.append([label(method), *row])
-        body = [
-            [[origin if i == 0 else "", *row] for i, row in enumerate(group)]
-            for origin, group in (("published", theirs), ("ours", ours))
-        ]
+            theirs, ours = [published.upper(), "published"], [label(method), "ours"]
+            for problem in numbers:
+                if (metric, method, problem) not in by_cell.index:
+                    theirs.append("--")
+                    ours.append("--")
+                    continue
+                cell = by_cell.loc[(metric, method, problem)]
+                text = cells.loc[cell["id"], "printed"]
+                theirs.append(_with_error(_scaled(text, scale), scale * cell["published_se"]))
+                if math.isnan(cell["ours"]):
+                    ours.append(_brief(_why(cell["verdict"], cell["note"])))
+                    continue
+                mark = MARK if cell["verdict"] == "discrepant" else ""
+                value, se = scale * cell["ours"], scale * cell["ours_se"]
+                if metric == "mae_post":
+                    ours.append(concise(value, se, decimals=4) + mark)
+                else:
+                    ours.append(_rounded(value, se) + mark)
+            body.append([theirs, ours])
         head = [title, "", *(_short(p) for p in numbers)]
         parts.append(tabular("ll" + "r" * len(numbers), [head], body))
-    return Table(frame.drop(columns="printed"), "\\par\\bigskip\n".join(parts))
+    return Table(frame, "\\par\\bigskip\n".join(parts))
 
 
-def _table4_ours(cells: pd.DataFrame, method: str, problem: int) -> str:
-    if (method, problem) not in cells.index:
-        return "--"
-    row = cells.loc[(method, problem)]
-    if math.isnan(row["ours"]):
-        return _brief("no data" if row["verdict"] == "data not available" else row["verdict"])
-    mark = MARK if row["verdict"] == "discrepant" else ""
-    if row["metric"] == "mae_med":
-        return number(1000 * row["ours"], 1000 * row["ours_se"], most=2) + mark
-    return concise(row["ours"], row["ours_se"], decimals=4) + mark
+def _scaled(printed: str, scale: int) -> str:
+    """A printed number times a power of ten, with the digits that were printed: "1.7e-2" gives "17"."""
+    return f"{Decimal(printed).scaleb(len(str(scale)) - 1):f}"
+
+
+def _with_error(printed: str, se: float) -> str:
+    """A printed number with a standard error in units of its last digit, if there is one."""
+    if not math.isfinite(se):
+        return f"${printed}$"
+    units = se * 10.0 ** len(printed.partition(".")[2])
+    return f"${printed}({round(units) if units >= 1 else f'{units:.1g}'})$"
+
+
+def _why(verdict: str, note: str) -> str:
+    """What stands in a narrow cell without a value: the status in its note, if it begins with one."""
+    known = {status: short for status, short in STATUSES.items() if note.startswith(f"{status}:")}
+    return next(iter(known.values()), STATUSES.get(verdict, verdict))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Experiment 4 beyond the published table
 
 
-def evidence_table(registry: pd.DataFrame, files: ResultFiles) -> Table:
-    """Log evidence of each problem, hyperparameter set and method."""
-    frame = evidence(files)
+def _rounded(value: float, se: float, digits: int = 2) -> str:
+    """A positive number with so many significant digits and its standard error in their last place."""
+    if value == 0:
+        return "$0$"
+    decimals = max(0, digits - 1 - math.floor(math.log10(abs(value))))
+    if decimals > 4:
+        return scientific(value, digits)
+    return concise(value, se, decimals=decimals)
+
+
+def _block(
+    frame: pd.DataFrame, column: str, over: Over, scale: float, digits: int
+) -> tuple[list[list[str]], pd.DataFrame]:
+    """Methods in rows, problems in columns: averages over hyperparameter sets.
+
+    A raised number in brackets says how many sets an average is over, where that is fewer than there are.
+    """
+    found = by_problem(frame, column, over)
+    numbers = _numbers_of(frame, column)
+    by_cell = found.set_index(["method", "problem"])
+    rows = []
+    for method in methods_in_order(frame["method"]):
+        row = []
+        for problem in numbers:
+            if (method, problem) not in by_cell.index:
+                row.append("--")
+                continue
+            cell = by_cell.loc[(method, problem)]
+            if cell["status"] != OK:
+                short = {"none": "--", "uncertified": _brief("uncert."), "no reference": "--"}
+                status = cell["status"]
+                row.append(short.get(status) or _brief(STATUSES.get(status, status)))
+                continue
+            fewer = f"$^{{[{cell['sets']}]}}$" if cell["sets"] < cell["wanted"] else ""
+            value, se = scale * cell["value"], scale * cell["se"]
+            row.append(_rounded(value, se, digits) + fewer)
+        rows.append([label(method), *row])
+    return rows, found.assign(measure=column, over=over)
+
+
+def _numbers_of(frame: pd.DataFrame, column: str) -> list[int]:
+    """The problems that a measure has: real data have no Bayes posterior."""
+    last = 6 if column == "mae_post" else 9
+    return [int(p) for p in sorted(frame["problem"].unique()) if p <= last]
+
+
+def _blocks(
+    registry: pd.DataFrame,
+    files: ResultFiles,
+    wanted: Sequence[tuple[str, str, Over, float, int]],
+    last: Callable[[pd.DataFrame], list[str]] | None = None,
+) -> Table:
+    """Several blocks below one another; `last` makes one more row from the cells."""
+    frame = all_cells(registry, files)
+    columns = ["method", "problem", *Average._fields, "measure", "over"]
     if frame.empty:
-        return Table(frame, _empty())
-    methods = methods_in_order(frame["method"])
-    cells = frame.set_index(["problem", "set", "method"])
-    body = []
-    for problem, group in frame.groupby("problem"):
-        rows: list[list[str]] = []
-        for position, (setting, first) in enumerate(
-            group.drop_duplicates("set").set_index("set").iterrows()
-        ):
-            name = escape(NAMES[int(problem)]) if position == 0 else ""
-            mark = "$^*$" if first["trivial"] else ""
-            row = [name, f"{setting}{mark}", f"${first['alpha']:g}$", f"${first['beta']:g}$"]
-            for method in methods:
-                key = (problem, setting, method)
-                cell = cells.loc[key] if key in cells.index else None
-                if cell is None:
-                    row.append("--")
-                elif cell["status"] != "ok":
-                    row.append(_brief(cell["status"]))
-                elif cell["log_evidence_se"] >= 0.0005:
-                    row.append(number(cell["log_evidence"], cell["log_evidence_se"], most=3))
-                else:
-                    row.append(number(cell["log_evidence"], decimals=3))
-            rows.append(row)
-        body.append(rows)
-    head = ["", "set", r"$\alpha$", r"$\beta$", *(label(method) for method in methods)]
-    return Table(frame, tabular("lrrr" + "r" * len(methods), [head], body))
+        return Table(pd.DataFrame(columns=columns), _empty())
+    parts, frames = [], []
+    for position, (column, title, over, scale, digits) in enumerate(wanted):
+        rows, found = _block(frame, column, over, scale, digits)
+        numbers = _numbers_of(frame, column)
+        groups = [rows]
+        if last is not None and position == 0:
+            groups.append([last(frame)])
+        head = [title, *(_short(p) for p in numbers)]
+        parts.append(tabular("l" + "r" * len(numbers), [head], groups))
+        frames.append(found)
+    table = pd.concat(frames, ignore_index=True)[columns]
+    return Table(table, "\\par\\bigskip\n".join(parts))
+
+
+def posterior_table(registry: pd.DataFrame, files: ResultFiles) -> Table:
+    """MAE-POST and MAE-MED of every method, averaged over all hyperparameter sets as published."""
+    return _blocks(
+        registry,
+        files,
+        [
+            ("mae_post", "MAE-POST", "all", 1.0, 3),
+            ("mae_med", r"MAE-MED, $10^{-3}$", "all", 1000.0, 2),
+        ],
+    )
+
+
+def accuracy_table(registry: pd.DataFrame, files: ResultFiles) -> Table:
+    """Errors of every method against the certified reference."""
+
+    def own(frame: pd.DataFrame) -> list[str]:
+        used = frame[(frame["reference"] == "certified") & ~frame["trivial"]]
+        errors = used.groupby("problem")["reference_p_se"].mean()
+        numbers = sorted(frame["problem"].unique())
+        texts = (_rounded(1000 * errors[p], 0.0) if p in errors else "--" for p in numbers)
+        return [r"\textit{s.e.\ of the reference}", *texts]
+
+    return _blocks(
+        registry,
+        files,
+        [
+            ("mae_reference", r"mean $|\Delta p|$, $10^{-3}$", "certified", 1000.0, 2),
+            ("nats", r"$|\Delta\log L|$, nats", "certified", 1.0, 2),
+        ],
+        last=own,
+    )
 
 
 def metrics_table(registry: pd.DataFrame, files: ResultFiles) -> Table:
-    """Error rates, and distances of the other methods from the orthant sampler."""
-    frame = differences(files)
+    """Test errors, and the largest error of a probability."""
+    return _blocks(
+        registry,
+        files,
+        [
+            ("error_rate", "test errors, \\%", "telling", 100.0, 3),
+            ("largest_reference", r"largest $|\Delta p|$, $10^{-3}$", "certified", 1000.0, 2),
+        ],
+    )
+
+
+def efficiency_table(registry: pd.DataFrame, files: ResultFiles) -> Table:
+    """CPU seconds of a run, and effective samples a CPU second."""
+    return _blocks(
+        registry,
+        files,
+        [
+            ("cpu_seconds", "CPU seconds a run", "all", 1.0, 2),
+            ("effective_per_second", "effective samples / s", "telling", 1.0, 2),
+        ],
+    )
+
+
+def seconds_table(registry: pd.DataFrame, files: ResultFiles) -> Table:
+    """CPU seconds by hyperparameter set, and the ratio of the sets with the shortest length scale."""
+    frame = seconds_by_set(all_cells(registry, files))
     if frame.empty:
         return Table(frame, _empty())
-    numbers = sorted(frame["problem"].unique())
-    cells = frame.set_index(["method", "problem"])
-    blocks: list[tuple[str, str, Callable[[float], str]]] = [
-        ("error_rate", "test errors, \\%", lambda x: number(100 * x, decimals=1)),
-        ("probability", r"mean $|\Delta p|$, $10^{-3}$", lambda x: number(1000 * x, decimals=2)),
-        (
-            "probability_max",
-            r"largest $|\Delta p|$, $10^{-3}$",
-            lambda x: number(1000 * x, decimals=1),
-        ),
-        ("nats", r"mean $|\Delta\log L|$, nats", lambda x: number(x, decimals=3)),
-    ]
+    settings = frame.drop_duplicates("set").sort_values("set")
+    by_cell = frame.set_index(["method", "set"])
+    ratios = seconds_ratio(frame)
     body = []
-    for column, title, show in blocks:
+    for method in methods_in_order(frame["method"]):
+        row = [label(method)]
+        for number_ in settings["set"]:
+            value = (
+                float(by_cell.loc[(method, number_), "relative"])
+                if (method, number_) in by_cell.index
+                else math.nan
+            )
+            row.append("--" if math.isnan(value) else _rounded(value, 0.0))
+        ratio = ratios.get(method, math.nan)
+        body.append([*row, "--" if math.isnan(ratio) else _rounded(ratio, 0.0)])
+    top = ["set", *(str(int(k)) for k in settings["set"]), "ratio"]
+    alphas = [r"$\alpha$", *(f"${a:g}$" for a in settings["alpha"]), ""]
+    betas = [r"$\beta$", *(f"${b:g}$" for b in settings["beta"]), ""]
+    columns = "l" + "r" * len(settings) + "r"
+    return Table(frame, tabular(columns, [top, alphas, betas], [body]))
+
+
+def _signed(cell: pd.Series) -> str:
+    """A difference in log evidence with its standard error, three decimals at most."""
+    value, se = cell["difference"], cell["difference_se"]
+    decimals = 1 if abs(value) >= 10 else 3 if abs(value) < 0.1 and se < 0.1 else 2
+    return concise(round(value, decimals) + 0.0, se, decimals=decimals)
+
+
+def _evidence_part(registry: pd.DataFrame, files: ResultFiles, part: int) -> Table:
+    """Log evidence of each problem and hyperparameter set: the reference, and methods less it."""
+    frame = all_cells(registry, files)
+    keep = [*frame.columns[: frame.columns.get_loc("difference_se") + 1]]
+    if frame.empty:
+        return Table(frame[keep], _empty())
+    methods = [m for m in methods_in_order(frame["method"]) if m != "control-variables"]
+    first = [m for m in methods if m in FIRST_EVIDENCE]
+    methods = first if part == 1 else [m for m in methods if m not in FIRST_EVIDENCE]
+    by_cell = frame.set_index(["problem", "set", "method"])
+    body = []
+    for problem, group in frame.groupby("problem"):
         rows: list[list[str]] = []
-        for method in methods_in_order(frame["method"]):
-            row = []
-            for problem in numbers:
-                cell = cells.loc[(method, problem)] if (method, problem) in cells.index else None
-                if cell is None or math.isnan(cell[column]):
-                    missing = cell is not None and cell["status"] == "data not available"
-                    row.append(_brief("no data") if missing else "--")
-                else:
-                    row.append(show(cell[column]))
-            rows.append([title if not rows else "", label(method), *row])
+        for number_, one in group.drop_duplicates("set").set_index("set").iterrows():
+            mark = "$^*$" if one["trivial"] else ""
+            row = [_short(int(problem)) if not rows else "", f"{number_}{mark}"]
+            if part == 1:
+                row += [f"${one['alpha']:g}$", f"${one['beta']:g}$", _reference_text(one)]
+            for method in methods:
+                key = (problem, number_, method)
+                row.append(_evidence_text(by_cell.loc[key] if key in by_cell.index else None))
+            rows.append(row)
         body.append(rows)
-    head = [
-        "",
-        "",
-        *(_short(p) for p in numbers),
+    head = ["", "set"] + ([r"$\alpha$", r"$\beta$", "reference"] if part == 1 else [])
+    head += [SHORT.get(method, method) for method in methods]
+    columns = ("lrrrr" if part == 1 else "lr") + "r" * len(methods)
+    table = frame[frame["method"].isin(methods)][keep].reset_index(drop=True)
+    return Table(table, tabular(columns, [head], body))
+
+
+#: Methods in the first of the two tables of log evidence: the paper's, and its chains done properly.
+FIRST_EVIDENCE = ("orthant", "ess-gpml", "hmc-gpml", "ess", "hmc")
+
+
+def _reference_text(one: pd.Series) -> str:
+    if one["reference"] == "none":
+        return _brief("no data") if one["status"] == NO_DATA else "--"
+    text = concise(one["reference_log_evidence"], one["reference_log_evidence_se"], decimals=4)
+    return text if one["reference"] == "certified" else text + r"\rlap{$^u$}"
+
+
+def _evidence_text(cell: pd.Series | None) -> str:
+    if cell is None:
+        return "--"
+    short = _brief(STATUSES.get(cell["status"], cell["status"]))
+    if cell["ok"] == 0:
+        return short
+    bad = cell["runs"] - cell["ok"]
+    fewer = f"$_{{{bad}/{cell['runs']}}}$" if bad else ""
+    if math.isnan(cell["log_evidence"]):
+        return "--"
+    if math.isnan(cell["difference"]):  # no reference: the log evidence itself, in italics
+        return rf"\textit{{{cell['log_evidence']:.3f}}}" + fewer
+    return _signed(cell) + fewer
+
+
+def reference_table(registry: pd.DataFrame, files: ResultFiles) -> Table:
+    """The certified reference by problem: how many cells, how sure."""
+    frame = reference_summary(files)
+    if frame.empty:
+        return Table(frame, _empty("no reference"))
+    rows = [
+        [
+            escape(NAMES[int(row["problem"])]),
+            *(str(int(row[name])) for name in ("cells", "certified", "trivial")),
+            scientific(row["log_evidence_se"]),
+            scientific(row["probability_se"]),
+            scientific(row["certifier_se"]),
+            number(row["z"], decimals=1),
+            _signed_k_hat(row["k_hat"]),
+        ]
+        for _, row in frame.iterrows()
     ]
-    return Table(frame, tabular("ll" + "r" * len(numbers), [head], body))
+    top = ["", r"\multicolumn{3}{c}{sets}", r"\multicolumn{2}{c}{largest s.e.}", "certifier's"]
+    top += ["largest", "largest"]
+    rules = [r"\cmidrule(lr){2-4}\cmidrule(lr){5-6}"]
+    head = ["", "all", "certified", "trivial", r"$\log L$", "$p$", r"s.e.\ of $\log L$"]
+    head += ["$|z|$", r"$\hat k$"]
+    return Table(frame, tabular("lrrrrrrrr", [top, head], [rows], rules))
+
+
+def _signed_k_hat(value: float) -> str:
+    return number(value, decimals=2) if math.isfinite(value) else "--"
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -494,39 +628,17 @@ TABLES: dict[str, Callable[[pd.DataFrame, ResultFiles], Table]] = {
     "table2": _published(2),
     "table3": _published(3),
     "table4": table4,
-    "evidence": evidence_table,
+    "posterior": posterior_table,
+    "accuracy": accuracy_table,
     "metrics": metrics_table,
+    "efficiency": efficiency_table,
+    "seconds": seconds_table,
+    "evidence": lambda registry, files: _evidence_part(registry, files, 1),
+    "evidence_more": lambda registry, files: _evidence_part(registry, files, 2),
+    "reference": reference_table,
     "spread": spread_table,
     "brackets": brackets_table,
     "variance": variance_table,
     "floor": floor_table,
     "equations": equations_table,
 }
-
-
-def write_table(
-    name: str, registry: pd.DataFrame, files: ResultFiles, csv: str | Path, tex: str | Path
-) -> None:
-    """Make one table and write it as CSV and LaTeX.
-
-    Parameters
-    ----------
-    name : str
-        A key of `TABLES`.
-    registry : DataFrame
-        `read_registry`.
-    files : ResultFiles
-        The result files that the table reads; absent ones read "not run".
-    csv, tex : path
-        Where to write.
-
-    Raises
-    ------
-    ValueError
-        The name is unknown.
-    """
-    if name not in TABLES:
-        raise ValueError(f"table {name!r} is unknown; known are {sorted(TABLES)}")
-    table = TABLES[name](registry, files)
-    table.frame.to_csv(csv, index=False, float_format="%.8g", lineterminator="\n")
-    Path(tex).write_text(table.tex, encoding="utf-8")

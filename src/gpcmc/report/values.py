@@ -15,15 +15,23 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from gpcmc.audit import VERDICTS, Estimator, ResultFiles, count_verdicts, read_long
+from gpcmc.audit import METHODS, VERDICTS, ResultFiles, count_verdicts, read_long
 from gpcmc.audit import findings as found
+from gpcmc.experiments.reference import AGREES, CERTIFIED, DIFFERS, EVIDENCE, TRUTHS, load_reference
+from gpcmc.inference.interface import NOT_CONVERGED, OK
+from gpcmc.report import comparisons
 from gpcmc.report.experiment4 import (
     LABELS,
     NAMES,
-    REFERENCE,
-    differences,
-    evidence,
+    PAPER,
+    SAMPLER,
+    all_cells,
+    average,
+    by_problem,
+    label,
     problems,
+    seconds_by_set,
+    seconds_ratio,
 )
 from gpcmc.report.latex import count, escape, number, scientific
 
@@ -168,7 +176,8 @@ def _design_values(out: _Values, files: ResultFiles) -> None:
         "experiment2/runs", second.groupby(["problem", "samples", "dataset"]).size(), source
     )
     fourth, source = read_long("experiment4", files.experiment4), "experiment4/problem*/*.csv"
-    mine = fourth[(fourth["method"] == REFERENCE) & (fourth["status"] == "ok")]
+    mine = fourth[(fourth["method"] == SAMPLER) & (fourth["status"] == OK)]
+    mine = mine[mine["dataset"] == 0]
     out.integers("experiment4/samples", mine["samples"].dropna(), source)
     out.integers("experiment4/replicates", mine.groupby(["problem", "set"]).size(), source)
     out.integers("experiment4/sets", [fourth["set"].nunique()] if len(fourth) else [], source)
@@ -330,45 +339,53 @@ def _spread_values(out: _Values, registry: pd.DataFrame, files: ResultFiles) -> 
             )
 
 
-def _experiment4_values(out: _Values, files: ResultFiles) -> None:
-    logs, gaps = evidence(files), differences(files)
-    good = logs[logs["status"] == "ok"]
-    source = "tables/evidence.csv"
-    trivial = good[good["trivial"]].drop_duplicates(["problem", "set"])
-    out.whole("evidence/trivial", len(trivial) if len(good) else None, source)
-    reference = good[good["method"] == REFERENCE]
-    for name, pick in (("lowest", "min"), ("highest", "max")):
-        value = float(getattr(reference["per_pattern"], pick)()) if len(reference) else math.nan
-        out.real(f"evidence/per-pattern-{name}", value, source)
-    coin = reference[reference["per_pattern"] <= -math.log(2)]
-    out.whole(
-        "evidence/below-coin", len(coin[~coin["trivial"]]) if len(reference) else None, source
-    )
+def _telling(frame: pd.DataFrame, *, certified: bool = True) -> pd.DataFrame:
+    """Cells where K is not beta I to rounding, with a certified reference if that is wanted."""
+    frame = frame[~frame["trivial"].astype(bool)]
+    return frame[frame["reference"] == "certified"] if certified else frame
+
+
+def _experiment4_values(out: _Values, frame: pd.DataFrame) -> None:
+    """Errors, statuses and seconds of every method."""
+    there = frame[frame["ok"] > 0]
+    pairs = there[there["trivial"].astype(bool)].drop_duplicates(["problem", "set"])
+    out.whole("experiment4/trivial", len(pairs) if len(there) else None, "tables/evidence.csv")
+    out.whole("experiment4/methods", frame["method"].nunique() or None, "tables/accuracy.csv")
+    ratios = seconds_ratio(seconds_by_set(frame))
+    telling = _telling(frame)
     for method in LABELS:
-        part = good[(good["method"] == method) & ~good["trivial"].astype(bool)]
-        nats = part["difference"].abs()
-        out.power(f"evidence/{method}/mean-gap", float(nats.mean()), source)
-        out.power(f"evidence/{method}/largest-gap", float(nats.max()), source)
-        cell = part.loc[nats.idxmax()] if nats.notna().any() else None
+        part, source = telling[telling["method"] == method], "tables/accuracy.csv"
+        errors = part["mae_reference"].dropna()
+        out.whole(f"accuracy/{method}/cells", len(errors) or None, source)
+        out.power(f"accuracy/{method}/mean", float(errors.mean()), source)
+        largest = float(part["largest_reference"].max())
+        out.power(f"accuracy/{method}/largest", largest, "tables/metrics.csv")
+        nats = part["nats"].dropna()
+        out.power(f"accuracy/{method}/nats-median", float(nats.median()), source)
+        out.power(f"accuracy/{method}/nats-largest", float(nats.max()), source)
+        cell = part.loc[nats.idxmax()] if len(nats) else None
         where = None if cell is None else f"{NAMES[cell['problem']]}, set {cell['set']}"
-        out.words(f"evidence/{method}/largest-cell", where, source, missing="not run")
-        out.power(f"evidence/{method}/median-gap", float(nats.median()), source)
-        out.power(f"evidence/{method}/largest-se", float(part["log_evidence_se"].max()), source)
-        rows = gaps[gaps["method"] == method]
-        out.power(
-            f"probability/{method}/mean-gap",
-            float(rows["probability"].mean()),
-            "tables/metrics.csv",
+        out.words(f"accuracy/{method}/nats-cell", where, source, missing="not run")
+        mine, source = frame[frame["method"] == method], "experiment4/problem*/*.csv"
+        mine = mine[mine["status"] != "data not available"]
+        out.whole(f"status/{method}/runs", int(mine["runs"].sum()) if len(mine) else None, source)
+        bad = int((mine["runs"] - mine["ok"]).sum()) if len(mine) else None
+        out.whole(f"status/{method}/bad", bad, source)
+        source = "tables/seconds.csv"
+        out.real(
+            f"seconds/{method}/ratio",
+            ratios.get(method, math.nan),
+            source,
+            decimals=1 if method in ratios else None,
         )
-        out.power(
-            f"probability/{method}/largest-gap",
-            float(rows["probability_max"].max()),
-            "tables/metrics.csv",
-        )
+        speed = mine["effective_per_second"].dropna()
+        speed = float(np.exp(np.log(speed[speed > 0]).median())) if len(speed) else math.nan
+        out.power(f"efficiency/{method}", speed, "tables/efficiency.csv")
+        rates = by_problem(frame[frame["method"] == method], "error_rate")
         for problem in range(1, 10):
-            rates = rows[(rows["problem"] == problem)]["error_rate"]
-            value = 100 * float(rates.iloc[0]) if len(rates) else math.nan
-            missing = "not run" if rates.empty else "data not available"
+            row = rates[rates["problem"] == problem]
+            value = 100 * float(row["value"].iloc[0]) if len(row) else math.nan
+            missing = str(row["status"].iloc[0]) if len(row) else "not run"
             key = f"error-rate/problem{problem}/{method}"
             decimals = None if math.isnan(value) else 1
             out.real(
@@ -376,23 +393,21 @@ def _experiment4_values(out: _Values, files: ResultFiles) -> None:
             )
 
 
-def _mae_post_values(out: _Values, registry: pd.DataFrame, files: ResultFiles) -> None:
+def _mae_post_values(
+    out: _Values, registry: pd.DataFrame, frame: pd.DataFrame, files: ResultFiles
+) -> None:
     """How far apart methods are in MAE-POST, beside how far apart data sets are; in percent of its mean."""
-    source = "tables/table4.csv"
-    cells = registry[registry["metric"] == "mae_post"].groupby("problem")["published"]
+    source = "tables/posterior.csv"
+    published_cells = registry[registry["metric"] == "mae_post"]
+    cells = published_cells.groupby("problem")["published"]
     published = 100 * (cells.max() - cells.min()) / cells.mean()
-    estimator = Estimator(files, registry)
-    methods = sorted(set(read_long("experiment4", files.experiment4)["method"]))
-    found_ranges = {}
-    for problem in range(1, 7):
-        values = [estimator.mae_post(problem, method).value for method in methods]
-        known = np.array([value for value in values if math.isfinite(value)])
-        if len(known) > 1:
-            found_ranges[problem] = 100 * float(np.ptp(known) / known.mean())
-    ours = pd.Series(found_ranges, dtype=float)
+    means = by_problem(frame, "mae_post", "all")
+    means = means[(means["sets"] == means["wanted"]) & (means["status"] == OK)]
+    values = means.groupby("problem")["value"]
+    ours = (100 * (values.max() - values.min()) / values.mean())[values.size() > 1]
     spread = read_long("spread", files.spread)
-    means = spread.groupby(["problem", "dataset"])["mae_post"].mean().groupby("problem")
-    between = (100 * means.std() / means.mean()).dropna()
+    data_sets = spread.groupby(["problem", "dataset"])["mae_post"].mean().groupby("problem")
+    between = (100 * data_sets.std() / data_sets.mean()).dropna()
     for key, value, where in (
         ("published-range", float(published.max()), "data/published/table4.csv"),
         ("ours-range", float(ours.max()), source),
@@ -407,39 +422,322 @@ def _mae_post_values(out: _Values, registry: pd.DataFrame, files: ResultFiles) -
         closer = int((ranges[both] < between[both]).sum()) if len(both) else None
         out.whole(f"mae-post/{key}-closer", closer, source)
         out.whole(f"mae-post/{key}-problems", len(both) or None, source)
+    where = "experiment4/spread.csv"
+    limits = data_sets.agg(["min", "max", "size"])
+    known = published_cells[published_cells["problem"].isin(limits.index)]
+    inside = known["published"].between(
+        known["problem"].map(limits["min"]), known["problem"].map(limits["max"])
+    )
+    out.whole("mae-post/inside", int(inside.sum()) if len(known) else None, where)
+    out.whole("mae-post/inside-of", len(known) or None, where)
+    out.integers("mae-post/data-sets", limits["size"], where)
 
 
-def _hard_values(out: _Values, files: ResultFiles) -> None:
-    """The cell in which the sampler and expectation propagation are furthest apart in log evidence."""
+def _median_values(out: _Values, registry: pd.DataFrame, frame: pd.DataFrame) -> None:
+    """MAE-MED of the paper's methods, and who is furthest from the median and from the reference."""
+    source = "tables/posterior.csv"
+    ours = pd.DataFrame(
+        {
+            method: {
+                int(problem): found.value
+                for problem, group in frame[frame["method"] == method].groupby("problem")
+                if (found := average(group, "mae_med", "all")).sets == found.wanted > 0
+            }
+            for method in PAPER
+        },
+        dtype=float,
+    )
+    theirs = registry[registry["metric"] == "mae_med"]
+    theirs = theirs.assign(method=theirs["method"].map(METHODS))
+    theirs = theirs.pivot_table(index="problem", columns="method", values="published")
+    for name, table, where in (
+        ("published", theirs, "data/published/table4.csv"),
+        ("ours", ours, source),
+    ):
+        for method in PAPER:
+            values = table[method].dropna() if method in table else pd.Series(dtype=float)
+            for end, pick in (("lowest", "min"), ("highest", "max")):
+                out.power(f"mae-med/{name}/{method}/{end}", float(getattr(values, pick)()), where)
+        others = [m for m in PAPER if m != "hmc-gpml"]
+        both = table.dropna(subset="hmc-gpml") if "hmc-gpml" in table else table.iloc[:0]
+        furthest = both["hmc-gpml"] > both[others].max(axis=1) if len(both) else pd.Series()
+        out.whole(f"mae-med/{name}/hmc-furthest", int(furthest.sum()) if len(both) else None, where)
+        out.whole(f"mae-med/{name}/problems", len(both) or None, where)
+    telling = _telling(frame)
+    wide = telling[telling["method"].isin(PAPER)].pivot_table(
+        index=["problem", "set"], columns="method", values="mae_reference"
+    )
+    whole = wide.dropna() if set(PAPER) <= set(wide.columns) else wide.iloc[:0]
+    order = whole.mean().sort_values(ascending=False) if len(whole) else pd.Series(dtype=float)
+    source = "tables/accuracy.csv"
+    out.whole("furthest/cells", len(whole) or None, source)
+    for place, name in enumerate(("first", "second", "third", "fourth")):
+        there = place < len(order)
+        named = label(str(order.index[place])) if there else None
+        out.words(f"furthest/{name}", named, source, missing="not run")
+        value = float(order.iloc[place]) if there else math.nan
+        out.power(f"furthest/{name}-error", value, source)
+
+
+def _exactness_values(out: _Values, frame: pd.DataFrame) -> None:
+    """Expectation propagation beside the Monte Carlo methods of the paper, cell by cell."""
+    source = "tables/accuracy.csv"
+    wide = _telling(frame).pivot_table(
+        index=["problem", "set"], columns="method", values="mae_reference"
+    )
+    shares = []
+    for method in [m for m in LABELS if m not in ("ep", "laplace")]:
+        there = {"ep", method} <= set(wide.columns)
+        both = wide[["ep", method]].dropna() if there else wide.iloc[:0]
+        closer = int((both["ep"] < both[method]).sum()) if len(both) else None
+        out.whole(f"ep/common/{method}", len(both) or None, source)
+        out.whole(f"ep/closer/{method}", closer, source)
+        for name in ("ep", method):
+            value = float(both[name].mean()) if len(both) else math.nan
+            out.power(f"ep/mean/{method}/{'ep' if name == 'ep' else 'own'}", value, source)
+        if method in PAPER and closer is not None:
+            shares.append(closer / len(both))
+    verdict = None
+    if shares:
+        beaten = sum(share > 0.5 for share in shares)
+        verdict = (
+            f"expectation propagation is closer than {beaten} of them in most cells"
+            if beaten
+            else "each of them is closer than expectation propagation in at least half of the cells"
+        )
+    out.words("ep/verdict", verdict, source, missing="not run")
+    out.words(
+        "ep/stands",
+        None if not shares else "does not stand" if max(shares) > 0.5 else "stands",
+        source,
+        missing="not run",
+    )
+
+
+def _percent(out: _Values, key: str, values: pd.Series, source: str) -> None:
+    """Median and largest of some percentages, and how many there are."""
+    values = values.dropna()
+    out.whole(f"{key}/cells", len(values) or None, source)
+    for name, value in (("median", values.median()), ("largest", values.max())):
+        value = float(value)
+        decimals = None
+        if math.isfinite(value):
+            decimals = 0 if value >= 10 else 2 if value >= 0.01 else 4
+        out.real(f"{key}/{name}", value, source, unit=r"\,\%", decimals=decimals)
+
+
+def _evidence_values(out: _Values, frame: pd.DataFrame, files: ResultFiles) -> None:
+    """Log evidence of the paper's chains, in percent of the sampler's and of the reference's."""
     source = "tables/evidence.csv"
-    logs = evidence(files)
-    logs = logs[(logs["method"] == "ep") & ~logs["trivial"].astype(bool)]
-    logs = logs.dropna(subset="difference")
-    cell = logs.loc[logs["difference"].abs().idxmax()] if len(logs) else None
+    telling = _telling(frame, certified=False)
+    wide = telling.pivot_table(index=["problem", "set"], columns="method", values="log_evidence")
+    certified = _telling(frame)
+    runs = read_long("experiment4", files.experiment4)
+    runs = runs[(runs["dataset"] == 0) & (runs["status"] == NOT_CONVERGED)]
+    known = certified.drop_duplicates(["problem", "set"])
+    known = known[["problem", "set", "reference_log_evidence"]]
+    stray = runs.merge(known, on=["problem", "set"])
+    for method in ("ess-gpml", "hmc-gpml", "ess", "hmc", SAMPLER, "ep", "laplace"):
+        there = {SAMPLER, method} <= set(wide.columns)
+        both = wide[[SAMPLER, method]].dropna() if there else wide.iloc[:0]
+        gaps = pd.Series(dtype=float)
+        if there:
+            gaps = 100 * (both[method] / both[SAMPLER] - 1).abs()
+        if method != SAMPLER:
+            _percent(out, f"evidence/{method}/sampler", gaps, source)
+        part = certified[certified["method"] == method]
+        gaps = 100 * (part["nats"] / part["reference_log_evidence"]).abs()
+        _percent(out, f"evidence/{method}/reference", gaps, source)
+        usps = gaps[part["problem"] == 9]
+        _percent(out, f"evidence/{method}/usps", usps, source)
+        part = stray[stray["method"] == method]
+        gaps = 100 * (part["log_evidence"].astype(float) / part["reference_log_evidence"] - 1).abs()
+        # of runs that do not count: said apart, and averaged with none that does
+        _percent(out, f"evidence/{method}/stray", gaps, "experiment4/problem*/*.csv")
+        _percent(
+            out,
+            f"evidence/{method}/stray-usps",
+            gaps[part["problem"] == 9],
+            "experiment4/problem9/*.csv",
+        )
+
+
+def _control_variable_values(out: _Values, frame: pd.DataFrame) -> None:
+    """How control variables ended on USPS, and whether they had equal time otherwise."""
+    source = "experiment4/problem9/control-variables.csv"
+    mine = frame[(frame["method"] == "control-variables") & (frame["problem"] == 9)]
+    counts = mine["status"].value_counts()
+    said = ", ".join(f"{n} {status}" for status, n in counts.items())
+    out.words("control-variables/usps", said or None, source, missing="not run")
+    out.whole("control-variables/usps-sets", len(mine) or None, source)
+    done = int((mine["ok"] == mine["runs"]).sum()) if len(mine) else None
+    out.whole("control-variables/usps-ok", done, source)
+    first = frame[(frame["set"] == 1) & ~frame["method"].isin(["ep", "laplace"])]
+    wide = first.pivot_table(index="problem", columns="method", values="cpu_seconds")
+    ratios = pd.Series(dtype=float)
+    if "control-variables" in wide:
+        others = [m for m in wide if not m.startswith(("pseudo", "control"))]
+        logs = np.log(wide[others].div(wide["control-variables"], axis=0))
+        ratios = np.exp(logs.mean()).dropna()
+    source = "tables/efficiency.csv"
+    for name, pick in (("lowest", "idxmin"), ("highest", "idxmax")):
+        method = getattr(ratios, pick)() if len(ratios) else None
+        value = float(ratios[method]) if method is not None else math.nan
+        out.real(f"budget/{name}", value, source, decimals=2 if method is not None else None)
+        named = None if method is None else label(str(method))
+        out.words(f"budget/{name}-method", named, source, missing="not run")
+
+
+def _hard_values(out: _Values, frame: pd.DataFrame, files: ResultFiles) -> None:
+    """Where the sampler is furthest from the certified reference, and how often by more than its errors."""
+    source = "tables/evidence.csv"
+    telling = _telling(frame)
+    mine = telling[telling["method"] == SAMPLER].dropna(subset="difference")
+    far = mine["difference"].abs() > 3 * mine["difference_se"]
+    out.whole("hard/far", int(far.sum()) if len(mine) else None, source)
+    out.whole("hard/cells", len(mine) or None, source)
+    runs = read_long("experiment4", files.experiment4)
+    runs = runs[(runs["method"] == SAMPLER) & (runs["status"] != "data not available")]
+    where = "experiment4/problem*/orthant.csv"
+    out.whole("hard/runs", len(runs) or None, where)
+    out.whole("hard/failed", int((runs["status"] != OK).sum()) if len(runs) else None, where)
+    cell = mine.loc[mine["difference"].abs().idxmax()] if len(mine) else None
     name = None if cell is None else f"{NAMES[cell['problem']]}, set {cell['set']}"
     out.words("hard/cell", name, source, missing="not run")
     for key in ("alpha", "beta"):
         out.words(f"hard/{key}", None if cell is None else f"{cell[key]:g}", source)
-    gap, se = (math.nan, math.nan) if cell is None else cell[["difference", "difference_se"]]
-    short = gap > 2 * se  # below expectation propagation, and not by the noise that we know of
+    gap, se = (math.nan, math.nan) if cell is None else (-cell["difference"], cell["difference_se"])
+    short = gap > 2 * se  # below the reference, and not by the noise that we know of
     out.real("hard/short", float(gap) if short else math.nan, source, se=float(se), missing="no")
-    runs = read_long("experiment4", files.experiment4)
-    runs = runs[(runs["method"] == REFERENCE) & (runs["status"] == "ok")]
-    where = (0, 0) if cell is None else (cell["problem"], cell["set"])
-    runs = runs[(runs["problem"] == where[0]) & (runs["set"] == where[1])]
+    place = (0, 0) if cell is None else (cell["problem"], cell["set"])
+    here = telling[(telling["problem"] == place[0]) & (telling["set"] == place[1])]
+    for method in ("ep", "best"):
+        other = here[here["method"] == method]["nats"]
+        value = float(other.iloc[0]) if len(other) else math.nan
+        out.power(f"hard/{method}", value, source)
+    runs = runs[(runs["status"] == OK) & (runs["dataset"] == 0)]
+    runs = runs[(runs["problem"] == place[0]) & (runs["set"] == place[1])]
     there = len(runs) > 0
-    source = "experiment4/problem*/orthant.csv"
-    data = problems(files).get(int(where[0]))
+    data = problems(files).get(int(place[0]))
     out.whole("hard/patterns", None if data is None else data.train, "experiment4/problem*.npz")
-    out.whole("hard/samples", int(runs["samples"].iloc[0]) if there else None, source)
-    out.whole("hard/replicates", len(runs) if there else None, source)
+    out.whole("hard/samples", int(runs["samples"].iloc[0]) if there else None, where)
+    out.whole("hard/replicates", len(runs) if there else None, where)
     spread = float(runs["log_evidence"].astype(float).std())
     own = (
         math.sqrt(float((runs["log_evidence_se"].astype(float) ** 2).mean())) if there else math.nan
     )
-    out.power("hard/own", own, source)
-    wide = spread > 2 * own
-    out.power("hard/overdispersed", spread if wide else math.nan, source)
+    out.power("hard/own", own, where)
+    out.power("hard/overdispersed", spread if spread > 2 * own else math.nan, where)
+
+
+def _reference_values(out: _Values, files: ResultFiles) -> None:
+    """What the reference is certified for, and what this run found when it looked again."""
+    paths = {Path(path).name: Path(path) for path in files.reference}
+    source, rows = "data/reference/evidence.csv", None
+    if EVIDENCE in paths:
+        rows = load_reference(paths[EVIDENCE].parent).evidence
+    counts: dict[str, int | None] = dict.fromkeys(("cells", "certified", "uncertified", "trivial"))
+    lost, certifiers = None, None
+    largest = dict.fromkeys(("log_evidence_se", "max_probability_se", "certifier_se"), math.nan)
+    if rows is not None:
+        good = rows["verdict"] == CERTIFIED
+        counts = {
+            "cells": len(rows),
+            "certified": int(good.sum()),
+            "uncertified": int((~good).sum()),
+            "trivial": int(rows["trivial"].sum()),
+        }
+        bad = rows[~good]
+        lost = "; ".join(f"{NAMES[r.problem]}, set {r.set}" for r in bad.itertuples())
+        if "certifier" in rows:
+            named = rows[good]["certifier"].value_counts()
+            certifiers = " and ".join(f"{name} in {n}" for name, n in named.items())
+        largest = {name: float(rows[good][name].max()) for name in largest}
+    for name, value in counts.items():
+        out.whole(f"reference/{name}", value, source)
+    out.words("reference/uncertified-cells", lost, source, missing="none")
+    out.words("reference/certifiers", certifiers, source, missing="not known")
+    for name, number_ in largest.items():
+        out.power(f"reference/{name.replace('_', '-')}", number_, source)
+    source = "data/reference/truths.csv"
+    truths = pd.read_csv(paths[TRUTHS]) if TRUTHS in paths else None
+    out.whole("reference/truths", None if truths is None else len(truths), source)
+    good_truths = None if truths is None else int((truths["verdict"] == CERTIFIED).sum())
+    out.whole("reference/truths-certified", good_truths, source)
+    source = "reference_check.csv"
+    check = read_long("reference_check", files.reference_check)
+    done = check[check["verdict"].isin([AGREES, DIFFERS])]
+    cells = done.groupby(["problem", "set"])["verdict"].agg(lambda v: bool((v == AGREES).all()))
+    out.whole(
+        "reference/check-drawn", len(check.drop_duplicates(["problem", "set"])) or None, source
+    )
+    out.whole("reference/check-cells", len(cells) if len(check) else None, source)
+    out.whole("reference/check-agree", int(cells.sum()) if len(check) else None, source)
+    differ = "; ".join(f"{NAMES[int(p)]}, set {k}" for (p, k), ok in cells.items() if not ok)
+    out.words("reference/check-differ", differ, source, missing="none")
+
+
+def _claim_values(out: _Values) -> None:
+    """Whether the statements of section 6.4 stand in this run, from the values above and by stated rules."""
+    source = "values.json"
+
+    def known(*keys: str) -> list[float] | None:
+        values = [out[key].value for key in keys]
+        return None if None in values else [float(value) for value in values]  # type: ignore[arg-type]
+
+    verdict = None
+    if found := known("mae-med/ours/hmc-furthest", "mae-med/ours/problems"):
+        verdict = "stands" if 2 * found[0] > found[1] else "does not stand"
+        if (first := out["furthest/first"].value) is not None:
+            alike = (first == label("hmc-gpml")) == (verdict == "stands")
+            verdict += (
+                ", also against the reference" if alike else ", but not against the reference"
+            )
+    out.words("claim/median", verdict, source, missing="cannot be judged")
+    verdict = None
+    if found := known("mae-post/ours-closer", "mae-post/ours-problems"):
+        verdict = "stands" if 2 * found[0] > found[1] else "does not stand"
+    out.words("claim/mae-post", verdict, source, missing="cannot be judged")
+    ruled = "what MAE-POST measures is the data set and the model, not the method"
+    out.words("claim/data-set", ruled if verdict == "stands" else None, source, missing="no")
+    verdict = None
+    if found := known("seconds/control-variables/ratio"):
+        ratio = found[0]
+        verdict = "stands" if 5 <= ratio <= 20 else "stands in direction, but not in size"
+        verdict = verdict if ratio > 1.5 else "does not stand"
+    out.words("claim/slower", verdict, source, missing="cannot be judged")
+    verdict = None
+    if found := known("control-variables/usps-sets", "control-variables/usps-ok"):
+        share = found[1] / found[0]
+        verdict = "stands" if share == 0 else "stands in part" if share < 1 else "does not stand"
+        verdict = (
+            None if "data not available" in str(out["control-variables/usps"].value) else verdict
+        )
+    out.words("claim/usps", verdict, source, missing="cannot be judged")
+    verdict = None
+    if found := known("evidence/ess-gpml/sampler/median"):
+        verdict = "stands" if found[0] < 1 else "does not stand"
+    out.words("claim/ess-evidence", verdict, source, missing="cannot be judged")
+    verdict = None
+    stray = known("evidence/hmc-gpml/stray/median")
+    if found := known("evidence/hmc-gpml/sampler/median") or stray:
+        verdict = "stands" if found[0] >= 1 else "does not stand"
+        proper = known("evidence/hmc/reference/median")
+        if verdict == "stands" and proper:
+            own = (
+                "is not one of HMC done properly"
+                if proper[0] < 1
+                else "is one of HMC, however done"
+            )
+            verdict += f"; a distance of that size {own}"
+    out.words("claim/hmc-evidence", verdict, source, missing="cannot be judged")
+    verdict = None
+    if found := known("hard/failed", "hard/runs", "hard/far"):
+        right = (
+            "every pair is right within its errors" if found[2] == 0 else "not every pair is right"
+        )
+        verdict = f"no run failed and {right}" if found[0] == 0 else "some runs failed"
+    out.words("claim/works", verdict, source, missing="cannot be judged")
 
 
 def _run_values(out: _Values, record: Mapping[str, object]) -> None:
@@ -505,9 +803,17 @@ def collect(
     _variance_values(out, files)
     _slope_values(out, registry, files)
     _spread_values(out, registry, files)
-    _experiment4_values(out, files)
-    _mae_post_values(out, registry, files)
-    _hard_values(out, files)
+    frame = all_cells(registry, files)
+    _experiment4_values(out, frame)
+    _mae_post_values(out, registry, frame, files)
+    _median_values(out, registry, frame)
+    _exactness_values(out, frame)
+    _evidence_values(out, frame, files)
+    _control_variable_values(out, frame)
+    _hard_values(out, frame, files)
+    _reference_values(out, files)
+    _claim_values(out)
+    out |= comparisons.values(files)
     return dict(sorted(out.items()))
 
 

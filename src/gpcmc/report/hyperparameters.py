@@ -1,0 +1,502 @@
+"""Experiment 5, the posterior over (alpha, beta) and tuning by the evidence: tables, figure, values."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from scipy.stats import norm
+
+from gpcmc.report import style
+
+# a module and not its names: that module imports this one in its turn
+from gpcmc.report import values as text
+from gpcmc.report.experiment4 import NAMES
+from gpcmc.report.latex import count, escape, number, tabular
+from gpcmc.report.tables import Table, _brief, _empty
+
+__all__ = [
+    "FIGURES",
+    "TABLES",
+    "add_values",
+    "agreement",
+    "chains",
+    "mean_and_error",
+    "read",
+    "tuned",
+]
+
+#: How rows of the configuration are printed, in the order of the tables; others follow by name.
+CHAINS = {
+    "pm-laplace-1": "PM, Laplace, 1",
+    "pm-laplace-64": "PM, Laplace, 64",
+    "pm-ep-1": "PM, EP, 1",
+    "pm-ep-10": "PM, EP, 10",
+    "pm-ep-64": "PM, EP, 64",
+    "pm-orthant": "PM, orthant",
+    "pm-best": "PM, best",
+    "ancillary": "ancillary",
+    "surrogate": "surrogate",
+}
+TUNERS = {"laplace": "Laplace", "ep": "EP", "best": "best"}
+PARAMETERS = {"log_alpha": r"\alpha", "log_beta": r"\beta"}
+#: Probability of a false alarm among all pairs together.
+FALSE_ALARM = 0.01
+#: Nats below the best: of a posterior over two hyperparameters that is nearly normal, the mean draw lies
+#: so far below the mode.
+NEAR = 1.0
+
+
+def read(paths: Iterable[Path], columns: Sequence[str]) -> pd.DataFrame:
+    """The rows of result files under one another, with a column ``file``; without files only `columns`.
+
+    Raises
+    ------
+    ValueError
+        A file lacks one of the columns.
+    """
+    frames = []
+    for path in paths:
+        try:
+            frame = pd.read_csv(path, dtype={"status": str, "method": str, "seed": str})
+        except pd.errors.EmptyDataError:  # written without a row, where nothing could be run
+            continue
+        if missing := [name for name in columns if name not in frame]:
+            raise ValueError(f"{path}: columns {missing} are missing; needed are {list(columns)}")
+        frames.append(frame.assign(file=Path(path).as_posix()))
+    if not frames:
+        return pd.DataFrame(columns=[*columns, "file"])
+    return pd.concat(frames, ignore_index=True)
+
+
+def mean_and_error(values: pd.Series) -> tuple[float, float]:
+    """Mean and standard error of the mean; NaN for the latter of a single value."""
+    values = values.astype(float)
+    se = float(values.std(ddof=1) / math.sqrt(len(values))) if len(values) > 1 else math.nan
+    return float(values.mean()) if len(values) else math.nan, se
+
+
+def _in_order(names: pd.Series, known: dict[str, str]) -> list[str]:
+    order = list(known)
+    return sorted(set(names), key=lambda n: (order.index(n) if n in order else len(order), n))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The posterior
+
+
+def chains(files: object) -> pd.DataFrame:
+    """The chains: one row a problem and method, with their CPU seconds; summaries that are not there are NaN.
+
+    Besides the columns of the result files: ``r_hat`` (the larger of the two hyperparameters'),
+    ``effective_samples`` and ``effective_per_second`` (the smaller).
+    """
+    keys = ["problem", "method"]
+    frame = read(getattr(files, "experiment5", ()), [*keys, "status"])
+    timing = read(getattr(files, "experiment5_timing", ()), [*keys])
+    seconds = [f"{which}_effective_per_second" for which in PARAMETERS]
+    for name in ("cpu_seconds", "prediction_cpu_seconds", *seconds):
+        if name not in timing:
+            timing[name] = math.nan
+    timing = timing[[*keys, "cpu_seconds", "prediction_cpu_seconds", *seconds]]
+    frame = frame.merge(timing, on=keys, how="left")
+    needs = [f"{w}_{x}" for w in PARAMETERS for x in ("mean", "mean_se", "sd", "r_hat")]
+    needs += [f"{w}_effective_samples" for w in PARAMETERS]
+    for name in [*needs, "acceptance", "log_loss", "log_loss_se", "error_rate"]:
+        if name not in frame:
+            frame[name] = math.nan
+    frame["r_hat"] = frame[[f"{w}_r_hat" for w in PARAMETERS]].max(axis=1)
+    frame["effective_samples"] = frame[[f"{w}_effective_samples" for w in PARAMETERS]].min(axis=1)
+    frame["effective_per_second"] = frame[seconds].min(axis=1)
+    return frame
+
+
+def agreement(frame: pd.DataFrame) -> pd.DataFrame:
+    """Posterior means of all pairs of methods that have converged on a problem.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        `chains`.
+
+    Returns
+    -------
+    DataFrame
+        ``problem``, ``parameter``, ``first``, ``second``, ``difference``, its joint standard error ``se``, ``z``.
+    """
+    rows = []
+    good = frame[frame["status"] == "ok"]
+    for problem, group in good.groupby("problem"):
+        for (_, a), (_, b) in itertools.combinations(group.iterrows(), 2):
+            for which in PARAMETERS:
+                gap = a[f"{which}_mean"] - b[f"{which}_mean"]
+                se = math.hypot(a[f"{which}_mean_se"], b[f"{which}_mean_se"])
+                row = {"problem": problem, "parameter": which, "first": a["method"]}
+                row |= {"second": b["method"], "difference": gap, "se": se, "z": gap / se}
+                rows.append(row)
+    columns = ["problem", "parameter", "first", "second", "difference", "se", "z"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def threshold(comparisons_made: int) -> float:
+    """|z| that so many comparisons together exceed by chance with probability `FALSE_ALARM` at most (Bonferroni)."""
+    return float(norm.isf(FALSE_ALARM / (2 * comparisons_made))) if comparisons_made else math.nan
+
+
+def chains_table(registry: pd.DataFrame, files: object) -> Table:
+    """Posterior of log alpha and log beta by every method, and what it costs."""
+    frame = chains(files)
+    if frame.empty:
+        return Table(frame, _empty())
+    body = []
+    for problem, group in frame.groupby("problem"):
+        by_method = group.set_index("method")
+        rows: list[list[str]] = []
+        for method in _in_order(group["method"], CHAINS):
+            cell = by_method.loc[method]
+            row = [
+                escape(NAMES[int(problem)]) if not rows else "",
+                escape(CHAINS.get(method, method)),
+            ]
+            if cell["status"] == "ok":
+                for which in PARAMETERS:
+                    row.append(_with_error(cell[f"{which}_mean"], cell[f"{which}_mean_se"], 3))
+                    row.append(number(cell[f"{which}_sd"], decimals=2))
+            else:
+                row.append(rf"\multicolumn{{4}}{{c}}{{{_brief(cell['status'])}}}")
+            # what tells whether it has converged is said of every chain
+            row += [
+                _number(cell["r_hat"], 3),
+                _number(cell["effective_samples"], 0),
+                _number(cell["effective_per_second"], None),
+                _number(cell["acceptance"], 2),
+            ]
+            shown = cell["status"] == "ok" and math.isfinite(cell["log_loss"])
+            row.append(_with_error(cell["log_loss"], cell["log_loss_se"], 4) if shown else "--")
+            rows.append(row)
+        body.append(rows)
+    top = ["", "", r"\multicolumn{2}{c}{$\log\alpha$}", r"\multicolumn{2}{c}{$\log\beta$}"]
+    top += [""] * 5
+    head = ["", "", *(["mean", "sd"] * 2), r"$\hat R$", "eff.", "eff./s", "acc.", "log loss"]
+    rules = [r"\cmidrule(lr){3-4}\cmidrule(lr){5-6}"]
+    return Table(frame.drop(columns="file"), tabular("llrrrrrrrrr", [top, head], body, rules))
+
+
+def _with_error(value: float, se: float, most: int) -> str:
+    """A value and its standard error, which is left out where it rounds to nothing."""
+    return number(value, se, most=most) if se >= 0.5 * 10**-most else number(value, decimals=most)
+
+
+def _number(value: float, decimals: int | None) -> str:
+    return number(value, decimals=decimals) if math.isfinite(value) else "--"
+
+
+def _draws(files: object) -> dict[tuple[int, str], tuple[np.ndarray, np.ndarray]]:
+    """(log alpha, log beta) of every problem and method, all chains together."""
+    found = {}
+    for path in getattr(files, "draws", ()):
+        place = re.search(r"problem(\d+)/([^/]+)\.npz$", Path(path).as_posix())
+        if place is None:
+            raise ValueError(f"{path}: the path has to end in problem<number>/<method>.npz")
+        with np.load(path) as data:
+            if "log_alpha" in data.files:
+                pair = data["log_alpha"].ravel(), data["log_beta"].ravel()
+                found[int(place.group(1)), place.group(2)] = pair
+    return found
+
+
+#: The six hyperparameter sets of Experiment 4.
+SETS = {1: (5.0, 1.0), 2: (5.0, 5.0), 3: (3.0, 2.0), 4: (0.5, 0.5), 5: (3.0, 1.0), 6: (0.5, 3.0)}
+
+
+def posterior_figure(registry: pd.DataFrame, files: object) -> Figure:
+    """Posterior draws of log alpha and log beta, the six sets of Experiment 4 and the tuned values on top."""
+    frame, draws, best = chains(files), _draws(files), _chosen(tuned(files))
+    numbers = sorted({int(p) for p in frame["problem"]})
+    columns = min(max(len(numbers), 1), 3 if len(numbers) > 4 else 2)
+    rows = max(1, math.ceil(len(numbers) / columns))
+    drawn = style.figure(0.6 + 2.35 * rows)
+    panels = np.atleast_1d(np.asarray(drawn.subplots(rows, columns, squeeze=False))).ravel()
+    for axes in panels[max(len(numbers), 1) :]:
+        axes.set_axis_off()
+    if not numbers:
+        panels[0].text(*(0.5, 0.5, "not run at this scale"), ha="center", color=style.GREY)
+    for axes, problem in zip(panels, numbers, strict=False):
+        group = frame[frame["problem"] == problem]
+        shown = group.sort_values("effective_samples", ascending=False)
+        good = shown[shown["status"] == "ok"]
+        name = None if shown.empty else (good if len(good) else shown)["method"].iloc[0]
+        title = f"{NAMES[problem]}: {CHAINS.get(str(name), str(name))}"
+        if (group["status"] == "data not available").all():
+            title = f"{NAMES[problem]}: data not available"
+        elif good.empty:
+            title += " (not converged)"
+        style.label_panel(axes, title)
+        if (problem, str(name)) in draws:
+            alpha, beta = draws[problem, str(name)]
+            look = {"linestyle": "none", "markersize": 3.0, "markeredgewidth": 0.4}
+            color = style.BLUE if len(good) else style.GREY
+            axes.plot(alpha, beta, color=color, marker=".", alpha=0.35, zorder=1, **look)
+        for _, one in good.iterrows():
+            axes.errorbar(
+                one["log_alpha_mean"],
+                one["log_beta_mean"],
+                xerr=one["log_alpha_mean_se"],
+                yerr=one["log_beta_mean_se"],
+                color=style.INK,
+                marker=".",
+                markersize=3,
+                linewidth=0.6,
+                zorder=3,
+            )
+        for number_, (alpha_, beta_) in SETS.items():
+            axes.plot(math.log(alpha_), math.log(beta_), color=style.ORANGE, marker="s", zorder=4)
+            axes.annotate(
+                str(number_),
+                (math.log(alpha_), math.log(beta_)),
+                xytext=(4, 2),
+                textcoords="offset points",
+                fontsize=7.5,
+                color=style.ORANGE,
+                bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.3, "alpha": 0.7},
+                zorder=4,
+            )
+        if problem in best:
+            axes.plot(*best[problem], color="#009e73", marker="X", markersize=7, zorder=5)
+        axes.set_xlabel(r"$\log\alpha$")
+        axes.set_ylabel(r"$\log\beta$")
+    handles = [
+        Line2D([], [], color=style.BLUE, marker=".", linestyle="none", label="posterior draws"),
+        Line2D([], [], color=style.INK, marker=".", linewidth=0.6, label="means of all methods"),
+        Line2D(
+            [], [], color=style.ORANGE, marker="s", linestyle="none", label="sets of Experiment 4"
+        ),
+        Line2D([], [], color="#009e73", marker="X", linestyle="none", label="tuned: most evidence"),
+    ]
+    drawn.legend(handles=handles, loc="outside lower center", ncols=4)
+    return drawn
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Tuning
+
+
+def tuned(files: object) -> pd.DataFrame:
+    """Tuning: one row a problem, method, replicate and stage, with its CPU seconds.
+
+    ``cpu_seconds`` of a second look has that of the search before it in it.
+    """
+    keys = ["problem", "method", "replicate", "stage"]
+    frame = read(getattr(files, "tuning", ()), [*keys, "status"])
+    timing = read(getattr(files, "tuning_timing", ()), [*keys, "cpu_seconds"])
+    timing = timing.sort_values("stage", ascending=False)  # the search comes first
+    timing["cpu_seconds"] = timing["cpu_seconds"].astype(float)
+    timing["cpu_seconds"] = timing.groupby(keys[:3])["cpu_seconds"].cumsum()
+    frame = frame.merge(timing[[*keys, "cpu_seconds"]], on=keys, how="left")
+    needs = ["log_alpha", "log_beta", "evidence", "evidence_se", "evidence_shortfall", "samples"]
+    for name in [*needs, "log_loss", "error_rate", "evaluations", "at_bound", "failures"]:
+        if name not in frame:
+            frame[name] = math.nan
+    return frame
+
+
+def _chosen(frame: pd.DataFrame) -> dict[int, tuple[float, float]]:
+    """By problem, the hyperparameters with the most evidence that any method has found."""
+    good = frame[frame["status"] == "ok"].dropna(subset="evidence")
+    best = good.loc[good.groupby("problem")["evidence"].idxmax()] if len(good) else good
+    return {
+        int(row["problem"]): (float(row["log_alpha"]), float(row["log_beta"]))
+        for _, row in best.iterrows()
+    }
+
+
+def tuning_means(frame: pd.DataFrame) -> pd.DataFrame:
+    """Means over replicates that may be compared: one row a problem, method and stage, with standard errors.
+
+    The error of ``evidence`` has the judge's in it, that of ``shortfall`` has not: the judge uses the same
+    random numbers throughout.
+    """
+    rows = []
+    keys = ["problem", "method", "stage"]
+    for key, group in frame.groupby(keys, sort=False):
+        row: dict[str, object] = dict(zip(keys, key, strict=True))
+        good = group[group["status"] == "ok"]
+        bad = group[group["status"] != "ok"]
+        row |= {"runs": len(group), "ok": len(good), "samples": group["samples"].iloc[0]}
+        row["status"] = "ok" if len(good) else bad["status"].mode().iloc[0]
+        row["at_bound"] = int((good["at_bound"].astype(str).str.lower() == "true").sum())
+        for name, column in _TUNED.items():
+            row[name], row[f"{name}_se"] = mean_and_error(good[column].dropna())
+        judged = good["evidence_se"].astype(float).mean()
+        row["evidence_se"] = math.hypot(
+            judged, float(np.nan_to_num(float(str(row["evidence_se"]))))
+        )
+        rows.append(row)
+    columns = [*keys, "runs", "ok", "samples", "status", "at_bound"]
+    columns += [part for name in _TUNED for part in (name, f"{name}_se")]
+    return pd.DataFrame(rows, columns=columns)
+
+
+_TUNED = {
+    "log_alpha": "log_alpha",
+    "log_beta": "log_beta",
+    "evidence": "evidence",
+    "shortfall": "evidence_shortfall",
+    "log_loss": "log_loss",
+    "error_rate": "error_rate",
+    "cpu_seconds": "cpu_seconds",
+    "evaluations": "evaluations",
+}
+
+
+def tuner(method: str, samples: float) -> str:
+    """The printed name of a way to tune."""
+    if method.startswith("orthant") and math.isfinite(samples):
+        return f"orthant, $M={count(int(samples))}$"
+    return escape(TUNERS.get(method, method))
+
+
+def tuning_table(registry: pd.DataFrame, files: object) -> Table:
+    """Hyperparameters chosen by every method, their evidence, and how they classify."""
+    frame = tuning_means(tuned(files))
+    if frame.empty:
+        return Table(frame, _empty())
+    body = []
+    for problem, group in frame.groupby("problem"):
+        rows: list[list[str]] = []
+        order = {name: i for i, name in enumerate(_in_order(group["method"], TUNERS))}
+        group = group.sort_values("method", key=lambda column: column.map(order), kind="stable")
+        for _, cell in group.iterrows():
+            title = tuner(cell["method"], cell["samples"])
+            if cell["stage"] == "final":
+                title = rf"\quad second look, {title.partition(', ')[2] or title}"
+            row = [escape(NAMES[int(problem)]) if not rows else "", title]
+            row.append(f"{cell['ok']} of {cell['runs']}")
+            if not cell["ok"]:
+                rows.append([*row, rf"\multicolumn{{8}}{{c}}{{{_brief(cell['status'])}}}"])
+                continue
+            mark = r"\rlap{$^b$}" if cell["at_bound"] else ""
+            row += [_number(cell["log_alpha"], 2), _number(cell["log_beta"], 2) + mark]
+            row.append(_with_error(cell["evidence"], cell["evidence_se"], 3))
+            row.append(_with_error(cell["shortfall"], cell["shortfall_se"], 3))
+            row.append(_number(cell["log_loss"], 4))
+            row.append(_number(100 * cell["error_rate"], 1))
+            row.append(_number(cell["cpu_seconds"], None))
+            row.append(_number(cell["evaluations"], 0))
+            rows.append(row)
+        body.append(rows)
+    head = ["", "tuned by", "ok runs", r"$\log\alpha$", r"$\log\beta$", r"$\log L$", "short, nats"]
+    head += ["log loss", r"errors, \%", "CPU s", "eval."]
+    return Table(frame, tabular("llrrrrrrrrr", [head], body))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Values
+
+
+def add_values(out: text._Values, files: object) -> None:
+    """Add the values of Experiment 5."""
+    _posterior_values(out, chains(files))
+    _tuning_values(out, tuned(files))
+
+
+def _posterior_values(out: text._Values, frame: pd.DataFrame) -> None:
+    source = "tables/chains.csv"
+    there = frame[frame["status"] != "data not available"]
+    good = there[there["status"] == "ok"]
+    out.whole("posterior/problems", there["problem"].nunique() or None, source)
+    out.whole("posterior/methods", there["method"].nunique() or None, source)
+    out.whole("posterior/chains", len(there) or None, source)
+    out.whole("posterior/converged", len(good) if len(there) else None, source)
+    pairs = agreement(frame)
+    worst = pairs.loc[pairs["z"].abs().idxmax()] if len(pairs) else None
+    limit, largest = threshold(len(pairs)), math.nan if worst is None else abs(worst["z"])
+    out.whole("posterior/pairs", len(pairs) or None, source)
+    out.real("posterior/largest-z", largest, source, decimals=1 if worst is not None else None)
+    out.real("posterior/threshold", limit, source, decimals=1 if worst is not None else None)
+    name = None
+    if worst is not None:
+        name = f"{NAMES[int(worst['problem'])]}, {CHAINS.get(worst['first'], worst['first'])} "
+        name += f"against {CHAINS.get(worst['second'], worst['second'])}"
+    out.words("posterior/largest-pair", name, source, missing="not run")
+    apart = worst is not None and largest > limit
+    out.words("posterior/apart", "differ" if apart else None, source, missing="no")
+    speed = good.dropna(subset="effective_per_second")
+    speed = speed.groupby("method")["effective_per_second"].agg(["median", "size"])
+    speed = speed[speed["size"] == speed["size"].max()] if len(speed) else speed
+    fast = str(speed["median"].idxmax()) if len(speed) else None
+    out.words(
+        "posterior/fastest", CHAINS.get(str(fast), fast) if fast else None, source, missing="none"
+    )
+    median = float(speed["median"].max()) if len(speed) else math.nan
+    out.real("posterior/fastest-rate", median, source)
+    for method in CHAINS:
+        part = there[there["method"] == method]
+        mine = part[part["status"] == "ok"]
+        key = f"posterior/{method}"
+        out.whole(f"{key}/converged", len(mine) if len(part) else None, source)
+        out.whole(f"{key}/problems", len(part) or None, source)
+        rate = float(mine["effective_per_second"].median()) if len(mine) else math.nan
+        missing = "not converged" if len(part) else "not run"
+        out.real(f"{key}/rate", rate, source, missing=missing)
+
+
+def _tuning_values(out: text._Values, frame: pd.DataFrame) -> None:
+    source = "tables/tuning.csv"
+    means = tuning_means(frame)
+    there = means[means["status"] != "data not available"]
+    out.whole("tuning/problems", there["problem"].nunique() or None, source)
+    out.real("tuning/near", NEAR, source, decimals=0)
+    orthant = there[there["method"].str.startswith("orthant")]
+    orthant = orthant.assign(samples=pd.to_numeric(orthant["samples"]))
+    looks = orthant[orthant["stage"] == "search"].dropna(subset="samples")
+    small = looks.loc[looks["samples"].idxmin(), "method"] if len(looks) else None
+    large = looks.loc[looks["samples"].idxmax(), "method"] if len(looks) else None
+    ways = {
+        "small": (small, "search"),
+        "small-final": (small, "final"),
+        "large": (large, "search"),
+        "large-final": (large, "final"),
+        "ep": ("ep", "search"),
+        "laplace": ("laplace", "search"),
+        "best": ("best", "search"),
+    }
+    reached = {}
+    for key, (method, stage) in ways.items():
+        part = means[(means["method"] == method) & (means["stage"] == stage)]
+        mine = part[part["ok"] > 0].dropna(subset="shortfall")
+        worst = float(mine["shortfall"].max()) if len(mine) else math.nan
+        reached[key] = worst
+        said = "not run" if part.empty else str(part["status"].iloc[0])
+        out.real(f"tuning/{key}/worst", worst, source, unit=" nats", missing=said)
+        mean, se = mean_and_error(mine["shortfall"])
+        out.real(f"tuning/{key}/mean", mean, source, se=se, unit=" nats", missing=said)
+        loss = mean_and_error(mine["log_loss"])[0]
+        out.real(f"tuning/{key}/log-loss", loss, source, missing=said)
+        seconds = mean_and_error(mine["cpu_seconds"])[0]
+        out.real(f"tuning/{key}/cpu", seconds, source, unit=" s", missing=said)
+    for key, name in (("small", small), ("large", large)):
+        rows = looks[looks["method"] == name]
+        out.whole(
+            f"tuning/{key}/samples", int(rows["samples"].iloc[0]) if len(rows) else None, source
+        )
+    again = orthant[orthant["stage"] == "final"].dropna(subset="samples")
+    out.whole("tuning/final-samples", int(again["samples"].max()) if len(again) else None, source)
+    for key in ("small", "small-final", "ep", "laplace"):
+        near = math.isfinite(reached[key]) and reached[key] <= NEAR
+        far = math.isfinite(reached[key]) and reached[key] > NEAR
+        out.words(f"tuning/{key}/suffices", "suffices" if near else None, source, missing="no")
+        out.words(f"tuning/{key}/misses", "does not suffice" if far else None, source, missing="no")
+    bound = int((there["at_bound"] > 0).sum())
+    out.whole("tuning/at-bound", bound or None, source)
+
+
+TABLES = {"chains": chains_table, "tuning": tuning_table}
+FIGURES = {"posterior": posterior_figure}

@@ -1,0 +1,452 @@
+r"""Summaries of Experiment 3: operating points, CPU seconds for an error, and the paper's statements about them.
+
+An error is the mean over runs, and its logarithm, natural, is taken after averaging. A size at which
+fewer than half of the runs have converged has the numbers of those that have not, and says so: no
+converged run is averaged with one that has not.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.stats import t as student
+
+from gpcmc.report import style
+from gpcmc.report.hyperparameters import mean_and_error, read
+
+__all__ = [
+    "CLAIMS",
+    "JUDGED",
+    "MEASURES",
+    "NOTHING",
+    "PUBLISHED",
+    "SERIES",
+    "Crossing",
+    "against",
+    "claims",
+    "crossing",
+    "line_of",
+    "needed",
+    "points",
+    "series_of",
+    "targets",
+    "verdict",
+]
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Experiment 3: operating points
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """A method of Experiment 3 as it is printed and drawn.
+
+    Attributes
+    ----------
+    label : str
+    probability, evidence : str
+        Rows of the configuration that give each: of the chains done properly one row has the chain
+        alone and one the annealed runs.
+    color, marker, line : str
+    converges : bool
+        Whether errors fall without end as the square root of time: not of deterministic methods, nor of
+        the toolbox as shipped.
+    """
+
+    label: str
+    probability: str
+    evidence: str
+    color: str
+    marker: str
+    line: Any = "-"
+    converges: bool = True
+
+
+#: In the order of tables and legends.
+SERIES: dict[str, Series] = {
+    "orthant": Series("orthant (soft)", "orthant", "orthant", style.BLUE, "o"),
+    "orthant-adapted": Series(
+        "orthant (adapted)", "orthant-adapted", "orthant-adapted", "#56b4e9", "s"
+    ),
+    "best": Series("best (twisted)", "best", "best", style.INK, "*"),
+    "minimax-tilting": Series(
+        "minimax tilting", "minimax-tilting", "minimax-tilting", "#009e73", "P"
+    ),
+    "importance-ep": Series("EP importance", "importance-ep", "importance-ep", "#882255", "X"),
+    "ess": Series("ESS (proper)", "ess", "ess-ais", style.ORANGE, "^"),
+    "ess-gpml": Series(
+        "ESS as shipped", "ess-gpml", "ess-gpml", style.ORANGE, "v", "--", converges=False
+    ),
+    "hmc": Series("HMC (proper)", "hmc", "hmc-ais", "#e69f00", "<"),
+    "hmc-gpml": Series(
+        "HMC as shipped", "hmc-gpml", "hmc-gpml", "#e69f00", ">", "--", converges=False
+    ),
+    "laplace": Series("Laplace", "laplace", "laplace", style.GREY, "D", ":", converges=False),
+    "ep": Series("EP", "ep", "ep", "#cc79a7", "h", ":", converges=False),
+}
+
+MEASURES = {"probability": "probability_mae", "evidence": "ape_percent"}
+
+#: Operating points that the text of section 6.3 quotes: CPU seconds and natural log of MAPE in percent.
+PUBLISHED = {"new": ("NEW", 525.0, -4.52), "ess": ("ESS", 5350.0, -4.70)}
+#: Log MAPE near which the paper compares the two.
+TARGET = -4.5
+
+#: Extrapolation goes so far in CPU seconds and not further.
+_FARTHEST = 100.0
+
+
+def series_of(methods: Iterable[str]) -> dict[str, Series]:
+    """The known series, and one for each row of results that belongs to none of them."""
+    known = {row for one in SERIES.values() for row in (one.probability, one.evidence)}
+    further = sorted(set(methods) - known)
+    looks = [(c, m) for m in ("p", "d", "8") for c in ("#999933", "#44aa99", "#332288")]
+    return SERIES | {
+        name: Series(name, name, name, *looks[i % len(looks)]) for i, name in enumerate(further)
+    }
+
+
+def points(files: object) -> pd.DataFrame:
+    """Operating points of Experiment 3: one row a measure, series and size.
+
+    Returns
+    -------
+    DataFrame
+        ``measure``, ``series``, ``method`` (the row of the configuration), ``size`` (place in the grid),
+        ``setting`` (what it was: "3000 samples"), ``runs``, ``ok`` (those that have converged),
+        ``status`` (of the others), ``deterministic``, ``full`` (whether the numbers are of converged runs),
+        ``averaged`` (runs behind the numbers), ``cpu_seconds`` (mean), ``error`` (mean; MAPE in percent)
+        with ``error_se``, its natural ``log_error`` with ``log_error_se``, and for the evidence
+        ``nats`` (mean absolute error), ``nats_se``, ``bias`` (mean error, nats) and ``bias_se``.
+    """
+    keys = ["method", "size", "run"]
+    rows = read(getattr(files, "experiment3", ()), [*keys, "status"])
+    timing = read(getattr(files, "experiment3_timing", ()), [*keys, "cpu_seconds"])
+    rows = rows.merge(timing[[*keys, "cpu_seconds"]], on=keys, how="left")
+    for name in ("ape_percent", "probability_mae", "log_evidence_error", "seed"):
+        if name not in rows:
+            rows[name] = math.nan
+    found = []
+    by_method = dict(list(rows.groupby("method")))
+    for measure, column in MEASURES.items():
+        for name, series in series_of(by_method).items():
+            part = by_method.get(getattr(series, measure))
+            if part is None:
+                continue
+            what = _what_varies(part)
+            for size, group in part.groupby("size"):
+                found.append(
+                    {
+                        "measure": measure,
+                        "series": name,
+                        "method": getattr(series, measure),
+                        "size": int(size),
+                        "setting": _setting(group, what),
+                        **_point(group, column),
+                    }
+                )
+    columns = ["measure", "series", "method", "size", "setting", "runs", "ok", "status"]
+    columns += ["deterministic", "full", "averaged", "cpu_seconds", "error", "error_se"]
+    columns += ["log_error", "log_error_se", "nats", "nats_se", "bias", "bias_se"]
+    return pd.DataFrame(found, columns=columns)
+
+
+def _what_varies(rows: pd.DataFrame) -> str | None:
+    """The count that makes the sizes of a method: one that varies, else one that is there."""
+    there = {}
+    for name in ("temperatures", "points", "samples"):
+        counts = pd.to_numeric(rows[name], errors="coerce") if name in rows else pd.Series([0.0])
+        if (counts > 0).all():
+            there[name] = counts.nunique()
+    return next((name for name, sizes in there.items() if sizes > 1), next(iter(there), None))
+
+
+def _setting(group: pd.DataFrame, what: str | None) -> str:
+    return "" if what is None else f"{int(pd.to_numeric(group[what].iloc[0]))} {what}"
+
+
+def _point(group: pd.DataFrame, column: str) -> dict[str, object]:
+    deterministic = bool(group["seed"].isna().all())
+    good = group["status"] == "ok"
+    ok, runs = int(good.sum()), len(group)
+    full = ok == runs if deterministic else ok >= max(2, runs / 2)
+    chosen = group[good == full].dropna(subset=column)
+    error, error_se = mean_and_error(chosen[column])
+    log, log_se = (math.log(error), error_se / error) if error > 0 else (math.nan, math.nan)
+    row = {
+        "runs": runs,
+        "ok": ok,
+        "status": "ok" if full else group.loc[~good, "status"].mode().iloc[0],
+        "deterministic": deterministic,
+        "full": full,
+        "averaged": len(chosen),
+        "cpu_seconds": mean_and_error(chosen["cpu_seconds"].dropna())[0],
+        "error": error,
+        "error_se": error_se,
+        "log_error": log,
+        "log_error_se": log_se,
+    }
+    if column == MEASURES["evidence"]:
+        signed = chosen["log_evidence_error"].astype(float)
+        row["nats"], row["nats_se"] = mean_and_error(signed.abs())
+        row["bias"], row["bias_se"] = mean_and_error(signed)
+    return row
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Experiment 3: CPU seconds for an error
+
+
+@dataclass(frozen=True, slots=True)
+class Crossing:
+    """Log of CPU seconds, or of a ratio of them.
+
+    Attributes
+    ----------
+    log : float
+        Natural log; NaN if there is none.
+    se : float
+        Its standard error, such that twice it is 95 % with few runs.
+    kind : str
+        ``measured``, ``extrapolated``, ``at most``, ``at least``, or ``none``.
+    """
+
+    log: float
+    se: float
+    kind: str
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """About 95 %: two standard errors either side; to infinity where the value is a bound."""
+        low = -math.inf if self.kind in ("at most", "none") else self.log - 2 * self.se
+        high = math.inf if self.kind in ("at least", "none") else self.log + 2 * self.se
+        return low, high
+
+    def over(self, other: Crossing) -> Crossing:
+        """The ratio of this to the other, in logs."""
+        kinds = {
+            self.kind,
+            {"at most": "at least", "at least": "at most"}.get(other.kind, other.kind),
+        }
+        if "none" in kinds or {"at most", "at least"} <= kinds:
+            return NOTHING
+        order = ("at most", "at least", "extrapolated", "measured")
+        kind = next(kind for kind in order if kind in kinds)
+        return Crossing(self.log - other.log, math.hypot(self.se, other.se), kind)
+
+
+NOTHING = Crossing(math.nan, math.nan, "none")
+
+
+def _wide(se: pd.Series, averaged: pd.Series) -> np.ndarray:
+    """Standard errors so widened that 1.96 of them cover 95 % with so few runs; zero where there is none."""
+    freedom = np.maximum(averaged.to_numpy(dtype=float) - 1.0, 1.0)
+    factor = student.ppf(0.975, freedom) / 1.959963984540054
+    return np.nan_to_num(se.to_numpy(dtype=float) * factor)
+
+
+def crossing(
+    line: pd.DataFrame, target: float, target_se: float = 0.0, *, converges: bool = True
+) -> Crossing:
+    """CPU seconds for an error, by interpolation between two sizes on logarithmic axes.
+
+    Parameters
+    ----------
+    line : DataFrame
+        Points of one series and measure; those that are not full are passed over.
+    target, target_se : float
+        Natural log of the error, and its standard error.
+    converges : bool
+        Whether to go on from the last size as error falls with the square root of time, to at most
+        a hundred times its seconds.
+
+    Returns
+    -------
+    Crossing
+        Between the last size with a larger error and the one after it. Without a larger error, at most the seconds
+        of the first size; with a larger error at the last size, extrapolated or at least its seconds; none
+        of a deterministic method.
+    """
+    line = line[line["full"].astype(bool)].dropna(subset=["cpu_seconds", "log_error"])
+    line = line.sort_values("cpu_seconds")
+    if line.empty or not math.isfinite(target):
+        return NOTHING
+    x = np.log(line["cpu_seconds"].to_numpy(dtype=float))
+    e = line["log_error"].to_numpy(dtype=float)
+    s = _wide(line["log_error_se"], line["averaged"])
+    above = np.flatnonzero(e > target)
+    if not len(above):
+        return Crossing(float(x[0]), _slack(target - e[0], s[0], target_se), "at most")
+    i = int(above[-1])
+    if i == len(e) - 1:
+        if line["deterministic"].all():
+            return NOTHING  # no time will do
+        further = 2.0 * (e[i] - target)
+        if not converges or further > math.log(_FARTHEST):
+            return Crossing(float(x[i]), _slack(e[i] - target, s[i], target_se), "at least")
+        return Crossing(float(x[i] + further), 2.0 * math.hypot(s[i], target_se), "extrapolated")
+    across, fall = x[i + 1] - x[i], e[i] - e[i + 1]
+    share = (e[i] - target) / fall
+    slope = across / fall
+    se = slope * math.sqrt(((1 - share) * s[i]) ** 2 + (share * s[i + 1]) ** 2 + target_se**2)
+    return Crossing(float(x[i] + share * across), float(se), "measured")
+
+
+def _slack(margin: float, *errors: float) -> float:
+    """Standard error of a bound on log seconds: none where the margin in log error is two of its own errors."""
+    return max(0.0, 2.0 * math.hypot(*errors) - margin)
+
+
+def line_of(frame: pd.DataFrame, measure: str, series: str) -> pd.DataFrame:
+    """The points of one measure and series."""
+    return frame[(frame["measure"] == measure) & (frame["series"] == series)]
+
+
+def against(frame: pd.DataFrame, point: pd.Series) -> Crossing:
+    """CPU seconds of a point over those that the orthant sampler needs for the same error."""
+    if point["series"] == "orthant" or not (point["cpu_seconds"] > 0):
+        return NOTHING
+    se = float(_wide(pd.Series([point["log_error_se"]]), pd.Series([point["averaged"]]))[0])
+    orthant = crossing(line_of(frame, point["measure"], "orthant"), point["log_error"], se)
+    return Crossing(math.log(point["cpu_seconds"]), 0.0, "measured").over(orthant)
+
+
+def mae_target(frame: pd.DataFrame) -> float:
+    """Log MAE at which methods are compared: the least of the orthant sampler, rounded up to halves."""
+    line = line_of(frame, "probability", "orthant")
+    least = line.loc[line["full"].astype(bool), "log_error"].astype(float).min()
+    return math.ceil(2.0 * least) / 2.0 if math.isfinite(least) else math.nan
+
+
+def targets(frame: pd.DataFrame) -> dict[str, float]:
+    """Log errors by measure at which all methods are compared."""
+    return {"evidence": TARGET, "probability": mae_target(frame)}
+
+
+def needed(frame: pd.DataFrame, measure: str, series: str, target: float) -> Crossing:
+    """CPU seconds that a series needs for a log error."""
+    converges = SERIES[series].converges if series in SERIES else True
+    return crossing(line_of(frame, measure, series), target, converges=converges)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Experiment 3: the paper's statements
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A statement of section 6.3 about one sampler.
+
+    Attributes
+    ----------
+    words : str
+    sampler : str
+        ``ess`` or ``hmc``.
+    measure : str
+    where : str
+        ``target``: at the quoted log MAPE. ``moderate`` or ``high``: at the error of the sampler's first
+        or last size.
+    rule : str
+        ``ten``: it needs about ten times the seconds of the orthant sampler. ``slower``, ``equal``, ``faster``.
+    """
+
+    words: str
+    sampler: str
+    measure: str
+    where: str
+    rule: str
+
+
+CLAIMS: dict[str, Claim] = {
+    "evidence-ten": Claim("ESS needs ten times as long", "ess", "evidence", "target", "ten"),
+    "evidence-ess": Claim("ESS is slower", "ess", "evidence", "high", "slower"),
+    "evidence-hmc": Claim("HMC is slower", "hmc", "evidence", "high", "slower"),
+    "probability-hmc": Claim("HMC is slower", "hmc", "probability", "high", "slower"),
+    "probability-tie": Claim(
+        "ESS ties at moderate accuracy", "ess", "probability", "moderate", "equal"
+    ),
+    "probability-ess": Claim(
+        "ESS is faster at high accuracy", "ess", "probability", "high", "faster"
+    ),
+}
+#: The two forms of a sampler, as the suffix of its series.
+FORMS = {"shipped": "-gpml", "proper": ""}
+HOLDS, FAILS, OPEN = "holds", "does not hold", "undecided"
+OTHERWISE = "slower, by another factor"
+JUDGED = (HOLDS, FAILS, OPEN, OTHERWISE)
+
+
+def verdict(rule: str, ratio: Crossing) -> str:
+    """Whether a statement about CPU seconds over the orthant sampler's holds, by the ratio's bounds.
+
+    About ten is five to twenty; equal is within a factor of two.
+    """
+    low, high = ratio.bounds
+    if ratio.kind == "none":
+        return OPEN
+    if rule == "equal":
+        if low > math.log(2) or high < -math.log(2):
+            return FAILS
+        inside = abs(ratio.log) <= math.log(2) and math.isfinite(low) and math.isfinite(high)
+        return HOLDS if inside else OPEN
+    if rule == "faster":
+        return HOLDS if high < 0 else FAILS if low > 0 else OPEN
+    if low > 0:
+        about = rule == "slower" or (low <= math.log(20) and high >= math.log(5))
+        return HOLDS if about else OTHERWISE
+    return FAILS if high < 0 else OPEN
+
+
+def claims(frame: pd.DataFrame) -> pd.DataFrame:
+    """The paper's statements: one row a statement and form of the sampler.
+
+    Returns
+    -------
+    DataFrame
+        ``claim``, ``statement``, ``measure``, ``form``, ``log_error`` (where it is judged), ``log_ratio``
+        of CPU seconds over the orthant sampler's, ``log_ratio_se``, ``kind``, ``at_face_value`` (verdict of
+        the numbers, whatever the runs say of themselves) and ``verdict`` (a status where no run has converged).
+    """
+    rows = []
+    for key, claim in CLAIMS.items():
+        for form, suffix in FORMS.items():
+            line = line_of(frame, claim.measure, claim.sampler + suffix).sort_values("cpu_seconds")
+            full = line[line["full"].astype(bool)].dropna(subset=["cpu_seconds", "log_error"])
+            trusted = not full.empty
+            if not trusted:  # at face value
+                full = line.assign(full=True).dropna(subset=["cpu_seconds", "log_error"])
+            ratio, where, status = NOTHING, math.nan, "not run"
+            if not full.empty:
+                status = str(full["status"].iloc[-1])
+                if claim.where == "target":
+                    converges = SERIES[claim.sampler + suffix].converges
+                    where = TARGET
+                    ratio = crossing(full, TARGET, converges=converges).over(
+                        needed(frame, claim.measure, "orthant", TARGET)
+                    )
+                else:
+                    point = full.iloc[0 if claim.where == "moderate" else -1]
+                    ratio, where = against(frame, point), float(point["log_error"])
+            elif not line.empty:
+                status = "not timed"
+            said = verdict(claim.rule, ratio)
+            rows.append(
+                {
+                    "claim": key,
+                    "statement": claim.words,
+                    "measure": claim.measure,
+                    "form": form,
+                    "log_error": where,
+                    "log_ratio": ratio.log,
+                    "log_ratio_se": ratio.se,
+                    "kind": ratio.kind,
+                    "at_face_value": said,
+                    "verdict": said if trusted else status,
+                }
+            )
+    return pd.DataFrame(rows)
