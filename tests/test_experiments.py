@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import multivariate_normal
 
 from gpcmc.experiments import classification, orthant_accuracy
-from gpcmc.experiments.classification import experiment4, synthetic_problem
+from gpcmc.experiments.classification import data_set_seed, experiment4, synthetic_problem
 from gpcmc.experiments.orthant_accuracy import EXPERIMENT2, experiment1, experiment2, two_class_data
 from gpcmc.experiments.pieces import Pieces
 from gpcmc.experiments.seeds import generator, seed
@@ -132,8 +132,11 @@ def test_experiment4_methods_agree_and_missing_data_are_said(tmp_path):
     ):  # fmt: skip
         pieces = Pieces(tmp_path / method, [], 0)
         rows, _, arrays = experiment4(
-            1, method, problem, replicates=replicates, options=given, pieces=pieces, **options
-        )
+            1, f"row-{method}", problem, method=method, replicates=replicates, data_sets=1,
+            options=given, pieces=pieces, **options,
+        )  # fmt: skip
+        assert {row["method"] for row in rows} == {f"row-{method}"}
+        assert arrays["ok_set3"].all() and list(arrays["dataset_set3"]) == [0] * (replicates or 1)
         assert [row["status"] for row in rows] == ["ok"] * (replicates or 1)
         assert not rows[0]["trivial"]
         results[method] = rows[0]["log_evidence"], arrays["probability_set3"].mean(axis=0)
@@ -144,7 +147,9 @@ def test_experiment4_methods_agree_and_missing_data_are_said(tmp_path):
         7,
         "ep",
         None,
+        method="ep",
         replicates=None,
+        data_sets=1,
         options={},
         pieces=Pieces(tmp_path / "none", [], 0),
         **options,
@@ -157,8 +162,45 @@ def test_a_kernel_of_isolated_patterns_is_marked_trivial(tmp_path):
     problem = synthetic_problem(1, np.random.default_rng(0))
     rows, _, arrays = experiment4(
         1, "ep", problem, root=1, hyperparameters=[{"set": 4, "alpha": 1e-6, "beta": 0.5}],
-        replicates=None, options={}, pieces=Pieces(tmp_path, [], 0),
+        method="ep", replicates=None, data_sets=1, options={}, pieces=Pieces(tmp_path, [], 0),
     )  # fmt: skip
     assert rows[0]["trivial"]
     assert rows[0]["log_evidence"] == pytest.approx(-50 * np.log(2))
     np.testing.assert_allclose(arrays["probability_set4"], 0.5)
+
+
+def test_further_data_sets_get_one_run_each(tmp_path):
+    problem = synthetic_problem(1, generator(data_set_seed(1, 0, 5)))
+    rows, _, arrays = experiment4(
+        1, "orthant", problem, root=5, hyperparameters=[{"set": 3, "alpha": 3.0, "beta": 2.0}],
+        method="orthant", replicates=3, data_sets=3, options={"samples": 500, "scheme": "adapted"},
+        pieces=Pieces(tmp_path, [], 0),
+    )  # fmt: skip
+    assert [(row["dataset"], row["replicate"]) for row in rows] == [
+        (0, 0),
+        (0, 1),
+        (0, 2),
+        (1, 0),
+        (2, 0),
+    ]
+    assert len({row["seed"] for row in rows}) == 5
+    of_dataset = [np.mean([r["log_evidence"] for r in rows if r["dataset"] == d]) for d in range(3)]
+    assert np.ptp(of_dataset) > 0.5, "other data have another evidence"
+    assert list(arrays["dataset_set3"]) == [0, 0, 0, 1, 2]
+    with pytest.raises(ValueError, match="data_sets must be 1 for problem 7"):
+        experiment4(
+            7, "ep", problem, root=5, hyperparameters=[], method="ep", replicates=None, data_sets=2,
+            options={}, pieces=Pieces(tmp_path / "7", [], 0),
+        )  # fmt: skip
+
+
+def test_a_run_that_may_not_be_compared_says_so_and_is_marked(tmp_path):
+    problem = synthetic_problem(1, generator(data_set_seed(1, 0, 5)))
+    rows, timing, arrays = experiment4(
+        1, "ess", problem, root=5, hyperparameters=[{"set": 6, "alpha": 0.5, "beta": 3.0}],
+        method="ess", replicates=3, data_sets=1, pieces=Pieces(tmp_path, [], 0),
+        options={"samples": 64, "burn_in": 2, "temperatures": 0, "thin": 1, "chains": 4},
+    )  # fmt: skip
+    assert {row["status"] for row in rows} == {"not converged"}
+    assert rows[0]["log_evidence"] is None and rows[0]["effective_samples"] < 100
+    assert not arrays["ok_set6"].any() and len(timing) == 3

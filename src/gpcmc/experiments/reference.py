@@ -696,7 +696,8 @@ def _sized(run: Callable[..., Inference], pilot: Inference, path: str, plan: Pla
     """
     found, samples = pilot, plan.pilot
     for attempt in range(4):
-        samples = min(max(plan.pilot, _needed(found, samples)), plan.max_samples)
+        least = 2 * samples if attempt else plan.pilot
+        samples = min(max(least, _needed(found, samples)), plan.max_samples)
         found = run(samples, rng=generator(seed(path, f"certifier{attempt}")))
         if _within(found, CERTIFIER) or samples == plan.max_samples:
             break
