@@ -481,9 +481,9 @@ def test_kept_reference_is_complete():
     ]
     certified = rows["verdict"] == CERTIFIED
     assert (rows["reason"][certified] == AGREES).all()
-    # the rough kernel on 1000 patterns: no other method is accurate enough to bear it out
+    # the largest problems: no other method is accurate enough to bear them out
     refused = rows[~certified]
-    assert [*zip(refused["problem"], refused["set"], strict=True)] in ([], [(6, 6)])
+    assert {*zip(refused["problem"], refused["set"], strict=True)} <= {(6, 6), (9, 2)}
     assert (refused["reason"] == "certifier: standard error").all()
     for row in rows.to_dict("records"):
         name = f"problem{row['problem']}_set{row['set']}"

@@ -102,7 +102,7 @@ class Plan:
     max_points: int = 2**17
     randomizations: int = 32
     pilot: int = 20_000
-    max_samples: int = 5_000_000
+    max_samples: int = 40_000_000
     population: int = 50_000
     max_draws: float = 1e9
 
