@@ -3,9 +3,8 @@
 A cell is one problem's first data set at one hyperparameter set. Its reference values come from our best
 estimator (`gpcmc.inference.Twisted`), with points doubled until the standard errors are below `REFERENCE`.
 They are certified by a method that shares no estimator with it: the adapted orthant sampler; or, where that
-would take more than `Plan.max_draws`, Genz's method (no sites, no tilt; it shares the loop over coordinates, not
-what is drawn or weighed), or importance sampling with Laplace's Gaussian, if their weights' k-hat is below one half.
-The certifier's standard errors must be below `CERTIFIER`; the
+would take more than `Plan.max_draws`, importance sampling with Laplace's Gaussian if its weights' k-hat is below
+one half. (Not minimax tilting: it is the best estimator's defence.) The certifier's standard errors must be below `CERTIFIER`; the
 log evidences must differ by less than three joint standard errors, and the largest of the t differences
 between test probabilities must lie below the bound that t independent normal differences exceed as rarely
 as one exceeds three (Sidak's; dependence between the probabilities makes it rarer still). A right cell is thus
@@ -29,7 +28,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
-from scipy.linalg import cholesky
 from scipy.stats import norm, t
 
 from gpcmc.experiments.classification import NO_DATA, TRIVIAL, Problem
@@ -40,9 +38,7 @@ from gpcmc.gp import Prior, linear, prior, rbf
 from gpcmc.inference import Inference, Orthant, Twisted, infer
 from gpcmc.inference.importance import ImportanceSampling
 from gpcmc.inference.interface import OK
-from gpcmc.inference.separated import Sampler, Separated
 from gpcmc.orthant.sampler import orthant_probability
-from gpcmc.orthant.separation import genz_proposal
 from gpcmc.orthant.truths import linear_kernel_truth, one_factor_log_probability
 
 Array = np.ndarray
@@ -95,7 +91,7 @@ class Plan:
     population : int
         Samples of one of its populations at most.
     max_draws : float
-        Samples times patterns of the adapted sampler above which cheaper methods are tried first.
+        Samples times patterns of the adapted sampler above which importance sampling is tried first.
     """
 
     points: int = 1024
@@ -656,25 +652,11 @@ def _laplace(problem: Problem, gp: Prior, samples: int, *, rng: np.random.Genera
     return infer(method, gp, problem.y_train, rng=rng)
 
 
-@dataclass(frozen=True, slots=True)
-class _Genz(Separated):
-    """Separation of variables as it was first: no look-ahead, no tilt, weights that are probabilities."""
-
-    def prepare(self, K: ArrayLike, y: ArrayLike) -> Sampler:
-        K, y = np.asarray(K), np.asarray(y)
-        L = cholesky(np.eye(len(y)) + y[:, None] * K * y, lower=True)
-        return Sampler(genz_proposal(L), None, 0.0, L, np.arange(len(y)), y, {})
-
-
 def _certify(problem: Problem, gp: Prior, path: str, plan: Plan) -> tuple[str, Inference]:
-    """The adapted orthant sampler; where it is dear, a cheaper method if that can be trusted."""
+    """The adapted orthant sampler; where it is dear, importance sampling if that can be trusted."""
     adapted = partial(_adapted, problem, gp, plan.population)
     pilot = adapted(plan.pilot, rng=generator(seed(path, "pilot")))
     if _needed(pilot, plan.pilot) * len(gp.K) > plan.max_draws:
-        method = _Genz(plan.points, plan.randomizations)
-        found = infer(method, gp, problem.y_train, rng=generator(seed(path, "genz")))
-        if _trusted(found) and _within(found, CERTIFIER):
-            return "Genz's method", found
         run, of_run = partial(_laplace, problem, gp), seed(path, "laplace")
         first = run(plan.pilot, rng=generator(seed(of_run, "pilot")))
         if _trusted(first):
