@@ -4,7 +4,8 @@ A cell is one problem's first data set at one hyperparameter set. Its reference 
 estimator (`gpcmc.inference.Twisted`), with points doubled until the standard errors are below `REFERENCE`.
 They are certified by a method that shares no estimator with it: the adapted orthant sampler; or, where that
 would take more than `Plan.max_draws`, importance sampling with Laplace's Gaussian if its weights' k-hat is below
-one half. (Not minimax tilting: it is the best estimator's defence.) The certifier's standard errors must be below `CERTIFIER`; the
+one half. (Not minimax tilting: it is the best estimator's defence.) The certifier's standard errors must be below
+`CERTIFIER`; the
 log evidences must differ by less than three joint standard errors, and the largest of the t differences
 between test probabilities must lie below the bound that t independent normal differences exceed as rarely
 as one exceeds three (Sidak's; dependence between the probabilities makes it rarer still). A right cell is thus
