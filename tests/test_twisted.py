@@ -20,7 +20,8 @@ from gpcmc.inference import ExpectationPropagation, Orthant, infer
 from gpcmc.inference.interface import NOT_CONVERGED, OK, UNTRUSTED
 from gpcmc.inference.separated import weights_status
 from gpcmc.inference.twisted import Twisted
-from gpcmc.orthant.separation import Change, estimate, genz_proposal, weight_diagnostics
+from gpcmc.orthant.separation import Change, estimate, weight_diagnostics
+from gpcmc.orthant.tilting import tilted_proposal
 from gpcmc.orthant.truths import (
     equicorrelated_half,
     linear_kernel_truth,
@@ -107,7 +108,10 @@ def test_weight_times_proposal_is_the_target_density(seed):
 
 def test_without_sites_it_is_genz_method():
     R, nu, tau = random_sites(6, 0)
-    proposal, genz = twisted_proposal(R, 0 * nu, 0 * tau), genz_proposal(np.linalg.cholesky(R))
+    proposal, genz = (
+        twisted_proposal(R, 0 * nu, 0 * tau),
+        tilted_proposal(np.linalg.cholesky(R), np.zeros(len(R))),
+    )
     np.testing.assert_allclose(proposal.L, genz.L, rtol=1e-12)
     assert proposal.log_constant == 0.0 and not proposal.mean.any()
     np.testing.assert_allclose(proposal.coefficients, genz.coefficients, atol=1e-15)
@@ -320,7 +324,7 @@ def test_weights_are_close_to_equal_where_it_matters():
     # one draw in nine is the defence's, and many of those count for little
     assert found.diagnostics["effective_fraction"] > 0.8
     R = np.eye(100) + y[:, None] * P.K * y
-    genz = genz_proposal(np.linalg.cholesky(R))
+    genz = tilted_proposal(np.linalg.cholesky(R), np.zeros(len(R)))
     plain = estimate(genz, np.empty((0, 100)), points=1024, seeds=np.arange(16))
     assert plain.diagnostics["effective_fraction"] < 0.01
     ep = ExpectationPropagation().fit(P.K, y)
@@ -364,7 +368,10 @@ def test_seeds_reproduce():
 @pytest.mark.parametrize("seed", range(3))
 def test_innovations_of_one_proposal_in_terms_of_another(seed):
     R, nu, tau = random_sites(7, seed)
-    one, other = twisted_proposal(R, nu, tau), genz_proposal(np.linalg.cholesky(R))
+    one, other = (
+        twisted_proposal(R, nu, tau),
+        tilted_proposal(np.linalg.cholesky(R), np.zeros(len(R))),
+    )
     E = np.random.default_rng(0).random((7, 5))
     log_w = separate(*other.prepare(), E)
     same = Change.between(other, one)(E)
@@ -416,7 +423,7 @@ def test_a_separable_problem_needs_its_defence():
 def test_mixture_with_its_control_variate_is_unbiased(seed):
     """Mean of 400 estimates of 2 x 18 points at 5 standard errors: false-alarm rate 6e-7 each."""
     R, nu, tau = random_sites(3, 20 + seed)
-    parts = twisted_proposal(R, nu, tau), genz_proposal(np.linalg.cholesky(R))
+    parts = twisted_proposal(R, nu, tau), tilted_proposal(np.linalg.cholesky(R), np.zeros(len(R)))
     z = []
     for k in range(400):
         seeds = np.arange(2 * k, 2 * k + 2)

@@ -77,13 +77,17 @@ def standardise(wildcards):
     return config["data"]["standardise"].get(DATASETS.get(wildcards.problem))
 
 
-def row_on(name, problem):
-    """What `experiment4` needs of a row on a problem: a list in the configuration has one value a problem."""
-    given = config["experiment4"]["methods"][name]
-    here = {
+def on_problem(given, problem):
+    """Options on a problem: a list in the configuration has one value a problem."""
+    return {
         key: value[problem - 1] if isinstance(value, list) else value
         for key, value in given.items()
     }
+
+
+def row_on(name, problem):
+    """What `experiment4` needs of a row on a problem."""
+    here = on_problem(config["experiment4"]["methods"][name], problem)
     return {
         "method": here.pop("method"),
         "replicates": here.pop("replicates", None),
@@ -110,13 +114,10 @@ def tradeoff_row(wildcards):
 
 
 def posterior_row(wildcards):
-    """What `hyperparameter_posterior` needs of a row on a problem; a list has one value a problem."""
+    """What `hyperparameter_posterior` needs of a row on a problem."""
     given = config["experiment5"]["posterior"]
-    index = int(wildcards.problem) - 1
-    here = {
-        key: value[index] if isinstance(value, list) else value
-        for key, value in (given["settings"] | given["methods"][wildcards.method]).items()
-    }
+    row = given["settings"] | given["methods"][wildcards.method]
+    here = on_problem(row, int(wildcards.problem))
     lengths = {
         key: here.pop(key) for key in ("chains", "iterations", "burn_in", "kept", "predictive")
     }

@@ -24,7 +24,7 @@ from gpcmc.experiments.timing import import_late
 from gpcmc.gp import prior, rbf
 from gpcmc.inference import METHODS, ConvergenceError, ExpectationPropagation
 from gpcmc.inference.importance import gaussian_proposal
-from gpcmc.inference.interface import MAX_R_HAT, MIN_EFFECTIVE, NOT_CONVERGED, OK
+from gpcmc.inference.interface import NOT_CONVERGED, OK, chain_status
 from gpcmc.inference.pseudo_marginal import (
     Estimator,
     convergence,
@@ -108,7 +108,7 @@ def hyperparameter_posterior(
         if check_positive_int(what, value) > iterations:
             raise ValueError(f"{what} must not exceed iterations = {iterations}; got {value}")
     if problem is None:
-        return [key | {"status": NO_DATA}], [], {}
+        return [key | {"status": NO_DATA}], [key | {"cpu_seconds": None}], {}
     path = seed(root, "experiment5", f"problem{number}", name)
     settings: dict[str, Any] = {"method": method, **options}
     if method == "best":
@@ -145,11 +145,8 @@ def hyperparameter_posterior(
     row = key | {"seed": path} | dict(options)
     row |= {"chains": chains, "iterations": iterations, "burn_in": burn_in}
     summaries = {which: _summary(values) for which, values in draws.items()}
-    good = all(
-        s["effective_samples"] >= MIN_EFFECTIVE and s["r_hat"] <= MAX_R_HAT
-        for s in summaries.values()
-    )
-    row["status"] = OK if good else NOT_CONVERGED
+    statuses = {chain_status(summary) for summary in summaries.values()}
+    row["status"] = OK if statuses == {OK} else NOT_CONVERGED
     for which, summary in summaries.items():
         row |= {f"{which}_{what}": value for what, value in summary.items()}
     row["acceptance"] = float(np.mean([rows[0]["acceptance"] for rows, _, _ in pairs]))

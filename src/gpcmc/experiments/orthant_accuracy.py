@@ -17,7 +17,7 @@ import numpy as np
 
 from gpcmc.experiments.pieces import Piece, Pieces, Row, join
 from gpcmc.experiments.seeds import generator, seed
-from gpcmc.gp import linear, prior
+from gpcmc.gp import linear, orthant_covariance, prior
 from gpcmc.orthant.sampler import OrthantEstimate, orthant_probability, orthant_ratio
 from gpcmc.orthant.truths import (
     linear_kernel_truth,
@@ -198,7 +198,7 @@ def experiment2(
         x, y, x_star = two_class_data(problem, generator(path))
         truth = linear_kernel_truth(x, y, x_star)
         gp = prior(linear(), x[:, None], x_star[:, None])
-        cov = np.eye(len(y)) + y[:, None] * gp.K * y  # Eq. 30
+        cov = orthant_covariance(gp.K, y)
         rows, timing = [], []
         for cell in grid:
             if dataset >= cell["datasets"]:

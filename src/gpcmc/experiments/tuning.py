@@ -179,7 +179,8 @@ def tuning(
     def one(name: str, replicate: int) -> Piece:
         row: Row = {"problem": number, "method": name, "replicate": replicate}
         if problem is None:
-            return [row | {"stage": "search", "status": NO_DATA}], [], {}
+            row["stage"] = "search"
+            return [row | {"status": NO_DATA}], [row | {"cpu_seconds": None}], {}
         given = methods[name]
         options = dict(given.get("options", {}))
         stream = None

@@ -1,6 +1,6 @@
 """The Gaussian process prior and the probit likelihood: what every inference method shares."""
 
-from gpcmc.gp.covariance import Prior, linear, prior, rbf
+from gpcmc.gp.covariance import Prior, linear, orthant_covariance, prior, rbf
 from gpcmc.gp.likelihood import derivatives, log_likelihood, predictive_probability
 
 __all__ = [
@@ -8,6 +8,7 @@ __all__ = [
     "derivatives",
     "linear",
     "log_likelihood",
+    "orthant_covariance",
     "predictive_probability",
     "prior",
     "rbf",

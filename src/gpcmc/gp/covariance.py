@@ -44,6 +44,19 @@ def linear() -> Kernel:
     return DotProduct(sigma_0=0.0, sigma_0_bounds="fixed")
 
 
+def orthant_covariance(K: FloatArray, y: FloatArray) -> FloatArray:
+    """Return I + C K C, C = diag(y): the covariance of v, of which p(y | X) = P(v >= 0) (Eq. 30).
+
+    Parameters
+    ----------
+    K : (n, n) array
+        Prior covariance of the latent values.
+    y : (n,) array
+        Labels -1/+1.
+    """
+    return np.eye(len(y)) + y[:, None] * K * y
+
+
 @dataclass(frozen=True, slots=True)
 class Prior:
     """The Gaussian process prior at the training and test inputs.

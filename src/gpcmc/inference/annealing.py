@@ -48,18 +48,15 @@ from gpcmc.inference.chains import (
 )
 from gpcmc.inference.interface import (
     MAX_K_HAT,
-    MAX_R_HAT,
-    MIN_EFFECTIVE,
-    NOT_CONVERGED,
     OK,
     UNTRUSTED,
+    chain_status,
 )
-from gpcmc.orthant.separation import weight_diagnostics
+from gpcmc.orthant.separation import MIN_TAIL, weight_diagnostics
 
 #: A smaller share of effective runs (squared coefficient of variation of the weights above 3), and
 #: their average is not trusted.
 MIN_EFFECTIVE_FRACTION = 0.25
-_TAIL = 25  # fewer runs have no tail that a Pareto distribution could be fitted to
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,17 +175,14 @@ def estimate(
     work["likelihood_evaluations"] += runs
     work["matrix_vector_products"] += runs
     log_weights, acceptance = anneal(kernel, start, ladder(temperatures), work, rng=rng)
-    share = np.exp(log_weights - log_weights.max())
-    effective = float(share.sum() ** 2 / np.sum(share**2))
+    weights = weight_diagnostics(log_weights)
     diagnostics = {
-        "effective_runs": effective,
-        "effective_fraction": effective / runs,
+        "effective_runs": weights["effective_samples"],
+        "effective_fraction": weights["effective_fraction"],
         "annealing_acceptance": acceptance,
     }
-    if runs >= _TAIL:
-        with np.errstate(all="ignore"):  # weights that differ by more than floating point can hold
-            k_hat = weight_diagnostics(log_weights)["k_hat"]
-        diagnostics["k_hat"] = np.inf if np.isnan(k_hat) else k_hat
+    if runs >= MIN_TAIL:
+        diagnostics["k_hat"] = weights["k_hat"]
     trusted = (
         diagnostics["effective_fraction"] >= MIN_EFFECTIVE_FRACTION
         and diagnostics.get("k_hat", 0.0) <= MAX_K_HAT
@@ -232,8 +226,7 @@ def fit_sampler(
     work["samples"] = level.size
     diagnostics = convergence(w, level, kernel.coordinates)
     diagnostics |= {"acceptance": acceptance, **kernel.settings}
-    enough = diagnostics["effective_samples"] >= MIN_EFFECTIVE
-    status = OK if enough and diagnostics["r_hat"] <= MAX_R_HAT else NOT_CONVERGED
+    status = chain_status(diagnostics)
     annealed = None
     if sampler.temperatures:
         annealed = estimate(

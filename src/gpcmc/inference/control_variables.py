@@ -68,14 +68,11 @@ from gpcmc._validation import (
 from gpcmc.gp.covariance import Prior
 from gpcmc.inference.chains import ChainPosterior, Coordinates, convergence, whiten
 from gpcmc.inference.interface import (
-    MAX_R_HAT,
-    MIN_EFFECTIVE,
-    NOT_CONVERGED,
-    OK,
     STOPPED,
     ConvergenceError,
     Inference,
     Prediction,
+    chain_status,
 )
 
 _ROWS = 512  # proposals whose noise comes from one product
@@ -661,7 +658,6 @@ class ControlVariables:
         found["acceptance"] = float(acceptance.mean()) if len(acceptance) else 1.0
         found["least_acceptance"] = float(acceptance.min(initial=1.0))
         found["adapted"] = float(adapted)
-        done = found["effective_samples"] >= MIN_EFFECTIVE and found["r_hat"] <= MAX_R_HAT
         return ChainPosterior(
             w=draws,
             log_likelihood=level,
@@ -670,7 +666,7 @@ class ControlVariables:
             log_evidence_se=None,
             work=dict(work),
             diagnostics=found,
-            status=OK if done else NOT_CONVERGED,
+            status=chain_status(found),
             _back=coordinates.back,
         )
 

@@ -28,8 +28,6 @@ from threadpoolctl import threadpool_limits
 
 from gpcmc._validation import FloatArray
 from gpcmc.inference.annealing import fit_sampler
-
-# A
 from gpcmc.inference.chains import (
     ChainPosterior,
     Coordinates,

@@ -51,7 +51,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import cholesky, solve_triangular
 from scipy.special import erfcx, logsumexp, ndtr
-from scipy.stats import t as student
 from threadpoolctl import threadpool_limits
 
 from gpcmc._validation import (
@@ -64,12 +63,10 @@ from gpcmc._validation import (
     check_rng,
 )
 from gpcmc.gp.likelihood import log_likelihood
+from gpcmc.inference.annealing import jackknife
 from gpcmc.inference.interface import (
-    MAX_R_HAT,
-    MIN_EFFECTIVE,
-    NOT_CONVERGED,
-    OK,
     Prediction,
+    chain_status,
 )
 
 Sampler = Literal["hmc", "ess"]
@@ -368,12 +365,7 @@ class GpmlPosterior:
         runs then cover the truth in 94, 92, 83 and 70 % of cases: what the runs have not met, no
         spread of theirs can tell, and no more the bias of ``right-end-point``.
         """
-        log_w = self.log_weights
-        r = len(log_w)
-        without = np.broadcast_to(log_w, (r, r))[~np.eye(r, dtype=bool)].reshape(r, r - 1)
-        values = logsumexp(without, axis=1)
-        jackknife = np.sqrt((r - 1) * np.var(values))
-        return float(jackknife * student.ppf(0.975, r - 1) / 1.959963984540054)
+        return jackknife(self.log_weights)
 
     @threadpool_limits.wrap(limits=1)
     def predict(self, K_star: ArrayLike, k_star_star: ArrayLike) -> Prediction:
@@ -530,7 +522,7 @@ class GpmlMonteCarlo:
                 "samples": self.samples,
             },
             diagnostics=diagnostics,
-            status=_status(diagnostics),
+            status=chain_status(diagnostics),
         )
 
     def _start(
@@ -585,11 +577,6 @@ def _diagnostics(f: FloatArray, level: FloatArray) -> dict[str, float]:
         "effective_samples": float(min(ess[0], np.median(ess[1:]))),
         "r_hat": float(r_hat),
     }
-
-
-def _status(diagnostics: dict[str, float]) -> str:
-    enough = diagnostics["effective_samples"] >= MIN_EFFECTIVE
-    return OK if enough and diagnostics["r_hat"] <= MAX_R_HAT else NOT_CONVERGED
 
 
 def _effective(series: FloatArray) -> FloatArray:

@@ -58,6 +58,7 @@ from gpcmc.inference.interface import (
     Prediction,
 )
 from gpcmc.inference.laplace import Laplace
+from gpcmc.orthant.separation import MIN_TAIL, weight_diagnostics
 
 Proposal = Literal["ep", "laplace"]
 Points = Literal["random", "antithetic", "sobol"]
@@ -66,7 +67,6 @@ _PROPOSALS: dict[str, Method] = {"ep": ExpectationPropagation(), "laplace": Lapl
 _BLOCK = 1024  # samples held at once, unless a randomisation of Sobol's points has more
 _SOBOL_BITS = 30
 _SOBOL_DIRECTIONS = 16  # with more, the points cost more than they gain
-_MIN_K_HAT_SAMPLES = 25  # a tail of five weights, the least that k-hat is defined for
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,8 +344,8 @@ class ImportanceSampling:
         }
         # a pair's average has lost what the two sides had of opposite sign: its tail shows earlier
         tails = [log_w, np.log(unit_w)] if self.points == "antithetic" else [log_w]
-        if k_hats := [k for tail in tails if (k := _k_hat(tail)) is not None]:
-            diagnostics["k_hat"] = max(k_hats)
+        if long := [tail for tail in tails if len(tail) >= MIN_TAIL]:
+            diagnostics["k_hat"] = max(weight_diagnostics(tail)["k_hat"] for tail in long)
         return ImportancePosterior(
             log_evidence=float(total - np.log(self.samples)),
             log_evidence_se=float(np.std(unit_w, ddof=1) * np.sqrt(len(unit_w))),
@@ -378,24 +378,6 @@ def gaussian_proposal(method: Method, K: FloatArray, y: FloatArray) -> GaussianP
 def _principal_directions(F: FloatArray) -> FloatArray:
     """Return the rotation (r, r) after which the columns of F are orthogonal, longest first."""
     return np.linalg.eigh(F.T @ F)[1][:, ::-1]
-
-
-def _k_hat(log_w: FloatArray) -> float | None:
-    """Return the shape of the generalised Pareto distribution fitted to the largest weights.
-
-    None where there is no such tail: too few weights, or equal ones.
-    """
-    from arviz_stats.base import array_stats  # costs a second to import
-
-    if len(log_w) < _MIN_K_HAT_SAMPLES:
-        return None
-    largest = np.sort(log_w)[-int(3 * np.sqrt(len(log_w))) :]
-    if largest[-1] - largest[0] < 1e-9:
-        return None
-    with np.errstate(all="ignore"):
-        # psislw takes the log likelihoods that leave-one-out weights are the inverse of: minus log w
-        k_hat = float(array_stats.psislw(-log_w)[1])
-    return k_hat if np.isfinite(k_hat) else np.inf
 
 
 @dataclass(frozen=True, slots=True)

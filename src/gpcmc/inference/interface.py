@@ -6,6 +6,7 @@ a method that can make its test pass while it makes its training pass defines `i
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
@@ -120,6 +121,12 @@ class Method(Protocol):
     ) -> Posterior:
         """Fit to an (n, n) prior covariance and (n,) labels -1/+1."""
         ...
+
+
+def chain_status(diagnostics: Mapping[str, float]) -> str:
+    """Return whether chains with these ``effective_samples`` and ``r_hat`` may be believed."""
+    enough = diagnostics["effective_samples"] >= MIN_EFFECTIVE
+    return OK if enough and diagnostics["r_hat"] <= MAX_R_HAT else NOT_CONVERGED
 
 
 class ConvergenceError(RuntimeError):

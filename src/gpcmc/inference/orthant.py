@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gpcmc import _validation as validation
-from gpcmc.gp.covariance import Prior
+from gpcmc.gp.covariance import Prior, orthant_covariance
 from gpcmc.inference.interface import OK, Inference, Prediction
 from gpcmc.orthant.sampler import (
     Array,
@@ -193,5 +193,5 @@ class Orthant:
         y = validation.check_labels("y", y, len(K))
         order = rng.permutation(len(y)) if self.order == "shuffle" else np.arange(len(y))
         signs = y[order]
-        R = np.eye(len(y)) + signs[:, None] * K[np.ix_(order, order)] * signs
+        R = orthant_covariance(K[np.ix_(order, order)], signs)
         return R, signs, order, rng

@@ -50,16 +50,15 @@ from gpcmc._validation import (
     check_positive_int,
     check_rng,
 )
+from gpcmc.gp.covariance import orthant_covariance
 from gpcmc.gp.likelihood import log_likelihood
 from gpcmc.inference.ep import ExpectationPropagation
 from gpcmc.inference.importance import gaussian_proposal, log_evidence_estimate
 from gpcmc.inference.interface import (
-    MAX_R_HAT,
-    MIN_EFFECTIVE,
-    NOT_CONVERGED,
     OK,
     Method,
     Prediction,
+    chain_status,
 )
 from gpcmc.inference.laplace import Laplace
 from gpcmc.inference.orthant import Orthant
@@ -199,8 +198,7 @@ def orthant_estimator(
     K: FloatArray, y: FloatArray, rng: np.random.Generator, *, samples: int
 ) -> float:
     """Return log of the adapted orthant sampler's estimate of P(v >= 0), v ~ N(0, I + C K C)."""
-    R = y[:, None] * K * y
-    R.flat[:: len(y) + 1] += 1.0
+    R = orthant_covariance(K, y)
     try:
         return orthant_probability(R, samples=samples, scheme="adapted", rng=rng).log_probability
     except ExtinctionError:
@@ -466,7 +464,6 @@ def run_chains(
     theta = np.stack([run.theta for run in runs])
     acceptance = np.array([run.accepted / iterations for run in runs])
     diagnostics = convergence(theta) | {"acceptance": float(acceptance.mean())}
-    good = diagnostics["effective_samples"] >= MIN_EFFECTIVE and diagnostics["r_hat"] <= MAX_R_HAT
     return HyperparameterChains(
         theta=theta,
         log_evidence=(
@@ -478,7 +475,7 @@ def run_chains(
         step=np.array([run.step for run in runs]),
         work={key: sum(run.work[key] for run in runs) for key in runs[0].work},
         diagnostics=diagnostics,
-        status=OK if good else NOT_CONVERGED,
+        status=chain_status(diagnostics),
     )
 
 

@@ -15,6 +15,7 @@ from scipy.linalg import cholesky
 from threadpoolctl import threadpool_limits
 
 from gpcmc import _validation as validation
+from gpcmc.gp.covariance import orthant_covariance
 from gpcmc.inference.separated import Sampler, Separated
 from gpcmc.orthant.tilting import gibson_order, minimax_tilt, tilted_proposal
 
@@ -51,7 +52,7 @@ class MinimaxTilting(Separated):
         """
         K = validation.check_covariance("K", K, semidefinite=True)
         y = validation.check_labels("y", y, len(K))
-        R = np.eye(len(y)) + y[:, None] * K * y
+        R = orthant_covariance(K, y)
         if self.order == "gibson":
             order, L = gibson_order(R)
         else:

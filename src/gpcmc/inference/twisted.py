@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from scipy.linalg import cholesky
 from threadpoolctl import threadpool_limits
 
+from gpcmc.gp.covariance import orthant_covariance
 from gpcmc.inference.ep import ExpectationPropagation
 from gpcmc.inference.separated import Sampler, Separated
 from gpcmc.orthant.tilting import minimax_tilt, tilted_proposal
@@ -46,7 +47,7 @@ class Twisted(Separated):
         """
         ep = ExpectationPropagation().fit(K, y)
         K, y = np.asarray(K, dtype=np.float64), np.asarray(y, dtype=np.float64)
-        R = np.eye(len(y)) + y[:, None] * K * y
+        R = orthant_covariance(K, y)
         # a site exp(nu f - S f^2/2), convolved with the probit's unit noise, is one on v = y f + noise
         nu = y * (ep.S * ep.mean + ep.a) / (1.0 - ep.S)
         L = cholesky(R, lower=True, check_finite=False)

@@ -39,6 +39,8 @@ Array = NDArray[np.float64]
 CHUNK = 4096
 #: The defensive proposal gets one draw for so many of the other's.
 DEFENCE = 8
+#: Fewer weights have no tail that a Pareto distribution could be fitted to.
+MIN_TAIL = 25
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,17 +89,6 @@ class Change:
         product: Array = dtrmm(1.0, self.T.T, E.T, side=1).T
         product += self.shift[:, None]
         return product
-
-
-def genz_proposal(L: Array) -> Proposal:
-    """Return the proposal that knows only the coordinates before: weights in [0, 1].
-
-    Parameters
-    ----------
-    L : (n, n) array
-        Lower Cholesky factor of the covariance.
-    """
-    return Proposal(np.zeros(len(L)), L, np.tile([0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0], (len(L), 1)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +221,7 @@ def weight_diagnostics(log_weights: Array) -> dict[str, float]:
     """Return Pareto k-hat and effective samples.
 
     k-hat is minus infinity where the largest weights are equal, as weights that meet their bound are; and infinity
-    where the largest few are all and the next have vanished, or where there are fewer than 25 to fit.
+    where the largest few are all and the next have vanished, or where there are fewer than `MIN_TAIL` to fit.
     """
     from arviz_stats.base import array_stats  # half a second to import
 
@@ -238,12 +229,15 @@ def weight_diagnostics(log_weights: Array) -> dict[str, float]:
     effective = float(w.sum() ** 2 / np.sum(w**2))
     tail = int(min(0.2 * len(w), 3 * len(w) ** 0.5))  # the weights that the fit sees
     cut, quarter = np.sort(w)[[-tail - 1, -tail + tail // 4]]
-    if len(w) < 25 or quarter < 1e-100:
+    if len(w) < MIN_TAIL or quarter < 1e-100:
         k_hat = np.inf
     elif quarter - cut <= 1e-9 * quarter:
         k_hat = -np.inf
     else:
-        k_hat = float(array_stats.psislw(-log_weights)[1])
+        # psislw takes the log likelihoods that leave-one-out weights are the inverse of: minus log w
+        with np.errstate(all="ignore"):  # weights that differ by more than floating point can hold
+            k_hat = float(array_stats.psislw(-log_weights)[1])
+        k_hat = np.inf if np.isnan(k_hat) else k_hat
     return {
         "k_hat": k_hat,
         "effective_samples": effective,

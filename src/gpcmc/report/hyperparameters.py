@@ -64,10 +64,7 @@ def read(paths: Iterable[Path], columns: Sequence[str]) -> pd.DataFrame:
     """
     frames = []
     for path in paths:
-        try:
-            frame = pd.read_csv(path, dtype={"status": str, "method": str, "seed": str})
-        except pd.errors.EmptyDataError:  # written without a row, where nothing could be run
-            continue
+        frame = pd.read_csv(path, dtype={"status": str, "method": str, "seed": str})
         if missing := [name for name in columns if name not in frame]:
             raise ValueError(f"{path}: columns {missing} are missing; needed are {list(columns)}")
         frames.append(frame.assign(file=Path(path).as_posix()))

@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import t as student
 
+from gpcmc.inference.chains import NORMAL_975
 from gpcmc.report import style
 from gpcmc.report.hyperparameters import mean_and_error, read
 
@@ -73,7 +74,7 @@ SERIES: dict[str, Series] = {
     "orthant-adapted": Series(
         "orthant (adapted)", "orthant-adapted", "orthant-adapted", "#56b4e9", "s"
     ),
-    "best": Series("best (twisted)", "best", "best", style.INK, "*"),
+    "best": Series("twisted (best)", "best", "best", style.INK, "*"),
     "minimax-tilting": Series(
         "minimax tilting", "minimax-tilting", "minimax-tilting", "#009e73", "P"
     ),
@@ -246,7 +247,7 @@ NOTHING = Crossing(math.nan, math.nan, "none")
 def _wide(se: pd.Series, averaged: pd.Series) -> np.ndarray:
     """Standard errors so widened that 1.96 of them cover 95 % with so few runs; zero where there is none."""
     freedom = np.maximum(averaged.to_numpy(dtype=float) - 1.0, 1.0)
-    factor = student.ppf(0.975, freedom) / 1.959963984540054
+    factor = student.ppf(0.975, freedom) / NORMAL_975
     return np.nan_to_num(se.to_numpy(dtype=float) * factor)
 
 
