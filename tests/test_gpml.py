@@ -27,7 +27,7 @@ from gpcmc.inference.gpml import (
     hamiltonian_transition,
     temperatures,
 )
-from gpcmc.inference.interface import NOT_CONVERGED, OK
+from gpcmc.inference.interface import NOT_CONVERGED, OK, chain_status
 
 SHORT = {"samples": 8, "skip": 5, "burn_in": 3, "annealing_runs": 2, "leapfrog_steps": 7}
 BOTH = pytest.mark.parametrize("sampler", ["ess", "hmc"])
@@ -555,8 +555,8 @@ def test_status_follows_the_diagnostics():
     many = GpmlMonteCarlo("ess", 300, skip=10).fit(gp.K, y, rng=np.random.default_rng(17))
     assert few.status == NOT_CONVERGED and few.diagnostics["effective_samples"] <= 90
     assert many.status == OK and many.diagnostics["effective_samples"] > 100
-    assert gpml._status({"effective_samples": 500.0, "r_hat": 1.06}) == NOT_CONVERGED
-    assert gpml._status({"effective_samples": 100.0, "r_hat": 1.05}) == OK
+    assert chain_status({"effective_samples": 500.0, "r_hat": 1.06}) == NOT_CONVERGED
+    assert chain_status({"effective_samples": 100.0, "r_hat": 1.05}) == OK
     # two halves that differ
     drift = np.linspace(0, 5, 200) + np.random.default_rng(0).standard_normal(200)
     assert gpml._diagnostics(drift[:, None], drift)["r_hat"] > 1.05
