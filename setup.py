@@ -7,7 +7,7 @@ import numpy as np
 from Cython.Build import cythonize
 from setuptools import Extension, setup
 
-ORTHANT = "src/gpcmc/orthant"
+KERNELS = "src/gpcmc/orthant"
 # NumPy ships its distributions as a static library for extensions such as this one.
 NPYRANDOM = Path(np.get_include()).parents[1] / "random" / "lib"
 POSIX = os.name == "posix"
@@ -15,10 +15,10 @@ POSIX = os.name == "posix"
 
 def extension(name: str) -> Extension:
     return Extension(
-        f"gpcmc.orthant.{name}",
-        sources=[f"{ORTHANT}/{name}.pyx"],
-        depends=[f"{ORTHANT}/_kernels.h"],
-        include_dirs=[np.get_include(), ORTHANT],
+        name,
+        sources=[f"src/{name.replace('.', '/')}.pyx"],
+        depends=[f"{KERNELS}/_kernels.h"],
+        include_dirs=[np.get_include(), KERNELS],
         library_dirs=[str(NPYRANDOM)],
         libraries=["npyrandom", "m"] if POSIX else ["npyrandom"],
         # a square root that may set errno is a call, and a loop with a call is not vectorised
@@ -30,7 +30,10 @@ def extension(name: str) -> Extension:
 # The C file goes to build/, so that building never writes beside the sources.
 setup(
     ext_modules=cythonize(
-        [extension("_sampler"), extension("_separation")],
+        [
+            extension(f"gpcmc.{name}")
+            for name in ("orthant._sampler", "orthant._separation", "gp._likelihood")
+        ],
         build_dir="build/cython",
         language_level=3,
     )

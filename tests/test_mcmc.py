@@ -9,6 +9,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from gpcmc.gp._likelihood import first_on_slice, log_likelihood_and_slope
 from scipy.special import log_ndtr, logsumexp, ndtr
 from scipy.stats import binom, chi2, kstest
 from truths import log_half_plane, log_one_factor, reference, two_point_posterior
@@ -20,7 +21,6 @@ from gpcmc.inference.chains import (
     Counter,
     Effort,
     convergence,
-    log_likelihood_and_slope,
     standard_error,
     whiten,
 )
@@ -78,6 +78,30 @@ def test_likelihood_and_slope_are_those_of_the_model_in_both_tails():
         np.testing.assert_allclose(slope, derivatives(1.0, batch)[0], rtol=1e-11, atol=1e-300)
     level, slope = log_likelihood_and_slope(np.array([[np.nan, 1.0], [1.0, 1.0]]))
     assert np.isnan(level[0]) and np.isfinite(level[1]) and np.isfinite(slope[1]).all()
+
+
+def test_the_first_candidate_on_the_slice_is_taken():
+    rng = np.random.default_rng(2)
+    margin, nu = rng.standard_normal((2, 30, 70))
+    angle = rng.uniform(-3, 3, (30, 8))
+    candidate = rng.random((30, 8)) < 0.6
+    height = rng.normal(-70.0, 15.0, 30)
+    height[0] = np.inf  # no point is on this one
+    chosen, evaluations, *found = first_on_slice(
+        margin, nu, np.cos(angle), np.sin(angle), candidate.view(np.uint8), height, 0.7
+    )
+    points = np.cos(angle)[:, :, None] * margin[:, None] + np.sin(angle)[:, :, None] * nu[:, None]
+    levels = log_ndtr(points).sum(axis=2)
+    on = candidate & (0.7 * levels >= height[:, None])
+    expected = np.where(on.any(axis=1), on.argmax(axis=1), -1)
+    np.testing.assert_array_equal(chosen, expected)
+    assert len(set(chosen)) > 4 and chosen[0] == -1
+    for i, k in enumerate(chosen):
+        assert evaluations[i] == candidate[i, : k + 1 if k >= 0 else 8].sum()
+        if k >= 0:
+            at = points[i, k], levels[i, k], derivatives(1.0, points[i, k])[0]
+            for array, truth in zip(found, at, strict=True):
+                np.testing.assert_allclose(array[i], truth, rtol=1e-11)
 
 
 @pytest.mark.parametrize("temperature", [0.0, 0.3, 1.0])
@@ -149,7 +173,8 @@ def test_a_chain_without_a_point_stays_where_it_is():
     z = c.draw_prior(3, rng=rng)
     hopeless = Draws(z, z @ c.margin_map, np.array([1e9, -0.1, 1e9]), draw_angles(3, rng=rng))
     new, info = elliptical.step(state, hopeless, 1.0)
-    np.testing.assert_array_equal(new.w[[0, 2]], state.w[[0, 2]])
+    for field in state._fields:
+        np.testing.assert_array_equal(getattr(new, field)[[0, 2]], getattr(state, field)[[0, 2]])
     assert info.angle[0] == 0 and info.angle[1] != 0
 
 
@@ -534,13 +559,20 @@ def test_exchanging_the_labels_and_duplicating_inputs(method):
 
 def test_work_is_what_was_done(monkeypatch):
     counted = Counter()
+
+    def rows(margin):
+        counted["rows"] += len(margin)
+        return log_likelihood_and_slope(margin)
+
+    def points(margin, nu, cos, sin, candidate, *rest):
+        found = first_on_slice(margin, nu, cos, sin, candidate, *rest)
+        for chosen, tried in zip(found[0], candidate, strict=True):
+            counted["rows"] += int(tried[: chosen + 1].sum() if chosen >= 0 else tried.sum())
+        return found
+
     for module in (elliptical, hamiltonian):
-
-        def watched(margin):
-            counted["rows"] += len(margin)
-            return log_likelihood_and_slope(margin)
-
-        monkeypatch.setattr(module, "log_likelihood_and_slope", watched)
+        monkeypatch.setattr(module, "log_likelihood_and_slope", rows)
+    monkeypatch.setattr(elliptical, "first_on_slice", points)
     gp, y = small_problem()
     for method in (EllipticalSlice(**SHORT), HamiltonianMonteCarlo(**SHORT, tuning=4)):
         counted.clear()

@@ -23,6 +23,7 @@ NUMERICAL_SOURCES = sources(
     "datasets/*.py",
     "experiments/*.py",
     "gp/*.py",
+    "gp/*.pyx",
     "inference/*.py",
     "orthant/*.py",
     "orthant/*.pyx",

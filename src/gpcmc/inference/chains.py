@@ -29,7 +29,7 @@ from typing import Any, NamedTuple, Protocol, cast
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import eigh
-from scipy.special import erfcx, log_ndtr, ndtr
+from scipy.special import ndtr
 from scipy.stats import t as student
 from threadpoolctl import threadpool_limits
 
@@ -43,7 +43,6 @@ from gpcmc.inference.interface import ConvergenceError, Prediction
 from gpcmc.inference.laplace import Laplace
 
 _EPS = float(np.finfo(float).eps)
-_DEEP = 1e-290  # below this Phi nears underflow, and its logarithm is taken another way
 _MONITORED = 50  # latent values whose convergence is judged
 _BATCHES = 32  # batch means of a standard error, over all chains, at least
 _ROWS = 4096  # draws that are read at once in a prediction
@@ -126,33 +125,6 @@ def whiten(K: FloatArray, y: FloatArray) -> Coordinates:
         precision=np.maximum(precision, 0.0),
         factorizations=2 + laplace.work["cholesky_factorizations"],
     )
-
-
-# --- likelihood of many states at once
-
-
-def log_likelihood_and_slope(margin: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return log p(y | f) (c,) and its gradient phi / Phi (c, n) with respect to the margins (c, n).
-
-    Both from one Phi, in half the time of `scipy.special.log_ndtr` and a tenth of
-    `gpcmc.gp.likelihood.derivatives`, which has the second derivative too.
-    """
-    p = ndtr(margin)
-    slope = np.square(margin)
-    slope *= -0.5
-    np.exp(slope, out=slope)
-    slope *= 1.0 / np.sqrt(2.0 * np.pi)
-    if p.size and not p.min() >= _DEEP:  # not >=: a margin of NaN comes here too
-        deep = ~(p >= _DEEP)
-        z = margin[deep]
-        p[deep] = 1.0
-        slope /= p
-        slope[deep] = np.sqrt(2.0 / np.pi) / erfcx(-z / np.sqrt(2.0))
-        logs = np.log(p, out=p)
-        logs[deep] = log_ndtr(z)
-        return logs.sum(axis=1), slope
-    slope /= p
-    return np.log(p, out=p).sum(axis=1), slope
 
 
 # --- kernels

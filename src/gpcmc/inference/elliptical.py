@@ -27,13 +27,13 @@ from numpy.typing import ArrayLike, NDArray
 from threadpoolctl import threadpool_limits
 
 from gpcmc._validation import FloatArray
+from gpcmc.gp._likelihood import first_on_slice, log_likelihood_and_slope
 from gpcmc.inference.annealing import fit_sampler
 from gpcmc.inference.chains import (
     ChainPosterior,
     Coordinates,
     Effort,
     check_counts,
-    log_likelihood_and_slope,
     whiten,
 )
 
@@ -101,22 +101,16 @@ def step(
     # "not below": at temperature 0 every point is on the slice, whatever the uniform draw
     candidate = temperature * bound >= log_height[:, None]
 
-    margin, level, slope = state.margin.copy(), state.log_likelihood.copy(), state.slope.copy()
-    angle, evaluations = np.zeros(len(level)), np.zeros(len(level), dtype=np.int64)
-    active = np.flatnonzero(candidate.any(axis=1))  # the chains still on their way
-    while len(active):
-        k = candidate[active].argmax(axis=1)
-        point = cos[active, k, None] * state.margin[active]
-        point += sin[active, k, None] * draws.nu[active]
-        new, gradient = log_likelihood_and_slope(point)
-        evaluations[active] += 1
-        on = temperature * new >= log_height[active]
-        arrived = active[on]
-        margin[arrived], level[arrived], slope[arrived] = point[on], new[on], gradient[on]
-        angle[arrived] = draws.angle[arrived, k[on]]
-        candidate[active, k] = False
-        active = active[~on]
-        active = active[candidate[active].any(axis=1)]
+    chosen, evaluations, margin, level, slope = first_on_slice(
+        state.margin, draws.nu, cos, sin, candidate.view(np.uint8), log_height, temperature
+    )
+    stay = np.flatnonzero(chosen < 0)
+    margin[stay], level[stay], slope[stay] = (
+        state.margin[stay],
+        state.log_likelihood[stay],
+        state.slope[stay],
+    )
+    angle = np.where(chosen < 0, 0.0, draws.angle[np.arange(len(chosen)), chosen])
     w = np.cos(angle)[:, None] * state.w + np.sin(angle)[:, None] * draws.z
     return EllipticalState(w, margin, level, slope), EllipticalInfo(angle, evaluations)
 

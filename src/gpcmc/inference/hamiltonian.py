@@ -30,13 +30,13 @@ from numpy.typing import ArrayLike, NDArray
 from threadpoolctl import threadpool_limits
 
 from gpcmc._validation import FloatArray, check_positive_int
+from gpcmc.gp._likelihood import log_likelihood_and_slope
 from gpcmc.inference.annealing import fit_sampler
 from gpcmc.inference.chains import (
     ChainPosterior,
     Coordinates,
     Effort,
     check_counts,
-    log_likelihood_and_slope,
     whiten,
 )
 

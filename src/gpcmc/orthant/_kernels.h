@@ -1,4 +1,4 @@
-/* Elementwise loops of the orthant sampler.
+/* Elementwise loops of the samplers.
  *
  * They are C and not Cython because the compiler makes one clone of each for AVX-512, AVX2 and the
  * baseline, and picks at load time: the wheel stays portable and the loops use the whole vector.
@@ -16,58 +16,117 @@
 #define CLONES
 #endif
 
-/* x <- Phi(x), in place, to about 1e-13 relative for x >= -37.5 (below that, the value there).
+static const double MILLS[22] = {
+    0.769193049750063,       -0.6653825028900566,     0.49530561596997486,
+    -0.31353315667130743,    0.16502036617046467,     -0.06911863870620183,
+    0.020795066798283985,    -0.0029933767724500864,  -0.0007978693822937287,
+    0.0005448990842708135,   -5.9375821179365175e-05, -4.976293228261972e-05,
+    1.6681534930276417e-05,  3.981347514549385e-06,   -2.7699264094600722e-06,
+    -3.376678983504427e-07,  4.338791223224394e-07,   4.378669466922948e-08,
+    -6.623458819165407e-08,  -1.0518636059566774e-08, 7.48298425457329e-09,
+    2.1617056432794994e-09};
+static const double EXP[14] = {
+    1.0, 1.0, 1.0 / 2, 1.0 / 6, 1.0 / 24, 1.0 / 120, 1.0 / 720, 1.0 / 5040, 1.0 / 40320,
+    1.0 / 362880, 1.0 / 3628800, 1.0 / 39916800, 1.0 / 479001600, 1.0 / 6227020800.0};
+
+/* Standard normal at t = |x| <= 37.5: e = exp(-t^2/2) and p = (t + 5) Q(t)/e, Q the upper tail.
  *
- * With t = |x|, the upper tail is Q(t) = exp(-t^2/2) P(y) / (t + 5), y = (t - 5)/(t + 5): the scaled
- * Mills ratio (t + 5) Q(t)/exp(-t^2/2) is smooth in y on the whole half line, and P is its Chebyshev
- * interpolant of degree 21 on 0 <= t <= 38.5 in powers of y. exp() is the usual reduction to
- * |r| <= ln(2)/2 and a Taylor polynomial of degree 13. No branch: the loop vectorises.
+ * p is smooth in y = (t - 5)/(t + 5) on the whole half line, and MILLS is its Chebyshev interpolant of
+ * degree 21 on 0 <= t <= 38.5 in powers of y. exp() is the usual reduction to |r| <= ln(2)/2 and a Taylor
+ * polynomial of degree 13. No branch: the loops that it is inlined in vectorise.
  */
-CLONES static void normal_cdf(int n, double *x)
+static inline __attribute__((always_inline)) void normal_parts(double t, double *e, double *p)
 {
-    static const double P[22] = {
-        0.769193049750063,       -0.6653825028900566,     0.49530561596997486,
-        -0.31353315667130743,    0.16502036617046467,     -0.06911863870620183,
-        0.020795066798283985,    -0.0029933767724500864,  -0.0007978693822937287,
-        0.0005448990842708135,   -5.9375821179365175e-05, -4.976293228261972e-05,
-        1.6681534930276417e-05,  3.981347514549385e-06,   -2.7699264094600722e-06,
-        -3.376678983504427e-07,  4.338791223224394e-07,   4.378669466922948e-08,
-        -6.623458819165407e-08,  -1.0518636059566774e-08, 7.48298425457329e-09,
-        2.1617056432794994e-09};
-    static const double E[14] = {
-        1.0, 1.0, 1.0 / 2, 1.0 / 6, 1.0 / 24, 1.0 / 120, 1.0 / 720, 1.0 / 5040, 1.0 / 40320,
-        1.0 / 362880, 1.0 / 3628800, 1.0 / 39916800, 1.0 / 479001600, 1.0 / 6227020800.0};
     const double log2_e = 1.4426950408889634;
     const double ln2_high = 0x1.62e42fefa38p-1, ln2_low = 0x1.ef35793c7673p-45;
     const double shift = 0x1.8p52; /* adding it rounds to an integer, kept in the low bits */
+    const double y = (t - 5.0) / (t + 5.0);
+    double mills = MILLS[21];
+#pragma GCC unroll 32
+    for (int j = 20; j >= 0; j--)
+        mills = mills * y + MILLS[j];
 
+    const double a = -0.5 * t * t;
+    const double rounded = a * log2_e + shift;
+    const double k = rounded - shift;
+    const double r = (a - k * ln2_high) - k * ln2_low;
+    double taylor = EXP[13];
+#pragma GCC unroll 32
+    for (int j = 12; j >= 0; j--)
+        taylor = taylor * r + EXP[j];
+    int64_t bits, base;
+    memcpy(&bits, &rounded, sizeof bits);
+    memcpy(&base, &shift, sizeof base);
+    bits = (bits - base + 1023) << 52;
+    double power;
+    memcpy(&power, &bits, sizeof power);
+    *e = power * taylor;
+    *p = mills;
+}
+
+/* x <- Phi(x), in place, to about 1e-13 relative for x >= -37.5 (below that, the value there). */
+CLONES static void normal_cdf(int n, double *x)
+{
     for (int m = 0; m < n; m++) {
-        double t = x[m] < 0 ? -x[m] : x[m];
+        double t = x[m] < 0 ? -x[m] : x[m], e, p;
         t = t > 37.5 ? 37.5 : t;
-        const double y = (t - 5.0) / (t + 5.0);
-        double p = P[21];
-#pragma GCC unroll 32
-        for (int j = 20; j >= 0; j--)
-            p = p * y + P[j];
-
-        const double a = -0.5 * t * t;
-        const double rounded = a * log2_e + shift;
-        const double k = rounded - shift;
-        const double r = (a - k * ln2_high) - k * ln2_low;
-        double e = E[13];
-#pragma GCC unroll 32
-        for (int j = 12; j >= 0; j--)
-            e = e * r + E[j];
-        int64_t bits, base;
-        memcpy(&bits, &rounded, sizeof bits);
-        memcpy(&base, &shift, sizeof base);
-        bits = (bits - base + 1023) << 52;
-        double power;
-        memcpy(&power, &bits, sizeof power);
-
-        const double q = power * e * p / (t + 5.0);
+        normal_parts(t, &e, &p);
+        const double q = e * p / (t + 5.0);
         x[m] = x[m] < 0 ? q : 1.0 - q;
     }
+}
+
+enum { FACTORS = 64 }; /* of at least 0.01: their product cannot underflow */
+
+/* Return the sum of log Phi(x), and put phi(x)/Phi(x) into slope; below -37.5 by continued fraction.
+ *
+ * Phi(x) is exp(-x^2/2) times a factor of 0.01 to 0.4 on the left and a factor of 0.5 to 1 on the right: one
+ * logarithm does for the product of many factors.
+ */
+CLONES static double log_normal_cdf(int n, const double *restrict x, double *restrict slope)
+{
+    const double root = 0.3989422804014327; /* 1/sqrt(2 pi) */
+    double total = 0.0;
+    for (int first = 0; first < n; first += FACTORS) {
+        const int count = n - first < FACTORS ? n - first : FACTORS;
+        double factor[FACTORS], exponent[FACTORS];
+        for (int m = 0; m < FACTORS; m++) {
+            factor[m] = 1.0;
+            exponent[m] = 0.0;
+        }
+        int far = 0;
+        for (int m = 0; m < count; m++) {
+            const double z = x[first + m];
+            double t = z < 0 ? -z : z, e, p;
+            far |= z < -37.5;
+            t = t > 37.5 ? 37.5 : t;
+            normal_parts(t, &e, &p);
+            const double mills = p / (t + 5.0);
+            const double f = z < 0 ? mills : 1.0 - e * mills;
+            factor[m] = f;
+            exponent[m] = z < 0 ? -0.5 * t * t : 0.0;
+            slope[first + m] = (z < 0 ? root : root * e) / f;
+        }
+        if (far)
+            for (int m = 0; m < count; m++) {
+                const double t = -x[first + m];
+                if (!(t > 37.5))
+                    continue;
+                double excess = 0.0; /* hazard - t = 1/(t + 2/(t + 3/(t + ...))) */
+                for (int level = 12; level > 0; level--)
+                    excess = level / (t + excess);
+                slope[first + m] = t + excess;
+                factor[m] = 1.0;
+                exponent[m] = -0.5 * t * t + log(root / (t + excess));
+            }
+        for (int half = FACTORS / 2; half > 0; half /= 2)
+            for (int m = 0; m < half; m++) {
+                factor[m] *= factor[m + half];
+                exponent[m] += exponent[m + half];
+            }
+        total += log(factor[0]) + exponent[0];
+    }
+    return total;
 }
 
 /* u <- the standard normal quantile of u in [0, 1), in place: normal draws from uniform ones.
