@@ -44,4 +44,5 @@ rule all:
     default_target: True
     input:
         f"results/{config['scale']}/data_check.csv",
+        f"results/{config['scale']}/audit.ipynb",
         f"results/{config['scale']}/summary.txt",

@@ -68,3 +68,19 @@ rule compare:
         "Set this run beside the one that is kept"
     script:
         "../scripts/compare.py"
+
+
+rule archive:
+    input:
+        lambda wildcards: rules.all.input,
+        package="build/report.json",
+    log:
+        expand("results/{scale}/logs/kept/archive.log", scale=config["scale"]),
+    localrule: True
+    params:
+        scale=config["scale"],
+        target=f"build/gpcmc-{config['scale']}.tar.gz",
+    message:
+        "Pack sources, results and checksums into one file"
+    script:
+        "../scripts/archive.py"
