@@ -1,11 +1,19 @@
 # From raw data to the paper, at the scale that the configuration names; rules stand in workflow/rules, by stage.
 
-from snakemake.utils import min_version, validate
+from snakemake.utils import min_version
 
 min_version("9.0")
 
 
 configfile: "config/config.yaml"
+
+
+if not Path(f"config/{config['scale']}.yaml").exists():
+    raise WorkflowError(
+        f"scale: given {config['scale']!r}; allowed is a scale that has a file config/<scale>.yaml"
+    )
+
+
 configfile: f"config/{config['scale']}.yaml"
 
 
@@ -15,9 +23,6 @@ if Path(f"config/budgets/{config['scale']}.yaml").exists():
     configfile: f"config/budgets/{config['scale']}.yaml"
 
 
-validate(config, "workflow/schemas/config.schema.yaml")
-
-
 # `snakemake --lint` asks for one. Jobs run in the environment that is active, unless `--sdm apptainer` is given.
 container: "docker://condaforge/miniforge3"
 
@@ -25,16 +30,19 @@ container: "docker://condaforge/miniforge3"
 report: "workflow/report/workflow.rst"
 
 
+include: "workflow/rules/guard.smk"
 include: "workflow/rules/common.smk"
 include: "workflow/rules/package.smk"
 include: "workflow/rules/data.smk"
 include: "workflow/rules/experiments.smk"
 include: "workflow/rules/reference.smk"
 include: "workflow/rules/report.smk"
+include: "workflow/rules/kept.smk"
 
 
 rule all:
     default_target: True
     input:
         f"results/{config['scale']}/data_check.csv",
+        f"results/{config['scale']}/audit.ipynb",
         f"results/{config['scale']}/summary.txt",

@@ -1,14 +1,32 @@
 """Problems, seeds and pieces of the experiments, and small runs of them."""
 
+import json
+import shutil
+import sys
+
 import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
-from gpcmc.experiments import classification, orthant_accuracy
+from gpcmc.experiments import classification, orthant_accuracy, pieces
 from gpcmc.experiments.classification import data_set_seed, experiment4, synthetic_problem
 from gpcmc.experiments.orthant_accuracy import EXPERIMENT2, experiment1, experiment2, two_class_data
 from gpcmc.experiments.pieces import Pieces
 from gpcmc.experiments.seeds import generator, seed
+from gpcmc.gp import prior, rbf
+from gpcmc.inference import METHODS, ConvergenceError, infer
+
+#: Options with which a method takes a moment.
+QUICK = {
+    "orthant": {"samples": 1000},
+    "best": {"points": 16, "randomizations": 4},
+    "minimax-tilting": {"points": 16, "randomizations": 4},
+    "importance": {"samples": 64},
+    "ess": {"samples": 1600, "burn_in": 10, "temperatures": 10},
+    "hmc": {"samples": 1600, "burn_in": 10, "temperatures": 10},
+    "gpml": {"samples": 8, "skip": 2, "burn_in": 2},
+    "control-variables": {"iterations": 200, "burn_in": 10, "adaptation_rounds": 5},
+}
 
 
 def test_seeds_name_streams():
@@ -22,26 +40,121 @@ def test_seeds_name_streams():
 
 
 def test_finished_pieces_survive_and_stale_ones_do_not(tmp_path):
-    source = tmp_path / "source"
-    source.write_text("1")
     calls = []
 
     def compute():
         calls.append(1)
         return [{"x": 0.1, "y": float("nan")}], [{"seconds": 1.0}], {"p": np.arange(3.0)}
 
-    def run():
-        return Pieces(tmp_path / "pieces", [source], {"grid": [1, 2]}).get("set1", compute)
+    def run(samples=2):
+        pieces = Pieces(tmp_path / "job", ["gpcmc.experiments.seeds"], {"grid": [1, samples]})
+        return pieces, pieces.get("set1", compute)
 
-    first, second = run(), run()
+    (_, first), (_, second) = run(), run()
     assert len(calls) == 1
     assert first[0][0]["x"] == second[0][0]["x"]
     np.testing.assert_array_equal(second[2]["p"], np.arange(3.0))
-    source.write_text("2")
-    run()
+    other, _ = run(3)
     assert len(calls) == 2
-    Pieces(tmp_path / "pieces", [source], None).discard()
-    assert not (tmp_path / "pieces").exists()
+    other.finish()
+    assert not (tmp_path / "job").exists(), "a job that is run again computes anew"
+    (piece,) = (tmp_path / "job.finished").glob("*.npz")
+    (record,) = (tmp_path / "job.finished").glob("*.json")
+    assert piece.stem == f"set1-{record.stem}", "pieces of other keys are not kept"
+    assert json.loads(record.read_text())["parameters"] == {"grid": [1, 3]}
+
+
+def copy_of_the_package(folder, monkeypatch):
+    shutil.copytree(
+        pieces._PACKAGE, folder / "gpcmc", ignore=shutil.ignore_patterns("*.so", "__pycache__")
+    )
+    monkeypatch.setattr(pieces, "_PACKAGE", folder / "gpcmc")
+    monkeypatch.setattr(pieces, "_module", pieces._module.__wrapped__)
+    return folder / "gpcmc"
+
+
+@pytest.mark.parametrize(
+    ("file", "edit", "spoiled"),
+    [
+        ("inference/hamiltonian.py", "x = 1", ["hmc"]),
+        ("inference/annealing.py", "x = 1", ["ess", "hmc"]),
+        ("orthant/_sampler.pyx", "x = 1", ["orthant", "ess", "hmc", "laplace"]),
+        ("orthant/_kernels.h", "int x;", ["orthant", "ess", "hmc", "laplace"]),
+        ("experiments/classification.py", "x = 1", ["orthant", "ess", "hmc", "laplace"]),
+        ("inference/hamiltonian.py", "# a comment\n\n", []),
+        ("inference/__init__.py", "x = 1", []),
+        ("experiments/pieces.py", "x = 1", []),
+        ("datasets/parse.py", "x = 1", []),
+    ],
+)
+def test_an_edited_module_spoils_the_pieces_that_depend_on_it(
+    tmp_path, monkeypatch, file, edit, spoiled
+):
+    package = copy_of_the_package(tmp_path, monkeypatch)
+
+    def keys():
+        modules = {name: METHODS[name].__module__ for name in ("orthant", "ess", "hmc", "laplace")}
+        return {
+            name: pieces.code_digests(["gpcmc.experiments.classification", module])
+            for name, module in modules.items()
+        }
+
+    before = keys()
+    both = ["gpcmc.experiments.classification", METHODS["hmc"].__module__]
+    made_from = pieces.record(both, None)
+    assert pieces.outdated(made_from) == []
+    with open(package / file, "a") as source:
+        source.write(f"\n{edit}\n")
+    after = keys()
+    assert sorted(name for name in before if before[name] != after[name]) == sorted(spoiled)
+    changed = pieces.outdated(made_from)
+    assert bool(changed) == ("hmc" in spoiled)
+    assert all(name.startswith("gpcmc.") for name in changed)
+
+
+def test_a_library_of_another_version_spoils_pieces():
+    made_from = pieces.record(["gpcmc.inference.ep"], None)
+    made_from["libraries"]["numpy"] = "1.0"
+    assert pieces.outdated(made_from) == ["numpy"]
+    assert pieces.outdated(made_from | {"modules": ["gpcmc.gone"]}) == ["gpcmc.gone"]
+
+
+def test_comments_and_docstrings_are_no_code(tmp_path, monkeypatch):
+    package = copy_of_the_package(tmp_path, monkeypatch)
+
+    def digest(text):
+        (package / "made.py").write_text(text)
+        return pieces.code_digests(["gpcmc.made"])["gpcmc.made"]
+
+    bare = digest('def f(x):\n    y = "# no comment"\n    return y\n')
+    commented = '"""Doc."""\n\n# c\ndef f(x):  # c\n    """D,\n\n    lines."""\n    y = "# no comment"\n\n    return y'
+    assert digest(commented) == bare
+    assert digest('def f(x):\n    y = "# another"\n    return y\n') != bare
+    assert digest('def f(x):\n    y = ""\n    return y\n') != bare
+
+
+@pytest.mark.parametrize("method", sorted(set(METHODS) - {"pseudo-marginal"}))
+def test_no_module_outside_the_key_runs(method):
+    """What a method's key rests on is all the code of this package that its run enters."""
+    problem = synthetic_problem(1, generator("7/problem"))
+    fitter = METHODS[method](**QUICK.get(method, {}))
+    entered = set()
+
+    def watch(frame, event, argument):
+        entered.add(frame.f_globals.get("__name__", ""))
+
+    sys.setprofile(watch)
+    try:
+        gp = prior(rbf(1.0, 1.0), problem.X_train[:12], problem.X_test[:3])
+        infer(fitter, gp, problem.y_train[:12], rng=generator("7/run"))
+    except ConvergenceError:
+        pass  # so short a chain need not converge
+    finally:
+        sys.setprofile(None)
+    ours = {name for name in entered if name.startswith("gpcmc.")}
+    assert METHODS[method].__module__ in ours
+    named = ["gpcmc.experiments.classification", METHODS[method].__module__]
+    assert ours <= pieces.code_digests(named).keys()
 
 
 def test_an_interrupted_job_redoes_only_what_was_unfinished(tmp_path, monkeypatch):

@@ -274,6 +274,24 @@ rule typeset:
         "../scripts/paper.py"
 
 
+rule execute_notebook:
+    input:
+        notebook="notebooks/audit.ipynb",
+        # an experiment of every scale
+        rows="results/{scale}/experiment1/N50.csv",
+        audit="results/{scale}/audit.csv",
+        published=PUBLISHED,
+        package="build/report.json",
+    output:
+        "results/{scale}/audit.ipynb",
+    log:
+        "results/{scale}/logs/report/notebook.log",
+    message:
+        "Execute the notebook: one number, from the printed table to its seed"
+    script:
+        "../scripts/notebook.py"
+
+
 rule summarise:
     input:
         audit="results/{scale}/audit.csv",
@@ -327,6 +345,14 @@ for figure in FIGURES:
         localrule: True
         message:
             f"Figure {figure} is done"
+
+
+rule notebook:
+    input:
+        expand("results/{scale}/audit.ipynb", scale=config["scale"]),
+    localrule: True
+    message:
+        "Notebook is done"
 
 
 rule audit:

@@ -10,7 +10,7 @@ from gpcmc.experiments.defects import defects
 from gpcmc.experiments.pieces import Pieces
 
 given = snakemake.params
-pieces = Pieces(given.pieces, snakemake.input, [given.root, given.settings])
+pieces = Pieces(given.pieces, ["gpcmc.experiments.defects"], [given.root, given.settings])
 rows, timing, _ = defects(
     snakemake.wildcards.case,
     snakemake.wildcards.sampler,
@@ -20,4 +20,4 @@ rows, timing, _ = defects(
 )
 pd.DataFrame(rows).to_csv(snakemake.output.rows, index=False)
 pd.DataFrame(timing).to_csv(snakemake.output.timing, index=False)
-pieces.discard()
+pieces.finish()

@@ -10,7 +10,11 @@ from gpcmc.experiments.orthant_accuracy import experiment1
 from gpcmc.experiments.pieces import Pieces
 
 given = snakemake.params
-pieces = Pieces(given.pieces, snakemake.input, [given.root, given.grid, given.options])
+pieces = Pieces(
+    given.pieces,
+    ["gpcmc.experiments.orthant_accuracy"],
+    [given.root, given.grid, given.options],
+)
 rows, timing, _ = experiment1(
     int(snakemake.wildcards.dimension),
     root=given.root,
@@ -20,4 +24,4 @@ rows, timing, _ = experiment1(
 )
 pd.DataFrame(rows).to_csv(snakemake.output.rows, index=False)
 pd.DataFrame(timing).to_csv(snakemake.output.timing, index=False)
-pieces.discard()
+pieces.finish()

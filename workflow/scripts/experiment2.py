@@ -11,7 +11,11 @@ from gpcmc.experiments.orthant_accuracy import experiment2
 from gpcmc.experiments.pieces import Pieces
 
 given = snakemake.params
-pieces = Pieces(given.pieces, snakemake.input, [given.root, given.grid, given.options])
+pieces = Pieces(
+    given.pieces,
+    ["gpcmc.experiments.orthant_accuracy"],
+    [given.root, given.grid, given.options],
+)
 rows, timing, arrays = experiment2(
     int(snakemake.wildcards.problem),
     root=given.root,
@@ -22,4 +26,4 @@ rows, timing, arrays = experiment2(
 pd.DataFrame(rows).to_csv(snakemake.output.rows, index=False)
 pd.DataFrame(timing).to_csv(snakemake.output.timing, index=False)
 np.savez(snakemake.output.truth, **arrays)
-pieces.discard()
+pieces.finish()

@@ -7,16 +7,17 @@ sys.stderr = open(snakemake.log[0], "w", buffering=1)
 import numpy as np
 import pandas as pd
 
-from gpcmc.experiments.classification import Problem, experiment4
+from gpcmc.experiments.classification import Problem, experiment4, patterns_digest
 from gpcmc.experiments.pieces import Pieces
+from gpcmc.inference import METHODS
 
 given = snakemake.params
 with np.load(snakemake.input.problem) as stored:
     problem = Problem(**stored) if stored.files else None
 pieces = Pieces(
     given.pieces,
-    snakemake.input,
-    [given.root, given.hyperparameters, given.method],
+    ["gpcmc.experiments.classification", METHODS[given.method["method"]].__module__],
+    [given.root, given.hyperparameters, given.method, patterns_digest(problem)],
 )
 rows, timing, arrays = experiment4(
     int(snakemake.wildcards.problem),
@@ -33,4 +34,4 @@ for path, hyper in zip(snakemake.output.probabilities, given.hyperparameters, st
     ending = f"_set{hyper['set']}"
     of_set = {k.removesuffix(ending): v for k, v in arrays.items() if k.endswith(ending)}
     np.savez(path, **of_set)
-pieces.discard()
+pieces.finish()

@@ -10,7 +10,7 @@ from gpcmc.experiments.pieces import Pieces
 from gpcmc.experiments.reference import certify_truths
 
 given = snakemake.params
-pieces = Pieces(given.pieces, snakemake.input, given.root)
+pieces = Pieces(given.pieces, ["gpcmc.experiments.reference"], given.root)
 rows = certify_truths(root=given.root, pieces=pieces)
 pd.DataFrame(rows).to_csv(snakemake.output[0], index=False)
-pieces.discard()
+pieces.finish()

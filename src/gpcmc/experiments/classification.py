@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,6 +31,9 @@ TRIVIAL = 1e-12
 
 NO_DATA, EXTINCT = "data not available", "extinct"
 
+#: Decimals of the features that enter a digest: another processor may round the last bits otherwise.
+DECIMALS = 8
+
 
 @dataclass(frozen=True, slots=True)
 class Problem:
@@ -48,6 +52,21 @@ class Problem:
     X_test: np.ndarray
     y_test: np.ndarray
     bayes_posterior: np.ndarray
+
+
+def digest_bytes(array: np.ndarray) -> bytes:
+    """Return an array's shape and its values, rounded to 8 decimals, as bytes for a digest."""
+    # adding zero turns a negative zero into a positive one
+    rounded = np.ascontiguousarray(np.round(array, DECIMALS) + 0.0, dtype="<f8")
+    return f"{rounded.shape}".encode() + rounded.tobytes()
+
+
+def patterns_digest(problem: Problem | None) -> str | None:
+    """Return 16 hexadecimal digits that name a problem's patterns; None where there are no data."""
+    if problem is None:
+        return None
+    arrays = (getattr(problem, field.name) for field in fields(problem))
+    return hashlib.sha256(b"".join(map(digest_bytes, arrays))).hexdigest()[:16]
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy.stats import norm, t
 
-from gpcmc.experiments.classification import NO_DATA, TRIVIAL, Problem
+from gpcmc.experiments.classification import NO_DATA, TRIVIAL, Problem, digest_bytes
 from gpcmc.experiments.orthant_accuracy import EXPERIMENT2, one_factor_vector, two_class_data
 from gpcmc.experiments.pieces import Piece, Pieces, Row, join
 from gpcmc.experiments.seeds import generator, seed
@@ -67,8 +67,6 @@ RUNS = 16
 MAX_CERTIFIER_K_HAT = 0.5
 #: Added to joint standard errors: where K is beta I nothing is left but rounding.
 ROUNDING = 1e-9
-#: Decimals of the features that enter a digest: another processor may round the last bits otherwise.
-DECIMALS = 8
 
 CERTIFIED, UNCERTIFIED = "certified", "uncertified"
 AGREES, DIFFERS, NO_REFERENCE = "agrees", "differs", "no reference"
@@ -184,9 +182,7 @@ def digest(problem: Problem, alpha: float, beta: float) -> str:
     """
     found = hashlib.sha256()
     for array in (problem.X_train, problem.y_train, problem.X_test):
-        # adding zero turns a negative zero into a positive one
-        rounded = np.ascontiguousarray(np.round(array, DECIMALS) + 0.0, dtype="<f8")
-        found.update(f"{rounded.shape}".encode() + rounded.tobytes())
+        found.update(digest_bytes(array))
     found.update(np.array([alpha, beta], dtype="<f8").tobytes())
     return found.hexdigest()[:16]
 

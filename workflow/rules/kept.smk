@@ -1,0 +1,86 @@
+# What the repository keeps of long runs in data/reference/<scale>, and one file for a repository of record. None of
+# this is part of `all`.
+
+KEPT = f"data/reference/{config['scale']}"
+
+
+# These two have no outputs, so they run whenever they are asked for: what they find is for them to say.
+rule keep_pieces:
+    input:
+        package="build/report.json",
+    log:
+        expand("results/{scale}/logs/kept/keep_pieces.log", scale=config["scale"]),
+    localrule: True
+    params:
+        pieces=expand("build/pieces/{scale}", scale=config["scale"])[0],
+        store=f"{KEPT}/pieces",
+    message:
+        "Store the pieces that are finished so far in data/reference"
+    script:
+        "../scripts/keep_pieces.py"
+
+
+rule resume:
+    input:
+        package="build/report.json",
+    log:
+        expand("results/{scale}/logs/kept/resume.log", scale=config["scale"]),
+    localrule: True
+    params:
+        pieces=expand("build/pieces/{scale}", scale=config["scale"])[0],
+        store=f"{KEPT}/pieces",
+    message:
+        "Put stored pieces back, where they are what this tree would compute"
+    script:
+        "../scripts/resume.py"
+
+
+rule keep_results:
+    input:
+        summary=expand("results/{scale}/summary.txt", scale=config["scale"]),
+        package="build/report.json",
+    log:
+        expand("results/{scale}/logs/kept/keep_results.log", scale=config["scale"]),
+    localrule: True
+    params:
+        results=expand("results/{scale}", scale=config["scale"])[0],
+        store=f"{KEPT}/results",
+    message:
+        "Store the tables of this run in data/reference"
+    script:
+        "../scripts/keep_results.py"
+
+
+rule compare:
+    input:
+        kept=[path for path in glob(f"{KEPT}/results/**", recursive=True) if Path(path).is_file()],
+        summary=expand("results/{scale}/summary.txt", scale=config["scale"]),
+        package="build/report.json",
+    output:
+        expand("results/{scale}/comparison.csv", scale=config["scale"]),
+    log:
+        expand("results/{scale}/logs/kept/compare.log", scale=config["scale"]),
+    localrule: True
+    params:
+        results=expand("results/{scale}", scale=config["scale"])[0],
+        store=f"{KEPT}/results",
+    message:
+        "Set this run beside the one that is kept"
+    script:
+        "../scripts/compare.py"
+
+
+rule archive:
+    input:
+        lambda wildcards: rules.all.input,
+        package="build/report.json",
+    log:
+        expand("results/{scale}/logs/kept/archive.log", scale=config["scale"]),
+    localrule: True
+    params:
+        scale=config["scale"],
+        target=f"build/gpcmc-{config['scale']}.tar.gz",
+    message:
+        "Pack sources, results and checksums into one file"
+    script:
+        "../scripts/archive.py"

@@ -1,0 +1,10 @@
+"""Store the tables of a finished run with the repository."""
+
+import sys
+
+sys.stderr = open(snakemake.log[0], "w", buffering=1)
+
+from gpcmc.report.kept import keep_results
+
+files = keep_results(snakemake.params.results, snakemake.params.store)
+print(f"{files} files kept in {snakemake.params.store}")
