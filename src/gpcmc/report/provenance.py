@@ -7,6 +7,7 @@ import importlib.metadata
 import json
 import os
 import platform
+import re
 import subprocess
 import sysconfig
 from collections.abc import Mapping
@@ -36,6 +37,14 @@ def _answer(*command: str) -> str | None:
     except (OSError, subprocess.SubprocessError):
         return None
     return done.stdout.strip()
+
+
+def _web(remote: str | None) -> str | None:
+    """Address of a repository on the web, of a remote by https or ssh, without user and password."""
+    found = re.fullmatch(
+        r"(?:(?:https?|ssh|git)://(?:[^@/]+@)?([^/:]+(?::\d+)?)/|[^@/]+@([^:/]+):)(.+?)(?:\.git)?/?", remote or ""
+    )
+    return f"https://{found.group(1) or found.group(2)}/{found.group(3)}" if found else None
 
 
 def _versions() -> dict[str, str]:
@@ -110,11 +119,13 @@ def provenance(
     commit = _answer(*git, "rev-parse", "HEAD")
     status = _answer(*git, "status", "--porcelain")
     epoch = _answer(*git, "log", "-1", "--format=%ct") if commit else None
+    remote = _answer(*git, "remote", "get-url", "origin") if commit else None
     compiler = (sysconfig.get_config_var("CC") or "cc").split()[0]
     return {
         "commit": commit,
         "commit_time": int(epoch) if epoch else None,
         "dirty": bool(status) if commit else None,
+        "remote": _web(remote),
         "scale": config.get("scale"),
         "seed": config.get("seed"),
         "config": dict(config),
