@@ -31,6 +31,7 @@ include: "workflow/rules/data.smk"
 include: "workflow/rules/experiments.smk"
 include: "workflow/rules/reference.smk"
 include: "workflow/rules/report.smk"
+include: "workflow/rules/review.smk"
 
 
 rule all:
@@ -38,3 +39,4 @@ rule all:
     input:
         f"results/{config['scale']}/data_check.csv",
         f"results/{config['scale']}/summary.txt",
+        f"results/{config['scale']}/MANIFEST.sha256",

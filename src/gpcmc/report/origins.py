@@ -316,13 +316,17 @@ _HEAD = r"""% Made by gpcmc.report.origins: where the numbers, tables and figure
 \providecommand{\auditcell}[2]{#2}
 \newcommand{\gpcmcfiles}[2]{\expandafter\def\csname gpcmc@files@#1\endcsname{#2}}
 % \origin{tables/<name>} or \origin{figures/<name>}: data, rule and code, for a caption
-\newcommand{\origin}[1]{{\scriptsize[\ifcsname gpcmc@files@#1\endcsname\csname gpcmc@files@#1\endcsname
+\protected\def\origin#1{{\scriptsize[\ifcsname gpcmc@files@#1\endcsname\csname gpcmc@files@#1\endcsname
   \else\gpcmcunknown{#1}\fi]}}
 \makeatletter
 \newcommand{\gpcmcrow}[3]{\ifcsname gpcmc@used@#1\endcsname\expandafter\@firstofone
   \else\expandafter\@gobble\fi{\raisebox{2ex}[0pt][0pt]{\hypertarget{val:#1}{}}\nolinkurl{#1}&#2&#3\\}}
 \makeatother
 """
+
+_TABLE = r"""\setlength{\tabcolsep}{3pt}\begin{longtable}{@{}>{\raggedright\arraybackslash}p{51mm}
+  >{\raggedright\arraybackslash}p{40mm}>{\raggedright\arraybackslash}p{70mm}@{}}
+\toprule key&number&file and line; seed; code\\\midrule\endhead"""
 
 
 def _link(place: str, shown: str, record: Mapping[str, object], beside: Path) -> str:
@@ -388,5 +392,5 @@ def write_origins(
             where.append(rf"seed \nolinkurl{{{value.seed}}}")
         where.append(link(value.code))
         rows.append(rf"\gpcmcrow{{{key}}}{{{'; '.join(number)}}}{{{'; '.join(where)}}}")
-    lines += [r"\newcommand{\gpcmcorigins}{%", *rows, "}"]
+    lines += [r"\newcommand{\gpcmcorigins}{%", _TABLE, *rows, r"\bottomrule\end{longtable}}"]
     Path(path).write_text(_HEAD + "\n".join(lines) + "\n", encoding="utf-8")

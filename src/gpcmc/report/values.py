@@ -796,7 +796,14 @@ def _claim_values(out: _Values) -> None:
     out.words("claim/works", verdict, source, missing="cannot be judged")
 
 
-def _run_values(out: _Values, record: Mapping[str, object]) -> None:
+def _run_values(
+    out: _Values, record: Mapping[str, object], timing: Mapping[str, object] | None
+) -> None:
+    hours = float(str(timing["cpu_hours"])) if timing else math.nan
+    decimals = None if math.isnan(hours) else 1 if hours < 10 else 0
+    out.real(
+        "run/cpu-hours", hours, "run_timing.json", unit=r"\,CPU hours", decimals=decimals
+    )
     source = "provenance.json"
     scale = str(record["scale"])
     out.words("scale/name", scale, source)
@@ -830,7 +837,11 @@ def _run_values(out: _Values, record: Mapping[str, object]) -> None:
 
 
 def collect(
-    registry: pd.DataFrame, audited: pd.DataFrame, files: ResultFiles, record: Mapping[str, object]
+    registry: pd.DataFrame,
+    audited: pd.DataFrame,
+    files: ResultFiles,
+    record: Mapping[str, object],
+    timing: Mapping[str, object] | None = None,
 ) -> dict[str, Value]:
     """Every value that the text may use, by key.
 
@@ -844,6 +855,8 @@ def collect(
         All result files of the run.
     record : mapping
         `provenance`.
+    timing : mapping, optional
+        `run_timing`.
 
     Returns
     -------
@@ -851,7 +864,7 @@ def collect(
         Sorted by key. The keys are the same at every scale.
     """
     out = _Values()
-    _run_values(out, record)
+    _run_values(out, record, timing)
     _audit_values(out, audited, "audit.csv")
     _design_values(out, files)
     _bracket_values(out, registry)
