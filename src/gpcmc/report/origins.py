@@ -163,10 +163,12 @@ def _pattern(paths: Sequence[str]) -> str:
     """One path, or what several of the same depth have in common, with ``*`` for the rest."""
     parts = []
     for names in zip(*(path.split("/") for path in paths), strict=True):
-        head = commonprefix(names)
-        tail = commonprefix([name[len(head) :][::-1] for name in names])[::-1]
+        head = commonprefix(names)  # noqa: RUF071 (letters)
+        tail = commonprefix([name[len(head) :][::-1] for name in names])[::-1]  # noqa: RUF071
         # "N50.csv" and "N200.csv" are N*.csv
-        parts.append(head if len(set(names)) == 1 else f"{head}*{re.sub('^[A-Za-z0-9]+', '', tail)}")
+        parts.append(
+            head if len(set(names)) == 1 else f"{head}*{re.sub('^[A-Za-z0-9]+', '', tail)}"
+        )
     return "/".join(parts)
 
 
@@ -231,9 +233,7 @@ def trace(
     """
     folder = Path(folder)
     cells = {row["id"]: row for row in audited.to_dict("records")}
-    return {
-        key: _traced(key, value, cells, files, folder, reads) for key, value in values.items()
-    }
+    return {key: _traced(key, value, cells, files, folder, reads) for key, value in values.items()}
 
 
 def _traced(
@@ -326,15 +326,17 @@ _HEAD = r"""% Made by gpcmc.report.origins: where the numbers, tables and figure
 
 _TABLE = r"""\setlength{\tabcolsep}{3pt}\begin{longtable}{@{}>{\raggedright\arraybackslash}p{51mm}
   >{\raggedright\arraybackslash}p{40mm}>{\raggedright\arraybackslash}p{70mm}@{}}
-\toprule key&number&file and line; seed; code\\\midrule\endhead"""
+\toprule key&number ($n$: result rows behind it)&file and line; seed; code\\\midrule\endhead"""
 
 
 def _link(place: str, shown: str, record: Mapping[str, object], beside: Path) -> str:
-    """A file as LaTeX: at the commit if it is under version control and on the web, else where it lies beside the PDF."""
+    """A file as LaTeX that links to the commit on the web, or to where it lies beside the PDF."""
     address = web_link(place, record)
     if address is None:
         path = place.partition(":")[0]
-        address = relpath(path.partition("*")[0].rpartition("/")[0] if "*" in path else path, beside)
+        address = relpath(
+            path.partition("*")[0].rpartition("/")[0] if "*" in path else path, beside
+        )
     address = re.sub("[%#]", r"\\\g<0>", address)
     return rf"\href{{{address}}}{{\nolinkurl{{{shown}}}}}"
 
@@ -378,13 +380,16 @@ def write_origins(
             own = [link(f"{folder.as_posix()}/tables/{name}.csv")] if kind == "tables" else []
             rule = rf"\nolinkurl{{{verb}_{name}}} in {link(code_of(make))}"
             of = [f"from {', '.join(data)}"] if data else []
-            lines.append(rf"\gpcmcfiles{{{kind}/{name}}}{{{'; '.join([*own, *of, f'rule {rule}'])}}}")
+            lines.append(
+                rf"\gpcmcfiles{{{kind}/{name}}}{{{'; '.join([*own, *of, f'rule {rule}'])}}}"
+            )
     rows = []
     for key, value in values.items():
-        number = [escape(value.digits) if len(value.digits) < 60 else escape(value.digits[:57]) + r"\dots"]
+        digits = value.digits if len(value.digits) < 60 else f"{value.digits[:57]}..."
+        number = [escape(digits).replace(" +- ", r" $\pm$ ")]
         if value.replicates is not None:
-            number.append(f"{value.replicates} replicates")
-        if value.verdict:
+            number.append(f"$n={value.replicates}$")
+        if value.verdict and value.verdict != digits:
             said = escape(value.verdict)
             number.append(rf"\auditcell{{{value.cell}}}{{{said}}}" if value.cell else said)
         where = [link(value.place) if "/" in value.source else escape(value.source)]

@@ -25,6 +25,7 @@ from threadpoolctl import threadpool_info
 __all__ = [
     "PACKAGES",
     "config_digest",
+    "cpu_seconds",
     "provenance",
     "run_timing",
     "write_manifest",
@@ -54,7 +55,8 @@ def _answer(*command: str) -> str | None:
 def _web(remote: str | None) -> str | None:
     """Address of a repository on the web, of a remote by https or ssh, without user and password."""
     found = re.fullmatch(
-        r"(?:(?:https?|ssh|git)://(?:[^@/]+@)?([^/:]+(?::\d+)?)/|[^@/]+@([^:/]+):)(.+?)(?:\.git)?/?", remote or ""
+        r"(?:(?:https?|ssh|git)://(?:[^@/]+@)?([^/:]+(?::\d+)?)/|[^@/]+@([^:/]+):)(.+?)(?:\.git)?/?",
+        remote or "",
     )
     return f"https://{found.group(1) or found.group(2)}/{found.group(3)}" if found else None
 
@@ -165,14 +167,22 @@ def write_provenance(record: Mapping[str, object], path: str | Path) -> None:
     Path(path).write_text(text + "\n", encoding="utf-8")
 
 
+def cpu_seconds(timing: Path) -> float:
+    """Sum of the columns ``...cpu_seconds`` of one file ``..._timing.csv``; without data nothing was run."""
+    try:
+        frame = pd.read_csv(timing)
+    except pd.errors.EmptyDataError:
+        return 0.0
+    return float(frame[[name for name in frame if name.endswith("cpu_seconds")]].sum().sum())
+
+
 def run_timing(timings: Iterable[str | Path], logs: str | Path) -> dict[str, object]:
     """When a run began and ended, and the CPU time that its methods took.
 
     Parameters
     ----------
     timings : iterable of path
-        The files ``results/<scale>/<experiment>/..._timing.csv``; columns that end with
-        ``cpu_seconds`` are summed.
+        The files ``results/<scale>/<experiment>/..._timing.csv``.
     logs : path
         Folder of the jobs' logs. A job opens its log first, so the oldest says when the first of them
         began; of a run that was interrupted that includes the pause.
@@ -186,13 +196,8 @@ def run_timing(timings: Iterable[str | Path], logs: str | Path) -> dict[str, obj
     paths = [Path(path) for path in timings]
     seconds: dict[str, float] = {}
     for path in paths:
-        try:
-            frame = pd.read_csv(path)
-        except pd.errors.EmptyDataError:  # no data, nothing was run
-            continue
-        named = [name for name in frame if name.endswith("cpu_seconds")]
         experiment = path.parts[2]
-        seconds[experiment] = seconds.get(experiment, 0.0) + float(frame[named].sum().sum())
+        seconds[experiment] = seconds.get(experiment, 0.0) + cpu_seconds(path)
     began = [path.stat().st_mtime for path in Path(logs).rglob("*.log")]
     ended = [path.stat().st_mtime for path in paths]
 

@@ -19,6 +19,7 @@ from rocrate.model.contextentity import ContextEntity
 from rocrate.rocrate import ROCrate
 
 from gpcmc.audit import ResultFiles
+from gpcmc.report.provenance import cpu_seconds
 
 __all__ = ["Item", "claim_items", "items", "write_codecheck", "write_crate", "write_review"]
 
@@ -64,12 +65,10 @@ def _cost(files: ResultFiles, kinds: Iterable[str]) -> tuple[float, tuple[str, .
             if path.suffix != ".csv":
                 continue
             seconds = path.with_name(f"{path.stem}_timing.csv")
-            if not seconds.is_file():
+            if seconds.is_file():
+                minutes += cpu_seconds(seconds) / 60
+            else:
                 untimed.append(path.as_posix())
-            elif seconds.stat().st_size > 1:  # without data, nothing was run
-                frame = pd.read_csv(seconds)
-                named = [name for name in frame if name.endswith("cpu_seconds")]
-                minutes += float(frame[named].sum().sum()) / 60
     return minutes, tuple(untimed)
 
 
@@ -210,20 +209,26 @@ def write_codecheck(
             continue
         comment = f"{item.title}. {item.command}; CPU minutes: {item.minutes:.1f}"
         comment += f"; {item.verdict}" if item.verdict else ""
-        manifest += [{"file": file, "comment": comment} for file in item.files if not file.endswith("tex")]
-    config = {
+        manifest += [
+            {"file": file, "comment": comment} for file in item.files if not file.endswith("tex")
+        ]
+    paper: dict[str, object] = {
+        "title": "Gaussian process classification by orthant probabilities: a re-run and an audit",
+        "authors": [{"name": "The gpcmc project"}],
+    }
+    config: dict[str, object] = {
         "version": "https://codecheck.org.uk/spec/config/1.0/",
-        "source": f"commit {record['commit']}" if record["commit"] else "a copy without version control",
-        "paper": {
-            "title": "Gaussian process classification by orthant probabilities: a re-run and an audit",
-            "authors": [{"name": "The gpcmc project"}],
-            "reference": "https://arxiv.org/abs/1302.7220",
-        },
+        "source": f"commit {record['commit']}"
+        if record["commit"]
+        else "a copy without version control",
+        "paper": paper,
         "manifest": manifest,
     }
     if record.get("remote"):
-        config["repository"] = record["remote"]
-    text = yaml.safe_dump(config, explicit_start=True, sort_keys=False, allow_unicode=True, width=120)
+        paper["reference"] = config["repository"] = record["remote"]
+    text = yaml.safe_dump(
+        config, explicit_start=True, sort_keys=False, allow_unicode=True, width=120
+    )
     Path(path).write_text(text, encoding="utf-8")
 
 
@@ -275,7 +280,9 @@ def write_crate(
     def context(name: str, /, **properties: object) -> ContextEntity:
         return crate.add(ContextEntity(crate, name, properties))
 
-    crate.creator = context("#gpcmc-developers", **{"@type": "Organization", "name": "The gpcmc developers"})
+    crate.creator = context(
+        "#gpcmc-developers", **{"@type": "Organization", "name": "The gpcmc developers"}
+    )
     crate.publisher = crate.creator
     crate.isBasedOn = context(
         "https://arxiv.org/abs/1302.7220",
@@ -284,7 +291,11 @@ def write_crate(
             "name": "A New Monte Carlo Based Algorithm for the Gaussian Process Classification Problem",
         },
     )
-    software = {"@type": "SoftwareSourceCode", "name": "gpcmc", "version": record["commit"] or "unknown"}
+    software: dict[str, object] = {
+        "@type": "SoftwareSourceCode",
+        "name": "gpcmc",
+        "version": record["commit"] or "unknown",
+    }
     if record.get("remote"):
         software["codeRepository"] = record["remote"]
     engine = context("#gpcmc", **software)
@@ -293,8 +304,8 @@ def write_crate(
     for name in sorted(str(file) for file in files):
         inside = Path(name).relative_to(folder).as_posix()
         properties = {"name": inside}
-        if kind := _FORMATS.get(Path(name).suffix):
-            properties["encodingFormat"] = kind
+        if suffix := _FORMATS.get(Path(name).suffix):
+            properties["encodingFormat"] = suffix
         entities[name] = crate.add_file(dest_path=inside, properties=properties)
     for item in found:
         if item.kind == "statement":
@@ -303,10 +314,13 @@ def write_crate(
         for file in item.files:
             if file not in entities:
                 address = Path(*[".."] * len(folder.parts), file).as_posix()
-                kind = {"@type": "ImageObject", "name": item.title, "contentUrl": address}
-                entities[file] = context(f"#{file}", **kind, encodingFormat=_FORMATS[Path(file).suffix])
+                image = {"@type": "ImageObject", "name": item.title, "contentUrl": address}
+                image["encodingFormat"] = _FORMATS[Path(file).suffix]
+                entities[file] = context(f"#{file}", **image)
             results.append(entities[file])
-        said = {"name": item.title, "description": item.command + (f": {item.verdict}" if item.verdict else "")}
-        crate.add_action(engine, f"#make/{item.files[0]}", result=results, properties=said | {"endTime": date})
+        action = {"name": item.title, "description": item.command}
+        if item.verdict:
+            action["disambiguatingDescription"] = item.verdict
+        crate.add_action(engine, f"#make/{item.files[0]}", result=results, properties=action)
     graph = crate.metadata.generate()
     Path(path).write_text(json.dumps(graph, indent=1, sort_keys=True) + "\n", encoding="utf-8")

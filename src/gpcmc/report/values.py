@@ -801,9 +801,7 @@ def _run_values(
 ) -> None:
     hours = float(str(timing["cpu_hours"])) if timing else math.nan
     decimals = None if math.isnan(hours) else 1 if hours < 10 else 0
-    out.real(
-        "run/cpu-hours", hours, "run_timing.json", unit=r"\,CPU hours", decimals=decimals
-    )
+    out.real("run/cpu-hours", hours, "run_timing.json", unit=r"\,CPU hours", decimals=decimals)
     source = "provenance.json"
     scale = str(record["scale"])
     out.words("scale/name", scale, source)
