@@ -38,6 +38,7 @@ include: "workflow/rules/experiments.smk"
 include: "workflow/rules/reference.smk"
 include: "workflow/rules/report.smk"
 include: "workflow/rules/kept.smk"
+include: "workflow/rules/review.smk"
 
 
 rule all:
@@ -46,3 +47,4 @@ rule all:
         f"results/{config['scale']}/data_check.csv",
         f"results/{config['scale']}/audit.ipynb",
         f"results/{config['scale']}/summary.txt",
+        f"results/{config['scale']}/MANIFEST.sha256",

@@ -74,6 +74,9 @@ RESULTS = dict(
     tuning=TUNING,
     tuning_timing=timing_of(TUNING),
 )
+TIMINGS = timing_of(
+    [*EXPERIMENT1, *EXPERIMENT2, *EXPERIMENT3, *EXPERIMENT4, *EXPERIMENT5, *TUNING, *DEFECTS]
+)
 NINE_PROBLEMS = ["experiment4", "probabilities", "problems", "spread"]
 TRADEOFF = ["experiment3", "experiment3_timing"]
 CELLS = ["experiment4", "experiment4_timing", "probabilities", "problems", "reference"]
@@ -233,20 +236,46 @@ rule record_provenance:
         "../scripts/provenance.py"
 
 
+rule record_timing:
+    # apart from the provenance, which is the same whenever the run is repeated
+    input:
+        timings=TIMINGS,
+        package="build/report.json",
+    output:
+        "results/{scale}/run_timing.json",
+    log:
+        "results/{scale}/logs/report/run_timing.log",
+    params:
+        logs="results/{scale}/logs",
+    message:
+        "Record start, end and CPU hours"
+    script:
+        "../scripts/timing.py"
+
+
 rule write_values:
     input:
         **RESULTS,
         audit="results/{scale}/audit.csv",
         provenance="results/{scale}/provenance.json",
+        timing="results/{scale}/run_timing.json",
+        # values of the text are looked up in the tables, to link to their lines
+        tables=expand("results/{{scale}}/tables/{table}.csv", table=TABLES),
         published=PUBLISHED,
         package="build/report.json",
     output:
         json="results/{scale}/values.json",
         tex="results/{scale}/values.tex",
+        origins="results/{scale}/origins.tex",
     log:
         "results/{scale}/logs/report/values.log",
+    params:
+        reads={
+            "tables": {name: reads for name, (_, reads) in TABLES.items()},
+            "figures": {name: reads for name, (_, reads) in FIGURES.items()},
+        },
     message:
-        "Every number of the text"
+        "Every number of the text, and where it comes from"
     script:
         "../scripts/values.py"
 
@@ -255,6 +284,7 @@ rule typeset:
     input:
         text=["paper/main.tex", "paper/comparisons.tex", "paper/references.bib"],
         values="results/{scale}/values.tex",
+        origins="results/{scale}/origins.tex",
         provenance="results/{scale}/provenance.json",
         tables=expand("results/{{scale}}/tables/{table}.tex", table=TABLES),
         figures=expand("figures/{{scale}}/{figure}.pdf", figure=FIGURES),
@@ -313,11 +343,11 @@ rule summarise:
         "../scripts/summary.py"
 
 
-for table in ("table1", "table2", "table3", "table4"):
+for table in TABLES:
 
     rule:
         name:
-            table
+            table if table in ("table1", "table2", "table3", "table4") else f"table_{table}"
         input:
             expand(
                 "results/{scale}/tables/{table}.{ending}",
@@ -327,7 +357,7 @@ for table in ("table1", "table2", "table3", "table4"):
             ),
         localrule: True
         message:
-            f"{table} is done"
+            f"Table {table} is done"
 
 
 for figure in FIGURES:

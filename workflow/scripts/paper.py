@@ -13,7 +13,7 @@ record = json.loads(Path(snakemake.input.provenance).read_text())
 build_paper(
     snakemake.input.text,
     {
-        "": [snakemake.input.values],
+        "": [snakemake.input.values, snakemake.input.origins],
         "tables": snakemake.input.tables,
         "figures": snakemake.input.figures,
     },

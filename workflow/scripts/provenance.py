@@ -7,6 +7,11 @@ sys.stderr = open(snakemake.log[0], "w", buffering=1)
 from gpcmc.report import provenance, write_provenance
 
 record = provenance(
-    ".", snakemake.params.config, snakemake.input.registry, "data/raw", snakemake.input.package
+    ".",
+    snakemake.params.config,
+    snakemake.input.registry,
+    "data/raw",
+    snakemake.input.package,
+    threads=snakemake.threads,
 )
 write_provenance(record, snakemake.output[0])

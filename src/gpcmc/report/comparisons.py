@@ -404,10 +404,10 @@ def _measure_values(out: text._Values, frame: pd.DataFrame, measure: str, aim: f
     for name in ("ep", "laplace"):
         line = line_of(frame, measure, name)
         point = line.iloc[0] if len(line) and line["full"].iloc[0] else None
-        key = f"tradeoff/{measure}/{name}"
-        out.power(f"{key}/error", math.nan if point is None else float(point["error"]), source)
+        key, where = f"tradeoff/{measure}/{name}", "tables/tradeoff.csv"
+        out.power(f"{key}/error", math.nan if point is None else float(point["error"]), where)
         seconds = math.nan if point is None else float(point["cpu_seconds"])
-        out.real(f"{key}/seconds", seconds, source, unit=r"\,s")
+        out.real(f"{key}/seconds", seconds, where, unit=r"\,s")
         match = NOTHING
         if point is not None:
             match = crossing(line_of(frame, measure, "orthant"), float(point["log_error"]))

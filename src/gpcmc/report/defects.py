@@ -228,6 +228,7 @@ def add_values(out: text._Values, files: object) -> None:
                 log = math.log(mae) if mae > 0 else math.nan
                 out.real(f"{name}/log-mae", log, source, decimals=2 if mae > 0 else None)
             largest = (0.0, "")
+            runs = f"defects/{case}_{sampler}.csv"
             for defect in DEFECTS:
                 for setting in ("repaired", "alone"):
                     place = (case, sampler, defect, setting)
@@ -241,7 +242,7 @@ def add_values(out: text._Values, files: object) -> None:
                         se = float(row[f"{what}_se"]) if row is not None and clear else math.nan
                         if what == "nats":
                             out.real(
-                                f"{name}/nats", value, source, se=se, unit=" nats", missing=missing
+                                f"{name}/nats", value, runs, se=se, unit=" nats", missing=missing
                             )
                             if setting == "repaired" and abs(value) > abs(largest[0]):
                                 largest = (value, defect)
@@ -251,7 +252,7 @@ def add_values(out: text._Values, files: object) -> None:
                             out.real(
                                 f"{name}/mae",
                                 scaled,
-                                source,
+                                runs,
                                 se=1e3 * se,
                                 unit=unit,
                                 missing=missing,

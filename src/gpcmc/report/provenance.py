@@ -1,4 +1,8 @@
-"""What a run was made with: commit, configuration, software, machine, raw data. No clock is read."""
+"""What a run was made with: commit, configuration, software, machine, raw data, digests of its files.
+
+No clock is read but for `run_timing`, which has a file of its own: the others are the same whenever the
+run is repeated.
+"""
 
 from __future__ import annotations
 
@@ -7,20 +11,30 @@ import importlib.metadata
 import json
 import os
 import platform
+import re
 import subprocess
 import sysconfig
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pandas as pd
 import scipy.linalg  # noqa: F401  (loads the BLAS that threadpoolctl is asked about)
 from threadpoolctl import threadpool_info
 
-__all__ = ["PACKAGES", "config_digest", "provenance", "write_provenance"]
+__all__ = [
+    "PACKAGES",
+    "config_digest",
+    "cpu_seconds",
+    "provenance",
+    "run_timing",
+    "write_manifest",
+    "write_provenance",
+]
 
 PACKAGES = (
     *("gpcmc", "numpy", "scipy", "scikit-learn", "pandas", "matplotlib", "cython", "snakemake"),
-    *("threadpoolctl", "pooch", "pandera", "arviz", "mpmath"),
+    *("threadpoolctl", "pooch", "pandera", "arviz-stats", "mpmath", "jinja2", "pyyaml", "rocrate"),
 )
 
 
@@ -36,6 +50,15 @@ def _answer(*command: str) -> str | None:
     except (OSError, subprocess.SubprocessError):
         return None
     return done.stdout.strip()
+
+
+def _web(remote: str | None) -> str | None:
+    """Address of a repository on the web, of a remote by https or ssh, without user and password."""
+    found = re.fullmatch(
+        r"(?:(?:https?|ssh|git)://(?:[^@/]+@)?([^/:]+(?::\d+)?)/|[^@/]+@([^:/]+):)(.+?)(?:\.git)?/?",
+        remote or "",
+    )
+    return f"https://{found.group(1) or found.group(2)}/{found.group(3)}" if found else None
 
 
 def _versions() -> dict[str, str]:
@@ -85,6 +108,8 @@ def provenance(
     registry: str | Path,
     raw: str | Path,
     package: str | Path | None = None,
+    *,
+    threads: int = 1,
 ) -> dict[str, object]:
     """Collect what a run was made with.
 
@@ -100,6 +125,8 @@ def provenance(
         Folder of the raw files.
     package : path, optional
         JSON that the build of the package wrote.
+    threads : int
+        Threads of each numerical job.
 
     Returns
     -------
@@ -110,11 +137,13 @@ def provenance(
     commit = _answer(*git, "rev-parse", "HEAD")
     status = _answer(*git, "status", "--porcelain")
     epoch = _answer(*git, "log", "-1", "--format=%ct") if commit else None
+    remote = _answer(*git, "remote", "get-url", "origin") if commit else None
     compiler = (sysconfig.get_config_var("CC") or "cc").split()[0]
     return {
         "commit": commit,
         "commit_time": int(epoch) if epoch else None,
         "dirty": bool(status) if commit else None,
+        "remote": _web(remote),
         "scale": config.get("scale"),
         "seed": config.get("seed"),
         "config": dict(config),
@@ -126,6 +155,7 @@ def provenance(
         "blas": _blas(),
         "cpu": _cpu(),
         "cores": os.cpu_count(),
+        "threads_of_a_job": threads,
         "system": f"{platform.system()} {platform.machine()}",
         "raw_data": _raw_data(Path(registry), Path(raw)),
     }
@@ -135,3 +165,57 @@ def write_provenance(record: Mapping[str, object], path: str | Path) -> None:
     """Write a record as JSON with sorted keys."""
     text = json.dumps(record, indent=2, sort_keys=True, default=str)
     Path(path).write_text(text + "\n", encoding="utf-8")
+
+
+def cpu_seconds(timing: Path) -> float:
+    """Sum of the columns ``...cpu_seconds`` of one file ``..._timing.csv``; without data nothing was run."""
+    try:
+        frame = pd.read_csv(timing)
+    except pd.errors.EmptyDataError:
+        return 0.0
+    return float(frame[[name for name in frame if name.endswith("cpu_seconds")]].sum().sum())
+
+
+def run_timing(timings: Iterable[str | Path], logs: str | Path) -> dict[str, object]:
+    """When a run began and ended, and the CPU time that its methods took.
+
+    Parameters
+    ----------
+    timings : iterable of path
+        The files ``results/<scale>/<experiment>/..._timing.csv``.
+    logs : path
+        Folder of the jobs' logs. A job opens its log first, so the oldest says when the first of them
+        began; of a run that was interrupted that includes the pause.
+
+    Returns
+    -------
+    dict
+        ``start`` and ``end`` (of the last job that was timed) in UTC, ``cpu_hours``, and ``cpu_seconds``
+        by experiment.
+    """
+    paths = [Path(path) for path in timings]
+    seconds: dict[str, float] = {}
+    for path in paths:
+        experiment = path.parts[2]
+        seconds[experiment] = seconds.get(experiment, 0.0) + cpu_seconds(path)
+    began = [path.stat().st_mtime for path in Path(logs).rglob("*.log")]
+    ended = [path.stat().st_mtime for path in paths]
+
+    def moment(stamp: float) -> str:
+        return datetime.fromtimestamp(stamp, UTC).isoformat(timespec="seconds")
+
+    return {
+        "start": moment(min(began)) if began else None,
+        "end": moment(max(ended)) if ended else None,
+        "cpu_hours": round(sum(seconds.values()) / 3600, 4),
+        "cpu_seconds": {name: round(value, 1) for name, value in sorted(seconds.items())},
+    }
+
+
+def write_manifest(paths: Iterable[str | Path], path: str | Path) -> None:
+    """Write the SHA-256 of each file, in the form and order that ``sha256sum --check`` reads."""
+    lines = [
+        f"{hashlib.sha256(Path(name).read_bytes()).hexdigest()}  {Path(name).as_posix()}\n"
+        for name in sorted({str(name) for name in paths})
+    ]
+    Path(path).write_text("".join(lines), encoding="utf-8")

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -35,7 +36,7 @@ from gpcmc.report.experiment4 import (
 )
 from gpcmc.report.latex import count, escape, number, scientific
 
-__all__ = ["PUBLISHED_SCALE", "Value", "collect", "write_values"]
+__all__ = ["PUBLISHED_SCALE", "Value", "collect", "source_path", "write_values"]
 
 #: The scale with the published sample sizes and repetitions; a PDF of any other says so on every
 #: page.
@@ -43,17 +44,32 @@ PUBLISHED_SCALE = "published"
 
 #: LaTeX that comes before the values: how they are defined and how the text asks for them.
 _MACROS = r"""% Made by gpcmc.report.values from the result files; every number of the text is here.
-\newcommand{\gpcmcvalue}[2]{\expandafter\def\csname gpcmc@value@#1\endcsname{#2}%
+% Arguments: key, text, and in hexadecimal what is shown under the pointer.
+\newcommand{\gpcmcmissing}[3]{\expandafter\def\csname gpcmc@value@#1\endcsname{\textit{#2}}%
+  \expandafter\def\csname gpcmc@tip@#1\endcsname{#3}}
+\newcommand{\gpcmcvalue}[3]{\gpcmcmissing{#1}{}{#3}\expandafter\def\csname gpcmc@value@#1\endcsname{#2}%
   \expandafter\let\csname gpcmc@known@#1\endcsname\relax}
-\newcommand{\gpcmcmissing}[2]{\expandafter\def\csname gpcmc@value@#1\endcsname{\textit{#2}}}
 \newcommand{\gpcmcunknown}[1]{\PackageError{gpcmc}{Unknown value '#1'}{Needed is a key of values.json.}}
-% \val{key}: the value as text, or in italics why there is none.
-\newcommand{\val}[1]{\ifcsname gpcmc@value@#1\endcsname\csname gpcmc@value@#1\endcsname
+% \valtext{key}: the value as text, or in italics why there is none.
+\newcommand{\valtext}[1]{\ifcsname gpcmc@value@#1\endcsname\csname gpcmc@value@#1\endcsname
   \else\gpcmcunknown{#1}\fi}
+% \val{key}: the same as a link to its row in the appendix. Over the link lies a button with the same
+% target, because that is the annotation of which viewers show a text under the pointer.
+\newcount\gpcmctips
+\protected\def\val#1{\expandafter\global\expandafter\let\csname gpcmc@used@#1\endcsname\relax
+  \hyperlink{val:#1}{\global\advance\gpcmctips1
+    \pdfstartlink user{/Subtype/Widget/FT/Btn/Ff 65536/H/N/F 768/T(value \the\gpcmctips)%
+      /TU<\ifcsname gpcmc@tip@#1\endcsname\csname gpcmc@tip@#1\endcsname\fi>/A<</S/GoTo/D(val:#1)>>}%
+    \valtext{#1}\pdfendlink}}
 % \ifval{key}{text if there is a value}{text if there is none}
 \newcommand{\ifval}[3]{\ifcsname gpcmc@value@#1\endcsname\else\gpcmcunknown{#1}\fi
   \ifcsname gpcmc@known@#1\endcsname#2\else#3\fi}
 """
+
+
+def source_path(file: str) -> str:
+    """Where a file of the installed package stands in the repository."""
+    return (Path("src/gpcmc") / Path(file).relative_to(Path(__file__).parents[1])).as_posix()
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,17 +85,57 @@ class Value:
     text : str
         LaTeX as printed, unit included; without a value, the reason in words.
     source : str
-        The result file that it was read or computed from.
+        The file that it was read or computed from, or a pattern of files (``*``). `collect` gives it
+        relative to the run's folder, `origins.trace` from the root of the repository.
+    code : str
+        File and line of this package that computed it, ``src/gpcmc/report/values.py:123``.
+    line : str or None
+        Its line in the file, or the lines of the rows that it summarises (``5``, ``2-11, 20``); None
+        where these are not few, or in several files.
+    replicates : int or None
+        How many result rows are behind it; rows that do not count as "ok" are among them.
+    seed : str or None
+        Seed of these rows, or the path that their seeds begin with.
+    cell : str or None
+        The audited cell that it belongs to.
+    verdict : str or None
+        What was found there: by the audit for a cell, else in the row that it was read from.
     """
 
     value: float | int | str | None
     se: float | None
     text: str
     source: str
+    code: str = ""
+    line: str | None = None
+    replicates: int | None = None
+    seed: str | None = None
+    cell: str | None = None
+    verdict: str | None = None
+
+    @property
+    def digits(self) -> str:
+        """Value and standard error in full, as plain text."""
+        if not isinstance(self.value, int | float) or isinstance(self.value, bool):
+            return str(self.value) if self.value is not None else self.text
+        error = f" +- {self.se:.3g}" if self.se else ""
+        return (str(self.value) if isinstance(self.value, int) else f"{self.value:.10g}") + error
+
+    @property
+    def place(self) -> str:
+        """File and line, as in ``audit.csv:5``."""
+        return self.source if self.line is None else f"{self.source}:{self.line}"
 
 
 class _Values(dict[str, Value]):
-    """Values by key, with one way in for each kind."""
+    """Values by key, with one way in for each kind; each notes the line of code that it came from."""
+
+    def __setitem__(self, key: str, value: Value) -> None:
+        frame = sys._getframe(1)
+        while frame.f_locals.get("self") is self and frame.f_back is not None:
+            frame = frame.f_back
+        where = f"{source_path(frame.f_code.co_filename)}:{frame.f_lineno}"
+        super().__setitem__(key, replace(value, code=where))
 
     def real(
         self,
@@ -740,7 +796,12 @@ def _claim_values(out: _Values) -> None:
     out.words("claim/works", verdict, source, missing="cannot be judged")
 
 
-def _run_values(out: _Values, record: Mapping[str, object]) -> None:
+def _run_values(
+    out: _Values, record: Mapping[str, object], timing: Mapping[str, object] | None
+) -> None:
+    hours = float(str(timing["cpu_hours"])) if timing else math.nan
+    decimals = None if math.isnan(hours) else 1 if hours < 10 else 0
+    out.real("run/cpu-hours", hours, "run_timing.json", unit=r"\,CPU hours", decimals=decimals)
     source = "provenance.json"
     scale = str(record["scale"])
     out.words("scale/name", scale, source)
@@ -774,7 +835,11 @@ def _run_values(out: _Values, record: Mapping[str, object]) -> None:
 
 
 def collect(
-    registry: pd.DataFrame, audited: pd.DataFrame, files: ResultFiles, record: Mapping[str, object]
+    registry: pd.DataFrame,
+    audited: pd.DataFrame,
+    files: ResultFiles,
+    record: Mapping[str, object],
+    timing: Mapping[str, object] | None = None,
 ) -> dict[str, Value]:
     """Every value that the text may use, by key.
 
@@ -788,6 +853,8 @@ def collect(
         All result files of the run.
     record : mapping
         `provenance`.
+    timing : mapping, optional
+        `run_timing`.
 
     Returns
     -------
@@ -795,7 +862,7 @@ def collect(
         Sorted by key. The keys are the same at every scale.
     """
     out = _Values()
-    _run_values(out, record)
+    _run_values(out, record, timing)
     _audit_values(out, audited, "audit.csv")
     _design_values(out, files)
     _bracket_values(out, registry)
@@ -828,7 +895,20 @@ def write_values(values: Mapping[str, Value], as_json: str | Path, as_tex: str |
     )
     Path(as_json).write_text(text + "\n", encoding="utf-8")
     lines = [
-        rf"\gpcmc{'missing' if value.value is None else 'value'}{{{key}}}{{{value.text}}}"
+        rf"\gpcmc{'missing' if value.value is None else 'value'}{{{key}}}{{{value.text}}}{{{_tip(value)}}}"
         for key, value in values.items()
     ]
     Path(as_tex).write_text(_MACROS + "\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _tip(value: Value) -> str:
+    """What is shown under the pointer, as the digits of a PDF string."""
+    parts = [
+        value.digits.replace(" +- ", " \xb1 "),
+        f"{value.replicates} replicates" if value.replicates is not None else "",
+        f"seed {value.seed}" if value.seed else "",
+        value.verdict or "",
+        value.place,
+    ]
+    # PDF's own encoding agrees with Latin-1 in what occurs here
+    return "; ".join(part for part in parts if part).encode("latin-1", errors="replace").hex()

@@ -1,0 +1,401 @@
+r"""From a number back to its origin: file, line, replicates, seed, verdict; and links to all of them.
+
+A value names the file that it was read or computed from (`Value.source`). Its key names the rows:
+``variance/experiment1/problem2/ratio`` is the row of ``tables/variance.csv`` whose columns
+``experiment`` and ``problem`` are 1 and 2, and ``claims/evidence-ten/shipped/verdict`` that with this
+``claim`` and ``form``. Where several rows remain and the number itself stands in just one, it is that one.
+From a row of a table the same names lead on to the result rows that the table summarises, with their
+seeds. No line is guessed: what names no row keeps its file.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import cache, cached_property
+from os.path import commonprefix, relpath
+from pathlib import Path
+from posixpath import commonpath
+from urllib.parse import quote
+
+import pandas as pd
+
+from gpcmc.audit import ResultFiles
+from gpcmc.report.latex import escape
+from gpcmc.report.registry import FIGURES, TABLES
+from gpcmc.report.values import Value, source_path
+
+__all__ = ["code_of", "trace", "web_link", "write_origins"]
+
+#: Columns that a key can name as ``<column><number>``, or by one letter as the paper does.
+_NUMBERED = {
+    **{name: name for name in ("experiment", "table", "problem", "set", "dataset")},
+    "N": "dimension",
+    "M": "samples",
+}
+#: Columns of which a key can have an entry (blanks as hyphens).
+_NAMED = (
+    *("method", "series", "measure", "claim", "form"),
+    *("case", "sampler", "switched", "defect", "setting"),
+)
+#: Columns of a row of a table by which the result rows behind it are found.
+_FOLLOWED = ("problem", "dimension", "samples", "set", "dataset", "method", "sampler", "switched")
+#: So many stretches of lines are listed.
+_MOST = 6
+#: Folders that are under version control.
+_TRACKED = ("config/", "data/published/", "data/reference/", "paper/", "src/", "workflow/")
+
+
+def _plain(text: str) -> str:
+    """A name or a number in one spelling, so that 50, 50.0 and 5e1 are equal."""
+    try:
+        return repr(float(text))
+    except ValueError:
+        return text.replace(" ", "-")
+
+
+class _File:
+    """A CSV file as text, its rows by their lines.
+
+    Attributes
+    ----------
+    frame : DataFrame
+        Without rows where an entry spans lines.
+    names : dict of str to set of str
+        Entries of the columns that a key can name.
+    """
+
+    def __init__(self, path: Path) -> None:
+        try:
+            frame = pd.read_csv(path, dtype=str, keep_default_na=False)
+        except pd.errors.EmptyDataError:  # a job without data writes no header either
+            frame = pd.DataFrame()
+        with path.open("rb") as stream:
+            lines = sum(1 for _ in stream)
+        if lines != len(frame) + 1:
+            frame = frame.iloc[:0]
+        frame.index = pd.RangeIndex(2, len(frame) + 2)
+        columns = [name for name in (*_NAMED, *_NUMBERED.values()) if name in frame]
+        for name in columns:
+            frame[name] = frame[name].map(_plain)
+        self.frame = frame
+        self.names = {name: set(frame[name]) for name in columns}
+        if "id" in frame:
+            self.names["id"] = set(frame["id"])
+
+    def named_by(self, key: str) -> dict[str, set[str]]:
+        """Columns that a key names, and the entries that it wants there."""
+        if (cell := key.rpartition("/")[0]) in self.names.get("id", ()):
+            return {"id": {cell}}
+        wanted: dict[str, set[str]] = {}
+        for part in key.split("/"):
+            numbered = re.fullmatch(r"([A-Za-z]+?)(\d+)", part)
+            column = _NUMBERED.get(numbered.group(1), "") if numbered else ""
+            if numbered and column in self.names:
+                wanted.setdefault(column, set()).add(_plain(numbered.group(2)))
+            for name in _NAMED:
+                if part in self.names.get(name, ()):
+                    wanted.setdefault(name, set()).add(part)
+        return wanted
+
+    def rows(self, wanted: Mapping[str, set[str]]) -> pd.DataFrame:
+        """The rows that have one of the wanted entries in each of these columns."""
+        frame = self.frame
+        for column, entries in wanted.items():
+            if not self.names[column] <= entries:
+                frame = frame[frame[column].isin(entries)]
+        return frame
+
+    def with_number(self, rows: pd.DataFrame, value: object) -> pd.DataFrame:
+        """The one row in which this number stands, or all; counts are no one's fingerprint."""
+        if not isinstance(value, float) or value == round(value, 3) or len(rows) < 2:
+            return rows
+        # files have eight digits, the audit's six
+        here = (self._numbers.loc[rows.index] - value).abs() <= 6e-6 * abs(value)
+        found = rows[here.any(axis=1)]
+        return found if len(found) == 1 else rows
+
+    @cached_property
+    def _numbers(self) -> pd.DataFrame:
+        return self.frame.apply(pd.to_numeric, errors="coerce")
+
+
+@cache
+def _opened(path: Path, stamp: int) -> _File:
+    return _File(path)
+
+
+def _open(path: Path) -> _File:
+    return _opened(path, path.stat().st_mtime_ns)
+
+
+def _stretches(lines: Iterable[int]) -> str | None:
+    """Line numbers as "2-11, 20"; None where they are too many to list."""
+    found: list[list[int]] = []
+    for line in lines:
+        if found and line == found[-1][1] + 1:
+            found[-1][1] = line
+        else:
+            found.append([line, line])
+    if not 0 < len(found) <= _MOST:
+        return None
+    return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in found)
+
+
+def _narrowed(key: str, paths: Sequence[Path]) -> list[Path]:
+    """The files that the key names: each part of a path is a name, and of ``linear_ess.csv`` each word."""
+    kept = list(paths)
+    for level in range(max((len(path.parts) for path in paths), default=0)):
+        names = {
+            path: {path.stem, *path.stem.split("_")}
+            if level == len(path.parts) - 1
+            else set(path.parts[level : level + 1])
+            for path in kept
+        }
+        hits = {path: len(names[path].intersection(key.split("/"))) for path in kept}
+        kept = [path for path in kept if hits[path] == max(hits.values())]
+    return kept
+
+
+def _pattern(paths: Sequence[str]) -> str:
+    """One path, or what several of the same depth have in common, with ``*`` for the rest."""
+    parts = []
+    for names in zip(*(path.split("/") for path in paths), strict=True):
+        head = commonprefix(names)  # noqa: RUF071 (letters)
+        tail = commonprefix([name[len(head) :][::-1] for name in names])[::-1]  # noqa: RUF071
+        # "N50.csv" and "N200.csv" are N*.csv
+        parts.append(
+            head if len(set(names)) == 1 else f"{head}*{re.sub('^[A-Za-z0-9]+', '', tail)}"
+        )
+    return "/".join(parts)
+
+
+def _behind(
+    key: str, paths: Sequence[Path], row: Mapping[str, str]
+) -> tuple[int | None, str | None]:
+    """Number and seeds of the result rows that the key names, or the row of a table that it has led to.
+
+    The number is None where neither narrows them down.
+    """
+    kept = _narrowed(key, paths)
+    count, seeds, narrowed = 0, set(), len(kept) < len(paths)
+    for path in kept:
+        file = _open(path)
+        if "seed" in file.frame:
+            named = {name: {entry} for name, entry in row.items() if name in file.names}
+            rows = file.rows(file.named_by(key) | named)
+            narrowed |= len(rows) < len(file.frame)
+            count += len(rows)
+            seeds |= set(rows["seed"]) - {""}
+    return count if narrowed and count else None, commonpath(seeds) if seeds else None
+
+
+def _json_line(key: str, value: object, path: Path) -> str | None:
+    """The line of a JSON file with an entry of that name, and with that value where several have it."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    for name in reversed(key.split("/")):
+        here = [number for number, line in enumerate(lines, 1) if f'"{name}' in line]
+        if here:
+            with_value = [number for number in here if str(value) in lines[number - 1]]
+            return str((with_value or here)[0])
+    return None
+
+
+def trace(
+    values: Mapping[str, Value],
+    audited: pd.DataFrame,
+    files: ResultFiles,
+    folder: str | Path,
+    reads: Mapping[str, Sequence[str]],
+) -> dict[str, Value]:
+    """Fill in where every value comes from.
+
+    Parameters
+    ----------
+    values : mapping of str to Value
+        `collect`.
+    audited : DataFrame
+        `read_audit`.
+    files : ResultFiles
+        All result files of the run.
+    folder : path
+        ``results/<scale>``, to which the sources of the values are relative, but those that begin with
+        ``data/`` or name a result file in full.
+    reads : mapping of str to sequence of str
+        The kinds of result files (fields of `ResultFiles`) that each table reads.
+
+    Returns
+    -------
+    dict of str to Value
+        The same values with `line`, `replicates`, `seed`, `cell` and `verdict`.
+    """
+    folder = Path(folder)
+    cells = {row["id"]: row for row in audited.to_dict("records")}
+    return {key: _traced(key, value, cells, files, folder, reads) for key, value in values.items()}
+
+
+def _traced(
+    key: str,
+    value: Value,
+    cells: Mapping[str, Mapping[str, object]],
+    files: ResultFiles,
+    folder: Path,
+    reads: Mapping[str, Sequence[str]],
+) -> Value:
+    cell = key.rpartition("/")[0]
+    if cell in cells:
+        value = replace(value, cell=cell, verdict=str(cells[cell]["verdict"]))
+    if value.source == "values.json":  # judged from other values
+        return replace(value, source=(folder / value.source).as_posix())
+    paths = _narrowed(key, _paths(value.source, folder))
+    if not paths:  # said in the paper that is audited, or not run
+        return value
+    value = replace(value, source=_pattern([path.as_posix() for path in paths]))
+    if paths[0].suffix == ".json":
+        return replace(value, line=_json_line(key, value.value, paths[0]))
+    if paths[0].suffix != ".csv":
+        return value
+    table = reads.get(paths[0].stem) if paths[0].parent.name == "tables" else None
+    row: dict[str, str] = {}
+    if len(paths) == 1:
+        file = _open(paths[0])
+        rows = file.with_number(file.rows(file.named_by(key)), value.value)
+        if len(rows) < len(file.frame) or len(rows) == 1:
+            value = replace(value, line=_stretches(rows.index))
+        if len(rows) == 1:
+            only = rows.iloc[0]
+            row = {name: only[name] for name in _FOLLOWED if name in rows and only[name] != ""}
+            if value.verdict is None:
+                value = replace(value, verdict=only.get("verdict") or None)
+    if table is not None:
+        behind = [path for kind in table if kind != "reference" for path in getattr(files, kind)]
+        count, seed = _behind(key, _with_rows(behind), row)
+    else:
+        count, seed = _behind(key, paths, {})
+        if value.cell and seed:  # rows that did not count are not among the audit's replicates
+            count = int(str(cells[cell]["replicates"]))
+    return replace(value, replicates=count, seed=seed)
+
+
+def _paths(source: str, folder: Path) -> list[Path]:
+    """The files of a source: one, several with semicolons between, or all that fit a pattern."""
+    found: list[Path] = []
+    for name in source.split("; "):
+        if "*" in name:
+            found += sorted(folder.glob(name))
+        else:
+            found += [path for path in (Path(name), folder / name) if path.is_file()][:1]
+    return [path for path in found if not path.name.endswith("_timing.csv")]
+
+
+def _with_rows(paths: Iterable[Path]) -> list[Path]:
+    """The files with a row for each result: neither arrays nor seconds."""
+    return [path for path in paths if path.suffix == ".csv" and "_timing" not in path.stem]
+
+
+def code_of(function: Callable[..., object]) -> str:
+    """File and line in the repository where a function begins."""
+    return f"{source_path(inspect.getfile(function))}:{function.__code__.co_firstlineno}"
+
+
+def web_link(place: str, record: Mapping[str, object]) -> str | None:
+    """Address of a file, or of ``file:lines``, at the commit; None without a remote or for what is not in it."""
+    path, _, lines = place.partition(":")
+    remote, commit = record.get("remote"), record.get("commit")
+    if not remote or not commit or not path.startswith(_TRACKED) or "*" in path:
+        return None
+    span = re.match(r"(\d+)(?:-(\d+))?", lines)
+    anchor = "#" + "-".join(f"L{line}" for line in span.groups() if line) if span else ""
+    return f"{remote}/blob/{commit}/{quote(path)}{anchor}"
+
+
+#: The appendix, and the note that captions end with. \auditcell is the audit's to define.
+_HEAD = r"""% Made by gpcmc.report.origins: where the numbers, tables and figures come from.
+\providecommand{\auditcell}[2]{#2}
+\newcommand{\gpcmcfiles}[2]{\expandafter\def\csname gpcmc@files@#1\endcsname{#2}}
+% \origin{tables/<name>} or \origin{figures/<name>}: data, rule and code, for a caption
+\protected\def\origin#1{{\scriptsize[\ifcsname gpcmc@files@#1\endcsname\csname gpcmc@files@#1\endcsname
+  \else\gpcmcunknown{#1}\fi]}}
+\makeatletter
+\newcommand{\gpcmcrow}[3]{\ifcsname gpcmc@used@#1\endcsname\expandafter\@firstofone
+  \else\expandafter\@gobble\fi{\raisebox{2ex}[0pt][0pt]{\hypertarget{val:#1}{}}\nolinkurl{#1}&#2&#3\\}}
+\makeatother
+"""
+
+_TABLE = r"""\setlength{\tabcolsep}{3pt}\begin{longtable}{@{}>{\raggedright\arraybackslash}p{51mm}
+  >{\raggedright\arraybackslash}p{40mm}>{\raggedright\arraybackslash}p{70mm}@{}}
+\toprule key&number ($n$: result rows behind it)&file and line; seed; code\\\midrule\endhead"""
+
+
+def _link(place: str, shown: str, record: Mapping[str, object], beside: Path) -> str:
+    """A file as LaTeX that links to the commit on the web, or to where it lies beside the PDF."""
+    address = web_link(place, record)
+    if address is None:
+        path = place.partition(":")[0]
+        address = relpath(
+            path.partition("*")[0].rpartition("/")[0] if "*" in path else path, beside
+        )
+    address = re.sub("[%#]", r"\\\g<0>", address)
+    return rf"\href{{{address}}}{{\nolinkurl{{{shown}}}}}"
+
+
+def write_origins(
+    values: Mapping[str, Value],
+    files: ResultFiles,
+    record: Mapping[str, object],
+    folder: str | Path,
+    reads: Mapping[str, Mapping[str, Sequence[str]]],
+    path: str | Path,
+) -> None:
+    r"""Write the appendix of the values, ``\gpcmcorigins``, and what ``\origin`` says in a caption.
+
+    Parameters
+    ----------
+    values : mapping of str to Value
+        `trace`.
+    files : ResultFiles
+        All result files of the run.
+    record : mapping
+        `provenance`: with a remote and a commit, files under version control are linked there, by line.
+        All others are linked where they lie beside the PDF.
+    folder : path
+        ``results/<scale>``, where the PDF will be; shown without it.
+    reads : mapping
+        The kinds of result files that each of the ``tables`` and ``figures`` reads.
+    path : path
+        Where to write.
+    """
+    folder = Path(folder)
+
+    def link(place: str) -> str:
+        return _link(place, place.removeprefix(f"{folder.as_posix()}/"), record, folder)
+
+    lines = []
+    for kind, makers, verb in (("tables", TABLES, "tabulate"), ("figures", FIGURES, "draw")):
+        for name, make in makers.items():
+            given = [getattr(files, field) for field in reads[kind].get(name, ())]
+            data = [link(_pattern([p.as_posix() for p in paths])) for paths in given if paths]
+            own = [link(f"{folder.as_posix()}/tables/{name}.csv")] if kind == "tables" else []
+            rule = rf"\nolinkurl{{{verb}_{name}}} in {link(code_of(make))}"
+            of = [f"from {', '.join(data)}"] if data else []
+            lines.append(
+                rf"\gpcmcfiles{{{kind}/{name}}}{{{'; '.join([*own, *of, f'rule {rule}'])}}}"
+            )
+    rows = []
+    for key, value in values.items():
+        digits = value.digits if len(value.digits) < 60 else f"{value.digits[:57]}..."
+        number = [escape(digits).replace(" +- ", r" $\pm$ ")]
+        if value.replicates is not None:
+            number.append(f"$n={value.replicates}$")
+        if value.verdict and value.verdict != digits:
+            said = escape(value.verdict)
+            number.append(rf"\auditcell{{{value.cell}}}{{{said}}}" if value.cell else said)
+        where = [link(value.place) if "/" in value.source else escape(value.source)]
+        if value.seed:
+            where.append(rf"seed \nolinkurl{{{value.seed}}}")
+        where.append(link(value.code))
+        rows.append(rf"\gpcmcrow{{{key}}}{{{'; '.join(number)}}}{{{'; '.join(where)}}}")
+    lines += [r"\newcommand{\gpcmcorigins}{%", _TABLE, *rows, r"\bottomrule\end{longtable}}"]
+    Path(path).write_text(_HEAD + "\n".join(lines) + "\n", encoding="utf-8")
