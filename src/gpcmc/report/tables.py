@@ -13,10 +13,7 @@ import pandas as pd
 from gpcmc.audit import ResultFiles, audit, read_long
 from gpcmc.audit import findings as found
 from gpcmc.audit.estimates import paper_scheme
-from gpcmc.audit.published import METHODS
-from gpcmc.experiments.classification import NO_DATA
-from gpcmc.inference.interface import OK
-from gpcmc.report.experiment4 import (
+from gpcmc.audit.experiment4 import (
     NAMES,
     SHORT,
     STATUSES,
@@ -30,6 +27,9 @@ from gpcmc.report.experiment4 import (
     seconds_by_set,
     seconds_ratio,
 )
+from gpcmc.audit.published import METHODS
+from gpcmc.experiments.classification import NO_DATA
+from gpcmc.inference.interface import OK
 from gpcmc.report.latex import concise, count, escape, number, scientific, tabular
 
 __all__ = ["TABLES", "Table"]

@@ -17,10 +17,7 @@ import pandas as pd
 
 from gpcmc.audit import METHODS, VERDICTS, ResultFiles, count_verdicts, read_long
 from gpcmc.audit import findings as found
-from gpcmc.experiments.reference import AGREES, CERTIFIED, DIFFERS, EVIDENCE, TRUTHS, load_reference
-from gpcmc.inference.interface import NOT_CONVERGED, OK
-from gpcmc.report import comparisons
-from gpcmc.report.experiment4 import (
+from gpcmc.audit.experiment4 import (
     LABELS,
     NAMES,
     PAPER,
@@ -33,6 +30,9 @@ from gpcmc.report.experiment4 import (
     seconds_by_set,
     seconds_ratio,
 )
+from gpcmc.experiments.reference import AGREES, CERTIFIED, DIFFERS, EVIDENCE, TRUTHS, load_reference
+from gpcmc.inference.interface import NOT_CONVERGED, OK
+from gpcmc.report import comparisons
 from gpcmc.report.latex import count, escape, number, scientific
 
 __all__ = ["PUBLISHED_SCALE", "Value", "collect", "write_values"]

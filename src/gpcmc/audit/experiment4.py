@@ -16,12 +16,11 @@ import numpy as np
 import pandas as pd
 from scipy.special import logsumexp, softmax
 
-from gpcmc.audit import (
-    Estimator,
+from gpcmc.audit.estimates import Estimator, median_errors
+from gpcmc.audit.results import (
     Predictions,
     Problem,
     ResultFiles,
-    median_errors,
     read_long,
     read_probabilities,
     read_problem,
