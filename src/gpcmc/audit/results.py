@@ -133,6 +133,10 @@ class ResultFiles:
         Chains over the hyperparameters: long CSV files, and ``experiment5/problem{p}/{method}.npz``.
     tuning, tuning_timing : tuple of Path
         ``experiment5/problem{p}_tuning.csv`` and its CPU seconds.
+    ordering : tuple of Path
+        ``ordering.csv``: the sampler on patterns in three orders with both counts.
+    broken : tuple of Path
+        ``controls/{kind}_experiment{1,2}.csv``: runs that are wrong on purpose.
     data : tuple of Path
         ``data/{file}.json``: whether a raw file could be had, and where it goes if not.
     """
@@ -156,6 +160,8 @@ class ResultFiles:
     draws: tuple[Path, ...] = ()
     tuning: tuple[Path, ...] = ()
     tuning_timing: tuple[Path, ...] = ()
+    ordering: tuple[Path, ...] = ()
+    broken: tuple[Path, ...] = ()
     data: tuple[Path, ...] = ()
 
     @classmethod

@@ -583,6 +583,11 @@ _FORMULAS = {
     "Sigma'": r"$\Sigma'$",
     "Sigma": r"$\Sigma$",
     "N = NTEST": r"$N=N_{\mathrm{test}}$",
+    "alpha -> infinity": r"$\alpha\to\infty$",
+    "alpha -> 0": r"$\alpha\to0$",
+    "beta -> infinity": r"$\beta\to\infty$",
+    "beta -> 0": r"$\beta\to0$",
+    "L = 2^-N": r"$L=2^{-N}$",
     " -1 ": " $-1$ ",
 }
 
@@ -594,6 +599,13 @@ def _formulas(text: str) -> str:
     return "".join(_FORMULAS.get(piece, escape(piece)) for piece in pieces)
 
 
+def _equation_name(name: str) -> str:
+    """An equation as it is cited; a section has no brackets."""
+    if name.startswith("section"):
+        return escape(name.replace("section", "sec."))
+    return f"({escape(name)})".replace("-", ")--(")
+
+
 def equations_table(registry: pd.DataFrame, files: ResultFiles) -> Table:
     """The checked equations, those that are misprinted with their correction."""
     frame = read_long("equations", files.equations).drop(columns="file").fillna({"correction": ""})
@@ -601,7 +613,7 @@ def equations_table(registry: pd.DataFrame, files: ResultFiles) -> Table:
         return Table(frame, _empty())
     rows = [
         [
-            f"({escape(str(row['equation']))})".replace("-", ")--("),
+            _equation_name(str(row["equation"])),
             _formulas(row["statement"]),
             _formulas(row["correction"]) if row["correction"] else "none needed",
             *(
