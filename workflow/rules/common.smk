@@ -47,6 +47,7 @@ wildcard_constraints:
     method="[a-z0-9-]+",
     case="linear|smooth|rough",
     sampler="ess|hmc",
+    kind="sound|wrong-tail|biased-truth",
 
 
 def fetch_again(wildcards):

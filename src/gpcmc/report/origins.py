@@ -68,10 +68,7 @@ class _File:
     """
 
     def __init__(self, path: Path) -> None:
-        try:
-            frame = pd.read_csv(path, dtype=str, keep_default_na=False)
-        except pd.errors.EmptyDataError:  # a job without data writes no header either
-            frame = pd.DataFrame()
+        frame = pd.read_csv(path, dtype=str, keep_default_na=False)
         with path.open("rb") as stream:
             lines = sum(1 for _ in stream)
         if lines != len(frame) + 1:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pandas as pd
 
 from gpcmc.audit import ResultFiles, count_verdicts
-from gpcmc.report.experiment4 import NAMES, problems
+from gpcmc.audit.experiment4 import NAMES, problems
 
 __all__ = ["LATEX_PACKAGES", "build_paper", "summary"]
 

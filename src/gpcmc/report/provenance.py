@@ -169,10 +169,7 @@ def write_provenance(record: Mapping[str, object], path: str | Path) -> None:
 
 def cpu_seconds(timing: Path) -> float:
     """Sum of the columns ``...cpu_seconds`` of one file ``..._timing.csv``; without data nothing was run."""
-    try:
-        frame = pd.read_csv(timing)
-    except pd.errors.EmptyDataError:
-        return 0.0
+    frame = pd.read_csv(timing)
     return float(frame[[name for name in frame if name.endswith("cpu_seconds")]].sum().sum())
 
 

@@ -18,22 +18,23 @@ import pandas as pd
 
 from gpcmc.audit import METHODS, VERDICTS, ResultFiles, count_verdicts, read_long
 from gpcmc.audit import findings as found
-from gpcmc.experiments.reference import AGREES, CERTIFIED, DIFFERS, EVIDENCE, TRUTHS, load_reference
-from gpcmc.inference.interface import NOT_CONVERGED, OK
-from gpcmc.report import comparisons
-from gpcmc.report.experiment4 import (
+from gpcmc.audit.experiment4 import (
     LABELS,
     NAMES,
     PAPER,
     SAMPLER,
     all_cells,
-    average,
     by_problem,
     label,
+    mae_med_by_problem,
+    mae_post_ranges,
     problems,
     seconds_by_set,
     seconds_ratio,
 )
+from gpcmc.experiments.reference import AGREES, CERTIFIED, DIFFERS, EVIDENCE, TRUTHS, load_reference
+from gpcmc.inference.interface import NOT_CONVERGED, OK
+from gpcmc.report import comparisons
 from gpcmc.report.latex import count, escape, number, scientific
 
 __all__ = ["PUBLISHED_SCALE", "Value", "collect", "source_path", "write_values"]
@@ -455,15 +456,10 @@ def _mae_post_values(
     """How far apart methods are in MAE-POST, beside how far apart data sets are; in percent of its mean."""
     source = "tables/posterior.csv"
     published_cells = registry[registry["metric"] == "mae_post"]
-    cells = published_cells.groupby("problem")["published"]
-    published = 100 * (cells.max() - cells.min()) / cells.mean()
-    means = by_problem(frame, "mae_post", "all")
-    means = means[(means["sets"] == means["wanted"]) & (means["status"] == OK)]
-    values = means.groupby("problem")["value"]
-    ours = (100 * (values.max() - values.min()) / values.mean())[values.size() > 1]
+    ranges = mae_post_ranges(registry, frame, files)
+    published, ours, between = (ranges[name].dropna() for name in ("published", "ours", "between"))
     spread = read_long("spread", files.spread)
     data_sets = spread.groupby(["problem", "dataset"])["mae_post"].mean().groupby("problem")
-    between = (100 * data_sets.std() / data_sets.mean()).dropna()
     for key, value, where in (
         ("published-range", float(published.max()), "data/published/table4.csv"),
         ("ours-range", float(ours.max()), source),
@@ -492,17 +488,7 @@ def _mae_post_values(
 def _median_values(out: _Values, registry: pd.DataFrame, frame: pd.DataFrame) -> None:
     """MAE-MED of the paper's methods, and who is furthest from the median and from the reference."""
     source = "tables/posterior.csv"
-    ours = pd.DataFrame(
-        {
-            method: {
-                int(problem): found.value
-                for problem, group in frame[frame["method"] == method].groupby("problem")
-                if (found := average(group, "mae_med", "all")).sets == found.wanted > 0
-            }
-            for method in PAPER
-        },
-        dtype=float,
-    )
+    ours = mae_med_by_problem(frame)
     theirs = registry[registry["metric"] == "mae_med"]
     theirs = theirs.assign(method=theirs["method"].map(METHODS))
     theirs = theirs.pivot_table(index="problem", columns="method", values="published")
