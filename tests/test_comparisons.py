@@ -494,9 +494,9 @@ def test_a_method_that_is_missing_reads_not_run(files: SimpleNamespace) -> None:
         | {"experiment3": tuple(p for p in files.experiment3 if p.stem not in ("best", "ess-gpml"))}
     )
     tex = comparisons.TABLES["targets"](REGISTRY, fewer).tex
-    assert re.search(r"best \(twisted\) & \\multicolumn\{2\}\{c\}\{\\textit\{not run\}\}", tex)
+    assert re.search(r"twisted \(best\) & \\multicolumn\{2\}\{c\}\{\\textit\{not run\}\}", tex)
     said = comparisons.values(fewer)
-    assert said["tradeoff/not-run"].text == "best (twisted), ESS as shipped"
+    assert said["tradeoff/not-run"].text == "twisted (best), ESS as shipped"
     assert said["claims/evidence-ten/shipped/verdict"].text == "not run"
     assert said["tradeoff/evidence/best/phrase"].text == "not run"
 
