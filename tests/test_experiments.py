@@ -57,11 +57,13 @@ def test_finished_pieces_survive_and_stale_ones_do_not(tmp_path):
     other, _ = run(3)
     assert len(calls) == 2
     other.finish()
-    assert not (tmp_path / "job").exists(), "a job that is run again computes anew"
-    (piece,) = (tmp_path / "job.finished").glob("*.npz")
-    (record,) = (tmp_path / "job.finished").glob("*.json")
+    assert (tmp_path / "job" / "done").exists()
+    (piece,) = (tmp_path / "job").glob("*.npz")
+    (record,) = (tmp_path / "job").glob("*.json")
     assert piece.stem == f"set1-{record.stem}", "pieces of other keys are not kept"
     assert json.loads(record.read_text())["parameters"] == {"grid": [1, 3]}
+    run(4)
+    assert not (tmp_path / "job" / "done").exists(), "a job that has begun again is not done"
 
 
 def copy_of_the_package(folder, monkeypatch):

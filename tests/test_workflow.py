@@ -15,12 +15,14 @@ from gpcmc.experiments.classification import Problem
 from gpcmc.experiments.seeds import generator
 from gpcmc.gp import prior, rbf
 from gpcmc.inference import Orthant, infer
+from gpcmc.report.kept import TIMED
 
 ROOT = Path(__file__).resolve().parents[1]
 MIRROR = ROOT.parent / "shared" / "data"
 PARTS = [
-    "Snakefile", "LICENSE", "pyproject.toml", "setup.py", "config", "data", "paper", "profiles", "src", "workflow",
-]  # fmt: skip
+    *("Snakefile", "LICENSE", "pyproject.toml", "setup.py"),
+    *("config", "data", "notebooks", "paper", "profiles", "src", "workflow"),
+]
 
 pytestmark = pytest.mark.slow
 
@@ -53,10 +55,7 @@ def snakemake(folder, *arguments, **environment):
 
 
 #: Tables, figures and texts that print CPU seconds.
-TIMES = {
-    *("efficiency", "seconds", "accuracy", "tradeoff", "targets", "claims", "chains", "tuning"),
-    *("figure1", "figure2", "values", "paper"),
-}
+TIMES = {*TIMED, "figure1", "figure2", "values", "paper"}
 
 
 def digests(folder):
@@ -161,23 +160,76 @@ def test_a_damaged_raw_file_is_refused_by_name(finished):
 
 
 @pytest.mark.parametrize(
-    ("override", "named"),
+    ("override", "key", "given", "allowed"),
     [
-        ("seed=abc", "seed"),
-        ("sede=1", "sede"),
-        ("scale=huge", "huge"),
-        ("missing_data=maybe", "missing_data"),
-        ('experiment4={"methods": {"orthant": {"samples": -5}}}', "-5"),
-        ('experiment4={"methods": {"magic": {}}}', "magic"),
-        ('experiment4={"methods": {"ess": {"method": "magic"}}}', "magic"),
-        ('experiment4={"methods": {"ess": {"points": 4}}}', "points"),
-        ('experiment3={"runs": 2}', "runs"),
+        ("seed: abc", "seed", "'abc'", "type: integer"),
+        ("seed: 1.5", "seed", "1.5", "type: integer"),
+        ("sede: 1", "sede", "1", "known are ['data'"),
+        ("scale: huge", "scale", "'huge'", "config/<scale>.yaml"),
+        ("missing_data: maybe", "missing_data", "'maybe'", "[continue, fail]"),
+        ("experiment1: {grid: 5}", "experiment1.grid", "5", "type: array"),
+        (
+            "experiment4: {methods: {orthant: {samples: -5}}}",
+            "experiment4.methods.orthant.samples",
+            "-5",
+            "minimum: 1",
+        ),
+        (
+            "experiment4: {methods: {orthant: {samples: [1, 2, 3, 4, 5, 6, 7, 8, -9]}}}",
+            "experiment4.methods.orthant.samples",
+            "-9",
+            "minimum: 1",
+        ),
+        (
+            "experiment4: {methods: {orthant: {samples: [1, 2]}}}",
+            "experiment4.methods.orthant.samples",
+            "[1, 2]",
+            "one value a problem",
+        ),
+        ("experiment4: {methods: {magic: {}}}", "experiment4.methods.magic", "{}", "'method'"),
+        (
+            "experiment4: {methods: {ess: {method: magic}}}",
+            "experiment4.methods.ess.method",
+            "'magic'",
+            "'orthant'",
+        ),
+        (
+            "experiment4: {methods: {ess: {points: 4}}}",
+            "experiment4.methods.ess.points",
+            "4",
+            "'burn_in'",
+        ),
+        (
+            "experiment4: {methods: {ep: {replicates: 3}}}",
+            "experiment4.methods.ep.replicates",
+            "3",
+            "nothing at random",
+        ),
+        ("experiment3: {runs: 2}", "experiment3.runs", "2", "minimum: 3"),
+        (
+            "experiment3: {methods: {best: {grid: [{points: 0}]}}}",
+            "experiment3.methods.best.points",
+            "0",
+            "minimum: 1",
+        ),
+        (
+            "experiment5: {tuning: {methods: {ep: {options: {sweeps: 1}}}}}",
+            "experiment5.tuning.ep.sweeps",
+            "1",
+            "'max_sweeps'",
+        ),
     ],
 )
-def test_a_wrong_configuration_is_refused_by_name(finished, override, named):
-    done = snakemake(finished, "--dry-run", "--config", override)
+def test_a_wrong_configuration_is_refused_by_name(
+    finished, tmp_path, override, key, given, allowed
+):
+    """Before any job, with the key, what was given and what is allowed."""
+    (tmp_path / "wrong.yaml").write_text(override)
+    done = snakemake(finished, str(tmp_path / "wrong.yaml"), "--cores", "1")
     assert done.returncode != 0
-    assert named in done.stdout
+    (line,) = [line for line in done.stdout.splitlines() if line.strip().startswith(f"{key}:")]
+    assert given in line and allowed in line
+    assert "Job stats" not in done.stdout
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,15 @@
 # `pieces` is where a job keeps what is finished, for the case that it is interrupted.
 
 
+onsuccess:
+    # Nothing was interrupted: jobs that run again compute anew, unless `resume` puts their pieces back.
+    for done in sorted(Path("build/pieces").glob(f"{config['scale']}/**/done")):
+        aside = done.parent.with_name(f"{done.parent.name}.finished")
+        shutil.rmtree(aside, ignore_errors=True)
+        done.unlink()
+        done.parent.rename(aside)
+
+
 rule experiment1_dimension:
     input:
         package="build/package.json",

@@ -39,9 +39,8 @@ def method_rows():
     """Every method that the configuration names, with its options, and where it does."""
     for name, row in config["experiment4"]["methods"].items():
         options = {k: v for k, v in row.items() if k not in ("method", "replicates", "data_sets")}
-        lists = [value for value in options.values() if isinstance(value, list)]
-        for problem in range(max(map(len, lists), default=1)):
-            here = {k: v[problem] if v in lists else v for k, v in options.items()}
+        for problem in range(9):
+            here = {k: v[problem] if isinstance(v, list) else v for k, v in options.items()}
             yield f"experiment4.methods.{name}", row["method"], here
     for name, row in config["experiment3"]["methods"].items():
         options = {k: v for k, v in row.items() if k not in ("method", "grid")}

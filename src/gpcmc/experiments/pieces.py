@@ -27,7 +27,6 @@ import importlib.metadata
 import io
 import json
 import os
-import shutil
 import tokenize
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
@@ -53,8 +52,12 @@ STOPS = (
     "gpcmc.experiments.pieces",  # this module carries numbers and makes none
 )
 
-#: Behind the folder's name: all pieces of the job are there, and its results have been written.
-FINISHED = ".finished"
+#: In a job's folder: all its pieces are there, and its results have been written.
+DONE = "done"
+#: Behind the folder's name, once the run has ended well: the workflow sets the pieces aside
+#: (workflow/rules/experiments.smk), so that a job that runs again computes anew. Not before, for a run that is killed
+#: while it takes note of the job starts that job again.
+ASIDE = ".finished"
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 
@@ -76,6 +79,7 @@ class Pieces:
         self._folder = Path(folder)
         self._record = json.dumps(record(modules, parameters), indent=1, sort_keys=True) + "\n"
         self._key = hashlib.sha256(self._record.encode()).hexdigest()[:16]
+        (self._folder / DONE).unlink(missing_ok=True)
 
     def get(self, name: str, compute: Callable[[], Piece]) -> Piece:
         """Return the piece of that name, from disk where it is finished, else by `compute()`."""
@@ -94,20 +98,12 @@ class Pieces:
         return rows, timing, arrays
 
     def finish(self) -> None:
-        """Set the pieces aside: the job's results have been written, and a job that runs again computes anew.
-
-        `gpcmc.report.kept` puts them where they can be committed.
-        """
-        aside = self._folder.with_name(self._folder.name + FINISHED)
-        shutil.rmtree(aside, ignore_errors=True)
-        if not self._folder.exists():
-            return
-        for path in self._folder.iterdir():
-            if (
-                self._key not in path.name
-            ):  # of another state of the sources or of the configuration
-                path.unlink()
-        self._folder.rename(aside)
+        """Say that the job's results have been written, and drop what belongs to other inputs."""
+        if self._folder.exists():
+            for path in self._folder.iterdir():
+                if self._key not in path.name:
+                    path.unlink()
+            (self._folder / DONE).touch()
 
 
 def _write(path: Path, content: bytes) -> None:
