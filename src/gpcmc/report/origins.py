@@ -249,7 +249,8 @@ def _traced(
         value = replace(value, cell=cell, verdict=str(cells[cell]["verdict"]))
     if value.source == "values.json":  # judged from other values
         return replace(value, source=(folder / value.source).as_posix())
-    paths = _narrowed(key, _paths(value.source, folder))
+    every = _paths(value.source, folder)
+    paths = _narrowed(key, every)
     if not paths:  # said in the paper that is audited, or not run
         return value
     value = replace(value, source=_pattern([path.as_posix() for path in paths]))
@@ -273,7 +274,7 @@ def _traced(
         behind = [path for kind in table if kind != "reference" for path in getattr(files, kind)]
         count, seed = _behind(key, _with_rows(behind), row)
     else:
-        count, seed = _behind(key, paths, {})
+        count, seed = _behind(key, every, {})
         if value.cell and seed:  # rows that did not count are not among the audit's replicates
             count = int(str(cells[cell]["replicates"]))
     return replace(value, replicates=count, seed=seed)
