@@ -334,10 +334,10 @@ def _link(place: str, shown: str, record: Mapping[str, object], beside: Path) ->
     """A file as LaTeX that links to the commit on the web, or to where it lies beside the PDF."""
     address = web_link(place, record)
     if address is None:
-        path = place.partition(":")[0]
-        address = relpath(
-            path.partition("*")[0].rpartition("/")[0] if "*" in path else path, beside
-        )
+        path, pattern, _ = place.partition(":")[0].partition("*")
+        # of a pattern the folder; with a dot, or LaTeX takes it for a PDF without its ending
+        folder = path.rpartition("/")[0]
+        address = f"{relpath(folder, beside)}/." if pattern else relpath(path, beside)
     address = re.sub("[%#]", r"\\\g<0>", address)
     return rf"\href{{{address}}}{{\nolinkurl{{{shown}}}}}"
 
