@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import shutil
+import zlib
 from pathlib import Path
 
 import pytest
@@ -17,10 +19,13 @@ from gpcmc.report import (
     build_paper,
     collect,
     provenance,
+    trace,
     write_figure,
+    write_origins,
     write_table,
     write_values,
 )
+from gpcmc.report.values import GRIDS
 
 ROOT = Path(__file__).parent.parent
 PAPER = ROOT / "paper"
@@ -39,29 +44,71 @@ def without_comments(text: str) -> str:
     return re.sub(r"(?<!\\)%.*", "", text)
 
 
+#: Numbers that are no counts: decimals with a point or a comma, powers of ten, counts with thousands
+#: set apart, fractions of numbers, percentages that are not part of a text about percentiles.
+TYPED = "|".join(
+    (
+        r"\d\.\d",
+        r"(?<![\w.])\.\d",
+        r"\d\{,\}\d|\d\s*,\\!\s*\d",
+        r"\d\s*(?:\\times|\\cdot)\s*10\^",
+        r"\d[eE][-+]?\d",
+        r"\d\\[,;: ]\d{3}|\d~\d{3}",
+        r"\\n?frac\{?\d+\}?\{?\d",
+        r"\\(?:num|SI|qty)\b",
+        r"\d(?:\\,)?\\%",
+    )
+)
+
+
 @pytest.mark.parametrize("path", TEXTS, ids=lambda path: path.name)
 def test_no_decimal_is_typed_by_hand(path: Path) -> None:
-    typed = re.findall(
-        r".*(?:\d\.\d|(?<![\w.])\.\d|\d\s*(?:\\times|\\cdot)\s*10\^).*",
-        without_comments(path.read_text()),
-    )
-    assert typed == []
+    lines = without_comments(path.read_text()).splitlines()
+    assert [line for line in lines if re.search(TYPED, line)] == []
 
 
-def test_the_search_for_decimals_finds_them() -> None:
-    pattern = r"\d\.\d|(?<![\w.])\.\d|\d\s*(?:\\times|\\cdot)\s*10\^"
-    for text in ("an error of 0.12", "of .5", r"$3\times10^{-4}$"):
-        assert re.search(pattern, text)
-    assert not re.search(pattern, "in 20 runs, see Table 4. Then")
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("an error of 0.12", "of .5", r"$3\times10^{-4}$", r"$3 \cdot 10^5$", "$0{,}5$", "1e-3"),
+        *(r"of 10\,000 samples", r"$\frac{3}{8}$", r"\num{12}", r"by 30\,\%", r"5\%"),
+    ],
+)
+def test_the_search_for_decimals_finds_them(text: str) -> None:
+    assert re.search(TYPED, text)
+
+
+def test_the_search_for_decimals_lets_counts_pass() -> None:
+    for text in ("in 20 runs, see Table 4. Then", "$M^{-1/2}$", r"\val{a}\,\%", "Eq.~(44)", "B4e"):
+        assert not re.search(TYPED, text)
+
+
+def used_keys() -> set[str]:
+    r"""Every key that the text asks for; of a key with an argument (``#1``), all that a call can make."""
+    text = "".join(without_comments(path.read_text()) for path in TEXTS)
+    used = set(re.findall(r"\\(?:if)?val(?:text)?\{([^}]+)\}", text))
+    called = {str(number) for number in range(1, GRIDS + 1)}
+    assert set(re.findall(r"\\gridrow\{(\w+)\}", text)) == called
+    templates = {key for key in used if "#" in key}
+    made = {key.replace("#1", number) for key, number in itertools.product(templates, called)}
+    return used - templates | made
 
 
 def test_every_key_used_is_defined() -> None:
-    defined = values_of("tiny", ResultFiles())
-    used = set()
-    for path in TEXTS:
-        used |= set(re.findall(r"\\(?:if)?val\{([^}#]+)\}", without_comments(path.read_text())))
-    assert len(used) > 40
-    assert used - set(defined) == set()
+    used = used_keys()
+    assert len(used) > 40 and not any("#" in key for key in used)
+    assert used - set(values_of("tiny", ResultFiles())) == set()
+
+
+def test_every_caption_ends_with_the_origin_of_what_it_stands_under() -> None:
+    text = "".join(without_comments(path.read_text()) for path in TEXTS)
+    floats = re.findall(r"\\begin\{(table|figure)\}.*?\\end\{\1\}", text, re.S)
+    bodies = re.findall(r"\\begin\{(?:table|figure)\}(.*?)\\end\{(?:table|figure)\}", text, re.S)
+    assert len(floats) == len(bodies) == len(TABLES) + len(FIGURES)
+    for body in bodies:
+        (shown,) = re.findall(r"\\input\{(tables/\w+)\}|\\includegraphics\{(figures/\w+)\}", body)
+        caption = body[body.index(r"\caption{") : body.index(r"\label{")]
+        assert rf" \origin{{{''.join(shown)}}}}}" in caption
 
 
 def test_every_table_and_figure_is_in_the_text() -> None:
@@ -113,6 +160,35 @@ def test_every_citation_is_in_the_bibliography_and_used() -> None:
     assert cited == entries
 
 
+def links_lead_to_rows(pdf: bytes, values: dict[str, Value]) -> None:
+    """Every number of the text is a link to its own row, and a button that shows what is in ``values.json``."""
+    parts = []
+    for found in re.finditer(rb"stream\r?\n", pdf):
+        try:
+            parts.append(zlib.decompressobj().decompress(pdf[found.end() :]))
+        except zlib.error:  # not compressed
+            continue
+    text = b"".join(parts).decode("latin-1")
+    rows = set(re.findall(r"\(val:([^)]*)\)\s*\d+ 0 R", text))
+    shown = set(re.findall(r"/TU<(\w*)>/A<</S/GoTo/D\(val:([^)]*)\)", text))
+    linked = set(re.findall(r"/A << /S /GoTo /D \(val:([^)]*)\)", text))
+    assert len(rows) > 100 and rows == {key for _, key in shown} == linked
+    assert rows <= used_keys()
+    for tip, key in shown:
+        said = bytes.fromhex(tip).decode("latin-1")
+        assert said.startswith(
+            values[key].digits.split(" +- ")[0].encode("latin-1", "replace").decode("latin-1")
+        )
+        assert said.endswith(values[key].place)
+    addresses = set(re.findall(r"/URI ?\(([^)]*)\)", text))
+    assert {"experiment1/.", "tables/table1.csv"} <= addresses and "GoToR" not in text
+    assert any(
+        a.startswith("https://example.org/us/gpcmc/blob/c0ffee/src/") and "#L" in a
+        for a in addresses
+    )
+    assert not any(a.startswith(("file:", "/")) for a in addresses)
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(
     not (shutil.which("latexmk") and shutil.which("pdflatex")), reason="there is no LaTeX"
@@ -120,7 +196,13 @@ def test_every_citation_is_in_the_bibliography_and_used() -> None:
 def test_the_paper_is_typeset_twice_to_the_same_bytes(tmp_path: Path) -> None:
     files = everything(tmp_path / "results")
     registry = read_registry(ROOT / "data" / "published")
-    write_values(values_of("smoke", files), tmp_path / "values.json", tmp_path / "values.tex")
+    folder = tmp_path / "results"
+    audited = audit(registry, files)
+    values = trace(values_of("smoke", files), audited, files, folder, {})
+    write_values(values, tmp_path / "values.json", tmp_path / "values.tex")
+    record = {"remote": "https://example.org/us/gpcmc", "commit": "c0ffee"}
+    reads = {"tables": {}, "figures": {name: ["experiment1", "experiment4"] for name in FIGURES}}
+    write_origins(values, files, record, folder, reads, tmp_path / "origins.tex")
     for name in TABLES:
         write_table(name, registry, files, tmp_path / f"{name}.csv", tmp_path / f"table_{name}.tex")
     tables = tmp_path / "tables"
@@ -130,7 +212,7 @@ def test_the_paper_is_typeset_twice_to_the_same_bytes(tmp_path: Path) -> None:
     for name in FIGURES:
         write_figure(name, registry, files, tmp_path / f"{name}.pdf", tmp_path / f"{name}.png")
     generated = {
-        "": [tmp_path / "values.tex"],
+        "": [tmp_path / "values.tex", tmp_path / "origins.tex"],
         "tables": sorted(tables.iterdir()),
         "figures": [tmp_path / f"{name}.pdf" for name in FIGURES],
     }
@@ -140,7 +222,8 @@ def test_the_paper_is_typeset_twice_to_the_same_bytes(tmp_path: Path) -> None:
         build_paper(sources, generated, tmp_path / f"{name}.pdf", epoch=1_000_000_000, log=log)
     assert (tmp_path / "first.pdf").read_bytes() == (tmp_path / "second.pdf").read_bytes()
     last_run = log.read_text().rpartition("This is pdfTeX")[2]
-    assert "undefined" not in last_run
+    assert "undefined" not in last_run and "does not exist" not in last_run
+    links_lead_to_rows((tmp_path / "first.pdf").read_bytes(), values)
     too_wide = [float(x) for x in re.findall(r"Overfull \\hbox \(([\d.]+)pt", last_run)]
     assert max(too_wide, default=0.0) < 10
 

@@ -441,10 +441,12 @@ def test_reliability_of_probabilities_that_are_right(files: ResultFiles) -> None
 def test_every_figure_is_drawn_with_and_without_results(
     name: str, registry: pd.DataFrame, files: ResultFiles, tmp_path: Path
 ) -> None:
-    for part in (files, ResultFiles()):
+    drawn = []
+    for part in (ResultFiles(), files, files):
         write_figure(name, registry, part, tmp_path / "f.pdf", tmp_path / "f.png")
-        assert (tmp_path / "f.pdf").read_bytes().startswith(b"%PDF")
-        assert (tmp_path / "f.png").read_bytes().startswith(b"\x89PNG")
+        drawn.append([(tmp_path / f"f.{ending}").read_bytes() for ending in ("pdf", "png")])
+        assert drawn[-1][0].startswith(b"%PDF") and drawn[-1][1].startswith(b"\x89PNG")
+    assert drawn[1] == drawn[2] != drawn[0]
     assert not plt.get_fignums()
 
 
@@ -518,11 +520,13 @@ def test_values_file_is_json_without_nan(
 
     loaded = json.loads((tmp_path / "v.json").read_text(), parse_constant=refuse)
     assert list(loaded) == list(values)
-    assert set(loaded["audit/cells"]) == {"value", "se", "text", "source"}
+    assert set(loaded["audit/cells"]) == {
+        *("value", "se", "text", "source", "line", "replicates", "seed", "cell", "verdict", "code")
+    }
     tex = (tmp_path / "v.tex").read_text()
     for key, value in values.items():
         kind = "missing" if value.value is None else "value"
-        assert f"\\gpcmc{kind}{{{key}}}{{{value.text}}}\n" in tex
+        assert f"\\gpcmc{kind}{{{key}}}{{{value.text}}}{{" in tex
 
 
 def test_grids_are_set_beside_the_one_wrong_truth(
@@ -646,7 +650,7 @@ def test_provenance_says_what_made_the_results_and_nothing_of_this_machines_path
     raw.mkdir()
     (raw / "crabs.csv").write_text("damaged")
     config = {"scale": "tiny", "seed": 7, "b": [1, 2]}
-    found = provenance(tmp_path, config, REGISTRY, raw)
+    found = provenance(tmp_path, config, REGISTRY, raw, threads=1)
     write_provenance(found, tmp_path / "p.json")
     text = (tmp_path / "p.json").read_text()
     loaded = json.loads(text)
@@ -656,8 +660,28 @@ def test_provenance_says_what_made_the_results_and_nothing_of_this_machines_path
     assert loaded["raw_data"]["zip.test.gz"]["sha256"] is None
     assert loaded["packages"]["numpy"] == np.__version__
     assert any(library.get("user_api") == "blas" for library in loaded["blas"])
+    assert loaded["threads_of_a_job"] == 1 and loaded["compiler"]
     assert "num_threads" not in text and str(tmp_path) not in text
-    assert loaded["commit"] is None and loaded["dirty"] is None
+    assert loaded["commit"] is None and loaded["dirty"] is None and loaded["remote"] is None
+
+
+def test_provenance_tells_the_commit_and_where_it_is_on_the_web(tmp_path: Path) -> None:
+    def git(*arguments: str) -> None:
+        identity = ("-c", "user.name=a", "-c", "user.email=a@example.org")
+        subprocess.run(["git", "-C", str(tmp_path), *identity, *arguments], check=True)
+
+    git("init", "--quiet")
+    (tmp_path / "one").write_text("one")
+    git("add", "one")
+    git("commit", "--quiet", "--message", "one")
+    git("remote", "add", "origin", "git@example.org:us/gpcmc.git")
+    clean = provenance(tmp_path, {}, REGISTRY, tmp_path)
+    (tmp_path / "one").write_text("two")
+    dirty = provenance(tmp_path, {}, REGISTRY, tmp_path)
+    assert re.fullmatch("[0-9a-f]{40}", str(clean["commit"])) and clean["commit_time"]
+    assert (clean["dirty"], dirty["dirty"]) == (False, True)
+    assert clean["remote"] == dirty["remote"] == "https://example.org/us/gpcmc"
+    assert {**dirty, "dirty": False} == clean
 
 
 def test_summary_has_three_lines(registry: pd.DataFrame, files: ResultFiles) -> None:

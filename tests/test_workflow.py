@@ -1,7 +1,9 @@
 """The workflow at tiny scale, in temporary copies of the project."""
 
 import hashlib
+import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -54,20 +56,30 @@ def snakemake(folder, *arguments, **environment):
     )
 
 
-#: Tables, figures and texts that print CPU seconds.
-TIMES = {*TIMED, "figure1", "figure2", "values", "paper"}
+#: Tables, figures and texts that print CPU seconds, and checksums of such.
+TIMES = {
+    *TIMED,
+    *("figure1", "figure2", "values", "origins", "paper"),
+    *("run_timing", "review", "codecheck", "MANIFEST"),
+}
+
+
+def made(folder):
+    """Every file under results/ and figures/ but logs, by its path in the project."""
+    files = [path for top in ("results", "figures") for path in (folder / top).rglob("*")]
+    return {
+        path.relative_to(folder).as_posix(): path
+        for path in sorted(files)
+        if path.is_file() and "logs" not in path.parts
+    }
 
 
 def digests(folder):
     """sha256 of every results file and figure, without logs and what has seconds in it."""
-    files = [path for top in ("results", "figures") for path in (folder / top).rglob("*")]
     return {
-        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in sorted(files)
-        if path.is_file()
-        and "logs" not in path.parts
-        and not path.name.endswith("_timing.csv")
-        and path.stem not in TIMES
+        name: hashlib.sha256(path.read_bytes()).hexdigest()
+        for name, path in made(folder).items()
+        if not path.name.endswith("_timing.csv") and path.stem not in TIMES
     }
 
 
@@ -87,6 +99,57 @@ def test_a_finished_run_has_nothing_to_do(finished):
 def test_summary_has_three_lines(finished):
     lines = (finished / "results/tiny/summary.txt").read_text().splitlines()
     assert len(lines) == 3
+
+
+def test_every_file_is_made_by_a_rule_and_is_in_the_manifest(finished):
+    # of what no rule makes or reads
+    strangers = snakemake(finished, "--list-untracked").stdout.splitlines()
+    assert [name for name in strangers if name.startswith(("results/", "figures/"))] == []
+    manifest = finished / "results/tiny/MANIFEST.sha256"
+    listed = dict(reversed(line.split("  ")) for line in manifest.read_text().splitlines())
+    files = made(finished)
+    assert set(files) - set(listed) == {"results/tiny/MANIFEST.sha256"}
+    assert listed == {name: hashlib.sha256(files[name].read_bytes()).hexdigest() for name in listed}
+    (finished / "results/tiny/stranger.csv").write_text("a\n")
+    try:
+        assert "results/tiny/stranger.csv" in snakemake(finished, "--list-untracked").stdout
+    finally:
+        (finished / "results/tiny/stranger.csv").unlink()
+
+
+def test_links_of_the_reviewers_page_lead_to_files(finished):
+    page = finished / "results/tiny/review.html"
+    links = set(re.findall(r'href="([^"]*)"', page.read_text()))
+    missing = {link for link in links if not (page.parent / link).exists()}
+    assert len(links) > 100
+    assert missing <= {"paper.pdf"} and (not missing or shutil.which("latexmk") is None)
+
+
+def test_lines_of_values_are_in_their_files(finished):
+    values = json.loads((finished / "results/tiny/values.json").read_text())
+    lined = {key: value for key, value in values.items() if value["line"]}
+    assert len(lined) > 500
+    for key, value in lined.items():
+        lines = (finished / value["source"]).read_text().splitlines()
+        last = int(re.split("[-, ]+", value["line"])[-1])
+        assert 1 <= last <= len(lines), key
+    cell = values["table1/N50/M10000/ours"]
+    assert cell["source"] == "results/tiny/experiment1/N50.csv" and cell["line"] == "2-4"
+    first = pd.read_csv(finished / cell["source"]).iloc[0]
+    assert first.seed.startswith(f"{cell['seed']}/") and cell["replicates"] == 3
+
+
+def test_typeset_and_drawn_again_nothing_changes(finished):
+    files = [finished / "results/tiny/paper.pdf"] * (shutil.which("latexmk") is not None)
+    files += [finished / f"figures/tiny/{name}" for name in ("evidence.pdf", "figure1.png")]
+    before = {path: (path.read_bytes(), path.stat()) for path in files}
+    names = [path.relative_to(finished).as_posix() for path in files]
+    done = snakemake(finished, "--cores", "1", "--force", *names)
+    assert done.returncode == 0, done.stdout
+    for path, (content, status) in before.items():
+        assert path.stat().st_mtime_ns > status.st_mtime_ns, "it was not made again"
+        assert path.read_bytes() == content
+        os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
 
 
 def test_cores_and_thread_variables_do_not_change_a_byte(finished, tmp_path):

@@ -246,7 +246,8 @@ def _traced(
         value = replace(value, cell=cell, verdict=str(cells[cell]["verdict"]))
     if value.source == "values.json":  # judged from other values
         return replace(value, source=(folder / value.source).as_posix())
-    paths = _narrowed(key, _paths(value.source, folder))
+    every = _paths(value.source, folder)
+    paths = _narrowed(key, every)
     if not paths:  # said in the paper that is audited, or not run
         return value
     value = replace(value, source=_pattern([path.as_posix() for path in paths]))
@@ -270,7 +271,7 @@ def _traced(
         behind = [path for kind in table if kind != "reference" for path in getattr(files, kind)]
         count, seed = _behind(key, _with_rows(behind), row)
     else:
-        count, seed = _behind(key, paths, {})
+        count, seed = _behind(key, every, {})
         if value.cell and seed:  # rows that did not count are not among the audit's replicates
             count = int(str(cells[cell]["replicates"]))
     return replace(value, replicates=count, seed=seed)
@@ -330,10 +331,10 @@ def _link(place: str, shown: str, record: Mapping[str, object], beside: Path) ->
     """A file as LaTeX that links to the commit on the web, or to where it lies beside the PDF."""
     address = web_link(place, record)
     if address is None:
-        path = place.partition(":")[0]
-        address = relpath(
-            path.partition("*")[0].rpartition("/")[0] if "*" in path else path, beside
-        )
+        path, pattern, _ = place.partition(":")[0].partition("*")
+        # of a pattern the folder; with a dot, or LaTeX takes it for a PDF without its ending
+        folder = path.rpartition("/")[0]
+        address = f"{relpath(folder, beside)}/." if pattern else relpath(path, beside)
     address = re.sub("[%#]", r"\\\g<0>", address)
     return rf"\href{{{address}}}{{\nolinkurl{{{shown}}}}}"
 

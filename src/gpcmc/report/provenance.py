@@ -28,6 +28,7 @@ __all__ = [
     "cpu_seconds",
     "provenance",
     "run_timing",
+    "web_address",
     "write_manifest",
     "write_provenance",
 ]
@@ -52,7 +53,7 @@ def _answer(*command: str) -> str | None:
     return done.stdout.strip()
 
 
-def _web(remote: str | None) -> str | None:
+def web_address(remote: str | None) -> str | None:
     """Address of a repository on the web, of a remote by https or ssh, without user and password."""
     found = re.fullmatch(
         r"(?:(?:https?|ssh|git)://(?:[^@/]+@)?([^/:]+(?::\d+)?)/|[^@/]+@([^:/]+):)(.+?)(?:\.git)?/?",
@@ -143,7 +144,7 @@ def provenance(
         "commit": commit,
         "commit_time": int(epoch) if epoch else None,
         "dirty": bool(status) if commit else None,
-        "remote": _web(remote),
+        "remote": web_address(remote),
         "scale": config.get("scale"),
         "seed": config.get("seed"),
         "config": dict(config),

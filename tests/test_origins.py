@@ -1,0 +1,339 @@
+"""From a number back to its origin: file, line, replicates, seed, verdict, code, and the links to them."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from made_results import everything
+
+from gpcmc.audit import ResultFiles, audit, read_audit, read_registry, write_audit
+from gpcmc.report import (
+    FIGURES,
+    TABLES,
+    Value,
+    collect,
+    provenance,
+    trace,
+    web_link,
+    write_origins,
+    write_table,
+    write_values,
+)
+from gpcmc.report.provenance import web_address
+
+ROOT = Path(__file__).parent.parent
+READS = {
+    "table1": ["experiment1"],
+    "defects": ["defects"],
+    "variance": ["experiment1", "experiment2"],
+}
+
+
+def number(value: float | str, source: str) -> Value:
+    return Value(value, None, str(value), source)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A run with two experiments, the defects, one table of each, an audit and a provenance."""
+    monkeypatch.chdir(tmp_path)
+    run = Path("results/tiny")
+
+    def write(name: str, rows: list[dict[str, object]]) -> None:
+        path = run / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pd.DataFrame(rows).to_csv(path, index=False)
+
+    for dimension in (50, 200):
+        write(
+            f"experiment1/N{dimension}.csv",
+            [
+                {
+                    "dimension": dimension,
+                    "samples": m,
+                    "seed": f"7/experiment1/N{dimension}/M{m}/{i}",
+                }
+                for m in (100, 1000)
+                for i in range(3)
+            ],
+        )
+        write(f"experiment1/N{dimension}_timing.csv", [{"seed": "9", "cpu_seconds": 1.0}])
+    write("experiment2/problem1.csv", [{"problem": 1, "seed": f"7/experiment2/{i}"} for i in "ab"])
+    for case in ("linear", "rough"):
+        for sampler in ("ess", "hmc"):
+            seed = f"7/defects/{case}/{sampler}"
+            write(
+                f"defects/{case}_{sampler}.csv",
+                [
+                    {"sampler": sampler, "switched": s, "seed": f"{seed}/{i}"}
+                    for s in ("all", "only stale-energy")
+                    for i in range(2)
+                ],
+            )
+    write(
+        "tables/defects.csv",
+        [
+            {"case": c, "sampler": s, "switched": w, "nats": n + k / 7}
+            for n, c in enumerate(("linear", "rough"))
+            for s in ("ess", "hmc")
+            for k, w in enumerate(("all", "only stale-energy"))
+        ],
+    )
+    write(
+        "tables/variance.csv",
+        [
+            {"experiment": 1, "problem": 1, "dimension": 50, "samples": m, "ratio": r, "verdict": v}
+            for m, r, v in ((100, 1.23456, "low"), (1000, 2.34567, "high"))
+        ]
+        + [{"experiment": 2, "problem": 1, "dimension": None, "ratio": 5.4321, "verdict": "high"}],
+    )
+    write(
+        "audit.csv",
+        [
+            {"id": "table1/N50/M100", "table": 1, "verdict": "discrepant", "replicates": 2},
+            {"id": "table1/N50/M1000", "table": 1, "verdict": "consistent", "replicates": 3},
+            {"id": "table2/problem1/M10", "table": 2, "verdict": "not run", "replicates": 0},
+        ],
+    )
+    (run / "provenance.json").write_text(
+        json.dumps(
+            {"blas": 1, "config": {"seed": 3}, "config_sha256": "abcdef", "seed": 3}, indent=1
+        )
+    )
+    return run
+
+
+def traced(folder: Path, **values: Value) -> dict[str, Value]:
+    keys = {key.replace("__", "/").replace("_", "-"): value for key, value in values.items()}
+    files = ResultFiles.of(
+        {
+            name: sorted(folder.glob(f"{name}/*.csv"))
+            for name in ("experiment1", "experiment2", "defects")
+        }
+    )
+    audited = pd.read_csv(folder / "audit.csv")
+    return trace(keys, audited, files, folder, READS)
+
+
+def only(folder: Path, key: str, value: float | str, source: str) -> Value:
+    return traced(folder, **{key: number(value, source)})[key]
+
+
+def test_a_key_names_the_row_of_a_table_and_the_rows_behind_it(folder: Path) -> None:
+    found = only(
+        folder, "defects/rough/ess/only-stale-energy/nats", 1 + 1 / 7, "tables/defects.csv"
+    )
+    assert found.source == "results/tiny/tables/defects.csv" and found.line == "7"
+    line = Path(found.source).read_text().splitlines()[int(found.line) - 1]
+    assert line.startswith("rough,ess,only stale-energy,1.142857")
+    assert found.replicates == 2 and found.seed == "7/defects/rough/ess"
+
+
+def test_of_several_rows_it_is_the_one_with_the_number(folder: Path) -> None:
+    found = only(folder, "variance/experiment1/problem1/ratio", 2.34567, "tables/variance.csv")
+    assert (found.line, found.verdict) == ("3", "high")
+    # its dimension and samples lead to three of the runs
+    assert (found.replicates, found.seed) == (3, "7/experiment1/N50/M1000")
+
+
+def test_a_summary_has_the_lines_that_it_summarises(folder: Path) -> None:
+    found = only(folder, "variance/experiment1/ratio", 1.8, "tables/variance.csv")
+    assert (found.line, found.verdict) == ("2-3", None)
+    assert (found.replicates, found.seed) == (12, "7/experiment1")
+    # a round number is no fingerprint: this one stands in one row, in a column that is not meant
+    found = only(folder, "variance/factor", 2.0, "tables/variance.csv")
+    assert (found.line, found.replicates) == (None, None)
+    # nor is one that stands in two rows
+    path = folder / "tables/variance.csv"
+    path.write_text(path.read_text().replace("2.34567", "1.23456"))
+    assert only(folder, "variance/largest", 1.23456, "tables/variance.csv").line is None
+    assert only(folder, "variance/largest", 5.4321, "tables/variance.csv").line == "4"
+
+
+def test_an_audited_cell_has_its_verdict_and_its_rows(folder: Path) -> None:
+    result = "results/tiny/experiment1/N50.csv"
+    ours = only(folder, "table1/N50/M100/ours", 0.25, result)
+    assert (ours.cell, ours.verdict) == ("table1/N50/M100", "discrepant")
+    # two of its three rows counted
+    assert (ours.line, ours.replicates, ours.seed) == ("2-4", 2, "7/experiment1/N50/M100")
+    published = only(folder, "table1/N50/M1000/published", 0.245, "audit.csv")
+    assert (published.source, published.line) == ("results/tiny/audit.csv", "3")
+    assert (published.replicates, published.verdict) == (None, "consistent")
+    counted = only(folder, "audit/table1/consistent", 1, "audit.csv")
+    assert (counted.line, counted.cell, counted.verdict) == ("2-3", None, None)
+
+
+def test_patterns_are_narrowed_to_the_files_that_the_key_names(folder: Path) -> None:
+    found = only(folder, "slope/N200", -0.5, "experiment1/N*.csv")
+    assert (found.source, found.replicates) == ("results/tiny/experiment1/N200.csv", 6)
+    found = only(folder, "slope/table1", -0.5, "experiment1/N*.csv")
+    assert (found.source, found.line) == ("results/tiny/experiment1/N*.csv", None)
+    assert (found.replicates, found.seed) == (None, "7/experiment1")
+    found = only(folder, "defects/hmc/main", "none", "defects/*.csv")
+    assert (found.source, found.replicates) == ("results/tiny/defects/*_hmc.csv", 8)
+
+
+def test_other_sources(folder: Path) -> None:
+    assert only(folder, "run/seed", "3", "provenance.json").line == "4"
+    assert only(folder, "run/config", "abc", "provenance.json").line == "6"
+    assert only(folder, "software/blas", "openblas", "provenance.json").line == "2"
+    said = only(folder, "tradeoff/target", -4.5, "paper, section 6.3")
+    assert (said.source, said.line, said.seed) == ("paper, section 6.3", None, None)
+    # it is not there yet, or it is an old one
+    judged = only(folder, "claim/median", "stands", "values.json")
+    assert (judged.source, judged.line) == ("results/tiny/values.json", None)
+
+
+def test_a_file_whose_entries_span_lines_gives_no_line(folder: Path) -> None:
+    path = folder / "tables/defects.csv"
+    path.write_text(path.read_text().replace("linear,ess,all", '"lin\near",ess,all'))
+    found = only(
+        folder, "defects/rough/ess/only-stale-energy/nats", 1 + 1 / 7, "tables/defects.csv"
+    )
+    assert found.line is None
+
+
+# ---------------------------------------------------------------------------- a whole run
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Value], ResultFiles, Path]:
+    """Every value of a made run, traced; tables for some of them."""
+    folder = tmp_path_factory.mktemp("run") / "results" / "smoke"
+    files = everything(folder, methods=("orthant", "ep"))
+    registry = read_registry(ROOT / "data/published")
+    (folder / "tables").mkdir()
+    for name in ("spread", "floor", "variance", "brackets"):
+        tables = folder / "tables"
+        write_table(name, registry, files, tables / f"{name}.csv", tables / f"{name}.tex")
+    write_audit(audit(registry, files), registry, folder / "audit.csv")
+    audited = read_audit(folder / "audit.csv")
+    record = provenance(ROOT, {"scale": "smoke", "seed": 1}, ROOT / "data/registry.csv", folder)
+    values = collect(registry, audited, files, record)
+    reads = {"spread": ["experiment2"], "floor": ["experiment1"], **READS}
+    return trace(values, audited, files, folder, reads), files, folder
+
+
+def test_numbers_stand_in_the_line_that_is_named(
+    run: tuple[dict[str, Value], ResultFiles, Path],
+) -> None:
+    """All published and measured values of cells, and each number of a table with a line of its own."""
+    values, _, _ = run
+    checked = 0
+    for key, value in values.items():
+        kind = key.rpartition("/")[2]
+        own = (value.cell and kind == "published") or "/tables/" in value.source
+        if not (own and value.line and value.line.isdigit() and isinstance(value.value, float)):
+            continue
+        frame = pd.read_csv(value.source)
+        row = pd.to_numeric(frame.iloc[int(value.line) - 2], errors="coerce")
+        if kind in frame or value.cell:
+            checked += 1
+            assert ((row - value.value).abs() <= 1e-5 * abs(value.value)).any(), key
+    assert checked > 125
+
+
+def test_lines_of_cells_are_the_runs_of_that_cell(
+    run: tuple[dict[str, Value], ResultFiles, Path],
+) -> None:
+    values, _, _ = run
+    for samples in (10_000, 30_000):
+        value = values[f"table1/N200/M{samples}/ours"]
+        first, last = map(int, str(value.line).split("-"))
+        rows = pd.read_csv(value.source).iloc[first - 2 : last - 1]
+        assert set(rows["samples"]) == {samples} and len(rows) == value.replicates
+        error = 100 * ((rows["estimate"] - rows["truth"]) / rows["truth"]).abs().mean()
+        # the audit has six digits
+        assert value.value == pytest.approx(error, rel=1e-5)
+
+
+def test_every_value_names_the_line_of_code_that_made_it(
+    run: tuple[dict[str, Value], ResultFiles, Path],
+) -> None:
+    for key, value in run[0].items():
+        path, line = value.code.split(":")
+        assert path.startswith("src/gpcmc/report/"), key
+        text = (ROOT / path).read_text().splitlines()
+        assert re.search(r"\bout(\.\w+\(|\[)", text[int(line) - 1]), (key, value.code)
+
+
+def test_values_link_to_rows_of_the_appendix_and_show_their_digits(
+    run: tuple[dict[str, Value], ResultFiles, Path], tmp_path: Path
+) -> None:
+    values, files, folder = run
+    write_values(values, tmp_path / "v.json", tmp_path / "v.tex")
+    record = {"remote": "https://example.org/us/gpcmc", "commit": "c0ffee"}
+    reads = {
+        "tables": {"floor": ["experiment1"]},
+        "figures": {"floor": ["experiment1", "quadrature"]},
+    }
+    write_origins(values, files, record, folder, reads, tmp_path / "o.tex")
+    rows = (tmp_path / "o.tex").read_text()
+    assert re.findall(r"^\\gpcmcrow\{([^}]*)\}", rows, re.M) == list(values)
+    for kind, names in (("tables", TABLES), ("figures", FIGURES)):
+        for name in names:
+            assert rf"\gpcmcfiles{{{kind}/{name}}}" in rows
+    floor = next(
+        line for line in rows.splitlines() if line.startswith(r"\gpcmcfiles{figures/floor}")
+    )
+    assert "experiment1/N*.csv" in floor and "experiment1/quadrature.csv" in floor
+    assert "draw_floor" in floor and r"/blob/c0ffee/src/gpcmc/report/figures.py\#L" in floor
+    key = "table1/N50/M10000/ours"
+    row = next(line for line in rows.splitlines() if line.startswith(rf"\gpcmcrow{{{key}}}"))
+    assert r"\href{experiment1/N50.csv}" in row and r"\auditcell{table1/N50/M10000}" in row
+    tip = re.search(rf"\{{{key}\}}\{{.*\}}\{{(\w+)\}}", (tmp_path / "v.tex").read_text())
+    assert tip is not None
+    shown = bytes.fromhex(tip.group(1)).decode("latin-1")
+    value = values[key]
+    assert f"{value.value:.10g} \xb1 {value.se:.3g}; {value.replicates} replicates; seed" in shown
+    assert shown.endswith(value.place)
+
+
+# ---------------------------------------------------------------------------- addresses
+
+
+@pytest.mark.parametrize(
+    ("remote", "address"),
+    [
+        ("https://github.com/us/gpcmc.git", "https://github.com/us/gpcmc"),
+        (
+            "https://name:secret@git.example.org/group/sub/gpcmc/",
+            "https://git.example.org/group/sub/gpcmc",
+        ),
+        ("git@github.com:us/gpcmc.git", "https://github.com/us/gpcmc"),
+        ("ssh://git@example.org/us/gpcmc.git", "https://example.org/us/gpcmc"),
+        ("/srv/git/gpcmc.git", None),
+        ("file:///srv/git/gpcmc.git", None),
+        ("../gpcmc", None),
+        (None, None),
+    ],
+)
+def test_a_remote_is_a_web_address_without_credentials_or_none(
+    remote: str | None, address: str | None
+) -> None:
+    assert web_address(remote) == address
+
+
+def test_only_what_is_under_version_control_is_linked_at_the_commit() -> None:
+    record = {"remote": "https://example.org/us/gpcmc", "commit": "c0ffee"}
+    base = "https://example.org/us/gpcmc/blob/c0ffee"
+    assert (
+        web_link("src/gpcmc/audit/compare.py:12", record)
+        == f"{base}/src/gpcmc/audit/compare.py#L12"
+    )
+    assert (
+        web_link("data/published/table1.csv:2-5, 9", record)
+        == f"{base}/data/published/table1.csv#L2-L5"
+    )
+    assert web_link("data/reference/evidence.csv", record) == f"{base}/data/reference/evidence.csv"
+    assert web_link("results/smoke/audit.csv:3", record) is None
+    assert web_link("data/raw/crabs.csv", record) is None
+    for missing in (
+        {"commit": "c0ffee"},
+        {"remote": "https://example.org/us/gpcmc", "commit": None},
+    ):
+        assert web_link("src/gpcmc/audit/compare.py:12", missing) is None
