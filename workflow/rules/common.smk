@@ -4,6 +4,8 @@ import hashlib
 import json
 import os
 import shutil
+
+import yaml
 from csv import DictReader
 from glob import glob
 from pathlib import Path

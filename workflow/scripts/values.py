@@ -9,6 +9,7 @@ from pathlib import Path
 
 from gpcmc.audit import ResultFiles, read_audit, read_registry
 from gpcmc.report import collect, trace, write_origins, write_values
+from gpcmc.report.audit import Audited
 
 audited = read_audit(snakemake.input.audit)
 files = ResultFiles.of(dict(snakemake.input.items()))
@@ -20,6 +21,10 @@ values = collect(
     files,
     record,
     json.loads(Path(snakemake.input.timing).read_text()),
+    more=Audited.read(
+        {"cells": snakemake.input.audit}
+        | {name: snakemake.input[name] for name in ("columns", "claims", "agreement", "controls")}
+    ),
 )
 values = trace(values, audited, files, folder, reads["tables"])
 write_values(values, snakemake.output.json, snakemake.output.tex)

@@ -1,5 +1,6 @@
 """The published values, our values beside them, and a verdict for every cell."""
 
+from gpcmc.audit.claims import Claim, judge_claims, read_claims
 from gpcmc.audit.compare import (
     VERDICTS,
     Audit,
@@ -14,9 +15,13 @@ from gpcmc.audit.compare import (
     full_audit,
     read_audit,
     write_audit,
+    write_rows,
 )
+from gpcmc.audit.controls import check_controls, controls
 from gpcmc.audit.estimates import Estimate, Estimator, Term, data_set_spread, median_errors
+from gpcmc.audit.explanations import check_explained, explain, read_explanations, unexplained
 from gpcmc.audit.findings import (
+    bias,
     brackets,
     coarse_grid_errors,
     data_sets,
@@ -43,6 +48,7 @@ __all__ = [
     "SETS",
     "VERDICTS",
     "Audit",
+    "Claim",
     "Comparison",
     "Comparisons",
     "Estimate",
@@ -54,24 +60,34 @@ __all__ = [
     "Term",
     "agreement",
     "audit",
+    "bias",
     "brackets",
     "check_complete",
+    "check_controls",
+    "check_explained",
     "coarse_grid_errors",
     "compare",
+    "controls",
     "count_verdicts",
     "data_set_spread",
     "data_sets",
+    "explain",
     "floor",
     "full_audit",
     "half_width",
+    "judge_claims",
     "median_errors",
     "overall_variance",
     "read_audit",
+    "read_claims",
+    "read_explanations",
     "read_long",
     "read_probabilities",
     "read_problem",
     "read_registry",
     "slopes",
+    "unexplained",
     "variance",
     "write_audit",
+    "write_rows",
 ]

@@ -59,7 +59,6 @@ __all__ = [
     "check_claims_complete",
     "judge_claims",
     "read_claims",
-    "write_claims",
 ]
 
 COLUMNS = [
@@ -72,6 +71,7 @@ COLUMNS = [
     "effect",
     "se",
     "df",
+    "log",
     "kind",
     "z",
     "p",
@@ -651,7 +651,7 @@ def judge_claims(claims: list[Claim], registry: pd.DataFrame, files: ResultFiles
     -------
     DataFrame
         The columns `COLUMNS`, in the order of the claims. ``effect``, ``low``, ``high`` are in the units of the
-        quantity, ``se`` (relative where the comparison is of logarithms) and ``z`` (distance from the nearest end
+        quantity, ``se`` (of the logarithm, where ``log`` says so) and ``z`` (distance from the nearest end
         in standard errors, positive inside) on the scale of the comparison.
 
     Raises
@@ -703,6 +703,7 @@ def _row(claim: Claim, finding: Finding) -> dict[str, object]:
         "effect": math.exp(finding.effect) if finding.log else finding.effect,
         "se": finding.se,
         "df": finding.df,
+        "log": finding.log,
         "kind": finding.kind,
         "verdict": "" if finding.status == "ok" else finding.status,
         "result_file": "; ".join(dict.fromkeys(used)),
@@ -740,15 +741,3 @@ def check_claims_complete(frame: pd.DataFrame, claims: list[Claim]) -> None:
         )
     if unknown := sorted(set(frame["verdict"]) - set(VERDICTS)):
         raise ValueError(f"audit: verdicts {unknown} are unknown; known are {list(VERDICTS)}")
-
-
-def write_claims(frame: pd.DataFrame, path: str | Path) -> None:
-    """Write ``audit_claims.csv``."""
-    frame.to_csv(path, index=False, float_format="%.6g", lineterminator="\n")
-
-
-def read_judged(path: str | Path) -> pd.DataFrame:
-    """Read ``audit_claims.csv`` back."""
-    text = ("id", "section", "statement", "quantity", "kind", "verdict", "result_file", "note")
-    frame = pd.read_csv(path, dtype=dict.fromkeys(text, str))
-    return frame.fillna(dict.fromkeys(text, ""))

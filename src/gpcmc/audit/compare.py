@@ -69,6 +69,7 @@ __all__ = [
     "holm",
     "read_audit",
     "write_audit",
+    "write_rows",
 ]
 
 #: Family-wise probability of a false discrepancy, and the level of each one-sided test.
@@ -636,13 +637,34 @@ def count_verdicts(frame: pd.DataFrame) -> dict[str, int]:
 def write_audit(frame: pd.DataFrame, registry: pd.DataFrame, path: str | Path) -> None:
     """Write ``audit.csv``, after counting its cells once more."""
     check_complete(frame, registry)
+    write_rows(frame, path)
+
+
+def write_rows(frame: pd.DataFrame, path: str | Path) -> None:
+    """Write columns, statements, scores of agreement or controls."""
     frame.to_csv(path, index=False, float_format="%.6g", lineterminator="\n")
 
 
+#: Columns of text in the files of the audit.
+_TEXT = (
+    *(
+        "id",
+        "method",
+        "metric",
+        "verdict",
+        "result_file",
+        "note",
+        "explanation",
+        "evidence",
+        "unit",
+    ),
+    *("section", "statement", "quantity", "kind", "control", "place"),
+)
+
+
 def read_audit(path: str | Path) -> pd.DataFrame:
-    """Read ``audit.csv`` back; text columns without an entry are empty strings, numbers NaN."""
-    text = ("id", "method", "metric", "verdict", "result_file", "note")
+    """Read a file of the audit back; text columns without an entry are empty strings, numbers NaN."""
     frame = pd.read_csv(
-        path, dtype={**dict.fromkeys(text, str), "dimension": "Int64", "samples": "Int64"}
+        path, dtype={**dict.fromkeys(_TEXT, str), "dimension": "Int64", "samples": "Int64"}
     )
-    return frame.fillna(dict.fromkeys(text, ""))
+    return frame.fillna(dict.fromkeys(_TEXT, ""))

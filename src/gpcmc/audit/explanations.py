@@ -14,7 +14,14 @@ from typing import NamedTuple
 import pandas as pd
 import yaml
 
-__all__ = ["Explanation", "UnexplainedError", "check_explained", "explain", "read_explanations"]
+__all__ = [
+    "Explanation",
+    "UnexplainedError",
+    "check_explained",
+    "explain",
+    "read_explanations",
+    "unexplained",
+]
 
 #: The scale at which a discrepancy needs a reason.
 STRICT_SCALE = "published"
