@@ -21,7 +21,9 @@ MADE = [
     *expand("figures/{{scale}}/{figure}.{ending}", figure=FIGURES, ending=["pdf", "png"]),
     *expand("results/{{scale}}/{file}.json", file=["provenance", "run_timing", "values"]),
     *expand("results/{{scale}}/{file}.tex", file=["origins", "values"]),
-    "results/{scale}/audit.csv",
+    *AUDITED.values(),
+    *expand("results/{{scale}}/audit.{ending}", ending=["csv", "html", "tex", "txt"]),
+    "results/{scale}/audit.ipynb",
     "results/{scale}/summary.txt",
     *PDF,
 ]

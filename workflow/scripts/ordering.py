@@ -10,7 +10,7 @@ from gpcmc.experiments.ordering import ordering
 from gpcmc.experiments.pieces import Pieces
 
 given = snakemake.params
-pieces = Pieces(given.pieces, snakemake.input, [given.root, given.settings])
+pieces = Pieces(given.pieces, ["gpcmc.experiments.ordering"], [given.root, given.settings])
 rows, _, _ = ordering(root=given.root, pieces=pieces, **given.settings)
 pd.DataFrame(rows).to_csv(snakemake.output[0], index=False)
-pieces.discard()
+pieces.finish()

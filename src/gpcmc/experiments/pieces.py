@@ -193,7 +193,7 @@ def _module(module: str) -> tuple[str, list[str]]:
         raise ValueError(f"modules must name modules of {_PACKAGE.name}; got {module!r}")
     if path.suffix == ".pyx":
         # with what it includes; Python's tokeniser does not read Cython, so every byte counts
-        files = [path, *sorted(path.parent.glob("*.h"))]
+        files = [path, *sorted(_PACKAGE.rglob("*.h"))]
         return _digest(b"".join(file.read_bytes() for file in files)), []
     text = path.read_text(encoding="utf-8")
     return _digest(_bare(text).encode()), list(_imports(ast.parse(text)))
