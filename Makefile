@@ -25,7 +25,7 @@ unexport PYTHONPATH PYTHONHOME
 .DELETE_ON_ERROR:
 # Two Snakemake runs in one folder would lock each other out.
 .NOTPARALLEL:
-.PHONY: help paper test package lint bench latex lock clean
+.PHONY: help paper test package lint bench keep resume compare archive latex lock clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -49,6 +49,18 @@ lint: $(READY) ## Check style, types and the workflow
 	$(BIN)/cython-lint src
 	$(BIN)/mypy
 	$(BIN)/snakemake --lint
+
+keep: $(READY) ## Store the finished pieces of a long run in data/reference/<scale>
+	$(BIN)/snakemake keep_pieces --cores 1 $(CONFIG) $(SNAKEMAKE)
+
+resume: $(READY) ## Put stored pieces back, so that `make paper` computes only what is missing
+	$(BIN)/snakemake resume --cores 1 $(CONFIG) $(SNAKEMAKE)
+
+compare: $(READY) latex ## Set a run beside the one that is kept in data/reference/<scale>
+	$(BIN)/snakemake compare --cores all $(CONFIG) $(SNAKEMAKE)
+
+archive: $(READY) latex ## One file with sources, results, PDF and checksums: build/gpcmc-<scale>.tar.gz
+	$(BIN)/snakemake archive --cores all $(CONFIG) $(SNAKEMAKE)
 
 bench: package ## Measure speed and memory as ratios in one run, on one core
 	set -e; for script in benchmarks/*.py; do OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python "$$script"; done

@@ -1,5 +1,6 @@
 """Problems, seeds and pieces of the experiments, and small runs of them."""
 
+import dataclasses
 import json
 import shutil
 import sys
@@ -112,6 +113,17 @@ def test_an_edited_module_spoils_the_pieces_that_depend_on_it(
     changed = pieces.outdated(made_from)
     assert bool(changed) == ("hmc" in spoiled)
     assert all(name.startswith("gpcmc.") for name in changed)
+
+
+def test_patterns_are_named_by_what_they_are_but_for_rounding():
+    problem = synthetic_problem(1, generator("7/problem"))
+    name = classification.patterns_digest(problem)
+    nearly = dataclasses.replace(problem, X_train=problem.X_train + 1e-13)
+    assert classification.patterns_digest(nearly) == name
+    for field in ("X_train", "y_train", "X_test", "y_test", "bayes_posterior"):
+        other = dataclasses.replace(problem, **{field: getattr(problem, field)[::-1]})
+        assert classification.patterns_digest(other) != name
+    assert classification.patterns_digest(None) is None
 
 
 def test_a_library_of_another_version_spoils_pieces():

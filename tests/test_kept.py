@@ -4,6 +4,7 @@ import hashlib
 import json
 import subprocess
 import tarfile
+import zipfile
 from pathlib import Path
 
 import nbformat
@@ -67,6 +68,8 @@ def test_the_store_grows_and_its_bytes_depend_on_the_pieces_alone(tmp_path):
     make(tmp_path / "both/job", "ba")
     keep_pieces(tmp_path / "both", tmp_path / "at once")
     assert (tmp_path / "store/job.zip").read_bytes() == (tmp_path / "at once/job.zip").read_bytes()
+    with zipfile.ZipFile(tmp_path / "store/job.zip") as archive:
+        assert {member.date_time[0] for member in archive.infolist()} == {1980}, "no clock"
 
 
 @pytest.mark.parametrize(

@@ -119,3 +119,25 @@ def test_environment_names_the_packages_of_pyproject(declared, conda):
 
 def test_environment_has_the_versions_of_the_lock(declared, conda, locked_versions):
     assert conda == {name: locked_versions[name] for name in declared}
+
+
+def test_citation_is_of_this_version(project):
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    named = project["project"]
+    assert citation["version"] == named["version"]
+    assert citation["license"] == named["license"]
+    assert citation["title"].startswith(f"{named['name']}: ")
+    assert {author["name"] for author in citation["authors"]} == {
+        author["name"] for author in named["authors"]
+    }
+    assert citation.keys() >= {"cff-version", "message", "title", "authors"}
+    licence = (ROOT / "LICENSE").read_text(encoding="utf-8")
+    assert licence.startswith("BSD 3-Clause License") and named["authors"][0]["name"] in licence
+
+
+def test_hosted_checks_run_the_commands_of_readme():
+    workflow = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text(encoding="utf-8"))
+    (job,) = workflow["jobs"].values()
+    commands = [step["run"] for step in job["steps"] if "run" in step]
+    assert commands[-2:] == ["make test", "make paper SCALE=smoke"]
+    assert set(job["strategy"]["matrix"]["python"]) <= set(PYTHONS)

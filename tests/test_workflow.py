@@ -238,9 +238,9 @@ def test_a_damaged_raw_file_is_refused_by_name(finished):
             "minimum: 1",
         ),
         (
-            "experiment4: {methods: {orthant: {samples: [1, 2, 3, 4, 5, 6, 7, 8, -9]}}}",
+            "experiment4: {methods: {orthant: {samples: [1, 2, 3, 4, 5, 6, -7, 8, 9]}}}",
             "experiment4.methods.orthant.samples",
-            "-9",
+            "-7",
             "minimum: 1",
         ),
         (

@@ -44,7 +44,7 @@ SETS = [hyper["set"] for hyper in config["experiment4"]["hyperparameters"]]
 wildcard_constraints:
     # every count comes from the configured scale: no other one may be asked for
     scale=config["scale"],
-    problem="[1-9]",
+    problem="[1-9][0-9]*",
     dimension="[0-9]+",
     method="[a-z0-9-]+",
     case="linear|smooth|rough",

@@ -39,8 +39,12 @@ def method_rows():
     """Every method that the configuration names, with its options, and where it does."""
     for name, row in config["experiment4"]["methods"].items():
         options = {k: v for k, v in row.items() if k not in ("method", "replicates", "data_sets")}
-        for problem in range(9):
-            here = {k: v[problem] if isinstance(v, list) else v for k, v in options.items()}
+        for problem in config["experiment4"]["problems"]:
+            # a list that is too short stays a list, which no option may be
+            here = {
+                k: v[problem - 1] if isinstance(v, list) and len(v) >= problem else v
+                for k, v in options.items()
+            }
             yield f"experiment4.methods.{name}", row["method"], here
     for name, row in config["experiment3"]["methods"].items():
         options = {k: v for k, v in row.items() if k not in ("method", "grid")}
