@@ -55,8 +55,10 @@ def snakemake(folder, *arguments, **environment):
 #: Tables, figures and texts that print CPU seconds.
 TIMES = {
     *("efficiency", "seconds", "accuracy", "tradeoff", "targets", "claims", "chains", "tuning"),
-    *("figure1", "figure2", "values", "paper"),
+    *("figure1", "figure2", "values", "paper", "audit_claims"),
 }
+#: The same of the whole audit, statements about seconds among them.
+TIMED_FILES = {"audit.html", "audit.txt", "summary.txt"}
 
 
 def digests(folder):
@@ -69,6 +71,7 @@ def digests(folder):
         and "logs" not in path.parts
         and not path.name.endswith("_timing.csv")
         and path.stem not in TIMES
+        and path.name not in TIMED_FILES
     }
 
 
