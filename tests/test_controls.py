@@ -190,7 +190,7 @@ def test_broken_runs_are_found_and_sound_ones_survive(tried: pd.DataFrame) -> No
 
 
 def test_kill_rates_are_what_the_simulation_expects(tried: pd.DataFrame) -> None:
-    """Published values that agree exactly are killed where an alteration alone is significant: at a power of one half."""
+    """Values that agree exactly are killed where the alteration alone is significant: at a power of one half."""
     part = tried[tried["control"].str.contains("30 %") & (tried["table"] == 1)]
     for _, row in part.iterrows():
         assert (row["kill_rate"] > 0.5) == (row["expected"] > 0.5), row
