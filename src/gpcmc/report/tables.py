@@ -203,7 +203,8 @@ def _with_error(printed: str, se: float) -> str:
 def _why(verdict: str, note: str) -> str:
     """What stands in a narrow cell without a value: the status in its note, if it begins with one."""
     known = {status: short for status, short in STATUSES.items() if note.startswith(f"{status}:")}
-    return next(iter(known.values()), STATUSES.get(verdict, verdict))
+    brief = STATUSES | {"not comparable": "n.comp."}
+    return next(iter(known.values()), brief.get(verdict, verdict))
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -1,0 +1,281 @@
+"""Statements of the paper: their registry, the two tests, and verdicts on results with known properties."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+from made_results import everything
+from scipy.stats import norm
+
+from gpcmc.audit import ResultFiles, judge_claims, read_claims, read_registry
+from gpcmc.audit.claims import CHECKS, Finding, check_claims_complete, probabilities
+from gpcmc.experiments.ordering import ordering, orders
+from gpcmc.experiments.pieces import Pieces
+
+PUBLISHED = Path(__file__).parent.parent / "data" / "published"
+CLAIMS = read_claims(PUBLISHED / "claims.yaml")
+REGISTRY = read_registry(PUBLISHED)
+
+
+def made_ordering(folder: Path, **factors: float) -> Path:
+    """Eight data sets with errors of the given factors, such as ``sorted_hard=2.0``, and 10 % of noise."""
+    rng = np.random.default_rng(3)
+    rows = [
+        {
+            "dataset": dataset,
+            "order": order,
+            "run": run,
+            "count": count,
+            "log_evidence_error": factor * (1 + 0.1 * rng.standard_normal()),
+            "probability_mae": 0.01 * factor * (1 + 0.1 * rng.standard_normal()),
+            "variance_eq44": 0.01 * (1 + 0.1 * rng.random()) * (0.5 if order == "sorted" else 1.0),
+        }
+        for dataset in range(8)
+        for order in ("sorted", "shuffled", "interleaved")
+        for run in range(3)
+        for count in ("hard", "soft")
+        for factor in [factors.get(f"{order}_{count}", 1.0)]
+    ]
+    pd.DataFrame(rows).to_csv(folder / "ordering.csv", index=False)
+    return folder / "ordering.csv"
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> ResultFiles:
+    folder = tmp_path_factory.mktemp("results")
+    made = everything(
+        folder / "run", methods=("orthant", "control-variables", "ess-gpml", "hmc-gpml")
+    )
+    path = made_ordering(folder, sorted_hard=3.0, shuffled_soft=0.5)
+    return dataclasses.replace(made, ordering=(path,))
+
+
+@pytest.fixture(scope="module")
+def judged(files: ResultFiles) -> pd.DataFrame:
+    return judge_claims(CLAIMS, REGISTRY, files).set_index("id")
+
+
+def judge(files: ResultFiles, *ids: str) -> pd.DataFrame:
+    some = [claim for claim in CLAIMS if claim.id in ids]
+    return judge_claims(some, REGISTRY, files).set_index("id")
+
+
+# ---------------------------------------------------------------------------- the registry
+
+
+def test_every_statement_that_has_to_be_checked_is_there() -> None:
+    ids = {claim.id for claim in CLAIMS}
+    assert len(ids) == len(CLAIMS) >= 40
+    assert ids >= {
+        *(
+            "slope/table1",
+            "slope/table2",
+            "slope/table3",
+            "bias/experiment1",
+            "variance/experiment2",
+        ),
+        *("soft-count/evidence", "order/sorted-evidence", "order/interleaved", "dimension"),
+        *(
+            "time/evidence-hmc/shipped",
+            "time/probability-hmc/proper",
+            "time/probability-tie/shipped",
+        ),
+        *(
+            "time/probability-ess/shipped",
+            "time/evidence-ten/shipped",
+            "median/close",
+            "median/hmc",
+        ),
+        *("mae-post/alike", "control-variables/slow", "control-variables/usps", "evidence/ess"),
+        *("evidence/hmc", "evidence/hmc-usps", "works/no-failure", "works/right", "tuning/small"),
+        *("limit/small", "limit/alpha", "recursion", "matlab-seconds"),
+    }
+    assert {claim.check for claim in CLAIMS} == set(CHECKS)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"check": "magic"}, "'magic' is unknown"),
+        ({"parameters": {"table": 1, "tabel": 1}}, "tabel"),
+        ({"parameters": {}}, "table"),
+        ({"reads": ["experiment9"]}, "experiment9"),
+        ({"above": 1}, "one region"),
+        ({"between": [2, 1]}, "low < high"),
+        ({"statment": "x"}, "statment"),
+        ({"statement": None}, None),
+    ],
+)
+def test_a_wrong_row_is_refused_by_name(
+    change: dict[str, object], said: str | None, tmp_path: Path
+) -> None:
+    rows = yaml.safe_load((PUBLISHED / "claims.yaml").read_text())
+    rows[0] |= change
+    if said is None:
+        del rows[0]["statement"]
+    path = tmp_path / "claims.yaml"
+    path.write_text(yaml.safe_dump(rows))
+    with pytest.raises(ValueError, match=said or "statement.*missing") as caught:
+        read_claims(path)
+    assert "slope/table1" in str(caught.value)
+    path.write_text(yaml.safe_dump([*rows[1:], rows[1]]))
+    with pytest.raises(ValueError, match=r"slope/table2.* more than once"):
+        read_claims(path)
+
+
+def test_no_statement_can_vanish(judged: pd.DataFrame) -> None:
+    frame = judged.reset_index()
+    with pytest.raises(ValueError, match="absent \\['dimension'\\]"):
+        check_claims_complete(frame[frame["id"] != "dimension"], CLAIMS)
+    with pytest.raises(ValueError, match="given were 45"):
+        check_claims_complete(pd.concat([frame, frame.tail(1)]), CLAIMS)
+
+
+def test_without_results_every_statement_reads_not_run() -> None:
+    frame = judge_claims(CLAIMS, REGISTRY, ResultFiles())
+    assert frame["id"].tolist() == [claim.id for claim in CLAIMS]
+    assert set(frame["verdict"]) == {"not run"}
+    assert frame["note"].str.startswith("no results of").all()
+
+
+# ---------------------------------------------------------------------------- the two tests
+
+
+def test_the_tests_look_at_the_nearest_end() -> None:
+    """By hand: 1.5 standard errors inside the low end, 2 outside the high end."""
+    one = Finding("", 1.15, 0.1)
+    inside, outside = probabilities(one, 1.0, math.inf)
+    assert (inside, outside) == (1.0, pytest.approx(norm.sf(1.5)))
+    inside, outside = probabilities(one, -math.inf, 0.95)
+    assert (inside, outside) == (pytest.approx(norm.sf(2.0)), pytest.approx(norm.cdf(2.0)))
+    # two ends: outside is as likely as at the nearer one
+    assert probabilities(one, 1.0, 1.4)[1] == pytest.approx(norm.sf(1.5))
+    assert probabilities(one, 0.0, 1.1)[0] == pytest.approx(norm.sf(0.5))
+    few = dataclasses.replace(one, df=2.0)
+    assert probabilities(few, 1.0, math.inf)[1] > norm.sf(1.5)
+    exact = Finding("", 1e-16, 0.0)
+    assert probabilities(exact, -math.inf, 1e-9) == (1.0, 0.0)
+    assert probabilities(dataclasses.replace(exact, effect=1.0), -math.inf, 1e-9) == (0.0, 1.0)
+
+
+def test_a_share_has_exact_tests() -> None:
+    """8 of 9 against one half: (9 + 1)/512; 0 of 6 against one half: 1/64; none of 300 against one percent."""
+    share = Finding("", 8 / 9, kind="share", successes=8, trials=9)
+    assert probabilities(share, 0.5, math.inf) == (1.0, pytest.approx(10 / 512))
+    assert probabilities(share, -math.inf, 0.5)[0] == pytest.approx(10 / 512)
+    none = Finding("", 0.0, kind="share", successes=0, trials=6)
+    assert probabilities(none, -math.inf, 0.5) == (1.0, pytest.approx(1 / 64))
+    rare = Finding("", 0.0, kind="share", successes=0, trials=300)
+    assert probabilities(rare, -math.inf, 0.01)[1] == pytest.approx(0.99**300)
+
+
+def test_a_bound_says_nothing_about_what_lies_beyond_it() -> None:
+    """At least 3, with 0.1: above one for sure, not below one, and perhaps or perhaps not 5 to 20."""
+    least = Finding("", math.log(3.0), 0.1, log=True, kind="at least")
+    assert probabilities(least, 0.0, math.inf)[1] < 1e-9
+    assert probabilities(least, -math.inf, 0.0)[0] < 1e-9
+    inside, outside = probabilities(least, math.log(5), math.log(20))
+    assert inside == 1.0 and outside > 0.5
+    most = dataclasses.replace(least, kind="at most")
+    assert probabilities(most, 0.0, math.inf) == (1.0, 1.0)
+    assert probabilities(most, math.log(5), math.log(20))[0] < 1e-6
+
+
+# ---------------------------------------------------------------------------- verdicts on made results
+
+
+def test_verdicts_on_results_with_known_properties(judged: pd.DataFrame) -> None:
+    """Variances made 2 and 3 times Eq. (44), errors falling as M^-1/2, control variables ten times slower, HMC off."""
+    verdict = judged["verdict"]
+    assert verdict["variance/experiment1"] == verdict["variance/experiment2"] == "discrepant"
+    assert verdict["variance/dependence"] == "discrepant"
+    assert judged.loc["variance/experiment1", "effect"] == pytest.approx(2.0, abs=0.3)
+    assert verdict["slope/table2"] == "equivalent"
+    assert judged.loc["slope/table2", "effect"] == pytest.approx(-0.5, abs=0.02)
+    assert verdict["control-variables/slow"] == verdict["sampler/same-speed"] == "equivalent"
+    assert judged.loc["control-variables/slow", "effect"] == pytest.approx(10.0)
+    assert verdict["control-variables/usps"] == "consistent"
+    assert verdict["median/hmc"] == "consistent"
+    assert verdict["median/close"] == "discrepant"  # made with errors of a hundredth
+    assert verdict["order/sorted-evidence"] == verdict["soft-count/evidence"] == "consistent"
+    assert judged.loc["order/sorted-evidence", "effect"] == pytest.approx(9.0, rel=0.1)
+    assert verdict["order/extreme"] == "discrepant"
+    assert verdict["order/interleaved"] == "equivalent"
+    assert verdict["recursion"] == "consistent"
+    assert verdict["works/no-failure"] == "consistent" and verdict["works/right"] == "inconclusive"
+    assert verdict["evidence/ess"] == "consistent"
+    assert verdict["matlab-seconds"] == "not comparable"
+    assert judged.loc["matlab-seconds", "effect"] > 0
+    assert verdict["time/evidence-ten/shipped"] == "not run"
+    assert verdict["tuning/small"] == "not run"
+    assert judged["result_file"].str.len().min() > 0
+
+
+def test_a_planted_opposite_turns_the_verdict(tmp_path: Path) -> None:
+    worse = made_ordering(tmp_path, sorted_hard=0.3, shuffled_soft=2.0, interleaved_hard=3.0)
+    verdict = judge(
+        ResultFiles(ordering=(worse,)),
+        *("order/sorted-evidence", "order/sorted-probability", "soft-count/evidence"),
+        *("soft-count/probability", "order/interleaved"),
+    )["verdict"]
+    assert set(verdict) == {"discrepant"}
+
+
+def test_a_wrong_recursion_is_discrepant(files: ResultFiles, tmp_path: Path) -> None:
+    frame = pd.read_csv(files.equations[0])
+    frame.loc[frame["equation"] == "48-51", "printed_error"] = 1e-3
+    frame.to_csv(tmp_path / "equations.csv", index=False)
+    wrong = ResultFiles(equations=(tmp_path / "equations.csv",))
+    assert judge(wrong, "recursion")["verdict"].tolist() == ["discrepant"]
+
+
+def test_runs_that_do_not_count_decide_nothing(tmp_path: Path) -> None:
+    bad = {(p, "hmc-gpml", k): ("not converged", 3) for p in range(1, 10) for k in range(1, 7)}
+    made = everything(tmp_path, methods=("orthant", "hmc-gpml"), bad=bad)
+    frame = judge(made, "evidence/hmc", "evidence/hmc-usps", "median/hmc", "median/close")
+    assert set(frame["verdict"]) == {"not comparable"}
+    assert frame.loc["evidence/hmc", "note"].startswith("117 runs that did not converge")
+
+
+def test_statements_are_corrected_for_their_number(files: ResultFiles, tmp_path: Path) -> None:
+    """Alone a statement may be discrepant that among many is not: p is corrected, and never smaller."""
+    rows = judge_claims(CLAIMS, REGISTRY, files).set_index("id")
+    tested = rows.dropna(subset="p_family")
+    assert (tested["p_family"] >= tested["p"]).all() and (tested["p_family"] <= 1).all()
+    assert (tested["verdict"] == "discrepant").equals(tested["p_family"] <= 0.05)
+    alone = judge(files, "order/extreme")
+    assert alone.loc["order/extreme", "p_family"] == alone.loc["order/extreme", "p"]
+    assert rows.loc["order/extreme", "p_family"] > rows.loc["order/extreme", "p"]
+    assert rows.loc["order/extreme", "detectable"] > alone.loc["order/extreme", "detectable"]
+
+
+# ---------------------------------------------------------------------------- the experiment on orders
+
+
+def test_orders_are_permutations_with_the_stated_pattern() -> None:
+    y = np.array([1.0, -1.0, -1.0, 1.0, 1.0, -1.0])
+    found = orders(y)
+    assert all(sorted(order) == list(range(6)) for order in found.values())
+    assert y[found["sorted"]].tolist() == [1, 1, 1, -1, -1, -1]
+    assert y[found["interleaved"]].tolist() == [1, -1, 1, -1, 1, -1]
+
+
+def test_orders_and_counts_on_a_known_truth(tmp_path: Path) -> None:
+    """The two counts share their samples; sorting costs accuracy (a factor of 3 in mean square here, fixed seed)."""
+    rows, _, _ = ordering(
+        2, root=1, data_sets=3, runs=3, samples=2000, pieces=Pieces(tmp_path, [], 0)
+    )
+    frame = pd.DataFrame(rows)
+    assert len(frame) == 3 * 3 * 3 * 2
+    pairs = frame.groupby("seed")
+    assert (pairs.size() == 2).all() and (pairs["count"].nunique() == 2).all()
+    square = (frame["log_evidence_error"] ** 2).groupby([frame["order"], frame["count"]]).mean()
+    assert square["sorted", "hard"] > 2 * square["shuffled", "hard"]
+    assert square["shuffled", "soft"] < square["shuffled", "hard"]
+    assert frame["probability_mae"].between(0, 0.1).all()

@@ -1,0 +1,327 @@
+"""Explanations, the gate before the paper, and negative controls: an audit that cannot fail is found out."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from made_results import everything, experiment1, experiment2
+
+from gpcmc.audit import (
+    Comparisons,
+    ResultFiles,
+    agreement,
+    check_controls,
+    check_explained,
+    controls,
+    explain,
+    full_audit,
+    judge_claims,
+    read_audit,
+    read_claims,
+    read_explanations,
+    read_registry,
+    unexplained,
+    write_rows,
+)
+from gpcmc.audit.compare import column_of
+from gpcmc.audit.controls import _swapped, line
+from gpcmc.experiments.broken import KINDS, broken_runs
+from gpcmc.report.audit import Audited, appendix, claims_table, controls_table, page
+from gpcmc.report.audit import line as audit_line
+
+ROOT = Path(__file__).parent.parent
+PUBLISHED = ROOT / "data" / "published"
+REGISTRY = read_registry(PUBLISHED)
+CLAIMS = read_claims(PUBLISHED / "claims.yaml")
+KNOWN = {*REGISTRY["id"], *REGISTRY.apply(column_of, axis=1), *(claim.id for claim in CLAIMS)}
+
+
+def made_controls(folder: Path, off: float = 3.0) -> tuple[Path, ...]:
+    """Made rows of the smallest problems: sound ones, and two kinds that err `off` times as much."""
+    paths = []
+    for kind in KINDS:
+        work = folder / f"made-{kind}"
+        work.mkdir(parents=True)
+        rng = np.random.default_rng(4)
+        first = experiment1(work, rng)[0]
+        second = experiment2(work, rng, between=0.05, data_sets=12)[0]
+        for path, name in ((first, "experiment1"), (second, "experiment2")):
+            frame = pd.read_csv(path).query("samples == 10000")
+            factor = 1.0 if kind == "sound" else off
+            frame["estimate"] = frame["truth"] + factor * (frame["estimate"] - frame["truth"])
+            if "mae" in frame:
+                frame["mae"] *= factor
+            paths.append(folder / f"{kind}_{name}.csv")
+            frame.to_csv(paths[-1], index=False)
+    return tuple(paths)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[pd.DataFrame, ResultFiles]:
+    """Published values that agree with the made results, and these."""
+    folder = tmp_path_factory.mktemp("results")
+    files = everything(
+        folder / "run", methods=("orthant", "control-variables", "ess-gpml", "hmc-gpml")
+    )
+    files = dataclasses.replace(files, broken=made_controls(folder / "controls"))
+    registry = REGISTRY.copy()
+    cells = full_audit(registry, files).compared.cells.set_index("id")["difference"]
+    right = registry["id"].map(np.exp(cells)).fillna(1.0)
+    for name in ("published", "published_bracket", "rounding"):
+        registry[name] = registry[name] * right
+    return registry, files
+
+
+@pytest.fixture(scope="module")
+def tried(run: tuple[pd.DataFrame, ResultFiles]) -> pd.DataFrame:
+    registry, files = run
+    judged = judge_claims(CLAIMS, registry, ResultFiles())
+    return controls(registry, files, PUBLISHED, CLAIMS, judged)
+
+
+# ---------------------------------------------------------------------------- explanations
+
+
+def test_the_explanations_are_of_things_that_there_are() -> None:
+    found = read_explanations(PUBLISHED / "explanations.yaml", KNOWN)
+    assert found["variance/experiment1"].evidence == "tables/variance.csv"
+    assert all(len(one.reason) > 40 for one in found.values())
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ("{id: table9/N1, reason: so, evidence: audit.csv}", "table9/N1"),
+        ("{id: dimension, reason: '', evidence: audit.csv}", "reason and its evidence"),
+        ("{id: dimension, reason: so}", "needed are id, reason and evidence"),
+        ("{id: dimension, reason: so, evidence: a, more: b}", "needed are id, reason and evidence"),
+    ],
+)
+def test_a_wrong_explanation_is_refused(row: str, said: str, tmp_path: Path) -> None:
+    path = tmp_path / "explanations.yaml"
+    path.write_text(f"- {row}\n")
+    with pytest.raises(ValueError, match=said):
+        read_explanations(path, KNOWN)
+    path.write_text("- {id: dimension, reason: so, evidence: a}\n" * 2)
+    with pytest.raises(ValueError, match="explained twice"):
+        read_explanations(path, KNOWN)
+    path.write_text("")
+    assert read_explanations(path, KNOWN) == {}
+
+
+def test_an_unexplained_discrepancy_stops_the_published_paper_only(tmp_path: Path) -> None:
+    frame = pd.DataFrame(
+        {"id": ["a", "dimension", "c"], "verdict": ["discrepant"] * 2 + ["equivalent"]}
+    )
+    path = tmp_path / "explanations.yaml"
+    path.write_text("- {id: dimension, reason: a reason, evidence: tables/floor.csv}\n")
+    explained = explain(frame, read_explanations(path, KNOWN))
+    assert explained["explanation"].tolist() == ["", "a reason", ""]
+    assert unexplained([explained]) == ["a"]
+    check_explained([explained], "standard")
+    with pytest.raises(
+        RuntimeError, match=r"1 discrepancies at scale published .*\(a\).*explanations.yaml"
+    ):
+        check_explained([explained], "published")
+    check_explained([explained[explained["id"] != "a"]], "published")
+    # an explanation does not make a cell discrepant that is not
+    silent = explain(frame.assign(verdict="consistent"), read_explanations(path, KNOWN))
+    assert set(silent["explanation"]) == {""}
+
+
+@pytest.mark.slow
+def test_evidence_that_no_rule_makes_stops_the_workflow(tmp_path: Path) -> None:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    ignore = shutil.ignore_patterns("raw", "__pycache__", "*.so")
+    for part in ("config", "data", "paper", "profiles", "src", "workflow"):
+        shutil.copytree(ROOT / part, folder / part, ignore=ignore)
+    for part in ("Snakefile", "LICENSE", "pyproject.toml", "setup.py"):
+        shutil.copy(ROOT / part, folder)
+    path = folder / "data" / "published" / "explanations.yaml"
+    command = [sys.executable, "-m", "snakemake", "--configfile", "config/tiny.yaml", "-n", "audit"]
+
+    def dry_run() -> subprocess.CompletedProcess[str]:
+        return subprocess.run(command, cwd=folder, text=True, capture_output=True, check=False)
+
+    assert dry_run().returncode == 0
+    path.write_text("- {id: dimension, reason: so, evidence: tables/nothing.csv}\n")
+    done = dry_run()
+    assert done.returncode != 0
+    assert "results/tiny/tables/nothing.csv" in done.stdout + done.stderr
+
+
+# ---------------------------------------------------------------------------- controls
+
+
+def test_every_control_of_every_table_is_tried(tried: pd.DataFrame) -> None:
+    assert tried.groupby("table").size().to_dict() == {1: 11, 2: 11, 3: 11, 4: 8, "claims": 1}
+    altered = tried[tried["control"] == "raised by 30 %"].set_index(["table", "place"])["trials"]
+    assert altered[1].to_dict() == {"one cell": 18, "one column": 3, "whole table": 1}
+    assert altered[4, "one cell"] == 24  # MAE-POST; MAE-MED rests on one data set here
+    swapped = tried[tried["control"] == "columns swapped"].set_index("table")["trials"]
+    assert swapped.to_dict() == {1: 3, 2: 6, 3: 6, 4: 6}
+    assert (tried["killed"] <= tried["trials"]).all() and (
+        tried["missed"] <= tried["required"]
+    ).all()
+
+
+def test_dropped_cells_and_statements_are_always_found(tried: pd.DataFrame) -> None:
+    dropped = tried[tried["control"] == "dropped"]
+    assert dropped["trials"].tolist() == [18, 24, 24, 59, len(CLAIMS)]
+    assert (dropped["killed"] == dropped["trials"]).all()
+    assert set(dropped["verdict"]) == {"killed"}
+
+
+def test_broken_runs_are_found_and_sound_ones_survive(tried: pd.DataFrame) -> None:
+    runs = tried[tried["place"].str.startswith("runs of")].set_index(["control", "table"])
+    assert set(runs.loc["sound", "verdict"]) == {"survives"}
+    for kind in ("wrong tail", "biased truth"):
+        assert runs.loc[(kind, 1), "verdict"] == runs.loc[(kind, 2), "verdict"] == "killed"
+        assert runs.loc[(kind, 1), "required"] == 1
+
+
+def test_kill_rates_are_what_the_simulation_expects(tried: pd.DataFrame) -> None:
+    """Values that agree exactly are killed where the alteration alone is significant: at a power of one half."""
+    part = tried[tried["control"].str.contains("30 %") & (tried["table"] == 1)]
+    for _, row in part.iterrows():
+        assert (row["kill_rate"] > 0.5) == (row["expected"] > 0.5), row
+    whole = part[part["place"] == "whole table"]
+    for _, row in whole.iterrows():
+        assert (row["smallest_table"] < 1.3) == (row["expected"] > 0.8)
+    assert (part["smallest_table"] <= part["smallest_column"]).all()
+    assert (part["smallest_column"] <= part["smallest_cell"]).all()
+
+
+def test_swapping_moves_both_columns_against_each_other() -> None:
+    cells = pd.DataFrame(
+        {
+            "id": [f"table2/problem{p}/M{m}" for p in (1, 2) for m in (10000, 30000)]
+            + ["table2/problem2/M9"],
+            "column": ["one"] * 2 + ["two"] * 3,
+            "published": [1.0, 2.0, 3.0, 4.0, 5.0],
+        }
+    )
+    shift = _swapped(cells, "one", "two")
+    np.testing.assert_allclose(shift, [math.log(3), math.log(2), -math.log(3), -math.log(2), 0.0])
+
+
+def test_a_blind_audit_is_found_out(
+    run: tuple[pd.DataFrame, ResultFiles], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If nothing were ever called discrepant, controls would be missed: an error at the published scale."""
+    registry, files = run
+    original = Comparisons.judged
+
+    def blind(self: Comparisons) -> pd.DataFrame:
+        return original(self).replace({"verdict": {"discrepant": "consistent"}})
+
+    monkeypatch.setattr(Comparisons, "judged", blind)
+    judged = judge_claims(CLAIMS, registry, ResultFiles())
+    frame = controls(registry, files, PUBLISHED, CLAIMS, judged)
+    assert frame["missed"].sum() >= 2
+    assert "MISSED: " in line(frame) and "wrong tail" in line(frame)
+    check_controls(frame, "standard")
+    with pytest.raises(RuntimeError, match="wrong tail"):
+        check_controls(frame, "published")
+
+
+def test_a_sharp_audit_passes_its_controls(tried: pd.DataFrame) -> None:
+    assert tried["missed"].sum() == 0
+    check_controls(tried, "published")
+    assert "MISSED" not in line(tried)
+
+
+def test_broken_runs_are_broken_as_stated() -> None:
+    sound, tail, truth = (
+        broken_runs(kind, root=20210308, instances=6, data_sets=2, runs=1) for kind in KINDS
+    )
+    error = [
+        np.mean([abs(row["estimate"] - row["truth"]) / abs(row["truth"]) for row in rows])
+        for rows, _ in (sound, tail, truth)
+    ]
+    assert error[0] < 0.005 and error[1] > 1.5 * error[0]
+    assert error[2] == pytest.approx(0.02, abs=0.005)
+    mae = [np.mean([row["mae"] for row in rows]) for _, rows in (sound, tail, truth)]
+    assert mae[0] < 0.008 and mae[1] > 2 * mae[0] and mae[2] > 2 * mae[0]
+    # the biased truth is the only difference of its runs
+    assert [row["estimate"] for row in truth[0]] == [row["estimate"] for row in sound[0]]
+    # sound runs err as they say of themselves: chi^2 of 6, below its 99.9 % point
+    chi = sum(((r["estimate"] - r["truth"]) / r["standard_error"]) ** 2 for r in sound[0])
+    assert chi < 22.5
+    with pytest.raises(ValueError, match="kind"):
+        broken_runs("magic", root=1, instances=1, data_sets=1, runs=1)
+
+
+# ---------------------------------------------------------------------------- what readers get
+
+
+@pytest.fixture(scope="module")
+def audited(run: tuple[pd.DataFrame, ResultFiles], tried: pd.DataFrame) -> Audited:
+    _, files = run
+    found = full_audit(REGISTRY, files)  # the real published values: there are discrepancies
+    claims = judge_claims(CLAIMS, REGISTRY, files)
+    explanations = read_explanations(PUBLISHED / "explanations.yaml", KNOWN)
+    frames = [explain(frame, explanations) for frame in (found.cells, found.columns, claims)]
+    return Audited(*frames, agreement(found.compared), tried)
+
+
+def test_every_row_has_an_anchor(audited: Audited) -> None:
+    cells, claims = appendix(audited), claims_table(audited)
+    for name in audited.cells["id"]:
+        assert cells.count(f"\\hypertarget{{audit:{name}}}") == 1
+    for name in audited.columns["id"]:
+        assert cells.count(f"\\hypertarget{{audit:{name}}}") == 1
+    for name in audited.claims["id"]:
+        assert claims.count(f"\\hypertarget{{audit:{name}}}") == 1
+    assert "nan" not in (cells + claims + controls_table(audited)).replace("dominant", "")
+
+
+def test_published_values_have_their_printed_digits(audited: Audited) -> None:
+    cells = appendix(audited)
+    assert "M3000000 & $0.012$ (" in cells and "mae\\_post & $0.06711$ (" in cells
+
+
+def test_reasons_stand_below_their_discrepancies(audited: Audited) -> None:
+    claims = claims_table(audited)
+    assert "Explained (tables/variance.csv): Eq. (44) adds up binomial variances" in claims
+    lost = audited.unexplained
+    assert lost and "variance/experiment1" not in lost
+    text = appendix(audited) + claims
+    assert text.count("Not explained.") == len(lost)
+    assert all(name in audit_line(audited) for name in lost)
+    assert "\n" not in audit_line(audited)
+
+
+def test_the_page_is_self_contained_and_has_every_row(audited: Audited) -> None:
+    html = page(audited, ROOT / "workflow" / "report" / "audit.html.j2", "smoke")
+    for frame in (audited.cells, audited.columns, audited.claims):
+        for name in frame["id"]:
+            assert html.count(f'id="audit:{name}"') == 1
+    assert "http" not in html and "src=" not in html and "<link" not in html
+    assert "nan</td>" not in html and "&lt;NA&gt;" not in html
+    assert html == page(audited, ROOT / "workflow" / "report" / "audit.html.j2", "smoke")
+
+
+def test_agreement_that_is_too_good_is_in_the_line(audited: Audited) -> None:
+    assert "TOO GOOD" not in audit_line(audited)
+    small = audited.agreement.assign(p_low=0.001)
+    assert "AGREEMENT TOO GOOD" in audit_line(audited._replace(agreement=small))
+
+
+def test_files_of_the_audit_survive_writing(audited: Audited, tmp_path: Path) -> None:
+    for name, frame in audited._asdict().items():
+        write_rows(frame, tmp_path / f"{name}.csv")
+    again = Audited.read({name: tmp_path / f"{name}.csv" for name in Audited._fields})
+    assert again.unexplained == audited.unexplained
+    assert again.claims["verdict"].tolist() == audited.claims["verdict"].tolist()
+    assert audit_line(again) == audit_line(audited)
+    assert read_audit(tmp_path / "cells.csv")["explanation"].isna().sum() == 0
