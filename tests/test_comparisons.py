@@ -16,8 +16,9 @@ import pandas as pd
 import pytest
 from matplotlib.colors import to_hex
 
+from gpcmc.audit import tradeoff
 from gpcmc.inference.gpml import APPLICABLE, DEFECTS
-from gpcmc.report import comparisons, defects, hyperparameters, style, tradeoff
+from gpcmc.report import comparisons, defects, hyperparameters, style
 
 ROOT = Path(__file__).parent.parent
 TRUTH = -174.0

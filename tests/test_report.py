@@ -17,6 +17,16 @@ import pytest
 from made_results import everything
 
 from gpcmc.audit import ResultFiles, audit, read_registry
+from gpcmc.audit.experiment4 import (
+    LABELS,
+    all_cells,
+    average,
+    by_problem,
+    methods_in_order,
+    reliability,
+    seconds_by_set,
+    seconds_ratio,
+)
 from gpcmc.report import (
     FIGURES,
     TABLES,
@@ -32,16 +42,6 @@ from gpcmc.report import (
     write_values,
 )
 from gpcmc.report import values as values_module
-from gpcmc.report.experiment4 import (
-    LABELS,
-    all_cells,
-    average,
-    by_problem,
-    methods_in_order,
-    reliability,
-    seconds_by_set,
-    seconds_ratio,
-)
 from gpcmc.report.provenance import config_digest
 
 ROOT = Path(__file__).parent.parent

@@ -4,6 +4,8 @@ import hashlib
 import json
 import os
 import shutil
+
+import yaml
 from csv import DictReader
 from glob import glob
 from pathlib import Path
@@ -46,6 +48,7 @@ wildcard_constraints:
     method="[a-z0-9-]+",
     case="linear|smooth|rough",
     sampler="ess|hmc",
+    kind="sound|wrong-tail|biased-truth",
 
 
 def fetch_again(wildcards):

@@ -60,6 +60,44 @@ rule equations:
         "../scripts/equations.py"
 
 
+rule ordering:
+    input:
+        package="build/package.json",
+    output:
+        "results/{scale}/ordering.csv",
+    log:
+        "results/{scale}/logs/ordering.log",
+    threads: 1
+    resources:
+        mem_mb=population_mb(800, config["ordering"]["samples"]),
+    params:
+        pieces="build/pieces/{scale}/ordering",
+        root=config["seed"],
+        settings=config["ordering"],
+    message:
+        "Order of the patterns, and soft against hard count"
+    script:
+        "../scripts/ordering.py"
+
+
+rule broken_runs:
+    input:
+        package="build/package.json",
+    output:
+        experiment1="results/{scale}/controls/{kind}_experiment1.csv",
+        experiment2="results/{scale}/controls/{kind}_experiment2.csv",
+    log:
+        "results/{scale}/logs/controls/{kind}.log",
+    threads: 1
+    params:
+        root=config["seed"],
+        settings=config["controls"],
+    message:
+        "Negative controls of the audit: {wildcards.kind}"
+    script:
+        "../scripts/broken.py"
+
+
 rule experiment2_problem:
     input:
         package="build/package.json",

@@ -2,6 +2,13 @@
 # at the end (table1, figure_floor, audit, paper, ...) name the files of the configured scale.
 
 PUBLISHED = collect("data/published/table{table}.csv", table=[1, 2, 3, 4])
+CLAIMS = "data/published/claims.yaml"
+EXPLANATIONS = "data/published/explanations.yaml"
+with open(EXPLANATIONS) as explanations:
+    # Inputs of the audit: an explanation whose evidence no rule makes stops the workflow before it starts.
+    EVIDENCE = sorted(
+        {f"results/{{scale}}/{row['evidence']}" for row in yaml.safe_load(explanations) or []}
+    )
 EXPERIMENT1 = expand(
     "results/{{scale}}/experiment1/N{dimension}.csv",
     dimension=config["experiment1"]["dimensions"],
@@ -73,6 +80,7 @@ RESULTS = dict(
     draws=[path.removesuffix(".csv") + ".npz" for path in EXPERIMENT5],
     tuning=TUNING,
     tuning_timing=timing_of(TUNING),
+    ordering="results/{scale}/ordering.csv",
 )
 TIMINGS = timing_of(
     [*EXPERIMENT1, *EXPERIMENT2, *EXPERIMENT3, *EXPERIMENT4, *EXPERIMENT5, *TUNING, *DEFECTS]
@@ -196,20 +204,108 @@ rule compare_cells:
     input:
         **{name: RESULTS[name] for name in ("experiment1", "experiment2", *NINE_PROBLEMS)},
         published=PUBLISHED,
+        claims=CLAIMS,
+        explanations=EXPLANATIONS,
+        evidence=EVIDENCE,
         package="build/report.json",
     output:
-        report(
+        cells=report(
             "results/{scale}/audit.csv",
             caption="../report/audit.rst",
             category="Audit",
             labels={"table": "Every published cell", "format": "CSV"},
         ),
+        columns="results/{scale}/audit_columns.csv",
+        agreement="results/{scale}/audit_agreement.csv",
     log:
         "results/{scale}/logs/report/audit.log",
     message:
         "Audit: every published cell beside ours"
     script:
         "../scripts/audit.py"
+
+
+rule judge_claims:
+    input:
+        **RESULTS,
+        published=PUBLISHED,
+        claims=CLAIMS,
+        explanations=EXPLANATIONS,
+        evidence=EVIDENCE,
+        package="build/report.json",
+    output:
+        report(
+            "results/{scale}/audit_claims.csv",
+            caption="../report/audit_claims.rst",
+            category="Audit",
+            labels={"table": "Every statement", "format": "CSV"},
+        ),
+    log:
+        "results/{scale}/logs/report/claims.log",
+    message:
+        "Audit: every statement of the paper"
+    script:
+        "../scripts/claims.py"
+
+
+rule plant_faults:
+    input:
+        **{name: RESULTS[name] for name in ("experiment1", "experiment2", *NINE_PROBLEMS)},
+        broken=expand(
+            "results/{{scale}}/controls/{kind}_experiment{number}.csv",
+            kind=["sound", "wrong-tail", "biased-truth"],
+            number=[1, 2],
+        ),
+        published=PUBLISHED,
+        claims=CLAIMS,
+        judged="results/{scale}/audit_claims.csv",
+        package="build/report.json",
+    output:
+        report(
+            "results/{scale}/controls.csv",
+            caption="../report/controls.rst",
+            category="Audit",
+            labels={"table": "Negative controls", "format": "CSV"},
+        ),
+    log:
+        "results/{scale}/logs/report/controls.log",
+    message:
+        "Audit: plant faults, and see which are found"
+    script:
+        "../scripts/controls.py"
+
+
+AUDITED = dict(
+    columns="results/{scale}/audit_columns.csv",
+    claims="results/{scale}/audit_claims.csv",
+    agreement="results/{scale}/audit_agreement.csv",
+    controls="results/{scale}/controls.csv",
+)
+
+
+rule write_audit_pages:
+    input:
+        **AUDITED,
+        cells="results/{scale}/audit.csv",
+        template="workflow/report/audit.html.j2",
+        package="build/report.json",
+    output:
+        page=report(
+            "results/{scale}/audit.html",
+            caption="../report/audit.rst",
+            category="Audit",
+            labels={"table": "The whole audit", "format": "HTML"},
+        ),
+        appendix="results/{scale}/audit.tex",
+        claims="results/{scale}/audit_claims.tex",
+        controls="results/{scale}/audit_controls.tex",
+        line="results/{scale}/audit.txt",
+    log:
+        "results/{scale}/logs/report/audit_pages.log",
+    message:
+        "Audit: a page to sort, and the tables of the paper"
+    script:
+        "../scripts/audit_pages.py"
 
 
 rule record_provenance:
@@ -256,6 +352,7 @@ rule record_timing:
 rule write_values:
     input:
         **RESULTS,
+        **AUDITED,
         audit="results/{scale}/audit.csv",
         provenance="results/{scale}/provenance.json",
         timing="results/{scale}/run_timing.json",
@@ -285,6 +382,13 @@ rule typeset:
         text=["paper/main.tex", "paper/comparisons.tex", "paper/references.bib"],
         values="results/{scale}/values.tex",
         origins="results/{scale}/origins.tex",
+        appendix=expand(
+            "results/{{scale}}/{name}.tex", name=["audit", "audit_claims", "audit_controls"]
+        ),
+        # discrepancies without an explanation stop the paper at the published scale
+        audit=expand(
+            "results/{{scale}}/{name}.csv", name=["audit", "audit_columns", "audit_claims"]
+        ),
         provenance="results/{scale}/provenance.json",
         tables=expand("results/{{scale}}/tables/{table}.tex", table=TABLES),
         figures=expand("figures/{{scale}}/{figure}.pdf", figure=FIGURES),
@@ -307,6 +411,8 @@ rule typeset:
 rule summarise:
     input:
         audit="results/{scale}/audit.csv",
+        line="results/{scale}/audit.txt",
+        page="results/{scale}/audit.html",
         values="results/{scale}/values.json",
         provenance="results/{scale}/provenance.json",
         problems=PROBLEMS,
@@ -361,10 +467,22 @@ for figure in FIGURES:
 
 rule audit:
     input:
-        expand("results/{scale}/audit.csv", scale=config["scale"]),
+        expand(
+            "results/{scale}/{file}",
+            scale=config["scale"],
+            file=["audit.csv", "audit.html", "audit.tex", "audit.txt"],
+        ),
     localrule: True
     message:
         "Audit is done"
+
+
+rule controls:
+    input:
+        expand("results/{scale}/controls.csv", scale=config["scale"]),
+    localrule: True
+    message:
+        "Controls is done"
 
 
 rule provenance:

@@ -21,7 +21,19 @@ MADE = [
     *expand("figures/{{scale}}/{figure}.{ending}", figure=FIGURES, ending=["pdf", "png"]),
     *expand("results/{{scale}}/{file}.json", file=["provenance", "run_timing", "values"]),
     *expand("results/{{scale}}/{file}.tex", file=["origins", "values"]),
-    "results/{scale}/audit.csv",
+    *expand(
+        "results/{{scale}}/audit{file}",
+        file=[
+            *(".csv", "_agreement.csv", "_claims.csv", "_columns.csv"),
+            *(".html", ".tex", "_claims.tex", "_controls.tex", ".txt"),
+        ],
+    ),
+    *expand(
+        "results/{{scale}}/controls/{kind}_experiment{number}.csv",
+        kind=["sound", "wrong-tail", "biased-truth"],
+        number=[1, 2],
+    ),
+    "results/{scale}/controls.csv",
     "results/{scale}/summary.txt",
     *PDF,
 ]
@@ -32,7 +44,7 @@ rule write_review:
         **RESULTS,
         files=MADE,
         audit="results/{scale}/audit.csv",
-        claims="results/{scale}/tables/claims.csv",
+        claims="results/{scale}/audit_claims.csv",
         provenance="results/{scale}/provenance.json",
         timing="results/{scale}/run_timing.json",
         pdf=PDF,

@@ -1,4 +1,4 @@
-"""One row for every published cell."""
+"""One row for every published cell, one for every column, and how well all of them agree."""
 
 import sys
 
@@ -6,8 +6,25 @@ sys.stderr = open(snakemake.log[0], "w", buffering=1)
 
 from pathlib import Path
 
-from gpcmc.audit import ResultFiles, audit, read_registry, write_audit
+from gpcmc.audit import (
+    ResultFiles,
+    agreement,
+    explain,
+    full_audit,
+    read_claims,
+    read_explanations,
+    read_registry,
+    write_audit,
+    write_rows,
+)
+from gpcmc.audit.compare import column_of
 
-registry = read_registry(Path(snakemake.input.published[0]).parent)
-files = ResultFiles.of(dict(snakemake.input.items()))
-write_audit(audit(registry, files), registry, snakemake.output[0])
+given, made = snakemake.input, snakemake.output
+registry = read_registry(Path(given.published[0]).parent)
+columns = registry.apply(column_of, axis=1)
+claims = [claim.id for claim in read_claims(given.claims)]
+explanations = read_explanations(given.explanations, {*registry["id"], *columns, *claims})
+found = full_audit(registry, ResultFiles.of(dict(given.items())))
+write_audit(explain(found.cells, explanations), registry, made.cells)
+write_rows(explain(found.columns, explanations), made.columns)
+write_rows(agreement(found.compared), made.agreement)

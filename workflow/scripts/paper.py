@@ -7,13 +7,15 @@ sys.stderr = open(snakemake.log[0], "w", buffering=1)
 import json
 from pathlib import Path
 
+from gpcmc.audit import check_explained, read_audit
 from gpcmc.report import build_paper
 
+check_explained(map(read_audit, snakemake.input.audit), snakemake.wildcards.scale)
 record = json.loads(Path(snakemake.input.provenance).read_text())
 build_paper(
     snakemake.input.text,
     {
-        "": [snakemake.input.values, snakemake.input.origins],
+        "": [snakemake.input.values, snakemake.input.origins, *snakemake.input.appendix],
         "tables": snakemake.input.tables,
         "figures": snakemake.input.figures,
     },

@@ -14,6 +14,6 @@ text = summary(
     ResultFiles.of(dict(snakemake.input.items())),
     snakemake.wildcards.scale,
     next(iter(snakemake.input.get("pdf", [])), None),
-    snakemake.input.audit,
+    f"{Path(snakemake.input.line).read_text().strip()} ({snakemake.input.page})",
 )
 Path(snakemake.output[0]).write_text(text)

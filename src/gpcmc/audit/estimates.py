@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -62,15 +62,24 @@ class Term:
     source : str
         Names the estimate where several terms are multiples of the same one, which then counts
         once in the degrees of freedom of their sum.
+    shared : bool
+        Whether the cells of one problem have this variation in common: they are then right or wrong
+        together.
     """
 
     variance: float
     df: float = math.inf
     source: str = ""
+    shared: bool = False
 
     def over(self, divisor: float) -> Term:
         """The variance of a mean of so many, from the same estimate."""
-        return Term(self.variance / divisor, self.df, self.source)
+        return replace(self, variance=self.variance / divisor)
+
+    def split(self, share: float) -> tuple[Term, Term]:
+        """The part that the cells of one problem have in common, and the rest."""
+        common = replace(self, variance=share * self.variance, shared=True)
+        return common, replace(self, variance=(1 - share) * self.variance)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +89,8 @@ class Estimate:
     Attributes
     ----------
     status : str
-        "ok", or why there is no value ("not run", "data not available", "not converged").
+        "ok", or why there is no value ("not run", "data not available", "not comparable", "not
+        converged", ...).
     value, standard_error : float
         In the units of the cell; NaN without a value.
     replicates : int
@@ -172,21 +182,33 @@ def data_set_spread(frame: pd.DataFrame, error: pd.Series) -> DataSetSpread:
             weights.append((len(group) - 1) * float(group["runs"].mean()) ** 2)
             most = max(most, len(group))
     between = (
-        Term(float(np.average(variances, weights=weights)), most - 1, "data sets")
+        Term(float(np.average(variances, weights=weights)), most - 1, "data sets", shared=True)
         if variances
         else Term(math.nan, 0)
     )
     return DataSetSpread(means[["samples", "dataset", "mean", "runs"]], between, run)
 
 
+def _correlation(rows: pd.DataFrame) -> float:
+    """How alike the errors of one problem are at different sample sizes: the mean correlation, not below zero.
+
+    Experiment 1 runs the same problems at each of them, here as in the paper.
+    """
+    errors = absolute_percentage_error(rows).groupby([rows["instance"], rows["samples"]]).mean()
+    correlations = errors.unstack().corr(min_periods=4).to_numpy()
+    between = correlations[np.triu_indices(len(correlations), 1)]
+    between = between[np.isfinite(between)]
+    return float(np.clip(between.mean(), 0.0, 1.0)) if len(between) else 0.0
+
+
 def _no_rows(there: pd.DataFrame, what: str) -> Estimate:
-    """Not run: no rows at all, or only rows of another count or scheme than the paper's."""
+    """Not run: no rows at all. Not comparable: only rows of another count or scheme than the paper's."""
     if there.empty:
         return Estimate("not run", note=f"no rows for this {what} at this scale")
     settings = sorted(set(zip(there["count"], there["scheme"], strict=True)))
     named = "; ".join(f"count {count}, scheme {scheme}" for count, scheme in settings)
     return Estimate(
-        "not run",
+        "not comparable",
         result_file="; ".join(sorted(set(there["file"]))),
         note=f"other settings than published: {named} (needed: count hard, scheme bootstrap)",
     )
@@ -236,14 +258,18 @@ class Estimator:
         n, value = len(errors), float(errors.mean())
         se = float(errors.std() / math.sqrt(n)) if n > 1 else math.nan
         problems = 50
-        ours = (Term((se / value) ** 2, n - 1),) if n > 1 else ()
+        share = _correlation(frame[frame["dimension"] == cell["dimension"]])
+        ours = Term((se / value) ** 2, n - 1, "problems") if n > 1 else None
+        theirs = Term(
+            (cell["published_bracket"] / cell["published"]) ** 2, problems - 1, "their problems"
+        )
         return Estimate(
             "ok",
             value,
             se,
             len(rows),
-            ours,
-            (Term((cell["published_bracket"] / cell["published"]) ** 2, problems - 1),),
+            () if ours is None else ours.split(share),
+            theirs.split(share),
             result_file="; ".join(sorted(set(rows["file"]))),
             note=f"{n} problems; the published bracket is a standard error"
             if n > 1
@@ -346,7 +372,9 @@ class Estimator:
         means = rows.groupby("dataset")["mae_post"].mean().dropna()
         if len(means) < 2:
             return None
-        return Term(float(np.log(means.to_numpy()).var(ddof=1)), len(means) - 1, "data sets")
+        return Term(
+            float(np.log(means.to_numpy()).var(ddof=1)), len(means) - 1, "data sets", shared=True
+        )
 
     @staticmethod
     def _unusable(rows: pd.DataFrame, method: str) -> Estimate | None:
@@ -361,7 +389,7 @@ class Estimator:
         have = rows["set"].nunique()
         if have < SETS:
             note = f"the published cell averages {SETS} hyperparameter sets; this scale ran {have}"
-            return Estimate("not run", result_file=result_file, note=note)
+            return Estimate("not comparable", result_file=result_file, note=note)
         used = {
             (int(number), float(alpha), float(beta))
             for number, alpha, beta in zip(rows["set"], rows["alpha"], rows["beta"], strict=True)
@@ -375,7 +403,7 @@ class Estimator:
             ]
         if other:
             note = f"other settings than published: {'; '.join(other)}"
-            return Estimate("not run", result_file=result_file, note=note)
+            return Estimate("not comparable", result_file=result_file, note=note)
         if not _complete(rows):
             first = rows[rows["dataset"] == 0]
             bad = first[first["status"] != OK]
@@ -402,7 +430,8 @@ class Estimator:
         if without or not shared:
             named = ", ".join(f"{name} ({status})" for name, status in without.items())
             lack = f"without {named} there is none" if named else "no data set has them all"
-            return Estimate("not run", note=f"the median is over {', '.join(consensus)}; {lack}")
+            status = "not run" if "not run" in without.values() else "not comparable"
+            return Estimate(status, note=f"the median is over {', '.join(consensus)}; {lack}")
         inside = frame[frame["method"].isin(consensus)]
         result_file = "; ".join(sorted(set(inside["file"])))
         left_out = _left_out(inside)
@@ -463,7 +492,7 @@ def _over_data_sets(
     The logarithm of a mean is expected above that of a single value, as in Tables 2 and 3.
     """
     n, value = len(values), float(values.mean())
-    between = Term(float(np.log(values).var(ddof=1)), n - 1, "data sets")
+    between = Term(float(np.log(values).var(ddof=1)), n - 1, "data sets", shared=True)
     return Estimate(
         "ok",
         value,

@@ -16,6 +16,7 @@ from gpcmc.audit.published import half_width
 from gpcmc.audit.results import ResultFiles, read_long
 
 __all__ = [
+    "bias",
     "brackets",
     "coarse_grid_errors",
     "data_sets",
@@ -265,13 +266,14 @@ def overall_variance(files: ResultFiles) -> pd.DataFrame:
     -------
     DataFrame
         One row an experiment: ``experiment``, ``runs``, ``ratio``, ``ratio_se``, ``own_ratio``,
-        ``own_ratio_se``.
+        ``own_ratio_se``, ``clusters`` (problems or data sets behind the standard errors).
     """
     rows = []
     for experiment, group in _squared_errors(files).groupby("experiment"):
         square, weight = group["square"].to_numpy(), group["weight"].to_numpy()
         clusters = group["problem"].astype(str) + "/" + group["cluster"].astype(str)
         row: dict[str, float] = {"experiment": experiment, "runs": len(group)}
+        row["clusters"] = clusters.nunique()
         for name, variances in (
             ("ratio", group["variance_eq44"]),
             ("own_ratio", group["standard_error"] ** 2),
@@ -283,8 +285,47 @@ def overall_variance(files: ResultFiles) -> pd.DataFrame:
             }
         rows.append(row)
     return pd.DataFrame(
-        rows, columns=["experiment", "runs", "ratio", "ratio_se", "own_ratio", "own_ratio_se"]
+        rows,
+        columns=[
+            "experiment",
+            "runs",
+            "ratio",
+            "ratio_se",
+            "own_ratio",
+            "own_ratio_se",
+            "clusters",
+        ],
     )
+
+
+def bias(files: ResultFiles) -> pd.DataFrame:
+    """Bias of the log estimate over that of Eq. (43), by experiment.
+
+    Each error of log I-hat is regressed on the bias that Eq. (43) predicts for its run, through the origin and
+    with the inverse of the run's own variance as its weight; a right formula has the slope one. Half the
+    true variance is the bias to be expected, so the slope should be near the ratio of `variance`.
+
+    Returns
+    -------
+    DataFrame
+        One row an experiment: ``experiment``, ``runs``, ``ratio``, ``ratio_se`` (leaving out one problem of
+        Experiment 1 or data set of Experiment 2 in turn), ``clusters``.
+    """
+    rows = []
+    for experiment, kind, name in ((1, "experiment1", "instance"), (2, "experiment2", "dataset")):
+        frame = paper_scheme(read_long(kind, getattr(files, kind)))
+        if frame.empty:
+            continue
+        error = (frame["estimate"] - frame["truth"]).to_numpy()
+        predicted = frame["bias_eq43"].to_numpy(dtype=float)
+        weight = 1.0 / frame["standard_error"].to_numpy(dtype=float) ** 2
+        above, below = weight * predicted * error, weight * predicted**2
+        clusters = frame["problem"].astype(str) + "/" + frame[name].astype(str)
+        row: dict[str, float] = {"experiment": experiment, "runs": len(frame)}
+        row |= {"ratio": above.sum() / below.sum() if below.sum() > 0 else math.nan}
+        row |= {"ratio_se": _jackknife_ratio(above, below, clusters)}
+        rows.append(row | {"clusters": clusters.nunique()})
+    return pd.DataFrame(rows, columns=["experiment", "runs", "ratio", "ratio_se", "clusters"])
 
 
 def slopes(registry: pd.DataFrame, files: ResultFiles) -> pd.DataFrame:
@@ -307,7 +348,8 @@ def slopes(registry: pd.DataFrame, files: ResultFiles) -> pd.DataFrame:
     DataFrame
         One row a (table, problem): ``published``, ``published_se`` (least squares over the sample
         sizes), ``ours``, ``ours_se`` (leaving out one problem or data set in turn); NaN with fewer
-        than three sample sizes, and the standard error with one problem or data set.
+        than three sample sizes, and the standard error with one problem or data set; ``clusters``, how many
+        of these there are.
     """
     first = paper_scheme(read_long("experiment1", files.experiment1))
     second = paper_scheme(read_long("experiment2", files.experiment2))
@@ -321,7 +363,8 @@ def slopes(registry: pd.DataFrame, files: ResultFiles) -> pd.DataFrame:
         x = np.log(cells["samples"].to_numpy(dtype=float))
         fit, covariance = np.polyfit(x, np.log(cells["published"].to_numpy()), 1, cov=True)
         frame = errors[table]
-        ours, se = _slope_within(frame[(frame["problem"] == problem) & (frame["error"] > 0)])
+        mine = frame[(frame["problem"] == problem) & (frame["error"] > 0)]
+        ours, se = _slope_within(mine)
         rows.append(
             {
                 "table": table,
@@ -330,6 +373,7 @@ def slopes(registry: pd.DataFrame, files: ResultFiles) -> pd.DataFrame:
                 "published_se": float(np.sqrt(covariance[0, 0])),
                 "ours": ours,
                 "ours_se": se,
+                "clusters": mine["cluster"].nunique(),
             }
         )
     return pd.DataFrame(rows)

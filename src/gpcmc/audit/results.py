@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 
@@ -15,7 +16,9 @@ __all__ = [
     "Predictions",
     "Problem",
     "ResultFiles",
+    "mean_and_error",
     "problem_number",
+    "read",
     "read_long",
     "read_probabilities",
     "read_problem",
@@ -130,6 +133,10 @@ class ResultFiles:
         Chains over the hyperparameters: long CSV files, and ``experiment5/problem{p}/{method}.npz``.
     tuning, tuning_timing : tuple of Path
         ``experiment5/problem{p}_tuning.csv`` and its CPU seconds.
+    ordering : tuple of Path
+        ``ordering.csv``: the sampler on patterns in three orders with both counts.
+    broken : tuple of Path
+        ``controls/{kind}_experiment{1,2}.csv``: runs that are wrong on purpose.
     data : tuple of Path
         ``data/{file}.json``: whether a raw file could be had, and where it goes if not.
     """
@@ -153,6 +160,8 @@ class ResultFiles:
     draws: tuple[Path, ...] = ()
     tuning: tuple[Path, ...] = ()
     tuning_timing: tuple[Path, ...] = ()
+    ordering: tuple[Path, ...] = ()
+    broken: tuple[Path, ...] = ()
     data: tuple[Path, ...] = ()
 
     @classmethod
@@ -208,6 +217,35 @@ def read_long(kind: str, paths: Iterable[Path]) -> pd.DataFrame:
     if kind in ("experiment1", "quadrature"):
         frame["problem"] = frame["dimension"].map(_PROBLEMS)
     return frame
+
+
+def read(paths: Iterable[Path], columns: Sequence[str]) -> pd.DataFrame:
+    """The rows of result files under one another, with a column ``file``; without files only `columns`.
+
+    Raises
+    ------
+    ValueError
+        A file lacks one of the columns.
+    """
+    frames = []
+    for path in paths:
+        try:
+            frame = pd.read_csv(path, dtype={"status": str, "method": str, "seed": str})
+        except pd.errors.EmptyDataError:  # written without a row, where nothing could be run
+            continue
+        if missing := [name for name in columns if name not in frame]:
+            raise ValueError(f"{path}: columns {missing} are missing; needed are {list(columns)}")
+        frames.append(frame.assign(file=Path(path).as_posix()))
+    if not frames:
+        return pd.DataFrame(columns=[*columns, "file"])
+    return pd.concat(frames, ignore_index=True)
+
+
+def mean_and_error(values: pd.Series) -> tuple[float, float]:
+    """Mean and standard error of the mean; NaN for the latter of a single value."""
+    values = values.astype(float)
+    se = float(values.std(ddof=1) / math.sqrt(len(values))) if len(values) > 1 else math.nan
+    return float(values.mean()) if len(values) else math.nan, se
 
 
 @dataclass(frozen=True, slots=True)

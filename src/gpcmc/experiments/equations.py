@@ -1,4 +1,4 @@
-"""The misprints of the paper, checked numerically.
+"""The paper's doubtful equations and its limits, checked numerically.
 
 Each check computes a printed formula and its correction on a random problem, and compares both
 with an answer reached by another way: a closed form, a quadrature over the latent values, or the
@@ -6,7 +6,7 @@ matrices that the formula came from.
 
 References
 ----------
-Atiya, Fayed, Abdel-Gawad (2021), Eqs. (10)-(12), (22)-(30), (48)-(52), (65), (66), (69)-(75).
+Atiya, Fayed, Abdel-Gawad (2021), Eqs. (10)-(12), (22)-(31), (48)-(52), (65), (66), (69)-(75), section 3.3.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from scipy.special import ndtr
 from threadpoolctl import threadpool_limits
 
 from gpcmc._validation import FloatArray, check_rng
-from gpcmc.orthant.truths import three_dimensional
+from gpcmc.orthant.truths import three_dimensional, two_dimensional
 
 _ZERO = 1e-9  # an error below this is rounding, above it a misprint
 
 
 @threadpool_limits.wrap(limits=1)
 def check_equations(rng: np.random.Generator) -> pd.DataFrame:
-    """Evaluate Eqs. (30), (48)-(51), (52), (66), (75) as printed and as corrected.
+    """Evaluate Eqs. (30), (31), (48)-(51), (52), (66), (75) and the limits of section 3.3 as printed and corrected.
 
     Parameters
     ----------
@@ -42,7 +42,8 @@ def check_equations(rng: np.random.Generator) -> pd.DataFrame:
         One row an equation, with columns ``equation``, ``statement`` (what is printed, in words),
         ``correction`` (empty if none is needed), ``printed_error`` (NaN where the printed shapes
         do not conform), ``corrected_error`` (NaN if there is no correction) and ``verdict``.
-        Errors are absolute: nats for (30) and (66), matrix entries elsewhere.
+        Errors are absolute: nats for (30), (66) and the limits, probabilities for (31), matrix
+        entries elsewhere.
 
     Raises
     ------
@@ -50,7 +51,10 @@ def check_equations(rng: np.random.Generator) -> pd.DataFrame:
         If rng is not a Generator.
     """
     rng = check_rng("rng", rng)
-    checks = [_equation_30, _equations_48_51, _equation_52, _equation_66, _equation_75]
+    checks = [
+        *(_equation_30, _equation_31, _equations_48_51, _equation_52, _equation_66, _equation_75),
+        *(_limit_small, _limit_beta),
+    ]
     rows = [check(rng) for check in checks]
     for row in rows:
         row["verdict"] = _verdict(row["printed_error"], row["corrected_error"])
@@ -93,6 +97,71 @@ def _equation_30(rng: np.random.Generator) -> dict[str, Any]:
         "correction": "Sigma, N x N, in place of Sigma'",
         "printed_error": np.nan,
         "corrected_error": abs(corrected - evidence),
+    }
+
+
+def _equation_31(rng: np.random.Generator) -> dict[str, Any]:
+    """The limit of an endless length scale, K = beta everywhere, against the orthants of that K, N = 2."""
+    n, beta = 2, float(rng.uniform(0.5, 5.0))
+    y = rng.choice([-1.0, 1.0], n)
+    positive = int((y > 0).sum())
+    root = np.sqrt(beta)
+
+    def integral(ones: int, others: int) -> float:
+        def integrand(u: float) -> float:
+            return float(np.exp(-0.5 * u * u) * ndtr(root * u) ** ones * ndtr(-root * u) ** others)
+
+        return float(quad(integrand, -12.0, 12.0, epsabs=1e-14, epsrel=1e-12, limit=200)[0])
+
+    printed = integral(positive + 1, n - positive) / integral(positive, n - positive)
+    signs = np.append(y, 1.0)
+    R = np.eye(n + 1) + beta * np.outer(signs, signs)
+    truth = np.exp(three_dimensional(R) - two_dimensional(R[0, 1] / R[0, 0]))
+    return {
+        "equation": "31",
+        "statement": "for alpha -> infinity the probability is a ratio of integrals that count classes",
+        "correction": "",
+        "printed_error": abs(printed - truth),
+        "corrected_error": np.nan,
+    }
+
+
+def _limit_small(rng: np.random.Generator) -> dict[str, Any]:
+    """L = 2^-N and J = 1/2 where length scale or variance vanish, in nats, N = 3 and N = 2."""
+    n = 3
+    y, joint = _problem(rng, n, 1)
+    C, error = np.diag(y), 0.0
+    # beta -> 0 leaves the identity; alpha -> 0 leaves (1 + beta) I, whose orthant is the same
+    for Sigma in (1e-12 * joint[:n, :n], float(rng.uniform(0.5, 5.0)) * np.eye(n)):
+        R = C @ (np.eye(n) + Sigma) @ C
+        evidence = three_dimensional(R)
+        rho = R[0, 1] / np.sqrt(R[0, 0] * R[1, 1])
+        error = max(
+            error,
+            abs(evidence + n * np.log(2.0)),
+            abs(evidence - two_dimensional(rho) - np.log(0.5)),
+        )
+    return {
+        "equation": "section 3.3",
+        "statement": "for alpha -> 0 or beta -> 0, L = 2^-N and the probability is 1/2",
+        "correction": "",
+        "printed_error": error,
+        "corrected_error": np.nan,
+    }
+
+
+def _limit_beta(rng: np.random.Generator) -> dict[str, Any]:
+    """The identity in I + C K C is negligible where the variance has no bounds, in nats, N = 3."""
+    n, beta = 3, 1e13
+    y, joint = _problem(rng, n, 1)
+    C, K = np.diag(y), joint[:n, :n]
+    limit = three_dimensional(C @ K @ C)
+    return {
+        "equation": "section 3.3",
+        "statement": "for beta -> infinity the identity becomes negligible",
+        "correction": "",
+        "printed_error": abs(three_dimensional(C @ (np.eye(n) / beta + K) @ C) - limit),
+        "corrected_error": np.nan,
     }
 
 

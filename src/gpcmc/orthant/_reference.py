@@ -6,6 +6,8 @@ rounding, which the tests check. The whole history is reordered at every resampl
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_ndtr, logsumexp, ndtr, ndtri, ndtri_exp
@@ -19,9 +21,17 @@ def normals(rng: np.random.Generator, size: int) -> Array:
 
 
 def population(
-    G: Array, shift: Array, samples: int, soft: bool, ess_threshold: float, rng: np.random.Generator
+    G: Array,
+    shift: Array,
+    samples: int,
+    soft: bool,
+    ess_threshold: float,
+    rng: np.random.Generator,
+    draw: Callable[[np.random.Generator, int], Array] = normals,
 ) -> tuple[Array, Array, NDArray[np.intp], Array, Array]:
     """Draw one population; the arguments are those of `_sampler.Population`.
+
+    `draw` is what the bootstrap scheme draws its innovations with: the audit breaks it on purpose.
 
     Returns
     -------
@@ -59,7 +69,7 @@ def population(
                 log_w = np.zeros(M)
             E[i] = -ndtri_exp(np.minimum(np.log(1.0 - rng.random(M)) + log_p, -(2.0**-54)))
             continue
-        E[i] = normals(rng, M)
+        E[i] = draw(rng, M)
         inside = c + E[i] >= 0
         score = ndtr(c) if soft else inside  # Eq. 62 or Eq. 57
         with np.errstate(divide="ignore"):

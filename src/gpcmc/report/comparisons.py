@@ -7,6 +7,7 @@ standard error to that of the mean plus one; a hollow point is of runs that have
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
@@ -17,13 +18,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from gpcmc.report import defects, hyperparameters, style
-
-# a module and not its names: that module imports this one in its turn
-from gpcmc.report import values as text
-from gpcmc.report.latex import count, escape, number, tabular
-from gpcmc.report.tables import Table, _brief, _empty
-from gpcmc.report.tradeoff import (
+from gpcmc.audit.tradeoff import (
     CLAIMS,
     FAILS,
     HOLDS,
@@ -43,6 +38,12 @@ from gpcmc.report.tradeoff import (
     series_of,
     targets,
 )
+from gpcmc.report import defects, hyperparameters, style
+
+# a module and not its names: that module imports this one in its turn
+from gpcmc.report import values as text
+from gpcmc.report.latex import count, escape, number, tabular
+from gpcmc.report.tables import Table, _brief, _empty
 
 __all__ = ["FIGURES", "TABLES", "values"]
 
@@ -215,6 +216,23 @@ def claims_table(registry: pd.DataFrame, files: object) -> Table:
 # ---------------------------------------------------------------------------------------------------------------------
 # Experiment 3: figures
 
+#: Colour, marker and line of each series.
+_LOOKS = {
+    "orthant": (style.BLUE, "o", "-"),
+    "orthant-adapted": ("#56b4e9", "s", "-"),
+    "best": (style.INK, "*", "-"),
+    "minimax-tilting": ("#009e73", "P", "-"),
+    "importance-ep": ("#882255", "X", "-"),
+    "ess": (style.ORANGE, "^", "-"),
+    "ess-gpml": (style.ORANGE, "v", "--"),
+    "hmc": ("#e69f00", "<", "-"),
+    "hmc-gpml": ("#e69f00", ">", "--"),
+    "laplace": (style.GREY, "D", ":"),
+    "ep": ("#cc79a7", "h", ":"),
+}
+#: Those of rows that are none of these, in turn.
+_FURTHER_LOOKS = [(c, m, "-") for m in ("p", "d", "8") for c in ("#999933", "#44aa99", "#332288")]
+
 
 def _time_axis(axes: Axes) -> None:
     axes.set_xscale("log")
@@ -228,15 +246,16 @@ def _draw(axes: Axes, frame: pd.DataFrame, measure: str, *, nats: bool = False) 
     """Draw log errors of every series, or nats on a logarithmic axis, and return a legend's handles."""
     handles = []
     rows = frame[frame["measure"] == measure].dropna(subset=["cpu_seconds", "log_error"])
-    shift = 0.0
+    shift, further = 0.0, itertools.cycle(_FURTHER_LOOKS)
     if nats and len(rows):  # the truth is one number: nats are percents times a constant
         shift = float(np.log(rows["nats"].astype(float) / rows["error"].astype(float)).mean())
     for name, series in series_of(frame["method"]).items():
         line = rows[rows["series"] == name].sort_values("cpu_seconds")
         if line.empty:
             continue
-        look: dict[str, Any] = {"color": series.color, "marker": series.marker}
-        size = {"*": 7.0, "D": 4.0}.get(series.marker, 5.0)
+        color, marker, joined = _LOOKS.get(name) or next(further)
+        look: dict[str, Any] = {"color": color, "marker": marker}
+        size = {"*": 7.0, "D": 4.0}.get(marker, 5.0)
         full, other = line[line["full"].astype(bool)], line[~line["full"].astype(bool)]
         seconds = full["cpu_seconds"].to_numpy(dtype=float)
         middle, low, high = _log_bars(full)
@@ -247,13 +266,13 @@ def _draw(axes: Axes, frame: pd.DataFrame, measure: str, *, nats: bool = False) 
             seconds,
             middle,
             yerr=bars,
-            linestyle=series.line,
+            linestyle=joined,
             markersize=size,
             linewidth=0.9,
             **look,
         )
         if len(full) and full["deterministic"].all():  # more time would not help it
-            axes.axhline(middle[0], color=series.color, linestyle=":", linewidth=0.8, zorder=1)
+            axes.axhline(middle[0], color=color, linestyle=":", linewidth=0.8, zorder=1)
         axes.plot(
             other["cpu_seconds"].to_numpy(dtype=float),
             change(other["log_error"].to_numpy(dtype=float) + shift),
@@ -263,7 +282,7 @@ def _draw(axes: Axes, frame: pd.DataFrame, measure: str, *, nats: bool = False) 
             **look,
         )
         hollow: dict[str, Any] = {"markerfacecolor": "white"} if full.empty else {}
-        line_style: Any = "none" if full.empty else series.line
+        line_style: Any = "none" if full.empty else joined
         said = series.label + (f" ({other['status'].iloc[-1]})" if full.empty else "")
         handles.append(
             Line2D(

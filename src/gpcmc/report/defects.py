@@ -12,12 +12,12 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 from scipy.stats import t as student
 
+from gpcmc.audit.results import mean_and_error, read
 from gpcmc.inference.gpml import DEFECTS
 from gpcmc.report import style
 
 # a module and not its names: that module imports this one in its turn
 from gpcmc.report import values as text
-from gpcmc.report.hyperparameters import mean_and_error, read
 from gpcmc.report.latex import number, tabular
 from gpcmc.report.tables import Table, _brief, _empty
 

@@ -16,10 +16,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, Symmetri
 from gpcmc.audit import METHODS, ResultFiles, audit, read_long
 from gpcmc.audit import findings as found
 from gpcmc.audit.estimates import absolute_percentage_error, data_set_spread, paper_scheme
-from gpcmc.experiments.classification import EXTINCT, NO_DATA
-from gpcmc.inference.interface import NOT_CONVERGED, OK, STOPPED, UNTRUSTED
-from gpcmc.report import style
-from gpcmc.report.experiment4 import (
+from gpcmc.audit.experiment4 import (
     NAMES,
     PAPER,
     SAMPLER,
@@ -31,6 +28,9 @@ from gpcmc.report.experiment4 import (
     reliability,
     seconds_by_set,
 )
+from gpcmc.experiments.classification import EXTINCT, NO_DATA
+from gpcmc.inference.interface import NOT_CONVERGED, OK, STOPPED, UNTRUSTED
+from gpcmc.report import style
 from gpcmc.report.tables import TABLES
 
 __all__ = ["FIGURES"]

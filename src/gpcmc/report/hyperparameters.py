@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -14,11 +13,13 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from scipy.stats import norm
 
+from gpcmc.audit.experiment4 import NAMES
+from gpcmc.audit.results import mean_and_error, read
+from gpcmc.audit.tuning import NEAR, tuned, tuning_means
 from gpcmc.report import style
 
 # a module and not its names: that module imports this one in its turn
 from gpcmc.report import values as text
-from gpcmc.report.experiment4 import NAMES
 from gpcmc.report.latex import count, escape, number, tabular
 from gpcmc.report.tables import Table, _brief, _empty
 
@@ -28,9 +29,6 @@ __all__ = [
     "add_values",
     "agreement",
     "chains",
-    "mean_and_error",
-    "read",
-    "tuned",
 ]
 
 #: How rows of the configuration are printed, in the order of the tables; others follow by name.
@@ -49,38 +47,6 @@ TUNERS = {"laplace": "Laplace", "ep": "EP", "best": "best"}
 PARAMETERS = {"log_alpha": r"\alpha", "log_beta": r"\beta"}
 #: Probability of a false alarm among all pairs together.
 FALSE_ALARM = 0.01
-#: Nats below the best: of a posterior over two hyperparameters that is nearly normal, the mean draw lies
-#: so far below the mode.
-NEAR = 1.0
-
-
-def read(paths: Iterable[Path], columns: Sequence[str]) -> pd.DataFrame:
-    """The rows of result files under one another, with a column ``file``; without files only `columns`.
-
-    Raises
-    ------
-    ValueError
-        A file lacks one of the columns.
-    """
-    frames = []
-    for path in paths:
-        try:
-            frame = pd.read_csv(path, dtype={"status": str, "method": str, "seed": str})
-        except pd.errors.EmptyDataError:  # written without a row, where nothing could be run
-            continue
-        if missing := [name for name in columns if name not in frame]:
-            raise ValueError(f"{path}: columns {missing} are missing; needed are {list(columns)}")
-        frames.append(frame.assign(file=Path(path).as_posix()))
-    if not frames:
-        return pd.DataFrame(columns=[*columns, "file"])
-    return pd.concat(frames, ignore_index=True)
-
-
-def mean_and_error(values: pd.Series) -> tuple[float, float]:
-    """Mean and standard error of the mean; NaN for the latter of a single value."""
-    values = values.astype(float)
-    se = float(values.std(ddof=1) / math.sqrt(len(values))) if len(values) > 1 else math.nan
-    return float(values.mean()) if len(values) else math.nan, se
 
 
 def _in_order(names: pd.Series, known: dict[str, str]) -> list[str]:
@@ -288,25 +254,6 @@ def posterior_figure(registry: pd.DataFrame, files: object) -> Figure:
 # Tuning
 
 
-def tuned(files: object) -> pd.DataFrame:
-    """Tuning: one row a problem, method, replicate and stage, with its CPU seconds.
-
-    ``cpu_seconds`` of a second look has that of the search before it in it.
-    """
-    keys = ["problem", "method", "replicate", "stage"]
-    frame = read(getattr(files, "tuning", ()), [*keys, "status"])
-    timing = read(getattr(files, "tuning_timing", ()), [*keys, "cpu_seconds"])
-    timing = timing.sort_values("stage", ascending=False)  # the search comes first
-    timing["cpu_seconds"] = timing["cpu_seconds"].astype(float)
-    timing["cpu_seconds"] = timing.groupby(keys[:3])["cpu_seconds"].cumsum()
-    frame = frame.merge(timing[[*keys, "cpu_seconds"]], on=keys, how="left")
-    needs = ["log_alpha", "log_beta", "evidence", "evidence_se", "evidence_shortfall", "samples"]
-    for name in [*needs, "log_loss", "error_rate", "evaluations", "at_bound", "failures"]:
-        if name not in frame:
-            frame[name] = math.nan
-    return frame
-
-
 def _chosen(frame: pd.DataFrame) -> dict[int, tuple[float, float]]:
     """By problem, the hyperparameters with the most evidence that any method has found."""
     good = frame[frame["status"] == "ok"].dropna(subset="evidence")
@@ -315,45 +262,6 @@ def _chosen(frame: pd.DataFrame) -> dict[int, tuple[float, float]]:
         int(row["problem"]): (float(row["log_alpha"]), float(row["log_beta"]))
         for _, row in best.iterrows()
     }
-
-
-def tuning_means(frame: pd.DataFrame) -> pd.DataFrame:
-    """Means over replicates that may be compared: one row a problem, method and stage, with standard errors.
-
-    The error of ``evidence`` has the judge's in it, that of ``shortfall`` has not: the judge uses the same
-    random numbers throughout.
-    """
-    rows = []
-    keys = ["problem", "method", "stage"]
-    for key, group in frame.groupby(keys, sort=False):
-        row: dict[str, object] = dict(zip(keys, key, strict=True))
-        good = group[group["status"] == "ok"]
-        bad = group[group["status"] != "ok"]
-        row |= {"runs": len(group), "ok": len(good), "samples": group["samples"].iloc[0]}
-        row["status"] = "ok" if len(good) else bad["status"].mode().iloc[0]
-        row["at_bound"] = int((good["at_bound"].astype(str).str.lower() == "true").sum())
-        for name, column in _TUNED.items():
-            row[name], row[f"{name}_se"] = mean_and_error(good[column].dropna())
-        judged = good["evidence_se"].astype(float).mean()
-        row["evidence_se"] = math.hypot(
-            judged, float(np.nan_to_num(float(str(row["evidence_se"]))))
-        )
-        rows.append(row)
-    columns = [*keys, "runs", "ok", "samples", "status", "at_bound"]
-    columns += [part for name in _TUNED for part in (name, f"{name}_se")]
-    return pd.DataFrame(rows, columns=columns)
-
-
-_TUNED = {
-    "log_alpha": "log_alpha",
-    "log_beta": "log_beta",
-    "evidence": "evidence",
-    "shortfall": "evidence_shortfall",
-    "log_loss": "log_loss",
-    "error_rate": "error_rate",
-    "cpu_seconds": "cpu_seconds",
-    "evaluations": "evaluations",
-}
 
 
 def tuner(method: str, samples: float) -> str:

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from gpcmc.audit import ResultFiles, count_verdicts
-from gpcmc.report.experiment4 import NAMES, problems
+from gpcmc.audit import ResultFiles
+from gpcmc.audit.experiment4 import NAMES, problems
 
 __all__ = ["LATEX_PACKAGES", "build_paper", "summary"]
 
@@ -108,7 +108,7 @@ def summary(
     files: ResultFiles,
     scale: str,
     pdf: str | None,
-    audit_file: str = "audit.csv",
+    said: str,
 ) -> str:
     """The three lines that a run ends with: where the PDF is, what the audit says, what was left out and why.
 
@@ -123,31 +123,30 @@ def summary(
         Name of the scale.
     pdf : str, optional
         The PDF; None where there is no LaTeX on the machine.
-    audit_file : str
-        The audit, as named to the reader.
+    said : str
+        The audit in one line, and where it is.
     """
     if pdf is not None:
         where = f"Paper: {pdf}"
     else:
         where = f"Paper: not typeset, there is no LaTeX here (Debian, Ubuntu: apt-get install {LATEX_PACKAGES})"
-    counts = ", ".join(f"{n} {verdict}" for verdict, n in count_verdicts(audited).items())
-    said = f"Audit: {len(audited)} published cells: {counts} ({audit_file})"
     left = []
     for number, problem in problems(files).items():
         if not problem.available:
             left.append(f"{NAMES[number]}: data not available")
-    missing = audited[audited["verdict"] == "not run"]
+    missing = audited[audited["verdict"].isin(["not run", "not comparable"])]
     if len(missing):
-        there = set(audited["method"][audited["replicates"] > 0])
         shown = missing["ours"].notna()
-        method = ~shown & (missing["table"] == 4) & ~missing["method"].isin(there)
         parts = [
+            ((missing["verdict"] == "not run").sum(), f"not run at scale {scale}"),
             (shown.sum(), "shown, but without the variance that a comparison needs"),
-            (method.sum(), "of methods without a run that counts"),
-            ((~shown & ~method).sum(), f"not run or not comparable at scale {scale}"),
+            (
+                ((missing["verdict"] == "not comparable") & ~shown).sum(),
+                "without a run that counts, or with other settings than published",
+            ),
         ]
         text = "; ".join(f"{n} {why}" for n, why in parts if n)
-        left.append(f"{len(missing)} cells not run ({text})")
+        left.append(f"{len(missing)} cells not compared ({text})")
     places = [
         status["instructions"]
         for status in (json.loads(path.read_text(encoding="utf-8")) for path in files.data)
@@ -155,4 +154,6 @@ def summary(
     ]
     if places:
         left.append(f"to have the missing data, place by hand {', '.join(places)} and run again")
-    return "\n".join([where, said, "Left out: " + ("; ".join(left) or "nothing")]) + "\n"
+    return (
+        "\n".join([where, f"Audit: {said}", "Left out: " + ("; ".join(left) or "nothing")]) + "\n"
+    )

@@ -13,10 +13,7 @@ import pandas as pd
 from gpcmc.audit import ResultFiles, audit, read_long
 from gpcmc.audit import findings as found
 from gpcmc.audit.estimates import paper_scheme
-from gpcmc.audit.published import METHODS
-from gpcmc.experiments.classification import NO_DATA
-from gpcmc.inference.interface import OK
-from gpcmc.report.experiment4 import (
+from gpcmc.audit.experiment4 import (
     NAMES,
     SHORT,
     STATUSES,
@@ -30,6 +27,9 @@ from gpcmc.report.experiment4 import (
     seconds_by_set,
     seconds_ratio,
 )
+from gpcmc.audit.published import METHODS
+from gpcmc.experiments.classification import NO_DATA
+from gpcmc.inference.interface import OK
 from gpcmc.report.latex import concise, count, escape, number, scientific, tabular
 
 __all__ = ["TABLES", "Table"]
@@ -583,6 +583,11 @@ _FORMULAS = {
     "Sigma'": r"$\Sigma'$",
     "Sigma": r"$\Sigma$",
     "N = NTEST": r"$N=N_{\mathrm{test}}$",
+    "alpha -> infinity": r"$\alpha\to\infty$",
+    "alpha -> 0": r"$\alpha\to0$",
+    "beta -> infinity": r"$\beta\to\infty$",
+    "beta -> 0": r"$\beta\to0$",
+    "L = 2^-N": r"$L=2^{-N}$",
     " -1 ": " $-1$ ",
 }
 
@@ -594,6 +599,13 @@ def _formulas(text: str) -> str:
     return "".join(_FORMULAS.get(piece, escape(piece)) for piece in pieces)
 
 
+def _equation_name(name: str) -> str:
+    """An equation as it is cited; a section has no brackets."""
+    if name.startswith("section"):
+        return escape(name.replace("section", "sec."))
+    return f"({escape(name)})".replace("-", ")--(")
+
+
 def equations_table(registry: pd.DataFrame, files: ResultFiles) -> Table:
     """The checked equations, those that are misprinted with their correction."""
     frame = read_long("equations", files.equations).drop(columns="file").fillna({"correction": ""})
@@ -601,7 +613,7 @@ def equations_table(registry: pd.DataFrame, files: ResultFiles) -> Table:
         return Table(frame, _empty())
     rows = [
         [
-            f"({escape(str(row['equation']))})".replace("-", ")--("),
+            _equation_name(str(row["equation"])),
             _formulas(row["statement"]),
             _formulas(row["correction"]) if row["correction"] else "none needed",
             *(

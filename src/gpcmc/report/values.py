@@ -18,22 +18,24 @@ import pandas as pd
 
 from gpcmc.audit import METHODS, VERDICTS, ResultFiles, count_verdicts, read_long
 from gpcmc.audit import findings as found
-from gpcmc.experiments.reference import AGREES, CERTIFIED, DIFFERS, EVIDENCE, TRUTHS, load_reference
-from gpcmc.inference.interface import NOT_CONVERGED, OK
-from gpcmc.report import comparisons
-from gpcmc.report.experiment4 import (
+from gpcmc.audit.experiment4 import (
     LABELS,
     NAMES,
     PAPER,
     SAMPLER,
     all_cells,
-    average,
     by_problem,
     label,
+    mae_med_by_problem,
+    mae_post_ranges,
     problems,
     seconds_by_set,
     seconds_ratio,
 )
+from gpcmc.experiments.reference import AGREES, CERTIFIED, DIFFERS, EVIDENCE, TRUTHS, load_reference
+from gpcmc.inference.interface import NOT_CONVERGED, OK
+from gpcmc.report import audit as report_audit
+from gpcmc.report import comparisons
 from gpcmc.report.latex import count, escape, number, scientific
 
 __all__ = ["PUBLISHED_SCALE", "Value", "collect", "source_path", "write_values"]
@@ -200,7 +202,7 @@ def _audit_values(out: _Values, audited: pd.DataFrame, source: str) -> None:
         counts = count_verdicts(frame)
         for verdict in VERDICTS:
             out.whole(f"{scope}/{verdict.replace(' ', '-')}", counts[verdict], source)
-        out.whole(f"{scope}/compared", counts["consistent"] + counts["discrepant"], source)
+        out.whole(f"{scope}/compared", int(frame["z"].notna().sum()), source)
     counts = count_verdicts(audited)
     line = ", ".join(f"{number_} {verdict}" for verdict, number_ in counts.items())
     out.words("audit/line", f"{len(audited)} published cells: {line}", source)
@@ -460,15 +462,10 @@ def _mae_post_values(
     """How far apart methods are in MAE-POST, beside how far apart data sets are; in percent of its mean."""
     source = "tables/posterior.csv"
     published_cells = registry[registry["metric"] == "mae_post"]
-    cells = published_cells.groupby("problem")["published"]
-    published = 100 * (cells.max() - cells.min()) / cells.mean()
-    means = by_problem(frame, "mae_post", "all")
-    means = means[(means["sets"] == means["wanted"]) & (means["status"] == OK)]
-    values = means.groupby("problem")["value"]
-    ours = (100 * (values.max() - values.min()) / values.mean())[values.size() > 1]
+    ranges = mae_post_ranges(registry, frame, files)
+    published, ours, between = (ranges[name].dropna() for name in ("published", "ours", "between"))
     spread = read_long("spread", files.spread)
     data_sets = spread.groupby(["problem", "dataset"])["mae_post"].mean().groupby("problem")
-    between = (100 * data_sets.std() / data_sets.mean()).dropna()
     for key, value, where in (
         ("published-range", float(published.max()), "data/published/table4.csv"),
         ("ours-range", float(ours.max()), source),
@@ -497,17 +494,7 @@ def _mae_post_values(
 def _median_values(out: _Values, registry: pd.DataFrame, frame: pd.DataFrame) -> None:
     """MAE-MED of the paper's methods, and who is furthest from the median and from the reference."""
     source = "tables/posterior.csv"
-    ours = pd.DataFrame(
-        {
-            method: {
-                int(problem): found.value
-                for problem, group in frame[frame["method"] == method].groupby("problem")
-                if (found := average(group, "mae_med", "all")).sets == found.wanted > 0
-            }
-            for method in PAPER
-        },
-        dtype=float,
-    )
+    ours = mae_med_by_problem(frame)
     theirs = registry[registry["metric"] == "mae_med"]
     theirs = theirs.assign(method=theirs["method"].map(METHODS))
     theirs = theirs.pivot_table(index="problem", columns="method", values="published")
@@ -738,69 +725,6 @@ def _reference_values(out: _Values, files: ResultFiles) -> None:
     out.words("reference/check-differ", differ, source, missing="none")
 
 
-def _claim_values(out: _Values) -> None:
-    """Whether the statements of section 6.4 stand in this run, from the values above and by stated rules."""
-    source = "values.json"
-
-    def known(*keys: str) -> list[float] | None:
-        values = [out[key].value for key in keys]
-        return None if None in values else [float(value) for value in values]  # type: ignore[arg-type]
-
-    verdict = None
-    if found := known("mae-med/ours/hmc-furthest", "mae-med/ours/problems"):
-        verdict = "stands" if 2 * found[0] > found[1] else "does not stand"
-        if (first := out["furthest/first"].value) is not None:
-            alike = (first == label("hmc-gpml")) == (verdict == "stands")
-            verdict += (
-                ", also against the reference" if alike else ", but not against the reference"
-            )
-    out.words("claim/median", verdict, source, missing="cannot be judged")
-    verdict = None
-    if found := known("mae-post/ours-closer", "mae-post/ours-problems"):
-        verdict = "stands" if 2 * found[0] > found[1] else "does not stand"
-    out.words("claim/mae-post", verdict, source, missing="cannot be judged")
-    ruled = "what MAE-POST measures is the data set and the model, not the method"
-    out.words("claim/data-set", ruled if verdict == "stands" else None, source, missing="no")
-    verdict = None
-    if found := known("seconds/control-variables/ratio"):
-        ratio = found[0]
-        verdict = "stands" if 5 <= ratio <= 20 else "stands in direction, but not in size"
-        verdict = verdict if ratio > 1.5 else "does not stand"
-    out.words("claim/slower", verdict, source, missing="cannot be judged")
-    verdict = None
-    if found := known("control-variables/usps-sets", "control-variables/usps-ok"):
-        share = found[1] / found[0]
-        verdict = "stands" if share == 0 else "stands in part" if share < 1 else "does not stand"
-        verdict = (
-            None if "data not available" in str(out["control-variables/usps"].value) else verdict
-        )
-    out.words("claim/usps", verdict, source, missing="cannot be judged")
-    verdict = None
-    if found := known("evidence/ess-gpml/sampler/median"):
-        verdict = "stands" if found[0] < 1 else "does not stand"
-    out.words("claim/ess-evidence", verdict, source, missing="cannot be judged")
-    verdict = None
-    stray = known("evidence/hmc-gpml/stray/median")
-    if found := known("evidence/hmc-gpml/sampler/median") or stray:
-        verdict = "stands" if found[0] >= 1 else "does not stand"
-        proper = known("evidence/hmc/reference/median")
-        if verdict == "stands" and proper:
-            own = (
-                "is not one of HMC done properly"
-                if proper[0] < 1
-                else "is one of HMC, however done"
-            )
-            verdict += f"; a distance of that size {own}"
-    out.words("claim/hmc-evidence", verdict, source, missing="cannot be judged")
-    verdict = None
-    if found := known("hard/failed", "hard/runs", "hard/far"):
-        right = (
-            "every pair is right within its errors" if found[2] == 0 else "not every pair is right"
-        )
-        verdict = f"no run failed and {right}" if found[0] == 0 else "some runs failed"
-    out.words("claim/works", verdict, source, missing="cannot be judged")
-
-
 def _run_values(
     out: _Values, record: Mapping[str, object], timing: Mapping[str, object] | None
 ) -> None:
@@ -845,6 +769,8 @@ def collect(
     files: ResultFiles,
     record: Mapping[str, object],
     timing: Mapping[str, object] | None = None,
+    *,
+    more: report_audit.Audited | None = None,
 ) -> dict[str, Value]:
     """Every value that the text may use, by key.
 
@@ -860,6 +786,8 @@ def collect(
         `provenance`.
     timing : mapping, optional
         `run_timing`.
+    more : Audited, optional
+        Columns, statements and controls of the audit; without them the text has no values of these.
 
     Returns
     -------
@@ -884,7 +812,8 @@ def collect(
     _control_variable_values(out, frame)
     _hard_values(out, frame, files)
     _reference_values(out, files)
-    _claim_values(out)
+    if more is not None:
+        report_audit.add_values(out, more)
     out |= comparisons.values(files)
     return dict(sorted(out.items()))
 

@@ -16,12 +16,11 @@ import numpy as np
 import pandas as pd
 from scipy.special import logsumexp, softmax
 
-from gpcmc.audit import (
-    Estimator,
+from gpcmc.audit.estimates import Estimator, median_errors
+from gpcmc.audit.results import (
     Predictions,
     Problem,
     ResultFiles,
-    median_errors,
     read_long,
     read_probabilities,
     read_problem,
@@ -49,11 +48,14 @@ __all__ = [
     "average",
     "by_problem",
     "label",
+    "mae_med_by_problem",
+    "mae_post_ranges",
     "methods_in_order",
     "problems",
     "reference_summary",
     "references",
     "reliability",
+    "seconds_by_problem",
     "seconds_by_set",
     "seconds_ratio",
 ]
@@ -462,6 +464,83 @@ def seconds_ratio(frame: pd.DataFrame) -> dict[str, float]:
         if len(short) and len(long):
             ratios[str(method)] = float(np.exp(np.log(short).mean() - np.log(long).mean()))
     return ratios
+
+
+def seconds_by_problem(frame: pd.DataFrame, method: str) -> pd.Series:
+    """As `seconds_ratio`, of one method, problem by problem: those where it did its work with both ends of alpha.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        `all_cells`.
+    """
+    rows = frame[frame["method"] == method]
+    logs = np.log(rows["cpu_seconds"].where(rows["cpu_seconds"] > 0))
+    ends = {
+        name: logs[rows["alpha"] == end].groupby(rows["problem"]).mean()
+        for name, end in (("short", frame["alpha"].min()), ("long", frame["alpha"].max()))
+    }
+    if frame["alpha"].nunique() < 2:
+        return pd.Series(dtype=float)
+    return np.exp(ends["short"] - ends["long"]).dropna()
+
+
+def mae_med_by_problem(frame: pd.DataFrame) -> pd.DataFrame:
+    """MAE-MED of the paper's methods (columns) by problem, where all hyperparameter sets have one; else NaN.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        `all_cells`.
+    """
+    return pd.DataFrame(
+        {
+            method: {
+                int(problem): found.value
+                for problem, group in frame[frame["method"] == method].groupby("problem")
+                if (found := average(group, "mae_med", "all")).sets == found.wanted > 0
+            }
+            for method in PAPER
+        },
+        dtype=float,
+    )
+
+
+def mae_post_ranges(
+    registry: pd.DataFrame, frame: pd.DataFrame, files: ResultFiles
+) -> pd.DataFrame:
+    """How far apart methods are in MAE-POST, and how far data sets are; in percent of its mean.
+
+    Parameters
+    ----------
+    registry : DataFrame
+        `read_registry`.
+    frame : DataFrame
+        `all_cells`.
+    files : ResultFiles
+        ``spread``.
+
+    Returns
+    -------
+    DataFrame
+        One row a problem: ``published`` and ``ours`` (range over methods; ours where two methods or more have all
+        sets), ``between`` (standard deviation of data sets, by Laplace's approximation); NaN where not known.
+    """
+    cells = registry[registry["metric"] == "mae_post"].groupby("problem")["published"]
+    means = by_problem(frame, "mae_post", "all")
+    means = means[(means["sets"] == means["wanted"]) & (means["status"] == OK)]
+    values = means.groupby("problem")["value"]
+    ours = (100 * (values.max() - values.min()) / values.mean())[values.size() > 1]
+    spread = read_long("spread", files.spread)
+    data_sets = spread.groupby(["problem", "dataset"])["mae_post"].mean().groupby("problem")
+    return pd.DataFrame(
+        {
+            "published": 100 * (cells.max() - cells.min()) / cells.mean(),
+            "ours": ours,
+            "between": (100 * data_sets.std() / data_sets.mean()).dropna(),
+        },
+        dtype=float,
+    )
 
 
 def reference_summary(files: ResultFiles) -> pd.DataFrame:

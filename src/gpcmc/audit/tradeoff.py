@@ -10,14 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
 from scipy.stats import t as student
 
-from gpcmc.report import style
-from gpcmc.report.hyperparameters import mean_and_error, read
+from gpcmc.audit.results import mean_and_error, read
 
 __all__ = [
     "CLAIMS",
@@ -44,7 +42,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """A method of Experiment 3 as it is printed and drawn.
+    """A method of Experiment 3 as it is printed.
 
     Attributes
     ----------
@@ -52,7 +50,6 @@ class Series:
     probability, evidence : str
         Rows of the configuration that give each: of the chains done properly one row has the chain
         alone and one the annealed runs.
-    color, marker, line : str
     converges : bool
         Whether errors fall without end as the square root of time: not of deterministic methods, nor of
         the toolbox as shipped.
@@ -61,33 +58,22 @@ class Series:
     label: str
     probability: str
     evidence: str
-    color: str
-    marker: str
-    line: Any = "-"
     converges: bool = True
 
 
 #: In the order of tables and legends.
 SERIES: dict[str, Series] = {
-    "orthant": Series("orthant (soft)", "orthant", "orthant", style.BLUE, "o"),
-    "orthant-adapted": Series(
-        "orthant (adapted)", "orthant-adapted", "orthant-adapted", "#56b4e9", "s"
-    ),
-    "best": Series("best (twisted)", "best", "best", style.INK, "*"),
-    "minimax-tilting": Series(
-        "minimax tilting", "minimax-tilting", "minimax-tilting", "#009e73", "P"
-    ),
-    "importance-ep": Series("EP importance", "importance-ep", "importance-ep", "#882255", "X"),
-    "ess": Series("ESS (proper)", "ess", "ess-ais", style.ORANGE, "^"),
-    "ess-gpml": Series(
-        "ESS as shipped", "ess-gpml", "ess-gpml", style.ORANGE, "v", "--", converges=False
-    ),
-    "hmc": Series("HMC (proper)", "hmc", "hmc-ais", "#e69f00", "<"),
-    "hmc-gpml": Series(
-        "HMC as shipped", "hmc-gpml", "hmc-gpml", "#e69f00", ">", "--", converges=False
-    ),
-    "laplace": Series("Laplace", "laplace", "laplace", style.GREY, "D", ":", converges=False),
-    "ep": Series("EP", "ep", "ep", "#cc79a7", "h", ":", converges=False),
+    "orthant": Series("orthant (soft)", "orthant", "orthant"),
+    "orthant-adapted": Series("orthant (adapted)", "orthant-adapted", "orthant-adapted"),
+    "best": Series("best (twisted)", "best", "best"),
+    "minimax-tilting": Series("minimax tilting", "minimax-tilting", "minimax-tilting"),
+    "importance-ep": Series("EP importance", "importance-ep", "importance-ep"),
+    "ess": Series("ESS (proper)", "ess", "ess-ais"),
+    "ess-gpml": Series("ESS as shipped", "ess-gpml", "ess-gpml", converges=False),
+    "hmc": Series("HMC (proper)", "hmc", "hmc-ais"),
+    "hmc-gpml": Series("HMC as shipped", "hmc-gpml", "hmc-gpml", converges=False),
+    "laplace": Series("Laplace", "laplace", "laplace", converges=False),
+    "ep": Series("EP", "ep", "ep", converges=False),
 }
 
 MEASURES = {"probability": "probability_mae", "evidence": "ape_percent"}
@@ -105,10 +91,7 @@ def series_of(methods: Iterable[str]) -> dict[str, Series]:
     """The known series, and one for each row of results that belongs to none of them."""
     known = {row for one in SERIES.values() for row in (one.probability, one.evidence)}
     further = sorted(set(methods) - known)
-    looks = [(c, m) for m in ("p", "d", "8") for c in ("#999933", "#44aa99", "#332288")]
-    return SERIES | {
-        name: Series(name, name, name, *looks[i % len(looks)]) for i, name in enumerate(further)
-    }
+    return SERIES | {name: Series(name, name, name) for name in further}
 
 
 def points(files: object) -> pd.DataFrame:

@@ -1,0 +1,326 @@
+"""Negative controls: faults that are planted, which the audit has to find where it has the power to.
+
+Each control is tried in every place that it can be put. A trial is killed if the audit goes red on it: if a
+cell or column that it touches is called discrepant, which was not so before, or if the audit refuses the fault
+by name. ``expected`` is the mean probability of that, by the simulation of `gpcmc.audit.compare.Power`. A
+trial whose probability is above `SURE` is ``required``; ``missed`` are those that survive all the same.
+
+raised by 30 %, lowered by 30 %
+    of one published cell, one column, or a whole table.
+columns swapped
+    two columns of one published table, in every pair.
+wrong tail, biased truth
+    runs that are wrong on purpose (`gpcmc.experiments.broken`) in the place of ours; ``sound`` runs of the same kind
+    have to survive.
+dropped
+    one published cell, or one statement, in turn.
+
+Beside the kill rate of a table stand the smallest alterations that the audit finds with a probability of 80 %:
+of its typical cell (median), of its typical column, and of all of its cells at once.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from gpcmc.audit.claims import Claim, check_claims_complete
+from gpcmc.audit.compare import Audit, Comparisons, Power, full_audit
+from gpcmc.audit.explanations import STRICT_SCALE
+from gpcmc.audit.published import CELLS, read_registry
+from gpcmc.audit.results import ResultFiles
+from gpcmc.experiments.broken import DIMENSION, KINDS, PROBLEM, SAMPLES
+
+__all__ = ["COLUMNS", "ControlError", "check_controls", "controls", "line"]
+
+#: A trial that the audit finds with this probability has to be found.
+SURE = 0.999
+ALTERATION = 1.3
+
+COLUMNS = [
+    "control",
+    "table",
+    "place",
+    "trials",
+    "killed",
+    "kill_rate",
+    "expected",
+    "required",
+    "missed",
+    "smallest_cell",
+    "smallest_column",
+    "smallest_table",
+    "verdict",
+]
+
+
+class ControlError(RuntimeError):
+    """A planted fault that should have been found was not."""
+
+
+def controls(
+    registry: pd.DataFrame,
+    files: ResultFiles,
+    published: str | Path,
+    claims: list[Claim],
+    judged: pd.DataFrame,
+) -> pd.DataFrame:
+    """Try every control.
+
+    Parameters
+    ----------
+    registry : DataFrame
+        `read_registry`.
+    files : ResultFiles
+        What was run, ``broken`` among them.
+    published : path
+        The folder of the published tables.
+    claims : list of Claim
+        `read_claims`.
+    judged : DataFrame
+        `judge_claims`.
+
+    Returns
+    -------
+    DataFrame
+        One row a control, table and place, with the columns `COLUMNS`; smallest alterations are factors, infinite
+        where nothing is compared. ``verdict``: "killed", "killed in part", "no power" if none was killed and none had
+        to be, "missed", "not run"; of sound runs "survives" or "false alarm".
+    """
+    whole = full_audit(registry, files)
+    compared = whole.compared
+    power = Power(compared)
+    red = _red(compared)
+    rows = []
+    for table in CELLS:
+        smallest = _smallest(whole, power, table)
+        for control, place, shifts in _alterations(compared, table):
+            trials = [(_killed(compared, red, shift), power(shift)) for shift in shifts]
+            rows.append(_row(control, table, place, trials) | smallest)
+        rows.append(_row("dropped", table, "one cell", _dropped(published, table)) | smallest)
+    rows += _broken(registry, files, {row["table"]: row for row in rows})
+    trials = [(_lost(claims, judged, place), 1.0) for place in range(len(claims))]
+    rows.append(_row("dropped", "claims", "one statement", trials))
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def _row(
+    control: str, table: int | str, place: str, trials: list[tuple[bool, float]]
+) -> dict[str, object]:
+    killed = sum(found for found, _ in trials)
+    required = [found for found, chance in trials if chance >= SURE]
+    missed = len(required) - sum(required)
+    n = len(trials)
+    return {
+        "control": control,
+        "table": table,
+        "place": place,
+        "trials": n,
+        "killed": killed,
+        "kill_rate": killed / n if n else math.nan,
+        "expected": float(np.mean([chance for _, chance in trials])) if n else math.nan,
+        "required": len(required),
+        "missed": missed,
+        "smallest_cell": math.nan,
+        "smallest_column": math.nan,
+        "smallest_table": math.nan,
+        "verdict": _verdict(n, killed, missed),
+    }
+
+
+def _verdict(trials: int, killed: int, missed: int) -> str:
+    if not trials:
+        return "not run"
+    if missed:
+        return "missed"
+    return "killed" if killed == trials else "killed in part" if killed else "no power"
+
+
+def _smallest(whole: Audit, power: Power, table: int) -> dict[str, float]:
+    cells = whole.cells[whole.cells["table"] == table]["detectable"].dropna()
+    columns = whole.columns[whole.columns["table"] == table]["detectable"].dropna()
+    inside = (whole.compared.cells["table"] == table).to_numpy(dtype=bool)
+    return {
+        "smallest_cell": float(cells.median()) if len(cells) else math.inf,
+        "smallest_column": float(columns.median()) if len(columns) else math.inf,
+        "smallest_table": power.smallest(inside),
+    }
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Published values altered
+
+
+def _alterations(compared: Comparisons, table: int) -> Iterator[tuple[str, str, list[np.ndarray]]]:
+    """Controls of one table as changes of the logarithms of its published values."""
+    cells = compared.cells
+    inside = (cells["table"] == table).to_numpy(dtype=bool)
+    columns = list(dict.fromkeys(cells["column"][inside]))
+    masks = {
+        "one cell": [np.arange(len(cells)) == place for place in np.flatnonzero(inside)],
+        "one column": [(cells["column"] == name).to_numpy(dtype=bool) for name in columns],
+        "whole table": [inside] if inside.any() else [],
+    }
+    for control, factor in (("raised by 30 %", ALTERATION), ("lowered by 30 %", 1 / ALTERATION)):
+        for place, chosen in masks.items():
+            yield control, place, [np.where(mask, math.log(factor), 0.0) for mask in chosen]
+    pairs = itertools.combinations(columns, 2)
+    yield "columns swapped", "two columns", [_swapped(cells, *pair) for pair in pairs]
+
+
+def _swapped(cells: pd.DataFrame, first: str, second: str) -> np.ndarray:
+    """Each compared value of two columns changed for the other's of the same row, where both are compared."""
+    rows = cells["id"].map(_row_of)
+    values = {
+        name: pd.Series(
+            cells["published"][cells["column"] == name].to_numpy(), rows[cells["column"] == name]
+        )
+        for name in (first, second)
+    }
+    shift = np.zeros(len(cells))
+    for name, other in ((first, second), (second, first)):
+        mine = (cells["column"] == name).to_numpy(dtype=bool)
+        theirs = rows[mine].map(values[other]).to_numpy(dtype=float)
+        change = np.log(theirs / cells["published"][mine].to_numpy(dtype=float))
+        shift[mine] = np.nan_to_num(change)
+    return shift
+
+
+def _row_of(name: str) -> str:
+    """The row of its table that a cell is in: a sample size, or a problem of Table 4."""
+    found = re.search(r"problem\d+" if name.startswith("table4") else r"M\d+", name)
+    return found.group() if found else name
+
+
+def _red(compared: Comparisons) -> set[str]:
+    judged = compared.judged()
+    return set(judged["id"][judged["verdict"] == "discrepant"])
+
+
+def _killed(compared: Comparisons, before: set[str], shift: np.ndarray) -> bool:
+    """Whether something that a shift touches is discrepant now and was not before."""
+    touched = set(compared.cells["id"][shift != 0]) | set(compared.cells["column"][shift != 0])
+    return bool((_red(compared.shifted(shift)) - before) & touched)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Cells and statements dropped
+
+
+def _dropped(published: str | Path, table: int) -> list[tuple[bool, float]]:
+    """Whether the registry refuses a table without one of its cells, each in turn."""
+    source = Path(published) / f"table{table}.csv"
+    lines = source.read_text(encoding="utf-8").splitlines()
+    filled = [place for place, line in enumerate(lines) if place and not line.endswith(",")]
+    trials = []
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for path in sorted(Path(published).glob("table*.csv")):
+            shutil.copy(path, folder)
+        for place in filled:
+            kept = [line for other, line in enumerate(lines) if other != place]
+            (folder / source.name).write_text("\n".join(kept) + "\n", encoding="utf-8")
+            try:
+                read_registry(folder)
+                trials.append((False, 1.0))
+            except ValueError:
+                trials.append((True, 1.0))
+    return trials
+
+
+def _lost(claims: list[Claim], judged: pd.DataFrame, place: int) -> bool:
+    try:
+        check_claims_complete(judged.drop(index=judged.index[place]), claims)
+    except ValueError:
+        return True
+    return False
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Broken runs
+
+
+def _broken(
+    registry: pd.DataFrame, files: ResultFiles, smallest: dict[object, dict[str, object]]
+) -> list[dict[str, object]]:
+    """Broken runs in the place of ours; how far they are off is measured against the sound ones."""
+    cells = {
+        1: f"table1/N{DIMENSION}/M{SAMPLES}",
+        2: f"table2/problem{PROBLEM}/M{SAMPLES}",
+        3: f"table3/problem{PROBLEM}/M{SAMPLES}",
+    }
+    audits = {kind: full_audit(registry, _with(files, kind)) for kind in KINDS if files.broken}
+    rows = []
+    for kind, (table, name) in itertools.product(KINDS, cells.items()):
+        trials = []
+        if kind in audits:
+            sound, one = (audits[which].cells.set_index("id") for which in ("sound", kind))
+            killed = one.loc[name, "verdict"] == "discrepant"
+            compared = audits["sound"].compared
+            inside = (compared.cells["id"] == name).to_numpy(dtype=bool)
+            if inside.any():  # ours off by so much is as theirs off the other way
+                off = math.log(one.loc[name, "ours"] / sound.loc[name, "ours"])
+                chance = Power(compared)(np.where(inside, -off, 0.0)) if off else 0.0
+                trials = [(bool(killed), chance)]
+        row = _row(kind.replace("-", " "), table, f"runs of {name}", trials)
+        if kind == "sound" and trials:
+            row["verdict"] = "false alarm" if row["killed"] else "survives"
+        rows.append(row | {key: smallest[table][key] for key in COLUMNS[9:12]})
+    return rows
+
+
+def _with(files: ResultFiles, kind: str) -> ResultFiles:
+    """The run with its rows of the smallest problems replaced by those of a control."""
+    mine = {
+        path.stem.rpartition("_")[2]: path for path in files.broken if path.stem.startswith(kind)
+    }
+    return replace(
+        files,
+        experiment1=(
+            *(path for path in files.experiment1 if path.stem != f"N{DIMENSION}"),
+            mine["experiment1"],
+        ),
+        experiment2=(
+            *(path for path in files.experiment2 if path.stem != f"problem{PROBLEM}"),
+            mine["experiment2"],
+        ),
+    )
+
+
+def line(frame: pd.DataFrame) -> str:
+    """The controls in one sentence, for the summary and the text."""
+    required, missed = int(frame["required"].sum()), int(frame["missed"].sum())
+    text = (
+        f"{int(frame['killed'].sum())} of {int(frame['trials'].sum())} planted faults found, "
+        f"{required - missed} of {required} that it has the power to find"
+    )
+    if missed:
+        lost = frame[frame["missed"] > 0]
+        named = [
+            f"{row['control']} in {row['place']}, {row['table']}" for _, row in lost.iterrows()
+        ]
+        text += f" (MISSED: {'; '.join(named)})"
+    return text
+
+
+def check_controls(frame: pd.DataFrame, scale: str) -> None:
+    """Refuse to go on at the published scale where a control that should have been killed was not.
+
+    Raises
+    ------
+    ControlError
+        The message names them.
+    """
+    if scale == STRICT_SCALE and int(frame["missed"].sum()):
+        raise ControlError(
+            f"the audit does not find what it should at scale {scale}: {line(frame)}"
+        )

@@ -1,0 +1,386 @@
+r"""The audit for its readers: a page to sort, the tables of the paper, the line of the summary, and values of the text.
+
+Every cell, column and statement is a row with an anchor, ``audit:<id>``: in the PDF by ``\hypertarget``, in the page
+by its id.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import pandas as pd
+from jinja2 import Environment, StrictUndefined
+
+from gpcmc.audit import VERDICTS, count_verdicts, read_audit, unexplained
+from gpcmc.audit.compare import ALPHA, CONSISTENT, EQUIVALENT, POWER, TOO_GOOD
+from gpcmc.audit.controls import ALTERATION, SURE
+from gpcmc.audit.controls import line as controls_line
+from gpcmc.audit.published import CELLS
+from gpcmc.report.latex import escape, number, scientific, tabular
+
+if TYPE_CHECKING:
+    from gpcmc.report.values import _Values
+
+__all__ = ["Audited", "add_values", "appendix", "claims_table", "controls_table", "line", "page"]
+
+
+class Audited(NamedTuple):
+    """All files of the audit.
+
+    Attributes
+    ----------
+    cells, columns, claims : DataFrame
+        ``audit.csv``, ``audit_columns.csv``, ``audit_claims.csv``.
+    agreement : DataFrame
+        ``audit_agreement.csv``.
+    controls : DataFrame
+        ``controls.csv``.
+    """
+
+    cells: pd.DataFrame
+    columns: pd.DataFrame
+    claims: pd.DataFrame
+    agreement: pd.DataFrame
+    controls: pd.DataFrame
+
+    @classmethod
+    def read(cls, paths: Mapping[str, str | Path]) -> Audited:
+        """From the paths of the files, by the names of the fields."""
+        return cls(**{name: read_audit(paths[name]) for name in cls._fields})
+
+    @property
+    def unexplained(self) -> list[str]:
+        """Ids of discrepancies without an explanation."""
+        return unexplained([self.cells, self.columns, self.claims])
+
+    @property
+    def too_good(self) -> bool:
+        """Whether published values and ours agree better than chance would let them."""
+        return bool(self.agreement["p_low"].iloc[-1] < TOO_GOOD)
+
+
+_KINDS = {"cells": "published cells", "columns": "columns", "claims": "statements"}
+
+
+def line(audited: Audited) -> str:
+    """The audit in one line."""
+    parts = []
+    for name, words in _KINDS.items():
+        frame = getattr(audited, name)
+        counts = ", ".join(f"{n} {verdict}" for verdict, n in count_verdicts(frame).items() if n)
+        parts.append(f"{len(frame)} {words}: {counts or 'none compared'}")
+    lost = audited.unexplained
+    parts.append(f"unexplained discrepancies: {', '.join(lost) or 'none'}")
+    if audited.too_good:
+        parts.append(f"AGREEMENT TOO GOOD (p = {audited.agreement['p_low'].iloc[-1]:.2g})")
+    parts.append(f"controls: {controls_line(audited.controls)}")
+    return "; ".join(parts)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Numbers
+
+
+def _factor(value: float) -> str:
+    """A factor with two digits; above a hundred only that."""
+    if not math.isfinite(value) or value > 100:
+        return r"$>100$" if value > 100 else "--"
+    return f"${value:.{0 if value >= 10 else 1 if value >= 2 else 2}f}$"
+
+
+def _probability(value: float) -> str:
+    if math.isnan(value):
+        return "--"
+    return scientific(value, 1) if value < 1e-3 else f"${value:.{3 if value < 0.1 else 2}f}$"
+
+
+def _number(value: float, digits: int = 3) -> str:
+    """So many significant digits, as a power of ten where a decimal would be long."""
+    if not math.isfinite(value):
+        return "--"
+    if value == 0 or 1e-3 <= abs(value) < 1e5:
+        decimals = max(0, digits - 1 - (math.floor(math.log10(abs(value))) if value else 0))
+        return number(value, decimals=decimals)
+    return scientific(value, digits)
+
+
+def _with_error(value: float, se: float) -> str:
+    """A value, and its standard error with two digits in brackets."""
+    if not math.isfinite(value):
+        return "--"
+    if not (math.isfinite(se) and se > 0):
+        return _number(value)
+    if abs(value) < 1e-3:
+        return f"{scientific(value, 2)} ({scientific(se, 1)})"
+    return number(value, se)
+
+
+def _printed(cell: pd.Series) -> str:
+    """A published value with the digits that were printed, and the standard error that it was given."""
+    decimals = round(-math.log10(2 * cell["rounding"]))
+    text = number(cell["published"], decimals=decimals)
+    se = cell["published_se"]
+    if not math.isfinite(se):
+        return text
+    return f"{text} ({_number(se, 2) if se >= 1e-3 else scientific(se, 1)})"
+
+
+def _verdict(row: pd.Series) -> str:
+    text = escape(row["verdict"])
+    return rf"\textbf{{{text}}}" if row["verdict"] == "discrepant" else text
+
+
+def _anchored(name: str) -> str:
+    """An id that links point at, and that may break after a stroke."""
+    shown = escape(name).replace("/", r"/\allowbreak{}")
+    return rf"\hypertarget{{audit:{name}}}{{}}{shown}"
+
+
+def _longtable(
+    columns: str, head: list[str], body: list[str], caption: str, label: str
+) -> list[str]:
+    heading = [r"\toprule", " & ".join(head) + r" \\", r"\midrule"]
+    return [
+        rf"\begin{{longtable}}{{{columns}}}",
+        rf"\caption{{{caption}}}\label{{{label}}}\\",
+        *heading,
+        r"\endfirsthead",
+        *heading,
+        r"\endhead",
+        r"\bottomrule",
+        r"\endlastfoot",
+        *body,
+        r"\end{longtable}",
+    ]
+
+
+def _reason(row: pd.Series, columns: int) -> list[str]:
+    """A further row with the explanation of a discrepancy."""
+    if row["verdict"] != "discrepant":
+        return []
+    said = (
+        f"Explained ({escape(row['evidence'])}): {escape(row['explanation'])}"
+        if row["explanation"]
+        else "Not explained."
+    )
+    return [
+        rf"\multicolumn{{{columns}}}{{p{{0.96\textwidth}}}}{{\emph{{{said}}}}} \\",
+    ]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Tables of the paper
+
+_BREAKING = r">{\raggedright\arraybackslash}p"
+
+
+def appendix(audited: Audited) -> str:
+    """One row a cell and column, as longtables."""
+    rows = []
+    for _, cell in audited.cells.iterrows():
+        row = [_anchored(cell["id"]), _printed(cell)]
+        row += [_with_error(cell["ours"], cell["ours_se"]), *_compared(cell)]
+        rows += [" & ".join(row) + r" \\", *_reason(cell, len(row))]
+    head = ["cell", "published", "ours", "ratio", "$z$", "$p$", "seen", "verdict"]
+    caption = (
+        "Every published cell. Published and ours with standard errors; ratio: 90\\,\\% interval of ours over "
+        "published; $p$: corrected for the number of comparisons; seen: the factor that would have been "
+        "called discrepant with a probability of 80\\,\\%. \\origin{audit/cells}"
+    )
+    widths = f"{_BREAKING}{{35mm}}rrr@{{\\hspace{{2mm}}}}r@{{\\hspace{{2mm}}}}r@{{\\hspace{{2mm}}}}r{_BREAKING}{{19mm}}"
+    lines = [r"\begingroup\scriptsize\setlength{\tabcolsep}{3pt}"]
+    lines += _longtable(widths, head, rows, caption, "tab:auditcells")
+    rows = []
+    for _, column in audited.columns.iterrows():
+        row = [_anchored(column["id"]), str(column["cells"]), _number(column["ratio"])]
+        row += _compared(column)
+        rows += [" & ".join(row) + r" \\", *_reason(column, len(row))]
+    head = ["column", "cells", "mean ratio", "ratio", "$z$", "$p$", "seen", "verdict"]
+    caption = "Every column with two compared cells or more; as Table~\\ref{tab:auditcells}. \\origin{audit/columns}"
+    rows = rows or [r"\multicolumn{8}{c}{none is compared at this scale} \\"]
+    lines += _longtable(widths, head, rows, caption, "tab:auditcolumns")
+    return "\n".join([*lines, r"\endgroup", ""])
+
+
+def _compared(row: pd.Series) -> list[str]:
+    low, high = row["ratio_low"], row["ratio_high"]
+    there = math.isfinite(row["z"])
+    wide = f"{_factor(low) if low >= 0.01 else '$<0.01$'} to {_factor(high)}"
+    return [
+        wide if there else "--",
+        f"${row['z']:.1f}$" if there else "--",
+        _probability(row["p_family"]),
+        _factor(row["detectable"]),
+        _verdict(row),
+    ]
+
+
+def claims_table(audited: Audited) -> str:
+    """One row a statement, as a longtable."""
+    rows = []
+    for _, claim in audited.claims.iterrows():
+        se = claim["se"] * claim["effect"] if claim["log"] else claim["se"]
+        found = claim["note"] if claim["verdict"] in VERDICTS[4:] else ""
+        cells = [
+            _anchored(claim["id"]),
+            escape(f"{claim['statement']} ({claim['section']})."),
+            escape(claim["quantity"] or "--"),
+            _region(claim["low"], claim["high"]),
+            _with_error(claim["effect"], se),
+            _verdict(claim) + (rf": {escape(found)}" if found else ""),
+        ]
+        rows += [" & ".join(cells) + r" \\\addlinespace[1pt]", *_reason(claim, len(cells))]
+    widths = "".join(f"{_BREAKING}{{{width}mm}}" for width in (25, 46, 28)) + "ll"
+    widths += f"{_BREAKING}{{27mm}}"
+    head = ["", "statement (section)", "quantity", "region", "ours", "verdict"]
+    caption = (
+        "The statements of the paper as regions of quantities: the statement is right if the quantity lies inside. "
+        "Standard errors in brackets. \\origin{audit/claims}"
+    )
+    lines = [r"\begingroup\scriptsize\setlength{\tabcolsep}{3pt}"]
+    lines += _longtable(widths, head, rows, caption, "tab:auditclaims")
+    return "\n".join([*lines, r"\endgroup", ""])
+
+
+def _region(low: float, high: float) -> str:
+    if math.isnan(low):
+        return "--"
+    if math.isinf(low):
+        return f"below {_number(high, 2)}"
+    if math.isinf(high):
+        return f"above {_number(low, 2)}"
+    return f"{_number(low, 2)} to {_number(high, 2)}"
+
+
+def controls_table(audited: Audited) -> str:
+    """Kill rates by control and table, and the smallest alteration that each table's comparison finds."""
+    frame = audited.controls
+    body = []
+    for table in [*map(str, CELLS), "claims"]:
+        part = frame[frame["table"].astype(str) == table]
+        rows = []
+        for position, (_, row) in enumerate(part.iterrows()):
+            first = position == 0
+            smallest = [row[f"smallest_{name}"] for name in ("cell", "column", "table")]
+            runs = row["place"].startswith("runs of")
+            rows.append(
+                [
+                    ("statements" if table == "claims" else f"Table~{table}") if first else "",
+                    escape(row["control"]),
+                    "runs" if runs else escape(row["place"]),
+                    str(row["trials"]),
+                    str(row["killed"]),
+                    _probability(row["expected"]) if row["trials"] else "--",
+                    str(row["required"]),
+                    str(row["missed"]),
+                    escape(row["verdict"]),
+                    *(_factor(value) if first else "" for value in smallest),
+                ]
+            )
+        if rows:
+            body.append(rows)
+    top = [*[""] * 9, r"\multicolumn{3}{c}{smallest factor found}"]
+    head = ["", "control", "in", "trials", "killed", "expected", "required", "missed", ""]
+    head += ["cell", "column", "table"]
+    return tabular("lll" + "r" * 5 + "l" + "r" * 3, [top, head], body, [r"\cmidrule(lr){10-12}"])
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The page
+
+
+def page(audited: Audited, template: str | Path, scale: str) -> str:
+    """A self-contained HTML page with a sortable table of everything."""
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, keep_trailing_newline=True
+    )
+    environment.filters["shown"] = _shown
+    text = Path(template).read_text(encoding="utf-8")
+    return environment.from_string(text).render(
+        scale=scale,
+        line=line(audited),
+        verdicts=VERDICTS,
+        tables={
+            name: {"columns": list(frame.columns), "rows": frame.to_dict("records")}
+            for name, frame in audited._asdict().items()
+        },
+    )
+
+
+def _shown(value: object) -> str:
+    """A cell of the page: four digits of a number, nothing of what is missing."""
+    if value is None or value is pd.NA or (isinstance(value, float) and math.isnan(value)):
+        return ""
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Values of the text
+
+#: What a verdict means for a statement, in a sentence "the statement ...".
+_WORDS = {
+    "consistent": "stands",
+    "equivalent": "stands",
+    "discrepant": "does not stand",
+    "inconclusive": "is not decided",
+}
+
+
+def add_values(out: _Values, audited: Audited) -> None:
+    """Add what the text says of the audit; the keys do not depend on what was run."""
+    out.real("audit/alpha", 100 * ALPHA, "audit.csv", unit=r"\,\%", decimals=0)
+    out.real("audit/power", 100 * POWER, "audit.csv", unit=r"\,\%", decimals=0)
+    out.real("audit/margin/equivalent", math.exp(EQUIVALENT), "audit.csv", decimals=2)
+    out.real("audit/margin/consistent", math.exp(CONSISTENT), "audit.csv", decimals=0)
+    for name in ("columns", "claims"):
+        frame, source = getattr(audited, name), f"audit_{name}.csv"
+        out.whole(f"audit/{name}", len(frame), source)
+        for verdict, n in count_verdicts(frame).items():
+            out.whole(f"audit/{name}/{verdict.replace(' ', '-')}", n, source)
+    lost = audited.unexplained
+    out.words("audit/unexplained", ", ".join(lost) or None, "audit.csv", missing="none")
+    out.whole("audit/unexplained-count", len(lost), "audit.csv")
+    explained = sum(
+        int(((frame["verdict"] == "discrepant") & (frame["explanation"] != "")).sum())
+        for frame in (audited.cells, audited.columns, audited.claims)
+    )
+    out.whole("audit/explained-count", explained, "audit.csv")
+    last, source = audited.agreement.iloc[-1], "audit_agreement.csv"
+    there = math.isfinite(last["p_low"])
+    out.whole("agreement/problems", len(audited.agreement) - 1 if there else None, source)
+    for name in ("p_low", "p_high"):
+        value = float(last[name])
+        decimals = 4 if value < 0.01 else 2
+        out.real(
+            f"agreement/{name.replace('_', '-')}",
+            value,
+            source,
+            decimals=decimals if there else None,
+        )
+    out.words("agreement/too-good", "yes" if audited.too_good else None, source, missing="no")
+    out.real("agreement/level", 100 * TOO_GOOD, source, unit=r"\,\%", decimals=0)
+    frame, source = audited.controls, "controls.csv"
+    for name in ("trials", "killed", "required", "missed"):
+        out.whole(f"controls/{name}", int(frame[name].sum()) if len(frame) else None, source)
+    lost = [f"{row['control']}, {row['place']}" for _, row in frame[frame["missed"] > 0].iterrows()]
+    out.words("controls/missed-names", "; ".join(lost) or None, source, missing="none")
+    out.real("controls/sure", 100 * SURE, source, unit=r"\,\%", decimals=1)
+    out.real("controls/alteration", 100 * (ALTERATION - 1), source, unit=r"\,\%", decimals=0)
+    for table in CELLS:
+        mine = frame[frame["table"].astype(str) == str(table)].head(1)
+        for name in ("cell", "column", "table"):
+            value = float(mine[f"smallest_{name}"].iloc[0]) if len(mine) else math.inf
+            key = f"controls/table{table}/smallest-{name}"
+            finite = math.isfinite(value)
+            out.real(key, value, source, missing="none", decimals=(1 if finite else None))
+    for _, claim in audited.claims.iterrows():
+        key, source = f"claim/{claim['id']}", "audit_claims.csv"
+        words = _WORDS.get(claim["verdict"])
+        out.words(f"{key}/words", words, source, missing=f"cannot be judged ({claim['verdict']})")
+        stands = words if words == "stands" else None
+        out.words(f"{key}/stands", stands, source, missing="no")
+        se = claim["se"] * claim["effect"] if claim["log"] else claim["se"]
+        out.real(f"{key}/effect", claim["effect"], source, se=se, missing=claim["verdict"])
