@@ -283,7 +283,7 @@ def _traced(
     else:
         count, seed = _behind(key, every, {})
         if cell is not None and seed:  # the audit counts only rows that count
-            count = int(str(cells[cell]["replicates"]))
+            count = int(float(str(cells[cell]["replicates"])))
     return replace(value, replicates=count, seed=seed)
 
 
