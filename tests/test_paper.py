@@ -8,10 +8,21 @@ import shutil
 import zlib
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from made_results import everything
 
-from gpcmc.audit import ResultFiles, audit, read_registry
+from gpcmc.audit import (
+    ResultFiles,
+    agreement,
+    audit,
+    controls,
+    explain,
+    full_audit,
+    judge_claims,
+    read_claims,
+    read_registry,
+)
 from gpcmc.report import (
     FIGURES,
     TABLES,
@@ -25,6 +36,7 @@ from gpcmc.report import (
     write_table,
     write_values,
 )
+from gpcmc.report.audit import Audited, appendix, claims_table, controls_table
 from gpcmc.report.values import GRIDS
 
 ROOT = Path(__file__).parent.parent
@@ -32,12 +44,25 @@ PAPER = ROOT / "paper"
 TEXTS = sorted(PAPER.glob("*.tex"))
 
 
-def values_of(scale: str, files: ResultFiles) -> dict[str, Value]:
-    registry = read_registry(ROOT / "data" / "published")
+PUBLISHED = ROOT / "data" / "published"
+
+
+def audited_of(files: ResultFiles) -> Audited:
+    """All of the audit, without explanations."""
+    registry, claims = read_registry(PUBLISHED), read_claims(PUBLISHED / "claims.yaml")
+    found, judged = full_audit(registry, files), judge_claims(claims, registry, files)
+    tried = controls(registry, files, PUBLISHED, claims, judged)
+    cells, columns, judged = (explain(f, {}) for f in (found.cells, found.columns, judged))
+    return Audited(cells, columns, judged, agreement(found.compared), tried)
+
+
+def values_of(scale: str, files: ResultFiles, audited: Audited | None = None) -> dict[str, Value]:
+    registry = read_registry(PUBLISHED)
     record = provenance(
         ROOT, {"scale": scale, "seed": 1}, ROOT / "data" / "registry.csv", ROOT / "data" / "raw"
     )
-    return collect(registry, audit(registry, files), files, record)
+    more = audited_of(files) if audited is None else audited
+    return collect(registry, audit(registry, files), files, record, more=more)
 
 
 def without_comments(text: str) -> str:
@@ -102,13 +127,12 @@ def test_every_key_used_is_defined() -> None:
 
 def test_every_caption_ends_with_the_origin_of_what_it_stands_under() -> None:
     text = "".join(without_comments(path.read_text()) for path in TEXTS)
-    floats = re.findall(r"\\begin\{(table|figure)\}.*?\\end\{\1\}", text, re.S)
     bodies = re.findall(r"\\begin\{(?:table|figure)\}(.*?)\\end\{(?:table|figure)\}", text, re.S)
-    assert len(floats) == len(bodies) == len(TABLES) + len(FIGURES)
+    assert len(bodies) == len(TABLES) + len(FIGURES) + 1
     for body in bodies:
-        (shown,) = re.findall(r"\\input\{(tables/\w+)\}|\\includegraphics\{(figures/\w+)\}", body)
+        (shown,) = re.findall(r"\\(?:input|includegraphics)\{(\w+(?:/\w+)?)\}", body)
         caption = body[body.index(r"\caption{") : body.index(r"\label{")]
-        assert rf" \origin{{{''.join(shown)}}}}}" in caption
+        assert rf" \origin{{{shown.replace('audit_', 'audit/')}}}}}" in caption
 
 
 def test_every_table_and_figure_is_in_the_text() -> None:
@@ -197,12 +221,16 @@ def test_the_paper_is_typeset_twice_to_the_same_bytes(tmp_path: Path) -> None:
     files = everything(tmp_path / "results")
     registry = read_registry(ROOT / "data" / "published")
     folder = tmp_path / "results"
-    audited = audit(registry, files)
-    values = trace(values_of("smoke", files), audited, files, folder, {})
+    audited = audited_of(files)
+    judged = pd.concat([audited.cells, audited.claims])
+    values = trace(values_of("smoke", files, audited), judged, files, folder, {})
     write_values(values, tmp_path / "values.json", tmp_path / "values.tex")
     record = {"remote": "https://example.org/us/gpcmc", "commit": "c0ffee"}
     reads = {"tables": {}, "figures": {name: ["experiment1", "experiment4"] for name in FIGURES}}
     write_origins(values, files, record, folder, reads, tmp_path / "origins.tex")
+    parts = {"audit": appendix, "audit_claims": claims_table, "audit_controls": controls_table}
+    for name, make in parts.items():
+        (tmp_path / f"{name}.tex").write_text(make(audited))
     for name in TABLES:
         write_table(name, registry, files, tmp_path / f"{name}.csv", tmp_path / f"table_{name}.tex")
     tables = tmp_path / "tables"
@@ -212,7 +240,7 @@ def test_the_paper_is_typeset_twice_to_the_same_bytes(tmp_path: Path) -> None:
     for name in FIGURES:
         write_figure(name, registry, files, tmp_path / f"{name}.pdf", tmp_path / f"{name}.png")
     generated = {
-        "": [tmp_path / "values.tex", tmp_path / "origins.tex"],
+        "": [tmp_path / f"{name}.tex" for name in ("values", "origins", *parts)],
         "tables": sorted(tables.iterdir()),
         "figures": [tmp_path / f"{name}.pdf" for name in FIGURES],
     }

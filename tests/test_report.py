@@ -686,12 +686,13 @@ def test_provenance_tells_the_commit_and_where_it_is_on_the_web(tmp_path: Path) 
 
 def test_summary_has_three_lines(registry: pd.DataFrame, files: ResultFiles) -> None:
     audited = audit(registry, files)
-    lines = summary(audited, files, "smoke", "results/smoke/paper.pdf").splitlines()
+    said = "125 published cells: 7 consistent"
+    lines = summary(audited, files, "smoke", "results/smoke/paper.pdf", said).splitlines()
     assert [line.split(":")[0] for line in lines] == ["Paper", "Audit", "Left out"]
     assert lines[0].endswith("results/smoke/paper.pdf")
-    assert "125 published cells" in lines[1]
+    assert lines[1] == f"Audit: {said}"
     assert "Breast Cancer: data not available" in lines[2]
     assert "place by hand data/raw/breast-cancer-wisconsin.data" in lines[2]
-    assert "cells not run" in lines[2]
-    without = summary(audited, files, "smoke", None).splitlines()
+    assert "cells not compared" in lines[2]
+    without = summary(audited, files, "smoke", None, said).splitlines()
     assert "apt-get install" in without[0] and len(without) == 3

@@ -111,7 +111,7 @@ def _with_error(value: float, se: float) -> str:
     """A value, and its standard error with two digits in brackets."""
     if not math.isfinite(value):
         return "--"
-    if not (math.isfinite(se) and se > 0):
+    if not se > 1e-4 * abs(value):  # none, or none that would show
         return _number(value)
     if abs(value) < 1e-3:
         return f"{scientific(value, 2)} ({scientific(se, 1)})"
@@ -233,8 +233,7 @@ def claims_table(audited: Audited) -> str:
             _verdict(claim) + (rf": {escape(found)}" if found else ""),
         ]
         rows += [" & ".join(cells) + r" \\\addlinespace[1pt]", *_reason(claim, len(cells))]
-    widths = "".join(f"{_BREAKING}{{{width}mm}}" for width in (25, 46, 28)) + "ll"
-    widths += f"{_BREAKING}{{27mm}}"
+    widths = "".join(f"{_BREAKING}{{{width}mm}}" for width in (23, 42, 25, 17, 19, 25))
     head = ["", "statement (section)", "quantity", "region", "ours", "verdict"]
     caption = (
         "The statements of the paper as regions of quantities: the statement is right if the quantity lies inside. "
