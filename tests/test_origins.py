@@ -284,7 +284,7 @@ def test_values_link_to_rows_of_the_appendix_and_show_their_digits(
     assert "draw_floor" in floor and r"/blob/c0ffee/src/gpcmc/report/figures.py\#L" in floor
     key = "table1/N50/M10000/ours"
     row = next(line for line in rows.splitlines() if line.startswith(rf"\gpcmcrow{{{key}}}"))
-    assert r"\href{experiment1/N50.csv}" in row and r"\auditcell{table1/N50/M10000}" in row
+    assert r"\href{experiment1/N50.csv}" in row and r"\hyperlink{audit:table1/N50/M10000}" in row
     tip = re.search(rf"\{{{key}\}}\{{.*\}}\{{(\w+)\}}", (tmp_path / "v.tex").read_text())
     assert tip is not None
     shown = bytes.fromhex(tip.group(1)).decode("latin-1")

@@ -60,7 +60,7 @@ def snakemake(folder, *arguments, **environment):
 TIMES = {
     *TIMED,
     *("figure1", "figure2", "values", "origins", "paper", "audit_claims"),
-    *("run_timing", "review", "codecheck", "MANIFEST"),
+    *("run_timing", "review", "codecheck", "ro-crate-metadata", "MANIFEST"),
 }
 #: The same of the whole audit, statements about seconds among them.
 TIMED_FILES = {"audit.html", "audit.txt", "summary.txt"}

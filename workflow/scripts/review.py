@@ -7,21 +7,14 @@ sys.stderr = open(snakemake.log[0], "w", buffering=1)
 import json
 from pathlib import Path
 
-import pandas as pd
-
 from gpcmc.audit import ResultFiles, read_audit
 from gpcmc.report import claim_items, items, write_codecheck, write_crate, write_review
 
 given, out = snakemake.input, snakemake.output
 record, timing = (json.loads(Path(path).read_text()) for path in (given.provenance, given.timing))
-found = items(
-    snakemake.wildcards.scale,
-    ResultFiles.of(dict(given.items())),
-    snakemake.params.tables,
-    snakemake.params.figures,
-)
-claims = next(item for item in found if given.claims in item.files)
-found += claim_items(pd.read_csv(given.claims), claims)
+scale, files = snakemake.wildcards.scale, ResultFiles.of(dict(given.items()))
+found = items(scale, files, snakemake.params.tables, snakemake.params.figures)
+found += claim_items(scale, files, read_audit(given.claims))
 write_review(found, read_audit(given.audit), record, timing, given.template, out.page)
 write_codecheck(found, next(iter(given.get("pdf", [])), None), record, out.codecheck)
 inside = [file for file in given.files if file.startswith("results/")]

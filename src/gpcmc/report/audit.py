@@ -188,7 +188,7 @@ def appendix(audited: Audited) -> str:
     caption = (
         "Every published cell. Published and ours with standard errors; ratio: 90\\,\\% interval of ours over "
         "published; $p$: corrected for the number of comparisons; seen: the factor that would have been "
-        "called discrepant with a probability of 80\\,\\%."
+        "called discrepant with a probability of 80\\,\\%. \\origin{audit/cells}"
     )
     widths = f"{_BREAKING}{{35mm}}rrr@{{\\hspace{{2mm}}}}r@{{\\hspace{{2mm}}}}r@{{\\hspace{{2mm}}}}r{_BREAKING}{{19mm}}"
     lines = [r"\begingroup\scriptsize\setlength{\tabcolsep}{3pt}"]
@@ -199,7 +199,7 @@ def appendix(audited: Audited) -> str:
         row += _compared(column)
         rows += [" & ".join(row) + r" \\", *_reason(column, len(row))]
     head = ["column", "cells", "mean ratio", "ratio", "$z$", "$p$", "seen", "verdict"]
-    caption = "Every column with two compared cells or more; as Table~\\ref{tab:auditcells}."
+    caption = "Every column with two compared cells or more; as Table~\\ref{tab:auditcells}. \\origin{audit/columns}"
     rows = rows or [r"\multicolumn{8}{c}{none is compared at this scale} \\"]
     lines += _longtable(widths, head, rows, caption, "tab:auditcolumns")
     return "\n".join([*lines, r"\endgroup", ""])
@@ -237,7 +237,7 @@ def claims_table(audited: Audited) -> str:
     head = ["", "statement (section)", "quantity", "region", "ours", "verdict"]
     caption = (
         "The statements of the paper as regions of quantities: the statement is right if the quantity lies inside. "
-        "Standard errors in brackets."
+        "Standard errors in brackets. \\origin{audit/claims}"
     )
     lines = [r"\begingroup\scriptsize\setlength{\tabcolsep}{3pt}"]
     lines += _longtable(widths, head, rows, caption, "tab:auditclaims")

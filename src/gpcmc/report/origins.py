@@ -12,17 +12,19 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, cached_property
 from os.path import commonprefix, relpath
 from pathlib import Path
 from posixpath import commonpath
+from typing import NamedTuple
 from urllib.parse import quote
 
 import pandas as pd
 
 from gpcmc.audit import ResultFiles
+from gpcmc.report.audit import appendix, claims_table, controls_table
 from gpcmc.report.latex import escape
 from gpcmc.report.registry import FIGURES, TABLES
 from gpcmc.report.values import Value, source_path
@@ -84,8 +86,8 @@ class _File:
 
     def named_by(self, key: str) -> dict[str, set[str]]:
         """Columns that a key names, and the entries that it wants there."""
-        if (cell := key.rpartition("/")[0]) in self.names.get("id", ()):
-            return {"id": {cell}}
+        if (row := _row_id(key, self.names.get("id", ()))) is not None:
+            return {"id": {row}}
         wanted: dict[str, set[str]] = {}
         for part in key.split("/"):
             numbered = re.fullmatch(r"([A-Za-z]+?)(\d+)", part)
@@ -117,6 +119,12 @@ class _File:
     @cached_property
     def _numbers(self) -> pd.DataFrame:
         return self.frame.apply(pd.to_numeric, errors="coerce")
+
+
+def _row_id(key: str, ids: Container[str]) -> str | None:
+    """The id that a key has but for its last part, or for its first too: ``claim/works/right/words``."""
+    row = key.rpartition("/")[0]
+    return next((name for name in (row, row.partition("/")[2]) if name in ids), None)
 
 
 @cache
@@ -214,7 +222,7 @@ def trace(
     values : mapping of str to Value
         `collect`.
     audited : DataFrame
-        `read_audit`.
+        `read_audit` of cells and statements.
     files : ResultFiles
         All result files of the run.
     folder : path
@@ -241,8 +249,7 @@ def _traced(
     folder: Path,
     reads: Mapping[str, Sequence[str]],
 ) -> Value:
-    cell = key.rpartition("/")[0]
-    if cell in cells:
+    if (cell := _row_id(key, cells)) is not None:
         value = replace(value, cell=cell, verdict=str(cells[cell]["verdict"]))
     if value.source == "values.json":  # judged from other values
         return replace(value, source=(folder / value.source).as_posix())
@@ -272,8 +279,8 @@ def _traced(
         count, seed = _behind(key, _with_rows(behind), row)
     else:
         count, seed = _behind(key, every, {})
-        if value.cell and seed:  # rows that did not count are not among the audit's replicates
-            count = int(str(cells[cell]["replicates"]))
+        if cell is not None and seed:  # the audit counts only rows that count
+            count = int(float(str(cells[cell]["replicates"])))
     return replace(value, replicates=count, seed=seed)
 
 
@@ -309,11 +316,10 @@ def web_link(place: str, record: Mapping[str, object]) -> str | None:
     return f"{remote}/blob/{commit}/{quote(path)}{anchor}"
 
 
-#: The appendix, and the note that captions end with. \auditcell is the audit's to define.
+#: The appendix, and the note that captions end with. The audit's rows have anchors ``audit:<id>``.
 _HEAD = r"""% Made by gpcmc.report.origins: where the numbers, tables and figures come from.
-\providecommand{\auditcell}[2]{#2}
 \newcommand{\gpcmcfiles}[2]{\expandafter\def\csname gpcmc@files@#1\endcsname{#2}}
-% \origin{tables/<name>} or \origin{figures/<name>}: data, rule and code, for a caption
+% \origin{tables/<name>}, \origin{figures/<name>} or \origin{audit/<name>}: data, rule and code, for a caption
 \protected\def\origin#1{{\scriptsize[\ifcsname gpcmc@files@#1\endcsname\csname gpcmc@files@#1\endcsname
   \else\gpcmcunknown{#1}\fi]}}
 \makeatletter
@@ -337,6 +343,36 @@ def _link(place: str, shown: str, record: Mapping[str, object], beside: Path) ->
         address = f"{relpath(folder, beside)}/." if pattern else relpath(path, beside)
     address = re.sub("[%#]", r"\\\g<0>", address)
     return rf"\href{{{address}}}{{\nolinkurl{{{shown}}}}}"
+
+
+class _Made(NamedTuple):
+    """What a caption names: the data beside the PDF, the kinds of result files read, rule and function."""
+
+    data: str | None
+    reads: Sequence[str]
+    rule: str
+    make: Callable[..., object]
+
+
+def _made(reads: Mapping[str, Mapping[str, Sequence[str]]]) -> dict[str, _Made]:
+    r"""All that stands under a caption, by the name that it has for ``\origin``."""
+    tables = {
+        f"tables/{name}": _Made(
+            f"tables/{name}.csv", reads["tables"].get(name, ()), f"tabulate_{name}", make
+        )
+        for name, make in TABLES.items()
+    }
+    figures = {
+        f"figures/{name}": _Made(None, reads["figures"].get(name, ()), f"draw_{name}", make)
+        for name, make in FIGURES.items()
+    }
+    audits = {
+        "audit/cells": _Made("audit.csv", (), "compare_cells", appendix),
+        "audit/columns": _Made("audit_columns.csv", (), "compare_cells", appendix),
+        "audit/claims": _Made("audit_claims.csv", (), "judge_claims", claims_table),
+        "audit/controls": _Made("controls.csv", (), "plant_faults", controls_table),
+    }
+    return tables | figures | audits
 
 
 def write_origins(
@@ -371,16 +407,13 @@ def write_origins(
         return _link(place, place.removeprefix(f"{folder.as_posix()}/"), record, folder)
 
     lines = []
-    for kind, makers, verb in (("tables", TABLES, "tabulate"), ("figures", FIGURES, "draw")):
-        for name, make in makers.items():
-            given = [getattr(files, field) for field in reads[kind].get(name, ())]
-            data = [link(_pattern([p.as_posix() for p in paths])) for paths in given if paths]
-            own = [link(f"{folder.as_posix()}/tables/{name}.csv")] if kind == "tables" else []
-            rule = rf"\nolinkurl{{{verb}_{name}}} in {link(code_of(make))}"
-            of = [f"from {', '.join(data)}"] if data else []
-            lines.append(
-                rf"\gpcmcfiles{{{kind}/{name}}}{{{'; '.join([*own, *of, f'rule {rule}'])}}}"
-            )
+    for name, (own, kinds, rule, make) in _made(reads).items():
+        given = [[path.as_posix() for path in getattr(files, kind)] for kind in kinds]
+        parts = [link(f"{folder.as_posix()}/{own}")] if own else []
+        if data := [link(_pattern(paths)) for paths in given if paths]:
+            parts.append(f"from {', '.join(data)}")
+        parts.append(rf"rule \nolinkurl{{{rule}}} in {link(code_of(make))}")
+        lines.append(rf"\gpcmcfiles{{{name}}}{{{'; '.join(parts)}}}")
     rows = []
     for key, value in values.items():
         digits = value.digits if len(value.digits) < 60 else f"{value.digits[:57]}..."
@@ -389,7 +422,7 @@ def write_origins(
             number.append(f"$n={value.replicates}$")
         if value.verdict and value.verdict != digits:
             said = escape(value.verdict)
-            number.append(rf"\auditcell{{{value.cell}}}{{{said}}}" if value.cell else said)
+            number.append(rf"\hyperlink{{audit:{value.cell}}}{{{said}}}" if value.cell else said)
         where = [link(value.place) if "/" in value.source else escape(value.source)]
         if value.seed:
             where.append(rf"seed \nolinkurl{{{value.seed}}}")

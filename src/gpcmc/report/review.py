@@ -19,6 +19,7 @@ from rocrate.model.contextentity import ContextEntity
 from rocrate.rocrate import ROCrate
 
 from gpcmc.audit import ResultFiles
+from gpcmc.audit.claims import FILES
 from gpcmc.report.provenance import cpu_seconds
 
 __all__ = ["Item", "claim_items", "items", "write_codecheck", "write_crate", "write_review"]
@@ -127,23 +128,40 @@ def items(
     return found
 
 
-def claim_items(claims: pd.DataFrame, like: Item) -> list[Item]:
-    """Statements of the paper's prose: columns ``statement`` and ``verdict``, and ``form`` where one is judged twice.
+def claim_items(scale: str, files: ResultFiles, claims: pd.DataFrame) -> list[Item]:
+    """Every statement of the paper's prose.
 
-    They are made together, by the command of the table that they stand in.
+    Parameters
+    ----------
+    scale : str
+        Name of the scale.
+    files : ResultFiles
+        All result files of the run.
+    claims : DataFrame
+        ``audit_claims.csv``: columns ``statement``, ``section``, ``verdict``, ``result_file``.
+
+    Returns
+    -------
+    list of Item
+        One for each. They are judged together, by the target ``audit``; minutes are those of the result
+        files that a statement reads.
     """
-    return [
-        Item(
-            kind="statement",
-            title=row["statement"] + (f" ({row['form']})" if "form" in row else ""),
-            command=like.command,
-            files=like.files,
-            minutes=like.minutes,
-            untimed=like.untimed,
-            verdict=str(row["verdict"]),
+    found = []
+    for claim in claims.to_dict("records"):
+        read = claim["result_file"].split("; ")
+        minutes, untimed = _cost(files, [kind for kind, name in FILES.items() if name in read])
+        found.append(
+            Item(
+                kind="statement",
+                title=f"{claim['statement']} ({claim['section']})",
+                command=f"snakemake --cores 1 audit --config scale={scale}",
+                files=(f"results/{scale}/audit_claims.csv",),
+                minutes=minutes,
+                untimed=untimed,
+                verdict=claim["verdict"],
+            )
         )
-        for row in claims.to_dict("records")
-    ]
+    return found
 
 
 def write_review(

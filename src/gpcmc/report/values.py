@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -181,11 +181,16 @@ class _Values(dict[str, Value]):
 
     def integers(self, key: str, values: Iterable[int], source: str) -> None:
         """A list such as "10 000, 30 000 and 100 000"; a single one alone."""
-        texts = [count(int(value)) for value in sorted(set(values))]
-        joined = ", ".join(texts[:-1]) + " and " + texts[-1] if len(texts) > 1 else "".join(texts)
-        self[key] = (
-            Value(joined, None, joined, source) if texts else Value(None, None, "not run", source)
-        )
+        numbers = [int(value) for value in sorted(set(values))]
+        if numbers:
+            self[key] = Value(_listed(numbers, str), None, _listed(numbers, count), source)
+        else:
+            self[key] = Value(None, None, "not run", source)
+
+
+def _listed(numbers: list[int], shown: Callable[[int], str]) -> str:
+    texts = [shown(number) for number in numbers]
+    return ", ".join(texts[:-1]) + " and " + texts[-1] if len(texts) > 1 else texts[0]
 
 
 def _audit_values(out: _Values, audited: pd.DataFrame, source: str) -> None:
