@@ -100,6 +100,13 @@ def test_a_finished_run_has_nothing_to_do(finished):
     assert "Nothing to be done" in snakemake(finished, "--dry-run").stdout
 
 
+def test_it_does_not_matter_how_the_scale_was_named(finished):
+    """The order of keys, and of columns with it, depends on neither files nor arguments."""
+    command = [sys.executable, "-m", "snakemake", "--config", "scale=tiny", "--dry-run"]
+    done = subprocess.run(command, cwd=finished, capture_output=True, text=True, timeout=600)
+    assert "Nothing to be done" in done.stdout + done.stderr
+
+
 def test_summary_has_three_lines(finished):
     lines = (finished / "results/tiny/summary.txt").read_text().splitlines()
     assert len(lines) == 3

@@ -74,7 +74,16 @@ def check_configuration(path):
         raise WorkflowError(f"The configuration is refused:\n  {lines}")
 
 
+def in_order(part):
+    """The same with the keys of every mapping in alphabetical order."""
+    if isinstance(part, dict):
+        return {key: in_order(part[key]) for key in sorted(part)}
+    return [in_order(item) for item in part] if isinstance(part, list) else part
+
+
 check_configuration("workflow/schemas/config.schema.yaml")
+# Options are columns of result files: their order must not depend on which file or argument set a key first.
+config.update(in_order({key: config.pop(key) for key in sorted(config)}))
 
 STAMP = Path("results", config["scale"], "schema.json")
 

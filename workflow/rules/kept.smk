@@ -9,10 +9,10 @@ rule keep_pieces:
     input:
         package="build/report.json",
     log:
-        expand("results/{scale}/logs/kept/keep_pieces.log", scale=config["scale"]),
+        f"results/{config['scale']}/logs/kept/keep_pieces.log",
     localrule: True
     params:
-        pieces=expand("build/pieces/{scale}", scale=config["scale"])[0],
+        pieces=f"build/pieces/{config['scale']}",
         store=f"{KEPT}/pieces",
     message:
         "Store the pieces that are finished so far in data/reference"
@@ -24,10 +24,10 @@ rule resume:
     input:
         package="build/report.json",
     log:
-        expand("results/{scale}/logs/kept/resume.log", scale=config["scale"]),
+        f"results/{config['scale']}/logs/kept/resume.log",
     localrule: True
     params:
-        pieces=expand("build/pieces/{scale}", scale=config["scale"])[0],
+        pieces=f"build/pieces/{config['scale']}",
         store=f"{KEPT}/pieces",
     message:
         "Put stored pieces back, where they are what this tree would compute"
@@ -37,13 +37,12 @@ rule resume:
 
 rule keep_results:
     input:
-        summary=expand("results/{scale}/summary.txt", scale=config["scale"]),
+        summary=f"results/{config['scale']}/summary.txt",
         package="build/report.json",
     log:
-        expand("results/{scale}/logs/kept/keep_results.log", scale=config["scale"]),
+        f"results/{config['scale']}/logs/kept/keep_results.log",
     localrule: True
     params:
-        results=expand("results/{scale}", scale=config["scale"])[0],
         store=f"{KEPT}/results",
     message:
         "Store the tables of this run in data/reference"
@@ -54,15 +53,14 @@ rule keep_results:
 rule compare:
     input:
         kept=[path for path in glob(f"{KEPT}/results/**", recursive=True) if Path(path).is_file()],
-        summary=expand("results/{scale}/summary.txt", scale=config["scale"]),
+        summary=f"results/{config['scale']}/summary.txt",
         package="build/report.json",
     output:
-        expand("results/{scale}/comparison.csv", scale=config["scale"]),
+        f"results/{config['scale']}/comparison.csv",
     log:
-        expand("results/{scale}/logs/kept/compare.log", scale=config["scale"]),
+        f"results/{config['scale']}/logs/kept/compare.log",
     localrule: True
     params:
-        results=expand("results/{scale}", scale=config["scale"])[0],
         store=f"{KEPT}/results",
     message:
         "Set this run beside the one that is kept"
@@ -75,7 +73,7 @@ rule archive:
         lambda wildcards: rules.all.input,
         package="build/report.json",
     log:
-        expand("results/{scale}/logs/kept/archive.log", scale=config["scale"]),
+        f"results/{config['scale']}/logs/kept/archive.log",
     localrule: True
     params:
         scale=config["scale"],

@@ -4,8 +4,10 @@ import sys
 
 sys.stderr = open(snakemake.log[0], "w", buffering=1)
 
+from pathlib import Path
+
 from gpcmc.report.kept import compare, summary_of_comparison
 
-frame = compare(snakemake.params.results, snakemake.params.store)
+frame = compare(Path(snakemake.input.summary).parent, snakemake.params.store)
 frame.to_csv(snakemake.output[0], index=False)
 print(summary_of_comparison(frame))

@@ -4,7 +4,9 @@ import sys
 
 sys.stderr = open(snakemake.log[0], "w", buffering=1)
 
+from pathlib import Path
+
 from gpcmc.report.kept import keep_results
 
-files = keep_results(snakemake.params.results, snakemake.params.store)
+files = keep_results(Path(snakemake.input.summary).parent, snakemake.params.store)
 print(f"{files} files kept in {snakemake.params.store}")
