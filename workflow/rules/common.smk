@@ -80,6 +80,11 @@ def standardise(wildcards):
     return config["data"]["standardise"].get(DATASETS.get(wildcards.problem))
 
 
+def timing_of(paths):
+    """Where the CPU seconds of result files are."""
+    return [path.removesuffix(".csv") + "_timing.csv" for path in paths]
+
+
 def row_on(name, problem):
     """What `experiment4` needs of a row on a problem: a list in the configuration has one value a problem."""
     given = config["experiment4"]["methods"][name]
