@@ -182,6 +182,11 @@ def test_a_bound_says_nothing_about_what_lies_beyond_it() -> None:
     assert probabilities(least, -math.inf, 0.0)[0] < 1e-9
     inside, outside = probabilities(least, math.log(5), math.log(20))
     assert inside == 1.0 and outside > 0.5
+    # ten at least is not known to be within 5 to 20, as ten would be
+    ten = dataclasses.replace(least, effect=math.log(10.0))
+    for kind, support in (("at least", 1.0), ("at most", 1.0), ("measured", 0.0)):
+        found = probabilities(dataclasses.replace(ten, kind=kind), math.log(5), math.log(20))
+        assert found == (1.0, pytest.approx(support, abs=1e-9))
     most = dataclasses.replace(least, kind="at most")
     assert probabilities(most, 0.0, math.inf) == (1.0, 1.0)
     assert probabilities(most, math.log(5), math.log(20))[0] < 1e-6

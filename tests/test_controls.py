@@ -32,7 +32,7 @@ from gpcmc.audit import (
     write_rows,
 )
 from gpcmc.audit.compare import column_of
-from gpcmc.audit.controls import _swapped, line
+from gpcmc.audit.controls import _killed, _red, _swapped, line
 from gpcmc.experiments.broken import KINDS, broken_runs
 from gpcmc.report.audit import Audited, appendix, claims_table, controls_table, page
 from gpcmc.report.audit import line as audit_line
@@ -212,6 +212,22 @@ def test_swapping_moves_both_columns_against_each_other() -> None:
     )
     shift = _swapped(cells, "one", "two")
     np.testing.assert_allclose(shift, [math.log(3), math.log(2), -math.log(3), -math.log(2), 0.0])
+
+
+def test_what_was_discrepant_before_is_no_kill() -> None:
+    cells = pd.DataFrame(
+        [(f"c{k}", 1, f"c{k}", f"c{k}", 1.0, 5.0 * (k == 0), 0.5, 1e9, 0.0) for k in range(3)],
+        columns=["id", "table", "unit", "column", "published", "difference", "sd", "df", "share"],
+    )
+    columns = pd.DataFrame(columns=["id", "table", "cells", "difference", "sd", "df"])
+    compared = Comparisons(cells, columns)
+    assert _red(compared) == {"c0"}
+    small = np.full(3, 0.01)
+    assert not _killed(compared, _red(compared), small)
+    large = np.array([0.01, 5.0, 0.0])
+    assert _killed(compared, _red(compared), large)
+    # what turns red without being touched is no kill either
+    assert not _killed(compared, set(), np.array([0.0, 0.01, 0.0]))
 
 
 def test_a_blind_audit_is_found_out(

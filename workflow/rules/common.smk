@@ -81,6 +81,11 @@ def standardise(wildcards):
     return config["data"]["standardise"].get(DATASETS.get(wildcards.problem))
 
 
+def timing_of(paths):
+    """Where the CPU seconds of result files are."""
+    return [path.removesuffix(".csv") + "_timing.csv" for path in paths]
+
+
 def on_problem(given, problem):
     """Options on a problem: a list in the configuration has one value a problem."""
     return {

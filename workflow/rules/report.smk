@@ -51,11 +51,6 @@ TUNING = expand(
 )
 
 
-def timing_of(paths):
-    """Where the CPU seconds of result files are."""
-    return [path.removesuffix(".csv") + "_timing.csv" for path in paths]
-
-
 # What a table or a figure is called, and the result files that it reads.
 RESULTS = dict(
     experiment1=EXPERIMENT1,
