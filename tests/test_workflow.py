@@ -132,7 +132,7 @@ def test_links_of_the_reviewers_page_lead_to_files(finished):
     page = finished / "results/tiny/review.html"
     links = set(re.findall(r'href="([^"]*)"', page.read_text()))
     missing = {link for link in links if not (page.parent / link).exists()}
-    assert len(links) > 100
+    assert len(links) > 70
     assert missing <= {"paper.pdf"} and (not missing or shutil.which("latexmk") is None)
 
 
@@ -145,7 +145,7 @@ def test_lines_of_values_are_in_their_files(finished):
         last = int(re.split("[-, ]+", value["line"])[-1])
         assert 1 <= last <= len(lines), key
     cell = values["table1/N50/M10000/ours"]
-    assert cell["source"] == "results/tiny/experiment1/N50.csv" and cell["line"] == "2-4"
+    assert cell["source"] == "results/tiny/experiment1/N50.csv" and cell["line"] == "2, 4, 6"
     first = pd.read_csv(finished / cell["source"]).iloc[0]
     assert first.seed.startswith(f"{cell['seed']}/") and cell["replicates"] == 3
 
