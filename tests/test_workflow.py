@@ -50,7 +50,7 @@ def snakemake(folder, *arguments, **environment):
         cwd=folder,
         env=env,
         text=True,
-        timeout=600,
+        timeout=1800,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
     )
@@ -103,7 +103,7 @@ def test_a_finished_run_has_nothing_to_do(finished):
 def test_it_does_not_matter_how_the_scale_was_named(finished):
     """The order of keys, and of columns with it, depends on neither files nor arguments."""
     command = [sys.executable, "-m", "snakemake", "--config", "scale=tiny", "--dry-run"]
-    done = subprocess.run(command, cwd=finished, capture_output=True, text=True, timeout=600)
+    done = subprocess.run(command, cwd=finished, capture_output=True, text=True, timeout=1800)
     assert "Nothing to be done" in done.stdout + done.stderr
 
 
