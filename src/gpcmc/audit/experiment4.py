@@ -26,7 +26,7 @@ from gpcmc.audit.results import (
     read_problem,
 )
 from gpcmc.experiments import classification
-from gpcmc.experiments.classification import EXTINCT, NO_DATA
+from gpcmc.experiments.classification import EXTINCT, NO_DATA, REAL
 from gpcmc.experiments.reference import (
     CERTIFIED,
     EVIDENCE,
@@ -267,7 +267,8 @@ def all_cells(registry: pd.DataFrame, files: ResultFiles) -> pd.DataFrame:
     rows = rows.merge(timing[[*key, "cpu_seconds"]], on=key, how="left")
     predicted = read_probabilities(files.probabilities)
     known = references(files, rows)
-    consensus = {p: Estimator(ResultFiles(), registry).consensus(p) for p in NAMES}
+    # a problem that the paper does not have is judged as the paper judges its own
+    consensus = {p: Estimator(ResultFiles(), registry).consensus(p) or [*PAPER] for p in NAMES}
     sizes = {number: problem.train for number, problem in problems(files).items()}
     rows = rows.assign(trivial=is_trivial(rows["trivial"]), exact=rows["seed"].isna())
     text = ("status", "trivial", "exact")
@@ -612,7 +613,7 @@ def reliability(files: ResultFiles, bins: int = 10) -> pd.DataFrame:
         pieces.append(
             pd.DataFrame(
                 {
-                    "group": "synthetic" if problem < 7 else NAMES[problem],
+                    "group": NAMES[problem] if problem in REAL else "synthetic",
                     "method": method,
                     "bin": np.minimum((mean * bins).astype(int), bins - 1),
                     "pattern": [f"{problem}/{i}" for i in range(len(mean))],

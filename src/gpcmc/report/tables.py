@@ -28,7 +28,7 @@ from gpcmc.audit.experiment4 import (
     seconds_ratio,
 )
 from gpcmc.audit.published import METHODS
-from gpcmc.experiments.classification import NO_DATA
+from gpcmc.experiments.classification import NO_DATA, REAL
 from gpcmc.inference.interface import OK
 from gpcmc.report.latex import concise, count, escape, number, scientific, tabular
 
@@ -141,7 +141,7 @@ def _ours(cell: pd.Series, most: int) -> str:
 
 def _short(problem: int) -> str:
     """A problem's name in the head of a narrow column."""
-    return f"P{problem}" if problem < 7 else escape(NAMES[problem].split()[0])
+    return escape(NAMES[problem].split()[0]) if problem in REAL else f"P{problem}"
 
 
 _AUDITED = [
@@ -253,8 +253,8 @@ def _block(
 
 def _numbers_of(frame: pd.DataFrame, column: str) -> list[int]:
     """The problems that a measure has: real data have no Bayes posterior."""
-    last = 6 if column == "mae_post" else 9
-    return [int(p) for p in sorted(frame["problem"].unique()) if p <= last]
+    numbers = (int(p) for p in sorted(frame["problem"].unique()))
+    return [p for p in numbers if column != "mae_post" or p not in REAL]
 
 
 def _blocks(
