@@ -10,13 +10,14 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import made_results
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
 from made_results import everything
 
-from gpcmc.audit import ResultFiles, audit, read_registry
+from gpcmc.audit import ResultFiles, audit, experiment4, read_registry
 from gpcmc.audit.experiment4 import (
     LABELS,
     all_cells,
@@ -237,6 +238,25 @@ def cells(registry: pd.DataFrame, files: ResultFiles) -> pd.DataFrame:
 
 def few(folder: Path, **options: object) -> ResultFiles:
     return everything(folder, methods=("orthant", "best", "ep"), **options)
+
+
+def test_a_problem_beyond_the_nine_has_its_column(
+    registry: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the tables by method and problem; every row has as many cells as the head."""
+    monkeypatch.setitem(made_results.SIZES, 10, 40)
+    monkeypatch.setitem(experiment4.NAMES, 10, "Three features")
+    more = everything(tmp_path / "results", methods=experiment4.PAPER)
+    for name in ("posterior", "accuracy", "metrics", "table4", "seconds", "reference"):
+        table = TABLES[name](registry, more)
+        for block in table.tex.split(r"\end{tabular}")[:-1]:
+            lines = [line for line in block.splitlines() if "&" in line and "multicol" not in line]
+            assert len({line.count("&") for line in lines}) == 1, (name, lines)
+        if name in ("posterior", "accuracy", "metrics"):
+            assert "P10" in table.tex
+    cells = all_cells(registry, more).query("problem == 10")
+    assert cells["mae_med"].notna().all()
+    assert set(cells["reference"]) == {"certified"}
 
 
 def test_errors_are_measured_from_the_certified_reference(
