@@ -145,11 +145,15 @@ def test_of_two_runs_at_once_the_second_says_so_and_stops(finished, built):
     first = start(built, "--cores", "1", *TARGETS)
     try:
         wait_for(lambda: "\nJob " in (built / "run.log").read_text())
+        os.killpg(
+            first.pid, signal.SIGSTOP
+        )  # so that it is at work for as long as this test needs it
         second = snakemake(built, "--cores", "1", "results/tiny/equations.csv")
         assert second.returncode != 0
         assert f"Another run is at work in this folder (process {first.pid}" in second.stdout
         assert not (built / "results/tiny/equations.csv").exists()
         assert snakemake(built, "--dry-run").returncode == 0, "looking is allowed"
+        os.killpg(first.pid, signal.SIGCONT)
         assert first.wait(timeout=300) == 0, (built / "run.log").read_text()
     finally:
         kill(first)
@@ -162,9 +166,9 @@ def test_jobs_that_outlive_their_run_keep_others_out(built):
     try:
         wait_for(lambda: "\nJob " in (built / "run.log").read_text())
         wait_for(lambda: list(built.glob("results/tiny/logs/experiment2/*.log")))
+        os.killpg(run.pid, signal.SIGSTOP)  # its job sleeps, for as long as this test needs it
         os.kill(run.pid, signal.SIGKILL)  # the run alone
         run.wait()
-        os.killpg(run.pid, signal.SIGSTOP)  # its job sleeps, for as long as this test needs it
         refused = snakemake(built, "--cores", "1", table)
         assert refused.returncode != 0
         assert "Another run is at work" in refused.stdout and "left behind" in refused.stdout

@@ -92,7 +92,7 @@ def check_schema():
     """Refuse results that were written under another schema."""
     if STAMP.exists():
         found = json.loads(STAMP.read_text(encoding="utf-8"))["version"]
-    elif STAMP.parent.exists() and any(STAMP.parent.iterdir()):
+    elif set(STAMP.parent.glob("*")) - {STAMP.with_suffix(".partial")}:
         found = "none"
     else:
         return

@@ -3,7 +3,7 @@
 - ``pieces/``: the finished pieces of its jobs, an archive a job. `resume` puts them back where the jobs look for
   them, if this tree would make them from the same code and libraries (`gpcmc.experiments.pieces` says what is
   trusted); each job then takes those that have its parameters, and computes the rest.
-- ``results/``: its result tables, audit and provenance, without figures, arrays and seconds. `compare` sets
+- ``results/``: its result tables, audit and provenance, without figures, arrays and timings. `compare` sets
   another run beside them.
 """
 
@@ -57,6 +57,8 @@ VERDICTS = (SAME, ROUNDED, DIFFERENT, SHAPE, MISSING, NEW, SECONDS)
 
 #: Tables that no two runs have alike, because they hold CPU seconds.
 TIMED = ("accuracy", "chains", "claims", "efficiency", "seconds", "targets", "tradeoff", "tuning")
+#: The same with what the audit says of them: statements on seconds are corrected for together with all others.
+_TIMED_FILES = {*(f"tables/{table}.csv" for table in TIMED), "audit_claims.csv"}
 
 #: The same bytes on every day: the earliest date that a zip archive can hold.
 _DATE = (1980, 1, 1, 0, 0, 0)
@@ -220,10 +222,10 @@ def keep_results(results: str | Path, store: str | Path) -> int:
         Files stored.
     """
     results, store = Path(results), Path(store)
-    shutil.rmtree(store, ignore_errors=True)
     names = [*_tables(results), "provenance.json", "summary.txt", "schema.json"]
-    for name in names:
-        content = (results / name).read_bytes()
+    found = {name: (results / name).read_bytes() for name in names}  # before anything is lost
+    shutil.rmtree(store, ignore_errors=True)
+    for name, content in found.items():
         target = store / name
         target.parent.mkdir(parents=True, exist_ok=True)
         if len(content) > LARGE:
@@ -239,7 +241,7 @@ LARGE = 100_000
 
 
 def _tables(results: Path) -> Iterator[str]:
-    """Result tables without seconds, in the order in which the workflow makes them."""
+    """Result tables without timings, in the order in which the workflow makes them."""
     found = [path.relative_to(results).as_posix() for path in results.rglob("*.csv")]
     found = [name for name in found if not name.endswith("_timing.csv") and name != COMPARISON]
     yield from sorted(found, key=lambda name: (name.startswith(("tables/", "audit")), name))
@@ -252,7 +254,7 @@ COMPARISON = "comparison.csv"
 def compare(results: str | Path, store: str | Path) -> pd.DataFrame:
     """Set a run beside the one that is kept.
 
-    Tables that hold CPU seconds (`TIMED`) are not compared; what they count of samples stands in other files.
+    Tables that hold CPU seconds are not compared; what they count of samples stands in other files.
 
     Parameters
     ----------
@@ -286,7 +288,7 @@ def compare(results: str | Path, store: str | Path) -> pd.DataFrame:
             row["verdict"] = MISSING
         elif name not in kept:
             row["verdict"] = NEW
-        elif name in [f"tables/{table}.csv" for table in TIMED]:
+        elif name in _TIMED_FILES:
             row["verdict"] = SECONDS
         else:
             row |= _difference(_read(kept[name]), here.read_bytes())
