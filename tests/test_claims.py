@@ -14,7 +14,13 @@ from made_results import everything
 from scipy.stats import norm
 
 from gpcmc.audit import ResultFiles, judge_claims, read_claims, read_registry
-from gpcmc.audit.claims import CHECKS, Finding, check_claims_complete, probabilities
+from gpcmc.audit.claims import (
+    BOUND_ERROR,
+    CHECKS,
+    Finding,
+    check_claims_complete,
+    probabilities,
+)
 from gpcmc.experiments.ordering import ordering, orders
 from gpcmc.experiments.pieces import Pieces
 
@@ -176,10 +182,10 @@ def test_a_share_has_exact_tests() -> None:
 
 
 def test_a_bound_says_nothing_about_what_lies_beyond_it() -> None:
-    """At least 3, with 0.1: above one for sure, not below one, and perhaps or perhaps not 5 to 20."""
+    """At least 3, with 0.1: above one as surely as a bound holds, not below one, perhaps or perhaps not 5 to 20."""
     least = Finding("", math.log(3.0), 0.1, log=True, kind="at least")
-    assert probabilities(least, 0.0, math.inf)[1] < 1e-9
-    assert probabilities(least, -math.inf, 0.0)[0] < 1e-9
+    assert probabilities(least, 0.0, math.inf)[1] == BOUND_ERROR
+    assert probabilities(least, -math.inf, 0.0)[0] == BOUND_ERROR
     inside, outside = probabilities(least, math.log(5), math.log(20))
     assert inside == 1.0 and outside > 0.5
     # ten at least is not known to be within 5 to 20, as ten would be
@@ -189,7 +195,7 @@ def test_a_bound_says_nothing_about_what_lies_beyond_it() -> None:
         assert found == (1.0, pytest.approx(support, abs=1e-9))
     most = dataclasses.replace(least, kind="at most")
     assert probabilities(most, 0.0, math.inf) == (1.0, 1.0)
-    assert probabilities(most, math.log(5), math.log(20))[0] < 1e-6
+    assert probabilities(most, math.log(5), math.log(20))[0] == BOUND_ERROR
 
 
 # ---------------------------------------------------------------------------- verdicts on made results

@@ -298,9 +298,10 @@ def _with(files: ResultFiles, kind: str) -> ResultFiles:
 
 def line(frame: pd.DataFrame) -> str:
     """The controls in one sentence, for the summary and the text."""
-    required, missed = int(frame["required"].sum()), int(frame["missed"].sum())
+    planted = frame[frame["control"] != "sound"]
+    required, missed = int(planted["required"].sum()), int(planted["missed"].sum())
     text = (
-        f"{int(frame['killed'].sum())} of {int(frame['trials'].sum())} planted faults found, "
+        f"{int(planted['killed'].sum())} of {int(planted['trials'].sum())} planted faults found, "
         f"{required - missed} of {required} that it has the power to find"
     )
     if missed:
@@ -309,6 +310,9 @@ def line(frame: pd.DataFrame) -> str:
             f"{row['control']} in {row['place']}, {row['table']}" for _, row in lost.iterrows()
         ]
         text += f" (MISSED: {'; '.join(named)})"
+    alarms = frame[frame["verdict"] == "false alarm"]
+    if len(alarms):
+        text += f" (FALSE ALARM on sound runs: {'; '.join(alarms['place'])})"
     return text
 
 

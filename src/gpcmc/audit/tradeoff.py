@@ -393,7 +393,8 @@ def claims(frame: pd.DataFrame) -> pd.DataFrame:
     -------
     DataFrame
         ``claim``, ``statement``, ``measure``, ``form``, ``log_error`` (where it is judged), ``log_ratio``
-        of CPU seconds over the orthant sampler's, ``log_ratio_se``, ``kind``, ``at_face_value`` (verdict of
+        of CPU seconds over the orthant sampler's, ``log_ratio_se``, ``averaged`` (the least number of runs behind a
+        point), ``kind``, ``at_face_value`` (verdict of
         the numbers, whatever the runs say of themselves) and ``verdict`` (a status where no run has converged).
     """
     rows = []
@@ -404,9 +405,9 @@ def claims(frame: pd.DataFrame) -> pd.DataFrame:
             trusted = not full.empty
             if not trusted:  # at face value
                 full = line.assign(full=True).dropna(subset=["cpu_seconds", "log_error"])
-            ratio, where, status = NOTHING, math.nan, "not run"
+            ratio, where, status, averaged = NOTHING, math.nan, "not run", 0
             if not full.empty:
-                status = str(full["status"].iloc[-1])
+                status, averaged = str(full["status"].iloc[-1]), int(full["averaged"].min())
                 if claim.where == "target":
                     converges = SERIES[claim.sampler + suffix].converges
                     where = TARGET
@@ -428,6 +429,7 @@ def claims(frame: pd.DataFrame) -> pd.DataFrame:
                     "log_error": where,
                     "log_ratio": ratio.log,
                     "log_ratio_se": ratio.se,
+                    "averaged": averaged,
                     "kind": ratio.kind,
                     "at_face_value": said,
                     "verdict": said if trusted else status,

@@ -218,6 +218,12 @@ def _compared(row: pd.Series) -> list[str]:
     ]
 
 
+def _kind(claim: pd.Series) -> str:
+    """What stands before an effect that is a bound, or was extrapolated."""
+    words = claim["kind"] if claim["kind"] in ("at least", "at most", "extrapolated") else ""
+    return f"{words} " if words and math.isfinite(claim["effect"]) else ""
+
+
 def claims_table(audited: Audited) -> str:
     """One row a statement, as a longtable."""
     rows = []
@@ -229,7 +235,7 @@ def claims_table(audited: Audited) -> str:
             escape(f"{claim['statement']} ({claim['section']})."),
             escape(claim["quantity"] or "--"),
             _region(claim["low"], claim["high"]),
-            _with_error(claim["effect"], se),
+            _kind(claim) + _with_error(claim["effect"], se),
             _verdict(claim) + (rf": {escape(found)}" if found else ""),
         ]
         rows += [" & ".join(cells) + r" \\\addlinespace[1pt]", *_reason(claim, len(cells))]

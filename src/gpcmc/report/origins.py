@@ -122,9 +122,14 @@ class _File:
 
 
 def _row_id(key: str, ids: Container[str]) -> str | None:
-    """The id that a key has but for its last part, or for its first too: ``claim/works/right/words``."""
+    """The id of the cell or statement that a key belongs to: ``table1/N50/M10000/ours``, ``claim/works/right/words``.
+
+    A key that only looks like a statement's, ``variance/experiment1/own-ratio``, is another quantity's.
+    """
     row = key.rpartition("/")[0]
-    return next((name for name in (row, row.partition("/")[2]) if name in ids), None)
+    name = row.partition("/")[2] if row.startswith("claim/") else row
+    judged = row.startswith(("claim/", "table")) and name in ids
+    return name if judged else None
 
 
 @cache
