@@ -53,6 +53,7 @@ __all__ = [
     "COLUMNS",
     "CONSISTENT",
     "EQUIVALENT",
+    "NOT_COMPARED",
     "POWER",
     "TOO_GOOD",
     "VERDICTS",
@@ -83,17 +84,12 @@ CONSISTENT = math.log(2.0)
 #: Probability at which agreement is called too good.
 TOO_GOOD = 0.01
 
-VERDICTS = (
-    "equivalent",
-    "consistent",
-    "inconclusive",
-    "discrepant",
-    "not comparable",
-    "not run",
-    "data not available",
-)
+#: Verdicts of what is not compared, whatever the reason.
+NOT_COMPARED = ("not comparable", "not run", "data not available")
+VERDICTS = ("equivalent", "consistent", "inconclusive", "discrepant", *NOT_COMPARED)
 
-COLUMNS = [
+#: Columns that a cell has from the registry.
+_REGISTERED = [
     "id",
     "table",
     "problem",
@@ -103,6 +99,10 @@ COLUMNS = [
     "metric",
     "published",
     "published_bracket",
+]
+
+COLUMNS = [
+    *_REGISTERED,
     "published_se",
     "rounding",
     "ours",
@@ -538,7 +538,7 @@ def _row(cell: pd.Series, estimate: Estimate) -> dict[str, object]:
         note = f"{estimate.status}: {note}"
     verdict = estimate.status if estimate.status in VERDICTS else "not comparable"
     return {
-        **{name: cell[name] for name in COLUMNS[:9]},
+        **{name: cell[name] for name in _REGISTERED},
         "method": METHODS[cell["method"]],
         "published_se": compare(cell["published"], cell["rounding"], estimate).published_se,
         "rounding": cell["rounding"],

@@ -46,6 +46,9 @@ __all__ = ["COLUMNS", "ControlError", "check_controls", "controls", "line"]
 SURE = 0.999
 ALTERATION = 1.3
 
+#: The smallest alterations that are found, of each kind.
+_SMALLEST = ["smallest_cell", "smallest_column", "smallest_table"]
+
 COLUMNS = [
     "control",
     "table",
@@ -56,9 +59,7 @@ COLUMNS = [
     "expected",
     "required",
     "missed",
-    "smallest_cell",
-    "smallest_column",
-    "smallest_table",
+    *_SMALLEST,
     "verdict",
 ]
 
@@ -130,9 +131,7 @@ def _row(
         "expected": float(np.mean([chance for _, chance in trials])) if n else math.nan,
         "required": len(required),
         "missed": missed,
-        "smallest_cell": math.nan,
-        "smallest_column": math.nan,
-        "smallest_table": math.nan,
+        **dict.fromkeys(_SMALLEST, math.nan),
         "verdict": _verdict(n, killed, missed),
     }
 
@@ -274,7 +273,7 @@ def _broken(
         row = _row(kind.replace("-", " "), table, f"runs of {name}", trials)
         if kind == "sound" and trials:
             row["verdict"] = "false alarm" if row["killed"] else "survives"
-        rows.append(row | {key: smallest[table][key] for key in COLUMNS[9:12]})
+        rows.append(row | {key: smallest[table][key] for key in _SMALLEST})
     return rows
 
 

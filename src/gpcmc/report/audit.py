@@ -15,7 +15,7 @@ import pandas as pd
 from jinja2 import Environment, StrictUndefined
 
 from gpcmc.audit import VERDICTS, count_verdicts, read_audit, unexplained
-from gpcmc.audit.compare import ALPHA, CONSISTENT, EQUIVALENT, POWER, TOO_GOOD
+from gpcmc.audit.compare import ALPHA, CONSISTENT, EQUIVALENT, NOT_COMPARED, POWER, TOO_GOOD
 from gpcmc.audit.controls import ALTERATION, SURE
 from gpcmc.audit.controls import line as controls_line
 from gpcmc.audit.published import CELLS
@@ -223,7 +223,7 @@ def claims_table(audited: Audited) -> str:
     rows = []
     for _, claim in audited.claims.iterrows():
         se = claim["se"] * claim["effect"] if claim["log"] else claim["se"]
-        found = claim["note"] if claim["verdict"] in VERDICTS[4:] else ""
+        found = claim["note"] if claim["verdict"] in NOT_COMPARED else ""
         cells = [
             _anchored(claim["id"]),
             escape(f"{claim['statement']} ({claim['section']})."),
