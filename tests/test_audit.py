@@ -23,6 +23,7 @@ from gpcmc.audit import (
     Term,
     agreement,
     audit,
+    bias,
     brackets,
     check_complete,
     compare,
@@ -467,6 +468,27 @@ def test_variance_ratio_is_recovered(files: ResultFiles) -> None:
     single = variance(files)
     assert len(single) == 6 * len(frame)
     assert single.groupby("experiment")["ratio"].mean().round().tolist() == [2.0, 3.0]
+
+
+def test_a_run_under_test_has_no_part_in_its_own_weight(tmp_path: Path) -> None:
+    """Predictions and own errors that go with a run's error, as they do where M is small, and a right mean of them.
+
+    With these as regressor and weight the ratio would be off by more than ten of its errors; 4 errors here, fixed seed.
+    """
+    rng = np.random.default_rng(12)
+    paths = experiment2(tmp_path, rng, between=0.0, data_sets=25)
+    for path in paths:
+        frame = pd.read_csv(path).query("samples == 10000")
+        variance_ = 0.2
+        error = rng.normal(-variance_ / 2, np.sqrt(variance_), len(frame))
+        own = variance_ * np.exp(-1.5 * (error + variance_ / 2))
+        own /= own.mean()
+        frame["estimate"] = frame["truth"] + error
+        frame["bias_eq43"] = -variance_ / 2 * own
+        frame["standard_error"] = np.sqrt(variance_ * own)
+        frame.to_csv(path, index=False)
+    row = bias(ResultFiles.of({"experiment2": paths})).iloc[0]
+    assert abs(row["ratio"] - 1) < 4 * row["ratio_se"] and row["ratio_se"] < 0.3
 
 
 def test_runs_of_one_cluster_do_not_count_as_independent(tmp_path: Path) -> None:

@@ -219,7 +219,7 @@ def test_verdicts_on_results_with_known_properties(judged: pd.DataFrame) -> None
     assert verdict["order/extreme"] == "discrepant"
     assert verdict["order/interleaved"] == "equivalent"
     assert verdict["recursion"] == "consistent"
-    assert verdict["works/no-failure"] == "consistent" and verdict["works/right"] == "inconclusive"
+    assert verdict["works/no-failure"] == verdict["works/right"] == "inconclusive"
     assert verdict["evidence/ess"] == "consistent"
     assert verdict["matlab-seconds"] == "not comparable"
     assert judged.loc["matlab-seconds", "effect"] > 0
@@ -264,6 +264,98 @@ def test_statements_are_corrected_for_their_number(files: ResultFiles, tmp_path:
     assert alone.loc["order/extreme", "p_family"] == alone.loc["order/extreme", "p"]
     assert rows.loc["order/extreme", "p_family"] > rows.loc["order/extreme", "p"]
     assert rows.loc["order/extreme", "detectable"] > alone.loc["order/extreme", "detectable"]
+
+
+# ---------------------------------------------------------------------------- what is a unit, and what is in the family
+
+
+def test_a_statement_without_region_or_error_is_shown_and_in_no_family(files: ResultFiles) -> None:
+    shown = dataclasses.replace(
+        next(claim for claim in CLAIMS if claim.id == "order/interleaved"),
+        id="shown",
+        low=math.nan,
+        high=math.nan,
+    )
+    extreme = next(claim for claim in CLAIMS if claim.id == "order/extreme")
+    frame = judge_claims([shown, extreme], REGISTRY, files).set_index("id")
+    assert frame.loc["shown", "verdict"] == "not comparable"
+    assert "no region" in frame.loc["shown", "note"] and frame.loc["shown", "effect"] > 0
+    assert frame.loc["order/extreme", "p_family"] == frame.loc["order/extreme", "p"]
+
+
+def test_rows_without_a_standard_error_are_not_comparable(
+    files: ResultFiles, tmp_path: Path
+) -> None:
+    """One data set of Experiment 2, and one dimension of Experiment 1 with one problem."""
+    paths = {}
+    for kind, query in (("experiment1", "instance == 0"), ("experiment2", "dataset == 0")):
+        path = next(path for path in getattr(files, kind))
+        paths[kind] = (tmp_path / path.name,)
+        pd.read_csv(path).query(query).to_csv(paths[kind][0], index=False)
+    few = ResultFiles(**paths)
+    ids = ("slope/table1", "slope/table2", "variance/experiment1", "variance/experiment2")
+    frame = judge(few, *ids, "dimension")
+    assert set(frame["verdict"]) == {"not comparable"}, frame["verdict"]
+    assert frame["note"].str.len().min() > 0
+
+
+def test_slopes_are_averaged_alike_and_carry_few_degrees_of_freedom(
+    files: ResultFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By hand: means of slopes -0.4 and -0.6 with errors 0.03 and 0.04 on 2 and 4 degrees of freedom."""
+    rows = pd.DataFrame(
+        {"table": 1, "problem": [1, 2], "published": -0.5, "ours": [-0.4, -0.6]}
+    ).assign(ours_se=[0.03, 0.04], clusters=[3, 5])
+    monkeypatch.setattr("gpcmc.audit.findings.slopes", lambda *_: rows)
+    found = judge(files, "slope/table1").loc["slope/table1"]
+    assert found["effect"] == pytest.approx(-0.5) and found["se"] == pytest.approx(0.025)
+    df = (9 + 16) ** 2 / (81 / 2 + 256 / 4)
+    assert found["df"] == pytest.approx(df)
+
+
+def test_methods_that_are_not_the_papers_widen_no_range(tmp_path: Path) -> None:
+    """A method of ours that is made to be far off leaves the paper's as much alike as they are."""
+    made = everything(tmp_path, methods=("orthant", "control-variables", "ess-gpml", "hmc"))
+    for path in made.experiment4:
+        if path.stem == "hmc":
+            frame = pd.read_csv(path)
+            if "mae_post" in frame:
+                frame.assign(mae_post=10 * frame["mae_post"]).to_csv(path, index=False)
+    assert judge(made, "mae-post/alike").loc["mae-post/alike", "note"] == "6 of 6"
+
+
+def test_a_problem_that_lacks_a_method_is_named(files: ResultFiles, tmp_path: Path) -> None:
+    """Problem 9 has no control variables, in the paper neither; without those of problem 1 it has no median."""
+    frame = judge(files, "median/hmc", "median/close")
+    assert frame.loc["median/hmc", "note"] == "8 of 8; Problem 9 by 2 of 3 methods"
+    assert frame.loc["median/close", "note"] == "8 problems; Problem 9 by 2 of 3 methods"
+    bad = {(1, "control-variables", k): ("failed", 3) for k in range(1, 7)}
+    made = everything(
+        tmp_path, methods=("orthant", "control-variables", "ess-gpml", "hmc-gpml"), bad=bad
+    )
+    note = judge(made, "median/hmc").loc["median/hmc", "note"]
+    assert note == "7 of 7; Problem 9 by 2 of 3 methods"
+
+
+def test_sets_of_one_data_set_are_not_taken_for_problems(
+    files: ResultFiles, tmp_path: Path
+) -> None:
+    frame = judge(
+        files, "works/right", "works/no-failure", "control-variables/usps", "evidence/hmc-usps"
+    )
+    assert frame.loc["works/right", "note"].startswith("0 of 8; 0 of 39 hyperparameter sets are")
+    assert frame.loc["control-variables/usps", "note"].startswith("0 of 6; sets of one data set")
+    assert frame.loc["evidence/hmc-usps", "note"] == "5 hyperparameter sets of one data set"
+    # three replicates of six sets of eight problems: runs of Experiments 1 and 2 are no denominator
+    assert frame.loc["works/no-failure", "note"] == "0 of 144; runs on 8 problems"
+    # off by a kilonat in five sets of one problem: one problem of eight, and no discrepancy
+    wrong = everything(tmp_path, methods=("orthant",))
+    for path in wrong.experiment4:
+        if "problem6" in str(path):
+            rows = pd.read_csv(path)
+            rows.assign(log_evidence=rows["log_evidence"] + 1e3).to_csv(path, index=False)
+    found = judge(wrong, "works/right").loc["works/right"]
+    assert found["note"].startswith("1 of 8; 5 of 39 ") and found["verdict"] == "inconclusive"
 
 
 # ---------------------------------------------------------------------------- the experiment on orders

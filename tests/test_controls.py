@@ -32,7 +32,7 @@ from gpcmc.audit import (
     write_rows,
 )
 from gpcmc.audit.compare import column_of
-from gpcmc.audit.controls import _killed, _red, _swapped, line
+from gpcmc.audit.controls import _SMALLEST, _broken, _killed, _red, _swapped, line
 from gpcmc.experiments.broken import KINDS, broken_runs
 from gpcmc.report.audit import Audited, appendix, claims_table, controls_table, page
 from gpcmc.report.audit import line as audit_line
@@ -41,6 +41,7 @@ ROOT = Path(__file__).parent.parent
 PUBLISHED = ROOT / "data" / "published"
 REGISTRY = read_registry(PUBLISHED)
 CLAIMS = read_claims(PUBLISHED / "claims.yaml")
+SMALLEST = {table: dict.fromkeys(_SMALLEST, math.inf) for table in (1, 2, 3)}
 KNOWN = {*REGISTRY["id"], *REGISTRY.apply(column_of, axis=1), *(claim.id for claim in CLAIMS)}
 
 
@@ -228,6 +229,49 @@ def test_what_was_discrepant_before_is_no_kill() -> None:
     assert _killed(compared, _red(compared), large)
     # what turns red without being touched is no kill either
     assert not _killed(compared, set(), np.array([0.0, 0.01, 0.0]))
+
+
+def test_what_touches_a_discrepancy_need_not_be_found(
+    run: tuple[pd.DataFrame, ResultFiles], tried: pd.DataFrame
+) -> None:
+    """A published cell a million times too large: neither it nor its column nor its table is asked for."""
+    registry, files = run
+    name = "table1/N50/M10000"
+    worse = registry.copy()
+    mine = worse["id"] == name
+    for column in ("published", "published_bracket", "rounding"):
+        worse.loc[mine, column] *= 1e6
+    judged = judge_claims(CLAIMS, registry, ResultFiles())
+    frame = controls(worse, dataclasses.replace(files, broken=()), PUBLISHED, CLAIMS, judged)
+    keys = ["control", "table", "place"]
+    places = [("raised by 30 %", 1, place) for place in ("one cell", "one column", "whole table")]
+    before, after = (part.set_index(keys)["required"] for part in (tried, frame))
+    assert after[places[2]] == 0 and after[places[1]] <= 2
+    swapped = ("columns swapped", 1, "two columns")
+    assert before[swapped] == 2 and after[swapped] <= 1
+    assert frame["missed"].sum() == 0
+
+
+def test_a_false_alarm_is_no_kill_and_is_said(
+    run: tuple[pd.DataFrame, ResultFiles], tried: pd.DataFrame, tmp_path: Path
+) -> None:
+    """Runs called sound that err tenfold."""
+    registry, files = run
+    path = next(path for path in files.broken if path.stem == "sound_experiment1")
+    frame = pd.read_csv(path)
+    frame["estimate"] = frame["truth"] + 10 * (frame["estimate"] - frame["truth"])
+    frame.to_csv(tmp_path / path.name, index=False)
+    loud = tuple(tmp_path / path.name if p == path else p for p in files.broken)
+    rows = pd.DataFrame(_broken(registry, dataclasses.replace(files, broken=loud), SMALLEST))
+    row = rows[(rows["control"] == "sound") & (rows["table"] == 1)].iloc[0]
+    assert row["verdict"] == "false alarm" and row["killed"] == 0
+    # what is wrong as well is no kill beside it, and need not be one
+    rest = rows[(rows["control"] != "sound") & (rows["table"] == 1)]
+    assert (rest["killed"] == 0).all() and (rest["required"] == 0).all()
+    faults = tried[tried["control"] != "sound"]
+    assert line(tried).startswith(f"{faults['killed'].sum()} of {faults['trials'].sum()} planted")
+    assert "FALSE ALARM" not in line(tried)
+    assert "(FALSE ALARM: sound runs of table1/N50/M" in line(rows)
 
 
 def test_a_blind_audit_is_found_out(

@@ -197,6 +197,22 @@ def test_a_file_whose_entries_span_lines_gives_no_line(folder: Path) -> None:
     assert found.line is None
 
 
+def test_a_value_that_is_called_like_a_statement_has_not_its_verdict(folder: Path) -> None:
+    statement = {"id": "variance/experiment1", "statement": "The variance", "verdict": "equivalent"}
+    cells = pd.read_csv(folder / "audit.csv")
+    pd.DataFrame([statement]).to_csv(folder / "audit_claims.csv", index=False)
+    values = {
+        "variance/experiment1/own-ratio": Value(0.9, None, "0.9", "tables/variance.csv"),
+        "claim/variance/experiment1/effect": Value(2.0, None, "2.0", "audit_claims.csv"),
+        "table1/N50/M100/ours": Value(0.1, None, "0.1", "experiment1/N50.csv"),
+    }
+    judged = pd.concat([cells, pd.DataFrame([statement])])
+    own, effect, cell = trace(values, judged, ResultFiles(), folder, READS).values()
+    assert own.cell is None and own.verdict is None
+    assert (effect.cell, effect.verdict, effect.line) == ("variance/experiment1", "equivalent", "2")
+    assert (cell.cell, cell.verdict) == ("table1/N50/M100", "discrepant")
+
+
 # ---------------------------------------------------------------------------- a whole run
 
 

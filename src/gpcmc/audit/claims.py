@@ -35,7 +35,7 @@ from scipy.stats import binom
 
 from gpcmc.audit import findings as found
 from gpcmc.audit import tradeoff
-from gpcmc.audit.compare import ALPHA, POWER, VERDICTS, holm
+from gpcmc.audit.compare import ALPHA, POWER, VERDICTS, holm, welch_satterthwaite
 from gpcmc.audit.estimates import absolute_percentage_error, paper_scheme
 from gpcmc.audit.experiment4 import (
     PAPER,
@@ -267,26 +267,26 @@ def _claim(row: Any, where: str) -> Claim:
 
 
 def _slope(results: Results, table: int) -> Finding:
-    """Slope of log error on log M: the mean of the problems' own slopes.
+    """Slope of log error on log M, the mean of the problems' own slopes.
 
-    Not weighted by their errors, which rest on few data sets each and would make the mean's look too small.
+    Their standard errors rest on few problems or data sets each: as weights they would favour what is small by
+    chance. Degrees of freedom are Welch and Satterthwaite's.
     """
     rows = results.slopes[results.slopes["table"] == table]
     published = ", ".join(f"{value:.2f}" for value in rows["published"])
-    rows = rows.dropna(subset=["ours", "ours_se"])
     quantity = "slope of log error on log M"
+    if not rows["clusters"].any():
+        return Finding(quantity, status="not run")
+    rows = rows.dropna(subset=["ours", "ours_se"])
     if rows.empty:
-        note = "fewer than three sample sizes, or one problem"
-        return Finding(quantity, status="not run", note=note)
-    variance = rows["ours_se"] ** 2
-    freedom = (
-        variance.sum() ** 2 / (variance**2 / (rows["clusters"] - 1)).sum()
-    )  # Welch, Satterthwaite
+        note = "no standard error: fewer than three sample sizes, or one problem or data set"
+        return Finding(quantity, status="not comparable", note=note)
+    variances = rows["ours_se"] ** 2
     return Finding(
         quantity,
         float(rows["ours"].mean()),
-        float(np.sqrt(variance.sum()) / len(rows)),
-        float(freedom),
+        math.sqrt(variances.sum()) / len(rows),
+        welch_satterthwaite(variances, rows["clusters"] - 1),
         note=f"the published columns themselves have {published}",
     )
 
@@ -297,7 +297,7 @@ def _formula(results: Results, moment: str, experiment: int) -> Finding:
     quantity = f"measured {moment} over Eq. ({ {'bias': 43, 'variance': 44}[moment] })"
     rows = source(results.files)
     rows = rows[rows["experiment"] == experiment]
-    if rows.empty or not math.isfinite(rows["ratio_se"].iloc[0]):
+    if rows.empty:
         return Finding(quantity, status="not run")
     row = rows.iloc[0]
     note = f"{row['runs']:.0f} runs on {row['clusters']:.0f} data sets or problems"
@@ -317,7 +317,8 @@ def _dimension(results: Results) -> Finding:
     means = level.groupby([frame["dimension"], frame["instance"]]).mean().reset_index(name="level")
     sizes = means["dimension"].nunique()
     if sizes < 3:
-        return Finding(quantity, status="not run", note=f"{sizes} dimensions of three")
+        status = "not comparable" if sizes else "not run"
+        return Finding(quantity, status=status, note=f"{sizes} dimensions of three")
     x = np.log(means["dimension"].astype(float).to_numpy())
     fit, covariance = np.polyfit(x, means["level"].to_numpy(), 1, cov=True)
     note = "a percentage of log I: in nats the slope is one higher"
@@ -370,21 +371,22 @@ def _seconds_for_error(results: Results, claim: str, form: str) -> Finding:
     )
 
 
-def _over_problems(quantity: str, logs: pd.Series, note: str = "") -> Finding:
-    """The mean of logarithms over problems."""
+def _over_units(
+    quantity: str, logs: pd.Series, note: str = "", *, units: str = "problems"
+) -> Finding:
+    """The mean of logarithms over problems, or over other units of which the note then speaks."""
     if len(logs) < 2:
-        said = "no problem has a value that counts" if logs.empty else "one problem only"
-        note = "; ".join(filter(None, [said, note]))
-        return Finding(quantity, status="not comparable", note=note)
+        said = f"{'none' if logs.empty else 'only one'} of the {units} has a value that counts"
+        return Finding(quantity, status="not comparable", note=_with(said, note))
     effect, se = mean_and_error(logs)
-    said = f"{len(logs)} problems"
+    said = f"{len(logs)} {units}"
     return Finding(
         quantity,
         effect,
         se,
         len(logs) - 1.0,
         log=True,
-        note="; ".join(filter(None, [said, note])),
+        note=_with(said, note),
     )
 
 
@@ -392,29 +394,37 @@ def _share(quantity: str, inside: pd.Series, note: str = "") -> Finding:
     n, k = len(inside), int(inside.sum())
     if not n:
         return Finding(quantity, status="not comparable", note=note or "nothing that counts")
-    said = "; ".join(filter(None, [f"{k} of {n}", note]))
+    said = _with(f"{k} of {n}", note)
     return Finding(quantity, k / n, kind="share", successes=k, trials=n, note=said)
 
 
+def _with(*notes: str) -> str:
+    return "; ".join(filter(None, notes))
+
+
 def _from_median(results: Results) -> Finding:
-    """MAE-MED of the paper's methods but HMC: geometric mean over them and over problems."""
+    """MAE-MED of the paper's methods but HMC: geometric mean over those that have one, and over problems."""
     table = mae_med_by_problem(results.cells)
-    others = [method for method in PAPER if method != "hmc-gpml" and method in table]
-    logs = np.log(table[others]).mean(axis=1).dropna()
-    part = int(table.loc[logs.index, others].isna().any(axis=1).sum())
-    note = f"{part} of them without one of the {len(others)} methods" if part else ""
-    return _over_problems("mean MAE-MED of all but HMC", logs, note)
+    table = table[[method for method in PAPER if method != "hmc-gpml"]]
+    logs = np.log(table).mean(axis=1).dropna()
+    return _over_units("mean MAE-MED of all but HMC", logs, _without(table.loc[logs.index]))
+
+
+def _without(table: pd.DataFrame) -> str:
+    """The problems (rows) in which not all methods (columns) have a value."""
+    counts = table.notna().sum(axis=1)
+    return ", ".join(
+        f"Problem {problem} by {n} of {table.shape[1]} methods"
+        for problem, n in counts[counts < table.shape[1]].items()
+    )
 
 
 def _furthest_from_median(results: Results, method: str) -> Finding:
-    """Share of problems in which a method is furthest from the median of all."""
+    """Share of problems in which a method is furthest from the median of all that the paper has there."""
     table = mae_med_by_problem(results.cells).dropna(subset=method)
-    others = [name for name in PAPER if name != method]
-    table = table.dropna(subset=others, how="all")
-    part = int(table[others].isna().any(axis=1).sum())
-    note = f"on {part} of them not all of the others have a value" if part else ""
-    furthest = table[method] > table[others].max(axis=1)
-    return _share("share of problems in which it is furthest", furthest, note)
+    others = table[[name for name in PAPER if name != method]]
+    furthest = table[method] > others.max(axis=1)
+    return _share("share of problems in which it is furthest", furthest, _without(others))
 
 
 def _alike_in_mae_post(results: Results) -> Finding:
@@ -446,11 +456,14 @@ def _mae_post_ratio(results: Results, large: int, small: int) -> Finding:
 def _seconds_by_alpha(results: Results, method: str) -> Finding:
     """CPU seconds with the smallest alpha over those with the largest."""
     quantity = "CPU seconds, smallest alpha over largest"
-    return _over_problems(quantity, np.log(seconds_by_problem(results.cells, method)))
+    return _over_units(quantity, np.log(seconds_by_problem(results.cells, method)))
 
 
 def _share_that_counts(results: Results, method: str, problem: int) -> Finding:
-    """Share of hyperparameter sets in which every run counts."""
+    """Share of hyperparameter sets in which every run counts.
+
+    One problem has one data set here, so the sets stand for themselves and not for other data.
+    """
     rows = read_long("experiment4", results.files.experiment4)
     rows = rows[(rows["method"] == method) & (rows["problem"] == problem)]
     quantity = "share of hyperparameter sets whose runs count"
@@ -460,11 +473,15 @@ def _share_that_counts(results: Results, method: str, problem: int) -> Finding:
         return Finding(quantity, status=NO_DATA)
     said = ", ".join(f"{n} {status}" for status, n in rows["status"].value_counts().items())
     good = (rows["status"] == OK).groupby(rows["set"]).all()
-    return _share(quantity, good, f"runs: {said}")
+    return _share(quantity, good, f"sets of one data set; runs: {said}")
 
 
 def _evidence_gap(results: Results, method: str, problem: int | None = None) -> Finding:
-    """|difference of log L from the sampler's|, in percent: the median set, geometric mean over problems."""
+    """|difference of log L from the sampler's|, in percent: the median set, geometric mean over problems.
+
+    Of one problem it is the geometric mean over hyperparameter sets. They share its data set, so that its standard
+    error is for other sets and not for other data, as the note says.
+    """
     cells = results.cells[~results.cells["trivial"].astype(bool)]
     if problem is not None:
         cells = cells[cells["problem"] == problem]
@@ -479,10 +496,10 @@ def _evidence_gap(results: Results, method: str, problem: int | None = None) -> 
         return Finding(quantity, status=status, note=stray)
     gaps = 100 * (wide[method] / wide[SAMPLER] - 1).abs().dropna().clip(lower=1e-6)
     if problem is not None:  # sets of one problem are what there is
-        finding = _over_problems(quantity, np.log(gaps), stray)
-    else:
-        finding = _over_problems(quantity, np.log(gaps.groupby("problem").median()), stray)
-    return finding
+        return _over_units(
+            quantity, np.log(gaps), stray, units="hyperparameter sets of one data set"
+        )
+    return _over_units(quantity, np.log(gaps.groupby("problem").median()), stray)
 
 
 def _stray(results: Results, method: str, problem: int | None) -> str:
@@ -521,19 +538,15 @@ def _minutes_a_million(results: Results, problem: int) -> Finding:
 
 
 def _failed_runs(results: Results) -> Finding:
-    """Share of the sampler's runs, of all experiments, that gave no answer."""
+    """Share of the sampler's runs that gave no answer; Experiments 1 and 2 keep answers only and have no part."""
     rows = read_long("experiment4", results.files.experiment4)
     rows = rows[(rows["method"] == SAMPLER) & (rows["status"] != NO_DATA)]
-    others = sum(
-        len(paper_scheme(read_long(kind, getattr(results.files, kind))))
-        for kind in ("experiment1", "experiment2")
-    )
-    failed = np.concatenate([(rows["status"] != OK).to_numpy(), np.zeros(others, dtype=bool)])
-    return _share("share of runs that fail", pd.Series(failed))
+    note = f"runs on {rows['problem'].nunique()} problems"
+    return _share("share of runs that fail", rows["status"] != OK, note)
 
 
-def _wrong_pairs(results: Results, nats: float) -> Finding:
-    """Share of pairs of problem and hyperparameter set in which the sampler is off by more than so many nats."""
+def _wrong_problems(results: Results, nats: float) -> Finding:
+    """Share of problems with a hyperparameter set in which the sampler is off by more than so many nats."""
     cells = results.cells
     cells = cells[(cells["method"] == SAMPLER) & (cells["reference"] == "certified")]
     cells = cells[~cells["trivial"].astype(bool)].dropna(subset="difference")
@@ -541,11 +554,11 @@ def _wrong_pairs(results: Results, nats: float) -> Finding:
     if len(cells):
         worst = cells.loc[cells["difference"].abs().idxmax()]
         note = (
+            f"{int((cells['difference'].abs() > nats).sum())} of {len(cells)} hyperparameter sets are; "
             f"worst: problem {worst['problem']}, set {worst['set']}, {worst['difference']:.2f} nats"
         )
-    return _share(
-        f"share of pairs off by more than {nats:g} nat", cells["difference"].abs() > nats, note
-    )
+    wrong = (cells["difference"].abs() > nats).groupby(cells["problem"]).any()
+    return _share(f"share of problems with a set off by more than {nats:g} nat", wrong, note)
 
 
 def _tuning_loss(results: Results, least: int, most: int) -> Finding:
@@ -592,7 +605,7 @@ CHECKS: dict[str, Callable[..., Finding]] = {
     "evidence_gap": _evidence_gap,
     "minutes_a_million": _minutes_a_million,
     "failed_runs": _failed_runs,
-    "wrong_pairs": _wrong_pairs,
+    "wrong_problems": _wrong_problems,
     "tuning_loss": _tuning_loss,
     "equation": _equation,
 }
@@ -732,10 +745,12 @@ def _row(claim: Claim, finding: Finding) -> dict[str, object]:
     if finding.status != "ok":
         return row
     low, high = claim.low, claim.high
+    if math.isnan(low):
+        return row | {"verdict": "not comparable", "note": _with(finding.note, "no region")}
     if finding.log:
         low, high = (math.log(end) if end > 0 else -math.inf for end in (low, high))
     if finding.kind != "share" and not math.isfinite(finding.se):
-        return row | {"verdict": "not comparable", "note": f"{finding.note}; no standard error"}
+        return row | {"verdict": "not comparable", "note": _with(finding.note, "no standard error")}
     inside, outside = probabilities(finding, low, high)
     distance = min(finding.effect - low, high - finding.effect)
     if finding.kind != "share" and finding.se > 0:

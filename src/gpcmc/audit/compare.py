@@ -42,6 +42,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 from scipy.special import chdtri, ndtri, stdtr, stdtrit
 
 from gpcmc.audit.estimates import Estimate, Estimator, Term
@@ -53,6 +54,7 @@ __all__ = [
     "COLUMNS",
     "CONSISTENT",
     "EQUIVALENT",
+    "NOT_COMPARED",
     "POWER",
     "TOO_GOOD",
     "VERDICTS",
@@ -68,6 +70,7 @@ __all__ = [
     "full_audit",
     "holm",
     "read_audit",
+    "welch_satterthwaite",
     "write_audit",
     "write_rows",
 ]
@@ -83,17 +86,12 @@ CONSISTENT = math.log(2.0)
 #: Probability at which agreement is called too good.
 TOO_GOOD = 0.01
 
-VERDICTS = (
-    "equivalent",
-    "consistent",
-    "inconclusive",
-    "discrepant",
-    "not comparable",
-    "not run",
-    "data not available",
-)
+#: Verdicts of what is not compared, whatever the reason.
+NOT_COMPARED = ("not comparable", "not run", "data not available")
+VERDICTS = ("equivalent", "consistent", "inconclusive", "discrepant", *NOT_COMPARED)
 
-COLUMNS = [
+#: Columns that a cell has from the registry.
+_REGISTERED = [
     "id",
     "table",
     "problem",
@@ -103,6 +101,10 @@ COLUMNS = [
     "metric",
     "published",
     "published_bracket",
+]
+
+COLUMNS = [
+    *_REGISTERED,
     "published_se",
     "rounding",
     "ours",
@@ -206,9 +208,15 @@ def _degrees_of_freedom(terms: Sequence[Term]) -> float:
         key = term.source or f"term {position}"
         before = estimates.get(key, Term(0.0, term.df))
         estimates[key] = Term(before.variance + term.variance, term.df)
-    total = sum(term.variance for term in terms)
-    spent = sum(term.variance**2 / term.df for term in estimates.values())
-    return total**2 / spent if spent > 0 else 1e12
+    kept = estimates.values()
+    return welch_satterthwaite([term.variance for term in kept], [term.df for term in kept])
+
+
+def welch_satterthwaite(variances: ArrayLike, dfs: ArrayLike) -> float:
+    """Degrees of freedom of a sum of independent variances, each estimated with its own; 1e12 of none."""
+    parts = np.asarray(variances, dtype=float)
+    spent = float((parts**2 / np.asarray(dfs, dtype=float)).sum())
+    return float(parts.sum()) ** 2 / spent if spent > 0 else 1e12
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -538,7 +546,7 @@ def _row(cell: pd.Series, estimate: Estimate) -> dict[str, object]:
         note = f"{estimate.status}: {note}"
     verdict = estimate.status if estimate.status in VERDICTS else "not comparable"
     return {
-        **{name: cell[name] for name in COLUMNS[:9]},
+        **{name: cell[name] for name in _REGISTERED},
         "method": METHODS[cell["method"]],
         "published_se": compare(cell["published"], cell["rounding"], estimate).published_se,
         "rounding": cell["rounding"],

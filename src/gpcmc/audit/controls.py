@@ -3,15 +3,18 @@
 Each control is tried in every place that it can be put. A trial is killed if the audit goes red on it: if a
 cell or column that it touches is called discrepant, which was not so before, or if the audit refuses the fault
 by name. ``expected`` is the mean probability of that, by the simulation of `gpcmc.audit.compare.Power`. A
-trial whose probability is above `SURE` is ``required``; ``missed`` are those that survive all the same.
+trial whose probability is above `SURE` is ``required``, unless it touches a cell or column that is
+discrepant without it: what such a fault adds, or takes away, the simulation does not know. ``missed`` are those that
+are required and survive.
 
 raised by 30 %, lowered by 30 %
     of one published cell, one column, or a whole table.
 columns swapped
     two columns of one published table, in every pair.
 wrong tail, biased truth
-    runs that are wrong on purpose (`gpcmc.experiments.broken`) in the place of ours; ``sound`` runs of the same kind
-    have to survive.
+    runs that are wrong on purpose (`gpcmc.experiments.broken`) in the place of ours.
+sound
+    runs of the same kind without a fault, which have to survive: red is a false alarm and no kill.
 dropped
     one published cell, or one statement, in turn.
 
@@ -26,9 +29,10 @@ import math
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -40,11 +44,22 @@ from gpcmc.audit.published import CELLS, read_registry
 from gpcmc.audit.results import ResultFiles
 from gpcmc.experiments.broken import DIMENSION, KINDS, PROBLEM, SAMPLES
 
-__all__ = ["COLUMNS", "ControlError", "check_controls", "controls", "line"]
+__all__ = [
+    "COLUMNS",
+    "ControlError",
+    "check_controls",
+    "controls",
+    "false_alarms",
+    "line",
+    "planted",
+]
 
 #: A trial that the audit finds with this probability has to be found.
 SURE = 0.999
 ALTERATION = 1.3
+
+#: The smallest alterations that are found, of each kind.
+_SMALLEST = ["smallest_cell", "smallest_column", "smallest_table"]
 
 COLUMNS = [
     "control",
@@ -56,15 +71,25 @@ COLUMNS = [
     "expected",
     "required",
     "missed",
-    "smallest_cell",
-    "smallest_column",
-    "smallest_table",
+    *_SMALLEST,
     "verdict",
 ]
 
 
+_SOUND = "sound"
+_FALSE_ALARM = "false alarm"
+
+
 class ControlError(RuntimeError):
     """A planted fault that should have been found was not."""
+
+
+class _Trial(NamedTuple):
+    """Whether a fault was found, how likely that was, and whether nothing that it touches was red before."""
+
+    killed: bool
+    chance: float = 1.0
+    clean: bool = True
 
 
 def controls(
@@ -104,20 +129,25 @@ def controls(
     for table in CELLS:
         smallest = _smallest(whole, power, table)
         for control, place, shifts in _alterations(compared, table):
-            trials = [(_killed(compared, red, shift), power(shift)) for shift in shifts]
+            trials = [
+                _Trial(
+                    _killed(compared, red, shift),
+                    power(shift),
+                    red.isdisjoint(_touched(compared, shift)),
+                )
+                for shift in shifts
+            ]
             rows.append(_row(control, table, place, trials) | smallest)
         rows.append(_row("dropped", table, "one cell", _dropped(published, table)) | smallest)
     rows += _broken(registry, files, {row["table"]: row for row in rows})
-    trials = [(_lost(claims, judged, place), 1.0) for place in range(len(claims))]
+    trials = [_Trial(_lost(claims, judged, place)) for place in range(len(claims))]
     rows.append(_row("dropped", "claims", "one statement", trials))
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
-def _row(
-    control: str, table: int | str, place: str, trials: list[tuple[bool, float]]
-) -> dict[str, object]:
-    killed = sum(found for found, _ in trials)
-    required = [found for found, chance in trials if chance >= SURE]
+def _row(control: str, table: int | str, place: str, trials: Sequence[_Trial]) -> dict[str, object]:
+    killed = sum(trial.killed for trial in trials)
+    required = [trial.killed for trial in trials if trial.clean and trial.chance >= SURE]
     missed = len(required) - sum(required)
     n = len(trials)
     return {
@@ -127,12 +157,10 @@ def _row(
         "trials": n,
         "killed": killed,
         "kill_rate": killed / n if n else math.nan,
-        "expected": float(np.mean([chance for _, chance in trials])) if n else math.nan,
+        "expected": float(np.mean([trial.chance for trial in trials])) if n else math.nan,
         "required": len(required),
         "missed": missed,
-        "smallest_cell": math.nan,
-        "smallest_column": math.nan,
-        "smallest_table": math.nan,
+        **dict.fromkeys(_SMALLEST, math.nan),
         "verdict": _verdict(n, killed, missed),
     }
 
@@ -206,17 +234,21 @@ def _red(compared: Comparisons) -> set[str]:
     return set(judged["id"][judged["verdict"] == "discrepant"])
 
 
+def _touched(compared: Comparisons, shift: np.ndarray) -> set[str]:
+    """The cells that a shift alters, and their columns."""
+    return set(compared.cells["id"][shift != 0]) | set(compared.cells["column"][shift != 0])
+
+
 def _killed(compared: Comparisons, before: set[str], shift: np.ndarray) -> bool:
     """Whether something that a shift touches is discrepant now and was not before."""
-    touched = set(compared.cells["id"][shift != 0]) | set(compared.cells["column"][shift != 0])
-    return bool((_red(compared.shifted(shift)) - before) & touched)
+    return bool((_red(compared.shifted(shift)) - before) & _touched(compared, shift))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Cells and statements dropped
 
 
-def _dropped(published: str | Path, table: int) -> list[tuple[bool, float]]:
+def _dropped(published: str | Path, table: int) -> list[_Trial]:
     """Whether the registry refuses a table without one of its cells, each in turn."""
     source = Path(published) / f"table{table}.csv"
     lines = source.read_text(encoding="utf-8").splitlines()
@@ -231,9 +263,9 @@ def _dropped(published: str | Path, table: int) -> list[tuple[bool, float]]:
             (folder / source.name).write_text("\n".join(kept) + "\n", encoding="utf-8")
             try:
                 read_registry(folder)
-                trials.append((False, 1.0))
+                trials.append(_Trial(False))
             except ValueError:
-                trials.append((True, 1.0))
+                trials.append(_Trial(True))
     return trials
 
 
@@ -263,18 +295,18 @@ def _broken(
     for kind, (table, name) in itertools.product(KINDS, cells.items()):
         trials = []
         if kind in audits:
-            sound, one = (audits[which].cells.set_index("id") for which in ("sound", kind))
-            killed = one.loc[name, "verdict"] == "discrepant"
-            compared = audits["sound"].compared
+            sound, one = (audits[which].cells.set_index("id") for which in (_SOUND, kind))
+            before, red = (cells.loc[name, "verdict"] == "discrepant" for cells in (sound, one))
+            compared = audits[_SOUND].compared
             inside = (compared.cells["id"] == name).to_numpy(dtype=bool)
             if inside.any():  # ours off by so much is as theirs off the other way
                 off = math.log(one.loc[name, "ours"] / sound.loc[name, "ours"])
                 chance = Power(compared)(np.where(inside, -off, 0.0)) if off else 0.0
-                trials = [(bool(killed), chance)]
+                trials = [_Trial(bool(red and not before), chance, not before)]
         row = _row(kind.replace("-", " "), table, f"runs of {name}", trials)
-        if kind == "sound" and trials:
-            row["verdict"] = "false alarm" if row["killed"] else "survives"
-        rows.append(row | {key: smallest[table][key] for key in COLUMNS[9:12]})
+        if kind == _SOUND and trials:
+            row |= {"verdict": _FALSE_ALARM if before else "survives", "kill_rate": math.nan}
+        rows.append(row | {key: smallest[table][key] for key in _SMALLEST})
     return rows
 
 
@@ -296,12 +328,22 @@ def _with(files: ResultFiles, kind: str) -> ResultFiles:
     )
 
 
+def planted(frame: pd.DataFrame) -> pd.DataFrame:
+    """The rows of faults; sound runs are none."""
+    return frame[frame["control"] != _SOUND]
+
+
+def false_alarms(frame: pd.DataFrame) -> list[str]:
+    """Where sound runs were called discrepant."""
+    return [str(place) for place in frame["place"][frame["verdict"] == _FALSE_ALARM]]
+
+
 def line(frame: pd.DataFrame) -> str:
     """The controls in one sentence, for the summary and the text."""
-    planted = frame[frame["control"] != "sound"]
-    required, missed = int(planted["required"].sum()), int(planted["missed"].sum())
+    faults = planted(frame)
+    required, missed = int(faults["required"].sum()), int(faults["missed"].sum())
     text = (
-        f"{int(planted['killed'].sum())} of {int(planted['trials'].sum())} planted faults found, "
+        f"{int(faults['killed'].sum())} of {int(faults['trials'].sum())} planted faults found, "
         f"{required - missed} of {required} that it has the power to find"
     )
     if missed:
@@ -310,9 +352,8 @@ def line(frame: pd.DataFrame) -> str:
             f"{row['control']} in {row['place']}, {row['table']}" for _, row in lost.iterrows()
         ]
         text += f" (MISSED: {'; '.join(named)})"
-    alarms = frame[frame["verdict"] == "false alarm"]
-    if len(alarms):
-        text += f" (FALSE ALARM on sound runs: {'; '.join(alarms['place'])})"
+    if alarms := false_alarms(frame):
+        text += f" (FALSE ALARM: sound {'; '.join(alarms)})"
     return text
 
 

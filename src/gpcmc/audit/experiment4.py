@@ -510,7 +510,7 @@ def mae_med_by_problem(frame: pd.DataFrame) -> pd.DataFrame:
 def mae_post_ranges(
     registry: pd.DataFrame, frame: pd.DataFrame, files: ResultFiles
 ) -> pd.DataFrame:
-    """How far apart the paper's four methods are in MAE-POST, and how far data sets are; in percent of its mean.
+    """How far apart the paper's methods are in MAE-POST, and how far data sets are; in percent of its mean.
 
     Parameters
     ----------
@@ -524,8 +524,8 @@ def mae_post_ranges(
     Returns
     -------
     DataFrame
-        One row a problem: ``published`` and ``ours`` (range over methods; ours where two methods or more have all
-        sets), ``between`` (standard deviation of data sets, by Laplace's approximation); NaN where not known.
+        One row a problem: ``published`` and ``ours`` (range over the methods in `PAPER`; ours where two of them or more
+        have all sets), ``between`` (standard deviation of data sets, by Laplace's approximation); NaN where not known.
     """
     cells = registry[registry["metric"] == "mae_post"].groupby("problem")["published"]
     means = by_problem(frame[frame["method"].isin(PAPER)], "mae_post", "all")

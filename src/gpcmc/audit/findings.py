@@ -301,8 +301,9 @@ def overall_variance(files: ResultFiles) -> pd.DataFrame:
 def bias(files: ResultFiles) -> pd.DataFrame:
     """Bias of the log estimate over that of Eq. (43), by experiment.
 
-    Each error of log I-hat is regressed on the bias that Eq. (43) predicts for its run, through the origin and
-    with the inverse of the run's own variance as its weight; a right formula has the slope one. Half the
+    Each error of log I-hat is regressed on the bias that Eq. (43) predicts, through the origin and with the inverse
+    of its variance as its weight; a right formula has the slope one. Prediction and variance are means over the
+    runs of one problem with one sample size: those of a single run go with its own error. Half the
     true variance is the bias to be expected, so the slope should be near the ratio of `variance`.
 
     Returns
@@ -317,8 +318,9 @@ def bias(files: ResultFiles) -> pd.DataFrame:
         if frame.empty:
             continue
         error = (frame["estimate"] - frame["truth"]).to_numpy()
-        predicted = frame["bias_eq43"].to_numpy(dtype=float)
-        weight = 1.0 / frame["standard_error"].to_numpy(dtype=float) ** 2
+        cells = frame.assign(own=frame["standard_error"] ** 2).groupby(["problem", "samples"])
+        predicted = cells["bias_eq43"].transform("mean").to_numpy(dtype=float)
+        weight = 1.0 / cells["own"].transform("mean").to_numpy(dtype=float)
         above, below = weight * predicted * error, weight * predicted**2
         clusters = frame["problem"].astype(str) + "/" + frame[name].astype(str)
         row: dict[str, float] = {"experiment": experiment, "runs": len(frame)}

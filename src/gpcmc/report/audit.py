@@ -15,8 +15,8 @@ import pandas as pd
 from jinja2 import Environment, StrictUndefined
 
 from gpcmc.audit import VERDICTS, count_verdicts, read_audit, unexplained
-from gpcmc.audit.compare import ALPHA, CONSISTENT, EQUIVALENT, POWER, TOO_GOOD
-from gpcmc.audit.controls import ALTERATION, SURE
+from gpcmc.audit.compare import ALPHA, CONSISTENT, EQUIVALENT, NOT_COMPARED, POWER, TOO_GOOD
+from gpcmc.audit.controls import ALTERATION, SURE, false_alarms, planted
 from gpcmc.audit.controls import line as controls_line
 from gpcmc.audit.published import CELLS
 from gpcmc.report.latex import escape, number, scientific, tabular
@@ -229,7 +229,7 @@ def claims_table(audited: Audited) -> str:
     rows = []
     for _, claim in audited.claims.iterrows():
         se = claim["se"] * claim["effect"] if claim["log"] else claim["se"]
-        found = claim["note"] if claim["verdict"] in VERDICTS[4:] else ""
+        found = claim["note"] if claim["verdict"] in NOT_COMPARED else ""
         cells = [
             _anchored(claim["id"]),
             escape(f"{claim['statement']} ({claim['section']})."),
@@ -369,9 +369,12 @@ def add_values(out: _Values, audited: Audited) -> None:
     out.real("agreement/level", 100 * TOO_GOOD, source, unit=r"\,\%", decimals=0)
     frame, source = audited.controls, "controls.csv"
     for name in ("trials", "killed", "required", "missed"):
-        out.whole(f"controls/{name}", int(frame[name].sum()) if len(frame) else None, source)
+        total = int(planted(frame)[name].sum()) if len(frame) else None
+        out.whole(f"controls/{name}", total, source)
     lost = [f"{row['control']}, {row['place']}" for _, row in frame[frame["missed"] > 0].iterrows()]
     out.words("controls/missed-names", "; ".join(lost) or None, source, missing="none")
+    alarms = "; ".join(false_alarms(frame)) or None
+    out.words("controls/false-alarms", alarms, source, missing="none")
     out.real("controls/sure", 100 * SURE, source, unit=r"\,\%", decimals=1)
     out.real("controls/alteration", 100 * (ALTERATION - 1), source, unit=r"\,\%", decimals=0)
     for table in CELLS:

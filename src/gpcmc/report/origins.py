@@ -122,14 +122,9 @@ class _File:
 
 
 def _row_id(key: str, ids: Container[str]) -> str | None:
-    """The id of the cell or statement that a key belongs to: ``table1/N50/M10000/ours``, ``claim/works/right/words``.
-
-    A key that only looks like a statement's, ``variance/experiment1/own-ratio``, is another quantity's.
-    """
-    row = key.rpartition("/")[0]
-    name = row.partition("/")[2] if row.startswith("claim/") else row
-    judged = row.startswith(("claim/", "table")) and name in ids
-    return name if judged else None
+    """The id that a key has but for its last part; of a statement also without ``claim/`` in front of it."""
+    row = key.rpartition("/")[0].removeprefix("claim/")
+    return row if row in ids else None
 
 
 @cache
@@ -227,7 +222,8 @@ def trace(
     values : mapping of str to Value
         `collect`.
     audited : DataFrame
-        `read_audit` of cells and statements.
+        `read_audit` of cells and statements: values of a cell have its id in front, and values of a
+        statement ``claim/`` and its id.
     files : ResultFiles
         All result files of the run.
     folder : path
@@ -242,7 +238,11 @@ def trace(
         The same values with `line`, `replicates`, `seed`, `cell` and `verdict`.
     """
     folder = Path(folder)
-    cells = {row["id"]: row for row in audited.to_dict("records")}
+    cells = {
+        # other values are called like statements: only keys with this beginning have their verdicts
+        f"claim/{row['id']}" if isinstance(row.get("statement"), str) else row["id"]: row
+        for row in audited.to_dict("records")
+    }
     return {key: _traced(key, value, cells, files, folder, reads) for key, value in values.items()}
 
 
@@ -254,8 +254,8 @@ def _traced(
     folder: Path,
     reads: Mapping[str, Sequence[str]],
 ) -> Value:
-    if (cell := _row_id(key, cells)) is not None:
-        value = replace(value, cell=cell, verdict=str(cells[cell]["verdict"]))
+    if (cell := cells.get(key.rpartition("/")[0])) is not None:
+        value = replace(value, cell=str(cell["id"]), verdict=str(cell["verdict"]))
     if value.source == "values.json":  # judged from other values
         return replace(value, source=(folder / value.source).as_posix())
     every = _paths(value.source, folder)
@@ -285,7 +285,7 @@ def _traced(
     else:
         count, seed = _behind(key, every, {})
         if cell is not None and seed:  # the audit counts only rows that count
-            count = int(float(str(cells[cell]["replicates"])))
+            count = int(float(str(cell["replicates"])))
     return replace(value, replicates=count, seed=seed)
 
 

@@ -99,7 +99,7 @@ class Value:
     seed : str or None
         Seed of these rows, or the path that their seeds begin with.
     cell : str or None
-        The audited cell that it belongs to.
+        The audited cell or statement that it belongs to.
     verdict : str or None
         What was found there: by the audit for a cell, else in the row that it was read from.
     """
