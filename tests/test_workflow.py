@@ -240,7 +240,7 @@ def test_a_damaged_raw_file_is_refused_by_name(finished):
     [
         ("seed: abc", "seed", "'abc'", "type: integer"),
         ("seed: 1.5", "seed", "1.5", "type: integer"),
-        ("sede: 1", "sede", "1", "known are ['data'"),
+        ("sede: 1", "sede", "1", "known are ['controls'"),
         ("scale: huge", "scale", "'huge'", "config/<scale>.yaml"),
         ("missing_data: maybe", "missing_data", "'maybe'", "[continue, fail]"),
         ("experiment1: {grid: 5}", "experiment1.grid", "5", "type: array"),
