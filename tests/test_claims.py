@@ -12,6 +12,7 @@ import pytest
 import yaml
 from made_results import everything
 from scipy.stats import norm
+from scipy.stats import t as student
 
 from gpcmc.audit import ResultFiles, judge_claims, read_claims, read_registry
 from gpcmc.audit.claims import CHECKS, Finding, check_claims_complete, probabilities
@@ -190,6 +191,18 @@ def test_a_bound_says_nothing_about_what_lies_beyond_it() -> None:
     most = dataclasses.replace(least, kind="at most")
     assert probabilities(most, 0.0, math.inf) == (1.0, 1.0)
     assert probabilities(most, math.log(5), math.log(20))[0] < 1e-6
+
+
+def test_what_rests_on_a_bound_is_no_surer_than_the_bound() -> None:
+    """At least 30, which is noise with p = 0.3: neither above one nor beyond twenty. With p = 0.01 both."""
+    least = Finding("", math.log(30.0), 0.0, log=True, kind="at least", doubt=0.3)
+    sure = dataclasses.replace(least, doubt=0.01)
+    for finding in (least, sure):
+        assert probabilities(finding, 0.0, math.inf) == (1.0, finding.doubt)
+        assert probabilities(finding, math.log(5), math.log(20)) == (finding.doubt, 1.0)
+    both = dataclasses.replace(sure, se=0.5, df=4.0)
+    tail = float(student.sf(math.log(30.0) / 0.5, 4))
+    assert probabilities(both, 0.0, math.inf)[1] == pytest.approx(0.01 + tail)
 
 
 # ---------------------------------------------------------------------------- verdicts on made results
