@@ -12,15 +12,10 @@ import pytest
 import yaml
 from made_results import everything
 from scipy.stats import norm
+from scipy.stats import t as student
 
 from gpcmc.audit import ResultFiles, judge_claims, read_claims, read_registry
-from gpcmc.audit.claims import (
-    BOUND_ERROR,
-    CHECKS,
-    Finding,
-    check_claims_complete,
-    probabilities,
-)
+from gpcmc.audit.claims import CHECKS, Finding, check_claims_complete, probabilities
 from gpcmc.experiments.ordering import ordering, orders
 from gpcmc.experiments.pieces import Pieces
 
@@ -182,10 +177,10 @@ def test_a_share_has_exact_tests() -> None:
 
 
 def test_a_bound_says_nothing_about_what_lies_beyond_it() -> None:
-    """At least 3, with 0.1: above one as surely as a bound holds, not below one, perhaps or perhaps not 5 to 20."""
+    """At least 3, with 0.1: above one for sure, not below one, and perhaps or perhaps not 5 to 20."""
     least = Finding("", math.log(3.0), 0.1, log=True, kind="at least")
-    assert probabilities(least, 0.0, math.inf)[1] == BOUND_ERROR
-    assert probabilities(least, -math.inf, 0.0)[0] == BOUND_ERROR
+    assert probabilities(least, 0.0, math.inf)[1] < 1e-9
+    assert probabilities(least, -math.inf, 0.0)[0] < 1e-9
     inside, outside = probabilities(least, math.log(5), math.log(20))
     assert inside == 1.0 and outside > 0.5
     # ten at least is not known to be within 5 to 20, as ten would be
@@ -195,7 +190,19 @@ def test_a_bound_says_nothing_about_what_lies_beyond_it() -> None:
         assert found == (1.0, pytest.approx(support, abs=1e-9))
     most = dataclasses.replace(least, kind="at most")
     assert probabilities(most, 0.0, math.inf) == (1.0, 1.0)
-    assert probabilities(most, math.log(5), math.log(20))[0] == BOUND_ERROR
+    assert probabilities(most, math.log(5), math.log(20))[0] < 1e-6
+
+
+def test_what_rests_on_a_bound_is_no_surer_than_the_bound() -> None:
+    """At least 30, which is noise with p = 0.3: neither above one nor beyond twenty. With p = 0.01 both."""
+    least = Finding("", math.log(30.0), 0.0, log=True, kind="at least", doubt=0.3)
+    sure = dataclasses.replace(least, doubt=0.01)
+    for finding in (least, sure):
+        assert probabilities(finding, 0.0, math.inf) == (1.0, finding.doubt)
+        assert probabilities(finding, math.log(5), math.log(20)) == (finding.doubt, 1.0)
+    both = dataclasses.replace(sure, se=0.5, df=4.0)
+    tail = float(student.sf(math.log(30.0) / 0.5, 4))
+    assert probabilities(both, 0.0, math.inf)[1] == pytest.approx(0.01 + tail)
 
 
 # ---------------------------------------------------------------------------- verdicts on made results

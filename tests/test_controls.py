@@ -34,8 +34,9 @@ from gpcmc.audit import (
 from gpcmc.audit.compare import column_of
 from gpcmc.audit.controls import _SMALLEST, _broken, _killed, _red, _swapped, line
 from gpcmc.experiments.broken import KINDS, broken_runs
-from gpcmc.report.audit import Audited, appendix, claims_table, controls_table, page
+from gpcmc.report.audit import Audited, add_values, appendix, claims_table, controls_table, page
 from gpcmc.report.audit import line as audit_line
+from gpcmc.report.values import _Values
 
 ROOT = Path(__file__).parent.parent
 PUBLISHED = ROOT / "data" / "published"
@@ -343,6 +344,28 @@ def test_every_row_has_an_anchor(audited: Audited) -> None:
     for name in audited.claims["id"]:
         assert claims.count(f"\\hypertarget{{audit:{name}}}") == 1
     assert "nan" not in (cells + claims + controls_table(audited)).replace("dominant", "")
+
+
+def test_a_bound_and_an_extrapolation_are_printed_as_such(audited: Audited) -> None:
+    kinds = {"time/evidence-ess/proper": "at least", "time/evidence-hmc/proper": "extrapolated"}
+    claims = audited.claims.copy()
+    for name, kind in kinds.items():
+        mine = claims["id"] == name
+        claims.loc[mine, ["effect", "se", "kind", "log"]] = [3.25, 0.0, kind, True]
+        claims.loc[mine, "verdict"] = "consistent"
+    new = audited._replace(claims=claims)
+    table = claims_table(new)
+    assert " at least $3.25$ & consistent" in table
+    assert " $3.25$ (extrapolated) & consistent" in table
+    out = _Values()
+    add_values(out, new)
+    said = {name: out[f"claim/{name}/effect"] for name in kinds}
+    assert [one.text for one in said.values()] == ["at least $3.25$", "$3.25$ (extrapolated)"]
+    assert {one.value for one in said.values()} == {3.25}
+    # the sums over statements on CPU time are of the same verdicts
+    assert out["audit/time/proper/judged"].value == 2
+    assert out["audit/time/proper/stands"].value.count(";") == 1
+    assert out["audit/time/proper/does-not-stand"].text == "none"
 
 
 def test_published_values_have_their_printed_digits(audited: Audited) -> None:

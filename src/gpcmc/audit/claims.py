@@ -46,7 +46,6 @@ from gpcmc.audit.experiment4 import (
     seconds_by_problem,
 )
 from gpcmc.audit.results import ResultFiles, mean_and_error, read_long
-from gpcmc.audit.tradeoff import JUDGED
 from gpcmc.audit.tuning import tuned, tuning_means
 from gpcmc.experiments.classification import NO_DATA
 from gpcmc.inference.interface import NOT_CONVERGED, OK
@@ -60,6 +59,9 @@ __all__ = [
     "judge_claims",
     "read_claims",
 ]
+
+#: Kinds of effects that are bounds.
+BOUNDS = ("at least", "at most")
 
 COLUMNS = [
     "id",
@@ -146,6 +148,8 @@ class Finding:
     kind : str
         ``measured`` or ``extrapolated``; ``at least`` or ``at most``, where the effect is a bound; ``share``,
         where it is `successes` of `trials`.
+    doubt : float
+        Probability that a bound is none: it adds to every p-value that rests on it.
     successes, trials : int
     status : str
         "ok", or a verdict of its own: "not run", "not comparable", "data not available".
@@ -158,6 +162,7 @@ class Finding:
     df: float = math.inf
     log: bool = False
     kind: str = "measured"
+    doubt: float = 0.0
     successes: int = 0
     trials: int = 0
     status: str = "ok"
@@ -353,20 +358,23 @@ def _seconds_for_error(results: Results, claim: str, form: str) -> Finding:
     row = results.times.loc[(claim, form)]
     where = tradeoff.CLAIMS[claim].where
     quantity = f"CPU seconds over the sampler's, {row['measure']}, {where} accuracy"
-    if row["verdict"] not in JUDGED:
-        status = "not run" if row["verdict"] in ("not run", "not timed") else "not comparable"
-        face = f"; at face value {row['at_face_value']}" if status != "not run" else ""
-        return Finding(quantity, status=status, note=f"{row['verdict']}{face}")
+    if row["status"] in ("not run", "not timed"):
+        return Finding(quantity, status="not run", note=row["status"])
+    if row["status"] != OK:
+        return Finding(quantity, status="not comparable", note=row["status"])
     if row["kind"] == "none":
         return Finding(quantity, status="not comparable", note="no error that both reach")
     note = f"at a log error of {row['log_error']:.1f}"
+    if row["kind"] in BOUNDS:
+        note += f"; that it is a bound is noise with p = {row['doubt']:.2g}"
     return Finding(
         quantity,
         float(row["log_ratio"]),
         float(row["log_ratio_se"]),
-        max(1.0, row["averaged"] - 1.0),
+        float(row["log_ratio_df"]),
         log=True,
         kind=str(row["kind"]),
+        doubt=float(row["doubt"]),
         note=note,
     )
 
@@ -615,10 +623,6 @@ CHECKS: dict[str, Callable[..., Finding]] = {
 # Judging
 
 
-#: Probability with which a bound on CPU seconds does not hold (`tradeoff.Crossing`, one side of 95 %).
-BOUND_ERROR = 0.025
-
-
 def probabilities(finding: Finding, low: float, high: float) -> tuple[float, float]:
     """p-values of the hypotheses that a quantity lies inside a region, and that it lies outside.
 
@@ -643,15 +647,7 @@ def probabilities(finding: Finding, low: float, high: float) -> tuple[float, flo
             inside = float(binom.sf(k - 1, n, high))
         return inside, max(above, below)
     from_low, from_high = finding.effect - low, high - finding.effect  # positive inside
-    if finding.se == 0:
-        beyond_low, beyond_high = float(from_low < 0), float(from_high < 0)
-    else:
-        beyond_low, beyond_high = (
-            float(stdtr(finding.df, -distance / finding.se)) for distance in (from_low, from_high)
-        )
-    if finding.kind in ("at least", "at most"):
-        # made to hold with this error: nothing is more certain by it, far as it may be from the end
-        beyond_low, beyond_high = (max(BOUND_ERROR, beyond) for beyond in (beyond_low, beyond_high))
+    beyond_low, beyond_high = _tail(from_low, finding), _tail(from_high, finding)
     # a bound says nothing about the end that lies in its own direction
     if finding.kind == "at least":
         beyond_high = 1.0 if math.isfinite(high) and from_high >= 0 else beyond_high
@@ -660,12 +656,18 @@ def probabilities(finding: Finding, low: float, high: float) -> tuple[float, flo
     outside = max(beyond_low, beyond_high)
     inside = 1.0
     if from_low < 0 and finding.kind != "at least":
-        inside = 1.0 - beyond_low
+        inside = _tail(-from_low, finding)
     elif from_high < 0 and finding.kind != "at most":
-        inside = 1.0 - beyond_high
-    if finding.kind in ("at least", "at most"):
-        inside = max(BOUND_ERROR, inside)
+        inside = _tail(-from_high, finding)
     return inside, outside
+
+
+def _tail(distance: float, finding: Finding) -> float:
+    """p-value of the hypothesis that a quantity is beyond an end that lies at a distance from the effect."""
+    exact = finding.se == 0
+    tail = float(distance < 0 if exact else stdtr(finding.df, -distance / finding.se))
+    # what rests on a bound is no surer than the bound
+    return min(1.0, tail + finding.doubt)
 
 
 def judge_claims(claims: list[Claim], registry: pd.DataFrame, files: ResultFiles) -> pd.DataFrame:
@@ -709,6 +711,7 @@ def judge_claims(claims: list[Claim], registry: pd.DataFrame, files: ResultFiles
     level = ALPHA / max(len(p), 1)
     with np.errstate(invalid="ignore"):
         frame.loc[judged, "detectable"] = (stdtrit(df, 1 - level) + stdtrit(df, POWER)) * se
+    frame.loc[frame["kind"].isin(BOUNDS), "detectable"] = math.nan
     frame.loc[judged, "verdict"] = [_verdict(row) for _, row in frame[judged].iterrows()]
     check_claims_complete(frame, claims)
     return frame

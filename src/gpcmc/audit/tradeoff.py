@@ -13,14 +13,15 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from scipy.stats import t as student
+from numpy.typing import ArrayLike
+from scipy.special import stdtr
 
+from gpcmc.audit.compare import welch_satterthwaite
 from gpcmc.audit.results import mean_and_error, read
-from gpcmc.inference.chains import NORMAL_975
 
 __all__ = [
     "CLAIMS",
-    "JUDGED",
+    "FORMS",
     "MEASURES",
     "NOTHING",
     "PUBLISHED",
@@ -34,7 +35,6 @@ __all__ = [
     "points",
     "series_of",
     "targets",
-    "verdict",
 ]
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -195,21 +195,21 @@ class Crossing:
     log : float
         Natural log; NaN if there is none.
     se : float
-        Its standard error, such that twice it is 95 % with few runs.
+        Its standard error; of a bound that of what else was measured, zero if there is nothing else.
     kind : str
         ``measured``, ``extrapolated``, ``at most``, ``at least``, or ``none``.
+    df : float
+        Degrees of freedom of the standard error, by Welch and Satterthwaite.
+    doubt : float
+        Of a bound: the tail of Student's t beyond the margin in log error by which it is one, in units of
+        the margin's own standard error. One half is a bound that noise alone has made.
     """
 
     log: float
     se: float
     kind: str
-
-    @property
-    def bounds(self) -> tuple[float, float]:
-        """About 95 %: two standard errors either side; to infinity where the value is a bound."""
-        low = -math.inf if self.kind in ("at most", "none") else self.log - 2 * self.se
-        high = math.inf if self.kind in ("at least", "none") else self.log + 2 * self.se
-        return low, high
+    df: float = math.inf
+    doubt: float = 0.0
 
     def over(self, other: Crossing) -> Crossing:
         """The ratio of this to the other, in logs."""
@@ -221,21 +221,25 @@ class Crossing:
             return NOTHING
         order = ("at most", "at least", "extrapolated", "measured")
         kind = next(kind for kind in order if kind in kinds)
-        return Crossing(self.log - other.log, math.hypot(self.se, other.se), kind)
+        return Crossing(
+            self.log - other.log,
+            math.hypot(self.se, other.se),
+            kind,
+            welch_satterthwaite([self.se**2, other.se**2], [self.df, other.df]),
+            min(1.0, self.doubt + other.doubt),
+        )
 
 
 NOTHING = Crossing(math.nan, math.nan, "none")
 
 
-def _wide(se: pd.Series, averaged: pd.Series) -> np.ndarray:
-    """Standard errors so widened that 1.96 of them cover 95 % with so few runs; zero where there is none."""
-    freedom = np.maximum(averaged.to_numpy(dtype=float) - 1.0, 1.0)
-    factor = student.ppf(0.975, freedom) / NORMAL_975
-    return np.nan_to_num(se.to_numpy(dtype=float) * factor)
-
-
 def crossing(
-    line: pd.DataFrame, target: float, target_se: float = 0.0, *, converges: bool = True
+    line: pd.DataFrame,
+    target: float,
+    target_se: float = 0.0,
+    target_df: float = math.inf,
+    *,
+    converges: bool = True,
 ) -> Crossing:
     """CPU seconds for an error, by interpolation between two sizes on logarithmic axes.
 
@@ -243,8 +247,8 @@ def crossing(
     ----------
     line : DataFrame
         Points of one series and measure; those that are not full are passed over.
-    target, target_se : float
-        Natural log of the error, and its standard error.
+    target, target_se, target_df : float
+        Natural log of the error, its standard error, and the degrees of freedom of that.
     converges : bool
         Whether to go on from the last size as error falls with the square root of time, to at most
         a hundred times its seconds.
@@ -262,28 +266,40 @@ def crossing(
         return NOTHING
     x = np.log(line["cpu_seconds"].to_numpy(dtype=float))
     e = line["log_error"].to_numpy(dtype=float)
-    s = _wide(line["log_error_se"], line["averaged"])
+    s = np.nan_to_num(line["log_error_se"].to_numpy(dtype=float))  # none: deterministic
+    df = np.maximum(line["averaged"].to_numpy(dtype=float) - 1.0, 1.0)
     above = np.flatnonzero(e > target)
     if not len(above):
-        return Crossing(float(x[0]), _slack(target - e[0], s[0], target_se), "at most")
+        doubt = _doubt(target - e[0], [s[0], target_se], [df[0], target_df])
+        return Crossing(float(x[0]), 0.0, "at most", doubt=doubt)
     i = int(above[-1])
     if i == len(e) - 1:
         if line["deterministic"].all():
             return NOTHING  # no time will do
         further = 2.0 * (e[i] - target)
         if not converges or further > math.log(_FARTHEST):
-            return Crossing(float(x[i]), _slack(e[i] - target, s[i], target_se), "at least")
-        return Crossing(float(x[i] + further), 2.0 * math.hypot(s[i], target_se), "extrapolated")
+            doubt = _doubt(e[i] - target, [s[i], target_se], [df[i], target_df])
+            return Crossing(float(x[i]), 0.0, "at least", doubt=doubt)
+        se, freedom = _joint([2.0 * s[i], 2.0 * target_se], [df[i], target_df])
+        return Crossing(float(x[i] + further), se, "extrapolated", freedom)
     across, fall = x[i + 1] - x[i], e[i] - e[i + 1]
     share = (e[i] - target) / fall
     slope = across / fall
-    se = slope * math.sqrt(((1 - share) * s[i]) ** 2 + (share * s[i + 1]) ** 2 + target_se**2)
-    return Crossing(float(x[i] + share * across), float(se), "measured")
+    errors = slope * np.array([(1 - share) * s[i], share * s[i + 1], target_se])
+    se, freedom = _joint(errors, [df[i], df[i + 1], target_df])
+    return Crossing(float(x[i] + share * across), se, "measured", freedom)
 
 
-def _slack(margin: float, *errors: float) -> float:
-    """Standard error of a bound on log seconds: none where the margin in log error is two of its own errors."""
-    return max(0.0, 2.0 * math.hypot(*errors) - margin)
+def _joint(errors: ArrayLike, dfs: ArrayLike) -> tuple[float, float]:
+    """Standard error of a sum of independent terms, and its degrees of freedom."""
+    variances = np.square(errors)
+    return math.sqrt(variances.sum()), welch_satterthwaite(variances, dfs)
+
+
+def _doubt(margin: float, errors: ArrayLike, dfs: ArrayLike) -> float:
+    """The tail beyond a margin; of one without error nothing."""
+    se, df = _joint(errors, dfs)
+    return float(stdtr(df, -margin / se)) if se > 0 else 0.0
 
 
 def line_of(frame: pd.DataFrame, measure: str, series: str) -> pd.DataFrame:
@@ -295,8 +311,10 @@ def against(frame: pd.DataFrame, point: pd.Series) -> Crossing:
     """CPU seconds of a point over those that the orthant sampler needs for the same error."""
     if point["series"] == "orthant" or not (point["cpu_seconds"] > 0):
         return NOTHING
-    se = float(_wide(pd.Series([point["log_error_se"]]), pd.Series([point["averaged"]]))[0])
-    orthant = crossing(line_of(frame, point["measure"], "orthant"), point["log_error"], se)
+    se = 0.0 if point["deterministic"] else float(point["log_error_se"])
+    df = max(float(point["averaged"]) - 1.0, 1.0)
+    line = line_of(frame, point["measure"], "orthant")
+    orthant = crossing(line, point["log_error"], 0.0 if math.isnan(se) else se, df)
     return Crossing(math.log(point["cpu_seconds"]), 0.0, "measured").over(orthant)
 
 
@@ -335,67 +353,35 @@ class Claim:
     where : str
         ``target``: at the quoted log MAPE. ``moderate`` or ``high``: at the error of the sampler's first
         or last size.
-    rule : str
-        ``ten``: it needs about ten times the seconds of the orthant sampler. ``slower``, ``equal``, ``faster``.
     """
 
     words: str
     sampler: str
     measure: str
     where: str
-    rule: str
 
 
 CLAIMS: dict[str, Claim] = {
-    "evidence-ten": Claim("ESS needs ten times as long", "ess", "evidence", "target", "ten"),
-    "evidence-ess": Claim("ESS is slower", "ess", "evidence", "high", "slower"),
-    "evidence-hmc": Claim("HMC is slower", "hmc", "evidence", "high", "slower"),
-    "probability-hmc": Claim("HMC is slower", "hmc", "probability", "high", "slower"),
-    "probability-tie": Claim(
-        "ESS ties at moderate accuracy", "ess", "probability", "moderate", "equal"
-    ),
-    "probability-ess": Claim(
-        "ESS is faster at high accuracy", "ess", "probability", "high", "faster"
-    ),
+    "evidence-ten": Claim("ESS needs ten times as long", "ess", "evidence", "target"),
+    "evidence-ess": Claim("ESS is slower", "ess", "evidence", "high"),
+    "evidence-hmc": Claim("HMC is slower", "hmc", "evidence", "high"),
+    "probability-hmc": Claim("HMC is slower", "hmc", "probability", "high"),
+    "probability-tie": Claim("ESS ties at moderate accuracy", "ess", "probability", "moderate"),
+    "probability-ess": Claim("ESS is faster at high accuracy", "ess", "probability", "high"),
 }
 #: The two forms of a sampler, as the suffix of its series.
 FORMS = {"shipped": "-gpml", "proper": ""}
-HOLDS, FAILS, OPEN = "holds", "does not hold", "undecided"
-OTHERWISE = "slower, by another factor"
-JUDGED = (HOLDS, FAILS, OPEN, OTHERWISE)
-
-
-def verdict(rule: str, ratio: Crossing) -> str:
-    """Whether a statement about CPU seconds over the orthant sampler's holds, by the ratio's bounds.
-
-    About ten is five to twenty; equal is within a factor of two.
-    """
-    low, high = ratio.bounds
-    if ratio.kind == "none":
-        return OPEN
-    if rule == "equal":
-        if low > math.log(2) or high < -math.log(2):
-            return FAILS
-        inside = abs(ratio.log) <= math.log(2) and math.isfinite(low) and math.isfinite(high)
-        return HOLDS if inside else OPEN
-    if rule == "faster":
-        return HOLDS if high < 0 else FAILS if low > 0 else OPEN
-    if low > 0:
-        about = rule == "slower" or (low <= math.log(20) and high >= math.log(5))
-        return HOLDS if about else OTHERWISE
-    return FAILS if high < 0 else OPEN
 
 
 def claims(frame: pd.DataFrame) -> pd.DataFrame:
-    """The paper's statements: one row a statement and form of the sampler.
+    """The paper's statements: one row a statement and form of the sampler. `judge_claims` judges them.
 
     Returns
     -------
     DataFrame
         ``claim``, ``statement``, ``measure``, ``form``, ``log_error`` (where it is judged), ``log_ratio``
-        of CPU seconds over the orthant sampler's, ``log_ratio_se``, ``averaged`` (the least number of runs behind a
-        point), ``kind``, ``at_face_value`` (verdict of
-        the numbers, whatever the runs say of themselves) and ``verdict`` (a status where no run has converged).
+        of CPU seconds over the orthant sampler's, ``log_ratio_se``, ``log_ratio_df``, ``kind``, ``doubt``
+        (`Crossing`), and ``status``: "ok", or where no run has converged what they say of themselves.
     """
     rows = []
     for key, claim in CLAIMS.items():
@@ -405,9 +391,9 @@ def claims(frame: pd.DataFrame) -> pd.DataFrame:
             trusted = not full.empty
             if not trusted:  # at face value
                 full = line.assign(full=True).dropna(subset=["cpu_seconds", "log_error"])
-            ratio, where, status, averaged = NOTHING, math.nan, "not run", 0
+            ratio, where, status = NOTHING, math.nan, "not run"
             if not full.empty:
-                status, averaged = str(full["status"].iloc[-1]), int(full["averaged"].min())
+                status = "ok" if trusted else str(full["status"].iloc[-1])
                 if claim.where == "target":
                     converges = SERIES[claim.sampler + suffix].converges
                     where = TARGET
@@ -419,7 +405,6 @@ def claims(frame: pd.DataFrame) -> pd.DataFrame:
                     ratio, where = against(frame, point), float(point["log_error"])
             elif not line.empty:
                 status = "not timed"
-            said = verdict(claim.rule, ratio)
             rows.append(
                 {
                     "claim": key,
@@ -429,10 +414,10 @@ def claims(frame: pd.DataFrame) -> pd.DataFrame:
                     "log_error": where,
                     "log_ratio": ratio.log,
                     "log_ratio_se": ratio.se,
-                    "averaged": averaged,
+                    "log_ratio_df": ratio.df,
                     "kind": ratio.kind,
-                    "at_face_value": said,
-                    "verdict": said if trusted else status,
+                    "doubt": ratio.doubt,
+                    "status": status,
                 }
             )
     return pd.DataFrame(rows)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -15,10 +16,12 @@ import pandas as pd
 from jinja2 import Environment, StrictUndefined
 
 from gpcmc.audit import VERDICTS, count_verdicts, read_audit, unexplained
+from gpcmc.audit.claims import BOUNDS
 from gpcmc.audit.compare import ALPHA, CONSISTENT, EQUIVALENT, NOT_COMPARED, POWER, TOO_GOOD
 from gpcmc.audit.controls import ALTERATION, SURE, false_alarms, planted
 from gpcmc.audit.controls import line as controls_line
 from gpcmc.audit.published import CELLS
+from gpcmc.audit.tradeoff import CLAIMS, FORMS
 from gpcmc.report.latex import escape, number, scientific, tabular
 
 if TYPE_CHECKING:
@@ -218,12 +221,6 @@ def _compared(row: pd.Series) -> list[str]:
     ]
 
 
-def _kind(claim: pd.Series) -> str:
-    """What stands before an effect that is a bound, or was extrapolated."""
-    words = claim["kind"] if claim["kind"] in ("at least", "at most", "extrapolated") else ""
-    return f"{words} " if words and math.isfinite(claim["effect"]) else ""
-
-
 def claims_table(audited: Audited) -> str:
     """One row a statement, as a longtable."""
     rows = []
@@ -235,7 +232,7 @@ def claims_table(audited: Audited) -> str:
             escape(f"{claim['statement']} ({claim['section']})."),
             escape(claim["quantity"] or "--"),
             _region(claim["low"], claim["high"]),
-            _kind(claim) + _with_error(claim["effect"], se),
+            _of_kind(_with_error(claim["effect"], se), claim["kind"]),
             _verdict(claim) + (rf": {escape(found)}" if found else ""),
         ]
         rows += [" & ".join(cells) + r" \\\addlinespace[1pt]", *_reason(claim, len(cells))]
@@ -248,6 +245,17 @@ def claims_table(audited: Audited) -> str:
     lines = [r"\begingroup\scriptsize\setlength{\tabcolsep}{3pt}"]
     lines += _longtable(widths, head, rows, caption, "tab:auditclaims")
     return "\n".join([*lines, r"\endgroup", ""])
+
+
+def _of_kind(text: str, kind: str) -> str:
+    """A number as what it is: a bound, or extrapolated."""
+    if text == "--":
+        return text
+    return (
+        f"{kind} {text}"
+        if kind in BOUNDS
+        else text + (" (extrapolated)" * (kind == "extrapolated"))
+    )
 
 
 def _region(low: float, high: float) -> str:
@@ -392,3 +400,15 @@ def add_values(out: _Values, audited: Audited) -> None:
         out.words(f"{key}/stands", stands, source, missing="no")
         se = claim["se"] * claim["effect"] if claim["log"] else claim["se"]
         out.real(f"{key}/effect", claim["effect"], source, se=se, missing=claim["verdict"])
+        if math.isfinite(claim["effect"]):
+            effect = out[f"{key}/effect"]
+            out[f"{key}/effect"] = replace(effect, text=_of_kind(effect.text, claim["kind"]))
+    for form in FORMS:
+        ids = [f"time/{name}/{form}" for name in CLAIMS]
+        mine = audited.claims[audited.claims["id"].isin(ids)]
+        said = mine["verdict"].map(_WORDS).dropna()
+        out.whole(f"audit/time/{form}/judged", len(said), "audit_claims.csv")
+        for name in dict.fromkeys(_WORDS.values()):
+            listed = "; ".join(mine["statement"][said.index[said == name]])
+            key = f"audit/time/{form}/{name.replace(' ', '-')}"
+            out.words(key, listed or None, "audit_claims.csv", missing="none")

@@ -20,12 +20,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from gpcmc.audit.tradeoff import (
     CLAIMS,
-    FAILS,
-    HOLDS,
-    JUDGED,
     NOTHING,
-    OPEN,
-    OTHERWISE,
     PUBLISHED,
     SERIES,
     Crossing,
@@ -38,6 +33,7 @@ from gpcmc.audit.tradeoff import (
     series_of,
     targets,
 )
+from gpcmc.inference.interface import OK
 from gpcmc.report import defects, hyperparameters, style
 
 # a module and not its names: that module imports this one in its turn
@@ -203,8 +199,11 @@ def claims_table(registry: pd.DataFrame, files: object) -> Table:
                 there = math.isfinite(one["log_error"])
                 row.append(f"${one['log_error']:.1f}$" if there else "--")
                 ratio = Crossing(one["log_ratio"], one["log_ratio_se"], one["kind"])
-                mark = "" if one["verdict"] in JUDGED else r"\dagger"
-                row += [times(ratio, mark), _brief(one["verdict"])]
+                if one["status"] == OK:  # the audit's verdict, and no other
+                    key = f"claim/time/{one['claim']}/{one['form']}/words"
+                    row += [times(ratio), rf"\val{{{key}}}"]
+                else:
+                    row += [times(ratio, r"\dagger"), _brief(one["status"])]
             rows.append(row)
         body.append(rows)
     top = ["", "", r"\multicolumn{3}{c}{as shipped}", r"\multicolumn{3}{c}{done properly}"]
@@ -442,27 +441,12 @@ def _claim_values(out: text._Values, frame: pd.DataFrame) -> None:
     for form, group in frame.groupby("form", sort=False):
         for _, row in group.iterrows():
             key = f"claims/{row['claim']}/{form}"
-            judged = row["verdict"] in JUDGED
-            out.words(
-                f"{key}/verdict", row["verdict"] if judged else None, source, missing=row["verdict"]
-            )
+            judged = row["status"] == OK
             ratio = Crossing(row["log_ratio"], row["log_ratio_se"], row["kind"])
             trusted = ratio if judged else NOTHING
-            _add_phrase(out, f"{key}/phrase", trusted, source, row["verdict"])
+            missing = "no error that both reach" if judged else row["status"]
+            _add_phrase(out, f"{key}/phrase", trusted, source, missing)
             _add_phrase(out, f"{key}/face", NOTHING if judged else ratio, source, "not needed")
-        judged_rows = group[group["verdict"].isin(JUDGED)]
-        out.whole(f"claims/{form}/judged", len(judged_rows), source)
-        for name, said in (("hold", [HOLDS]), ("fail", [FAILS, OTHERWISE]), ("open", [OPEN])):
-            listed = judged_rows[judged_rows["verdict"].isin(said)]
-            out.whole(f"claims/{form}/{name}-count", len(listed), source)
-            texts = [
-                f"{row['statement']} ({MEASURE_WORDS[row['measure']]})"
-                for _, row in listed.iterrows()
-            ]
-            out.words(f"claims/{form}/{name}", "; ".join(texts), source, missing="none")
-
-
-MEASURE_WORDS = {"evidence": "log evidence", "probability": "probabilities"}
 
 
 #: Every table by the name of its files.

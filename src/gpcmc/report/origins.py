@@ -2,7 +2,7 @@ r"""From a number back to its origin: file, line, replicates, seed, verdict; and
 
 A value names the file that it was read or computed from (`Value.source`). Its key names the rows:
 ``variance/experiment1/problem2/ratio`` is the row of ``tables/variance.csv`` whose columns
-``experiment`` and ``problem`` are 1 and 2, and ``claims/evidence-ten/shipped/verdict`` that with this
+``experiment`` and ``problem`` are 1 and 2, and ``claims/evidence-ten/shipped/phrase`` that with this
 ``claim`` and ``form``. Where several rows remain and the number itself stands in just one, it is that one.
 From a row of a table the same names lead on to the result rows that the table summarises, with their
 seeds. No line is guessed: what names no row keeps its file.
