@@ -75,7 +75,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ResultFiles:
         "results/tiny/experiment4/problem1/ep_timing.csv",
         "cpu_seconds,prediction_cpu_seconds,effective_per_second\n120,6,1e9\n",
     )
-    write("results/tiny/experiment4/problem7/ep_timing.csv", "\n")
+    write("results/tiny/experiment4/problem7/ep_timing.csv", "problem,method,cpu_seconds\n7,ep,\n")
     experiment4 = [write(f"results/tiny/experiment4/problem{p}/ep.csv", "seed\n") for p in (1, 7)]
     return ResultFiles(
         experiment1=(write("results/tiny/experiment1/N50.csv", "seed\n1\n"),),
