@@ -130,6 +130,15 @@ def test_a_wrong_row_is_refused_by_name(
         read_claims(path)
 
 
+def test_nearer_to_the_median_than_the_paper_says_is_as_it_says() -> None:
+    """A hundredth of a thousandth is within the order of a thousandth."""
+    close = next(claim for claim in CLAIMS if claim.id == "median/close")
+    found = Finding("", math.log(1e-5), 0.1, 8.0, log=True)
+    low, high = (math.log(end) if end > 0 else -math.inf for end in (close.low, close.high))
+    inside, outside = probabilities(found, low, high)
+    assert inside == 1.0 and outside < 1e-6
+
+
 def test_no_statement_can_vanish(judged: pd.DataFrame) -> None:
     frame = judged.reset_index()
     with pytest.raises(ValueError, match="absent \\['dimension'\\]"):
