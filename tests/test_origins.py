@@ -183,9 +183,6 @@ def test_other_sources(folder: Path) -> None:
     assert only(folder, "software/blas", "openblas", "provenance.json").line == "2"
     said = only(folder, "tradeoff/target", -4.5, "paper, section 6.3")
     assert (said.source, said.line, said.seed) == ("paper, section 6.3", None, None)
-    # it is not there yet, or it is an old one
-    judged = only(folder, "claim/median", "stands", "values.json")
-    assert (judged.source, judged.line) == ("results/tiny/values.json", None)
 
 
 def test_a_file_whose_entries_span_lines_gives_no_line(folder: Path) -> None:

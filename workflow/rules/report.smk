@@ -248,7 +248,7 @@ rule plant_faults:
         **{name: RESULTS[name] for name in ("experiment1", "experiment2", *NINE_PROBLEMS)},
         broken=expand(
             "results/{{scale}}/controls/{kind}_experiment{number}.csv",
-            kind=["sound", "wrong-tail", "biased-truth"],
+            kind=BROKEN,
             number=[1, 2],
         ),
         published=PUBLISHED,

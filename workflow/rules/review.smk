@@ -30,7 +30,7 @@ MADE = [
     ),
     *expand(
         "results/{{scale}}/controls/{kind}_experiment{number}.csv",
-        kind=["sound", "wrong-tail", "biased-truth"],
+        kind=BROKEN,
         number=[1, 2],
     ),
     "results/{scale}/controls.csv",

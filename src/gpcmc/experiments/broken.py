@@ -11,16 +11,18 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+from scipy.linalg import cholesky
 
 from gpcmc._validation import check_option
 from gpcmc.experiments.orthant_accuracy import (
     EXPERIMENT2,
     one_factor_vector,
     two_class_data,
+    variance_eq44,
 )
 from gpcmc.experiments.pieces import Row
 from gpcmc.experiments.seeds import generator, seed
-from gpcmc.gp import linear, prior
+from gpcmc.gp import linear, orthant_covariance, prior
 from gpcmc.orthant._reference import normals, population, predict
 from gpcmc.orthant.sampler import test_rows
 from gpcmc.orthant.truths import linear_kernel_truth, one_factor_log_probability
@@ -81,8 +83,8 @@ def broken_runs(
         x, y, x_star = two_class_data(EXPERIMENT2[PROBLEM], generator(path))
         exact = linear_kernel_truth(x, y, x_star)
         gp = prior(linear(), x[:, None], x_star[:, None])
-        cov = np.eye(len(y)) + y[:, None] * gp.K * y  # Eq. 30
-        A = test_rows(np.linalg.cholesky(cov), y[:, None] * gp.K_star, 1.0 + gp.k_star_star)
+        cov = orthant_covariance(gp.K, y)
+        A = test_rows(cholesky(cov, lower=True), y[:, None] * gp.K_star, 1.0 + gp.k_star_star)
         for run in range(runs):
             row, E, log_w = _run(
                 cov,
@@ -109,8 +111,7 @@ def _run(
     E, log_stages, _, log_w, influence = population(
         G, zero, SAMPLES, False, 0.0, generator(path), draw
     )
-    p = np.exp(log_stages)
-    excess = float(np.sum((1.0 - p) / p)) / SAMPLES
+    excess = variance_eq44(log_stages, SAMPLES)
     row: Row = {
         "samples": SAMPLES,
         "populations": 1,

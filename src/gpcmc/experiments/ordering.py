@@ -12,10 +12,10 @@ from functools import partial
 
 import numpy as np
 
-from gpcmc.experiments.orthant_accuracy import EXPERIMENT2, two_class_data
+from gpcmc.experiments.orthant_accuracy import EXPERIMENT2, two_class_data, variance_eq44
 from gpcmc.experiments.pieces import Piece, Pieces, Row, join
 from gpcmc.experiments.seeds import generator, seed
-from gpcmc.gp import linear, prior
+from gpcmc.gp import linear, orthant_covariance, prior
 from gpcmc.orthant.sampler import orthant_ratio
 from gpcmc.orthant.truths import linear_kernel_truth
 
@@ -74,7 +74,7 @@ def ordering(
         for name, order in orders(y).items():
             signs = y[order]
             gp = prior(linear(), x[order, None], x_star[:, None])
-            cov = np.eye(len(y)) + signs[:, None] * gp.K * signs  # Eq. 30
+            cov = orthant_covariance(gp.K, signs)
             for run in range(runs):
                 for count in ("hard", "soft"):
                     run_seed = seed(path, "ordering", name, f"samples{samples}", f"run{run}")
@@ -88,7 +88,7 @@ def ordering(
                         runs=None,
                         rng=generator(run_seed),
                     )
-                    p = np.exp(estimate.log_stage_probabilities)
+                    stages = estimate.log_stage_probabilities
                     error = np.mean(np.abs(probability - truth.probability))  # Eq. 67
                     rows.append(
                         {
@@ -101,8 +101,8 @@ def ordering(
                             "seed": run_seed,
                             "log_evidence_error": estimate.log_probability - truth.log_evidence,
                             "probability_mae": float(error),
-                            "smallest_stage": float(p.min()),
-                            "variance_eq44": float(np.sum((1.0 - p) / p)) / samples,
+                            "smallest_stage": float(np.exp(stages.min())),
+                            "variance_eq44": variance_eq44(stages, samples),
                         }
                     )
         return rows, [], {}

@@ -232,9 +232,22 @@ def experiment2(
     return join(pieces.get(f"dataset{k}", partial(one, k)) for k in range(datasets))
 
 
+def variance_eq44(log_stages: np.ndarray, samples: int) -> float:
+    """Return the paper's variance of the log estimate (Eq. 44); its bias (Eq. 43) is minus half of that.
+
+    Parameters
+    ----------
+    log_stages : (n,) array
+        Logs of the conditional probabilities of the stages.
+    samples : int
+        M.
+    """
+    p = np.exp(log_stages)
+    return float(np.sum((1.0 - p) / p)) / samples
+
+
 def _row(run_seed: str, truth: float, estimate: OrthantEstimate, options: dict[str, Any]) -> Row:
-    p = np.exp(estimate.log_stage_probabilities)
-    excess = float(np.sum((1.0 - p) / p)) / estimate.samples
+    excess = variance_eq44(estimate.log_stage_probabilities, estimate.samples)
     return {
         **options,
         "populations": estimate.populations,

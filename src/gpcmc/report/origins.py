@@ -256,8 +256,6 @@ def _traced(
 ) -> Value:
     if (cell := cells.get(key.rpartition("/")[0])) is not None:
         value = replace(value, cell=str(cell["id"]), verdict=str(cell["verdict"]))
-    if value.source == "values.json":  # judged from other values
-        return replace(value, source=(folder / value.source).as_posix())
     every = _paths(value.source, folder)
     paths = _narrowed(key, every)
     if not paths:  # said in the paper that is audited, or not run
