@@ -95,7 +95,7 @@ def test_every_statement_that_has_to_be_checked_is_there() -> None:
         ),
         *("mae-post/alike", "control-variables/slow", "control-variables/usps", "evidence/ess"),
         *("evidence/hmc", "evidence/hmc-usps", "works/no-failure", "works/right", "tuning/small"),
-        *("limit/small", "limit/alpha", "recursion", "matlab-seconds"),
+        *("limit/small", "limit/alpha", "limit/large", "recursion", "matlab-seconds"),
     }
     assert {claim.check for claim in CLAIMS} == set(CHECKS)
 

@@ -201,7 +201,8 @@ def unpack(archive):
 def project(tmp_path):
     folder = tmp_path / "project"
     for name in ("src/a.py", "data/registry.csv", "data/raw/private.csv", "build/lib/a.py",
-                 "results/tiny/audit.csv", "results/tiny/logs/a.log", "results/smoke/audit.csv",
+                 "results/tiny/audit.csv", "results/tiny/codecheck.yml",
+                 "results/tiny/logs/a.log", "results/smoke/audit.csv",
                  "figures/tiny/a.pdf", ".snakemake/x", "Makefile"):  # fmt: skip
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(name)
@@ -213,6 +214,8 @@ IN_IT = {
     "data/registry.csv",
     "Makefile",
     "results/tiny/audit.csv",
+    "results/tiny/codecheck.yml",
+    "codecheck.yml",
     "figures/tiny/a.pdf",
 }
 

@@ -142,7 +142,7 @@ def _limit_small(rng: np.random.Generator) -> dict[str, Any]:
             abs(evidence - two_dimensional(rho) - np.log(0.5)),
         )
     return {
-        "equation": "section 3.3",
+        "equation": "section 3.3 (small)",
         "statement": "for alpha -> 0 or beta -> 0, L = 2^-N and the probability is 1/2",
         "correction": "",
         "printed_error": error,
@@ -157,7 +157,7 @@ def _limit_beta(rng: np.random.Generator) -> dict[str, Any]:
     C, K = np.diag(y), joint[:n, :n]
     limit = three_dimensional(C @ K @ C)
     return {
-        "equation": "section 3.3",
+        "equation": "section 3.3 (large)",
         "statement": "for beta -> infinity the identity becomes negligible",
         "correction": "",
         "printed_error": abs(three_dimensional(C @ (np.eye(n) / beta + K) @ C) - limit),
