@@ -1,5 +1,7 @@
 # From raw data to the paper, at the scale that the configuration names; rules stand in workflow/rules, by stage.
 
+from copy import deepcopy
+
 from snakemake.utils import min_version
 
 min_version("9.0")
@@ -17,9 +19,12 @@ if not Path(f"config/{config['scale']}.yaml").exists():
 configfile: f"config/{config['scale']}.yaml"
 
 
+# the rows of Experiment 4 without the counts that `snakemake calibrate` finds
+UNCALIBRATED = deepcopy(config.get("experiment4", {}).get("methods", {}))
+
 if Path(f"config/budgets/{config['scale']}.yaml").exists():
 
-    # counts of equal CPU seconds, made by `snakemake calibrate`
+    # those counts: of equal CPU seconds
     configfile: f"config/budgets/{config['scale']}.yaml"
 
 

@@ -29,6 +29,7 @@ def extension(name: str) -> Extension:
 
 # The C file goes to build/, so that building never writes beside the sources.
 setup(
+    options={"build_ext": {"parallel": os.cpu_count()}},
     ext_modules=cythonize(
         [
             extension(f"gpcmc.{name}")
@@ -36,5 +37,5 @@ setup(
         ],
         build_dir="build/cython",
         language_level=3,
-    )
+    ),
 )

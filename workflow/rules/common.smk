@@ -97,9 +97,9 @@ def on_problem(given, problem):
     }
 
 
-def row_on(name, problem):
+def row_on(given, problem):
     """What `experiment4` needs of a row on a problem."""
-    here = on_problem(config["experiment4"]["methods"][name], problem)
+    here = on_problem(given, problem)
     return {
         "method": here.pop("method"),
         "replicates": here.pop("replicates", None),
@@ -109,7 +109,7 @@ def row_on(name, problem):
 
 
 def method_row(wildcards):
-    return row_on(wildcards.method, int(wildcards.problem))
+    return row_on(config["experiment4"]["methods"][wildcards.method], int(wildcards.problem))
 
 
 def tradeoff_row(wildcards):

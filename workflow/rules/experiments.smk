@@ -217,8 +217,8 @@ rule calibrate:
         alpha=5.0,
         beta=1.0,
         rows={
-            name: {problem: row_on(name, problem) for problem in range(1, 10)}
-            for name in config["experiment4"]["methods"]
+            name: {problem: row_on(given, problem) for problem in range(1, 10)}
+            for name, given in UNCALIBRATED.items()
         },
     message:
         "Find counts of equal CPU seconds; copy the file to config/budgets to use it"

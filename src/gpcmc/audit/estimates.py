@@ -224,15 +224,20 @@ class Estimator:
     registry : DataFrame
         The published cells (`read_registry`); the consensus of Table 4 is over the methods that it
         has there.
+    every : bool
+        Whether every run of Experiment 4 that predicted counts, converged or not.
     """
 
-    def __init__(self, files: ResultFiles, registry: pd.DataFrame) -> None:
+    def __init__(self, files: ResultFiles, registry: pd.DataFrame, *, every: bool = False) -> None:
         self._all1 = read_long("experiment1", files.experiment1)
         self._all2 = read_long("experiment2", files.experiment2)
         self._experiment1, self._experiment2 = paper_scheme(self._all1), paper_scheme(self._all2)
         self._experiment4 = read_long("experiment4", files.experiment4)
         self._spread = read_long("spread", files.spread)
-        self._probabilities = read_probabilities(files.probabilities)
+        self._probabilities = read_probabilities(files.probabilities, every=every)
+        if every and not self._experiment4.empty:
+            predicted = self._experiment4["error_rate"].notna()
+            self._experiment4["status"] = self._experiment4["status"].mask(predicted, OK)
         self._registry = registry
         self._data_sets: dict[tuple[int, int], DataSetSpread] = {}
 

@@ -45,6 +45,7 @@ __all__ = [
     "STATUSES",
     "Average",
     "all_cells",
+    "as_run",
     "average",
     "by_problem",
     "label",
@@ -484,6 +485,31 @@ def seconds_by_problem(frame: pd.DataFrame, method: str) -> pd.Series:
     if frame["alpha"].nunique() < 2:
         return pd.Series(dtype=float)
     return np.exp(ends["short"] - ends["long"]).dropna()
+
+
+def as_run(registry: pd.DataFrame, files: ResultFiles) -> pd.DataFrame:
+    """Table 4 from every run that predicted, whether or not it counts: the paper does not speak of convergence.
+
+    Parameters
+    ----------
+    registry : DataFrame
+        `read_registry`.
+    files : ResultFiles
+        ``experiment4``, ``probabilities``, ``spread``.
+
+    Returns
+    -------
+    DataFrame
+        By the id of the cell: ``as_run``, ``as_run_se`` (from the spread of the runs); NaN where a set has no such run.
+    """
+    cells = registry[registry["table"] == 4]
+    estimator = Estimator(files, registry, every=True)
+    found = [estimator(cell) for _, cell in cells.iterrows()]
+    return pd.DataFrame(
+        {"as_run": [e.value for e in found], "as_run_se": [e.standard_error for e in found]},
+        index=pd.Index(cells["id"], name="id"),
+        dtype=float,
+    )
 
 
 def mae_med_by_problem(frame: pd.DataFrame) -> pd.DataFrame:

@@ -322,8 +322,10 @@ class Predictions:
 _ARRAYS = ("probability", "probability_se", "dataset", "replicate", "ok")
 
 
-def read_probabilities(paths: Iterable[Path]) -> dict[tuple[int, str, int], Predictions]:
-    """Predictions by (problem, method, set), of the runs whose status is "ok".
+def read_probabilities(
+    paths: Iterable[Path], *, every: bool = False
+) -> dict[tuple[int, str, int], Predictions]:
+    """Predictions by (problem, method, set), of the runs whose status is "ok", or of every run that predicted.
 
     Sets without such a run are left out, and so are runs with NaN.
 
@@ -344,7 +346,8 @@ def read_probabilities(paths: Iterable[Path]) -> dict[tuple[int, str, int], Pred
                 raise ValueError(f"{path}: arrays {missing} are missing; needed are {_ARRAYS}")
             arrays = {name: np.asarray(data[name]) for name in _ARRAYS}
         # a run that is not "ok" may have predicted: it is never compared
-        good = arrays.pop("ok").astype(bool) & np.isfinite(arrays["probability"]).all(axis=1)
+        counts = arrays.pop("ok").astype(bool) | every
+        good = counts & np.isfinite(arrays["probability"]).all(axis=1)
         if good.any():
             key = problem_number(path), name.group(1), int(name.group(2))
             found[key] = Predictions(**{name: array[good] for name, array in arrays.items()})

@@ -20,6 +20,7 @@ from gpcmc.audit.experiment4 import (
     Average,
     Over,
     all_cells,
+    as_run,
     by_problem,
     label,
     methods_in_order,
@@ -36,6 +37,8 @@ __all__ = ["TABLES", "Table"]
 
 #: Put after one of our values that the audit calls discrepant.
 MARK = r"\rlap{$^\dagger$}"
+#: Put after one of our values that is from all runs, because those that count do not make one.
+ALL_RUNS = r"\rlap{$^\circ$}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +158,7 @@ def table4(registry: pd.DataFrame, files: ResultFiles) -> Table:
     cells = registry[registry["table"] == 4].set_index("id")
     frame = audit(registry, files)
     frame = frame[frame["table"] == 4][_AUDITED].reset_index(drop=True)
+    frame = frame.join(as_run(registry, files), on="id")
     by_cell = frame.set_index(["metric", "method", "problem"])
     parts = []
     for metric, title, numbers, scale in (
@@ -172,11 +176,15 @@ def table4(registry: pd.DataFrame, files: ResultFiles) -> Table:
                 cell = by_cell.loc[(metric, method, problem)]
                 text = cells.loc[cell["id"], "printed"]
                 theirs.append(_with_error(_scaled(text, scale), scale * cell["published_se"]))
-                if math.isnan(cell["ours"]):
+                value, se, mark = cell["ours"], cell["ours_se"], ""
+                if cell["verdict"] == "discrepant":
+                    mark = MARK
+                elif math.isnan(value):
+                    value, se, mark = cell["as_run"], cell["as_run_se"], ALL_RUNS
+                if math.isnan(value):
                     ours.append(_brief(_why(cell["verdict"], cell["note"])))
                     continue
-                mark = MARK if cell["verdict"] == "discrepant" else ""
-                value, se = scale * cell["ours"], scale * cell["ours_se"]
+                value, se = scale * value, scale * se
                 if metric == "mae_post":
                     ours.append(concise(value, se, decimals=4) + mark)
                 else:
