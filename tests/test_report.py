@@ -634,6 +634,43 @@ def test_statements_of_section_6_4_follow_the_numbers(
     assert values["evidence/hmc-gpml/stray/median"].value == pytest.approx(3333, rel=0.05)
 
 
+def test_table_4_shows_all_runs_where_those_that_count_make_no_value(
+    registry: pd.DataFrame, tmp_path: Path
+) -> None:
+    bad = {(1, "hmc-gpml", k): ("not converged", 3) for k in range(1, 7)}
+    some = everything(tmp_path, methods=experiment4.PAPER, bad=bad)
+    table = TABLES["table4"](registry, some)
+    frame = table.frame.set_index("id")
+    lost = ["table4/problem1/hmc/mae_post", "table4/problem1/new/mae_med"]
+    assert frame.loc[lost, "ours"].isna().all()
+    assert frame.loc[lost, "verdict"].eq("not comparable").all()
+    rows = pd.concat([pd.read_csv(path) for path in some.experiment4], ignore_index=True)
+    rows = rows[(rows["problem"] == 1) & (rows["method"] == "hmc-gpml")]
+    assert len(rows) == 18 and (rows["status"] == "not converged").all()
+    assert frame.loc[lost[0], "as_run"] == pytest.approx(rows["mae_post"].mean())
+    errors = []
+    for k in range(1, 7):
+        runs = {}
+        for path in some.probabilities:
+            if path.parent.name == "problem1" and path.stem.endswith(f"_set{k}"):
+                with np.load(path) as data:
+                    runs[path.stem] = data["probability"]
+        assert len(runs) == 4
+        median = np.median(np.stack(list(runs.values())), axis=0)
+        errors.append(np.mean(np.abs(runs[f"orthant_set{k}"] - median)))
+    assert frame.loc[lost[1], "as_run"] == pytest.approx(np.mean(errors))
+    kept = frame.index.difference(frame.index[frame["ours"].isna()])
+    pd.testing.assert_series_equal(
+        frame.loc[kept, "as_run"], frame.loc[kept, "ours"], check_names=False
+    )
+    circles = sum(line.count(r"\circ") for line in table.tex.splitlines() if "& ours &" in line)
+    assert circles == 5  # MAE-POST of HMC, and MAE-MED of all four
+    assert frame.loc["table4/problem9/hmc/mae_med", "as_run"] > 0  # the median of three
+    values = collect(registry, audit(registry, some), some, record("smoke"))
+    assert values["mae-med/all-runs/problems"].value == 8  # one has no data
+    assert values["mae-med/all-runs/hmc-furthest"].value is not None
+
+
 def test_expectation_propagation_is_not_said_to_be_better_where_it_is_not(
     registry: pd.DataFrame, tmp_path: Path
 ) -> None:
