@@ -319,9 +319,13 @@ def test_a_wrong_configuration_is_refused_by_name(
             "experiment2: {grid: [{samples: 10, datasets: 1, runs: 2}, {samples: 20, datasets: 3, runs: 1}]}",
             "datasets x runs",
         ),
+        (
+            "experiment5: {posterior: {settings: {kept: 100000}}}",
+            "experiment5.posterior.settings.kept: given 100000",
+        ),
     ],
 )
-def test_rows_that_would_pass_for_replicates_are_refused(finished, override, named):
+def test_what_the_schema_cannot_say_is_refused(finished, override, named):
     path = finished / "config/tiny.yaml"
     before = path.read_text()
     try:

@@ -166,3 +166,13 @@ for name, values in {
 for cell in config["experiment2"]["grid"]:
     if cell["datasets"] * cell["runs"] < 3:
         raise WorkflowError(f"experiment2.grid: datasets x runs must be at least 3; got {cell}")
+posterior = config["experiment5"]["posterior"]
+for name, given in posterior["methods"].items():
+    for problem in posterior["problems"]:
+        iterations = on_problem(given, problem)["iterations"]
+        for what in ("kept", "predictive"):
+            if posterior["settings"][what] > iterations:
+                raise WorkflowError(
+                    f"experiment5.posterior.settings.{what}: given {posterior['settings'][what]}; allowed are at most "
+                    f"the iterations of {name} on Problem {problem}: {iterations}"
+                )
