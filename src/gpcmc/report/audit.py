@@ -380,8 +380,8 @@ def add_values(out: _Values, audited: Audited) -> None:
         if name == "columns":
             continue
         said = frame["verdict"].map(_WORDS).fillna("not judged").value_counts()
-        for words in (*dict.fromkeys(_WORDS.values()), "not judged"):
-            out.whole(f"audit/{name}/{words.replace(' ', '-')}", int(said.get(words, 0)), source)
+        for how in (*dict.fromkeys(_WORDS.values()), "not judged"):
+            out.whole(f"audit/{name}/{how.replace(' ', '-')}", int(said.get(how, 0)), source)
     floor = audited.columns[audited.columns["id"] == "table1/N500"]["verdict"]
     column = str(floor.iloc[0]) if len(floor) else None
     out.words("floor/N500/column", column, "audit_columns.csv", missing="not compared")
@@ -433,8 +433,8 @@ def add_values(out: _Values, audited: Audited) -> None:
             total = int(mine[which].sum()) if trials else None
             out.whole(f"controls/table1/{name}/{which}", total, source)
         expected = float(mine["expected"].iloc[0]) * trials if trials else math.nan
-        key, decimals = f"controls/table1/{name}/expected", 1 if trials else None
-        out.real(key, expected, source, decimals=decimals)
+        key = f"controls/table1/{name}/expected"
+        out.real(key, expected, source, decimals=1 if trials else None)
     for _, claim in audited.claims.iterrows():
         key, source = f"claim/{claim['id']}", "audit_claims.csv"
         words = _WORDS.get(claim["verdict"])

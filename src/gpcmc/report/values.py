@@ -682,8 +682,9 @@ def _hard_values(out: _Values, frame: pd.DataFrame, files: ResultFiles) -> None:
     out.words("hard/cell", name, source, missing="not run")
     for key in ("alpha", "beta"):
         out.words(f"hard/{key}", None if worst is None else f"{worst[key]:g}", source)
-    certified = worst is None or worst["certified"]
-    error = math.nan if certified else float(worst["certifier_se"])
+    error = math.nan
+    if worst is not None and not worst["certified"]:
+        error = float(worst["certifier_se"])
     out.power("hard/certifier-se", error, "data/reference/evidence.csv")
     place = (0, 0) if worst is None else (worst["problem"], worst["set"])
     here = _telling(frame, certified=False)
