@@ -160,7 +160,7 @@ def test_conclusions_come_with_the_values_that_bear_them() -> None:
     for guard, claim in (
         (r"\ifval{floor/N500/remains}", "one wrong truth is not all"),
         (r"\ifval{floor/grid/reproduced}", "do not reproduce this"),
-        (r"\ifval{hard/short}", "runs fall short"),
+        (r"\ifval{hard/short}", "runs that ended fall short"),
         (r"\ifval{ep/stands}", "at these budgets the statement"),
         (r"\ifval{furthest/cells}", "the mean errors are, from the largest down"),
         (r"\ifval{mae-med/ours/problems}", "HMC is furthest in"),
