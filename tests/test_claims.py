@@ -143,7 +143,7 @@ def test_no_statement_can_vanish(judged: pd.DataFrame) -> None:
     frame = judged.reset_index()
     with pytest.raises(ValueError, match="absent \\['dimension'\\]"):
         check_claims_complete(frame[frame["id"] != "dimension"], CLAIMS)
-    with pytest.raises(ValueError, match="given were 45"):
+    with pytest.raises(ValueError, match=f"given were {len(CLAIMS) + 1}"):
         check_claims_complete(pd.concat([frame, frame.tail(1)]), CLAIMS)
 
 
@@ -359,7 +359,7 @@ def test_sets_of_one_data_set_are_not_taken_for_problems(
     frame = judge(
         files, "works/right", "works/no-failure", "control-variables/usps", "evidence/hmc-usps"
     )
-    assert frame.loc["works/right", "note"].startswith("0 of 8; 0 of 39 hyperparameter sets are")
+    assert frame.loc["works/right", "note"].startswith("0 of 8; 0 of 120 runs are, ")
     assert frame.loc["control-variables/usps", "note"].startswith("0 of 6; sets of one data set")
     assert frame.loc["evidence/hmc-usps", "note"] == "5 hyperparameter sets of one data set"
     # three replicates of six sets of eight problems: runs of Experiments 1 and 2 are no denominator
@@ -371,7 +371,29 @@ def test_sets_of_one_data_set_are_not_taken_for_problems(
             rows = pd.read_csv(path)
             rows.assign(log_evidence=rows["log_evidence"] + 1e3).to_csv(path, index=False)
     found = judge(wrong, "works/right").loc["works/right"]
-    assert found["note"].startswith("1 of 8; 5 of 39 ") and found["verdict"] == "inconclusive"
+    assert found["note"].startswith("1 of 8; 15 of 120 ") and found["verdict"] == "inconclusive"
+
+
+def test_runs_are_right_or_wrong_and_not_their_average(tmp_path: Path) -> None:
+    """One run of three, on a pair without a certificate, is three nats short, and says so of itself or not."""
+    files = everything(tmp_path, methods=("orthant",))
+    path = next(p for p in files.experiment4 if p.as_posix().endswith("problem2/orthant.csv"))
+    rows = pd.read_csv(path)
+    one = (rows["set"] == 6) & (rows["replicate"] == 0)
+    rows.loc[one, "log_evidence"] = -24.0 - 3.0
+    for own, wrong in ((0.02, 1), (1.0, 0)):  # 3 is more than 1 + 3 x 0.02, and less than 1 + 3 x 1
+        rows.loc[one, "log_evidence_se"] = own
+        rows.to_csv(path, index=False)
+        note = judge(files, "works/right").loc["works/right", "note"]
+        assert note.startswith(f"{wrong} of 8; {wrong} of 120 runs are, ")
+        assert note.endswith("worst: problem 2, set 6, -3.00 nats")
+    # without two methods that agree there is nothing to be wrong against
+    evidence = next(path for path in files.reference if path.name == "evidence.csv")
+    reference = pd.read_csv(evidence)
+    pair = (reference["problem"] == 2) & (reference["set"] == 6)
+    reference.assign(z=np.where(pair, -3.5, 1.0)).to_csv(evidence, index=False)
+    note = judge(files, "works/right").loc["works/right", "note"]
+    assert note.startswith("0 of 8; 0 of 117 runs are, ")
 
 
 # ---------------------------------------------------------------------------- the experiment on orders

@@ -491,6 +491,28 @@ def test_a_sampler_that_has_not_converged_is_shown_at_face_value_and_decides_not
     assert r"\dagger" not in comparisons.TABLES["claims"](REGISTRY, files).tex
 
 
+def test_moderate_accuracy_is_a_first_size_that_counts_and_not_the_last(
+    files: SimpleNamespace, tmp_path: Path
+) -> None:
+    def row(*sizes: int) -> pd.Series:
+        """Slice sampling as shipped, whose runs have converged at these sizes only."""
+        converged = dict.fromkeys(sizes, "ok")
+        bad = changed(
+            tmp_path,
+            files,
+            "ess-gpml",
+            lambda frame: frame.assign(status=frame["size"].map(converged).fillna("not converged")),
+        )
+        found = tradeoff.claims(tradeoff.points(bad)).set_index(["claim", "form"])
+        assert found.loc[("probability-ess", "shipped"), "status"] == "ok"
+        return found.loc[("probability-tie", "shipped")]
+
+    assert row(*range(len(SIZES)))["status"] == "ok"
+    assert row(len(SIZES) - 1)["status"] == "not converged"
+    only = row(0)
+    assert only["status"] == "one size only" and math.isnan(only["log_error"])
+
+
 def test_a_method_that_is_missing_reads_not_run(files: SimpleNamespace) -> None:
     fewer = SimpleNamespace(
         **vars(files)

@@ -269,8 +269,12 @@ def test_a_false_alarm_is_no_kill_and_is_said(
     # what is wrong as well is no kill beside it, and need not be one
     rest = rows[(rows["control"] != "sound") & (rows["table"] == 1)]
     assert (rest["killed"] == 0).all() and (rest["required"] == 0).all()
-    faults = tried[tried["control"] != "sound"]
+    faults = tried[~tried["control"].isin(["sound", "dropped"])]
     assert line(tried).startswith(f"{faults['killed'].sum()} of {faults['trials'].sum()} planted")
+    # to leave a row out is a fault of another kind: it only has to be counted
+    left_out = tried[tried["control"] == "dropped"]["trials"].sum()
+    assert line(tried).endswith(f"; {left_out} of {left_out} rows that were dropped")
+    assert left_out == len(REGISTRY) + len(CLAIMS)
     assert "FALSE ALARM" not in line(tried)
     assert "(FALSE ALARM: sound runs of table1/N50/M" in line(rows)
 
@@ -366,6 +370,35 @@ def test_a_bound_and_an_extrapolation_are_printed_as_such(audited: Audited) -> N
     assert out["audit/time/proper/judged"].value == 2
     assert out["audit/time/proper/stands"].value.count(";") == 1
     assert out["audit/time/proper/does-not-stand"].text == "none"
+    # the paper says nothing of chains done properly: they are counted apart
+    proper = new.claims["id"].str.endswith("/proper")
+    assert out["audit/variants"].value == proper.sum() == 6
+    assert out["audit/claims"].value == len(CLAIMS) - 6
+    assert out["audit/variants/stands"].value == 2
+    parts = ("stands", "does-not-stand", "is-not-decided", "not-judged")
+    for kind in ("claims", "variants"):
+        assert (
+            sum(out[f"audit/{kind}/{part}"].value for part in parts) == out[f"audit/{kind}"].value
+        )
+
+
+def test_controls_are_counted_by_kind_in_the_text(audited: Audited) -> None:
+    out = _Values()
+    add_values(out, audited)
+    frame = audited.controls
+    kinds = frame["control"]
+    for key, rows in (
+        ("controls", frame[~kinds.isin(["sound", "dropped"])]),
+        ("controls/dropped", frame[kinds == "dropped"]),
+    ):
+        for name in ("trials", "killed", "required", "missed"):
+            assert out[f"{key}/{name}"].value == rows[name].sum()
+    assert out["controls/table1/raised/trials"].value == out["controls/table1/lowered/trials"].value
+    one = frame[(frame["table"] == 1) & (frame["place"] == "one cell")].set_index("control")
+    raised = one.loc["raised by 30 %"]
+    assert out["controls/table1/raised/killed"].value == raised["killed"]
+    expected = raised["expected"] * raised["trials"]
+    assert out["controls/table1/raised/expected"].value == pytest.approx(expected)
 
 
 def test_published_values_have_their_printed_digits(audited: Audited) -> None:

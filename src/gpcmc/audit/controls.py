@@ -16,7 +16,7 @@ wrong tail, biased truth
 sound
     runs of the same kind without a fault, which have to survive: red is a false alarm and no kill.
 dropped
-    one published cell, or one statement, in turn.
+    one published cell, or one statement, in turn; these are counted apart (`dropped`).
 
 Beside the kill rate of a table stand the smallest alterations that the audit finds with a probability of 80 %:
 of its typical cell (median), of its typical column, and of all of its cells at once.
@@ -49,6 +49,7 @@ __all__ = [
     "ControlError",
     "check_controls",
     "controls",
+    "dropped",
     "false_alarms",
     "line",
     "planted",
@@ -77,6 +78,7 @@ COLUMNS = [
 
 
 _SOUND = "sound"
+_DROPPED = "dropped"
 _FALSE_ALARM = "false alarm"
 
 
@@ -138,10 +140,10 @@ def controls(
                 for shift in shifts
             ]
             rows.append(_row(control, table, place, trials) | smallest)
-        rows.append(_row("dropped", table, "one cell", _dropped(published, table)) | smallest)
+        rows.append(_row(_DROPPED, table, "one cell", _dropped(published, table)) | smallest)
     rows += _broken(registry, files, {row["table"]: row for row in rows})
     trials = [_Trial(_lost(claims, judged, place)) for place in range(len(claims))]
-    rows.append(_row("dropped", "claims", "one statement", trials))
+    rows.append(_row(_DROPPED, "claims", "one statement", trials))
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
@@ -329,8 +331,13 @@ def _with(files: ResultFiles, kind: str) -> ResultFiles:
 
 
 def planted(frame: pd.DataFrame) -> pd.DataFrame:
-    """The rows of faults; sound runs are none."""
-    return frame[frame["control"] != _SOUND]
+    """The rows of faults in values or runs; sound runs are none."""
+    return frame[~frame["control"].isin([_SOUND, _DROPPED])]
+
+
+def dropped(frame: pd.DataFrame) -> pd.DataFrame:
+    """The rows of what was left out: that takes no power to find, only a count, and is counted apart."""
+    return frame[frame["control"] == _DROPPED]
 
 
 def false_alarms(frame: pd.DataFrame) -> list[str]:
@@ -340,13 +347,14 @@ def false_alarms(frame: pd.DataFrame) -> list[str]:
 
 def line(frame: pd.DataFrame) -> str:
     """The controls in one sentence, for the summary and the text."""
-    faults = planted(frame)
+    faults, left_out = planted(frame), dropped(frame)
     required, missed = int(faults["required"].sum()), int(faults["missed"].sum())
     text = (
         f"{int(faults['killed'].sum())} of {int(faults['trials'].sum())} planted faults found, "
-        f"{required - missed} of {required} that it has the power to find"
+        f"{required - missed} of {required} that it has the power to find; "
+        f"{int(left_out['killed'].sum())} of {int(left_out['trials'].sum())} rows that were dropped"
     )
-    if missed:
+    if frame["missed"].sum():
         lost = frame[frame["missed"] > 0]
         named = [
             f"{row['control']} in {row['place']}, {row['table']}" for _, row in lost.iterrows()

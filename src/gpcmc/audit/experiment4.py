@@ -30,6 +30,7 @@ from gpcmc.experiments.classification import EXTINCT, NO_DATA, REAL
 from gpcmc.experiments.reference import (
     CERTIFIED,
     EVIDENCE,
+    MAX_Z,
     Cell,
     digest,
     load_reference,
@@ -56,6 +57,7 @@ __all__ = [
     "reference_summary",
     "references",
     "reliability",
+    "run_gaps",
     "seconds_by_problem",
     "seconds_by_set",
     "seconds_ratio",
@@ -188,6 +190,55 @@ def references(files: ResultFiles, rows: pd.DataFrame) -> dict[tuple[int, int], 
             if cell is not None:
                 found[number, int(row.set)] = cell
     return found
+
+
+def run_gaps(files: ResultFiles, method: str) -> pd.DataFrame:
+    """Log evidence of single runs less the reference: an average over runs hides what one of them is off.
+
+    Here are all pairs of problem and set in which the two methods of the reference agree in log evidence. They may be
+    uncertified for other reasons, such as a second method that is not as exact as a certificate asks for: its error
+    counts here with that of the first.
+
+    Parameters
+    ----------
+    files : ResultFiles
+        ``experiment4``, ``problems``, ``reference``.
+    method : str
+
+    Returns
+    -------
+    DataFrame
+        One row a run that counts, on the first data set of a problem, where K is not beta I to rounding: ``problem``,
+        ``set``, ``alpha``, ``beta``, ``samples``, ``log_evidence_se`` (what the run says of itself), ``gap``
+        (nats), ``beyond`` (|gap| less three joint standard errors of run and reference), ``certified``
+        and ``certifier_se``.
+
+    Raises
+    ------
+    ValueError
+        As `references`.
+    """
+    pair = ["problem", "set"]
+    columns = ["alpha", "beta", "samples", "log_evidence_se", "gap", "beyond", "certified"]
+    columns = [*pair, *columns, "certifier_se"]
+    rows = read_long("experiment4", files.experiment4)
+    rows = rows[(rows["method"] == method) & (rows["status"] == OK) & (rows["dataset"] == 0)]
+    rows = rows[~is_trivial(rows["trivial"])]
+    known = references(files, rows)
+    if not known:
+        return pd.DataFrame(columns=columns)
+    folder = next(Path(path).parent for path in files.reference if Path(path).name == EVIDENCE)
+    looked = load_reference(folder).evidence.set_index(pair).loc[list(known)]
+    looked = looked[looked["z"].abs() < MAX_Z]
+    names = {"log_evidence": "known", "log_evidence_se": "known_se"}
+    looked = looked.rename(columns=names)[[*names.values(), "certifier_se", "verdict"]]
+    found = rows.join(looked, on=pair, how="inner").reset_index(drop=True)
+    numbers = ["alpha", "beta", "samples", "log_evidence", "log_evidence_se"]
+    found = found.astype(dict.fromkeys(numbers, float))
+    errors = found[["log_evidence_se", "known_se", "certifier_se"]]
+    gap = found["log_evidence"] - found["known"]
+    beyond = gap.abs() - MAX_Z * np.sqrt((errors**2).sum(axis=1))
+    return found.assign(gap=gap, beyond=beyond, certified=found["verdict"] == CERTIFIED)[columns]
 
 
 def _average_evidence(logs: np.ndarray, errors: np.ndarray) -> tuple[float, float]:

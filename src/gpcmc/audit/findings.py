@@ -131,13 +131,16 @@ def floor(registry: pd.DataFrame, audited: pd.DataFrame) -> pd.DataFrame:
     -------
     DataFrame
         One row a cell of Table 1: ``dimension``, ``samples``, ``published``, ``bracket``,
-        ``outlier`` (e, percent), ``without_outlier`` (m, percent), ``ours``, ``ours_se``, ``floor``
+        ``outlier`` (e, percent), ``without_outlier`` (m, percent), ``ours``, ``ours_se``, ``replicates``
+        (problems behind ours), ``floor``
         (a of the fit a + b M^-1/2 to the published column by least squares of relative residuals),
         ``constant`` (whether e is the same to a factor of two over the column: where it is not, the
         bracket is the scatter of the problems and there is no such truth to leave out).
     """
     problems = 50
-    table = registry[registry["table"] == 1].merge(audited[["id", "ours", "ours_se"]], on="id")
+    table = registry[registry["table"] == 1].merge(
+        audited[["id", "ours", "ours_se", "replicates"]], on="id"
+    )
     rows = []
     for dimension, group in table.groupby("dimension"):
         group = group.sort_values("samples")
@@ -159,6 +162,7 @@ def floor(registry: pd.DataFrame, audited: pd.DataFrame) -> pd.DataFrame:
                     "without_outlier": rest,
                     "ours": cell["ours"],
                     "ours_se": cell["ours_se"],
+                    "replicates": cell["replicates"],
                     "floor": float(fit[0]),
                     "constant": bool(outlier.max() < 2 * outlier.min()),
                 }

@@ -18,7 +18,7 @@ from jinja2 import Environment, StrictUndefined
 from gpcmc.audit import VERDICTS, count_verdicts, read_audit, unexplained
 from gpcmc.audit.claims import BOUNDS
 from gpcmc.audit.compare import ALPHA, CONSISTENT, EQUIVALENT, NOT_COMPARED, POWER, TOO_GOOD
-from gpcmc.audit.controls import ALTERATION, SURE, false_alarms, planted
+from gpcmc.audit.controls import ALTERATION, SURE, dropped, false_alarms, planted
 from gpcmc.audit.controls import line as controls_line
 from gpcmc.audit.published import CELLS
 from gpcmc.audit.tradeoff import CLAIMS, FORMS
@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from gpcmc.report.values import _Values
 
 __all__ = ["Audited", "add_values", "appendix", "claims_table", "controls_table", "line", "page"]
+
+
+#: How the ids of statements end that are about chains which the paper did not run.
+_VARIANT = "/proper"
 
 
 class Audited(NamedTuple):
@@ -55,6 +59,16 @@ class Audited(NamedTuple):
         return cls(**{name: read_audit(paths[name]) for name in cls._fields})
 
     @property
+    def statements(self) -> pd.DataFrame:
+        """The claims that are the paper's."""
+        return self.claims[~self.claims["id"].str.endswith(_VARIANT)]
+
+    @property
+    def variants(self) -> pd.DataFrame:
+        """The same claims about chains done properly: the paper, which timed its toolbox, says nothing of these."""
+        return self.claims[self.claims["id"].str.endswith(_VARIANT)]
+
+    @property
     def unexplained(self) -> list[str]:
         """Ids of discrepancies without an explanation."""
         return unexplained([self.cells, self.columns, self.claims])
@@ -65,7 +79,12 @@ class Audited(NamedTuple):
         return bool(self.agreement["p_low"].iloc[-1] < TOO_GOOD)
 
 
-_KINDS = {"cells": "published cells", "columns": "columns", "claims": "statements"}
+_KINDS = {
+    "cells": "published cells",
+    "columns": "columns",
+    "statements": "statements",
+    "variants": "variants with the chains done properly",
+}
 
 
 def line(audited: Audited) -> str:
@@ -240,7 +259,8 @@ def claims_table(audited: Audited) -> str:
     head = ["", "statement (section)", "quantity", "region", "ours", "verdict"]
     caption = (
         "The statements of the paper as regions of quantities: the statement is right if the quantity lies inside. "
-        "Standard errors in brackets. \\origin{audit/claims}"
+        "Standard errors in brackets. Those that end in ``proper'' are about chains that the paper did not run. "
+        "\\origin{audit/claims}"
     )
     lines = [r"\begingroup\scriptsize\setlength{\tabcolsep}{3pt}"]
     lines += _longtable(widths, head, rows, caption, "tab:auditclaims")
@@ -348,11 +368,23 @@ def add_values(out: _Values, audited: Audited) -> None:
     out.real("audit/power", 100 * POWER, "audit.csv", unit=r"\,\%", decimals=0)
     out.real("audit/margin/equivalent", math.exp(EQUIVALENT), "audit.csv", decimals=2)
     out.real("audit/margin/consistent", math.exp(CONSISTENT), "audit.csv", decimals=0)
-    for name in ("columns", "claims"):
-        frame, source = getattr(audited, name), f"audit_{name}.csv"
+    for name, frame in (
+        ("columns", audited.columns),
+        ("claims", audited.statements),
+        ("variants", audited.variants),
+    ):
+        source = "audit_columns.csv" if name == "columns" else "audit_claims.csv"
         out.whole(f"audit/{name}", len(frame), source)
         for verdict, n in count_verdicts(frame).items():
             out.whole(f"audit/{name}/{verdict.replace(' ', '-')}", n, source)
+        if name == "columns":
+            continue
+        said = frame["verdict"].map(_WORDS).fillna("not judged").value_counts()
+        for how in (*dict.fromkeys(_WORDS.values()), "not judged"):
+            out.whole(f"audit/{name}/{how.replace(' ', '-')}", int(said.get(how, 0)), source)
+    floor = audited.columns[audited.columns["id"] == "table1/N500"]["verdict"]
+    column = str(floor.iloc[0]) if len(floor) else None
+    out.words("floor/N500/column", column, "audit_columns.csv", missing="not compared")
     lost = audited.unexplained
     out.words("audit/unexplained", ", ".join(lost) or None, "audit.csv", missing="none")
     out.whole("audit/unexplained-count", len(lost), "audit.csv")
@@ -376,9 +408,10 @@ def add_values(out: _Values, audited: Audited) -> None:
     out.words("agreement/too-good", "yes" if audited.too_good else None, source, missing="no")
     out.real("agreement/level", 100 * TOO_GOOD, source, unit=r"\,\%", decimals=0)
     frame, source = audited.controls, "controls.csv"
-    for name in ("trials", "killed", "required", "missed"):
-        total = int(planted(frame)[name].sum()) if len(frame) else None
-        out.whole(f"controls/{name}", total, source)
+    for key, faults in (("controls", planted(frame)), ("controls/dropped", dropped(frame))):
+        for name in ("trials", "killed", "required", "missed"):
+            total = int(faults[name].sum()) if len(frame) else None
+            out.whole(f"{key}/{name}", total, source)
     lost = [f"{row['control']}, {row['place']}" for _, row in frame[frame["missed"] > 0].iterrows()]
     out.words("controls/missed-names", "; ".join(lost) or None, source, missing="none")
     alarms = "; ".join(false_alarms(frame)) or None
@@ -392,6 +425,16 @@ def add_values(out: _Values, audited: Audited) -> None:
             key = f"controls/table{table}/smallest-{name}"
             finite = math.isfinite(value)
             out.real(key, value, source, missing="none", decimals=(1 if finite else None))
+    single = frame[(frame["table"].astype(str) == "1") & (frame["place"] == "one cell")]
+    for name in ("raised", "lowered"):
+        mine = single[single["control"].str.startswith(name)]
+        trials = int(mine["trials"].sum())
+        for which in ("trials", "killed"):
+            total = int(mine[which].sum()) if trials else None
+            out.whole(f"controls/table1/{name}/{which}", total, source)
+        expected = float(mine["expected"].iloc[0]) * trials if trials else math.nan
+        key = f"controls/table1/{name}/expected"
+        out.real(key, expected, source, decimals=1 if trials else None)
     for _, claim in audited.claims.iterrows():
         key, source = f"claim/{claim['id']}", "audit_claims.csv"
         words = _WORDS.get(claim["verdict"])
