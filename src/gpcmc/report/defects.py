@@ -239,10 +239,8 @@ def add_values(out: text._Values, files: object) -> None:
             missing="none of them" if there else "not run",
         )
         listed = ", ".join(largest[sampler])
-        value = listed.replace("$", "") if there else None
-        out[f"defects/{sampler}/largest"] = text.Value(
-            value, None, listed if there else "not run", source
-        )
+        plain = listed.replace("$", "") if there else None
+        out[f"defects/{sampler}/largest"] = text.Value(plain, None, listed or "not run", source)
     for case in CASES:
         for sampler in SAMPLERS:
             key = f"defects/{case}/{sampler}"
