@@ -454,6 +454,12 @@ def _evidence_text(cell: pd.Series | None, scale: int) -> str:
     return _signed(scale * cell["difference"], scale * cell["difference_se"]) + fewer
 
 
+def _if_there(value: float, decimals: int | None = None) -> str:
+    if not math.isfinite(value):
+        return "--"
+    return scientific(value) if decimals is None else number(value, decimals=decimals)
+
+
 def reference_table(registry: pd.DataFrame, files: ResultFiles) -> Table:
     """The certified reference by problem: how many cells, how sure."""
     frame = reference_summary(files)
@@ -464,16 +470,11 @@ def reference_table(registry: pd.DataFrame, files: ResultFiles) -> Table:
             escape(NAMES[int(row["problem"])]),
             *(str(int(row[name])) for name in ("cells", "certified", "trivial")),
             *(
-                shown(row[name]) if math.isfinite(row[name]) else "--"
-                for name, shown in (
-                    *(
-                        (f"{which}_se", scientific)
-                        for which in ("log_evidence", "probability", "certifier")
-                    ),
-                    ("z", lambda value: number(value, decimals=1)),
-                    ("k_hat", lambda value: number(value, decimals=2)),
-                )
+                _if_there(row[f"{which}_se"])
+                for which in ("log_evidence", "probability", "certifier")
             ),
+            _if_there(row["z"], 1),
+            _if_there(row["k_hat"], 2),
         ]
         for _, row in frame.iterrows()
     ]
