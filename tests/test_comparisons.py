@@ -696,7 +696,7 @@ def test_tuning_averages_what_may_be_compared_and_adds_up_its_time(files: Simple
     tex = comparisons.TABLES["tuning"](REGISTRY, files).tex
     assert r"orthant, $M=2\,000$ & 2 of 3" in tex and r"second look, $M=100\,000$" in tex
     assert r"$^b$" in next(one for one in tex.splitlines() if "Laplace" in one)
-    assert hyperparameters.tuner("orthant-adapted-1000", 1000.0).startswith("orthant (adapted), ")
+    assert hyperparameters.tuner("orthant-adapted-1000", 1000.0).startswith("adapted, ")
 
 
 def test_whether_few_samples_suffice_follows_the_numbers(

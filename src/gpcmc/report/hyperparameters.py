@@ -272,7 +272,7 @@ def _adapted(method: str) -> bool:
 def tuner(method: str, samples: float) -> str:
     """The printed name of a way to tune."""
     if method.startswith("orthant") and math.isfinite(samples):
-        name = "orthant (adapted)" if _adapted(method) else "orthant"
+        name = "adapted" if _adapted(method) else "orthant"
         return f"{name}, $M={count(int(samples))}$"
     return escape(TUNERS.get(method, method))
 

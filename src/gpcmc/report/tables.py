@@ -658,7 +658,7 @@ def equations_table(registry: pd.DataFrame, files: ResultFiles) -> Table:
     ]
     head = ["Eq.", "as printed", "correction", "printed", "corrected"]
     top = ["", "", "", r"\multicolumn{2}{c}{largest error}"]
-    wrap = r">{\raggedright\arraybackslash}p{50mm}"
+    wrap = r">{\raggedright\arraybackslash}p{48mm}"
     rules = [r"\cmidrule(lr){4-5}"]
     return Table(frame, tabular(f"r{wrap}{wrap}rr", [top, head], [[row] for row in rows], rules))
 
