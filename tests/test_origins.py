@@ -173,7 +173,7 @@ def test_patterns_are_narrowed_to_the_files_that_the_key_names(folder: Path) -> 
     found = only(folder, "slope/table1", -0.5, "experiment1/N*.csv")
     assert (found.source, found.line) == ("results/tiny/experiment1/N*.csv", None)
     assert (found.replicates, found.seed) == (None, "7/experiment1")
-    found = only(folder, "defects/hmc/main", "none", "defects/*.csv")
+    found = only(folder, "defects/hmc/clear", "none", "defects/*.csv")
     assert (found.source, found.replicates) == ("results/tiny/defects/*_hmc.csv", 8)
 
 

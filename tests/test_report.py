@@ -352,7 +352,9 @@ def test_a_run_that_did_not_converge_enters_nothing_and_is_counted(
         assert cell[names].isna().all()
         assert tex.count(r"\textit{n.c.}") == 1
         assert (found.sets, found.wanted) == (4, 5)
-        assert "$^{[4]}$" in TABLES["accuracy"](registry, files).tex
+        assert re.search(
+            r"\\textcolor\{gray\}\{[^}]*\^\{\[4\]\}", TABLES["accuracy"](registry, files).tex
+        )
         # such runs are told apart in the text
         assert values["evidence/orthant/reference/cells"].value == 39 - 1
     assert np.isfinite(cell["cpu_seconds"])
@@ -403,6 +405,50 @@ def test_without_a_reference_the_log_evidence_itself_is_printed(
     assert frame["nats"].isna().all() and (frame["reference"] == "none").all()
     values = collect(registry, audit(registry, bare), bare, record("smoke"))
     assert values["reference/cells"].value is None and values["ep/stands"].value is None
+
+
+def test_a_measure_that_a_method_has_not_reads_a_dash_and_no_status(cells: pd.DataFrame) -> None:
+    """Control variables give no evidence, and on USPS were stopped before they gave probabilities."""
+    part = cells[(cells["problem"] == 9) & (cells["method"] == "control-variables")]
+    assert average(part, "nats", "certified").status == "none"
+    assert average(part, "mae_reference", "certified").status == "stopped at its limit"
+
+
+def test_a_median_that_no_set_has_is_no_block_of_dashes(
+    registry: pd.DataFrame, tmp_path: Path
+) -> None:
+    bad = {(p, "hmc-gpml", k): ("not converged", 3) for p in range(1, 10) for k in range(1, 7)}
+    some = everything(tmp_path, methods=experiment4.PAPER, bad=bad)
+    table = TABLES["posterior"](registry, some)
+    assert "MAE-MED: there is no set" in table.tex and table.tex.count(r"\begin{tabular}") == 1
+    assert table.frame.query("measure == 'mae_med'")["value"].isna().all()
+
+
+def test_chains_too_short_to_converge_are_said_to_be(
+    registry: pd.DataFrame, tmp_path: Path
+) -> None:
+    files = everything(tmp_path, methods=("orthant", "hmc-gpml"))
+    for path in files.experiment4:
+        if path.stem == "hmc-gpml":
+            frame = pd.read_csv(path)
+            if "samples" in frame:
+                frame.assign(samples=frame["problem"] + 7).to_csv(path, index=False)
+    values = collect(registry, audit(registry, files), files, record("smoke"))
+    assert values["experiment4/short/hmc-gpml/least"].value == 8
+    assert values["experiment4/short/hmc-gpml/most"].value == 16
+    assert values["experiment4/short/ess-gpml/most"].text == "not run"
+
+
+def test_only_certified_cells_say_how_sure_the_reference_is(
+    registry: pd.DataFrame, tmp_path: Path
+) -> None:
+    files = few(tmp_path)
+    path = next(path for path in files.reference if path.name == "evidence.csv")
+    rows = pd.read_csv(path)
+    rows.loc[rows["verdict"] != "certified", "certifier_se"] = 7.0
+    rows.to_csv(path, index=False)
+    frame = TABLES["reference"](registry, files).frame.set_index("problem")
+    assert frame.loc[2, "certifier_se"] == pytest.approx(0.003)
 
 
 def test_trivial_sets_are_left_out_of_the_averages(
@@ -621,6 +667,10 @@ def test_statements_of_section_6_4_follow_the_numbers(
     assert values["mae-med/published/problems"].value == 9
     assert values["mae-med/ours/hmc-furthest"].value == values["mae-med/ours/problems"].value == 8
     assert values["furthest/first"].value == "HMC as shipped"
+    # of the Monte Carlo methods with one sample of seconds each, HMC as shipped was made four times as slow
+    assert values["budget/apart"].value == pytest.approx(4.0)
+    assert values["budget/apart-slowest"].value == "HMC as shipped"
+    assert values["experiment4/short/hmc-gpml/most"].text == "enough"
     # expectation propagation was made ten times better than the sampler, and twice worse than the best
     assert values["ep/closer/orthant"].value == values["ep/common/orthant"].value == 39
     assert values["ep/closer/best"].value == 0 and values["ep/stands"].value == "does not stand"

@@ -278,7 +278,7 @@ _COLUMNS = [
     *("log_evidence", "log_evidence_se", "per_pattern", "difference", "difference_se"),
     *(f"{name}{end}" for name in _PAIRS for end in ("", "_se")),
     *("largest_reference", "error_rate", "cpu_seconds", "effective_samples"),
-    *("effective_per_second", "k_hat", "r_hat"),
+    *("effective_per_second", "k_hat", "r_hat", "gives_evidence"),
 ]
 
 
@@ -305,7 +305,7 @@ def all_cells(registry: pd.DataFrame, files: ResultFiles) -> pd.DataFrame:
         |p - p of the reference|), ``mae_post``, ``mae_med`` (from the median of the paper's methods),
         each with ``_se`` from the spread of the runs; ``error_rate``; ``cpu_seconds`` a run (of all that
         did their work, converged or not), ``effective_samples``, ``effective_per_second``, ``k_hat`` and
-        ``r_hat`` (the largest).
+        ``r_hat`` (the largest), and ``gives_evidence`` (whether the method has a log evidence anywhere).
 
     Raises
     ------
@@ -325,6 +325,7 @@ def all_cells(registry: pd.DataFrame, files: ResultFiles) -> pd.DataFrame:
     rows = rows.assign(trivial=is_trivial(rows["trivial"]), exact=rows["seed"].isna())
     text = ("status", "trivial", "exact")
     columns = {name: rows[name].to_numpy(None if name in text else float) for name in _READ}
+    giving = set(rows["method"][rows["log_evidence"].notna()])
     found = []
     for (problem, number, method), index in rows.groupby(
         ["problem", "set", "method"]
@@ -374,6 +375,7 @@ def all_cells(registry: pd.DataFrame, files: ResultFiles) -> pd.DataFrame:
             ],
             "k_hat": _largest(run["k_hat"]),
             "r_hat": _largest(run["r_hat"]),
+            "gives_evidence": method in giving,
         }
         found.append(row)
     table = pd.DataFrame(found, columns=_COLUMNS)
@@ -441,6 +443,10 @@ class Average(NamedTuple):
 Over = Literal["all", "telling", "certified"]
 
 
+#: Columns that a method without a log evidence cannot have, whatever its runs say of themselves.
+_OF_EVIDENCE = ("log_evidence", "per_pattern", "difference", "nats")
+
+
 def average(group: pd.DataFrame, column: str, over: Over = "telling") -> Average:
     """Average a column of `all_cells` over the hyperparameter sets of one problem and method."""
     used = group if over == "all" else group[~group["trivial"]]
@@ -452,6 +458,8 @@ def average(group: pd.DataFrame, column: str, over: Over = "telling") -> Average
         status = OK
     elif (group["status"] == NO_DATA).any():
         status = NO_DATA
+    elif column in _OF_EVIDENCE and not group["gives_evidence"].any():
+        status = "none"
     elif used.empty and over == "certified":
         status = "no reference" if (group["reference"] == "none").all() else "uncertified"
     else:
@@ -627,9 +635,9 @@ def reference_summary(files: ResultFiles) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        ``problem``, ``all_cells``, ``certified``, ``trivial``; the largest of: ``log_evidence_se`` (nats),
-        ``probability_se``, ``certifier_se`` (nats), ``z`` (|difference| of the log evidences in joint
-        standard errors) and ``k_hat``.
+        ``problem``, ``cells``, ``certified``, ``trivial``; of certified cells the largest of:
+        ``log_evidence_se`` (nats), ``probability_se``, ``certifier_se`` (nats), ``z`` (|difference| of the
+        log evidences in joint standard errors) and ``k_hat``; NaN where none is certified.
     """
     columns = ["problem", "cells", "certified", "trivial", "log_evidence_se", "probability_se"]
     columns += ["certifier_se", "z", "k_hat"]
@@ -639,6 +647,8 @@ def reference_summary(files: ResultFiles) -> pd.DataFrame:
     rows = load_reference(paths[0].parent).evidence.copy()
     rows["certified"] = rows["verdict"] == CERTIFIED
     rows["z"] = rows["z"].abs()
+    largest = ["log_evidence_se", "max_probability_se", "certifier_se", "z", "k_hat"]
+    rows[largest] = rows[largest].where(rows["certified"])
     table = rows.groupby("problem").agg(
         cells=("set", "size"),
         certified=("certified", "sum"),

@@ -21,6 +21,7 @@ from gpcmc.audit.results import mean_and_error, read
 
 __all__ = [
     "CLAIMS",
+    "FARTHEST",
     "FORMS",
     "MEASURES",
     "NOTHING",
@@ -85,7 +86,7 @@ PUBLISHED = {"new": ("NEW", 525.0, -4.52), "ess": ("ESS", 5350.0, -4.70)}
 TARGET = -4.5
 
 #: Extrapolation goes so far in CPU seconds and not further.
-_FARTHEST = 100.0
+FARTHEST = 100.0
 
 
 def series_of(methods: Iterable[str]) -> dict[str, Series]:
@@ -277,7 +278,7 @@ def crossing(
         if line["deterministic"].all():
             return NOTHING  # no time will do
         further = 2.0 * (e[i] - target)
-        if not converges or further > math.log(_FARTHEST):
+        if not converges or further > math.log(FARTHEST):
             doubt = _doubt(e[i] - target, [s[i], target_se], [df[i], target_df])
             return Crossing(float(x[i]), 0.0, "at least", doubt=doubt)
         se, freedom = _joint([2.0 * s[i], 2.0 * target_se], [df[i], target_df])

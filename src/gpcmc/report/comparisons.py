@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from gpcmc.audit.tradeoff import (
     CLAIMS,
+    FARTHEST,
     NOTHING,
     PUBLISHED,
     SERIES,
@@ -431,6 +433,9 @@ def _measure_values(out: text._Values, frame: pd.DataFrame, measure: str, aim: f
             match = crossing(line_of(frame, measure, "orthant"), float(point["log_error"]))
         there = match.kind != "none"
         shown = in_words(match, r"\,s") if there else "not run"
+        if match.kind == "at least":  # further than is extrapolated, which is the bound
+            match = replace(match, log=match.log + math.log(FARTHEST))
+            shown = rf"more than ${math.exp(match.log):.0f}$\,s (extrapolated)"
         value = math.exp(match.log) if there else None
         out[f"{key}/match"] = text.Value(value, None, shown, source)
 

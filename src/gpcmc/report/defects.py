@@ -14,6 +14,7 @@ from scipy.stats import t as student
 
 from gpcmc.audit.results import mean_and_error, read
 from gpcmc.inference.gpml import DEFECTS
+from gpcmc.inference.interface import MIN_EFFECTIVE
 from gpcmc.report import style
 
 # a module and not its names: that module imports this one in its turn
@@ -199,22 +200,51 @@ def defects_figure(registry: pd.DataFrame, files: object) -> Figure:
     return drawn
 
 
+#: Sets of defects of which the text speaks.
+_TOLD = (
+    *("all", "none", "without stale-energy", "without double-variance"),
+    "only double-variance",
+)
+
+
 def add_values(out: text._Values, files: object) -> None:
     """Add the values of the study of the defects."""
     source = "tables/defects.csv"
     means, effects = _largest(defect_means(files)), _largest(defect_effects(files))
     out.integers("defects/samples", means["samples"], source)
+    short = means["samples"].max() < MIN_EFFECTIVE  # no chain can converge, however well it mixes
+    out.words("defects/short", "none can" if short else None, source, missing="no")
     out.integers("defects/replicates", means["replicates"], source)
     share = means[means["switched"].isin(["all", "none"])]
     out.whole("defects/runs", int(share["replicates"].sum()) if len(share) else None, source)
     out.whole("defects/converged", int(share["converged"].sum()) if len(share) else None, source)
     cells = means.set_index(["case", "sampler", "switched"])
     changes = effects.set_index(["case", "sampler", "defect", "setting"])
-    main: dict[str, list[str]] = {sampler: [] for sampler in SAMPLERS}
+    # repaired alone: what is clear of zero, and by case what shifts the mean most, clear or not
+    clear_of_zero: dict[str, list[str]] = {sampler: [] for sampler in SAMPLERS}
+    largest: dict[str, list[str]] = {sampler: [] for sampler in SAMPLERS}
+    repaired = effects[effects["setting"] == "repaired"].dropna(subset="nats")
+    for (sampler, case), group in repaired.groupby(["sampler", "case"]):
+        for defect in group["defect"][group["nats_clear"].astype(bool)]:
+            clear_of_zero[sampler].append(f"{defect} ({case})")
+        row = group.loc[group["nats"].abs().idxmax()]
+        shift = number(row["nats"], row["nats_se"])
+        largest[sampler].append(f"{row['defect']} ({case}, {shift} nats)")
+    for sampler in SAMPLERS:
+        there = bool((repaired["sampler"] == sampler).any())
+        out.words(
+            f"defects/{sampler}/clear",
+            ", ".join(clear_of_zero[sampler]),
+            source,
+            missing="none of them" if there else "not run",
+        )
+        listed = ", ".join(largest[sampler])
+        plain = listed.replace("$", "") if there else None
+        out[f"defects/{sampler}/largest"] = text.Value(plain, None, listed or "not run", source)
     for case in CASES:
         for sampler in SAMPLERS:
             key = f"defects/{case}/{sampler}"
-            for switched in ("all", "none", "without double-variance", "only double-variance"):
+            for switched in _TOLD:
                 there = (case, sampler, switched) in cells.index
                 row = cells.loc[(case, sampler, switched)] if there else None
                 name = f"{key}/{switched.replace(' ', '-')}"
@@ -227,7 +257,6 @@ def add_values(out: text._Values, files: object) -> None:
                 out.power(f"{name}/mae", mae, source)
                 log = math.log(mae) if mae > 0 else math.nan
                 out.real(f"{name}/log-mae", log, source, decimals=2 if mae > 0 else None)
-            largest = (0.0, "")
             runs = f"defects/{case}_{sampler}.csv"
             for defect in DEFECTS:
                 for setting in ("repaired", "alone"):
@@ -244,8 +273,6 @@ def add_values(out: text._Values, files: object) -> None:
                             out.real(
                                 f"{name}/nats", value, runs, se=se, unit=" nats", missing=missing
                             )
-                            if setting == "repaired" and abs(value) > abs(largest[0]):
-                                largest = (value, defect)
                         else:
                             scaled = 1e3 * value
                             unit = r"$\,\cdot10^{-3}$" if clear else ""
@@ -257,15 +284,6 @@ def add_values(out: text._Values, files: object) -> None:
                                 unit=unit,
                                 missing=missing,
                             )
-            there = (case, sampler, "all") in cells.index
-            missing = "none of them clearly" if there else "not run"
-            out.words(f"{key}/main", largest[1], source, missing=missing)
-            if largest[1]:
-                main[sampler].append(f"{largest[1]} ({case})")
-    for sampler, listed in main.items():
-        out.words(
-            f"defects/{sampler}/main", ", ".join(listed), source, missing="none of them clearly"
-        )
 
 
 TABLES = {"defects": defects_table}

@@ -264,10 +264,16 @@ def _chosen(frame: pd.DataFrame) -> dict[int, tuple[float, float]]:
     }
 
 
+def _adapted(method: str) -> bool:
+    """Whether a way to tune is by the adapted scheme, which is not the paper's."""
+    return method.startswith("orthant-adapted")
+
+
 def tuner(method: str, samples: float) -> str:
     """The printed name of a way to tune."""
     if method.startswith("orthant") and math.isfinite(samples):
-        return f"orthant, $M={count(int(samples))}$"
+        name = "adapted" if _adapted(method) else "orthant"
+        return f"{name}, $M={count(int(samples))}$"
     return escape(TUNERS.get(method, method))
 
 
@@ -362,7 +368,7 @@ def _tuning_values(out: text._Values, frame: pd.DataFrame) -> None:
     there = means[means["status"] != "data not available"]
     out.whole("tuning/problems", there["problem"].nunique() or None, source)
     out.real("tuning/near", NEAR, source, decimals=0)
-    orthant = there[there["method"].str.startswith("orthant")]
+    orthant = there[there["method"].str.startswith("orthant") & ~there["method"].map(_adapted)]
     orthant = orthant.assign(samples=pd.to_numeric(orthant["samples"]))
     looks = orthant[orthant["stage"] == "search"].dropna(subset="samples")
     small = looks.loc[looks["samples"].idxmin(), "method"] if len(looks) else None
@@ -395,8 +401,12 @@ def _tuning_values(out: text._Values, frame: pd.DataFrame) -> None:
         out.whole(
             f"tuning/{key}/samples", int(rows["samples"].iloc[0]) if len(rows) else None, source
         )
-    again = orthant[orthant["stage"] == "final"].dropna(subset="samples")
+    again = orthant[(orthant["stage"] == "final") & (orthant["method"] == small)]
+    again = again.dropna(subset="samples")
     out.whole("tuning/final-samples", int(again["samples"].max()) if len(again) else None, source)
+    good = frame[frame["status"] == "ok"]
+    judge = float(good["evidence_se"].astype(float).max())
+    out.real("tuning/judge-se", judge, source, unit=" nats", decimals=3 if judge > 0 else None)
     for key in ("small", "small-final", "ep", "laplace"):
         near = math.isfinite(reached[key]) and reached[key] <= NEAR
         far = math.isfinite(reached[key]) and reached[key] > NEAR

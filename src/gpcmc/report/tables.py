@@ -234,7 +234,8 @@ def _block(
 ) -> tuple[list[list[str]], pd.DataFrame]:
     """Methods in rows, problems in columns: averages over hyperparameter sets.
 
-    A raised number in brackets says how many sets an average is over, where that is fewer than there are.
+    A raised number in brackets says how many sets an average is over, where that is fewer than there are; such
+    an average is grey, for it cannot be compared with those over all sets.
     """
     found = by_problem(frame, column, over)
     numbers = _numbers_of(frame, column)
@@ -252,9 +253,10 @@ def _block(
                 status = cell["status"]
                 row.append(short.get(status) or _brief(STATUSES.get(status, status)))
                 continue
-            fewer = f"$^{{[{cell['sets']}]}}$" if cell["sets"] < cell["wanted"] else ""
-            value, se = scale * cell["value"], scale * cell["se"]
-            row.append(_rounded(value, se, digits) + fewer)
+            text = _rounded(scale * cell["value"], scale * cell["se"], digits)
+            if cell["sets"] < cell["wanted"]:
+                text = rf"\textcolor{{gray}}{{{text}$^{{[{cell['sets']}]}}$}}"
+            row.append(text)
         rows.append([label(method), *row])
     return rows, found.assign(measure=column, over=over)
 
@@ -271,7 +273,7 @@ def _blocks(
     wanted: Sequence[tuple[str, str, Over, float, int]],
     last: Callable[[pd.DataFrame], list[str]] | None = None,
 ) -> Table:
-    """Several blocks below one another; `last` makes one more row from the cells."""
+    """Several blocks below one another, one without a value in words; `last` makes one more row from the cells."""
     frame = all_cells(registry, files)
     columns = ["method", "problem", *Average._fields, "measure", "over"]
     if frame.empty:
@@ -279,13 +281,18 @@ def _blocks(
     parts, frames = [], []
     for position, (column, title, over, scale, digits) in enumerate(wanted):
         rows, found = _block(frame, column, over, scale, digits)
+        frames.append(found)
+        if column == "mae_med" and found["value"].isna().all():
+            parts.append(
+                "MAE-MED: there is no set with runs of all of the paper's methods that count.\n"
+            )
+            continue
         numbers = _numbers_of(frame, column)
         groups = [rows]
         if last is not None and position == 0:
             groups.append([last(frame)])
         head = [title, *(_short(p) for p in numbers)]
         parts.append(tabular("l" + "r" * len(numbers), [head], groups))
-        frames.append(found)
     table = pd.concat(frames, ignore_index=True)[columns]
     return Table(table, "\\par\\bigskip\n".join(parts))
 
@@ -374,10 +381,14 @@ def seconds_table(registry: pd.DataFrame, files: ResultFiles) -> Table:
     return Table(frame, tabular(columns, [top, alphas, betas], [body]))
 
 
-def _signed(cell: pd.Series) -> str:
-    """A difference in log evidence with its standard error, three decimals at most."""
-    value, se = cell["difference"], cell["difference_se"]
-    decimals = 1 if abs(value) >= 10 else 3 if abs(value) < 0.1 and se < 0.1 else 2
+def _signed(value: float, se: float) -> str:
+    """A difference with its standard error, three decimals at most."""
+    if se >= 10:
+        decimals = 0
+    elif se >= 1 or abs(value) >= 10:
+        decimals = 1
+    else:
+        decimals = 3 if abs(value) < 0.1 and se < 0.1 else 2
     return concise(round(value, decimals) + 0.0, se, decimals=decimals)
 
 
@@ -401,18 +412,24 @@ def _evidence_part(registry: pd.DataFrame, files: ResultFiles, part: int) -> Tab
                 row += [f"${one['alpha']:g}$", f"${one['beta']:g}$", _reference_text(one)]
             for method in methods:
                 key = (problem, number_, method)
-                row.append(_evidence_text(by_cell.loc[key] if key in by_cell.index else None))
+                cell = by_cell.loc[key] if key in by_cell.index else None
+                row.append(_evidence_text(cell, 1000 if method in IN_THOUSANDTHS else 1))
             rows.append(row)
         body.append(rows)
     head = ["", "set"] + ([r"$\alpha$", r"$\beta$", "reference"] if part == 1 else [])
-    head += [SHORT.get(method, method) for method in methods]
+    units = [r"$10^{-3}$" if method in IN_THOUSANDTHS else "" for method in methods]
+    heads = [[*head, *(SHORT.get(method, method) for method in methods)]]
+    if any(units):
+        heads.append([*([""] * len(head)), *units])
     columns = ("lrrrr" if part == 1 else "lr") + "r" * len(methods)
     table = frame[frame["method"].isin(methods)][keep].reset_index(drop=True)
-    return Table(table, tabular(columns, [head], body))
+    return Table(table, tabular(columns, heads, body))
 
 
 #: Methods in the first of the two tables of log evidence: the paper's, and its chains done properly.
 FIRST_EVIDENCE = ("orthant", "ess-gpml", "hmc-gpml", "ess", "hmc")
+#: Methods whose differences are printed in thousandths of a nat, for in nats most would be zero.
+IN_THOUSANDTHS = ("minimax-tilting", "importance-ep", "importance-laplace", "best")
 
 
 def _reference_text(one: pd.Series) -> str:
@@ -422,7 +439,7 @@ def _reference_text(one: pd.Series) -> str:
     return text if one["reference"] == "certified" else text + r"\rlap{$^u$}"
 
 
-def _evidence_text(cell: pd.Series | None) -> str:
+def _evidence_text(cell: pd.Series | None, scale: int) -> str:
     if cell is None:
         return "--"
     short = _brief(STATUSES.get(cell["status"], cell["status"]))
@@ -434,7 +451,13 @@ def _evidence_text(cell: pd.Series | None) -> str:
         return "--"
     if math.isnan(cell["difference"]):  # no reference: the log evidence itself, in italics
         return rf"\textit{{{cell['log_evidence']:.3f}}}" + fewer
-    return _signed(cell) + fewer
+    return _signed(scale * cell["difference"], scale * cell["difference_se"]) + fewer
+
+
+def _if_there(value: float, decimals: int | None = None) -> str:
+    if not math.isfinite(value):
+        return "--"
+    return scientific(value) if decimals is None else number(value, decimals=decimals)
 
 
 def reference_table(registry: pd.DataFrame, files: ResultFiles) -> Table:
@@ -446,11 +469,12 @@ def reference_table(registry: pd.DataFrame, files: ResultFiles) -> Table:
         [
             escape(NAMES[int(row["problem"])]),
             *(str(int(row[name])) for name in ("cells", "certified", "trivial")),
-            scientific(row["log_evidence_se"]),
-            scientific(row["probability_se"]),
-            scientific(row["certifier_se"]),
-            number(row["z"], decimals=1),
-            _signed_k_hat(row["k_hat"]),
+            *(
+                _if_there(row[f"{which}_se"])
+                for which in ("log_evidence", "probability", "certifier")
+            ),
+            _if_there(row["z"], 1),
+            _if_there(row["k_hat"], 2),
         ]
         for _, row in frame.iterrows()
     ]
@@ -460,10 +484,6 @@ def reference_table(registry: pd.DataFrame, files: ResultFiles) -> Table:
     head = ["", "all", "certified", "trivial", r"$\log L$", "$p$", r"s.e.\ of $\log L$"]
     head += ["$|z|$", r"$\hat k$"]
     return Table(frame, tabular("lrrrrrrrr", [top, head], [rows], rules))
-
-
-def _signed_k_hat(value: float) -> str:
-    return number(value, decimals=2) if math.isfinite(value) else "--"
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -626,7 +646,11 @@ def equations_table(registry: pd.DataFrame, files: ResultFiles) -> Table:
             _formulas(row["statement"]),
             _formulas(row["correction"]) if row["correction"] else "none needed",
             *(
-                "--" if math.isnan(row[name]) else scientific(row[name])
+                "--"
+                if math.isnan(row[name])
+                else number(row[name], decimals=1)
+                if row[name] >= 0.1
+                else scientific(row[name])
                 for name in ("printed_error", "corrected_error")
             ),
         ]
@@ -634,7 +658,7 @@ def equations_table(registry: pd.DataFrame, files: ResultFiles) -> Table:
     ]
     head = ["Eq.", "as printed", "correction", "printed", "corrected"]
     top = ["", "", "", r"\multicolumn{2}{c}{largest error}"]
-    wrap = r">{\raggedright\arraybackslash}p{50mm}"
+    wrap = r">{\raggedright\arraybackslash}p{48mm}"
     rules = [r"\cmidrule(lr){4-5}"]
     return Table(frame, tabular(f"r{wrap}{wrap}rr", [top, head], [[row] for row in rows], rules))
 

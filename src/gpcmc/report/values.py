@@ -36,7 +36,7 @@ from gpcmc.audit.experiment4 import (
     seconds_ratio,
 )
 from gpcmc.experiments.reference import AGREES, CERTIFIED, DIFFERS, EVIDENCE, TRUTHS, load_reference
-from gpcmc.inference.interface import NOT_CONVERGED, OK
+from gpcmc.inference.interface import MIN_EFFECTIVE, NOT_CONVERGED, OK
 from gpcmc.report import audit as report_audit
 from gpcmc.report import comparisons
 from gpcmc.report.latex import count, escape, number, scientific
@@ -67,8 +67,10 @@ _MACROS = r"""% Made by gpcmc.report.values from the result files; every number 
       /TU<\ifcsname gpcmc@tip@#1\endcsname\csname gpcmc@tip@#1\endcsname\fi>/A<</S/GoTo/D(val:#1)>>}%
     \valtext{#1}\pdfendlink}}
 % \ifval{key}{text if there is a value}{text if there is none}
+% An empty text between two spaces takes the second with it.
 \newcommand{\ifval}[3]{\ifcsname gpcmc@value@#1\endcsname\else\gpcmcunknown{#1}\fi
-  \ifcsname gpcmc@known@#1\endcsname#2\else#3\fi}
+  \ifcsname gpcmc@known@#1\endcsname#2\else\ifx\relax#3\relax\gpcmcnothing\else#3\fi\fi}
+\protected\def\gpcmcnothing{\ifdim\lastskip>0pt \ignorespaces\fi}
 """
 
 
@@ -171,9 +173,9 @@ class _Values(dict[str, Value]):
             )
             self[key] = Value(float(value), None, text, source)
 
-    def whole(self, key: str, value: int | None, source: str) -> None:
+    def whole(self, key: str, value: int | None, source: str, *, missing: str = "not run") -> None:
         if value is None:
-            self[key] = Value(None, None, "not run", source)
+            self[key] = Value(None, None, missing, source)
         else:
             self[key] = Value(int(value), None, count(int(value)), source)
 
@@ -247,6 +249,13 @@ def _design_values(out: _Values, files: ResultFiles) -> None:
     out.integers("experiment4/samples", mine["samples"].dropna(), source)
     out.integers("experiment4/replicates", mine.groupby(["problem", "set"]).size(), source)
     out.integers("experiment4/sets", [fourth["set"].nunique()] if len(fourth) else [], source)
+    for method in ("ess-gpml", "hmc-gpml"):  # too short to converge, however well they mix
+        kept = fourth[fourth["method"] == method]["samples"].dropna()
+        short = kept.max() < MIN_EFFECTIVE  # False of none
+        for end, pick in (("least", "min"), ("most", "max")):
+            value = int(getattr(kept, pick)()) if short else None
+            missing = "enough" if len(kept) else "not run"
+            out.whole(f"experiment4/short/{method}/{end}", value, source, missing=missing)
     available = {number_: problem.available for number_, problem in problems(files).items()}
     lost = [NAMES[number_] for number_, there in available.items() if not there]
     out.words(
@@ -572,10 +581,11 @@ def _exactness_values(out: _Values, frame: pd.DataFrame) -> None:
     if shares:
         beaten = sum(share > 0.5 for share in shares)
         verdict = (
-            f"expectation propagation is closer than {beaten} of them in most cells"
+            f"expectation propagation is closer to the reference than {beaten} of them in most pairs"
             if beaten
-            else "each of them is closer than expectation propagation in at least half of the cells"
+            else "each is closer to the reference than expectation propagation in at least half of the pairs"
         )
+        verdict = f"{len(shares)} have pairs that count, and {verdict}"
     out.words("ep/verdict", verdict, source, missing="not run")
     out.words(
         "ep/stands",
@@ -657,6 +667,19 @@ def _control_variable_values(out: _Values, frame: pd.DataFrame) -> None:
         out.real(f"budget/{name}", value, source, decimals=2 if method is not None else None)
         named = None if method is None else label(str(method))
         out.words(f"budget/{name}-method", named, source, missing="not run")
+    # budgets are equal on average: where they are least so
+    runs = first[~first["method"].str.startswith("pseudo")].dropna(subset="cpu_seconds")
+    runs = runs.sort_values("cpu_seconds")
+    ends = runs.groupby("problem")[["method", "cpu_seconds"]].agg(["first", "last"])
+    ratios = ends["cpu_seconds", "last"] / ends["cpu_seconds", "first"]
+    worst = int(ratios.idxmax()) if len(ratios) else None
+    apart = math.nan if worst is None else float(ratios[worst])
+    out.real("budget/apart", apart, source, decimals=None if worst is None else 1)
+    for name, end in (("quickest", "first"), ("slowest", "last")):
+        named = None if worst is None else label(str(ends.loc[worst, ("method", end)]))
+        out.words(f"budget/apart-{name}", named, source, missing="not run")
+    named = None if worst is None else NAMES[worst]
+    out.words("budget/apart-problem", named, source, missing="not run")
 
 
 def _hard_values(out: _Values, frame: pd.DataFrame, files: ResultFiles) -> None:
