@@ -168,7 +168,7 @@ def test_conclusions_come_with_the_values_that_bear_them() -> None:
         (r"\ifval{evidence/hmc-gpml/stray/cells}", "Our runs that say so of themselves"),
         (r"\ifval{seconds/control-variables/ratio}", "times as many CPU seconds with the two sets"),
         (r"\ifval{hard/overdispersed}", "say of themselves"),
-        (r"\ifval{mae-post/ours-closer}", "mae-post/ours-problems"),
+        (r"\ifval{mae-post/ours-closer}", r"\val{mae-post/ours-closer}"),
     ):
         before, found, _ = text.partition(claim)
         assert found

@@ -244,7 +244,7 @@ def reliability_figure(registry: pd.DataFrame, files: ResultFiles) -> Figure:
     handles.append(Line2D([], [], color=style.INK, linewidth=1.0, label="mean Bayes posterior"))
     handles.append(
         Line2D(
-            *([], []), color=style.INK, marker="_", linewidth=1.4, label="published, four methods"
+            *([], []), color=_PUBLISHED, marker="_", linewidth=1.4, label="published, four methods"
         )
     )
     data_sets = Line2D([], [], color=_BAND, linewidth=6, label="range over data sets")
@@ -255,6 +255,7 @@ def reliability_figure(registry: pd.DataFrame, files: ResultFiles) -> Figure:
 
 #: The range over data sets, behind everything else.
 _BAND = "#e0e0e0"
+_PUBLISHED = style.COLOURS[8]
 
 
 def _mae_post(
@@ -265,7 +266,7 @@ def _mae_post(
         axes.bar(problem, high - low, bottom=low, width=0.8, color=_BAND, zorder=0.5)
     # the published four are hardly apart: four markers would hide one another
     for problem, low, high in part.groupby("problem")["published"].agg(["min", "max"]).itertuples():
-        axes.plot([problem - 0.24] * 2, [low, high], color=style.INK, marker="_", linewidth=1.4)
+        axes.plot([problem - 0.24] * 2, [low, high], color=_PUBLISHED, marker="_", linewidth=1.4)
     for position, method in enumerate(METHODS.values()):
         rows = part[part["method"] == method]
         color, marker = colours[method]
@@ -381,7 +382,7 @@ def evidence_figure(registry: pd.DataFrame, files: ResultFiles) -> Figure:
         _points(style.COLOURS[i], style.MARKERS[i], _named(m, there))
         for i, m in enumerate(_EVIDENCE)
     ]
-    right.legend(handles=handles, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
+    right.legend(handles=handles, loc="lower center", bbox_to_anchor=(0.5, 1.0))
     return drawn
 
 
@@ -470,7 +471,7 @@ def seconds_figure(registry: pd.DataFrame, files: ResultFiles) -> Figure:
         flat = flat if len(methods) > len(PAPER) and len(flat) > 2 else []
         if flat:
             range_ = pd.concat(lines[m] for m in flat).groupby("place")["relative"]
-            said = f"{len(flat)} others, within a factor {_FLAT:g}"
+            said = f"{len(flat)} methods, within a factor of {_FLAT:g}"
             axes.fill_between(
                 *(list(range_.groups), range_.min(), range_.max()), color=_BAND, label=said
             )

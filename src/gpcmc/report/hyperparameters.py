@@ -326,8 +326,11 @@ def _posterior_values(out: text._Values, frame: pd.DataFrame) -> None:
     out.whole("posterior/chains", len(there) or None, source)
     out.whole("posterior/converged", len(good) if len(there) else None, source)
     settings = there.reindex(columns=["chains", "iterations", "burn_in"]).dropna()
-    for key, column in (("each", "chains"), ("iterations", "iterations"), ("burn-in", "burn_in")):
-        out.integers(f"posterior/{key}", settings[column], source)
+    out.integers("posterior/each", settings["chains"], source)
+    for column in ("iterations", "burn_in"):
+        for end in ("min", "max"):
+            value = int(settings[column].agg(end)) if len(settings) else None
+            out.whole(f"posterior/{column.replace('_', '-')}/{end}", value, source)
     lost = [
         CHAINS.get(m, m) for m in _in_order(there["method"], CHAINS) if m not in set(good["method"])
     ]
