@@ -649,6 +649,11 @@ def test_methods_that_agree_agree_and_one_that_does_not_is_found(
     assert pairs["z"].abs().max() == pytest.approx(0.04 / math.hypot(0.04, 0.04))
     said = comparisons.values(files)
     assert said["posterior/apart"].value is None and said["posterior/converged"].value == 6
+    assert (said["posterior/prior/beta-rate"].text, said["tuning/largest-beta"].text) == (
+        "$0.1$",
+        "$10$",
+    )
+    assert said["posterior/compared"].value == pairs["problem"].nunique()
     assert said["posterior/chains"].value == 8  # the problem without data is not among them
     # Bonferroni: 12 pairs at one in a hundred together
     assert said["posterior/threshold"].value == pytest.approx(3.3415, abs=1e-3)

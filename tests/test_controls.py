@@ -402,7 +402,8 @@ def test_controls_are_counted_by_kind_in_the_text(audited: Audited) -> None:
 
 def test_published_values_have_their_printed_digits(audited: Audited) -> None:
     cells = appendix(audited)
-    assert "M3000000 & $0.012$ (" in cells and "mae\\_post & $0.06711$ (" in cells
+    assert "M3000000 & $0.012(" in cells and "mae\\_post & $0.06711(" in cells
+    assert "e-" not in cells and "$-0.0$" not in cells
 
 
 def test_reasons_stand_below_their_discrepancies(audited: Audited) -> None:

@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from made_results import everything
+from matplotlib.text import Text
 
 from gpcmc.audit import ResultFiles, audit, experiment4, read_registry
 from gpcmc.audit.experiment4 import (
@@ -23,11 +24,13 @@ from gpcmc.audit.experiment4 import (
     all_cells,
     average,
     by_problem,
+    data_set_range,
     methods_in_order,
     reliability,
     seconds_by_set,
     seconds_ratio,
 )
+from gpcmc.inference import GpmlMonteCarlo
 from gpcmc.report import (
     FIGURES,
     TABLES,
@@ -35,6 +38,7 @@ from gpcmc.report import (
     figures,
     latex,
     provenance,
+    style,
     summary,
     tables,
     write_figure,
@@ -499,7 +503,62 @@ def test_reliability_of_probabilities_that_are_right(files: ResultFiles) -> None
     assert stopped.empty
 
 
+def test_counts_of_experiment_4_are_those_of_the_rows_or_the_defaults(
+    registry: pd.DataFrame, files: ResultFiles, tmp_path: Path
+) -> None:
+    table = TABLES["settings"](registry, files)
+    assert "no data" in table.tex
+    frame = table.frame.set_index(["method", "setting", "problem"])["value"]
+    assert frame["orthant", "samples", 1] == 1000 and 8 not in table.frame["problem"].unique()
+    # the rows have none of the toolbox's 40
+    assert frame["ess-gpml", "skip", 1] == GpmlMonteCarlo().skip and "moves a sample" in table.tex
+    assert ("orthant", "skip", 1) not in frame and "ep" not in table.frame["method"].unique()
+    rows = pd.read_csv(files.experiment4[0])
+    rows = rows.assign(method="hmc-gpml", skip=np.where(rows["set"] == 6, 5, 10), points="random")
+    rows.to_csv(tmp_path / "hmc-gpml.csv", index=False)
+    fewer = ResultFiles.of({"experiment4": [tmp_path / "hmc-gpml.csv"]})
+    lines = TABLES["settings"](registry, fewer).tex.splitlines()
+    assert any(line.split(" & ")[1:] == ["moves a sample", r"5, 10 \\"] for line in lines)
+    assert not any("points" in line for line in lines)
+    values = collect(registry, audit(registry, fewer), fewer, record("smoke"))
+    assert values["settings/hmc-gpml/fewer"].value == "Problem 1"
+    assert values["settings/hmc-gpml/skip"].value == 40
+
+
+def test_the_range_over_data_sets_is_on_the_samplers_scale(
+    files: ResultFiles, cells: pd.DataFrame
+) -> None:
+    """By hand for one problem: Laplace's approximation may be off by more than data sets differ."""
+    half = cells.assign(mae_post=cells["mae_post"] / np.where(cells["method"] == "orthant", 2, 1))
+    one, other = (data_set_range(frame, files) for frame in (cells, half))
+    assert list(one.index) == [1, 2, 3, 4, 5, 6] and (one["data_sets"] == 10).all()
+    np.testing.assert_allclose(other[["low", "high"]], one[["low", "high"]] / 2)
+    mine = cells[cells["problem"] == 3].groupby("method")["mae_post"].mean()
+    spread = pd.read_csv(files.spread[0]).query("problem == 3")
+    least = spread.groupby("dataset")["mae_post"].mean().min()
+    assert one.loc[3, "low"] == pytest.approx(least * mine["orthant"] / mine["laplace"])
+    without = cells[cells["method"] != "laplace"]
+    assert data_set_range(without, files).empty
+    assert data_set_range(cells, ResultFiles()).empty
+
+
 # ---------------------------------------------------------------------------- figures
+
+
+def test_a_method_without_a_run_that_counts_says_so_where_it_is_named(
+    registry: pd.DataFrame, tmp_path: Path
+) -> None:
+    bad = {(p, "ess-gpml", k): ("not converged", 3) for p in range(1, 10) for k in range(1, 7)}
+    worse = everything(tmp_path, methods=("orthant", "ess-gpml", "ep", "laplace"), bad=bad)
+    for name in ("evidence", "reliability", "accuracy"):
+        drawn = FIGURES[name](registry, worse)
+        said = {text.get_text() for text in drawn.findobj(Text)}
+        assert "ESS as shipped (none counts)" in said, name
+        assert "orthant (soft)" in said and "EP" in said, name
+
+
+def test_ticks_have_a_minus_sign() -> None:
+    assert [style.plain(value) for value in (-0.1, 0.0, 30.0)] == ["\N{MINUS SIGN}0.1", "0", "30"]
 
 
 @pytest.mark.slow

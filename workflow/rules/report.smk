@@ -110,6 +110,7 @@ TABLES = {
     "variance": ("Measured variance and Eq. (44)", ["experiment1", "experiment2"]),
     "floor": ("The floor of Table 1", ["experiment1"]),
     "equations": ("Misprinted equations", ["equations"]),
+    "settings": ("Counts of Experiment 4", ["experiment4"]),
 }
 FIGURES = {
     "error_experiment1": ("Error against M, Experiment 1", ["experiment1"]),

@@ -12,7 +12,7 @@ from gpcmc.report import build_paper
 
 check_explained(map(read_audit, snakemake.input.audit), snakemake.wildcards.scale)
 record = json.loads(Path(snakemake.input.provenance).read_text())
-build_paper(
+wide = build_paper(
     snakemake.input.text,
     {
         "": [snakemake.input.values, snakemake.input.origins, *snakemake.input.appendix],
@@ -23,3 +23,7 @@ build_paper(
     epoch=record["commit_time"] or 0,
     log=snakemake.log[0],
 )
+for (
+    message
+) in wide:  # on the terminal too: the paper is there, but a table or a line is in its margin
+    print(f"paper.pdf: {message}", file=sys.__stderr__)

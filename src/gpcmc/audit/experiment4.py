@@ -49,6 +49,7 @@ __all__ = [
     "as_run",
     "average",
     "by_problem",
+    "data_set_range",
     "label",
     "mae_med_by_problem",
     "mae_post_ranges",
@@ -610,22 +611,59 @@ def mae_post_ranges(
     -------
     DataFrame
         One row a problem: ``published`` and ``ours`` (range over the methods in `PAPER`; ours where two of them or more
-        have all sets), ``between`` (standard deviation of data sets, by Laplace's approximation); NaN where not known.
+        have all sets), ``methods`` (how many these are), ``between`` (standard deviation of data sets, by Laplace's
+        approximation); NaN where not known.
     """
     cells = registry[registry["metric"] == "mae_post"].groupby("problem")["published"]
     means = by_problem(frame[frame["method"].isin(PAPER)], "mae_post", "all")
     means = means[(means["sets"] == means["wanted"]) & (means["status"] == OK)]
     values = means.groupby("problem")["value"]
-    ours = (100 * (values.max() - values.min()) / values.mean())[values.size() > 1]
+    several = values.size() > 1
+    ours = (100 * (values.max() - values.min()) / values.mean())[several]
     spread = read_long("spread", files.spread)
     data_sets = spread.groupby(["problem", "dataset"])["mae_post"].mean().groupby("problem")
     return pd.DataFrame(
         {
             "published": 100 * (cells.max() - cells.min()) / cells.mean(),
             "ours": ours,
+            "methods": values.size()[several],
             "between": (100 * data_sets.std() / data_sets.mean()).dropna(),
         },
         dtype=float,
+    )
+
+
+def data_set_range(frame: pd.DataFrame, files: ResultFiles) -> pd.DataFrame:
+    """The range of MAE-POST over data sets by problem, on the scale of the paper's own method.
+
+    The data sets are known by Laplace's approximation, whose bias can be larger than they differ: all are
+    multiplied by the sampler's value over Laplace's on the first data set. Problems on which not all sets of
+    either count have no row.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        `all_cells`.
+    files : ResultFiles
+        ``spread``.
+
+    Returns
+    -------
+    DataFrame
+        By problem: ``low``, ``high``, ``data_sets``.
+    """
+    spread = read_long("spread", files.spread)
+    by_data_set = spread.groupby(["problem", "dataset"])["mae_post"].mean()
+    means = by_problem(frame[frame["method"].isin([SAMPLER, "laplace"])], "mae_post", "all")
+    means = means[(means["sets"] == means["wanted"]) & (means["status"] == OK)]
+    wide = means.pivot(index="problem", columns="method", values="value")
+    wide = wide.reindex(columns=[SAMPLER, "laplace"]).astype(float)
+    scaled = by_data_set * (wide[SAMPLER] / wide["laplace"]).reindex(by_data_set.index, level=0)
+    return (
+        scaled.dropna()
+        .groupby("problem")
+        .agg(low="min", high="max", data_sets="size")
+        .astype(float)
     )
 
 

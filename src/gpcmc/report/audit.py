@@ -22,7 +22,15 @@ from gpcmc.audit.controls import ALTERATION, SURE, dropped, false_alarms, plante
 from gpcmc.audit.controls import line as controls_line
 from gpcmc.audit.published import CELLS
 from gpcmc.audit.tradeoff import CLAIMS, FORMS
-from gpcmc.report.latex import escape, number, scientific, tabular
+from gpcmc.report.latex import (
+    concise,
+    decimals_for,
+    escape,
+    in_last_digit,
+    number,
+    scientific,
+    tabular,
+)
 
 if TYPE_CHECKING:
     from gpcmc.report.values import _Values
@@ -141,13 +149,17 @@ def _with_error(value: float, se: float) -> str:
 
 
 def _printed(cell: pd.Series) -> str:
-    """A published value with the digits that were printed, and the standard error that it was given."""
+    """A published value with the digits that were printed, and its standard error in units of the last one."""
     decimals = round(-math.log10(2 * cell["rounding"]))
-    text = number(cell["published"], decimals=decimals)
-    se = cell["published_se"]
-    if not math.isfinite(se):
-        return text
-    return f"{text} ({_number(se, 2) if se >= 1e-3 else scientific(se, 1)})"
+    return in_last_digit(f"{cell['published']:.{decimals}f}", cell["published_se"])
+
+
+def _ours(cell: pd.Series) -> str:
+    """Our value with two digits of its standard error, in units of the last one."""
+    value, se = cell["ours"], cell["ours_se"]
+    if not se > 1e-4 * abs(value):  # none, or none that would show
+        return _number(value)
+    return concise(value, se, decimals=decimals_for(se))
 
 
 def _verdict(row: pd.Series) -> str:
@@ -204,15 +216,16 @@ def appendix(audited: Audited) -> str:
     rows = []
     for _, cell in audited.cells.iterrows():
         row = [_anchored(cell["id"]), _printed(cell)]
-        row += [_with_error(cell["ours"], cell["ours_se"]), *_compared(cell)]
+        row += [_ours(cell), *_compared(cell)]
         rows += [" & ".join(row) + r" \\", *_reason(cell, len(row))]
     head = ["cell", "published", "ours", "ratio", "$z$", "$p$", "seen", "verdict"]
     caption = (
-        "Every published cell. Published and ours with standard errors; ratio: 90\\,\\% interval of ours over "
-        "published; $p$: corrected for the number of comparisons; seen: the factor that would have been "
+        "Every published cell. Brackets: standard errors in units of the last digit; those of published values are "
+        "our estimates (Section~\\ref{sec:compare}), except in Table~1, which prints them. Ratio: 90\\,\\% interval of "
+        "ours over published; $p$: corrected for the number of comparisons; seen: the factor that would have been "
         "called discrepant with a probability of 80\\,\\%. \\origin{audit/cells}"
     )
-    widths = f"{_BREAKING}{{35mm}}rrr@{{\\hspace{{2mm}}}}r@{{\\hspace{{2mm}}}}r@{{\\hspace{{2mm}}}}r{_BREAKING}{{19mm}}"
+    widths = f"{_BREAKING}{{44mm}}rrr@{{\\hspace{{2mm}}}}r@{{\\hspace{{2mm}}}}r@{{\\hspace{{2mm}}}}r{_BREAKING}{{19mm}}"
     lines = [r"\begingroup\scriptsize\setlength{\tabcolsep}{3pt}"]
     lines += _longtable(widths, head, rows, caption, "tab:auditcells")
     rows = []
@@ -233,7 +246,7 @@ def _compared(row: pd.Series) -> list[str]:
     wide = f"{_factor(low) if low >= 0.01 else '$<0.01$'} to {_factor(high)}"
     return [
         wide if there else "--",
-        f"${row['z']:.1f}$" if there else "--",
+        f"${round(row['z'], 1) + 0.0:.1f}$" if there else "--",
         _probability(row["p_family"]),
         _factor(row["detectable"]),
         _verdict(row),

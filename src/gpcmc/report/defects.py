@@ -153,7 +153,10 @@ def defects_figure(registry: pd.DataFrame, files: object) -> Figure:
     looks = {"ess": (style.ORANGE, "^", -0.17), "hmc": (style.BLUE, "o", 0.17)}
     for row, (name, title) in zip(
         panels,
-        (("nats", "error of $\\log L$ (nats)"), ("mae", "MAE of $p(y_*=1)$")),
+        (
+            ("nats", "error of $\\log L$ (nats)\nlinear between $\\pm1$"),
+            ("mae", "MAE of $p(y_*=1)$"),
+        ),
         strict=True,
     ):
         for axes, case in zip(row, CASES, strict=True):
@@ -182,7 +185,7 @@ def defects_figure(registry: pd.DataFrame, files: object) -> Figure:
                 axes.xaxis.set_major_locator(MaxNLocator(4))
             else:
                 axes.set_xscale("symlog", linthresh=1.0, linscale=1.0)
-                axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+                axes.xaxis.set_major_formatter(FuncFormatter(style.plain))
             if name == "nats":
                 axes.axvline(0.0, color=style.INK, linewidth=0.8, linestyle="--", zorder=1)
                 style.label_panel(axes, CASES[case])

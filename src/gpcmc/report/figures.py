@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from gpcmc.audit.experiment4 import (
     SAMPLER,
     all_cells,
     by_problem,
+    data_set_range,
     is_trivial,
     label,
     methods_in_order,
@@ -57,7 +58,7 @@ def _log_axes(axes: Axes, limits: tuple[float, float] = (7e3, 4.3e6)) -> None:
     axes.xaxis.set_major_locator(LogLocator(numticks=8))
     axes.xaxis.set_minor_formatter(NullFormatter())
     axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 3.0)))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.yaxis.set_major_formatter(FuncFormatter(style.plain))
     axes.yaxis.set_minor_formatter(NullFormatter())
 
 
@@ -195,6 +196,11 @@ def _colours(methods: list[str]) -> dict[str, tuple[str, str]]:
     return {m: (style.COLOURS[i % 10], style.MARKERS[i % 10]) for i, m in enumerate(methods)}
 
 
+def _named(method: str, drawn: Collection[str]) -> str:
+    """A method in a legend or on an axis; one without a run that counts says so."""
+    return label(method) + ("" if method in drawn or not drawn else " (none counts)")
+
+
 def reliability_figure(registry: pd.DataFrame, files: ResultFiles) -> Figure:
     """Predicted probability against frequency, and the error against the Bayes posterior beside the published one."""
     frame = reliability(files)
@@ -229,44 +235,44 @@ def reliability_figure(registry: pd.DataFrame, files: ResultFiles) -> Figure:
                 )
         axes.set_xlabel("predicted $p(y_*=1)$")
         axes.set_ylabel("frequency of class 1")
-    spread = read_long("spread", files.spread)
-    _mae_post(panels[4], table4, colours, spread)
+    _mae_post(panels[4], table4, colours, data_set_range(all_cells(registry, files), files))
     panels[5].set_axis_off()
     handles = [
-        Line2D([], [], color=c, marker=m, linewidth=0.7, label=label(name))
+        Line2D([], [], color=c, marker=m, linewidth=0.7, label=_named(name, set(frame["method"])))
         for name, (c, m) in colours.items()
     ]
     handles.append(Line2D([], [], color=style.INK, linewidth=1.0, label="mean Bayes posterior"))
-    handles += [
-        _points(style.GREY, m, f"published {name.upper()}", markerfacecolor="none")
-        for name, m in zip(METHODS, ("s", "^", "D", "v"), strict=True)
-    ]
+    handles.append(
+        Line2D(
+            *([], []), color=_PUBLISHED, marker="_", linewidth=1.4, label="published, four methods"
+        )
+    )
+    data_sets = Line2D([], [], color=_BAND, linewidth=6, label="range over data sets")
+    handles.append(data_sets)
     panels[5].legend(handles=handles, loc="center", ncols=1)
     return drawn
 
 
+#: The range over data sets, behind everything else.
+_BAND = "#e0e0e0"
+_PUBLISHED = style.COLOURS[8]
+
+
 def _mae_post(
-    axes: Axes, frame: pd.DataFrame, colours: dict[str, tuple[str, str]], spread: pd.DataFrame
+    axes: Axes, frame: pd.DataFrame, colours: dict[str, tuple[str, str]], data_sets: pd.DataFrame
 ) -> None:
     part = frame[frame["metric"] == "mae_post"]
-    data_sets = spread.groupby(["problem", "dataset"])["mae_post"].mean().groupby("problem")
-    for problem, low, high in data_sets.agg(["min", "max"]).itertuples():
-        axes.bar(problem, high - low, bottom=low, width=0.8, color="#e8e8e8", zorder=0.5)
+    for problem, low, high in data_sets[["low", "high"]].itertuples():
+        axes.bar(problem, high - low, bottom=low, width=0.8, color=_BAND, zorder=0.5)
+    # the published four are hardly apart: four markers would hide one another
+    for problem, low, high in part.groupby("problem")["published"].agg(["min", "max"]).itertuples():
+        axes.plot([problem - 0.24] * 2, [low, high], color=_PUBLISHED, marker="_", linewidth=1.4)
     for position, method in enumerate(METHODS.values()):
         rows = part[part["method"] == method]
-        axes.plot(
-            rows["problem"] - 0.32 + 0.08 * position,
-            rows["published"],
-            color=style.GREY,
-            marker=("s", "^", "D", "v")[position],
-            markerfacecolor="none",
-            markersize=3,
-            linestyle="none",
-        )
         color, marker = colours[method]
         ours = rows.dropna(subset="ours")
         axes.errorbar(
-            ours["problem"] + 0.08 + 0.09 * position,
+            ours["problem"] + 0.02 + 0.11 * position,
             ours["ours"],
             yerr=ours["ours_se"].fillna(0.0),
             color=color,
@@ -324,8 +330,8 @@ def evidence_figure(registry: pd.DataFrame, files: ResultFiles) -> Figure:
     right.axvline(0.0, color=style.INK, linewidth=0.8, linestyle="--")
     right.set_xscale("symlog", linthresh=0.1, linscale=0.7)
     right.xaxis.set_major_locator(SymmetricalLogLocator(linthresh=0.1, base=10))
-    right.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    right.set_xlabel("$\\log L$ less the reference (nats)")
+    right.xaxis.set_major_formatter(FuncFormatter(style.plain))
+    right.set_xlabel("$\\log L$ less the reference (nats; linear between $\\pm0.1$)")
     lost = frame.groupby("problem")["difference"].count()
     unknown = first.groupby("problem")["reference_log_evidence"].count()
     for axes, count in ((left, unknown), (right, lost)):
@@ -353,6 +359,7 @@ def evidence_figure(registry: pd.DataFrame, files: ResultFiles) -> Figure:
                 color=style.GREY,
             )
     right.tick_params(axis="y", left=False)
+    there = set(frame.dropna(subset="difference")["method"])
     handles = [
         _points(
             style.COLOURS[(int(row["set"]) - 1) % 10],
@@ -372,9 +379,10 @@ def evidence_figure(registry: pd.DataFrame, files: ResultFiles) -> Figure:
         columnspacing=0.9,
     )
     handles = [
-        _points(style.COLOURS[i], style.MARKERS[i], label(m)) for i, m in enumerate(_EVIDENCE)
+        _points(style.COLOURS[i], style.MARKERS[i], _named(m, there))
+        for i, m in enumerate(_EVIDENCE)
     ]
-    right.legend(handles=handles, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
+    right.legend(handles=handles, loc="lower center", bbox_to_anchor=(0.5, 1.0))
     return drawn
 
 
@@ -388,11 +396,14 @@ def accuracy_figure(registry: pd.DataFrame, files: ResultFiles) -> Figure:
         ("mae_reference", "mean $|p - p_{\\mathrm{ref}}|$"),
         ("nats", "$|\\log L - \\log L_{\\mathrm{ref}}|$ (nats)"),
     )
+    telling = frame[(frame["reference"] == "certified") & ~frame["trivial"].astype(bool)]
+    there = set(telling.dropna(subset=[measures[0][0]])["method"])
+    names = [_named(m, there) for m in methods]
     for axes, (column, text) in zip(panels, measures, strict=True):
         found = by_problem(frame, column, "certified").dropna(subset="value")
         axes.set_ylabel(text)
         axes.set_xlim(-0.6, max(len(methods), 1) - 0.4)
-        axes.set_xticks(range(len(methods)), [label(m) for m in methods], rotation=38, ha="right")
+        axes.set_xticks(range(len(methods)), names, rotation=38, ha="right")
         if found.empty:
             _note(axes, "no certified reference, or nothing run")
             continue
@@ -429,6 +440,10 @@ def accuracy_figure(registry: pd.DataFrame, files: ResultFiles) -> Figure:
     return drawn
 
 
+#: CPU seconds within this factor of those of set 1 are alike for all sets.
+_FLAT = 1.5
+
+
 def seconds_figure(registry: pd.DataFrame, files: ResultFiles) -> Figure:
     """CPU seconds by hyperparameter set relative to set 1: the paper's methods, and the others."""
     frame = seconds_by_set(all_cells(registry, files))
@@ -447,14 +462,23 @@ def seconds_figure(registry: pd.DataFrame, files: ResultFiles) -> Figure:
         axes.set_xticks(range(len(ticks)), ticks)
         axes.set_xlabel(r"$\alpha$, $\beta$")
         axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 3.0)))
-        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axes.yaxis.set_major_formatter(FuncFormatter(style.plain))
         axes.yaxis.set_minor_formatter(NullFormatter())
-        for position, method in enumerate(methods):
-            rows = frame[frame["method"] == method]
-            rows = rows.assign(place=rows["set"].map(place)).sort_values("place")
+        placed = frame.assign(place=frame["set"].map(place)).sort_values("place")
+        lines = {m: placed[placed["method"] == m] for m in methods}
+        # lines that stay near one hide one another: of many, they are drawn as one grey range
+        flat = [m for m in methods if np.abs(np.log(lines[m]["relative"])).max() < math.log(_FLAT)]
+        flat = flat if len(methods) > len(PAPER) and len(flat) > 2 else []
+        if flat:
+            range_ = pd.concat(lines[m] for m in flat).groupby("place")["relative"]
+            said = f"{len(flat)} methods, within a factor of {_FLAT:g}"
+            axes.fill_between(
+                *(list(range_.groups), range_.min(), range_.max()), color=_BAND, label=said
+            )
+        for position, method in enumerate(m for m in methods if m not in flat):
             axes.plot(
-                rows["place"] + 0.03 * (position - (len(methods) - 1) / 2),
-                rows["relative"],
+                lines[method]["place"] + 0.03 * (position - 1.5),
+                lines[method]["relative"],
                 color=style.COLOURS[position % 10],
                 marker=style.MARKERS[position % 10],
                 linewidth=0.8,
@@ -463,7 +487,7 @@ def seconds_figure(registry: pd.DataFrame, files: ResultFiles) -> Figure:
         if frame.empty:
             _note(axes)
         else:
-            axes.legend(loc="upper left", fontsize=7, ncols=1 if len(methods) < 5 else 2)
+            axes.legend(loc="upper left", fontsize=7)
     values = frame["relative"]
     if len(values):
         panels[0].set_ylim(0.7 * values.min(), max(8.0 * values.max(), 10.0))
@@ -525,7 +549,7 @@ def status_figure(registry: pd.DataFrame, files: ResultFiles) -> Figure:
         for status, color in _MAP.items()
         if status == OK or status in there
     ]
-    handles.append(_points(style.GREY, ".", r"$K=\beta I$ to rounding"))
+    handles.append(_points(style.GREY, ".", r"$\Sigma=\beta I$ to rounding"))
     drawn.legend(handles=handles, loc="outside upper center", ncols=4)
     return drawn
 

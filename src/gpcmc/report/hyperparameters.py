@@ -16,6 +16,8 @@ from scipy.stats import norm
 from gpcmc.audit.experiment4 import NAMES
 from gpcmc.audit.results import mean_and_error, read
 from gpcmc.audit.tuning import NEAR, tuned, tuning_means
+from gpcmc.experiments.tuning import start_and_bounds
+from gpcmc.inference.pseudo_marginal import default_prior
 from gpcmc.report import style
 
 # a module and not its names: that module imports this one in its turn
@@ -329,7 +331,22 @@ def _posterior_values(out: text._Values, frame: pd.DataFrame) -> None:
     out.whole("posterior/methods", there["method"].nunique() or None, source)
     out.whole("posterior/chains", len(there) or None, source)
     out.whole("posterior/converged", len(good) if len(there) else None, source)
+    settings = there.reindex(columns=["chains", "iterations", "burn_in"]).dropna()
+    out.integers("posterior/each", settings["chains"], source)
+    for column in ("iterations", "burn_in"):
+        for end in ("min", "max"):
+            value = int(settings[column].agg(end)) if len(settings) else None
+            out.whole(f"posterior/{column.replace('_', '-')}/{end}", value, source)
+    lost = [
+        CHAINS.get(m, m) for m in _in_order(there["method"], CHAINS) if m not in set(good["method"])
+    ]
+    out.words("posterior/none", "; ".join(lost) or None, source, missing="none")
+    prior, where = default_prior(1), "src/gpcmc/inference/pseudo_marginal.py"
+    out.real("posterior/prior/beta-shape", prior.shape[0], where, decimals=1)
+    out.real("posterior/prior/beta-rate", prior.rate[0], where, decimals=1)
+    out.real("posterior/prior/alpha-shape", prior.shape[1], where, decimals=0)
     pairs = agreement(frame)
+    out.whole("posterior/compared", pairs["problem"].nunique() or None, source)
     worst = pairs.loc[pairs["z"].abs().idxmax()] if len(pairs) else None
     limit, largest = threshold(len(pairs)), math.nan if worst is None else abs(worst["z"])
     out.whole("posterior/pairs", len(pairs) or None, source)
@@ -412,6 +429,11 @@ def _tuning_values(out: text._Values, frame: pd.DataFrame) -> None:
         far = math.isfinite(reached[key]) and reached[key] > NEAR
         out.words(f"tuning/{key}/suffices", "suffices" if near else None, source, missing="no")
         out.words(f"tuning/{key}/misses", "does not suffice" if far else None, source, missing="no")
+    where = "src/gpcmc/experiments/tuning.py"
+    (log_alpha, _), bounds = start_and_bounds(np.array([[0.0], [1.0]]))
+    out.real("tuning/reach-alpha", bounds[0, 1] - log_alpha, where, decimals=0)
+    out.real("tuning/least-beta", bounds[1, 0], where, decimals=0)
+    out.real("tuning/largest-beta", bounds[1, 1], where, decimals=0)
     bound = int((there["at_bound"] > 0).sum())
     out.whole("tuning/at-bound", bound or None, source)
 

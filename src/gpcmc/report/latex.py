@@ -5,7 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-__all__ = ["concise", "count", "decimals_for", "escape", "number", "scientific", "tabular"]
+__all__ = [
+    *("concise", "count", "decimals_for", "escape", "in_last_digit", "number", "scientific"),
+    "tabular",
+]
 
 _ESCAPES = {
     "\\": r"\textbackslash{}",
@@ -89,6 +92,14 @@ def concise(value: float, se: float, *, decimals: int) -> str:
         raise ValueError(f"value: needed is a finite number, given was {value}")
     units = round(se * 10**decimals) if math.isfinite(se) else 0
     return f"${value:.{decimals}f}({units})$" if units else f"${value:.{decimals}f}$"
+
+
+def in_last_digit(printed: str, se: float) -> str:
+    """A printed number with a standard error in units of its last digit, if there is one."""
+    if not math.isfinite(se):
+        return f"${printed}$"
+    units = se * 10.0 ** len(printed.partition(".")[2])
+    return f"${printed}({round(units) if units >= 1 else f'{units:.1g}'})$"
 
 
 def scientific(value: float, digits: int = 2) -> str:

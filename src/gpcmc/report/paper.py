@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -15,7 +16,10 @@ import pandas as pd
 from gpcmc.audit import ResultFiles
 from gpcmc.audit.experiment4 import NAMES, problems
 
-__all__ = ["LATEX_PACKAGES", "build_paper", "summary"]
+__all__ = ["LATEX_PACKAGES", "build_paper", "summary", "too_wide"]
+
+#: Points by which a line may stick out into the margin.
+STICKS_OUT = 2.0
 
 #: What to install on Debian or Ubuntu where there is no LaTeX.
 LATEX_PACKAGES = (
@@ -34,7 +38,7 @@ def build_paper(
     *,
     epoch: int = 0,
     log: str | Path | None = None,
-) -> None:
+) -> list[str]:
     """Typeset the paper in a folder of its own, so that no LaTeX file is left in the tree.
 
     Parameters
@@ -51,6 +55,11 @@ def build_paper(
         the same bytes.
     log : path, optional
         Where LaTeX's messages go, also if it fails.
+
+    Returns
+    -------
+    list of str
+        `too_wide`, of LaTeX's last run.
 
     Raises
     ------
@@ -101,6 +110,13 @@ def build_paper(
                 "latexmk failed: " + "\n".join(lines[-10:] or messages.splitlines()[-10:])
             )
         shutil.copy(folder / "main.pdf", pdf)
+    return too_wide(messages.rpartition("This is pdfTeX")[2])
+
+
+def too_wide(messages: str) -> list[str]:
+    """LaTeX's messages on boxes that stick out by more than `STICKS_OUT` points, with where they are."""
+    found = re.finditer(r"Overfull \\hbox \(([\d.]+)pt.*", messages)
+    return [one.group() for one in found if float(one.group(1)) > STICKS_OUT]
 
 
 def summary(

@@ -25,6 +25,7 @@ __all__ = [
     "WIDTH",
     "figure",
     "label_panel",
+    "plain",
     "save",
     "style",
 ]
@@ -102,6 +103,11 @@ def figure(height: float) -> Figure:
 def label_panel(axes: mpl.axes.Axes, text: str) -> None:
     """A panel's title, set flush left."""
     axes.set_title(text, loc="left")
+
+
+def plain(value: float, _: object = None) -> str:
+    """A tick as a decimal without trailing zeros, with a minus sign and no hyphen."""
+    return f"{value:g}".replace("-", "\N{MINUS SIGN}")
 
 
 def save(drawn: Figure, pdf: str | Path, png: str | Path) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 
 import pandas as pd
@@ -30,8 +30,14 @@ from gpcmc.audit.experiment4 import (
 )
 from gpcmc.audit.published import METHODS
 from gpcmc.experiments.classification import NO_DATA, REAL
+from gpcmc.inference import (
+    ControlVariables,
+    EllipticalSlice,
+    GpmlMonteCarlo,
+    HamiltonianMonteCarlo,
+)
 from gpcmc.inference.interface import OK
-from gpcmc.report.latex import concise, count, escape, number, scientific, tabular
+from gpcmc.report.latex import concise, count, escape, in_last_digit, number, scientific, tabular
 
 __all__ = ["TABLES", "Table"]
 
@@ -41,7 +47,7 @@ MARK = r"\rlap{$^\dagger$}"
 ALL_RUNS = r"\rlap{$^\circ$}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class Table:
     """One table: ``frame`` goes to CSV, ``tex`` is a LaTeX tabular."""
 
@@ -175,7 +181,7 @@ def table4(registry: pd.DataFrame, files: ResultFiles) -> Table:
                     continue
                 cell = by_cell.loc[(metric, method, problem)]
                 text = cells.loc[cell["id"], "printed"]
-                theirs.append(_with_error(_scaled(text, scale), scale * cell["published_se"]))
+                theirs.append(in_last_digit(_scaled(text, scale), scale * cell["published_se"]))
                 value, se, mark = cell["ours"], cell["ours_se"], ""
                 if cell["verdict"] == "discrepant":
                     mark = MARK
@@ -198,14 +204,6 @@ def table4(registry: pd.DataFrame, files: ResultFiles) -> Table:
 def _scaled(printed: str, scale: int) -> str:
     """A printed number times a power of ten, with the digits that were printed: "1.7e-2" gives "17"."""
     return f"{Decimal(printed).scaleb(len(str(scale)) - 1):f}"
-
-
-def _with_error(printed: str, se: float) -> str:
-    """A printed number with a standard error in units of its last digit, if there is one."""
-    if not math.isfinite(se):
-        return f"${printed}$"
-    units = se * 10.0 ** len(printed.partition(".")[2])
-    return f"${printed}({round(units) if units >= 1 else f'{units:.1g}'})$"
 
 
 def _why(verdict: str, note: str) -> str:
@@ -598,6 +596,65 @@ def floor_table(registry: pd.DataFrame, files: ResultFiles) -> Table:
     return Table(frame, tabular("r" + "rrrr" * len(dimensions), [top, head], [rows], rules))
 
 
+#: Counts of a run as the rows of a method have them, and how they are printed.
+_SETTINGS = {
+    "samples": "samples",
+    "points": "points a set",
+    "randomizations": "sets of points",
+    "chains": "chains",
+    "adaptation_rounds": "rounds of adaptation",
+    "burn_in": "burn-in",
+    "iterations": "iterations",
+    "skip": "moves a sample",
+    "temperatures": "temperatures",
+    "annealing_runs": "annealed runs",
+}
+#: Whose defaults stand where a row, which has what was configured, has no such entry.
+_DEFAULTS: dict[str, type] = {
+    "control-variables": ControlVariables,
+    "ess-gpml": GpmlMonteCarlo,
+    "hmc-gpml": GpmlMonteCarlo,
+    "ess": EllipticalSlice,
+    "hmc": HamiltonianMonteCarlo,
+}
+
+
+def settings_table(registry: pd.DataFrame, files: ResultFiles) -> Table:
+    """Counts of Experiment 4 by method and problem: those configured, and of chains the defaults beside them."""
+    rows = read_long("experiment4", files.experiment4)
+    if rows.empty:
+        return Table(pd.DataFrame(columns=["method", "setting", "problem", "value"]), _empty())
+    numbers = sorted(int(p) for p in rows["problem"].unique())
+    tidy, body = [], []
+    for method in methods_in_order(rows["method"]):
+        mine = rows[rows["method"] == method]
+        of_class = dataclasses.fields(_DEFAULTS[method]) if method in _DEFAULTS else ()
+        given = {field.name: field.default for field in of_class}
+        group: list[list[str]] = []
+        for setting, said in _SETTINGS.items():
+            # of importance sampling "points" is a word
+            counts = pd.to_numeric(mine.get(setting, pd.Series(dtype=float)), errors="coerce")
+            if counts.isna().all():
+                if setting not in given:
+                    continue
+                counts = pd.Series(given[setting], index=mine.index)
+            row = [label(method) if not group else "", said]
+            for problem in numbers:
+                here = mine["problem"] == problem
+                values = sorted(
+                    {int(v) for v in counts[here & (mine["status"] != NO_DATA)].dropna()}
+                )
+                tidy += [(method, setting, problem, value) for value in values]
+                none = _brief("no data") if (mine[here]["status"] == NO_DATA).any() else "--"
+                row.append(", ".join(map(count, values)) or none)
+            group.append(row)
+        if group:
+            body.append(group)
+    head = ["", "", *(_short(p) for p in numbers)]
+    table = pd.DataFrame(tidy, columns=["method", "setting", "problem", "value"])
+    return Table(table, tabular("ll" + "r" * len(numbers), [head], body))
+
+
 #: Formulas as the numerical check writes them, and as LaTeX sets them.
 _FORMULAS = {
     "C'(I + Sigma')C'": r"$C'(I+\Sigma')C'$",
@@ -686,4 +743,5 @@ TABLES: dict[str, Callable[[pd.DataFrame, ResultFiles], Table]] = {
     "variance": variance_table,
     "floor": floor_table,
     "equations": equations_table,
+    "settings": settings_table,
 }

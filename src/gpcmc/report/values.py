@@ -27,6 +27,7 @@ from gpcmc.audit.experiment4 import (
     all_cells,
     as_run,
     by_problem,
+    data_set_range,
     label,
     mae_med_by_problem,
     mae_post_ranges,
@@ -36,6 +37,7 @@ from gpcmc.audit.experiment4 import (
     seconds_ratio,
 )
 from gpcmc.experiments.reference import AGREES, CERTIFIED, DIFFERS, EVIDENCE, TRUTHS, load_reference
+from gpcmc.inference import GpmlMonteCarlo
 from gpcmc.inference.interface import MIN_EFFECTIVE, NOT_CONVERGED, OK
 from gpcmc.report import audit as report_audit
 from gpcmc.report import comparisons
@@ -246,7 +248,6 @@ def _design_values(out: _Values, files: ResultFiles) -> None:
     fourth, source = read_long("experiment4", files.experiment4), "experiment4/problem*/*.csv"
     mine = fourth[(fourth["method"] == SAMPLER) & (fourth["status"] == OK)]
     mine = mine[mine["dataset"] == 0]
-    out.integers("experiment4/samples", mine["samples"].dropna(), source)
     out.integers("experiment4/replicates", mine.groupby(["problem", "set"]).size(), source)
     out.integers("experiment4/sets", [fourth["set"].nunique()] if len(fourth) else [], source)
     for method in ("ess-gpml", "hmc-gpml"):  # too short to converge, however well they mix
@@ -256,12 +257,25 @@ def _design_values(out: _Values, files: ResultFiles) -> None:
             value = int(getattr(kept, pick)()) if short else None
             missing = "enough" if len(kept) else "not run"
             out.whole(f"experiment4/short/{method}/{end}", value, source, missing=missing)
+    _settings_values(out, fourth.reindex(columns=[*fourth.columns.union(["iterations", "skip"])]))
     available = {number_: problem.available for number_, problem in problems(files).items()}
     lost = [NAMES[number_] for number_, there in available.items() if not there]
     out.words(
         "experiment4/without-data", ", ".join(lost), "experiment4/problem*.npz", missing="none"
     )
     out.whole("experiment4/problems", len(available), "experiment4/problem*.npz")
+
+
+def _settings_values(out: _Values, rows: pd.DataFrame) -> None:
+    """Where counts of Experiment 4 are below those of the paper."""
+    source = "tables/settings.csv"
+    most = rows[rows["method"] == "control-variables"]["iterations"].max()
+    out.whole("settings/control-variables/iterations", None if pd.isna(most) else int(most), source)
+    skip = GpmlMonteCarlo().skip
+    out.whole("settings/hmc-gpml/skip", skip, "src/gpcmc/inference/gpml.py")
+    fewer = rows[(rows["method"] == "hmc-gpml") & (rows["skip"] < skip)]
+    named = ", ".join(NAMES[problem] for problem in sorted(fewer["problem"].unique()))
+    out.words("settings/hmc-gpml/fewer", named or None, source, missing="none")
 
 
 def _bracket_values(out: _Values, registry: pd.DataFrame) -> None:
@@ -489,8 +503,7 @@ def _mae_post_values(
     published_cells = registry[registry["metric"] == "mae_post"]
     ranges = mae_post_ranges(registry, frame, files)
     published, ours, between = (ranges[name].dropna() for name in ("published", "ours", "between"))
-    spread = read_long("spread", files.spread)
-    data_sets = spread.groupby(["problem", "dataset"])["mae_post"].mean().groupby("problem")
+    methods = ranges["methods"].dropna()
     for key, value, where in (
         ("published-range", float(published.max()), "data/published/table4.csv"),
         ("ours-range", float(ours.max()), source),
@@ -505,15 +518,16 @@ def _mae_post_values(
         closer = int((ranges[both] < between[both]).sum()) if len(both) else None
         out.whole(f"mae-post/{key}-closer", closer, source)
         out.whole(f"mae-post/{key}-problems", len(both) or None, source)
+    out.integers("mae-post/ours-methods", methods, source)
     where = "experiment4/spread.csv"
-    limits = data_sets.agg(["min", "max", "size"])
+    limits = data_set_range(frame, files)
     known = published_cells[published_cells["problem"].isin(limits.index)]
     inside = known["published"].between(
-        known["problem"].map(limits["min"]), known["problem"].map(limits["max"])
+        known["problem"].map(limits["low"]), known["problem"].map(limits["high"])
     )
     out.whole("mae-post/inside", int(inside.sum()) if len(known) else None, where)
     out.whole("mae-post/inside-of", len(known) or None, where)
-    out.integers("mae-post/data-sets", limits["size"], where)
+    out.integers("mae-post/data-sets", limits["data_sets"], where)
 
 
 def _median_values(
