@@ -308,6 +308,7 @@ rule record_provenance:
     input:
         # made once the numbers are, so that it tells what they were made with
         audit="results/{scale}/audit.csv",
+        data=expand("results/{{scale}}/data/{file}.json", file=RAW_FILES),
         registry="data/registry.csv",
         package="build/package.json",
         report="build/report.json",
