@@ -325,16 +325,11 @@ def test_a_wrong_configuration_is_refused_by_name(
         ),
     ],
 )
-def test_what_the_schema_cannot_say_is_refused(finished, override, named):
-    path = finished / "config/tiny.yaml"
-    before = path.read_text()
-    try:
-        path.write_text(f"{before}\n{override}\n")
-        done = snakemake(finished, "--dry-run")
-        assert done.returncode != 0
-        assert named in done.stdout
-    finally:
-        path.write_text(before)
+def test_what_the_schema_cannot_say_is_refused(finished, tmp_path, override, named):
+    (tmp_path / "wrong.yaml").write_text(override)
+    done = snakemake(finished, str(tmp_path / "wrong.yaml"), "--dry-run")
+    assert done.returncode != 0
+    assert named in done.stdout
 
 
 def test_the_last_run_without_network_and_mirror_says_what_it_left_out(finished):

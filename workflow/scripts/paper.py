@@ -23,7 +23,6 @@ wide = build_paper(
     epoch=record["commit_time"] or 0,
     log=snakemake.log[0],
 )
-for (
-    message
-) in wide:  # on the terminal too: the paper is there, but a table or a line is in its margin
+# on the terminal too: the paper is there, but a table or a line is in its margin
+for message in wide:
     print(f"paper.pdf: {message}", file=sys.__stderr__)

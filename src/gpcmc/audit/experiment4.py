@@ -32,6 +32,7 @@ from gpcmc.experiments.reference import (
     EVIDENCE,
     MAX_Z,
     Cell,
+    Reference,
     digest,
     load_reference,
 )
@@ -153,6 +154,12 @@ def is_trivial(column: pd.Series) -> pd.Series:
     return column.astype(str).str.lower() == "true"
 
 
+def _reference(files: ResultFiles) -> Reference | None:
+    """The certified reference, if it is among the files."""
+    paths = [Path(path) for path in files.reference if Path(path).name == EVIDENCE]
+    return load_reference(paths[0].parent) if paths else None
+
+
 def references(files: ResultFiles, rows: pd.DataFrame) -> dict[tuple[int, int], Cell]:
     """The certified reference of the cells of a run.
 
@@ -173,10 +180,9 @@ def references(files: ResultFiles, rows: pd.DataFrame) -> dict[tuple[int, int], 
     ValueError
         The reference of a cell was computed on other data or hyperparameters.
     """
-    folders = {Path(path).parent for path in files.reference if Path(path).name == EVIDENCE}
-    if not folders:
+    reference = _reference(files)
+    if reference is None:
         return {}
-    reference = load_reference(folders.pop())
     wanted = rows[["problem", "set", "alpha", "beta"]].drop_duplicates()
     found = {}
     for path in files.problems:
@@ -225,11 +231,10 @@ def run_gaps(files: ResultFiles, method: str) -> pd.DataFrame:
     rows = read_long("experiment4", files.experiment4)
     rows = rows[(rows["method"] == method) & (rows["status"] == OK) & (rows["dataset"] == 0)]
     rows = rows[~is_trivial(rows["trivial"])]
-    known = references(files, rows)
-    if not known:
+    known, reference = references(files, rows), _reference(files)
+    if reference is None or not known:
         return pd.DataFrame(columns=columns)
-    folder = next(Path(path).parent for path in files.reference if Path(path).name == EVIDENCE)
-    looked = load_reference(folder).evidence.set_index(pair).loc[list(known)]
+    looked = reference.evidence.set_index(pair).loc[list(known)]
     looked = looked[looked["z"].abs() < MAX_Z]
     names = {"log_evidence": "known", "log_evidence_se": "known_se"}
     looked = looked.rename(columns=names)[[*names.values(), "certifier_se", "verdict"]]
@@ -593,6 +598,18 @@ def mae_med_by_problem(frame: pd.DataFrame) -> pd.DataFrame:
     )
 
 
+def _whole_means(frame: pd.DataFrame, methods: Iterable[str]) -> pd.DataFrame:
+    """MAE-POST of methods by problem, where all hyperparameter sets have one."""
+    means = by_problem(frame[frame["method"].isin(list(methods))], "mae_post", "all")
+    return means[(means["sets"] == means["wanted"]) & (means["status"] == OK)]
+
+
+def _data_set_means(files: ResultFiles) -> pd.Series:
+    """MAE-POST of Laplace's approximation by problem and data set, averaged over hyperparameter sets."""
+    spread = read_long("spread", files.spread)
+    return spread.groupby(["problem", "dataset"])["mae_post"].mean()
+
+
 def mae_post_ranges(
     registry: pd.DataFrame, frame: pd.DataFrame, files: ResultFiles
 ) -> pd.DataFrame:
@@ -615,13 +632,10 @@ def mae_post_ranges(
         approximation); NaN where not known.
     """
     cells = registry[registry["metric"] == "mae_post"].groupby("problem")["published"]
-    means = by_problem(frame[frame["method"].isin(PAPER)], "mae_post", "all")
-    means = means[(means["sets"] == means["wanted"]) & (means["status"] == OK)]
-    values = means.groupby("problem")["value"]
+    values = _whole_means(frame, PAPER).groupby("problem")["value"]
     several = values.size() > 1
     ours = (100 * (values.max() - values.min()) / values.mean())[several]
-    spread = read_long("spread", files.spread)
-    data_sets = spread.groupby(["problem", "dataset"])["mae_post"].mean().groupby("problem")
+    data_sets = _data_set_means(files).groupby("problem")
     return pd.DataFrame(
         {
             "published": 100 * (cells.max() - cells.min()) / cells.mean(),
@@ -652,12 +666,10 @@ def data_set_range(frame: pd.DataFrame, files: ResultFiles) -> pd.DataFrame:
     DataFrame
         By problem: ``low``, ``high``, ``data_sets``.
     """
-    spread = read_long("spread", files.spread)
-    by_data_set = spread.groupby(["problem", "dataset"])["mae_post"].mean()
-    means = by_problem(frame[frame["method"].isin([SAMPLER, "laplace"])], "mae_post", "all")
-    means = means[(means["sets"] == means["wanted"]) & (means["status"] == OK)]
-    wide = means.pivot(index="problem", columns="method", values="value")
-    wide = wide.reindex(columns=[SAMPLER, "laplace"]).astype(float)
+    by_data_set = _data_set_means(files)
+    both = [SAMPLER, "laplace"]
+    wide = _whole_means(frame, both).pivot(index="problem", columns="method", values="value")
+    wide = wide.reindex(columns=both).astype(float)
     scaled = by_data_set * (wide[SAMPLER] / wide["laplace"]).reindex(by_data_set.index, level=0)
     return (
         scaled.dropna()
@@ -679,10 +691,10 @@ def reference_summary(files: ResultFiles) -> pd.DataFrame:
     """
     columns = ["problem", "cells", "certified", "trivial", "log_evidence_se", "probability_se"]
     columns += ["certifier_se", "z", "k_hat"]
-    paths = [Path(path) for path in files.reference if Path(path).name == EVIDENCE]
-    if not paths:
+    reference = _reference(files)
+    if reference is None:
         return pd.DataFrame(columns=columns)
-    rows = load_reference(paths[0].parent).evidence.copy()
+    rows = reference.evidence.copy()
     rows["certified"] = rows["verdict"] == CERTIFIED
     rows["z"] = rows["z"].abs()
     largest = ["log_evidence_se", "max_probability_se", "certifier_se", "z", "k_hat"]

@@ -381,20 +381,19 @@ def add_values(out: _Values, audited: Audited) -> None:
     out.real("audit/power", 100 * POWER, "audit.csv", unit=r"\,\%", decimals=0)
     out.real("audit/margin/equivalent", math.exp(EQUIVALENT), "audit.csv", decimals=2)
     out.real("audit/margin/consistent", math.exp(CONSISTENT), "audit.csv", decimals=0)
-    for name, frame in (
-        ("columns", audited.columns),
-        ("claims", audited.statements),
-        ("variants", audited.variants),
+    for name, frame, source in (
+        ("columns", audited.columns, "audit_columns.csv"),
+        ("claims", audited.statements, "audit_claims.csv"),
+        ("variants", audited.variants, "audit_claims.csv"),
     ):
-        source = "audit_columns.csv" if name == "columns" else "audit_claims.csv"
         out.whole(f"audit/{name}", len(frame), source)
         for verdict, n in count_verdicts(frame).items():
             out.whole(f"audit/{name}/{verdict.replace(' ', '-')}", n, source)
-        if name == "columns":
-            continue
+    for name, frame in (("claims", audited.statements), ("variants", audited.variants)):
         said = frame["verdict"].map(_WORDS).fillna("not judged").value_counts()
         for how in (*dict.fromkeys(_WORDS.values()), "not judged"):
-            out.whole(f"audit/{name}/{how.replace(' ', '-')}", int(said.get(how, 0)), source)
+            key = f"audit/{name}/{how.replace(' ', '-')}"
+            out.whole(key, int(said.get(how, 0)), "audit_claims.csv")
     floor = audited.columns[audited.columns["id"] == "table1/N500"]["verdict"]
     column = str(floor.iloc[0]) if len(floor) else None
     out.words("floor/N500/column", column, "audit_columns.csv", missing="not compared")
