@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -196,6 +197,19 @@ def read_long(kind: str, paths: Iterable[Path]) -> pd.DataFrame:
     ValueError
         A file lacks a column.
     """
+    # copy on write: callers may add columns to theirs
+    return _read_long(kind, *_as_they_are(paths)).copy(deep=False)
+
+
+def _as_they_are(paths: Iterable[Path]) -> tuple[tuple[Path, ...], tuple[tuple[int, int], ...]]:
+    """Paths, with what changes when their files do: a page of the audit reads the same ones dozens of times."""
+    paths = tuple(Path(path) for path in paths)
+    states = (path.stat() for path in paths)
+    return paths, tuple((state.st_mtime_ns, state.st_size) for state in states)
+
+
+@lru_cache(maxsize=64)
+def _read_long(kind: str, paths: tuple[Path, ...], _states: object) -> pd.DataFrame:
     columns, optional = COLUMNS[kind], OPTIONAL.get(kind, [])
     text = dict.fromkeys(
         ["seed", "status", "method", "count", "scheme", "equation", "verdict"], str
@@ -334,6 +348,13 @@ def read_probabilities(
     ValueError
         A file's name or its arrays are not those of Experiment 4.
     """
+    return dict(_read_probabilities(*_as_they_are(paths), every))
+
+
+@lru_cache(maxsize=4)
+def _read_probabilities(
+    paths: tuple[Path, ...], _states: object, every: bool
+) -> dict[tuple[int, str, int], Predictions]:
     found = {}
     for path in paths:
         name = re.fullmatch(r"(.+)_set(\d+)", Path(path).stem)
