@@ -166,19 +166,15 @@ def test_typeset_and_drawn_again_nothing_changes(finished):
 
 
 def test_cores_and_thread_variables_do_not_change_a_byte(finished, tmp_path):
-    """Of all that is computed; what is drawn and typeset from the same bytes has tests of its own."""
     other = copy_project(tmp_path / "project")
-    threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "2")
-    experiments = ["experiment1", "experiment2", "experiment3", "experiment4", "experiment5"]
-    alone = ["experiment1/quadrature.csv", "equations.csv", "ordering.csv", "audit.csv"]
-    targets = [*experiments, "defects", *(f"results/tiny/{name}" for name in alone)]
-    done = snakemake(other, "--cores", "2", *targets, **threads)
+    done = snakemake(
+        other, "--cores", "2", OMP_NUM_THREADS="2", OPENBLAS_NUM_THREADS="2", MKL_NUM_THREADS="2"
+    )
     assert done.returncode == 0, done.stdout
     one, two = digests(finished), digests(other)
-    assert [name for name in two if one[name] != two[name]] == []
-    for experiment in experiments:
-        folder = f"results/tiny/{experiment}/"
-        assert {name for name in one if name.startswith(folder)} <= two.keys()
+    assert one.keys() == two.keys()
+    assert [name for name in one if one[name] != two[name]] == []
+    assert any(name.startswith("results/tiny/experiment4") for name in one)
 
 
 @pytest.mark.skipif(not MIRROR.exists(), reason="the real data are not here")
@@ -222,6 +218,21 @@ def test_an_edited_source_makes_its_dependants_run_again(finished, source, wante
     finally:
         path.write_bytes(before)
     assert "Nothing to be done" in snakemake(finished, "--dry-run").stdout
+
+
+@pytest.mark.skipif(not MIRROR.exists(), reason="the real data are not here")
+def test_a_damaged_raw_file_is_refused_by_name(finished):
+    raw = finished / "data/raw/crabs.csv"
+    good = raw.read_bytes()
+    try:
+        raw.write_bytes(good.replace(b"8.1", b"8.2", 1))
+        done = snakemake(finished, "--cores", "1", "experiment4")
+        assert done.returncode != 0
+        assert "crabs.csv" in done.stdout
+        assert "sha256" in done.stdout
+    finally:
+        raw.write_bytes(good)
+    assert snakemake(finished, "--cores", "1").returncode == 0
 
 
 @pytest.mark.parametrize(
@@ -319,23 +330,6 @@ def test_what_the_schema_cannot_say_is_refused(finished, tmp_path, override, nam
     done = snakemake(finished, str(tmp_path / "wrong.yaml"), "--dry-run")
     assert done.returncode != 0
     assert named in done.stdout
-
-
-@pytest.mark.skipif(not MIRROR.exists(), reason="the real data are not here")
-def test_a_damaged_raw_file_is_refused_by_name(finished):
-    """Last but one, because what is made of the file is not made again here."""
-    raw = finished / "data/raw/crabs.csv"
-    good = raw.read_bytes()
-    try:
-        raw.write_bytes(good.replace(b"8.1", b"8.2", 1))
-        done = snakemake(finished, "--cores", "1", "experiment4")
-        assert done.returncode != 0
-        assert "crabs.csv" in done.stdout
-        assert "sha256" in done.stdout
-    finally:
-        raw.write_bytes(good)
-    done = snakemake(finished, "--cores", "1", "results/tiny/experiment4/problem7.npz")
-    assert done.returncode == 0, done.stdout
 
 
 def test_the_last_run_without_network_and_mirror_says_what_it_left_out(finished):

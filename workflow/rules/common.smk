@@ -37,6 +37,7 @@ HAVE_LATEX = all(shutil.which(program) for program in ("pdflatex", "latexmk"))
 
 with open("data/registry.csv", newline="") as registry:
     RAW_FILES = {row["file"]: row for row in DictReader(registry)}
+RAW_STATUS = expand("results/{{scale}}/data/{file}.json", file=RAW_FILES)
 
 SETS = [hyper["set"] for hyper in config["experiment4"]["hyperparameters"]]
 

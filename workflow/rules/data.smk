@@ -19,7 +19,7 @@ rule fetch:
 
 rule data_check:
     input:
-        status=expand("results/{{scale}}/data/{file}.json", file=RAW_FILES),
+        status=RAW_STATUS,
         registry="data/registry.csv",
         package="build/package.json",
     output:

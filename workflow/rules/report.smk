@@ -308,7 +308,7 @@ rule record_provenance:
     input:
         # made once the numbers are, so that it tells what they were made with
         audit="results/{scale}/audit.csv",
-        data=expand("results/{{scale}}/data/{file}.json", file=RAW_FILES),
+        data=RAW_STATUS,
         registry="data/registry.csv",
         package="build/package.json",
         report="build/report.json",
@@ -431,7 +431,7 @@ rule summarise:
         values="results/{scale}/values.json",
         provenance="results/{scale}/provenance.json",
         problems=PROBLEMS,
-        data=expand("results/{{scale}}/data/{file}.json", file=RAW_FILES),
+        data=RAW_STATUS,
         tables=expand("results/{{scale}}/tables/{table}.csv", table=TABLES),
         figures=expand("figures/{{scale}}/{figure}.png", figure=FIGURES),
         pdf=["results/{scale}/paper.pdf"] if HAVE_LATEX else [],

@@ -10,7 +10,7 @@ MADE = [
         for path in ([paths] if isinstance(paths, str) else paths)
     ],
     *TIMINGS,
-    *expand("results/{{scale}}/data/{file}.json", file=RAW_FILES),
+    *RAW_STATUS,
     *expand("results/{{scale}}/data_check.{ending}", ending=["csv", "html"]),
     *expand(
         "results/{{scale}}/experiment2/problem{problem}.npz",

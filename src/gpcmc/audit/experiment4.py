@@ -50,6 +50,7 @@ __all__ = [
     "as_run",
     "average",
     "by_problem",
+    "certified_reference",
     "data_set_range",
     "label",
     "mae_med_by_problem",
@@ -154,7 +155,7 @@ def is_trivial(column: pd.Series) -> pd.Series:
     return column.astype(str).str.lower() == "true"
 
 
-def _reference(files: ResultFiles) -> Reference | None:
+def certified_reference(files: ResultFiles) -> Reference | None:
     """The certified reference, if it is among the files."""
     paths = [Path(path) for path in files.reference if Path(path).name == EVIDENCE]
     return load_reference(paths[0].parent) if paths else None
@@ -180,8 +181,8 @@ def references(files: ResultFiles, rows: pd.DataFrame) -> dict[tuple[int, int], 
     ValueError
         The reference of a cell was computed on other data or hyperparameters.
     """
-    reference = _reference(files)
-    if reference is None:
+    certified = certified_reference(files)
+    if certified is None:
         return {}
     wanted = rows[["problem", "set", "alpha", "beta"]].drop_duplicates()
     found = {}
@@ -193,7 +194,7 @@ def references(files: ResultFiles, rows: pd.DataFrame) -> dict[tuple[int, int], 
             problem = classification.Problem(**stored)
         for row in wanted[wanted["problem"] == number].itertuples():
             name = digest(problem, float(row.alpha), float(row.beta))
-            cell = reference.cell(number, int(row.set), name)
+            cell = certified.cell(number, int(row.set), name)
             if cell is not None:
                 found[number, int(row.set)] = cell
     return found
@@ -231,10 +232,10 @@ def run_gaps(files: ResultFiles, method: str) -> pd.DataFrame:
     rows = read_long("experiment4", files.experiment4)
     rows = rows[(rows["method"] == method) & (rows["status"] == OK) & (rows["dataset"] == 0)]
     rows = rows[~is_trivial(rows["trivial"])]
-    known, reference = references(files, rows), _reference(files)
-    if reference is None or not known:
+    known, certified = references(files, rows), certified_reference(files)
+    if certified is None or not known:
         return pd.DataFrame(columns=columns)
-    looked = reference.evidence.set_index(pair).loc[list(known)]
+    looked = certified.evidence.set_index(pair).loc[list(known)]
     looked = looked[looked["z"].abs() < MAX_Z]
     names = {"log_evidence": "known", "log_evidence_se": "known_se"}
     looked = looked.rename(columns=names)[[*names.values(), "certifier_se", "verdict"]]
@@ -691,10 +692,10 @@ def reference_summary(files: ResultFiles) -> pd.DataFrame:
     """
     columns = ["problem", "cells", "certified", "trivial", "log_evidence_se", "probability_se"]
     columns += ["certifier_se", "z", "k_hat"]
-    reference = _reference(files)
-    if reference is None:
+    certified = certified_reference(files)
+    if certified is None:
         return pd.DataFrame(columns=columns)
-    rows = reference.evidence.copy()
+    rows = certified.evidence.copy()
     rows["certified"] = rows["verdict"] == CERTIFIED
     rows["z"] = rows["z"].abs()
     largest = ["log_evidence_se", "max_probability_se", "certifier_se", "z", "k_hat"]

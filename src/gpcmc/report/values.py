@@ -27,6 +27,7 @@ from gpcmc.audit.experiment4 import (
     all_cells,
     as_run,
     by_problem,
+    certified_reference,
     data_set_range,
     label,
     mae_med_by_problem,
@@ -36,7 +37,7 @@ from gpcmc.audit.experiment4 import (
     seconds_by_set,
     seconds_ratio,
 )
-from gpcmc.experiments.reference import AGREES, CERTIFIED, DIFFERS, EVIDENCE, TRUTHS, load_reference
+from gpcmc.experiments.reference import AGREES, CERTIFIED, DIFFERS, TRUTHS
 from gpcmc.inference import GpmlMonteCarlo
 from gpcmc.inference.interface import MIN_EFFECTIVE, NOT_CONVERGED, OK
 from gpcmc.report import audit as report_audit
@@ -750,10 +751,8 @@ def _hard_values(out: _Values, frame: pd.DataFrame, files: ResultFiles) -> None:
 
 def _reference_values(out: _Values, files: ResultFiles) -> None:
     """What the reference is certified for, and what this run found when it looked again."""
-    paths = {Path(path).name: Path(path) for path in files.reference}
-    source, rows = "data/reference/evidence.csv", None
-    if EVIDENCE in paths:
-        rows = load_reference(paths[EVIDENCE].parent).evidence
+    source, certified = "data/reference/evidence.csv", certified_reference(files)
+    rows = None if certified is None else certified.evidence
     counts: dict[str, int | None] = dict.fromkeys(("cells", "certified", "uncertified", "trivial"))
     lost, certifiers = None, None
     largest = dict.fromkeys(("log_evidence_se", "max_probability_se", "certifier_se"), math.nan)
@@ -778,7 +777,8 @@ def _reference_values(out: _Values, files: ResultFiles) -> None:
     for name, number_ in largest.items():
         out.power(f"reference/{name.replace('_', '-')}", number_, source)
     source = "data/reference/truths.csv"
-    truths = pd.read_csv(paths[TRUTHS]) if TRUTHS in paths else None
+    kept = [path for path in files.reference if Path(path).name == TRUTHS]
+    truths = pd.read_csv(kept[0]) if kept else None
     out.whole("reference/truths", None if truths is None else len(truths), source)
     good_truths = None if truths is None else int((truths["verdict"] == CERTIFIED).sum())
     out.whole("reference/truths-certified", good_truths, source)
