@@ -14,6 +14,7 @@ from gpcmc.audit.compare import (
     count_verdicts,
     full_audit,
     read_audit,
+    side_by_side,
     write_audit,
     write_rows,
 )
@@ -85,6 +86,7 @@ __all__ = [
     "read_probabilities",
     "read_problem",
     "read_registry",
+    "side_by_side",
     "slopes",
     "unexplained",
     "variance",

@@ -70,6 +70,7 @@ __all__ = [
     "full_audit",
     "holm",
     "read_audit",
+    "side_by_side",
     "welch_satterthwaite",
     "write_audit",
     "write_rows",
@@ -541,10 +542,9 @@ _JUDGED = ["sd", "df", "z", "p", "p_family", "ratio_low", "ratio_high", "detecta
 
 
 def _row(cell: pd.Series, estimate: Estimate) -> dict[str, object]:
-    note = estimate.note
-    if estimate.status not in ("ok", *VERDICTS):
-        note = f"{estimate.status}: {note}"
-    verdict = estimate.status if estimate.status in VERDICTS else "not comparable"
+    note, status = estimate.note, estimate.status
+    if status not in ("ok", *VERDICTS):
+        note, status = f"{status}: {note}", "not comparable"
     return {
         **{name: cell[name] for name in _REGISTERED},
         "method": METHODS[cell["method"]],
@@ -555,10 +555,33 @@ def _row(cell: pd.Series, estimate: Estimate) -> dict[str, object]:
         "replicates": estimate.replicates,
         "ratio": estimate.value / cell["published"],
         "expected": math.exp(estimate.expected),
-        "verdict": verdict,
+        "status": status,
         "result_file": estimate.result_file,
         "note": note,
     }
+
+
+def _rows(registry: pd.DataFrame, estimates: Sequence[Estimate]) -> pd.DataFrame:
+    cells = [cell for _, cell in registry.iterrows()]
+    return pd.DataFrame(
+        [_row(cell, estimate) for cell, estimate in zip(cells, estimates, strict=True)]
+    )
+
+
+def side_by_side(registry: pd.DataFrame, files: ResultFiles) -> pd.DataFrame:
+    """Put our values beside the published ones, without a verdict.
+
+    A verdict belongs to the family of all cells that are compared, and one table or figure does not read
+    them all: its own Holm's test would call discrepant what the audit does not.
+
+    Returns
+    -------
+    DataFrame
+        One row for every published cell, with the columns `COLUMNS` up to ``expected``, ``result_file``, ``note`` and
+        ``status``: "ok", or the verdict of what is not compared.
+    """
+    estimator = Estimator(files, registry)
+    return _rows(registry, [estimator(cell) for _, cell in registry.iterrows()])
 
 
 def audit(registry: pd.DataFrame, files: ResultFiles) -> pd.DataFrame:
@@ -591,19 +614,14 @@ def full_audit(registry: pd.DataFrame, files: ResultFiles) -> Audit:
     estimates = [estimator(cell) for _, cell in registry.iterrows()]
     compared = _collect(registry, estimates)
     judged = compared.judged().set_index("id")
-    cells = pd.DataFrame(
-        [
-            _row(cell, estimate)
-            for (_, cell), estimate in zip(registry.iterrows(), estimates, strict=True)
-        ],
-        columns=COLUMNS,
-    )
+    rows = _rows(registry, estimates)
+    cells = rows.reindex(columns=COLUMNS)
     for name in _JUDGED[:-1]:
         cells[name] = cells["id"].map(judged[name])
     verdicts = judged["verdict"].to_dict()
     cells["verdict"] = [
-        verdicts.get(name, verdict)
-        for name, verdict in zip(cells["id"], cells["verdict"], strict=True)
+        verdicts.get(name, "not comparable" if status == "ok" else status)
+        for name, status in zip(rows["id"], rows["status"], strict=True)
     ]
     check_complete(cells, registry)
     columns = compared.columns[["id", "table", "cells"]].copy()

@@ -112,7 +112,7 @@ def coarse_grid_errors(files: ResultFiles) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns).astype({"samples": "Int64"})
 
 
-def floor(registry: pd.DataFrame, audited: pd.DataFrame) -> pd.DataFrame:
+def floor(registry: pd.DataFrame, beside: pd.DataFrame) -> pd.DataFrame:
     """The part of Table 1 that does not fall with M.
 
     If one of the n = 50 truths of a column is wrong by e percent and the other problems have a mean
@@ -124,8 +124,8 @@ def floor(registry: pd.DataFrame, audited: pd.DataFrame) -> pd.DataFrame:
     ----------
     registry : DataFrame
         `read_registry`.
-    audited : DataFrame
-        `audit`, for our values.
+    beside : DataFrame
+        `side_by_side`, or the cells of the audit, for our values.
 
     Returns
     -------
@@ -139,7 +139,7 @@ def floor(registry: pd.DataFrame, audited: pd.DataFrame) -> pd.DataFrame:
     """
     problems = 50
     table = registry[registry["table"] == 1].merge(
-        audited[["id", "ours", "ours_se", "replicates"]], on="id"
+        beside[["id", "ours", "ours_se", "replicates"]], on="id"
     )
     rows = []
     for dimension, group in table.groupby("dimension"):

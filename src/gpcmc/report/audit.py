@@ -202,6 +202,7 @@ def _reason(row: pd.Series, columns: int) -> list[str]:
     )
     return [
         rf"\multicolumn{{{columns}}}{{p{{0.96\textwidth}}}}{{\emph{{{said}}}}} \\",
+        r"\addlinespace[2pt]",
     ]
 
 

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, SymmetricalLogLocator
 
-from gpcmc.audit import METHODS, ResultFiles, audit, read_long
+from gpcmc.audit import METHODS, ResultFiles, read_long, side_by_side
 from gpcmc.audit import findings as found
 from gpcmc.audit.estimates import absolute_percentage_error, data_set_spread, paper_scheme
 from gpcmc.audit.experiment4 import (
@@ -89,7 +89,7 @@ def _ours_and_published() -> list[object]:
 
 def error_experiment1(registry: pd.DataFrame, files: ResultFiles) -> Figure:
     """Error of the log orthant probability against M, one panel a dimension."""
-    frame = audit(registry, files)
+    frame = side_by_side(registry, files)
     frame = frame[frame["table"] == 1].sort_values("samples")
     drawn = style.figure(2.5)
     panels = drawn.subplots(1, 3, sharey=True)
@@ -556,7 +556,7 @@ def status_figure(registry: pd.DataFrame, files: ResultFiles) -> Figure:
 
 def floor_figure(registry: pd.DataFrame, files: ResultFiles) -> Figure:
     """Table 1 against our errors, and our estimates scored against truths from a coarse grid."""
-    table = found.floor(registry, audit(registry, files))
+    table = found.floor(registry, side_by_side(registry, files))
     coarse = found.coarse_grid_errors(files)
     steps = sorted(coarse["du"].unique(), reverse=True)
     looks = dict(

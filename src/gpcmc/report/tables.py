@@ -10,7 +10,7 @@ from decimal import Decimal
 
 import pandas as pd
 
-from gpcmc.audit import ResultFiles, audit, read_long
+from gpcmc.audit import ResultFiles, read_long, side_by_side
 from gpcmc.audit import findings as found
 from gpcmc.audit.estimates import paper_scheme
 from gpcmc.audit.experiment4 import (
@@ -41,8 +41,6 @@ from gpcmc.report.latex import concise, count, escape, in_last_digit, number, sc
 
 __all__ = ["TABLES", "Table"]
 
-#: Put after one of our values that the audit calls discrepant.
-MARK = r"\rlap{$^\dagger$}"
 #: Put after one of our values that is from all runs, because those that count do not make one.
 ALL_RUNS = r"\rlap{$^\circ$}"
 
@@ -77,7 +75,7 @@ def _absolute_nats(table: int, files: ResultFiles) -> pd.DataFrame:
 
 def _by_samples(table: int, registry: pd.DataFrame, files: ResultFiles) -> Table:
     cells = registry[registry["table"] == table]
-    frame = audit(registry, files)
+    frame = side_by_side(registry, files)
     frame = frame[frame["table"] == table].drop(columns=["table", "method", "result_file", "note"])
     if table != 2:
         frame = frame.merge(_absolute_nats(table, files), on=["problem", "samples"], how="left")
@@ -137,11 +135,10 @@ def _numbers(rows: pd.DataFrame) -> str:
 
 
 def _ours(cell: pd.Series, most: int) -> str:
-    """Our value of an audited cell, or why there is none; a dagger where it is discrepant."""
+    """Our value of a published cell, or why there is none."""
     if math.isnan(cell["ours"]):
-        return _brief(cell["verdict"])
-    mark = MARK if cell["verdict"] == "discrepant" else ""
-    return number(cell["ours"], cell["ours_se"], most=most) + mark
+        return _brief(cell["status"])
+    return number(cell["ours"], cell["ours_se"], most=most)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -155,14 +152,14 @@ def _short(problem: int) -> str:
 
 _AUDITED = [
     *("id", "problem", "metric", "method", "published", "published_se", "ours", "ours_se"),
-    *("replicates", "ratio", "z", "verdict", "note"),
+    *("replicates", "ratio", "status", "note"),
 ]
 
 
 def table4(registry: pd.DataFrame, files: ResultFiles) -> Table:
     """Table 4 as published: the paper's four methods, ours below the published value."""
     cells = registry[registry["table"] == 4].set_index("id")
-    frame = audit(registry, files)
+    frame = side_by_side(registry, files)
     frame = frame[frame["table"] == 4][_AUDITED].reset_index(drop=True)
     frame = frame.join(as_run(registry, files), on="id")
     by_cell = frame.set_index(["metric", "method", "problem"])
@@ -183,12 +180,10 @@ def table4(registry: pd.DataFrame, files: ResultFiles) -> Table:
                 text = cells.loc[cell["id"], "printed"]
                 theirs.append(in_last_digit(_scaled(text, scale), scale * cell["published_se"]))
                 value, se, mark = cell["ours"], cell["ours_se"], ""
-                if cell["verdict"] == "discrepant":
-                    mark = MARK
-                elif math.isnan(value):
+                if math.isnan(value):
                     value, se, mark = cell["as_run"], cell["as_run_se"], ALL_RUNS
                 if math.isnan(value):
-                    ours.append(_brief(_why(cell["verdict"], cell["note"])))
+                    ours.append(_brief(_why(cell["status"], cell["note"])))
                     continue
                 value, se = scale * value, scale * se
                 if metric == "mae_post":
@@ -206,11 +201,11 @@ def _scaled(printed: str, scale: int) -> str:
     return f"{Decimal(printed).scaleb(len(str(scale)) - 1):f}"
 
 
-def _why(verdict: str, note: str) -> str:
+def _why(status: str, note: str) -> str:
     """What stands in a narrow cell without a value: the status in its note, if it begins with one."""
     known = {status: short for status, short in STATUSES.items() if note.startswith(f"{status}:")}
     brief = STATUSES | {"not comparable": "n.comp."}
-    return next(iter(known.values()), brief.get(verdict, verdict))
+    return next(iter(known.values()), brief.get(status, status))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -573,7 +568,7 @@ def variance_table(registry: pd.DataFrame, files: ResultFiles) -> Table:
 
 def floor_table(registry: pd.DataFrame, files: ResultFiles) -> Table:
     """What is left of Table 1 when the one wrong truth that its brackets imply is taken out."""
-    frame = found.floor(registry, audit(registry, files))
+    frame = found.floor(registry, side_by_side(registry, files))
     cells = frame.set_index(["samples", "dimension"])
     dimensions = sorted(frame[frame["constant"]]["dimension"].unique())
     rows = []
