@@ -283,10 +283,22 @@ def test_a_damaged_raw_file_is_refused_by_name(finished):
         ),
         ("experiment3: {runs: 2}", "experiment3.runs", "2", "minimum: 3"),
         (
-            "experiment3: {methods: {best: {grid: [{points: 0}]}}}",
+            "experiment3: {methods: {best: {grid: [{points: 48}]}}}",
             "experiment3.methods.best.points",
-            "0",
-            "minimum: 1",
+            "48",
+            "a power of two",
+        ),
+        (
+            "experiment3: {methods: {hmc-gpml: {grid: [{samples: 4}]}}}",
+            "experiment3.methods.hmc-gpml.samples",
+            "4",
+            "minimum: 8",
+        ),
+        (
+            "experiment4: {methods: {orthant: {replicates: [3, 3, 3, 3, 3, 2, 3, 3, 3]}}}",
+            "experiment4.methods.orthant.replicates",
+            "[3, 3, 3, 3, 3, 2, 3, 3, 3]",
+            "minimum: 3",
         ),
         (
             "experiment5: {tuning: {methods: {ep: {options: {sweeps: 1}}}}}",

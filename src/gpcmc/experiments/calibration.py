@@ -28,8 +28,8 @@ SIZES: dict[str, tuple[dict[str, float], int]] = {
     "best": ({"points": 1.0}, 16),
     "minimax-tilting": ({"points": 1.0}, 16),
     "importance": ({"samples": 1.0}, 256),
-    "ess": ({"samples": 1.0, "burn_in": 1 / 160, "temperatures": 1 / 80}, 3200),
-    "hmc": ({"samples": 1.0, "burn_in": 1 / 80, "temperatures": 1 / 40}, 1600),
+    "ess": ({"samples": 1.0, "burn_in": 1 / 160, "temperatures": 1 / 80}, 1600),
+    "hmc": ({"samples": 1.0, "burn_in": 1 / 80, "temperatures": 1 / 40}, 800),
     "gpml": ({"samples": 1.0}, 8),
 }
 #: Runs whose shortest time counts.
