@@ -283,6 +283,12 @@ def test_a_damaged_raw_file_is_refused_by_name(finished):
         ),
         ("experiment3: {runs: 2}", "experiment3.runs", "2", "minimum: 3"),
         (
+            "experiment3: {methods: {best: {grid: [{points: 0}]}}}",
+            "experiment3.methods.best.points",
+            "0",
+            "a power of two",
+        ),
+        (
             "experiment3: {methods: {best: {grid: [{points: 48}]}}}",
             "experiment3.methods.best.points",
             "48",

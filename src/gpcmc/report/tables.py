@@ -150,7 +150,7 @@ def _short(problem: int) -> str:
     return escape(NAMES[problem].split()[0]) if problem in REAL else f"P{problem}"
 
 
-_AUDITED = [
+_TABLE4 = [
     *("id", "problem", "metric", "method", "published", "published_se", "ours", "ours_se"),
     *("replicates", "ratio", "status", "note"),
 ]
@@ -160,7 +160,7 @@ def table4(registry: pd.DataFrame, files: ResultFiles) -> Table:
     """Table 4 as published: the paper's four methods, ours below the published value."""
     cells = registry[registry["table"] == 4].set_index("id")
     frame = side_by_side(registry, files)
-    frame = frame[frame["table"] == 4][_AUDITED].reset_index(drop=True)
+    frame = frame[frame["table"] == 4][_TABLE4].reset_index(drop=True)
     frame = frame.join(as_run(registry, files), on="id")
     by_cell = frame.set_index(["metric", "method", "problem"])
     parts = []
