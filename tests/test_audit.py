@@ -31,7 +31,6 @@ from gpcmc.audit import (
     data_set_spread,
     data_sets,
     floor,
-    full_audit,
     half_width,
     median_errors,
     overall_variance,
@@ -62,7 +61,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> ResultFiles:
 
 @pytest.fixture(scope="module")
 def audited(registry: pd.DataFrame, files: ResultFiles) -> pd.DataFrame:
-    return audit(registry, files)
+    return audit(registry, files).cells
 
 
 def test_registry_has_the_125_published_cells(registry: pd.DataFrame) -> None:
@@ -98,7 +97,7 @@ def test_audit_has_every_cell_once(registry: pd.DataFrame, audited: pd.DataFrame
 
 
 def test_audit_of_nothing_has_every_cell_not_run(registry: pd.DataFrame) -> None:
-    assert count_verdicts(audit(registry, ResultFiles()))["not run"] == 125
+    assert count_verdicts(audit(registry, ResultFiles()).cells)["not run"] == 125
 
 
 def test_audit_refuses_a_dropped_or_a_doubled_cell(
@@ -135,10 +134,10 @@ def test_a_value_wrong_by_30_percent_is_discrepant_where_errors_are_small(
     ]
     right.loc[table, "rounding"] = 1e-9
     files = ResultFiles.of({"experiment2": paths})
-    assert set(audit(right, files).query("table == 2")["verdict"]) == {"equivalent"}
+    assert set(audit(right, files).cells.query("table == 2")["verdict"]) == {"equivalent"}
     wrong = right.copy()
     wrong.loc[table, "published"] *= 1.3
-    assert set(audit(wrong, files).query("table == 2")["verdict"]) == {"discrepant"}
+    assert set(audit(wrong, files).cells.query("table == 2")["verdict"]) == {"discrepant"}
 
 
 def test_z_is_standard_normal_when_both_sides_agree() -> None:
@@ -216,7 +215,7 @@ def test_variance_between_data_sets_enters_undivided(
     files = ResultFiles.of(
         {"experiment2": experiment2(tmp_path, np.random.default_rng(3), data_sets=40)}
     )
-    cells = audit(registry, files).query("table == 2")
+    cells = audit(registry, files).cells.query("table == 2")
     relative = cells["published_se"] / cells["published"]
     assert (relative > 0.12).all() and (relative < 0.3).all()  # made with a log deviation of 0.2
     assert (cells["ours_se"] / cells["ours"] < 0.06).all()
@@ -236,7 +235,7 @@ def test_one_data_set_is_shown_and_not_compared(registry: pd.DataFrame, tmp_path
     files = ResultFiles.of(
         {"experiment2": experiment2(tmp_path, np.random.default_rng(4), data_sets=1)}
     )
-    cells = audit(registry, files).query("table in (2, 3)")
+    cells = audit(registry, files).cells.query("table in (2, 3)")
     assert set(cells["verdict"]) == {"not comparable"}
     assert cells["ours"].notna().all()
     assert cells["note"].str.contains("no variance between data sets").all()
@@ -249,7 +248,7 @@ def test_missing_data_and_missing_methods_are_said(
     assert cells.loc["table4/problem8/new/mae_med", "verdict"] == "data not available"
     assert cells.loc["table4/problem1/new/mae_post", "verdict"] in COMPARED
     few = everything(tmp_path, methods=("orthant", "ep"))
-    cells = audit(registry, few).set_index("id")
+    cells = audit(registry, few).cells.set_index("id")
     assert cells.loc["table4/problem1/ess/mae_post", "verdict"] == "not run"
     median = cells[cells["metric"] == "mae_med"]
     assert set(median["verdict"]) == {"not run", "data not available"}
@@ -301,7 +300,7 @@ def test_a_run_that_is_not_ok_never_enters(
     """Bad runs predict 1 - p; a cell with one of three of them is that of the other two, and says so."""
     bad = {(1, "ess-gpml", 6): ("not converged", failed)}
     files = everything(tmp_path, methods=("orthant", "ess-gpml"), bad=bad)
-    cell = audit(registry, files).set_index("id").loc["table4/problem1/ess/mae_post"]
+    cell = audit(registry, files).cells.set_index("id").loc["table4/problem1/ess/mae_post"]
     if failed == 3:
         assert cell["verdict"] == "not comparable" and math.isnan(cell["ours"])
         assert cell["note"].startswith("not converged: 3 of 18 runs not converged")
@@ -320,7 +319,7 @@ def test_several_data_sets_give_their_own_variance(registry: pd.DataFrame, tmp_p
     """Problem 1 on 8 data sets, Problem 6 on one: MAE-MED is compared in the first only."""
     methods = ("orthant", "control-variables", "ess-gpml", "hmc-gpml")
     files = everything(tmp_path, methods=methods, data_sets=8)
-    cells = audit(registry, files).set_index("id")
+    cells = audit(registry, files).cells.set_index("id")
     for metric in ("mae_post", "mae_med"):
         cell = cells.loc[f"table4/problem1/new/{metric}"]
         assert cell["verdict"] in COMPARED
@@ -348,7 +347,7 @@ def test_a_median_without_one_of_its_methods_is_not_taken(
 ) -> None:
     bad = {(2, "hmc-gpml", 3): ("not converged", 3)}
     methods = ("orthant", "control-variables", "ess-gpml", "hmc-gpml")
-    cells = audit(registry, everything(tmp_path, methods=methods, bad=bad)).set_index("id")
+    cells = audit(registry, everything(tmp_path, methods=methods, bad=bad)).cells.set_index("id")
     cell = cells.loc["table4/problem2/new/mae_med"]
     assert cell["verdict"] == "not comparable" and math.isnan(cell["ours"])
     assert "without hmc-gpml (not converged) there is none" in cell["note"]
@@ -364,7 +363,7 @@ def test_fewer_hyperparameter_sets_than_published_are_not_compared(
     pd.read_csv(whole).query("set == 3").to_csv(path, index=False)
     cells = audit(
         registry, ResultFiles.of({"experiment4": [path], "spread": files.spread})
-    ).set_index("id")
+    ).cells.set_index("id")
     assert cells.loc["table4/problem1/new/mae_post", "verdict"] == "not comparable"
     assert "this scale ran 1" in cells.loc["table4/problem1/new/mae_post", "note"]
 
@@ -392,7 +391,7 @@ def test_table_4_is_compared_with_the_published_settings_only(
     if "alpha" in change:
         frame.loc[frame["set"] == 3, "alpha"] = change["alpha"]
     frame.to_csv(path, index=False)
-    cells = audit(registry, ResultFiles.of({"experiment4": path, "spread": files.spread}))
+    cells = audit(registry, ResultFiles.of({"experiment4": path, "spread": files.spread})).cells
     cell = cells.set_index("id").loc["table4/problem1/new/mae_post"]
     if said is None:
         assert cell["verdict"] in COMPARED
@@ -417,7 +416,7 @@ def test_rows_of_another_count_or_scheme_are_said(
     other = ResultFiles.of(
         {"experiment1": tmp_path / "N50.csv", "experiment2": tmp_path / "problem1.csv"}
     )
-    cells = audit(registry, other).set_index("id")
+    cells = audit(registry, other).cells.set_index("id")
     assert cells["verdict"].value_counts().to_dict() == {"not run": 107, "not comparable": 18}
     for name, said in (
         ("table1/N50/M10000", "count hard, scheme adapted"),
@@ -549,8 +548,8 @@ def test_only_the_papers_scheme_enters_tables_1_to_3(
     frame = pd.read_csv(files.experiment1[0])
     other = frame.assign(scheme="adapted", estimate=frame["truth"] * 2)
     pd.concat([frame, other]).to_csv(tmp_path / "N50.csv", index=False)
-    both = audit(registry, ResultFiles.of({"experiment1": tmp_path / "N50.csv"}))
-    alone = audit(registry, ResultFiles.of({"experiment1": files.experiment1[0]}))
+    both = audit(registry, ResultFiles.of({"experiment1": tmp_path / "N50.csv"})).cells
+    alone = audit(registry, ResultFiles.of({"experiment1": files.experiment1[0]})).cells
     np.testing.assert_array_equal(both["ours"], alone["ours"])
 
 
@@ -645,7 +644,7 @@ def test_detectable_is_what_is_found_in_four_of_five_cases() -> None:
 
 
 def test_a_shift_is_seen_where_it_should_be(registry: pd.DataFrame, files: ResultFiles) -> None:
-    compared = full_audit(registry, files).compared
+    compared = audit(registry, files).compared
     shift = np.where(compared.cells["table"] == 1, math.log(1.3), 0.0)
     moved = compared.shifted(shift)
     change = (compared.cells["difference"] - moved.cells["difference"]).to_numpy()
@@ -663,14 +662,14 @@ def test_a_column_knows_what_its_cells_have_in_common(tmp_path: Path) -> None:
         folder = tmp_path / str(between)
         folder.mkdir()
         paths = experiment2(folder, rng, between=between, data_sets=6)
-        found = full_audit(registry, ResultFiles.of({"experiment2": paths})).compared
+        found = audit(registry, ResultFiles.of({"experiment2": paths})).compared
         for name in ("table2/problem1", "table2/problem3"):
             cells = found.cells[found.cells["column"] == name]["sd"]
             column = found.columns.set_index("id").loc[name, "sd"]
             assert low < column / cells.mean() < high, (between, name)
     # Table 4: methods on six problems, whose data sets have nothing to do with one another
     paths = everything(tmp_path / "all")
-    found = full_audit(registry, paths).compared
+    found = audit(registry, paths).compared
     cells = found.cells[found.cells["column"] == "table4/new/mae_post"]["sd"]
     column = found.columns.set_index("id").loc["table4/new/mae_post", "sd"]
     assert column == pytest.approx(float(np.sqrt((cells**2).sum())) / len(cells))
@@ -678,7 +677,7 @@ def test_a_column_knows_what_its_cells_have_in_common(tmp_path: Path) -> None:
 
 def test_agreement_that_is_too_good_is_flagged(registry: pd.DataFrame, files: ResultFiles) -> None:
     """Published values set to ours agree too well; values drawn from the model are flagged in 1 % of cases."""
-    compared = full_audit(registry, files).compared
+    compared = audit(registry, files).compared
     copied = compared.shifted(compared.cells["difference"].to_numpy())
     assert agreement(copied).set_index("unit").loc["all", "p_low"] < TOO_GOOD
     assert agreement(compared).set_index("unit").loc["all", "p_low"] > TOO_GOOD

@@ -18,11 +18,11 @@ from gpcmc.audit import (
     Comparisons,
     ResultFiles,
     agreement,
+    audit,
     check_controls,
     check_explained,
     controls,
     explain,
-    full_audit,
     judge_claims,
     read_audit,
     read_claims,
@@ -75,7 +75,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[pd.DataFrame, ResultF
     )
     files = dataclasses.replace(files, broken=made_controls(folder / "controls"))
     registry = REGISTRY.copy()
-    cells = full_audit(registry, files).compared.cells.set_index("id")["difference"]
+    cells = audit(registry, files).compared.cells.set_index("id")["difference"]
     right = registry["id"].map(np.exp(cells)).fillna(1.0)
     for name in ("published", "published_bracket", "rounding"):
         registry[name] = registry[name] * right
@@ -332,7 +332,7 @@ def test_broken_runs_are_broken_as_stated() -> None:
 @pytest.fixture(scope="module")
 def audited(run: tuple[pd.DataFrame, ResultFiles], tried: pd.DataFrame) -> Audited:
     _, files = run
-    found = full_audit(REGISTRY, files)  # the real published values: there are discrepancies
+    found = audit(REGISTRY, files)  # the real published values: there are discrepancies
     claims = judge_claims(CLAIMS, REGISTRY, files)
     explanations = read_explanations(PUBLISHED / "explanations.yaml", KNOWN)
     frames = [explain(frame, explanations) for frame in (found.cells, found.columns, claims)]

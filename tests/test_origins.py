@@ -223,7 +223,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Value], Res
     for name in ("spread", "floor", "variance", "brackets"):
         tables = folder / "tables"
         write_table(name, registry, files, tables / f"{name}.csv", tables / f"{name}.tex")
-    write_audit(audit(registry, files), registry, folder / "audit.csv")
+    write_audit(audit(registry, files).cells, registry, folder / "audit.csv")
     audited = read_audit(folder / "audit.csv")
     record = provenance(ROOT, {"scale": "smoke", "seed": 1}, ROOT / "data/registry.csv", folder)
     values = collect(registry, audited, files, record)

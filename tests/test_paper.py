@@ -18,7 +18,6 @@ from gpcmc.audit import (
     audit,
     controls,
     explain,
-    full_audit,
     judge_claims,
     read_claims,
     read_registry,
@@ -51,7 +50,7 @@ PUBLISHED = ROOT / "data" / "published"
 def audited_of(files: ResultFiles) -> Audited:
     """All of the audit, without explanations."""
     registry, claims = read_registry(PUBLISHED), read_claims(PUBLISHED / "claims.yaml")
-    found, judged = full_audit(registry, files), judge_claims(claims, registry, files)
+    found, judged = audit(registry, files), judge_claims(claims, registry, files)
     tried = controls(registry, files, PUBLISHED, claims, judged)
     cells, columns, judged = (explain(f, {}) for f in (found.cells, found.columns, judged))
     return Audited(cells, columns, judged, agreement(found.compared), tried)
@@ -63,7 +62,7 @@ def values_of(scale: str, files: ResultFiles, audited: Audited | None = None) ->
         ROOT, {"scale": scale, "seed": 1}, ROOT / "data" / "registry.csv", ROOT / "data" / "raw"
     )
     more = audited_of(files) if audited is None else audited
-    return collect(registry, audit(registry, files), files, record, more=more)
+    return collect(registry, audit(registry, files).cells, files, record, more=more)
 
 
 def without_comments(text: str) -> str:

@@ -219,10 +219,10 @@ def test_tables_1_to_3_say_how_many_are_behind_ours(
     rows = table.frame.dropna(subset="problems").set_index("samples")["problems"]
     assert rows[10_000] == 50 and rows[3_000_000] == 3
     assert " & ours & 3 & " in table.tex and " & ours & 50 & " in table.tex
-    values = collect(registry, audit(registry, without4), without4, record("smoke"))
+    values = collect(registry, audit(registry, without4).cells, without4, record("smoke"))
     assert values["experiment1/problems"].value == "50"
     some = ResultFiles.of({"experiment1": [fewer, *without4.experiment1[1:]]})
-    values = collect(registry, audit(registry, some), some, record("smoke"))
+    values = collect(registry, audit(registry, some).cells, some, record("smoke"))
     assert values["experiment1/problems"].value == "3 and 50"
     for name in ("table2", "table3"):
         assert r" & ours & $4\times4$ & " in TABLES[name](registry, without4).tex
@@ -359,7 +359,7 @@ def test_a_run_that_did_not_converge_enters_nothing_and_is_counted(
     ].iloc[0]
     assert (cell["runs"], cell["ok"], cell["status"]) == (3, 3 - failed, "not converged")
     tex = TABLES["evidence"](registry, files).tex
-    values = collect(registry, audit(registry, files), files, record("smoke"))
+    values = collect(registry, audit(registry, files).cells, files, record("smoke"))
     assert values["status/orthant/bad"].value == failed
     assert values["accuracy/orthant/nats-largest"].value < 1.0
     assert values["accuracy/orthant/largest"].value < 0.1
@@ -427,7 +427,7 @@ def test_without_a_reference_the_log_evidence_itself_is_printed(
     assert r"\textit{-30." in TABLES["evidence"](registry, bare).tex
     frame = all_cells(registry, bare)
     assert frame["nats"].isna().all() and (frame["reference"] == "none").all()
-    values = collect(registry, audit(registry, bare), bare, record("smoke"))
+    values = collect(registry, audit(registry, bare).cells, bare, record("smoke"))
     assert values["reference/cells"].value is None and values["ep/stands"].value is None
 
 
@@ -457,7 +457,7 @@ def test_chains_too_short_to_converge_are_said_to_be(
             frame = pd.read_csv(path)
             if "samples" in frame:
                 frame.assign(samples=frame["problem"] + 7).to_csv(path, index=False)
-    values = collect(registry, audit(registry, files), files, record("smoke"))
+    values = collect(registry, audit(registry, files).cells, files, record("smoke"))
     assert values["experiment4/short/hmc-gpml/least"].value == 8
     assert values["experiment4/short/hmc-gpml/most"].value == 16
     assert values["experiment4/short/ess-gpml/most"].text == "not run"
@@ -540,7 +540,7 @@ def test_counts_of_experiment_4_are_those_of_the_rows_or_the_defaults(
     lines = TABLES["settings"](registry, fewer).tex.splitlines()
     assert any(line.split(" & ")[1:] == ["moves a sample", r"5, 10 \\"] for line in lines)
     assert not any("points" in line for line in lines)
-    values = collect(registry, audit(registry, fewer), fewer, record("smoke"))
+    values = collect(registry, audit(registry, fewer).cells, fewer, record("smoke"))
     assert values["settings/hmc-gpml/fewer"].value == "Problem 1"
     assert values["settings/hmc-gpml/skip"].value == 40
 
@@ -640,9 +640,9 @@ def test_equal_results_give_equal_bytes_in_another_process(
 def test_values_have_the_same_keys_at_every_scale(
     registry: pd.DataFrame, files: ResultFiles
 ) -> None:
-    full = collect(registry, audit(registry, files), files, record("published"))
+    full = collect(registry, audit(registry, files).cells, files, record("published"))
     nothing = ResultFiles()
-    empty = collect(registry, audit(registry, nothing), nothing, record("tiny"))
+    empty = collect(registry, audit(registry, nothing).cells, nothing, record("tiny"))
     assert list(full) == list(empty) == sorted(full)
     assert full["scale/stamp"].value is None and "tiny" in empty["scale/stamp"].text
     assert empty["table1/N50/M10000/ours"].text == "not run"
@@ -657,7 +657,7 @@ def test_values_have_the_same_keys_at_every_scale(
 def test_values_file_is_json_without_nan(
     registry: pd.DataFrame, files: ResultFiles, tmp_path: Path
 ) -> None:
-    values = collect(registry, audit(registry, files), files, record("smoke"))
+    values = collect(registry, audit(registry, files).cells, files, record("smoke"))
     write_values(values, tmp_path / "v.json", tmp_path / "v.tex")
 
     def refuse(constant: str) -> None:
@@ -677,7 +677,7 @@ def test_values_file_is_json_without_nan(
 def test_grids_are_set_beside_the_one_wrong_truth(
     registry: pd.DataFrame, without4: ResultFiles, tmp_path: Path
 ) -> None:
-    values = collect(registry, audit(registry, without4), without4, record("smoke"))
+    values = collect(registry, audit(registry, without4).cells, without4, record("smoke"))
     assert values["floor/grid/1/step"].value == 0.1 and values["floor/grid/3/step"].value is None
     # made with all truths wrong alike
     assert values["floor/grid/1/N500/share"].value == pytest.approx(1.0)
@@ -686,7 +686,7 @@ def test_grids_are_set_beside_the_one_wrong_truth(
     frame["ape_percent"] = np.where(frame["instance"] == 0, 1.6, 1e-4)
     frame.to_csv(tmp_path / "quadrature.csv", index=False)
     one = dataclasses.replace(without4, quadrature=(tmp_path / "quadrature.csv",))
-    values = collect(registry, audit(registry, one), one, record("smoke"))
+    values = collect(registry, audit(registry, one).cells, one, record("smoke"))
     assert values["floor/grid/1/N500/share"].value == pytest.approx(50, rel=0.01)
     assert "N = 500 and spacing 0.1" in str(values["floor/grid/reproduced"].value)
     assert "N = 50 " not in str(values["floor/grid/reproduced"].value)
@@ -695,7 +695,7 @@ def test_grids_are_set_beside_the_one_wrong_truth(
 def test_what_one_wrong_truth_leaves_is_said_only_where_students_t_bears_it(
     registry: pd.DataFrame, without4: ResultFiles
 ) -> None:
-    audited = audit(registry, without4)
+    audited = audit(registry, without4).cells
     last = audited["id"] == "table1/N500/M3000000"
     for ours, se, problems, there in (
         (0.005, 0.001, 50, True),
@@ -715,14 +715,14 @@ def test_the_hardest_cell_is_named_with_what_the_sampler_says_of_itself(
     registry: pd.DataFrame, tmp_path: Path
 ) -> None:
     files = few(tmp_path)
-    values = collect(registry, audit(registry, files), files, record("smoke"))
+    values = collect(registry, audit(registry, files).cells, files, record("smoke"))
     assert values["hard/cell"].value is not None and values["hard/overdispersed"].value is None
     path = next(p for p in files.experiment4 if p.as_posix().endswith("problem6/orthant.csv"))
     frame = pd.read_csv(path)
     hard = frame["set"] == 6
     frame.loc[hard, "log_evidence"] = -36.0 - 8.0 - 4.0 * frame.loc[hard, "replicate"]
     frame.to_csv(path, index=False)
-    values = collect(registry, audit(registry, files), files, record("smoke"))
+    values = collect(registry, audit(registry, files).cells, files, record("smoke"))
     assert values["hard/cell"].value == "Problem 6, set 6"
     assert (values["hard/alpha"].text, values["hard/beta"].text) == ("0.5", "3")
     # replicates at -8, -12 and -16
@@ -741,7 +741,7 @@ def test_the_hardest_cell_is_named_with_what_the_sampler_says_of_itself(
 def test_statements_of_section_6_4_follow_the_numbers(
     registry: pd.DataFrame, files: ResultFiles, tmp_path: Path
 ) -> None:
-    values = collect(registry, audit(registry, files), files, record("smoke"))
+    values = collect(registry, audit(registry, files).cells, files, record("smoke"))
     assert values["mae-med/published/hmc-furthest"].value == 8  # not on Problem 6
     assert values["mae-med/published/problems"].value == 9
     assert values["mae-med/ours/hmc-furthest"].value == values["mae-med/ours/problems"].value == 8
@@ -764,7 +764,7 @@ def test_statements_of_section_6_4_follow_the_numbers(
     assert values["evidence/hmc-gpml/stray/cells"].value is None
     bad = {(p, "hmc-gpml", k): ("not converged", 3) for p in range(1, 10) for k in range(1, 7)}
     worse = everything(tmp_path, methods=("orthant", "ep", "hmc-gpml"), bad=bad)
-    values = collect(registry, audit(registry, worse), worse, record("smoke"))
+    values = collect(registry, audit(registry, worse).cells, worse, record("smoke"))
     # of runs that do not count nothing is said but apart: 1000 nats off -30 are 3333 percent
     assert values["evidence/hmc-gpml/sampler/cells"].value is None
     assert values["accuracy/hmc-gpml/mean"].value is None
@@ -805,7 +805,7 @@ def test_table_4_shows_all_runs_where_those_that_count_make_no_value(
     circles = sum(line.count(r"\circ") for line in table.tex.splitlines() if "& ours &" in line)
     assert circles == 5  # MAE-POST of HMC, and MAE-MED of all four
     assert frame.loc["table4/problem9/hmc/mae_med", "as_run"] > 0  # the median of three
-    values = collect(registry, audit(registry, some), some, record("smoke"))
+    values = collect(registry, audit(registry, some).cells, some, record("smoke"))
     assert values["mae-med/all-runs/problems"].value == 8  # one has no data
     assert values["mae-med/all-runs/hmc-furthest"].value is not None
 
@@ -820,14 +820,14 @@ def test_expectation_propagation_is_not_said_to_be_better_where_it_is_not(
                 arrays = dict(data)
             if arrays:
                 np.savez(path, **(arrays | {"probability": 1 - arrays["probability"]}))
-    values = collect(registry, audit(registry, files), files, record("smoke"))
+    values = collect(registry, audit(registry, files).cells, files, record("smoke"))
     assert values["ep/closer/orthant"].value == 0 and values["ep/stands"].value == "stands"
 
 
 def test_range_over_methods_is_beside_that_over_data_sets(
     registry: pd.DataFrame, files: ResultFiles
 ) -> None:
-    values = collect(registry, audit(registry, files), files, record("smoke"))
+    values = collect(registry, audit(registry, files).cells, files, record("smoke"))
     # Problem 6: 0.0384 to 0.0359 about a mean of 0.0371
     assert values["mae-post/published-range"].value == pytest.approx(6.7, abs=0.1)
     lowest, highest = (values[f"mae-post/data-sets-{name}"].value for name in ("lowest", "highest"))
@@ -881,7 +881,7 @@ def test_provenance_tells_the_commit_and_where_it_is_on_the_web(tmp_path: Path) 
 
 
 def test_summary_has_three_lines(registry: pd.DataFrame, files: ResultFiles) -> None:
-    audited = audit(registry, files)
+    audited = audit(registry, files).cells
     said = "125 published cells: 7 consistent"
     lines = summary(audited, files, "smoke", "results/smoke/paper.pdf", said).splitlines()
     assert [line.split(":")[0] for line in lines] == ["Paper", "Audit", "Left out"]

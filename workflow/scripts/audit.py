@@ -9,8 +9,8 @@ from pathlib import Path
 from gpcmc.audit import (
     ResultFiles,
     agreement,
+    audit,
     explain,
-    full_audit,
     read_claims,
     read_explanations,
     read_registry,
@@ -24,7 +24,7 @@ registry = read_registry(Path(given.published[0]).parent)
 columns = registry.apply(column_of, axis=1)
 claims = [claim.id for claim in read_claims(given.claims)]
 explanations = read_explanations(given.explanations, {*registry["id"], *columns, *claims})
-found = full_audit(registry, ResultFiles.of(dict(given.items())))
+found = audit(registry, ResultFiles.of(dict(given.items())))
 write_audit(explain(found.cells, explanations), registry, made.cells)
 write_rows(explain(found.columns, explanations), made.columns)
 write_rows(agreement(found.compared), made.agreement)

@@ -67,7 +67,6 @@ __all__ = [
     "check_complete",
     "compare",
     "count_verdicts",
-    "full_audit",
     "holm",
     "read_audit",
     "side_by_side",
@@ -584,12 +583,7 @@ def side_by_side(registry: pd.DataFrame, files: ResultFiles) -> pd.DataFrame:
     return _rows(registry, [estimator(cell) for _, cell in registry.iterrows()])
 
 
-def audit(registry: pd.DataFrame, files: ResultFiles) -> pd.DataFrame:
-    """The cells of `full_audit`."""
-    return full_audit(registry, files).cells
-
-
-def full_audit(registry: pd.DataFrame, files: ResultFiles) -> Audit:
+def audit(registry: pd.DataFrame, files: ResultFiles) -> Audit:
     """Compare everything that was run with everything that is published.
 
     Parameters

@@ -38,7 +38,7 @@ import numpy as np
 import pandas as pd
 
 from gpcmc.audit.claims import Claim, check_claims_complete
-from gpcmc.audit.compare import Audit, Comparisons, Power, full_audit
+from gpcmc.audit.compare import Audit, Comparisons, Power, audit
 from gpcmc.audit.explanations import STRICT_SCALE
 from gpcmc.audit.published import CELLS, read_registry
 from gpcmc.audit.results import ResultFiles
@@ -123,7 +123,7 @@ def controls(
         where nothing is compared. ``verdict``: "killed", "killed in part", "no power" if none was killed and none had
         to be, "missed", "not run"; of sound runs "survives" or "false alarm".
     """
-    whole = full_audit(registry, files)
+    whole = audit(registry, files)
     compared = whole.compared
     power = Power(compared)
     red = _red(compared)
@@ -292,7 +292,7 @@ def _broken(
         2: f"table2/problem{PROBLEM}/M{SAMPLES}",
         3: f"table3/problem{PROBLEM}/M{SAMPLES}",
     }
-    audits = {kind: full_audit(registry, _with(files, kind)) for kind in KINDS if files.broken}
+    audits = {kind: audit(registry, _with(files, kind)) for kind in KINDS if files.broken}
     rows = []
     for kind, (table, name) in itertools.product(KINDS, cells.items()):
         trials = []
