@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
-from gpcmc.experiments import classification, orthant_accuracy, pieces
+from gpcmc.experiments import calibration, classification, orthant_accuracy, pieces
+from gpcmc.experiments.calibration import BUDGET, calibrate
 from gpcmc.experiments.classification import data_set_seed, experiment4, synthetic_problem
 from gpcmc.experiments.orthant_accuracy import EXPERIMENT2, experiment1, experiment2, two_class_data
 from gpcmc.experiments.pieces import Pieces
@@ -88,6 +89,7 @@ def copy_of_the_package(folder, monkeypatch):
         ("inference/__init__.py", "x = 1", []),
         ("experiments/pieces.py", "x = 1", []),
         ("datasets/parse.py", "x = 1", []),
+        ("datasets/registry.py", "x = 1", []),
     ],
 )
 def test_an_edited_module_spoils_the_pieces_that_depend_on_it(
@@ -319,6 +321,82 @@ def test_further_data_sets_get_one_run_each(tmp_path):
             7, "ep", problem, root=5, hyperparameters=[], method="ep", replicates=None, data_sets=2,
             options={}, pieces=Pieces(tmp_path / "7", [], 0),
         )  # fmt: skip
+
+
+def test_a_failed_run_has_its_seconds_and_pieces_of_few_runs_make_the_same(tmp_path, monkeypatch):
+    problem = synthetic_problem(6, generator(data_set_seed(6, 0, 5)))
+    options = {
+        **{
+            "root": 5,
+            "hyperparameters": [{"set": 6, "alpha": 0.5, "beta": 3.0}],
+            "method": "orthant",
+        },
+        **{"replicates": 4, "data_sets": 1, "options": {"samples": 2000, "runs": 1}},
+    }
+    rows, timing, arrays = experiment4(
+        6, "orthant", problem, pieces=Pieces(tmp_path / "whole", [], 0), **options
+    )
+    assert "extinct" in {row["status"] for row in rows}, "of so few samples"
+    assert [row["replicate"] for row in timing] == [0, 1, 2, 3]
+    assert all(row["cpu_seconds"] > 0 for row in timing)
+    monkeypatch.setattr(classification, "RUNS", 1)
+    parts, _, of_parts = experiment4(
+        6, "orthant", problem, pieces=Pieces(tmp_path / "parts", [], 0), **options
+    )
+    assert len(list((tmp_path / "parts").glob("set6_run*.npz"))) == 4
+    assert parts == rows and of_parts.keys() == arrays.keys()
+    for name, array in arrays.items():
+        np.testing.assert_array_equal(of_parts[name], array)
+
+
+def test_the_sampler_says_how_near_to_extinction_it_was(tmp_path):
+    problem = synthetic_problem(1, generator(data_set_seed(1, 0, 5)))
+    rows, _, _ = experiment4(
+        1, "orthant", problem, root=5, hyperparameters=[{"set": 3, "alpha": 3.0, "beta": 2.0}],
+        method="orthant", replicates=1, data_sets=1, options={"samples": 1000},
+        pieces=Pieces(tmp_path, [], 0),
+    )  # fmt: skip
+    assert rows[0]["extinct_populations"] == 0.0
+    assert 0.0 < rows[0]["least_stage_probability"] < 0.5  # that of the first pattern
+
+
+class Clock:
+    """A processor whose runs take what the test says."""
+
+    def __init__(self, monkeypatch, cost):
+        self.now = 0.0
+        monkeypatch.setattr(calibration.time, "process_time", lambda: self.now)
+
+        def infer(method, gp, y, *, rng):
+            self.now += cost(method)
+
+        monkeypatch.setattr(calibration, "infer", infer)
+
+
+def test_calibrated_counts_take_the_budget(monkeypatch):
+    """Also where a long run is dearer a sample than a short one, as when it leaves the caches."""
+
+    def cost(method):
+        if hasattr(method, "points"):
+            return 0.2 + 1e-4 * method.points
+        return 0.1 + 1e-5 * method.samples * (1.0 if method.samples < 50_000 else 1.4)
+
+    Clock(monkeypatch, cost)
+    problem = synthetic_problem(1, np.random.default_rng(0))
+    rows = {
+        "orthant": {"method": "orthant", "options": {}},
+        "best": {"method": "best", "options": {}},
+        "fixed": {"method": "orthant", "options": {"samples": 10}},
+    }
+    for budget in (0.11, 0.5, 3.0, 200.0):
+        same, counts = calibrate(problem, rows, root=1, alpha=5.0, beta=1.0, budget=budget)
+        assert same == budget and counts.keys() == {"orthant", "best"}
+        taken = cost(METHODS["orthant"](**counts["orthant"]))
+        assert taken == pytest.approx(max(budget, 0.12), rel=0.15), budget
+        taken = cost(METHODS["best"](**counts["best"]))
+        assert 1 / 1.5 < taken / max(budget, 0.2) < 1.5, budget
+    measured, _ = calibrate(problem, rows | {BUDGET: rows["fixed"]}, root=1, alpha=5.0, beta=1.0)
+    assert measured == pytest.approx(0.1001)
 
 
 def test_a_run_that_may_not_be_compared_says_so_and_is_marked(tmp_path):

@@ -402,3 +402,13 @@ def test_infer_lets_a_method_make_its_own_test_pass():
     assert result.probability[0] == pytest.approx(
         ndtr(1 / np.sqrt(np.pi) / np.sqrt(2 - 1 / np.pi)), abs=1e-9
     )
+
+
+def test_a_covariance_too_large_for_floating_point_is_refused_by_name():
+    x = np.random.default_rng(0).standard_normal((60, 2))
+    y = np.where(np.random.default_rng(1).random(60) < 0.5, 1.0, -1.0)
+    K = np.exp(-((x[:, None] - x) ** 2).sum(axis=2) / np.exp(16.0))
+    with pytest.raises(ValueError, match="K must have smaller variances"):
+        ExpectationPropagation().fit(np.exp(18.0) * K, y)
+    with pytest.raises(ValueError, match="smaller variances"):
+        Laplace().fit(np.exp(36.0) * K, y)

@@ -382,12 +382,45 @@ def test_standard_errors_see_chains_that_disagree():
         for w in (posterior.w, moved)
     )
     assert after > 2 * before
-    c = whiten(np.array([[4.0]]), np.array([1.0]))
-    assert convergence(moved, posterior.log_likelihood, c)["r_hat"] > 1.05
+    assert convergence(posterior.log_likelihood, moved)["r_hat"] > 1.05
     # the mean of 16 normal values: Student's t for 15 degrees of freedom
     values = np.random.default_rng(16).standard_normal((16, 20_000))
     covered = np.mean(np.abs(values.mean(axis=0)) < 1.96 * standard_error(values))
     assert abs(covered - 0.95) < 5 * np.sqrt(0.95 * 0.05 / 20_000)
+
+
+def autoregressive(rho, shape, rng):
+    """Stationary series along the second axis, of variance one."""
+    noise = rng.standard_normal(shape)
+    series = noise.copy()
+    for k in range(1, shape[1]):
+        series[:, k] = rho * series[:, k - 1] + np.sqrt(1 - rho**2) * noise[:, k]
+    return series
+
+
+def test_effective_samples_are_those_of_the_worst_series_from_all_of_its_draws():
+    """Autoregressive series have s (1 - rho) / (1 + rho); 15 percent is five times what seeds differ by."""
+    rng = np.random.default_rng(17)
+    level = autoregressive(0.0, (16, 4000), rng)
+    latent = autoregressive(0.1, (16, 4000, 51), rng)
+    latent[:, :, 33] = autoregressive(0.8, (16, 4000), rng)
+    found = convergence(level, latent)
+    assert found["effective_samples"] == pytest.approx(64_000 / 9, rel=0.15)
+    assert found["r_hat"] < 1.01
+    assert (
+        found["effective_samples"] == convergence(level, latent[:, :, 33:34])["effective_samples"]
+    )
+    latent[3, :, 7] += 1.0
+    assert convergence(level, latent)["r_hat"] > 1.02
+
+
+def test_one_chain_is_judged_by_its_halves():
+    rng = np.random.default_rng(18)
+    level, latent = rng.standard_normal((1, 2000)), rng.standard_normal((1, 2000, 3))
+    found = convergence(level, latent)
+    assert found["r_hat"] < 1.01 and found["effective_samples"] > 1000
+    latent[0, :, 1] += np.linspace(-2, 2, 2000)
+    assert convergence(level, latent)["r_hat"] > 1.05
 
 
 # --- annealed importance sampling

@@ -362,6 +362,33 @@ def test_the_step_adapts_as_published():
     pm.adapt(transition(lambda i: False), 33)
     assert len(calls) == 33
     assert pm.adapt(transition(lambda i: False), 0) == 0.5
+    calls.clear()
+    assert pm.adapt(transition(lambda i: True), 9) == 0.5, "a rate of nine says nothing"
+    assert calls == [0.5] * 9
+    calls.clear()
+    assert pm.adapt(transition(lambda i: True), 45) == pytest.approx(0.5 * np.prod(factors[:4]))
+    assert len(calls) == 45
+
+
+def test_chains_do_not_go_where_the_prior_is_zero(monkeypatch):
+    """Where it is below the least number above zero, the covariance is no matrix to factorise."""
+    prior = pm.default_prior(2)
+    assert prior.log_density(np.array([18.0, 0.0])) == -np.inf
+    assert np.isfinite(prior.log_density(np.array([8.0, 3.0])))
+    monkeypatch.setattr(pm, "_FIRST_STEP", 12.0)
+    rng = np.random.default_rng(19)
+    X = rng.standard_normal((30, 2))
+    y = np.where(rng.random(30) < 0.5, 1.0, -1.0)
+    chains = pm.run_chains(
+        X, y, method="ep", samples=1, iterations=100, burn_in=0, chains=2, rng=rng
+    )
+    assert np.isfinite([prior.log_density(theta) for theta in chains.theta.reshape(-1, 2)]).all()
+
+
+@pytest.mark.parametrize("shape", [(-1.0, 1.0), (0.0, 1.0), (1.0,), (np.nan, 1.0)])
+def test_a_prior_that_is_none_is_refused(shape):
+    with pytest.raises(ValueError, match="shape"):
+        pm.HyperparameterPrior(shape, (1.0, 1.0))
 
 
 def test_after_burn_in_the_step_is_frozen():

@@ -16,6 +16,10 @@ given = snakemake.params
 found, budgets = [], []
 for number, path in enumerate(snakemake.input.problems, start=1):
     with np.load(path) as stored:
+        if not stored.files:
+            raise SystemExit(
+                f"Problem {number} has no data: place the file that data_check.csv names"
+            )
         problem = Problem(**stored)
     # control variables do not finish on USPS: its budget is Problem 6's
     fixed = budgets[5] if number == 9 else None

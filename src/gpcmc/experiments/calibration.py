@@ -32,8 +32,10 @@ SIZES: dict[str, tuple[dict[str, float], int]] = {
     "hmc": ({"samples": 1.0, "burn_in": 1 / 80, "temperatures": 1 / 40}, 800),
     "gpml": ({"samples": 1.0}, 8),
 }
-#: Runs whose shortest time counts.
+#: Runs whose shortest time counts, while they are short.
 REPEATS = 3
+#: CPU seconds that are long: all fixed costs are small beside them.
+LONG = 5.0
 #: Sobol' points come in powers of two.
 POWERS_OF_TWO = ("points",)
 
@@ -49,7 +51,7 @@ def sizes(method: str, size: float) -> dict[str, int]:
     shares, least = SIZES[method]
     size = max(size, least)
     return {
-        option: 2 ** int(np.log2(size * share))
+        option: 2 ** round(np.log2(size * share))
         if option in POWERS_OF_TWO
         else _two_digits(size * share)
         for option, share in shares.items()
@@ -58,7 +60,7 @@ def sizes(method: str, size: float) -> dict[str, int]:
 
 def _two_digits(count: float) -> int:
     unit = 10 ** max(int(np.log10(count)) - 1, 0)
-    return max(int(count // unit) * unit, 2)
+    return max(round(count / unit) * unit, 2)
 
 
 def calibrate(
@@ -95,8 +97,8 @@ def calibrate(
 
     def seconds(name: str, options: Mapping[str, Any]) -> float:
         method = METHODS[rows[name]["method"]](**(dict(rows[name]["options"]) | dict(options)))
-        taken = []
-        for _ in range(REPEATS):
+        taken: list[float] = []
+        while len(taken) < REPEATS and sum(taken) < LONG:
             rng = generator(seed(root, "calibration", name))
             start = time.process_time()
             infer(method, gp, problem.y_train, rng=rng)
@@ -108,18 +110,22 @@ def calibrate(
         budget = seconds(BUDGET, {})
     counts = {}
     for name, row in rows.items():
-        if row["method"] not in SIZES or set(SIZES[row["method"]][0]) & set(row["options"]):
+        method = row["method"]
+        if method not in SIZES or set(SIZES[method][0]) & set(row["options"]):
             continue  # the configuration fixes its counts
-        least = SIZES[row["method"]][1]
-        small = sizes(row["method"], least)
-        fixed = seconds(name, small)
-        # grow until the size matters, so that the line through two times means something
-        size, taken = least, fixed
-        while taken < min(2.0 * fixed, budget) or taken <= fixed:
-            size *= 4
-            taken = seconds(name, sizes(row["method"], size))
-        slope = (taken - fixed) / (size - least)
-        counts[name] = sizes(row["method"], least + (budget - fixed) / slope)
+        first = next(iter(SIZES[method][0]))
+        counts[name] = sizes(method, SIZES[method][1])
+        size, taken = counts[name][first], seconds(name, counts[name])
+        # small runs are dearer or cheaper a sample than large ones (fixed costs, caches): the line that is
+        # followed goes through two times near the budget, or through long ones
+        while taken < budget:
+            before, size = (size, taken), 4 * size
+            taken = seconds(name, sizes(method, size))
+            if taken > before[1]:
+                slope = (taken - before[1]) / (size - before[0])
+                counts[name] = sizes(method, size + (budget - taken) / slope)
+                if taken >= min(budget / 2.0, LONG):
+                    break
     return budget, counts
 
 

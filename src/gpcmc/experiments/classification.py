@@ -7,6 +7,8 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import partial
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +32,9 @@ if TYPE_CHECKING:
 TRIVIAL = 1e-12
 
 NO_DATA, EXTINCT = "data not available", "extinct"
+
+#: Of a finished piece: the longest take minutes each.
+RUNS = 5
 
 #: Decimals of the features that enter a digest: another processor may round the last bits otherwise.
 DECIMALS = 8
@@ -172,12 +177,12 @@ def experiment4(
     data_sets : int
         Data sets of a synthetic problem; those after the first get one run each.
     pieces : Pieces
-        Finished hyperparameter sets.
+        Finished runs, five a piece.
 
     Returns
     -------
     rows, timing : list of dict
-        One row a run.
+        One row a run, also where it failed.
     arrays : dict
         By hyperparameter set: `probability_set<k>` and `probability_se_set<k>`, (runs, t), of the runs
         that predicted; `dataset_set<k>`, `replicate_set<k>` and `ok_set<k>`, (runs,), say which they are and
@@ -189,20 +194,20 @@ def experiment4(
 
     import_late()
 
-    def one(hyper: Mapping[str, float]) -> Piece:
+    def some(hyper: Mapping[str, float], runs: Sequence[tuple[int, int]]) -> Piece:
         key = {"problem": number, "method": name} | dict(hyper)
         if problem is None:
             only = key | {"dataset": 0, "replicate": 0}
             return [only | {"status": NO_DATA}], [only | {"cpu_seconds": None}], {}
         rows, timing, kept = [], [], []
-        for dataset in range(data_sets):
+        for dataset, of_it in groupby(runs, key=itemgetter(0)):
             data = problem
             if dataset:
                 data = synthetic_problem(number, generator(data_set_seed(number, dataset, root)))
             gp = prior(rbf(hyper["alpha"], hyper["beta"]), data.X_train, data.X_test)
             off_diagonal = gp.K - np.diag(np.diag(gp.K))
             trivial = bool(np.max(np.abs(off_diagonal)) <= TRIVIAL * hyper["beta"])
-            for replicate in range(replicates or 1) if dataset == 0 else [0]:
+            for _, replicate in of_it:
                 path = seed(
                     root, "experiment4", f"problem{number}", f"set{int(hyper['set'])}", name,
                     *([f"dataset{dataset}"] if dataset else []), f"replicate{replicate}",
@@ -210,14 +215,18 @@ def experiment4(
                 row: Row = key | {"dataset": dataset, "replicate": replicate, "trivial": trivial}
                 if replicates:
                     row |= {"seed": path} | dict(options)
+                result, status = None, ""
                 start = time.process_time()
                 try:
                     result = infer(fitter, gp, data.y_train, rng=generator(path))
-                except (ConvergenceError, ExtinctionError) as error:
-                    status = NOT_CONVERGED if isinstance(error, ConvergenceError) else EXTINCT
+                except ConvergenceError:
+                    status = NOT_CONVERGED
+                except ExtinctionError:
+                    status = EXTINCT
+                timing.append(row | {"cpu_seconds": time.process_time() - start})
+                if result is None:
                     rows.append(row | {"status": status})
                     continue
-                timing.append(row | {"cpu_seconds": time.process_time() - start})
                 rows.append(row | _result_columns(result, data))
                 if len(result.probability):
                     kept.append((dataset, replicate, result))
@@ -231,7 +240,15 @@ def experiment4(
         }
         return rows, timing, {k: np.array(v) for k, v in arrays.items()} if kept else {}
 
-    return join(pieces.get(f"set{hyper['set']}", partial(one, hyper)) for hyper in hyperparameters)
+    runs = [(0, replicate) for replicate in range(replicates or 1)]
+    runs += [(dataset, 0) for dataset in range(1, data_sets)]
+    return join(
+        pieces.get(
+            f"set{hyper['set']}_run{first}", partial(some, hyper, runs[first : first + RUNS])
+        )
+        for hyper in hyperparameters
+        for first in range(0, len(runs), RUNS)
+    )
 
 
 def data_set_seed(number: int, dataset: int, root: int) -> str:

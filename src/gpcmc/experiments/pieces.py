@@ -1,7 +1,7 @@
 """Finished pieces of a long job, kept so that no finished work is done twice.
 
-A piece is a hyperparameter set, a data set or an instance: whatever a job does one after the other. Its file
-carries a key, the digest of a record that says what the piece was made from, and which stands beside it:
+A piece is a few runs of a hyperparameter set, a data set or an instance: whatever a job does one after the other.
+Its file carries a key, the digest of a record that says what the piece was made from, and which stands beside it:
 
 - the parameters: the root of the random streams, the grid, the options, and where a job starts from patterns,
   their digest (`gpcmc.experiments.classification.patterns_digest`);
@@ -51,6 +51,9 @@ STOPS = (
     "gpcmc.datasets",  # makes the patterns, whose digest is a parameter
     "gpcmc.experiments.pieces",  # this module carries numbers and makes none
 )
+
+#: So with every module of these packages.
+WITHIN = ("gpcmc.datasets.",)
 
 #: In a job's folder: all its pieces are there, and its results have been written.
 DONE = "done"
@@ -114,14 +117,15 @@ def _write(path: Path, content: bytes) -> None:
 
 
 def join(pieces: Iterable[Piece]) -> Piece:
-    """Put pieces one after the other."""
+    """Put pieces one after the other, and so the parts of an array that more than one has."""
     rows: list[Row] = []
     timing: list[Row] = []
     arrays: dict[str, np.ndarray] = {}
     for more_rows, more_timing, more_arrays in pieces:
         rows += more_rows
         timing += more_timing
-        arrays |= more_arrays
+        for name, part in more_arrays.items():
+            arrays[name] = np.concatenate([arrays[name], part]) if name in arrays else part
     return rows, timing, arrays
 
 
@@ -179,7 +183,7 @@ def code_digests(modules: Iterable[str]) -> dict[str, str]:
     waiting = list(modules)
     while waiting:
         module = waiting.pop()
-        if module not in found and module not in STOPS:
+        if module not in found and module not in STOPS and not module.startswith(WITHIN):
             found[module], imported = _module(module)
             waiting += imported
     return dict(sorted(found.items()))

@@ -44,6 +44,7 @@ from gpcmc.inference.chains import (
     Sampler,
     convergence,
     count_effort,
+    monitored,
     run_chains,
 )
 from gpcmc.inference.interface import (
@@ -224,7 +225,8 @@ def fit_sampler(
     kernel, work = sampler.kernel(K, y, rng=rng)
     w, level, acceptance = run_chains(kernel, sampler, work, rng=rng)
     work["samples"] = level.size
-    diagnostics = convergence(w, level, kernel.coordinates)
+    margin_map = kernel.coordinates.margin_map
+    diagnostics = convergence(level, w @ margin_map[:, monitored(len(y))])
     diagnostics |= {"acceptance": acceptance, **kernel.settings}
     status = chain_status(diagnostics)
     annealed = None

@@ -27,7 +27,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import eigh
 from scipy.special import ndtr
 from scipy.stats import t as student
@@ -44,6 +44,8 @@ from gpcmc.inference.laplace import Laplace
 
 _EPS = float(np.finfo(float).eps)
 _MONITORED = 50  # latent values whose convergence is judged
+_GLANCE = 5000  # draws of all chains, through which each of them is looked at
+_WORST = 5  # that many are then looked at with all draws
 _BATCHES = 32  # batch means of a standard error, over all chains, at least
 _ROWS = 4096  # draws that are read at once in a prediction
 #: The 97.5 % point of the normal distribution, by which readers multiply a standard error.
@@ -353,25 +355,44 @@ def count_effort(work: Counter[str], effort: Effort, chains: int) -> None:
     work["matrix_vector_products"] += effort.matrix_vector_products
 
 
-def convergence(w: FloatArray, level: FloatArray, coordinates: Coordinates) -> dict[str, float]:
+def monitored(n: int) -> NDArray[np.intp]:
+    """Return which of n latent values are judged: at most 50, evenly chosen."""
+    return np.unique(np.linspace(0, n - 1, min(n, _MONITORED)).astype(np.intp))
+
+
+def convergence(level: FloatArray, latent: FloatArray) -> dict[str, float]:
     """Return the smallest bulk effective sample size and the largest rank R-hat.
 
-    Of the log likelihood and of at most 50 training inputs' latent values, evenly chosen. A quantity
-    that does not vary at all is known exactly, and left out.
+    Of several chains, or of the two halves of one. A quantity that does not vary at all is known
+    exactly, and left out. Ranking all draws of all quantities would take longer than good chains do:
+    each is looked at through some of its draws, and the effective samples of those that look worst
+    are found from all.
+
+    Parameters
+    ----------
+    level : (c, s) array
+        Log likelihood of the kept draws of c chains.
+    latent : (c, s, k) array
+        Latent values, or margins, at k training inputs (`monitored`).
     """
     from arviz_stats.base import array_stats  # half a second, and only chains need it
 
-    n = coordinates.margin_map.shape[1]
-    chosen = np.unique(np.linspace(0, n - 1, min(n, _MONITORED)).astype(int))
-    series = np.concatenate([level[:, :, None], w @ coordinates.margin_map[:, chosen]], axis=2)
+    series = np.concatenate([level[:, :, None], latent], axis=2)
+    if len(series) == 1:
+        half = series.shape[1] // 2
+        series = series[0, : 2 * half].reshape(2, half, -1)
     series = series[:, :, np.ptp(series, axis=(0, 1)) > 0.0]
     if series.shape[2] == 0:
         return {"effective_samples": float(level.size), "r_hat": 1.0}
     axes = {"chain_axis": 0, "draw_axis": 1}
+    glance = series[:, :: max(1, series[:, :, 0].size // _GLANCE)]
     with np.errstate(all="ignore"):  # chains of which none moved
-        ess = array_stats.ess(series, method="bulk", **axes)
-        r_hat = array_stats.rhat(series, method="rank", **axes)
+        r_hat = array_stats.rhat(glance, method="rank", **axes)
+        ess = np.nan_to_num(array_stats.ess(glance, method="bulk", **axes), nan=1.0)
+        if glance.shape[1] < series.shape[1]:
+            worst = series[:, :, np.argsort(ess)[:_WORST]]
+            ess = np.nan_to_num(array_stats.ess(worst, method="bulk", **axes), nan=1.0)
     return {
-        "effective_samples": float(np.min(np.nan_to_num(ess, nan=1.0))),
+        "effective_samples": float(np.min(ess)),
         "r_hat": float(np.max(np.nan_to_num(r_hat, nan=np.inf, posinf=np.inf))),
     }

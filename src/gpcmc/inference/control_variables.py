@@ -66,7 +66,7 @@ from gpcmc._validation import (
     check_rng,
 )
 from gpcmc.gp.covariance import Prior
-from gpcmc.inference.chains import ChainPosterior, Coordinates, convergence, whiten
+from gpcmc.inference.chains import ChainPosterior, Coordinates, convergence, monitored, whiten
 from gpcmc.inference.interface import (
     STOPPED,
     ConvergenceError,
@@ -654,7 +654,7 @@ class ControlVariables:
         self._count(work, total, len(placement))
         work["samples"] = level.size
         acceptance /= self.chains * self._kept * self.thin
-        found |= convergence(draws, level, coordinates)
+        found |= convergence(level, draws @ coordinates.margin_map[:, monitored(len(y))])
         found["acceptance"] = float(acceptance.mean()) if len(acceptance) else 1.0
         found["least_acceptance"] = float(acceptance.min(initial=1.0))
         found["adapted"] = float(adapted)

@@ -96,7 +96,8 @@ class ExpectationPropagation:
         Raises
         ------
         ValueError
-            If K is not a covariance or y not labels for it.
+            If K is not a covariance, or one whose variances are too large for floating point, or y are
+            not labels for it.
         ConvergenceError
             If the tolerance is not met in `max_sweeps`; carries the last state.
 
@@ -163,6 +164,11 @@ def _sweep(
         old_tau, old_nu = tau[own].copy(), nu[own].copy()
         for j, i in enumerate(range(start, stop)):
             mean, variance = _cavity(local_Sigma[j, j], local_mu[j], tau[i], nu[i])  # 5, 6
+            if not -1.0 < variance < np.inf:
+                raise ValueError(
+                    "K must have smaller variances: with its largest, the sites of expectation "
+                    "propagation are lost in rounding; lower the kernel's variance"
+                )
             scale = np.sqrt(1.0 + variance)
             r, w = hazard(y[i] * mean / scale)  # 7
             kept = 1.0 + variance * (1.0 - w)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.linalg import cholesky, solve_triangular
+from scipy.linalg import LinAlgError, cholesky, solve_triangular
 from threadpoolctl import threadpool_limits
 
 from gpcmc._validation import FloatArray, check_cross_covariance
@@ -109,8 +109,20 @@ class GaussianPosterior:
 
 
 def factorize(K: FloatArray, S: FloatArray) -> FloatArray:
-    """Return the lower Cholesky factor of B = I + S^(1/2) K S^(1/2) (Eq. 3.26)."""
+    """Return the lower Cholesky factor of B = I + S^(1/2) K S^(1/2) (Eq. 3.26).
+
+    Raises
+    ------
+    ValueError
+        If B is not positive definite in floating point.
+    """
     root = np.sqrt(S)
     B = root[:, None] * K * root
     B.flat[:: len(S) + 1] += 1.0
-    return cholesky(B, lower=True, overwrite_a=True, check_finite=False)
+    try:
+        return cholesky(B, lower=True, overwrite_a=True, check_finite=False)
+    except LinAlgError as error:
+        raise ValueError(
+            f"K must be positive semidefinite and have smaller variances than {K.diagonal().max():.3g}: "
+            "I + S^(1/2) K S^(1/2) is not positive definite in floating point; lower the kernel's variance"
+        ) from error

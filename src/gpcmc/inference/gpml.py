@@ -64,6 +64,7 @@ from gpcmc._validation import (
 )
 from gpcmc.gp.likelihood import log_likelihood
 from gpcmc.inference.annealing import jackknife
+from gpcmc.inference.chains import convergence, monitored
 from gpcmc.inference.interface import (
     Prediction,
     chain_status,
@@ -325,11 +326,11 @@ class GpmlPosterior:
     work : dict of str to int
         Counts: transitions, likelihood_evaluations, matrix_vector_products, factorizations, samples.
     diagnostics : dict of str to float
-        ``effective_samples``: the smaller of that of the log likelihood and the median over the
-        latent values; ``r_hat`` of the log likelihood, the chain's two halves taken as two chains;
-        and of hybrid Monte Carlo ``acceptance`` of all proposals, ``annealing_acceptance`` and
-        ``step_size``, the chain's last; of slice sampling ``off_slice``, the number of moves that
-        the toolbox's limit forced.
+        ``effective_samples`` and ``r_hat``: the worst over the log likelihood and at most 50 latent
+        values, the chain's two halves taken as two chains
+        (`gpcmc.inference.chains.convergence`); of hybrid Monte Carlo ``acceptance`` of all proposals,
+        ``annealing_acceptance`` and ``step_size``, the chain's last; of slice sampling ``off_slice``,
+        the number of moves that the toolbox's limit forced.
     status : str
         ``OK`` or ``NOT_CONVERGED``, from the diagnostics; the annealed runs have no part in it.
     """
@@ -566,17 +567,9 @@ def _with_noise(K: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def _diagnostics(f: FloatArray, level: FloatArray) -> dict[str, float]:
-    from arviz_stats.base import array_stats  # half a second, and only chains need it
-
     if np.ptp(level) == 0.0:  # not a proposal was accepted
         return {"effective_samples": 1.0, "r_hat": np.inf}
-    half = len(level) // 2
-    ess = _effective(np.column_stack([level, f]))
-    r_hat = array_stats.rhat(level[: 2 * half].reshape(2, half), chain_axis=0, draw_axis=1)
-    return {
-        "effective_samples": float(min(ess[0], np.median(ess[1:]))),
-        "r_hat": float(r_hat),
-    }
+    return convergence(level[None], f[None, :, monitored(f.shape[1])])
 
 
 def _effective(series: FloatArray) -> FloatArray:

@@ -12,6 +12,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
+from threadpoolctl import threadpool_limits
 
 from gpcmc._validation import FloatArray
 from gpcmc.gp.covariance import Prior
@@ -143,6 +144,7 @@ class ConvergenceError(RuntimeError):
         self.posterior = posterior
 
 
+@threadpool_limits.wrap(limits=1)
 def infer(
     method: Method, prior: Prior, y: ArrayLike, *, rng: np.random.Generator | None
 ) -> Inference:
@@ -165,6 +167,8 @@ def infer(
         If an argument is not as needed.
     ConvergenceError
         If the method iterates and does not converge.
+    ExtinctionError
+        If the method is the orthant sampler, and all its samples are lost.
     """
     if hasattr(method, "infer"):
         return method.infer(prior, y, rng=rng)

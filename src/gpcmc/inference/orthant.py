@@ -182,6 +182,10 @@ class Orthant:
             probability=probability,
             probability_se=standard_error,
             work={"samples": estimate.samples, "populations": estimate.populations},
+            diagnostics={
+                "extinct_populations": float(estimate.extinct),
+                "least_stage_probability": float(np.exp(np.min(estimate.log_stage_probabilities))),
+            },
         )
 
     def _problem(

@@ -47,6 +47,7 @@ from gpcmc._validation import (
     check_array,
     check_labels,
     check_option,
+    check_positive,
     check_positive_int,
     check_rng,
 )
@@ -74,6 +75,8 @@ _EP = ExpectationPropagation(tolerance=1e-4)
 _BATCHES = 20  # of burn-in, after each of which the proposal's step is reconsidered
 _ACCEPTANCE = (0.15, 0.30)
 _FIRST_STEP = 0.5
+_BATCH = 10  # transitions, at least: the rate of fewer says nothing of the step
+_LEAST_LOG_DENSITY = -745.0  # the logarithm of the least number above zero
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +93,13 @@ class HyperparameterPrior:
     shape: tuple[float, float]
     rate: tuple[float, float]
 
+    def __post_init__(self) -> None:
+        for name in ("shape", "rate"):
+            if len(getattr(self, name)) != 2:
+                raise ValueError(f"{name} must be two numbers; got {getattr(self, name)!r}")
+            for value in getattr(self, name):
+                check_positive(name, value)
+
     def log_density(self, theta: FloatArray) -> float:
         """Return log p(theta) but for a constant; the density is that of the logarithms."""
         total = 0.0
@@ -98,7 +108,9 @@ class HyperparameterPrior:
             if value > 345.0 or value < -345.0:
                 return -np.inf
             total += shape * value - rate * float(np.exp(value))  # exp(theta) is the Jacobian's
-        return total
+        # no chain comes where the density is zero in floating point, and the covariance there is no
+        # matrix to factorise
+        return total if total > _LEAST_LOG_DENSITY else -np.inf
 
     def draw(self, rng: np.random.Generator) -> FloatArray:
         """Return one theta (2,) from the prior."""
@@ -405,7 +417,7 @@ def run_chains(
 ) -> HyperparameterChains:
     """Draw from p(theta | y) by independent chains that start in the prior.
 
-    The proposal's step adapts in burn-in only, in 20 batches, towards an acceptance of 15 to 30 percent
+    The proposal's step adapts in burn-in only, in at most 20 batches, towards an acceptance of 15 to 30 percent
     by the factor 5 - 3.9 min(b / 4, 1) after the b-th, and is frozen then. A pseudo-marginal chain
     burns in on Laplace's evidence, the others on their own target.
 
@@ -591,14 +603,17 @@ def adapt(transition: Callable[[float], bool], burn_in: int) -> float:
     transition : callable
         Makes one transition with the given step; says whether it was accepted.
     burn_in : int
-        Transitions, shared evenly by 20 batches.
+        Transitions, shared evenly by 20 batches, or by as many of 10 as there are; fewer than 10 leave
+        the step as it was.
     """
     step = _FIRST_STEP
-    for b in range(_BATCHES):
-        size = burn_in // _BATCHES + (b < burn_in % _BATCHES)
-        if size == 0:
+    batches = max(min(_BATCHES, burn_in // _BATCH), 1)
+    for b in range(batches):
+        size = burn_in // batches + (b < burn_in % batches)
+        accepted = sum(transition(step) for _ in range(size))
+        if size < _BATCH:
             break
-        rate = sum(transition(step) for _ in range(size)) / size
+        rate = accepted / size
         factor = 5.0 - 3.9 * min(b + 1, _BATCHES / 5) / (_BATCHES / 5)
         if rate < _ACCEPTANCE[0]:
             step /= factor
@@ -785,6 +800,8 @@ class PseudoMarginal:
             self.latent_updates,
         )
         check_positive_int("draws", self.draws)
+        if not isinstance(self.predictor, Method):
+            raise ValueError(f"predictor must be a method's options; got {self.predictor!r}")
         if not 4 * self.chains <= self.draws <= self.chains * self.iterations:
             raise ValueError(
                 f"draws must be from {4 * self.chains} (four a chain) to "

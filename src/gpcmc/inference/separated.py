@@ -61,6 +61,7 @@ class Sampler:
     signs: Array
     work: dict[str, int]
 
+    @threadpool_limits.wrap(limits=1)
     def run(
         self,
         K_star: ArrayLike,

@@ -1,7 +1,7 @@
 """Exact inference by an orthant sampler that expectation propagation guides: our best estimator.
 
-Expectation propagation leaves a Gaussian site for each label; convolved with the probit's unit noise it is a
-site on v_i = y_i f_i + noise, and stands there for v_i >= 0. `gpcmc.orthant.twisting` draws with these
+Expectation propagation leaves a Gaussian site on f_i for each label. The site on v_i = y_i f_i + noise that,
+convolved with the probit's unit noise, is that one stands for v_i >= 0. `gpcmc.orthant.twisting` draws with these
 sites as look-ahead, and scrambled Sobol' points make the draws even. A ninth of the draws are by minimax
 tilting, which bounds all weights. The estimate of the evidence is unbiased whatever the sites and tilts.
 """
@@ -48,7 +48,7 @@ class Twisted(Separated):
         ep = ExpectationPropagation().fit(K, y)
         K, y = np.asarray(K, dtype=np.float64), np.asarray(y, dtype=np.float64)
         R = orthant_covariance(K, y)
-        # a site exp(nu f - S f^2/2), convolved with the probit's unit noise, is one on v = y f + noise
+        # the site on v = y f + noise that is exp(mean and precision of EP's on f) once convolved with the noise
         nu = y * (ep.S * ep.mean + ep.a) / (1.0 - ep.S)
         L = cholesky(R, lower=True, check_finite=False)
         tilt = minimax_tilt(L)

@@ -125,13 +125,13 @@ def check_points(points: int, randomizations: int) -> None:
     Raises
     ------
     ValueError
-        If `points` is not a power of two, or there are fewer than two randomisations.
+        If `points` is not a power of two up to 2^30, or there are fewer than two randomisations.
     """
     validation.check_positive_int("points", points)
     validation.check_positive_int("randomizations", randomizations)
-    if points & (points - 1):
+    if points & (points - 1) or points > 2**30:
         raise ValueError(
-            f"points must be a power of two, for the balance of Sobol' points; got {points}"
+            f"points must be a power of two up to 2^30, for the balance of Sobol' points; got {points}"
         )
     if randomizations < 2:
         raise ValueError(
