@@ -22,7 +22,7 @@ QUICK = {
     "options": {"samples": 2},
     "chains": 4,
     "iterations": 30,
-    "burn_in": 20,
+    "burn_in": 40,
     "kept": 5,
     "predictive": 2,
 }
@@ -62,7 +62,7 @@ def test_posterior_rows_and_draws(problem, tmp_path):
     assert row["log_loss"] == scores(arrays["probability"], problem.y_test)["log_loss"]
     # the chains' own draws, the last of each among those kept, in the paper's hyperparameters
     pair = hyperparameters.run_chains(
-        problem.X_train, problem.y_train, method="laplace", samples=2, iterations=30, burn_in=20,
+        problem.X_train, problem.y_train, method="laplace", samples=2, iterations=30, burn_in=40,
         chains=2, rng=hyperparameters.generator(row["seed"] + "/pair0"),
     )  # fmt: skip
     np.testing.assert_allclose(np.exp(arrays["log_alpha"][:2]), pair.alpha[:, 5::6])

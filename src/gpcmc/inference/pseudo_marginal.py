@@ -506,9 +506,13 @@ def convergence(theta: FloatArray) -> dict[str, float]:
     if (np.ptp(theta, axis=1) == 0).any():
         return {"effective_samples": 0.0, "r_hat": np.inf}
     ary = np.moveaxis(theta, -1, 0)
-    ess = array_stats.ess(ary, chain_axis=1, draw_axis=2, method="bulk")
-    r_hat = array_stats.rhat(ary, chain_axis=1, draw_axis=2)
-    return {"effective_samples": float(np.min(ess)), "r_hat": float(np.max(r_hat))}
+    with np.errstate(all="ignore"):  # halves of chains that have not moved
+        ess = array_stats.ess(ary, chain_axis=1, draw_axis=2, method="bulk")
+        r_hat = array_stats.rhat(ary, chain_axis=1, draw_axis=2)
+    return {
+        "effective_samples": float(np.min(np.nan_to_num(ess, nan=0.0))),
+        "r_hat": float(np.max(np.nan_to_num(r_hat, nan=np.inf, posinf=np.inf))),
+    }
 
 
 class _Run(NamedTuple):
