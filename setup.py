@@ -10,7 +10,6 @@ from setuptools import Extension, setup
 KERNELS = "src/gpcmc/orthant"
 # NumPy ships its distributions as a static library for extensions such as this one.
 NPYRANDOM = Path(np.get_include()).parents[1] / "random" / "lib"
-POSIX = os.name == "posix"
 
 
 def extension(name: str) -> Extension:
@@ -20,9 +19,9 @@ def extension(name: str) -> Extension:
         depends=[f"{KERNELS}/_kernels.h"],
         include_dirs=[np.get_include(), KERNELS],
         library_dirs=[str(NPYRANDOM)],
-        libraries=["npyrandom", "m"] if POSIX else ["npyrandom"],
+        libraries=["npyrandom", "m"],
         # a square root that may set errno is a call, and a loop with a call is not vectorised
-        extra_compile_args=["-O3", "-fno-math-errno"] if POSIX else ["/O2"],
+        extra_compile_args=["-O3", "-fno-math-errno"],
         define_macros=[("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION")],
     )
 

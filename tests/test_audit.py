@@ -42,7 +42,7 @@ from gpcmc.audit import (
     write_audit,
 )
 from gpcmc.audit.compare import TOO_GOOD, holm
-from gpcmc.audit.published import PUBLISHED_SETS
+from gpcmc.audit.published import PUBLISHED_ITERATIONS, PUBLISHED_SETS
 
 PUBLISHED = Path(__file__).parent.parent / "data" / "published"
 #: Verdicts of cells that are compared.
@@ -352,6 +352,37 @@ def test_a_median_without_one_of_its_methods_is_not_taken(
     assert cell["verdict"] == "not comparable" and math.isnan(cell["ours"])
     assert "without hmc-gpml (not converged) there is none" in cell["note"]
     assert cells.loc["table4/problem1/new/mae_med", "ours"] > 0
+
+
+def test_with_the_papers_budget_its_rule_stands_in_where_nothing_converged(
+    registry: pd.DataFrame, tmp_path: Path
+) -> None:
+    """Problem 2 has no run of one method that counts with set 3; its chains have the paper's length, or not."""
+    bad = {(2, "hmc-gpml", 3): ("not converged", 3)}
+    methods = ("orthant", "control-variables", "ess-gpml", "hmc-gpml")
+    files = everything(tmp_path, methods=methods, bad=bad)
+    strict = audit(registry, files).cells.set_index("id")
+    (path,) = (
+        p for p in files.experiment4 if p.as_posix().endswith("problem2/control-variables.csv")
+    )
+    pd.read_csv(path).assign(iterations=PUBLISHED_ITERATIONS).to_csv(path, index=False)
+    cells = audit(registry, files).cells.set_index("id")
+    post, median = (f"table4/problem2/hmc/mae_{which}" for which in ("post", "med"))
+    for name in (post, median):
+        assert strict.loc[name, "verdict"] == "not comparable" and math.isnan(
+            strict.loc[name, "ours"]
+        )
+        assert "every run counts, converged or not, as in the paper" in cells.loc[name, "note"]
+        assert (
+            cells.loc[name, "ours"]
+            == Estimator(files, registry, every=True)(
+                registry.set_index("id", drop=False).loc[name]
+            ).value
+        )
+    assert cells.loc[post, "verdict"] in COMPARED
+    others = [name for name in cells.index if "problem2" not in name]
+    same = ["ours", "ours_se", "ratio", "note"]
+    assert strict.loc[others, same].equals(cells.loc[others, same])
 
 
 def test_fewer_hyperparameter_sets_than_published_are_not_compared(

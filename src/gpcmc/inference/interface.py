@@ -58,7 +58,9 @@ class Inference:
     log_evidence : float or None
         Log marginal likelihood, in nats; None for a method that gives none.
     log_evidence_se : float or None
-        Its Monte Carlo standard error, in nats; 0.0 for a deterministic method.
+        Its Monte Carlo standard error, in nats; 0.0 for a deterministic method. Chains' annealed runs and
+        their probabilities allow for the few runs it is found from (Student's t over the normal's 97.5 %
+        point); the others are plain, with the degrees of freedom that their posteriors tell.
     probability, probability_se : (t,) array
         P(y* = +1 | y) at the test inputs, and the Monte Carlo standard errors. Of no length when the
         method stopped before it could predict.
@@ -160,6 +162,10 @@ def infer(
         Labels -1/+1.
     rng : Generator or None
         Consumed by methods that draw; the others ignore it.
+
+    Returns
+    -------
+    Inference
 
     Raises
     ------

@@ -174,7 +174,24 @@ def sample_orthant(
     runs: int | None,
     rng: np.random.Generator,
 ) -> tuple[OrthantEstimate, Particles]:
-    """As `orthant_probability` with zero mean and limits, and keep the samples of all populations."""
+    """As `orthant_probability` with zero mean and limits, and keep the samples of all populations.
+
+    Parameters
+    ----------
+    cov : (n, n) array
+    samples, count, scheme, runs, rng
+        As there.
+
+    Returns
+    -------
+    estimate : OrthantEstimate
+    particles : Particles
+
+    Raises
+    ------
+    ValueError, ExtinctionError
+        As there.
+    """
     sizes = _population_sizes(samples, runs)
     _check_options(count, scheme, rng)
     cov = validation.check_covariance("cov", cov)
@@ -211,6 +228,11 @@ def conditional_probability(
     Returns
     -------
     probability, standard_error : (t,) arrays
+
+    Raises
+    ------
+    ValueError
+        If the test coordinates cannot belong to the covariance of v.
     """
     A = test_rows(particles.L, cross_cov, variance)
     passes = [predict(*samples, A, count == "soft", rng) for samples in particles.populations]
@@ -231,12 +253,18 @@ def orthant_ratio(
 ) -> tuple[OrthantEstimate, Array, Array]:
     """Training and test pass, one population after the other: P(v >= 0) and P(v* >= 0 | v >= 0).
 
-    As `sample_orthant` followed by `conditional_probability`, but memory is that of one population.
+    As `sample_orthant` followed by `conditional_probability`, whose parameters these are, but memory is
+    that of one population.
 
     Returns
     -------
     estimate : OrthantEstimate
     probability, standard_error : (t,) arrays
+
+    Raises
+    ------
+    ValueError, ExtinctionError
+        As these.
     """
     sizes = _population_sizes(samples, runs)
     _check_options(count, scheme, rng)
@@ -381,7 +409,22 @@ def _combine(
 
 
 def test_rows(L: Array, cross_cov: Array, variance: Array) -> Array:
-    """Rows that map innovations to (conditional mean)/(conditional sd) of the test coordinates."""
+    """Rows (t, n) that map innovations to (conditional mean)/(conditional sd) of the test coordinates.
+
+    Parameters
+    ----------
+    L : (n, n) array
+        Lower Cholesky factor of the covariance of v.
+    cross_cov : (n, t) array
+        Covariances of v with the test coordinates.
+    variance : (t,) array
+        Variances of the test coordinates.
+
+    Raises
+    ------
+    ValueError
+        If a conditional variance is not positive.
+    """
     A = solve_triangular(L, cross_cov, lower=True)
     conditional = variance - np.sum(A * A, axis=0)  # Eq. 60
     if np.any(conditional <= 0):

@@ -162,6 +162,10 @@ def estimate(
         One of each randomisation: equal seeds give equal bits on one machine.
     defence : Proposal, optional
         A proposal with bounded weights, to be mixed in: it gets an eighth as many points more.
+
+    Returns
+    -------
+    SeparationEstimate
     """
     mixture = [(proposal, points)]
     if defence is not None:

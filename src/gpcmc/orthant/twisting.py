@@ -43,6 +43,11 @@ def twisted_proposal(R: Array, nu: Array, tau: Array) -> Proposal:
         Covariance of v, positive definite.
     nu, tau : (n,) array
         Sites exp(nu v - tau v^2/2), tau >= 0.
+
+    Raises
+    ------
+    LinAlgError
+        If R, or what the sites make of it, is not positive definite in floating point.
     """
     root = np.sqrt(tau)
     B = root[:, None] * R * root

@@ -12,7 +12,7 @@ import pandas as pd
 
 from gpcmc.audit import ResultFiles, read_long, side_by_side
 from gpcmc.audit import findings as found
-from gpcmc.audit.estimates import paper_scheme
+from gpcmc.audit.estimates import AS_PUBLISHED, paper_scheme
 from gpcmc.audit.experiment4 import (
     NAMES,
     SHORT,
@@ -179,7 +179,8 @@ def table4(registry: pd.DataFrame, files: ResultFiles) -> Table:
                 cell = by_cell.loc[(metric, method, problem)]
                 text = cells.loc[cell["id"], "printed"]
                 theirs.append(in_last_digit(_scaled(text, scale), scale * cell["published_se"]))
-                value, se, mark = cell["ours"], cell["ours_se"], ""
+                value, se = cell["ours"], cell["ours_se"]
+                mark = ALL_RUNS if cell["note"].startswith(AS_PUBLISHED) else ""
                 if math.isnan(value):
                     value, se, mark = cell["as_run"], cell["as_run_se"], ALL_RUNS
                 if math.isnan(value):
