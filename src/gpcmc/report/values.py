@@ -254,10 +254,9 @@ def _design_values(out: _Values, files: ResultFiles) -> None:
     for method in ("ess-gpml", "hmc-gpml"):  # too short to converge, however well they mix
         kept = fourth[fourth["method"] == method]["samples"].dropna()
         short = kept.max() < MIN_EFFECTIVE  # False of none
-        for end, pick in (("least", "min"), ("most", "max")):
-            value = int(getattr(kept, pick)()) if short else None
-            missing = "enough" if len(kept) else "not run"
-            out.whole(f"experiment4/short/{method}/{end}", value, source, missing=missing)
+        most = int(kept.max()) if short else None
+        missing = "enough" if len(kept) else "not run"
+        out.whole(f"experiment4/short/{method}/most", most, source, missing=missing)
     _settings_values(out, fourth.reindex(columns=[*fourth.columns.union(["iterations", "skip"])]))
     available = {number_: problem.available for number_, problem in problems(files).items()}
     lost = [NAMES[number_] for number_, there in available.items() if not there]
