@@ -87,10 +87,6 @@ def digests(folder):
     }
 
 
-#: What makes every number of a run.
-COMPUTED = [*(f"experiment{number}" for number in range(1, 6)), "defects", "controls"]
-
-
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
     """A project whose tiny run is finished, on one core."""
@@ -170,17 +166,15 @@ def test_typeset_and_drawn_again_nothing_changes(finished):
 
 
 def test_cores_and_thread_variables_do_not_change_a_byte(finished, tmp_path):
-    """Of all that is computed; tables and figures are drawn from it on one thread, so one stands for all."""
     other = copy_project(tmp_path / "project")
-    threads = dict.fromkeys(["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"], "2")
-    done = snakemake(other, "--cores", "2", *COMPUTED, "table1", "figure_evidence", **threads)
+    done = snakemake(
+        other, "--cores", "2", OMP_NUM_THREADS="2", OPENBLAS_NUM_THREADS="2", MKL_NUM_THREADS="2"
+    )
     assert done.returncode == 0, done.stdout
     one, two = digests(finished), digests(other)
-    computed = re.compile(r"results/tiny/(experiment\d|defects)/.*\.(csv|npz)")
-    assert two.keys() >= {name for name in one if computed.fullmatch(name)}
-    assert len({name.split("/")[2] for name in two if computed.fullmatch(name)}) == 6
-    assert two.keys() >= {"results/tiny/tables/table1.tex", "figures/tiny/evidence.png"}
-    assert [name for name in two if one[name] != two[name]] == []
+    assert one.keys() == two.keys()
+    assert [name for name in one if one[name] != two[name]] == []
+    assert any(name.startswith("results/tiny/experiment4") for name in one)
 
 
 @pytest.mark.skipif(not MIRROR.exists(), reason="the real data are not here")
@@ -227,20 +221,18 @@ def test_an_edited_source_makes_its_dependants_run_again(finished, source, wante
 
 
 @pytest.mark.skipif(not MIRROR.exists(), reason="the real data are not here")
-def test_a_damaged_raw_file_is_refused_by_name(finished, tmp_path):
-    """In a copy, for what a failed run deletes is long to make again."""
-    folder = tmp_path / "project"
-    shutil.copytree(finished, folder, symlinks=True)
-    raw = folder / "data/raw/crabs.csv"
+def test_a_damaged_raw_file_is_refused_by_name(finished):
+    raw = finished / "data/raw/crabs.csv"
     good = raw.read_bytes()
-    raw.write_bytes(good.replace(b"8.1", b"8.2", 1))
-    done = snakemake(folder, "--cores", "1", "experiment4")
-    assert done.returncode != 0
-    assert "crabs.csv" in done.stdout
-    assert "sha256" in done.stdout
-    raw.write_bytes(good)
-    done = snakemake(folder, "--cores", "1", "results/tiny/experiment4/problem7.npz")
-    assert done.returncode == 0, done.stdout
+    try:
+        raw.write_bytes(good.replace(b"8.1", b"8.2", 1))
+        done = snakemake(finished, "--cores", "1", "experiment4")
+        assert done.returncode != 0
+        assert "crabs.csv" in done.stdout
+        assert "sha256" in done.stdout
+    finally:
+        raw.write_bytes(good)
+    assert snakemake(finished, "--cores", "1").returncode == 0
 
 
 @pytest.mark.parametrize(
