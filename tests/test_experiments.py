@@ -326,12 +326,12 @@ def test_further_data_sets_get_one_run_each(tmp_path):
 def test_a_failed_run_has_its_seconds_and_pieces_of_few_runs_make_the_same(tmp_path, monkeypatch):
     problem = synthetic_problem(6, generator(data_set_seed(6, 0, 5)))
     options = {
-        **{
-            "root": 5,
-            "hyperparameters": [{"set": 6, "alpha": 0.5, "beta": 3.0}],
-            "method": "orthant",
-        },
-        **{"replicates": 4, "data_sets": 1, "options": {"samples": 2000, "runs": 1}},
+        "root": 5,
+        "hyperparameters": [{"set": 6, "alpha": 0.5, "beta": 3.0}],
+        "method": "orthant",
+        "replicates": 4,
+        "data_sets": 1,
+        "options": {"samples": 2000, "runs": 1},
     }
     rows, timing, arrays = experiment4(
         6, "orthant", problem, pieces=Pieces(tmp_path / "whole", [], 0), **options

@@ -48,7 +48,7 @@ class Twisted(Separated):
         ep = ExpectationPropagation().fit(K, y)
         K, y = np.asarray(K, dtype=np.float64), np.asarray(y, dtype=np.float64)
         R = orthant_covariance(K, y)
-        # the site on v = y f + noise that is exp(mean and precision of EP's on f) once convolved with the noise
+        # the site on v = y f + noise which, convolved with that noise, is EP's on f
         nu = y * (ep.S * ep.mean + ep.a) / (1.0 - ep.S)
         L = cholesky(R, lower=True, check_finite=False)
         tilt = minimax_tilt(L)
