@@ -560,6 +560,9 @@ def test_status_follows_the_diagnostics():
     # two halves that differ
     drift = np.linspace(0, 5, 200) + np.random.default_rng(0).standard_normal(200)
     assert gpml._diagnostics(drift[:, None], drift)["r_hat"] > 1.05
+    # samples that alternate are not more than there are
+    alternating = drift[:80] * np.resize([1.0, -1.0], 80)
+    assert gpml._diagnostics(alternating[:, None], alternating)["effective_samples"] <= 80
     # one latent value that hardly moves, as for every other chain
     f = np.random.default_rng(1).standard_normal((400, 30))
     level = np.random.default_rng(2).standard_normal(400)

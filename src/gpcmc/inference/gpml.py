@@ -569,7 +569,9 @@ def _with_noise(K: FloatArray) -> tuple[FloatArray, FloatArray]:
 def _diagnostics(f: FloatArray, level: FloatArray) -> dict[str, float]:
     if np.ptp(level) == 0.0:  # not a proposal was accepted
         return {"effective_samples": 1.0, "r_hat": np.inf}
-    return convergence(level[None], f[None, :, monitored(f.shape[1])])
+    found = convergence(level[None], f[None, :, monitored(f.shape[1])])
+    # the estimate exceeds the samples where they alternate; fewer than needed are never enough
+    return found | {"effective_samples": min(found["effective_samples"], float(len(level)))}
 
 
 def _effective(series: FloatArray) -> FloatArray:
