@@ -3,7 +3,9 @@
 
 PYTHON ?= python3
 SCALE  ?=
-# Extra arguments, for example PYTEST="-m 'not slow'" or SNAKEMAKE="--keep-going table1".
+# Other keys of the configuration, for example CONFIG="missing_data=fail".
+CONFIG :=
+# Extra arguments, for example PYTEST="-m 'not slow'" or SNAKEMAKE="--keep-going".
 PYTEST    ?=
 SNAKEMAKE ?=
 UPGRADE   ?=
@@ -12,7 +14,13 @@ VENV  := .venv
 BIN   := $(VENV)/bin
 # Made last, inside the environment: there is no stamp after a failed or half-removed installation.
 READY := $(VENV)/.installed
-CONFIG := $(if $(SCALE),--config scale=$(SCALE))
+GIVEN := $(if $(SCALE)$(CONFIG),--config $(if $(SCALE),scale=$(SCALE)) $(CONFIG))
+
+# Snakemake heeds the last --config alone, and what is printed at the end is of the scale that is known here.
+ifneq (,$(filter --config% -C%,$(SNAKEMAKE))$(filter scale=%,$(CONFIG)))
+$(error SCALE=<scale> sets the scale, CONFIG="<key>=<value> ..." all other keys; \
+  given SNAKEMAKE="$(SNAKEMAKE)" CONFIG="$(CONFIG)")
+endif
 
 TEX_PACKAGES := latexmk lmodern texlive-fonts-recommended texlive-latex-base texlive-latex-extra texlive-latex-recommended
 APT := DEBIAN_FRONTEND=noninteractive apt-get -qq -y -o Acquire::Retries=3 -o DPkg::Lock::Timeout=300
@@ -31,8 +39,8 @@ help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
 
 paper: $(READY) latex ## Raw data to results/<scale>/paper.pdf (another scale: SCALE=smoke)
-	$(BIN)/snakemake --cores all $(CONFIG) $(SNAKEMAKE)
-	@cat results/$(or $(SCALE),$(shell sed -n 's/^scale: *\([a-z]*\).*/\1/p' config/config.yaml))/summary.txt
+	$(BIN)/snakemake all --cores all $(GIVEN) $(SNAKEMAKE)
+	@cat results/$(or $(SCALE),$(shell sed -n 's/^scale: *\([a-z0-9-]*\).*/\1/p' config/config.yaml))/summary.txt
 
 test: package latex ## Build and install the package, then run the tests
 	$(BIN)/python -m pytest $(PYTEST)
@@ -51,16 +59,16 @@ lint: $(READY) ## Check style, types and the workflow
 	$(BIN)/snakemake --lint
 
 keep: $(READY) ## Store the finished pieces of a long run in data/reference/<scale>
-	$(BIN)/snakemake keep_pieces --cores 1 $(CONFIG) $(SNAKEMAKE)
+	$(BIN)/snakemake keep_pieces --cores 1 $(GIVEN) $(SNAKEMAKE)
 
 resume: $(READY) ## Put stored pieces back, so that `make paper` computes only what is missing
-	$(BIN)/snakemake resume --cores 1 $(CONFIG) $(SNAKEMAKE)
+	$(BIN)/snakemake resume --cores 1 $(GIVEN) $(SNAKEMAKE)
 
 compare: $(READY) latex ## Set a run beside the one that is kept in data/reference/<scale>
-	$(BIN)/snakemake compare --cores all $(CONFIG) $(SNAKEMAKE)
+	$(BIN)/snakemake compare --cores all $(GIVEN) $(SNAKEMAKE)
 
 archive: $(READY) latex ## One file with sources, results, PDF and checksums: build/gpcmc-<scale>.tar.gz
-	$(BIN)/snakemake archive --cores all $(CONFIG) $(SNAKEMAKE)
+	$(BIN)/snakemake archive --cores all $(GIVEN) $(SNAKEMAKE)
 
 bench: package ## Measure speed and memory as ratios in one run, on one core
 	set -e; for script in benchmarks/*.py; do OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python "$$script"; done

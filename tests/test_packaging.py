@@ -1,6 +1,9 @@
-"""pyproject.toml, requirements.lock and environment.yml name the same packages and versions."""
+"""pyproject.toml, requirements.lock and environment.yml name the same packages and versions; what make runs."""
 
+import os
 import re
+import shutil
+import subprocess
 import tomllib
 from pathlib import Path
 
@@ -139,5 +142,62 @@ def test_hosted_checks_run_the_commands_of_readme():
     workflow = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text(encoding="utf-8"))
     (job,) = workflow["jobs"].values()
     commands = [step["run"] for step in job["steps"] if "run" in step]
-    assert commands[-2:] == ["make test", "make paper SCALE=smoke"]
+    assert commands[-3:] == ["make lint", "make test", "make paper SCALE=smoke"]
     assert set(job["strategy"]["matrix"]["python"]) <= set(PYTHONS)
+
+
+def test_own_checks_lint_before_they_test():
+    steps = re.findall(r"(?m)^step (.*)$", (ROOT / ".ci/run").read_text(encoding="utf-8"))
+    assert steps == ["make lint", "make test", "make paper SCALE=smoke"]
+
+
+def dry_make(folder, *arguments):
+    """What `make paper` would run, one command a line."""
+    environment = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MAKELEVEL")}
+    return subprocess.run(
+        ["make", "--dry-run", "paper", *arguments],
+        cwd=folder, env=environment, capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def commanded(tmp_path):
+    """A folder with all that `make --dry-run paper` reads."""
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config/config.yaml").write_text(
+        "seed: 1\nscale: half-size # a name with a hyphen\n"
+    )
+    (tmp_path / "requirements.lock").touch()
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    return tmp_path
+
+
+def test_make_paper_makes_the_paper_and_prints_its_own_summary(commanded):
+    done = dry_make(commanded, "SNAKEMAKE=--keep-going")
+    run, summary = done.stdout.splitlines()[-2:]
+    assert run.split()[1:] == ["all", "--cores", "all", "--keep-going"]
+    assert summary == "cat results/half-size/summary.txt"
+
+
+def test_make_gives_scale_and_configuration_at_once(commanded):
+    done = dry_make(commanded, "SCALE=published", "CONFIG=missing_data=fail")
+    run, summary = done.stdout.splitlines()[-2:]
+    assert run.split()[-3:] == ["--config", "scale=published", "missing_data=fail"]
+    assert summary == "cat results/published/summary.txt"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["SCALE=published", "SNAKEMAKE=--config missing_data=fail"],
+        ["SNAKEMAKE=--keep-going -C missing_data=fail"],
+        ["SNAKEMAKE=--configfile config/tiny.yaml"],
+        ["CONFIG=scale=smoke"],
+    ],
+)
+def test_make_refuses_what_would_hide_the_scale(commanded, arguments):
+    """Snakemake heeds the last --config alone: another scale would run than was named."""
+    done = dry_make(commanded, *arguments)
+    assert done.returncode != 0 and "snakemake" not in done.stdout
+    assert "SCALE=<scale> sets the scale" in done.stderr
+    assert arguments[-1].partition("=")[2] in done.stderr
