@@ -26,6 +26,8 @@ if Path(f"config/budgets/{config['scale']}.yaml").exists():
 
     # those counts: of equal CPU seconds
     configfile: f"config/budgets/{config['scale']}.yaml"
+    # once more: what a person wrote there goes before what was calibrated
+    configfile: f"config/{config['scale']}.yaml"
 
 
 # `snakemake --lint` asks for one. Jobs run in the environment that is active, unless `--sdm apptainer` is given.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from made_results import everything, experiment1, experiment2
+from test_workflow import copy_project
 
 from gpcmc.audit import (
     Comparisons,
@@ -141,13 +141,7 @@ def test_an_unexplained_discrepancy_stops_the_published_paper_only(tmp_path: Pat
 
 @pytest.mark.slow
 def test_evidence_that_no_rule_makes_stops_the_workflow(tmp_path: Path) -> None:
-    folder = tmp_path / "project"
-    folder.mkdir()
-    ignore = shutil.ignore_patterns("raw", "__pycache__", "*.so")
-    for part in ("config", "data", "paper", "profiles", "src", "workflow"):
-        shutil.copytree(ROOT / part, folder / part, ignore=ignore)
-    for part in ("Snakefile", "LICENSE", "pyproject.toml", "setup.py"):
-        shutil.copy(ROOT / part, folder)
+    folder = copy_project(tmp_path / "project")
     path = folder / "data" / "published" / "explanations.yaml"
     command = [sys.executable, "-m", "snakemake", "--configfile", "config/tiny.yaml", "-n", "audit"]
 

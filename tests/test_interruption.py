@@ -98,6 +98,8 @@ def test_a_run_killed_at_random_moments_goes_on_where_it_was(finished, tmp_path)
         if attempt > 0:  # the others come after that
             wait_for((folder / "build/package.json").exists)
         wait_for(lambda: "\nJob " in (folder / "run.log").read_text())
+        if attempt == 4:  # however slow the machine is, there is something to lose
+            wait_for(lambda: any(folder.glob("build/pieces/**/*.npz")))
         time.sleep(rng.uniform(0.5, 5.0))
         kill(run)
         began, now = jobs((folder / "run.log").read_text())
@@ -106,6 +108,7 @@ def test_a_run_killed_at_random_moments_goes_on_where_it_was(finished, tmp_path)
         pieces |= {
             path.name: path.stat().st_mtime_ns for path in folder.glob("build/pieces/**/*.npz")
         }
+    assert ended and pieces, "nothing was finished before the kills: the test tells nothing"
     done = snakemake(folder, "--cores", "2", *TARGETS)
     assert done.returncode == 0, done.stdout
     began, _ = jobs(done.stdout)

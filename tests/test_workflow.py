@@ -7,6 +7,8 @@ import re
 import shutil
 import subprocess
 import sys
+from functools import cache
+from itertools import takewhile
 from pathlib import Path
 
 import numpy as np
@@ -203,6 +205,11 @@ def test_a_row_can_be_made_again_from_its_seed(finished):
             ["draw_evidence", "typeset"],
             ["experiment1_dimension", "problem"],
         ),
+        (
+            "src/gpcmc/classifier.py",  # which no job uses
+            ["package_report"],
+            ["package", "experiment1_dimension", "problem"],
+        ),
     ],
 )
 def test_an_edited_source_makes_its_dependants_run_again(finished, source, wanted, unwanted):
@@ -235,27 +242,15 @@ def test_a_damaged_raw_file_is_refused_by_name(finished):
     assert snakemake(finished, "--cores", "1").returncode == 0
 
 
-@pytest.mark.parametrize(
-    ("override", "key", "given", "allowed"),
-    [
+#: Configurations that are wrong in several places, by what finds them; of each place what is given, and of the line
+#: that refuses it: the key, the value, what is allowed. Two values of one key cannot be given at once.
+WRONG = {
+    "scale": [("scale: huge", "scale", "'huge'", "config/<scale>.yaml")],
+    "schema": [
         ("seed: abc", "seed", "'abc'", "type: integer"),
-        ("seed: 1.5", "seed", "1.5", "type: integer"),
         ("sede: 1", "sede", "1", "known are ['controls'"),
-        ("scale: huge", "scale", "'huge'", "config/<scale>.yaml"),
         ("missing_data: maybe", "missing_data", "'maybe'", "[continue, fail]"),
         ("experiment1: {grid: 5}", "experiment1.grid", "5", "type: array"),
-        (
-            "experiment4: {methods: {orthant: {samples: -5}}}",
-            "experiment4.methods.orthant.samples",
-            "-5",
-            "minimum: 1",
-        ),
-        (
-            "experiment4: {methods: {orthant: {samples: [1, 2, 3, 4, 5, 6, -7, 8, 9]}}}",
-            "experiment4.methods.orthant.samples",
-            "-7",
-            "minimum: 1",
-        ),
         (
             "experiment4: {methods: {orthant: {samples: [1, 2]}}}",
             "experiment4.methods.orthant.samples",
@@ -264,10 +259,26 @@ def test_a_damaged_raw_file_is_refused_by_name(finished):
         ),
         ("experiment4: {methods: {magic: {}}}", "experiment4.methods.magic", "{}", "'method'"),
         (
-            "experiment4: {methods: {ess: {method: magic}}}",
-            "experiment4.methods.ess.method",
-            "'magic'",
-            "'orthant'",
+            "experiment4: {methods: {ep: {replicates: 3}}}",
+            "experiment4.methods.ep.replicates",
+            "3",
+            "nothing at random",
+        ),
+        ("experiment3: {runs: 2}", "experiment3.runs", "2", "minimum: 3"),
+        (
+            "experiment4: {methods: {orthant: {replicates: [3, 3, 3, 3, 3, 2, 3, 3, 3]}}}",
+            "experiment4.methods.orthant.replicates",
+            "[3, 3, 3, 3, 3, 2, 3, 3, 3]",
+            "minimum: 3",
+        ),
+    ],
+    "schema, again": [("seed: 1.5", "seed", "1.5", "type: integer")],
+    "options": [
+        (
+            "experiment4: {methods: {orthant: {samples: -5}}}",
+            "experiment4.methods.orthant.samples",
+            "-5",
+            "minimum: 1",
         ),
         (
             "experiment4: {methods: {ess: {points: 4}}}",
@@ -276,22 +287,9 @@ def test_a_damaged_raw_file_is_refused_by_name(finished):
             "'burn_in'",
         ),
         (
-            "experiment4: {methods: {ep: {replicates: 3}}}",
-            "experiment4.methods.ep.replicates",
-            "3",
-            "nothing at random",
-        ),
-        ("experiment3: {runs: 2}", "experiment3.runs", "2", "minimum: 3"),
-        (
             "experiment3: {methods: {best: {grid: [{points: 0}]}}}",
             "experiment3.methods.best.points",
             "0",
-            "a power of two",
-        ),
-        (
-            "experiment3: {methods: {best: {grid: [{points: 48}]}}}",
-            "experiment3.methods.best.points",
-            "48",
             "a power of two",
         ),
         (
@@ -301,53 +299,178 @@ def test_a_damaged_raw_file_is_refused_by_name(finished):
             "minimum: 8",
         ),
         (
-            "experiment4: {methods: {orthant: {replicates: [3, 3, 3, 3, 3, 2, 3, 3, 3]}}}",
-            "experiment4.methods.orthant.replicates",
-            "[3, 3, 3, 3, 3, 2, 3, 3, 3]",
-            "minimum: 3",
-        ),
-        (
             "experiment5: {tuning: {methods: {ep: {options: {sweeps: 1}}}}}",
             "experiment5.tuning.ep.sweeps",
             "1",
             "'max_sweeps'",
         ),
     ],
-)
-def test_a_wrong_configuration_is_refused_by_name(
-    finished, tmp_path, override, key, given, allowed
-):
-    """Before any job, with the key, what was given and what is allowed."""
-    (tmp_path / "wrong.yaml").write_text(override)
-    done = snakemake(finished, str(tmp_path / "wrong.yaml"), "--cores", "1")
-    assert done.returncode != 0
-    (line,) = [line for line in done.stdout.splitlines() if line.strip().startswith(f"{key}:")]
-    assert given in line and allowed in line
-    assert "Job stats" not in done.stdout
-
-
-@pytest.mark.parametrize(
-    ("override", "named"),
-    [
+    "options, again": [
+        (
+            "experiment4: {methods: {orthant: {samples: [1, 2, 3, 4, 5, 6, -7, 8, 9]}}}",
+            "experiment4.methods.orthant.samples",
+            "-7",
+            "minimum: 1",
+        ),
+        (
+            "experiment4: {methods: {ess: {method: magic}}}",
+            "experiment4.methods.ess.method",
+            "'magic'",
+            "'orthant'",
+        ),
+        (
+            "experiment3: {methods: {best: {grid: [{points: 48}]}}}",
+            "experiment3.methods.best.points",
+            "48",
+            "a power of two",
+        ),
+    ],
+    "what the schema cannot say": [
         (
             "experiment1: {grid: [{samples: 10, instances: 3}, {samples: 10, instances: 3}]}",
-            "[10, 10]",
+            "experiment1.grid",
+            "samples [10, 10]",
+            "a different one",
         ),
         (
             "experiment2: {grid: [{samples: 10, datasets: 1, runs: 2}, {samples: 20, datasets: 3, runs: 1}]}",
+            "experiment2.grid",
+            "'samples': 10",
             "datasets x runs",
+        ),
+        ("data: {standardise: {crab: true}}", "data.standardise.crab", "unknown", "'crabs'"),
+        (
+            "experiment4: {methods: {orthant: {data_sets: 3}}}",
+            "experiment4.methods.orthant.data_sets",
+            "given 3",
+            "1 on Problem 7",
+        ),
+        (
+            "experiment4: {data_sets: [2, 2, 2, 2, 2, 2, 2, 1, 1]}",
+            "experiment4.data_sets",
+            "given 2",
+            "1 on Problem 7",
         ),
         (
             "experiment5: {posterior: {settings: {kept: 100000}}}",
-            "experiment5.posterior.settings.kept: given 100000",
+            "experiment5.posterior.settings.kept",
+            "given 100000",
+            "on Problem 1: 24",
+        ),
+        (
+            "experiment5: {posterior: {settings: {predictive: [25, 1, 1, 1, 1, 1, 1, 1, 1]}}}",
+            "experiment5.posterior.settings.predictive",
+            "given 25",
+            "on Problem 1: 24",
         ),
     ],
+}
+
+
+@pytest.fixture(scope="module")
+def unmade(tmp_path_factory):
+    """A project in which nothing has been run."""
+    return copy_project(tmp_path_factory.mktemp("none") / "project")
+
+
+@pytest.fixture(scope="module")
+def refused(unmade):
+    """Lines that refuse each of the wrong configurations."""
+
+    @cache
+    def lines(which):
+        files = []
+        for number, (override, *_) in enumerate(WRONG[which]):
+            files.append(f"wrong{number}.yaml")
+            (unmade / files[-1]).write_text(override)
+        done = snakemake(unmade, *files, "--dry-run")
+        assert done.returncode != 0
+        assert "Job stats" not in done.stdout, "before any job"
+        assert "Traceback" not in done.stdout
+        return [line.strip() for line in done.stdout.splitlines()]
+
+    return lines
+
+
+@pytest.mark.parametrize(
+    ("which", "key", "given", "allowed"),
+    [(which, *row[1:]) for which, rows in WRONG.items() for row in rows],
 )
-def test_what_the_schema_cannot_say_is_refused(finished, tmp_path, override, named):
-    (tmp_path / "wrong.yaml").write_text(override)
-    done = snakemake(finished, str(tmp_path / "wrong.yaml"), "--dry-run")
-    assert done.returncode != 0
-    assert named in done.stdout
+def test_a_wrong_configuration_is_refused_by_name(refused, which, key, given, allowed):
+    """Before any job, with the key, what was given and what is allowed."""
+    (line,) = [line for line in refused(which) if line.startswith(f"{key}:")]
+    assert given in line and allowed in line
+
+
+@pytest.mark.parametrize("which", [which for which in WRONG if which != "scale"])
+def test_a_wrong_configuration_is_refused_with_all_that_is_wrong_in_it(refused, which):
+    lines = refused(which)
+    after = lines[lines.index("The configuration is refused:") + 1 :]
+    found = list(takewhile(lambda line: not line.startswith("File "), after))
+    assert len(found) == len(WRONG[which]), found
+
+
+def test_a_tenth_problem_is_asked_for_all_that_it_needs(unmade):
+    """As the recipe of README adds one with real data, and forgets lists and standardisation."""
+    files = {
+        name: unmade / "workflow" / name
+        for name in ("schemas/config.schema.yaml", "rules/common.smk")
+    }
+    before = {name: path.read_text() for name, path in files.items()}
+    for name, (old, new) in {
+        "schemas/config.schema.yaml": ("maximum: 9", "maximum: 10"),
+        "rules/common.smk": ('"9": "usps"', '"9": "usps", "10": "iris"'),
+    }.items():
+        assert before[name].count(old) == 1
+        files[name].write_text(before[name].replace(old, new))
+    nine, ten = "[1, 1, 1, 1, 1, 1, 1, 1, 1]", "[1, 1, 1, 1, 1, 1, 1, 1, 1, 1]"
+    tenth = unmade / "tenth.yaml"
+    tenth.write_text(
+        f"experiment4: {{problems: [10], methods: {{ep: {{max_sweeps: {nine}}}}}}}\n"
+        f"experiment5: {{posterior: {{problems: [10], settings: {{kept: {nine}}}}}}}\n"
+    )
+    try:
+        done = snakemake(unmade, str(tenth), "--dry-run")
+        for key in ("data_sets", "methods.ep.max_sweeps"):
+            assert f"experiment4.{key}: given {nine}" in done.stdout
+        assert f"experiment5.posterior.settings.kept: given {nine}" in done.stdout
+        assert done.stdout.count("one a problem: 10 or more") == 3
+        tenth.write_text(f"experiment4: {{problems: [10], data_sets: {ten}}}")
+        done = snakemake(unmade, str(tenth), "--dry-run")
+        assert "data.standardise.iris: not given; allowed is true or false" in done.stdout
+        tenth.write_text(
+            f"data: {{standardise: {{iris: true}}}}\nexperiment4: {{problems: [10], data_sets: {ten}}}"
+        )
+        assert snakemake(unmade, str(tenth), "--dry-run").returncode == 0
+    finally:
+        for name, text in before.items():
+            files[name].write_text(text)
+
+
+def test_a_count_in_the_file_of_a_scale_goes_before_the_calibrated_one(unmade):
+    scale, budget = (unmade / folder / "smoke.yaml" for folder in ("config", "config/budgets"))
+    assert "orthant:\n      samples:" in budget.read_text()
+    shutil.copy(budget, budget.with_name("mine.yaml"))
+    text = scale.read_text().replace("scale: smoke", "scale: mine")
+    wrong = text.replace(" orthant: {replicates: 3}", " orthant: {replicates: 3, samples: -7}")
+    assert wrong != text
+    scale.with_name("mine.yaml").write_text(wrong)
+    command = [sys.executable, "-m", "snakemake", "--config", "scale=mine", "--dry-run"]
+    done = subprocess.run(command, cwd=unmade, capture_output=True, text=True, timeout=600)
+    assert "experiment4.methods.orthant.samples: given -7" in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("target", "folder", "remedy"),
+    [
+        ("compare", "results", "`snakemake keep_results --cores 2 --config scale=tiny`"),
+        ("resume", "pieces", "`make keep SCALE=tiny`"),
+    ],
+)
+def test_that_nothing_is_kept_is_said_before_any_job(unmade, target, folder, remedy):
+    done = snakemake(unmade, "--dry-run", target)
+    assert done.returncode != 0 and "Job stats" not in done.stdout
+    assert f"Nothing is kept in data/reference/tiny/{folder}: {remedy}" in done.stdout
 
 
 def test_the_last_run_without_network_and_mirror_says_what_it_left_out(finished):

@@ -35,17 +35,39 @@ def wrong(schema, given, key=""):
     return found
 
 
+def on_problem(given, problem):
+    """Options on a problem: a list in the configuration has one value a problem."""
+    return {
+        key: value[problem - 1] if isinstance(value, list) else value
+        for key, value in given.items()
+    }
+
+
+def short_lists():
+    """Lists that have no value for the last problem, a line each."""
+    four, posterior = config["experiment4"], config["experiment5"]["posterior"]
+    parts = [
+        ("experiment4", four["problems"], {"data_sets": four["data_sets"]}),
+        ("experiment5.posterior.settings", posterior["problems"], posterior["settings"]),
+    ]
+    for key, part in {"experiment4": four, "experiment5.posterior": posterior}.items():
+        parts += [
+            (f"{key}.methods.{k}", part["problems"], row) for k, row in part["methods"].items()
+        ]
+    return [
+        f"{key}.{name}: given {value}; allowed is one value, or one a problem: {max(problems)} or more"
+        for key, problems, given in parts
+        for name, value in given.items()
+        if isinstance(value, list) and len(value) < max(problems)
+    ]
+
+
 def method_rows():
     """Every method that the configuration names, with its options, and where it does."""
     for name, row in config["experiment4"]["methods"].items():
         options = {k: v for k, v in row.items() if k not in ("method", "replicates", "data_sets")}
         for problem in config["experiment4"]["problems"]:
-            # a list that is too short stays a list, which no option may be
-            here = {
-                k: v[problem - 1] if isinstance(v, list) and len(v) >= problem else v
-                for k, v in options.items()
-            }
-            yield f"experiment4.methods.{name}", row["method"], here
+            yield f"experiment4.methods.{name}", row["method"], on_problem(options, problem)
     for name, row in config["experiment3"]["methods"].items():
         options = {k: v for k, v in row.items() if k not in ("method", "grid")}
         for cell in row.get("grid", [{}]):
@@ -57,21 +79,30 @@ def method_rows():
             yield f"experiment5.tuning.{name}", row["method"], options | final
 
 
-def check_configuration(path):
-    """Refuse the configuration, with all that is wrong in it, before any job starts."""
-    schema = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
-    found = wrong(schema, config)
-    if not found:
-        methods = schema["$defs"]["options"]
-        for key, method, options in method_rows():
-            if method not in methods:
-                found.append(f"{key}.method: given {method!r}; allowed is one of {sorted(methods)}")
-            else:
-                named = {"$ref": f"#/$defs/options/{method}", "$defs": schema["$defs"]}
-                found += wrong(named, options, key)
+def wrong_options(schema):
+    """Methods that there are not, and options that theirs do not have, a line each."""
+    found = []
+    methods = schema["$defs"]["options"]
+    for key, method, options in method_rows():
+        if method not in methods:
+            found.append(f"{key}.method: given {method!r}; allowed is one of {sorted(methods)}")
+        else:
+            named = {"$ref": f"#/$defs/options/{method}", "$defs": schema["$defs"]}
+            found += wrong(named, options, key)
+    return found
+
+
+def refuse(found):
+    """Stop before any job starts, with all that is wrong."""
     if found:
         lines = "\n  ".join(dict.fromkeys(found))
         raise WorkflowError(f"The configuration is refused:\n  {lines}")
+
+
+def check_configuration(path):
+    """Refuse a configuration that the schema does not allow; each check needs what those before it allow."""
+    schema = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+    refuse(wrong(schema, config) or short_lists() or wrong_options(schema))
 
 
 def in_order(part):

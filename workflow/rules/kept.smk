@@ -1,8 +1,6 @@
 # What the repository keeps of long runs in data/reference/<scale>, and one file for a repository of record. None of
 # this is part of `all`.
 
-KEPT = f"data/reference/{config['scale']}"
-
 
 # These two have no outputs, so they run whenever they are asked for: what they find is for them to say.
 rule keep_pieces:
@@ -22,6 +20,7 @@ rule keep_pieces:
 
 rule resume:
     input:
+        stored=stored("pieces", f"make keep SCALE={config['scale']}"),
         package="build/report.json",
     log:
         f"results/{config['scale']}/logs/kept/resume.log",
@@ -52,7 +51,7 @@ rule keep_results:
 
 rule compare:
     input:
-        kept=[path for path in glob(f"{KEPT}/results/**", recursive=True) if Path(path).is_file()],
+        kept=stored("results", f"snakemake keep_results --cores 2 --config scale={config['scale']}"),
         summary=f"results/{config['scale']}/summary.txt",
         package="build/report.json",
     output:
