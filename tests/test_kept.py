@@ -201,7 +201,7 @@ def unpack(archive):
 def project(tmp_path):
     folder = tmp_path / "project"
     for name in ("src/a.py", "data/registry.csv", "data/raw/private.csv", "build/lib/a.py",
-                 "results/tiny/audit.csv", "results/tiny/codecheck.yml",
+                 "results/tiny/audit.csv", "results/tiny/codecheck.yml", "results/tiny/provenance.json",
                  "results/tiny/logs/a.log", "results/smoke/audit.csv",
                  "figures/tiny/a.pdf", ".snakemake/x", "Makefile"):  # fmt: skip
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -215,6 +215,7 @@ IN_IT = {
     "Makefile",
     "results/tiny/audit.csv",
     "results/tiny/codecheck.yml",
+    "results/tiny/provenance.json",
     "codecheck.yml",
     "figures/tiny/a.pdf",
 }
@@ -222,7 +223,14 @@ IN_IT = {
 
 def git(folder, *arguments):
     given = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "init.defaultBranch=main"]
-    subprocess.run(["git", *given, *arguments], cwd=folder, check=True, capture_output=True)
+    command = ["git", *given, *arguments]
+    done = subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+def made_from(folder, commit, dirty=False):
+    record = json.dumps({"commit": commit, "dirty": dirty})
+    (folder / "results/tiny/provenance.json").write_text(record)
 
 
 @pytest.mark.parametrize("versioned", [True, False])
@@ -234,6 +242,7 @@ def test_the_archive_has_sources_results_and_their_checksums(project, versioned)
         git(project, "init")
         git(project, "add", ".")
         git(project, "commit", "-m", "x")
+        made_from(project, git(project, "rev-parse", "HEAD"))
     target = project / "build/gpcmc-tiny.tar.gz"
     count = write_archive(project, "tiny", target)
     files = {name.removeprefix("gpcmc-tiny/"): data for name, data in unpack(target).items()}
@@ -257,6 +266,30 @@ def test_the_archive_is_of_a_commit_and_of_a_run(project):
     with pytest.raises(ValueError, match=r"must be those of the commit.*src/a\.py"):
         write_archive(project, "tiny", project / "build/a.tar.gz")
     assert not (project / "build/a.tar.gz").exists()
+
+
+def test_the_archive_refuses_results_of_another_commit(project):
+    """Sources of one commit beside a manifest, a stamp and links that name another."""
+    git(project, "init")
+    git(project, "add", "src")
+    git(project, "commit", "-m", "x")
+    first = git(project, "rev-parse", "HEAD")
+    made_from(project, first, dirty=True)
+    with pytest.raises(ValueError, match=f"{first} with uncommitted changes"):
+        write_archive(project, "tiny", project / "build/a.tar.gz")
+    made_from(project, first)
+    git(project, "commit", "--allow-empty", "-m", "y")
+    second = git(project, "rev-parse", "HEAD")
+    with pytest.raises(ValueError, match=rf"which is {second}.* says {first}\. .*make archive"):
+        write_archive(project, "tiny", project / "build/a.tar.gz")
+    git(project, "checkout", first)
+    write_archive(project, "tiny", project / "build/a.tar.gz")
+
+
+def test_what_git_complains_of_is_said(project):
+    (project / ".git").mkdir()
+    with pytest.raises(RuntimeError, match=r"git status .* failed: fatal: not a git repository"):
+        write_archive(project, "tiny", project / "build/a.tar.gz")
 
 
 # --- notebook

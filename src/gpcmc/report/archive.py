@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import io
+import json
 import os
 import subprocess
 import tarfile
@@ -40,10 +41,14 @@ def write_archive(root: str | Path, scale: str, target: str | Path) -> int:
     Raises
     ------
     ValueError
-        If there are no results of that scale, or the sources differ from the commit.
+        If there are no results of that scale; or under version control, if the sources differ from the commit or
+        the results were not made from it (``provenance.json`` says from which).
+    RuntimeError
+        If git fails.
     """
     root, target = Path(root), Path(target)
-    files = _committed(root) if (root / ".git").exists() else _sources(root)
+    versioned = (root / ".git").exists()
+    files = _committed(root) if versioned else _sources(root)
     results = [
         path
         for folder in (root / "results" / scale, root / "figures" / scale)
@@ -54,6 +59,8 @@ def write_archive(root: str | Path, scale: str, target: str | Path) -> int:
         raise ValueError(
             f"scale must name a scale with results; got {scale!r}, and results/{scale} is empty"
         )
+    if versioned:
+        _check_commit(root, scale)
     files |= {path.relative_to(root).as_posix(): (path.read_bytes(), False) for path in results}
     if (
         manifest := f"results/{scale}/codecheck.yml"
@@ -78,8 +85,24 @@ def write_archive(root: str | Path, scale: str, target: str | Path) -> int:
 
 
 def _git(root: Path, *arguments: str) -> bytes:
-    done = subprocess.run(["git", "-C", str(root), *arguments], check=True, capture_output=True)
+    done = subprocess.run(["git", "-C", str(root), *arguments], check=False, capture_output=True)
+    if done.returncode != 0:
+        raise RuntimeError(f"git {' '.join(arguments)} failed: {done.stderr.decode().strip()}")
     return done.stdout
+
+
+def _check_commit(root: Path, scale: str) -> None:
+    """Refuse results that say of themselves that they come from other sources."""
+    results = f"results/{scale}"
+    made = json.loads((root / results / "provenance.json").read_text(encoding="utf-8"))
+    commit = _git(root, "rev-parse", "HEAD").decode().strip()
+    if (made["commit"], made["dirty"]) != (commit, False):
+        raise ValueError(
+            f"{results} must be made from the sources of the commit, which is {commit}; its provenance.json says "
+            f"{made['commit']}{' with uncommitted changes' if made['dirty'] else ''}. Check out the commit of the "
+            f"results; or delete {results}/provenance.json and run `make archive SCALE={scale}` again, which makes "
+            "what has changed anew and records this commit"
+        )
 
 
 def _committed(root: Path) -> dict[str, tuple[bytes, bool]]:
