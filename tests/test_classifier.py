@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.gaussian_process.kernels import RBF
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from truths import reference
 
@@ -101,6 +102,8 @@ def test_any_usual_random_state_will_do(state):
         ({"inference": "ep"}, [1, 2, 3], "Only binary classification is supported"),
         ({"inference": "vb"}, [0, 1, 1], "inference must be one of orthant, best, minimax-tilting"),
         ({"inference": Laplace}, [0, 1, 1], "inference must be a name or an instance"),
+        ({"kernel": "rbf"}, [0, 1, 1], "kernel must be one of .* or None; got 'rbf'"),
+        ({"kernel": RBF}, [0, 1, 1], "kernel must be one of"),
         ({"inference": "ep", "random_state": "x"}, [0, 1, 1], "random_state must be"),
     ],
 )

@@ -76,10 +76,12 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If X is not finite, the labels are of one class or of more than two, or `inference` or
-            `random_state` is not as needed.
+            If X is not finite, the labels are of one class or of more than two, or `kernel`,
+            `inference` or `random_state` is not as needed.
         ConvergenceError
             If the method iterates and does not converge.
+        ExtinctionError
+            If no sample of the orthant sampler survives: more samples help.
         """
         X, y = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(y)
@@ -91,9 +93,9 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):
             )
         if len(classes) < 2:
             raise ValueError(f"y must hold two classes; got one class only: {classes.tolist()}")
-        method, rng = self._method(), self._rng()
+        kernel, method, rng = self._kernel(), self._method(), self._rng()
         self.classes_ = classes
-        self.kernel_ = 1.0 * RBF(1.0) if self.kernel is None else clone(self.kernel)
+        self.kernel_ = kernel
         signs = 2.0 * positive - 1.0
         self.posterior_: Posterior | HyperparameterPosterior
         if isinstance(method, PseudoMarginal):  # it needs the inputs: it takes other kernels too
@@ -157,6 +159,17 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):
                 "only. Use 'orthant', 'best', 'ep' or another method that has one"
             )
         return float(value)
+
+    def _kernel(self) -> Kernel:
+        """Return a kernel of our own, equal to the one that was given."""
+        if self.kernel is None:
+            return 1.0 * RBF(1.0)
+        if not isinstance(self.kernel, Kernel):
+            raise ValueError(
+                "kernel must be one of sklearn.gaussian_process.kernels or None; got "
+                f"{self.kernel!r}"
+            )
+        return clone(self.kernel)
 
     def _method(self) -> Method:
         """Return the options that `inference` names, or is."""
