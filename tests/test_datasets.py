@@ -491,6 +491,11 @@ def test_unknown_data_set_is_named(tmp_path: Path):
         datasets.load("crabs", tmp_path, ())
 
 
+def test_a_data_set_without_facts_is_refused_by_name(tmp_path: Path):
+    with pytest.raises(ValueError, match=r"dataset='iris'.*'usps'.*datasets/checking\.py"):
+        datasets.check(tmp_path, datasets.read_registry(REGISTRY), ["iris"])
+
+
 # --- the real files -------------------------------------------------------------------------------
 
 

@@ -163,6 +163,8 @@ def check(
     ------
     DamagedFileError
         If a file is not the registered one.
+    ValueError
+        If no facts are stated about a data set.
 
     See Also
     --------
@@ -171,6 +173,11 @@ def check(
     """
     rows: list[tuple[str, str, str, str, bool | None]] = []
     for dataset in datasets:
+        if dataset not in FACTS:
+            raise ValueError(
+                f"dataset={dataset!r}, need one with facts to check: {list(FACTS)}. State those of "
+                "a new one in a function of `FACTS`, gpcmc/datasets/checking.py"
+            )
         try:
             found = list(FACTS[dataset](folder, registry))
         except DataUnavailableError as missing:
