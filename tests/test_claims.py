@@ -337,7 +337,10 @@ def test_methods_that_are_not_the_papers_widen_no_range(tmp_path: Path) -> None:
             frame = pd.read_csv(path)
             if "mae_post" in frame:
                 frame.assign(mae_post=10 * frame["mae_post"]).to_csv(path, index=False)
-    assert judge(made, "mae-post/alike").loc["mae-post/alike", "note"] == "6 of 6"
+    frame = judge(made, "mae-post/alike")
+    # as many as judge it, and that HMC as shipped is not there
+    note = ", ".join(f"Problem {problem} by 3 of 4 methods" for problem in range(1, 7))
+    assert frame.loc["mae-post/alike", "note"] == f"6 of 6; {note}"
 
 
 def test_a_problem_that_lacks_a_method_is_named(files: ResultFiles, tmp_path: Path) -> None:

@@ -416,15 +416,18 @@ def _from_median(results: Results) -> Finding:
     table = mae_med_by_problem(results.cells)
     table = table[[method for method in PAPER if method != "hmc-gpml"]]
     logs = np.log(table).mean(axis=1).dropna()
-    return _over_units("mean MAE-MED of all but HMC", logs, _without(table.loc[logs.index]))
+    return _over_units(
+        "mean MAE-MED of all but HMC",
+        logs,
+        _without(table.loc[logs.index].count(axis=1), table.shape[1]),
+    )
 
 
-def _without(table: pd.DataFrame) -> str:
-    """The problems (rows) in which not all methods (columns) have a value."""
-    counts = table.notna().sum(axis=1)
+def _without(counts: pd.Series, wanted: int) -> str:
+    """The problems in which fewer methods than wanted have a value, by how many have one."""
     return ", ".join(
-        f"Problem {problem} by {n} of {table.shape[1]} methods"
-        for problem, n in counts[counts < table.shape[1]].items()
+        f"Problem {problem} by {n:.0f} of {wanted} methods"
+        for problem, n in counts[counts < wanted].items()
     )
 
 
@@ -433,14 +436,21 @@ def _furthest_from_median(results: Results, method: str) -> Finding:
     table = mae_med_by_problem(results.cells).dropna(subset=method)
     others = table[[name for name in PAPER if name != method]]
     furthest = table[method] > others.max(axis=1)
-    return _share("share of problems in which it is furthest", furthest, _without(others))
+    return _share(
+        "share of problems in which it is furthest",
+        furthest,
+        _without(others.count(axis=1), others.shape[1]),
+    )
 
 
 def _alike_in_mae_post(results: Results) -> Finding:
     """Share of problems in which the range over methods is below one standard deviation of data sets."""
     ranges = mae_post_ranges(results.registry, results.cells, results.files)
     ranges = ranges.dropna(subset=["ours", "between"])
-    return _share("share of problems in which it is", ranges["ours"] < ranges["between"])
+    alike = ranges["ours"] < ranges["between"]
+    return _share(
+        "share of problems in which it is", alike, _without(ranges["methods"], len(PAPER))
+    )
 
 
 def _mae_post_ratio(results: Results, large: int, small: int) -> Finding:
