@@ -227,7 +227,7 @@ def test_verdicts_on_results_with_known_properties(judged: pd.DataFrame) -> None
     assert judged.loc["slope/table2", "effect"] == pytest.approx(-0.5, abs=0.02)
     assert verdict["control-variables/slow"] == verdict["sampler/same-speed"] == "equivalent"
     assert judged.loc["control-variables/slow", "effect"] == pytest.approx(10.0)
-    assert verdict["control-variables/usps"] == "consistent"
+    assert verdict["control-variables/usps"] == "not comparable"  # stopped before they sampled
     assert verdict["median/hmc"] == "consistent"
     assert verdict["median/close"] == "discrepant"  # made with errors of a hundredth
     assert verdict["order/sorted-evidence"] == verdict["soft-count/evidence"] == "consistent"

@@ -41,6 +41,7 @@ from gpcmc.audit.experiment4 import (
     PAPER,
     SAMPLER,
     all_cells,
+    control_inputs,
     mae_med_by_problem,
     mae_post_ranges,
     run_gaps,
@@ -49,7 +50,7 @@ from gpcmc.audit.experiment4 import (
 from gpcmc.audit.results import ResultFiles, mean_and_error, read_long
 from gpcmc.audit.tuning import tuned, tuning_means
 from gpcmc.experiments.classification import NO_DATA
-from gpcmc.inference.interface import NOT_CONVERGED, OK
+from gpcmc.inference.interface import NOT_CONVERGED, OK, STOPPED
 
 __all__ = [
     "CHECKS",
@@ -479,9 +480,10 @@ def _seconds_by_alpha(results: Results, method: str) -> Finding:
 
 
 def _share_that_counts(results: Results, method: str, problem: int) -> Finding:
-    """Share of hyperparameter sets in which every run counts.
+    """Share of hyperparameter sets in which every run counts, of the runs that were let sample.
 
-    One problem has one data set here, so the sets stand for themselves and not for other data.
+    One problem has one data set here, so the sets stand for themselves and not for other data. A run that a limit
+    of ours stops before it samples says nothing of how it would have ended.
     """
     rows = read_long("experiment4", results.files.experiment4)
     rows = rows[(rows["method"] == method) & (rows["problem"] == problem)]
@@ -491,8 +493,15 @@ def _share_that_counts(results: Results, method: str, problem: int) -> Finding:
     if (rows["status"] == NO_DATA).any():
         return Finding(quantity, status=NO_DATA)
     said = ", ".join(f"{n} {status}" for status, n in rows["status"].value_counts().items())
+    note = f"sets of one data set; runs: {said}"
+    if inputs := control_inputs(rows):
+        note += (
+            f"; those stopped did not sample: they need {inputs.least} to {inputs.most} control inputs "
+            f"or more, and our limit is {inputs.limit}"
+        )
+    rows = rows[rows["status"] != STOPPED]
     good = (rows["status"] == OK).groupby(rows["set"]).all()
-    return _share(quantity, good, f"sets of one data set; runs: {said}")
+    return _share(quantity, good, note)
 
 
 def _evidence_gap(results: Results, method: str, problem: int | None = None) -> Finding:
