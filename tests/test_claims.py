@@ -282,6 +282,52 @@ def test_statements_are_corrected_for_their_number(files: ResultFiles, tmp_path:
     assert rows.loc["order/extreme", "detectable"] > alone.loc["order/extreme", "detectable"]
 
 
+def test_families_are_the_paper_s_statements_and_their_variants(
+    judged: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By hand, Holm: two statements with p = 0.02 and 0.03, beside a variant with 0.04, and an exact one."""
+    found = {
+        "slope/table1": Finding("", -0.45 + norm.isf(0.02), 1.0),
+        "slope/table2": Finding("", -0.45 + norm.isf(0.03), 1.0),
+        "time/evidence-hmc/proper": Finding("", -norm.isf(0.04), 1.0, log=True),
+        "recursion": Finding("", 1e-15, 0.0),
+    }
+    claims = [
+        dataclasses.replace(claim, check=claim.id, parameters={}, reads=())
+        for claim in CLAIMS
+        if claim.id in found
+    ]
+    monkeypatch.setattr(
+        "gpcmc.audit.claims.CHECKS", {name: lambda _, f=f: f for name, f in found.items()}
+    )
+    frame = judge_claims(claims, REGISTRY, ResultFiles()).set_index("id")
+    assert frame["p_family"].to_dict() == pytest.approx(
+        {
+            "slope/table1": 0.04,
+            "slope/table2": 0.04,
+            "time/evidence-hmc/proper": 0.04,
+            "recursion": 1.0,
+        }
+    )
+    assert frame["verdict"].tolist() == ["discrepant"] * 3 + ["consistent"]
+    # what would be found belongs to the family, too
+    levels = {"slope/table1": 0.025, "time/evidence-hmc/proper": 0.05}
+    for name, level in levels.items():
+        assert frame.loc[name, "detectable"] == pytest.approx(norm.isf(level) + norm.isf(0.2))
+    assert judged.loc["recursion", "p_family"] == judged.loc["recursion", "p"]
+
+
+@pytest.mark.parametrize("wrong", [[math.nan], [math.nan, 1e-15], [math.inf]])
+def test_an_effect_that_is_no_number_is_refused_by_name(
+    files: ResultFiles, tmp_path: Path, wrong: list[float]
+) -> None:
+    frame = pd.read_csv(files.equations[0]).query("equation == '48-51'")
+    frame = pd.concat([frame] * len(wrong)).assign(printed_error=wrong)
+    frame.to_csv(tmp_path / "equations.csv", index=False)
+    with pytest.raises(ValueError, match=r"recursion: largest error: .*finite.*equations\.csv"):
+        judge(ResultFiles(equations=(tmp_path / "equations.csv",)), "recursion")
+
+
 # ---------------------------------------------------------------------------- what is a unit, and what is in the family
 
 

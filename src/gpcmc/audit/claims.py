@@ -8,7 +8,8 @@ is a share. Verdicts:
 consistent, equivalent
     that it lies outside is rejected at 5 %. Equivalent, if the region has two ends.
 discrepant
-    that it lies inside is rejected, at a family-wise 5 % over all judged statements (Holm).
+    that it lies inside is rejected, at a family-wise 5 % over its family (Holm): the judged statements of the paper, or
+    their variants of which it says nothing. Exact findings are never wrong by chance and are in no family.
 inconclusive
     neither; ``detectable`` is how far outside it would have to be to be found with a probability of 80 %.
 not comparable, not run, data not available
@@ -55,12 +56,16 @@ from gpcmc.inference.interface import NOT_CONVERGED, OK, STOPPED
 __all__ = [
     "CHECKS",
     "COLUMNS",
+    "VARIANT",
     "Claim",
     "Finding",
     "check_claims_complete",
     "judge_claims",
     "read_claims",
 ]
+
+#: How the ids of statements end that are about chains which the paper did not run.
+VARIANT = "/proper"
 
 #: Kinds of effects that are bounds.
 BOUNDS = ("at least", "at most")
@@ -614,7 +619,7 @@ def _equation(results: Results, equation: str) -> Finding:
     rows = rows[rows["equation"] == equation]
     if rows.empty:
         return Finding("largest error", status="not run")
-    return Finding("largest error", float(rows["printed_error"].max()), 0.0)
+    return Finding("largest error", float(rows["printed_error"].max(skipna=False)), 0.0)
 
 
 CHECKS: dict[str, Callable[..., Finding]] = {
@@ -711,10 +716,10 @@ def judge_claims(claims: list[Claim], registry: pd.DataFrame, files: ResultFiles
     Raises
     ------
     ValueError
-        A claim is absent or comes twice.
+        A claim is absent or comes twice, or a check finds an effect that is no number.
     """
     results = Results(registry, files)
-    rows = []
+    rows, exact = [], []
     for claim in claims:
         if all(getattr(files, name) for name in claim.reads):
             finding = CHECKS[claim.check](results, **claim.parameters)
@@ -722,14 +727,18 @@ def judge_claims(claims: list[Claim], registry: pd.DataFrame, files: ResultFiles
             lost = [name for name in claim.reads if not getattr(files, name)]
             finding = Finding("", status="not run", note=f"no results of {', '.join(lost)}")
         rows.append(_row(claim, finding))
+        exact.append(finding.se == 0 and finding.doubt == 0)
     frame = pd.DataFrame(rows, columns=COLUMNS)
-    judged = frame["verdict"] == ""
-    p = frame.loc[judged, "p"].to_numpy(dtype=float)
-    frame.loc[judged, "p_family"] = holm(p)
-    se, df = (frame.loc[judged, name].to_numpy(dtype=float) for name in ("se", "df"))
-    level = ALPHA / max(len(p), 1)
-    with np.errstate(invalid="ignore"):
-        frame.loc[judged, "detectable"] = (stdtrit(df, 1 - level) + stdtrit(df, POWER)) * se
+    judged, sure = frame["verdict"] == "", np.array(exact, dtype=bool)
+    frame.loc[judged & sure, "p_family"] = frame["p"]
+    frame.loc[judged & sure, "detectable"] = 0.0
+    variant = frame["id"].str.endswith(VARIANT)
+    for family in (judged & ~sure & ~variant, judged & ~sure & variant):
+        frame.loc[family, "p_family"] = holm(frame.loc[family, "p"].to_numpy(dtype=float))
+        se, df = (frame.loc[family, name].to_numpy(dtype=float) for name in ("se", "df"))
+        level = ALPHA / max(family.sum(), 1)
+        with np.errstate(invalid="ignore"):
+            frame.loc[family, "detectable"] = (stdtrit(df, 1 - level) + stdtrit(df, POWER)) * se
     frame.loc[frame["kind"].isin(BOUNDS), "detectable"] = math.nan
     frame.loc[judged, "verdict"] = [_verdict(row) for _, row in frame[judged].iterrows()]
     check_claims_complete(frame, claims)
@@ -773,6 +782,11 @@ def _row(claim: Claim, finding: Finding) -> dict[str, object]:
         low, high = (math.log(end) if end > 0 else -math.inf for end in (low, high))
     if finding.kind != "share" and not math.isfinite(finding.se):
         return row | {"verdict": "not comparable", "note": _with(finding.note, "no standard error")}
+    if not math.isfinite(finding.effect):
+        raise ValueError(
+            f"audit: {claim.id}: {finding.quantity}: needed is a finite number, found was {finding.effect}; "
+            f"look into {row['result_file']}"
+        )
     inside, outside = probabilities(finding, low, high)
     distance = min(finding.effect - low, high - finding.effect)
     if finding.kind != "share" and finding.se > 0:
