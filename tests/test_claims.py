@@ -329,6 +329,18 @@ def test_an_effect_that_is_no_number_is_refused_by_name(
         judge(ResultFiles(equations=(tmp_path / "equations.csv",)), "recursion")
 
 
+def test_one_of_many_that_is_no_number_is_not_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    claim = next(claim for claim in CLAIMS if claim.id == "works/right")
+    claim = dataclasses.replace(claim, reads=())
+    found = Finding("", df=9.0, each=((0.1, 0.1), (math.nan, 0.1), (0.2, 0.1)))
+    monkeypatch.setitem(CHECKS, claim.check, lambda _: found)
+    with pytest.raises(ValueError, match="works/right.*finite"):
+        judge_claims([claim], REGISTRY, ResultFiles())
+    # nor is one without a standard error
+    found = dataclasses.replace(found, each=((0.1, 0.1), (0.3, math.nan), (0.2, 0.1)))
+    assert judge_claims([claim], REGISTRY, ResultFiles())["verdict"].tolist() == ["not comparable"]
+
+
 # ---------------------------------------------------------------------------- what is a unit, and what is in the family
 
 

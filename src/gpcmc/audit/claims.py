@@ -706,8 +706,9 @@ def probabilities(finding: Finding, low: float, high: float) -> tuple[float, flo
 
 def _furthest(finding: Finding, low: float, high: float) -> Finding:
     """A finding on `each` of several quantities as that on the one furthest outside a region."""
-    effect, se = max(finding.each, key=lambda one: max(low - one[0], one[0] - high) / one[1])
-    return replace(finding, effect=effect, se=se)
+    effects, errors = np.array(finding.each).T
+    worst = np.argmax(np.maximum(low - effects, effects - high) / errors)  # what is no number first
+    return replace(finding, effect=float(effects[worst]), se=float(errors[worst]))
 
 
 def _tail(distance: float, finding: Finding) -> float:

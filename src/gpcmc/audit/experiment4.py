@@ -247,7 +247,7 @@ def run_gaps(files: ResultFiles, method: str) -> pd.DataFrame:
     found = found.astype(dict.fromkeys(numbers, float))
     errors = found[["log_evidence_se", "known_se", "certifier_se"]]
     found["gap"] = found["log_evidence"] - found["known"]
-    found["joint_se"] = np.sqrt((errors**2).sum(axis=1))
+    found["joint_se"] = np.sqrt((errors**2).sum(axis=1, skipna=False))
     found["beyond"] = found["gap"].abs() - MAX_Z * found["joint_se"]
     return found.assign(certified=found["verdict"] == CERTIFIED)[columns]
 
