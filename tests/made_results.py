@@ -207,6 +207,7 @@ def experiment4(
                     row["log_evidence_se"] = 0.0 if exact else nats
                     if method == "control-variables":
                         row["log_evidence"] = row["log_evidence_se"] = np.nan
+                        row["controls_needed"] = 600.0 + k
                     post = posteriors[dataset]
                     row["mae_post"] = np.mean(np.abs(p - post)) if number not in REAL else np.nan
                     row["effective_samples"] = np.nan if exact else 1000.0

@@ -168,6 +168,7 @@ def test_conclusions_come_with_the_values_that_bear_them() -> None:
         (r"\ifval{seconds/control-variables/ratio}", "times as many CPU seconds with the two sets"),
         (r"\ifval{hard/overdispersed}", "their standard deviation is"),
         (r"\ifval{mae-post/ours-closer}", r"\val{mae-post/ours-closer}"),
+        (r"\ifval{control-variables/usps-limit}", "do so before they sample"),
     ):
         before, found, _ = text.partition(claim)
         assert found

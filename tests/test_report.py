@@ -755,6 +755,8 @@ def test_statements_of_section_6_4_follow_the_numbers(
     assert values["seconds/control-variables/ratio"].text == "$10.0$"
     assert values["control-variables/usps"].value == "6 stopped at its limit"
     assert values["control-variables/usps-ok"].value == 0
+    needed = [values[f"control-variables/usps-{name}"].value for name in ("least", "most", "limit")]
+    assert needed == [601, 606, 200]
     assert values["reference/cells"].value == 48
     assert values["reference/uncertified-cells"].value == "Problem 2, set 6"
     assert values["reference/check-drawn"].value == 3

@@ -36,6 +36,7 @@ from gpcmc.experiments.reference import (
     digest,
     load_reference,
 )
+from gpcmc.inference.control_variables import ControlVariables
 from gpcmc.inference.interface import NOT_CONVERGED, OK, STOPPED, UNTRUSTED
 
 __all__ = [
@@ -46,11 +47,13 @@ __all__ = [
     "SHORT",
     "STATUSES",
     "Average",
+    "ControlInputs",
     "all_cells",
     "as_run",
     "average",
     "by_problem",
     "certified_reference",
+    "control_inputs",
     "data_set_range",
     "label",
     "mae_med_by_problem",
@@ -218,7 +221,7 @@ def run_gaps(files: ResultFiles, method: str) -> pd.DataFrame:
     DataFrame
         One row a run that counts, on the first data set of a problem, where K is not beta I to rounding: ``problem``,
         ``set``, ``alpha``, ``beta``, ``samples``, ``log_evidence_se`` (what the run says of itself), ``gap``
-        (nats), ``beyond`` (|gap| less three joint standard errors of run and reference), ``certified``
+        (nats), ``joint_se`` (of run and reference), ``beyond`` (|gap| less three of these), ``certified``
         and ``certifier_se``.
 
     Raises
@@ -227,8 +230,8 @@ def run_gaps(files: ResultFiles, method: str) -> pd.DataFrame:
         As `references`.
     """
     pair = ["problem", "set"]
-    columns = ["alpha", "beta", "samples", "log_evidence_se", "gap", "beyond", "certified"]
-    columns = [*pair, *columns, "certifier_se"]
+    columns = ["alpha", "beta", "samples", "log_evidence_se", "gap", "joint_se", "beyond"]
+    columns = [*pair, *columns, "certified", "certifier_se"]
     rows = read_long("experiment4", files.experiment4)
     rows = rows[(rows["method"] == method) & (rows["status"] == OK) & (rows["dataset"] == 0)]
     rows = rows[~is_trivial(rows["trivial"])]
@@ -243,9 +246,36 @@ def run_gaps(files: ResultFiles, method: str) -> pd.DataFrame:
     numbers = ["alpha", "beta", "samples", "log_evidence", "log_evidence_se"]
     found = found.astype(dict.fromkeys(numbers, float))
     errors = found[["log_evidence_se", "known_se", "certifier_se"]]
-    gap = found["log_evidence"] - found["known"]
-    beyond = gap.abs() - MAX_Z * np.sqrt((errors**2).sum(axis=1))
-    return found.assign(gap=gap, beyond=beyond, certified=found["verdict"] == CERTIFIED)[columns]
+    found["gap"] = found["log_evidence"] - found["known"]
+    found["joint_se"] = np.sqrt((errors**2).sum(axis=1, skipna=False))
+    found["beyond"] = found["gap"].abs() - MAX_Z * found["joint_se"]
+    return found.assign(certified=found["verdict"] == CERTIFIED)[columns]
+
+
+class ControlInputs(NamedTuple):
+    """Why runs of control variables were stopped before they sampled.
+
+    Attributes
+    ----------
+    least, most : int
+        Control inputs that the runs need at least, over hyperparameter sets.
+    limit : int
+        How many we allow.
+    """
+
+    least: int
+    most: int
+    limit: int
+
+
+def control_inputs(rows: pd.DataFrame) -> ControlInputs | None:
+    """What the stopped runs of control variables among rows of Experiment 4 needed; None without such runs."""
+    stopped = rows[(rows["status"] == STOPPED) & rows["controls_needed"].notna()]
+    if stopped.empty:
+        return None
+    needed = stopped["controls_needed"].astype(float)
+    limit = stopped["max_controls"].astype(float).fillna(ControlVariables().max_controls)
+    return ControlInputs(int(needed.min()), int(needed.max()), int(limit.max()))
 
 
 def _average_evidence(logs: np.ndarray, errors: np.ndarray) -> tuple[float, float]:

@@ -101,6 +101,8 @@ OPTIONAL: dict[str, list[str]] = {
         "effective_samples",
         "r_hat",
         "k_hat",
+        "controls_needed",
+        "max_controls",
     ],
     "reference_check": ["method", "z", "max_z", "certified"],
 }

@@ -16,7 +16,7 @@ import pandas as pd
 from jinja2 import Environment, StrictUndefined
 
 from gpcmc.audit import VERDICTS, count_verdicts, read_audit, unexplained
-from gpcmc.audit.claims import BOUNDS
+from gpcmc.audit.claims import BOUNDS, VARIANT
 from gpcmc.audit.compare import ALPHA, CONSISTENT, EQUIVALENT, NOT_COMPARED, POWER, TOO_GOOD
 from gpcmc.audit.controls import ALTERATION, SURE, dropped, false_alarms, planted
 from gpcmc.audit.controls import line as controls_line
@@ -36,10 +36,6 @@ if TYPE_CHECKING:
     from gpcmc.report.values import _Values
 
 __all__ = ["Audited", "add_values", "appendix", "claims_table", "controls_table", "line", "page"]
-
-
-#: How the ids of statements end that are about chains which the paper did not run.
-_VARIANT = "/proper"
 
 
 class Audited(NamedTuple):
@@ -69,12 +65,12 @@ class Audited(NamedTuple):
     @property
     def statements(self) -> pd.DataFrame:
         """The claims that are the paper's."""
-        return self.claims[~self.claims["id"].str.endswith(_VARIANT)]
+        return self.claims[~self.claims["id"].str.endswith(VARIANT)]
 
     @property
     def variants(self) -> pd.DataFrame:
         """The same claims about chains done properly: the paper, which timed its toolbox, says nothing of these."""
-        return self.claims[self.claims["id"].str.endswith(_VARIANT)]
+        return self.claims[self.claims["id"].str.endswith(VARIANT)]
 
     @property
     def unexplained(self) -> list[str]:

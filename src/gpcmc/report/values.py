@@ -28,6 +28,7 @@ from gpcmc.audit.experiment4 import (
     as_run,
     by_problem,
     certified_reference,
+    control_inputs,
     data_set_range,
     label,
     mae_med_by_problem,
@@ -657,7 +658,7 @@ def _evidence_values(out: _Values, frame: pd.DataFrame, files: ResultFiles) -> N
         )
 
 
-def _control_variable_values(out: _Values, frame: pd.DataFrame) -> None:
+def _control_variable_values(out: _Values, frame: pd.DataFrame, files: ResultFiles) -> None:
     """How control variables ended on USPS, and whether they had equal time otherwise."""
     source = "experiment4/problem9/control-variables.csv"
     mine = frame[(frame["method"] == "control-variables") & (frame["problem"] == 9)]
@@ -667,6 +668,12 @@ def _control_variable_values(out: _Values, frame: pd.DataFrame) -> None:
     out.whole("control-variables/usps-sets", len(mine) or None, source)
     done = int((mine["ok"] == mine["runs"]).sum()) if len(mine) else None
     out.whole("control-variables/usps-ok", done, source)
+    rows = read_long("experiment4", files.experiment4)
+    mine = rows[(rows["method"] == "control-variables") & (rows["problem"] == 9)]
+    inputs = control_inputs(mine)
+    for name in ("least", "most", "limit"):
+        value = None if inputs is None else getattr(inputs, name)
+        out.whole(f"control-variables/usps-{name}", value, source, missing="none")
     first = frame[(frame["set"] == 1) & ~frame["method"].isin(["ep", "laplace"])]
     wide = first.pivot_table(index="problem", columns="method", values="cpu_seconds")
     ratios = pd.Series(dtype=float)
@@ -878,7 +885,7 @@ def collect(
     _median_values(out, registry, frame, files)
     _exactness_values(out, frame)
     _evidence_values(out, frame, files)
-    _control_variable_values(out, frame)
+    _control_variable_values(out, frame, files)
     _hard_values(out, frame, files)
     _reference_values(out, files)
     if more is not None:
