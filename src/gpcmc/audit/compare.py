@@ -66,6 +66,7 @@ __all__ = [
     "audit",
     "check_complete",
     "compare",
+    "comparisons",
     "count_verdicts",
     "holm",
     "read_audit",
@@ -311,7 +312,8 @@ def column_of(cell: pd.Series) -> str:
     return str(cell["id"]).rsplit("/", 1)[0]
 
 
-def _collect(registry: pd.DataFrame, estimates: Sequence[Estimate]) -> Comparisons:
+def comparisons(registry: pd.DataFrame, estimates: Sequence[Estimate]) -> Comparisons:
+    """The cells of a registry that can be compared with their estimates, and their columns."""
     rows, terms = [], {}
     for (_, cell), estimate in zip(registry.iterrows(), estimates, strict=True):
         found = compare(cell["published"], cell["rounding"], estimate)
@@ -606,7 +608,7 @@ def audit(registry: pd.DataFrame, files: ResultFiles) -> Audit:
     """
     estimator = Estimator(files, registry)
     estimates = [estimator(cell) for _, cell in registry.iterrows()]
-    compared = _collect(registry, estimates)
+    compared = comparisons(registry, estimates)
     judged = compared.judged().set_index("id")
     rows = _rows(registry, estimates)
     cells = rows.reindex(columns=COLUMNS)
