@@ -677,6 +677,7 @@ _TEXT = (
         "result_file",
         "note",
         "explanation",
+        "unexplained",
         "evidence",
         "unit",
     ),

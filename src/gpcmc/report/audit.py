@@ -196,9 +196,9 @@ def _reason(row: pd.Series, columns: int) -> list[str]:
     if row["verdict"] != "discrepant":
         return []
     said = (
-        f"Explained ({escape(row['evidence'])}): {escape(row['explanation'])}"
+        f"Reason ({escape(row['evidence'])}): {escape(row['explanation'])}"
         if row["explanation"]
-        else "Not explained."
+        else f"Not explained: {escape(row['unexplained'])}."
     )
     return [
         rf"\multicolumn{{{columns}}}{{p{{0.96\textwidth}}}}{{\emph{{{said}}}}} \\",
