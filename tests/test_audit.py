@@ -38,6 +38,7 @@ from gpcmc.audit import (
     read_claims,
     read_explanations,
     read_long,
+    read_probabilities,
     read_registry,
     slopes,
     variance,
@@ -458,6 +459,49 @@ def test_rows_of_another_count_or_scheme_are_said(
         assert "other settings than published" in cells.loc[name, "note"]
         assert said in cells.loc[name, "note"]
     assert cells.loc["table1/N200/M10000", "note"].startswith("no rows")
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "column", "value"),
+    [
+        ("experiment1", "N50.csv", "estimate", -math.inf),
+        ("experiment1", "N50.csv", "truth", math.nan),
+        ("experiment2", "problem1.csv", "mae", math.nan),
+        ("experiment2", "problem1.csv", "standard_error", math.inf),
+        ("experiment4", "problem1/orthant.csv", "mae_post", math.nan),
+        ("spread", "spread.csv", "mae_post", math.nan),
+    ],
+)
+def test_a_number_that_is_none_is_refused_by_file_and_line(
+    kind: str, name: str, column: str, value: float, files: ResultFiles, tmp_path: Path
+) -> None:
+    """One of forty estimates of minus infinity took a cell out of the audit, twenty that were NaN left it green."""
+    path = next(p for p in getattr(files, kind) if p.as_posix().endswith(name))
+    frame = pd.read_csv(path)
+    frame.loc[3, column] = value
+    frame.to_csv(tmp_path / path.name, index=False)
+    with pytest.raises(ValueError, match=rf"{path.name}: line 5: {column} is -?(inf|nan)"):
+        read_long(kind, [tmp_path / path.name])
+    if kind == "experiment4":  # a run that does not count may lack it
+        frame.loc[3, "status"] = "extinct"
+        frame.to_csv(tmp_path / path.name, index=False)
+        assert len(read_long(kind, [tmp_path / path.name])) == len(frame)
+
+
+def test_probabilities_of_a_run_that_counts_are_finite(files: ResultFiles, tmp_path: Path) -> None:
+    path = next(p for p in files.probabilities if p.as_posix().endswith("problem1/ess_set1.npz"))
+    with np.load(path) as data:
+        arrays = {name: data[name].copy() for name in data.files}
+    arrays["probability"][1, 0] = math.nan
+    there = tmp_path / "problem1" / path.name
+    there.parent.mkdir()
+    np.savez(there, **arrays)
+    with pytest.raises(ValueError, match=r"ess_set1.npz: row 1 .* not finite"):
+        read_probabilities([there])
+    arrays["ok"][1] = False
+    np.savez(there, **arrays)
+    (found,) = read_probabilities([there], every=True).values()
+    assert len(found.probability) == len(arrays["ok"]) - 1
 
 
 def test_brackets_of_tables_2_and_3_are_value_over_root_of_runs(registry: pd.DataFrame) -> None:
