@@ -32,7 +32,19 @@ from gpcmc.audit import (
     write_rows,
 )
 from gpcmc.audit.compare import column_of
-from gpcmc.audit.controls import _SMALLEST, _broken, _killed, _red, _swapped, line
+from gpcmc.audit.controls import (
+    COLUMNS,
+    _all,
+    _broken,
+    _Control,
+    _killed,
+    _red,
+    _row,
+    _swapped,
+    _Trial,
+    line,
+    of_known_chance,
+)
 from gpcmc.experiments.broken import KINDS, broken_runs
 from gpcmc.report.audit import Audited, add_values, appendix, claims_table, controls_table, page
 from gpcmc.report.audit import line as audit_line
@@ -42,7 +54,6 @@ ROOT = Path(__file__).parent.parent
 PUBLISHED = ROOT / "data" / "published"
 REGISTRY = read_registry(PUBLISHED)
 CLAIMS = read_claims(PUBLISHED / "claims.yaml")
-SMALLEST = {table: dict.fromkeys(_SMALLEST, math.inf) for table in (1, 2, 3)}
 KNOWN = {*REGISTRY["id"], *REGISTRY.apply(column_of, axis=1), *(claim.id for claim in CLAIMS)}
 
 
@@ -80,6 +91,10 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[pd.DataFrame, ResultF
     for name in ("published", "published_bracket", "rounding"):
         registry[name] = registry[name] * right
     return registry, files
+
+
+def table_of(faults: list[_Control]) -> pd.DataFrame:
+    return pd.DataFrame([*(_row(*one) for one in faults), _all(faults)], columns=COLUMNS)
 
 
 @pytest.fixture(scope="module")
@@ -226,7 +241,10 @@ def test_evidence_that_no_rule_makes_stops_the_workflow(tmp_path: Path) -> None:
 
 
 def test_every_control_of_every_table_is_tried(tried: pd.DataFrame) -> None:
-    assert tried.groupby("table").size().to_dict() == {1: 11, 2: 11, 3: 11, 4: 8, "claims": 1}
+    assert tried.groupby("table").size().to_dict() == {
+        **{1: 11, 2: 11, 3: 11, 4: 8},
+        **{"claims": 1, "all": 1},
+    }
     altered = tried[tried["control"] == "raised by 30 %"].set_index(["table", "place"])["trials"]
     assert altered[1].to_dict() == {"one cell": 18, "one column": 3, "whole table": 1}
     assert altered[4, "one cell"] == 24  # MAE-POST; MAE-MED rests on one data set here
@@ -324,13 +342,13 @@ def test_a_false_alarm_is_no_kill_and_is_said(
     frame["estimate"] = frame["truth"] + 10 * (frame["estimate"] - frame["truth"])
     frame.to_csv(tmp_path / path.name, index=False)
     loud = tuple(tmp_path / path.name if p == path else p for p in files.broken)
-    rows = pd.DataFrame(_broken(registry, dataclasses.replace(files, broken=loud), SMALLEST))
+    rows = table_of(_broken(registry, dataclasses.replace(files, broken=loud)))
     row = rows[(rows["control"] == "sound") & (rows["table"] == 1)].iloc[0]
     assert row["verdict"] == "false alarm" and row["killed"] == 0
     # what is wrong as well is no kill beside it, and need not be one
     rest = rows[(rows["control"] != "sound") & (rows["table"] == 1)]
     assert (rest["killed"] == 0).all() and (rest["required"] == 0).all()
-    faults = tried[~tried["control"].isin(["sound", "dropped"])]
+    faults = tried[~tried["control"].isin(["sound", "dropped", "all"])]
     assert line(tried).startswith(f"{faults['killed'].sum()} of {faults['trials'].sum()} planted")
     # to leave a row out is a fault of another kind: it only has to be counted
     left_out = tried[tried["control"] == "dropped"]["trials"].sum()
@@ -338,6 +356,9 @@ def test_a_false_alarm_is_no_kill_and_is_said(
     assert left_out == len(REGISTRY) + len(CLAIMS)
     assert "FALSE ALARM" not in line(tried)
     assert "(FALSE ALARM: sound runs of table1/N50/M" in line(rows)
+    check_controls(rows, "standard")
+    with pytest.raises(RuntimeError, match="FALSE ALARM: sound runs of table1/N50"):
+        check_controls(rows, "published")
 
 
 def test_a_blind_audit_is_found_out(
@@ -357,6 +378,42 @@ def test_a_blind_audit_is_found_out(
     assert "MISSED: " in line(frame) and "wrong tail" in line(frame)
     check_controls(frame, "standard")
     with pytest.raises(RuntimeError, match="wrong tail"):
+        check_controls(frame, "published")
+
+
+def test_a_fault_that_is_likely_found_and_is_not_has_survived() -> None:
+    """Chances of 0.9 and 0.5: too low to require a kill, but one of them is no want of power."""
+    rng = np.random.default_rng(3)
+    for chance, verdict in ((0.9, "survived"), (0.5, "no power")):
+        found = rng.random(10_000) < chance
+        one = _row("wrong tail", 1, "runs", [_Trial(False, found)])
+        assert one["verdict"] == verdict and one["required"] == one["missed"] == 0
+
+
+@pytest.mark.parametrize(("killed", "verdict"), [(14, "as expected"), (4, "too few")])
+def test_too_few_kills_are_seen_where_none_is_required(killed: int, verdict: str) -> None:
+    """Twenty trials of a chance of 0.7: four or fewer kills come up once in a million times."""
+    found = np.random.default_rng(3).random((20, 10_000)) < 0.7
+    trials = [_Trial(place < killed, found[place]) for place in range(20)]
+    frame = table_of(
+        [
+            _Control("raised by 30 %", 1, "one cell", trials),
+            # neither is one whose chance the simulation knows
+            _Control("columns swapped", 1, "two columns", [_Trial(False, found[0], False)] * 30),
+            _Control("sound", 1, "runs", [_Trial(False, found[0])] * 30),
+        ]
+    )
+    assert frame["missed"].sum() == 0
+    last = of_known_chance(frame)
+    assert (last["trials"], last["killed"], last["verdict"]) == (20, killed, verdict)
+    assert last["expected"] == pytest.approx(0.7, abs=0.01)
+    check_controls(frame, "standard")
+    if verdict == "too few":
+        assert last["p_few"] < 0.001
+        with pytest.raises(RuntimeError, match="TOO FEW FAULTS FOUND"):
+            check_controls(frame, "published")
+    else:
+        assert last["p_few"] > 0.2 and "TOO FEW" not in line(frame)
         check_controls(frame, "published")
 
 
@@ -448,11 +505,16 @@ def test_controls_are_counted_by_kind_in_the_text(audited: Audited) -> None:
     frame = audited.controls
     kinds = frame["control"]
     for key, rows in (
-        ("controls", frame[~kinds.isin(["sound", "dropped"])]),
+        ("controls", frame[~kinds.isin(["sound", "dropped", "all"])]),
         ("controls/dropped", frame[kinds == "dropped"]),
     ):
         for name in ("trials", "killed", "required", "missed"):
             assert out[f"{key}/{name}"].value == rows[name].sum()
+    known = of_known_chance(frame)
+    assert out["controls/known/trials"].value == known["trials"] > 0
+    assert out["controls/known/killed"].value == known["killed"]
+    assert out["controls/known/p"].value == pytest.approx(known["p_few"])
+    assert out["controls/too-few"].value is None
     assert out["controls/table1/raised/trials"].value == out["controls/table1/lowered/trials"].value
     one = frame[(frame["table"] == 1) & (frame["place"] == "one cell")].set_index("control")
     raised = one.loc["raised by 30 %"]

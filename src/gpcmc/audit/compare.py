@@ -482,6 +482,10 @@ class Power:
 
     def __call__(self, shift: np.ndarray) -> float:
         """Probability that the audit finds it; `shift` is what is added to each cell's log published value."""
+        return float(self.found(shift).mean())
+
+    def found(self, shift: np.ndarray) -> np.ndarray:
+        """Whether each of the `DRAWS` simulated audits finds it, shape (DRAWS,); all shifts see the same draws."""
         cells, columns = self._compared.cells, self._compared.columns
         means = pd.Series(shift).groupby(cells["column"].to_numpy()).mean()
         touched = pd.Series(shift != 0).groupby(cells["column"].to_numpy()).any()
@@ -495,7 +499,7 @@ class Power:
         column = np.flatnonzero(columns["id"].map(touched).to_numpy(dtype=bool))
         t = (column_errors[:, column] - moved[column]) / column_scales[:, column]
         red |= (np.abs(t) > self._limits[1][column]).any(axis=1)
-        return float(red.mean())
+        return red
 
     def smallest(self, inside: np.ndarray) -> float:
         """The smallest factor on all cells `inside` that is found with probability `POWER`; infinite without any."""
