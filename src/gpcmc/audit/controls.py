@@ -181,8 +181,8 @@ def controls(
 
 def _all(faults: Sequence[_Control]) -> dict[str, object]:
     """The row of all planted faults whose chances the simulation knows, with the test on how many are killed."""
-    planted = [one for one in faults if one.control != _SOUND]
-    trials = [trial for one in planted for trial in one.trials if trial.clean]
+    tried = itertools.chain(*(one.trials for one in faults if one.control != _SOUND))
+    trials = [trial for trial in tried if trial.clean]
     row = _row(_ALL, _ALL, "what is not discrepant", trials)
     if not trials:
         return row
