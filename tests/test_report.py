@@ -18,7 +18,7 @@ import pytest
 from made_results import everything
 from matplotlib.text import Text
 
-from gpcmc.audit import ResultFiles, audit, experiment4, read_registry, side_by_side
+from gpcmc.audit import ResultFiles, audit, experiment4, floor, read_registry, side_by_side
 from gpcmc.audit.experiment4 import (
     LABELS,
     all_cells,
@@ -598,10 +598,14 @@ def test_floor_figure_takes_a_wrong_truth_out_only_where_there_is_one(
     registry: pd.DataFrame, without4: ResultFiles
 ) -> None:
     panels = FIGURES["floor"](registry, without4).axes
-    crosses = [sum(line.get_marker() == "x" for line in axes.get_lines()) for axes in panels]
-    assert crosses == [0, 1, 1]
+    crosses = [
+        sum(len(line.get_xdata()) for line in axes.get_lines() if line.get_marker() == "x")
+        for axes in panels
+    ]
+    assert crosses == [0, 3, 6]
     tex = TABLES["floor"](registry, without4).tex
     assert "$N=50$" not in tex and "$N=200$" in tex and "$N=500$" in tex
+    assert tex.count(" & -- & -- & ") == 3  # N = 200 with few samples
 
 
 def test_figures_have_embedded_fonts_and_no_dates(
@@ -691,22 +695,37 @@ def test_grids_are_set_beside_the_one_wrong_truth(
     assert "N = 50 " not in str(values["floor/grid/reproduced"].value)
 
 
-def test_what_one_wrong_truth_leaves_is_said_only_where_students_t_bears_it(
-    registry: pd.DataFrame, without4: ResultFiles
+def test_what_one_wrong_truth_leaves_is_looked_for_at_every_sample_size(
+    registry: pd.DataFrame, without4: ResultFiles, tmp_path: Path
 ) -> None:
-    audited = audit(registry, without4).cells
-    last = audited["id"] == "table1/N500/M3000000"
-    for ours, se, problems, there in (
-        (0.005, 0.001, 50, True),
-        (0.005, 0.001, 3, False),  # 2.62 (0.52) with two degrees of freedom
-        (0.005, 0.004, 50, False),
-        (0.02, 0.001, 50, False),
-    ):
-        audited.loc[last, ["ours", "ours_se", "replicates"]] = ours, se, problems
-        values = collect(registry, audited, without4, record("smoke"))
+    """Our errors made as large as the published ones without that truth, but for some sample sizes."""
+    cells = floor(registry, audit(registry, without4).cells).set_index(["dimension", "samples"])
+    rest = cells.loc[500, "without_outlier"]
+    path = next(path for path in without4.experiment1 if path.stem == "N500")
+    made = pd.read_csv(path)
+    error = made["estimate"] - made["truth"]
+    percent = (100 * (error / made["truth"]).abs()).groupby(made["samples"]).transform("mean")
+    scaled = error / percent * made["samples"].map(rest)
+    for samples, factor, there in (([], 1.0, False), ([30_000, 1_000_000], 0.2, True)):
+        smaller = np.where(made["samples"].isin(samples), factor, 1.0)
+        made.assign(estimate=made["truth"] + smaller * scaled).to_csv(
+            tmp_path / "N500.csv", index=False
+        )
+        first = tuple(tmp_path / "N500.csv" if p == path else p for p in without4.experiment1)
+        files = dataclasses.replace(without4, experiment1=first)
+        audited = audit(registry, files).cells
+        values = collect(registry, audited, files, record("smoke"))
+        # the largest sample size alone would see nothing in either case
+        last = audited.set_index("id").loc["table1/N500/M3000000", "ours"]
+        assert last == pytest.approx(rest[3_000_000])
+        left = values["floor/N500/left"]
+        assert left.value == pytest.approx(factor ** (-len(samples) / 6))
         assert (values["floor/N500/remains"].value is not None) == there
-        assert values["floor/N500/left"].value == pytest.approx(0.0131 / ours)
-        assert values["floor/N500/largest-problems"].value == problems
+        printed = cells.loc[500, "published"] / rest
+        assert values["floor/N500/ratio"].value == pytest.approx(
+            left.value * np.exp(np.log(printed).mean())
+        )
+        assert values["floor/N50/left"].value is None  # no truth is taken out there
 
 
 @pytest.mark.slow

@@ -382,7 +382,7 @@ rule typeset:
         appendix=expand(
             "results/{{scale}}/{name}.tex", name=["audit", "audit_claims", "audit_controls"]
         ),
-        # discrepancies without an explanation stop the paper at the published scale
+        # without an explanation, discrepancies and cells that are not compared stop the paper at the published scale
         audit=expand(
             "results/{{scale}}/{name}.csv", name=["audit", "audit_columns", "audit_claims"]
         ),

@@ -66,6 +66,7 @@ __all__ = [
     "audit",
     "check_complete",
     "compare",
+    "comparisons",
     "count_verdicts",
     "holm",
     "read_audit",
@@ -311,7 +312,8 @@ def column_of(cell: pd.Series) -> str:
     return str(cell["id"]).rsplit("/", 1)[0]
 
 
-def _collect(registry: pd.DataFrame, estimates: Sequence[Estimate]) -> Comparisons:
+def comparisons(registry: pd.DataFrame, estimates: Sequence[Estimate]) -> Comparisons:
+    """The cells of a registry that can be compared with their estimates, and their columns."""
     rows, terms = [], {}
     for (_, cell), estimate in zip(registry.iterrows(), estimates, strict=True):
         found = compare(cell["published"], cell["rounding"], estimate)
@@ -480,6 +482,10 @@ class Power:
 
     def __call__(self, shift: np.ndarray) -> float:
         """Probability that the audit finds it; `shift` is what is added to each cell's log published value."""
+        return float(self.found(shift).mean())
+
+    def found(self, shift: np.ndarray) -> np.ndarray:
+        """Whether each of the `DRAWS` simulated audits finds it, shape (DRAWS,); all shifts see the same draws."""
         cells, columns = self._compared.cells, self._compared.columns
         means = pd.Series(shift).groupby(cells["column"].to_numpy()).mean()
         touched = pd.Series(shift != 0).groupby(cells["column"].to_numpy()).any()
@@ -493,7 +499,7 @@ class Power:
         column = np.flatnonzero(columns["id"].map(touched).to_numpy(dtype=bool))
         t = (column_errors[:, column] - moved[column]) / column_scales[:, column]
         red |= (np.abs(t) > self._limits[1][column]).any(axis=1)
-        return float(red.mean())
+        return red
 
     def smallest(self, inside: np.ndarray) -> float:
         """The smallest factor on all cells `inside` that is found with probability `POWER`; infinite without any."""
@@ -606,7 +612,7 @@ def audit(registry: pd.DataFrame, files: ResultFiles) -> Audit:
     """
     estimator = Estimator(files, registry)
     estimates = [estimator(cell) for _, cell in registry.iterrows()]
-    compared = _collect(registry, estimates)
+    compared = comparisons(registry, estimates)
     judged = compared.judged().set_index("id")
     rows = _rows(registry, estimates)
     cells = rows.reindex(columns=COLUMNS)
@@ -675,6 +681,7 @@ _TEXT = (
         "result_file",
         "note",
         "explanation",
+        "unexplained",
         "evidence",
         "unit",
     ),

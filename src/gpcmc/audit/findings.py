@@ -10,8 +10,16 @@ import math
 
 import numpy as np
 import pandas as pd
+from scipy.special import stdtr
 
-from gpcmc.audit.estimates import absolute_percentage_error, data_set_spread, paper_scheme
+from gpcmc.audit.compare import comparisons
+from gpcmc.audit.estimates import (
+    HALF_NORMAL,
+    Estimator,
+    absolute_percentage_error,
+    data_set_spread,
+    paper_scheme,
+)
 from gpcmc.audit.published import half_width
 from gpcmc.audit.results import ResultFiles, read_long
 
@@ -21,10 +29,16 @@ __all__ = [
     "coarse_grid_errors",
     "data_sets",
     "floor",
+    "floor_left",
     "overall_variance",
     "slopes",
     "variance",
 ]
+
+#: Of a column of Table 1.
+PROBLEMS = 50
+#: A bracket that is more than so many times what the scatter of problems makes it is due to one of them.
+BEYOND = 2.0
 
 
 def brackets(registry: pd.DataFrame) -> pd.DataFrame:
@@ -117,8 +131,10 @@ def floor(registry: pd.DataFrame, beside: pd.DataFrame) -> pd.DataFrame:
 
     If one of the n = 50 truths of a column is wrong by e percent and the other problems have a mean
     error m, then the column shows m + (e - m)/n with a standard error of (e - m)/n, whatever M is.
-    So a bracket that stays constant gives e, and value minus bracket gives m, which can be set
-    beside our error.
+    So the bracket gives e, and value minus bracket gives m, which can be set beside our error. But only
+    where the bracket is not just the scatter of the problems: that of absolute values of normal errors
+    is sqrt(pi/2 - 1) of their mean, and a truth is taken out where the bracket is more than `BEYOND`
+    times what it makes.
 
     Parameters
     ----------
@@ -130,14 +146,11 @@ def floor(registry: pd.DataFrame, beside: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        One row a cell of Table 1: ``dimension``, ``samples``, ``published``, ``bracket``,
-        ``outlier`` (e, percent), ``without_outlier`` (m, percent), ``ours``, ``ours_se``, ``replicates``
-        (problems behind ours), ``floor``
-        (a of the fit a + b M^-1/2 to the published column by least squares of relative residuals),
-        ``constant`` (whether e is the same to a factor of two over the column: where it is not, the
-        bracket is the scatter of the problems and there is no such truth to leave out).
+        One row a cell of Table 1: ``id``, ``dimension``, ``samples``, ``published``, ``bracket``,
+        ``outlier`` (e, percent), ``without_outlier`` (m, percent; both NaN where the bracket is scatter),
+        ``ours``, ``ours_se``, ``replicates`` (problems behind ours), ``floor``
+        (a of the fit a + b M^-1/2 to the published column by least squares of relative residuals).
     """
-    problems = 50
     table = registry[registry["table"] == 1].merge(
         beside[["id", "ours", "ours_se", "replicates"]], on="id"
     )
@@ -149,25 +162,73 @@ def floor(registry: pd.DataFrame, beside: pd.DataFrame) -> pd.DataFrame:
             [np.ones(len(group)), group["samples"].to_numpy(dtype=float) ** -0.5]
         )
         fit = np.linalg.lstsq(design / value[:, None], np.ones(len(group)), rcond=None)[0]
-        outlier = value + (problems - 1) * group["published_bracket"].to_numpy()
         for _, cell in group.iterrows():
-            rest = cell["published"] - cell["published_bracket"]
+            scatter = math.sqrt(HALF_NORMAL / PROBLEMS) * cell["published"]
+            beyond = cell["published_bracket"] > BEYOND * scatter
+            rest = cell["published"] - cell["published_bracket"] if beyond else math.nan
             rows.append(
                 {
+                    "id": cell["id"],
                     "dimension": dimension,
                     "samples": cell["samples"],
                     "published": cell["published"],
                     "bracket": cell["published_bracket"],
-                    "outlier": problems * cell["published_bracket"] + rest,
+                    "outlier": PROBLEMS * cell["published_bracket"] + rest,
                     "without_outlier": rest,
                     "ours": cell["ours"],
                     "ours_se": cell["ours_se"],
                     "replicates": cell["replicates"],
                     "floor": float(fit[0]),
-                    "constant": bool(outlier.max() < 2 * outlier.min()),
                 }
             )
     return pd.DataFrame(rows)
+
+
+def floor_left(registry: pd.DataFrame, table: pd.DataFrame, files: ResultFiles) -> pd.DataFrame:
+    """What is left of a column of Table 1 without its one wrong truth, judged as the audit judges a column.
+
+    Over all sample sizes that a truth is taken out of and that were run. The published side keeps the
+    scatter of its other problems, as absolute values of normal errors have it.
+
+    Parameters
+    ----------
+    registry : DataFrame
+        `read_registry`.
+    table : DataFrame
+        `floor`.
+    files : ResultFiles
+        Experiment 1.
+
+    Returns
+    -------
+    DataFrame
+        One row a dimension with two such cells or more: ``dimension`` (the index), ``cells``, ``ratio`` and
+        ``left`` (geometric means of published over ours, as printed and without that truth), ``left_se``,
+        ``p`` (two-sided, of Student's t, that ``left`` is one).
+    """
+    taken = table.dropna(subset="without_outlier").set_index("id")
+    cells = registry[registry["id"].isin(taken.index)]
+    rest = cells["id"].map(taken["without_outlier"])
+    scatter = rest * math.sqrt(HALF_NORMAL / (PROBLEMS - 1))
+    cells = cells.assign(printed=cells["published"], published=rest, published_bracket=scatter)
+    estimator = Estimator(ResultFiles(experiment1=files.experiment1), registry)
+    compared = comparisons(cells, [estimator(cell) for _, cell in cells.iterrows()])
+    factors = np.log(cells["printed"] / cells["published"]).groupby(cells["id"]).first()
+    rows = []
+    for _, column in compared.columns.iterrows():
+        mine = compared.cells[compared.cells["column"] == column["id"]]
+        rows.append(
+            {
+                "dimension": int(str(column["id"]).rpartition("N")[2]),
+                "cells": column["cells"],
+                "ratio": math.exp(mine["id"].map(factors).mean() - column["difference"]),
+                "left": math.exp(-column["difference"]),
+                "left_se": math.exp(-column["difference"]) * column["sd"],
+                "p": 2 * stdtr(column["df"], -abs(column["difference"]) / column["sd"]),
+            }
+        )
+    columns = ["dimension", "cells", "ratio", "left", "left_se", "p"]
+    return pd.DataFrame(rows, columns=columns).set_index("dimension")
 
 
 def _squared_errors(files: ResultFiles) -> pd.DataFrame:

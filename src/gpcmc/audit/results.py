@@ -12,6 +12,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from gpcmc.experiments.classification import REAL
+from gpcmc.inference.interface import OK
+
 __all__ = [
     "SETS",
     "Predictions",
@@ -107,6 +110,15 @@ OPTIONAL: dict[str, list[str]] = {
     "reference_check": ["method", "z", "max_z", "certified"],
 }
 
+#: Columns without which a row that counts says nothing: what a published cell rests on.
+FINITE: dict[str, list[str]] = {
+    "experiment1": ["truth", "estimate", "standard_error", "variance_eq44"],
+    "quadrature": ["truth", "coarse", "ape_percent"],
+    "experiment2": ["truth", "estimate", "standard_error", "variance_eq44", "mae"],
+    "experiment4": ["mae_post"],
+    "spread": ["mae_post"],
+}
+
 #: The paper's numbers of the problems of Experiment 1.
 _PROBLEMS = {50: 1, 200: 2, 500: 3}
 
@@ -197,7 +209,9 @@ def read_long(kind: str, paths: Iterable[Path]) -> pd.DataFrame:
     Raises
     ------
     ValueError
-        A file lacks a column.
+        A file lacks a column, or a row that counts (with the status "ok", where there is one) has an entry that is
+        infinite or missing. No run writes one: a population without samples counts as probability zero in
+        the average, and where every one is lost the job stops (Experiments 1 and 2) or the row says "extinct".
     """
     # copy on write: callers may add columns to theirs
     return _read_long(kind, *_as_they_are(paths)).copy(deep=False)
@@ -226,6 +240,7 @@ def _read_long(kind: str, paths: tuple[Path, ...], _states: object) -> pd.DataFr
             raise ValueError(
                 f"{path}: columns {missing} are missing; a file of {kind} has {columns}"
             )
+        _refuse_gaps(kind, path, frame)
         absent = {name: np.nan for name in optional if name not in frame}
         frames.append(frame.assign(file=Path(path).as_posix(), **absent))
     nothing = pd.DataFrame(columns=[*columns, *optional, "file"])
@@ -233,6 +248,22 @@ def _read_long(kind: str, paths: tuple[Path, ...], _states: object) -> pd.DataFr
     if kind in ("experiment1", "quadrature"):
         frame["problem"] = frame["dimension"].map(_PROBLEMS)
     return frame
+
+
+def _refuse_gaps(kind: str, path: Path, frame: pd.DataFrame) -> None:
+    """Raise ValueError, by file and line, for a number that is none: a mean would pass it over."""
+    counts = frame
+    if kind == "experiment4":  # real data have no Bayes posterior
+        counts = frame[(frame["status"] == OK) & ~frame["problem"].isin(REAL)]
+    for name in FINITE.get(kind, []):
+        values = counts.get(name, pd.Series(np.nan, counts.index)).astype(float)
+        gaps = values.index[~np.isfinite(values)]
+        if len(gaps):
+            value = values[gaps[0]]
+            raise ValueError(
+                f"{path}: line {gaps[0] + 2}: {name} is {value} in a row that counts; needed is a "
+                f"finite number ({len(gaps)} such rows)"
+            )
 
 
 def read(paths: Iterable[Path], columns: Sequence[str]) -> pd.DataFrame:
@@ -343,12 +374,12 @@ def read_probabilities(
 ) -> dict[tuple[int, str, int], Predictions]:
     """Predictions by (problem, method, set), of the runs whose status is "ok", or of every run that predicted.
 
-    Sets without such a run are left out, and so are runs with NaN.
+    Sets without such a run are left out, and so are runs with NaN whose status is another.
 
     Raises
     ------
     ValueError
-        A file's name or its arrays are not those of Experiment 4.
+        A file's name or its arrays are not those of Experiment 4, or a run that is "ok" has no finite probabilities.
     """
     return dict(_read_probabilities(*_as_they_are(paths), every))
 
@@ -369,8 +400,11 @@ def _read_probabilities(
                 raise ValueError(f"{path}: arrays {missing} are missing; needed are {_ARRAYS}")
             arrays = {name: np.asarray(data[name]) for name in _ARRAYS}
         # a run that is not "ok" may have predicted: it is never compared
-        counts = arrays.pop("ok").astype(bool) | every
-        good = counts & np.isfinite(arrays["probability"]).all(axis=1)
+        ok, finite = arrays.pop("ok").astype(bool), np.isfinite(arrays["probability"]).all(axis=1)
+        if (ok & ~finite).any():
+            row = int(np.flatnonzero(ok & ~finite)[0])
+            raise ValueError(f"{path}: row {row} of probability is not finite, and its run is ok")
+        good = (ok | every) & finite
         if good.any():
             key = problem_number(path), name.group(1), int(name.group(2))
             found[key] = Predictions(**{name: array[good] for name, array in arrays.items()})

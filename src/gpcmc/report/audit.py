@@ -18,7 +18,16 @@ from jinja2 import Environment, StrictUndefined
 from gpcmc.audit import VERDICTS, count_verdicts, read_audit, unexplained
 from gpcmc.audit.claims import BOUNDS, VARIANT
 from gpcmc.audit.compare import ALPHA, CONSISTENT, EQUIVALENT, NOT_COMPARED, POWER, TOO_GOOD
-from gpcmc.audit.controls import ALTERATION, SURE, dropped, false_alarms, planted
+from gpcmc.audit.controls import (
+    ALTERATION,
+    SURE,
+    TOO_FEW,
+    dropped,
+    false_alarms,
+    missed_faults,
+    of_known_chance,
+    planted,
+)
 from gpcmc.audit.controls import line as controls_line
 from gpcmc.audit.published import CELLS
 from gpcmc.audit.tradeoff import CLAIMS, FORMS
@@ -192,9 +201,9 @@ def _reason(row: pd.Series, columns: int) -> list[str]:
     if row["verdict"] != "discrepant":
         return []
     said = (
-        f"Explained ({escape(row['evidence'])}): {escape(row['explanation'])}"
+        f"Reason ({escape(row['evidence'])}): {escape(row['explanation'])}"
         if row["explanation"]
-        else "Not explained."
+        else f"Not explained: {escape(row['unexplained'])}."
     )
     return [
         rf"\multicolumn{{{columns}}}{{p{{0.96\textwidth}}}}{{\emph{{{said}}}}} \\",
@@ -302,7 +311,12 @@ def controls_table(audited: Audited) -> str:
     """Kill rates by control and table, and the smallest alteration that each table's comparison finds."""
     frame = audited.controls
     body = []
-    for table in [*map(str, CELLS), "claims"]:
+    names = {
+        **{str(table): f"Table~{table}" for table in CELLS},
+        "claims": "statements",
+        "all": "all",
+    }
+    for table, said in names.items():
         part = frame[frame["table"].astype(str) == table]
         rows = []
         for position, (_, row) in enumerate(part.iterrows()):
@@ -311,8 +325,8 @@ def controls_table(audited: Audited) -> str:
             runs = row["place"].startswith("runs of")
             rows.append(
                 [
-                    ("statements" if table == "claims" else f"Table~{table}") if first else "",
-                    escape(row["control"]),
+                    said if first else "",
+                    escape(row["control"]) if table != "all" else "",
                     "runs" if runs else escape(row["place"]),
                     str(row["trials"]),
                     str(row["killed"]),
@@ -421,8 +435,18 @@ def add_values(out: _Values, audited: Audited) -> None:
         for name in ("trials", "killed", "required", "missed"):
             total = int(faults[name].sum()) if len(frame) else None
             out.whole(f"{key}/{name}", total, source)
-    lost = [f"{row['control']}, {row['place']}" for _, row in frame[frame["missed"] > 0].iterrows()]
-    out.words("controls/missed-names", "; ".join(lost) or None, source, missing="none")
+    out.words(
+        "controls/missed-names", "; ".join(missed_faults(frame)) or None, source, missing="none"
+    )
+    known = of_known_chance(frame)
+    n = int(known["trials"])
+    out.whole("controls/known/trials", n or None, source)
+    out.whole("controls/known/killed", int(known["killed"]) if n else None, source)
+    expected = n * known["expected"]
+    out.real("controls/known/expected", expected, source, decimals=1 if n else None)
+    out.real("controls/known/p", known["p_few"], source, decimals=2 if n else None)
+    few = f"{known['killed']} of {n}" if known["p_few"] < TOO_FEW else None
+    out.words("controls/too-few", few, source, missing="no")
     alarms = "; ".join(false_alarms(frame)) or None
     out.words("controls/false-alarms", alarms, source, missing="none")
     out.real("controls/sure", 100 * SURE, source, unit=r"\,\%", decimals=1)

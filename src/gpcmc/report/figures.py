@@ -576,10 +576,14 @@ def floor_figure(registry: pd.DataFrame, files: ResultFiles) -> Figure:
             markerfacecolor="none",
             linestyle="none",
         )
-        if cells["constant"].all():  # elsewhere the brackets do not speak of one wrong truth
-            axes.plot(
-                samples, cells["without_outlier"], color=style.ORANGE, marker="x", linestyle="none"
-            )
+        taken = cells.dropna(subset="without_outlier")
+        axes.plot(
+            taken["samples"].to_numpy(dtype=float),
+            taken["without_outlier"],
+            color=style.ORANGE,
+            marker="x",
+            linestyle="none",
+        )
         run = cells.dropna(subset="ours")
         if run.empty:
             _note(axes)

@@ -571,7 +571,7 @@ def floor_table(registry: pd.DataFrame, files: ResultFiles) -> Table:
     """What is left of Table 1 when the one wrong truth that its brackets imply is taken out."""
     frame = found.floor(registry, side_by_side(registry, files))
     cells = frame.set_index(["samples", "dimension"])
-    dimensions = sorted(frame[frame["constant"]]["dimension"].unique())
+    dimensions = sorted(frame.dropna(subset="outlier")["dimension"].unique())
     rows = []
     for samples in sorted(frame["samples"].unique(), reverse=True):
         row = [count(samples)]
@@ -579,8 +579,10 @@ def floor_table(registry: pd.DataFrame, files: ResultFiles) -> Table:
             cell = cells.loc[(samples, dimension)]
             row += [
                 number(cell["published"], decimals=3),
-                number(cell["outlier"], decimals=2),
-                number(cell["without_outlier"], decimals=3),
+                *(
+                    "--" if math.isnan(cell[name]) else number(cell[name], decimals=decimals)
+                    for name, decimals in (("outlier", 2), ("without_outlier", 3))
+                ),
                 _brief("not run")
                 if math.isnan(cell["ours"])
                 else number(cell["ours"], cell["ours_se"], most=4),

@@ -15,10 +15,11 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from scipy.special import chdtri, stdtrit
+from scipy.special import chdtri
 
 from gpcmc.audit import METHODS, VERDICTS, ResultFiles, count_verdicts, read_long
 from gpcmc.audit import findings as found
+from gpcmc.audit.compare import ALPHA
 from gpcmc.audit.experiment4 import (
     LABELS,
     NAMES,
@@ -301,11 +302,17 @@ def _floor_values(
 ) -> None:
     source = "tables/floor.csv"
     frame = found.floor(registry, audited)
+    left = found.floor_left(registry, frame, files)
     for dimension, cells in frame.groupby("dimension"):
         key = f"floor/N{dimension}"
         out.real(f"{key}/fit", cells["floor"].iloc[0], source, unit=r"\,\%", decimals=3)
-        out.real(f"{key}/outlier-low", cells["outlier"].min(), source, unit=r"\,\%", decimals=2)
-        out.real(f"{key}/outlier-high", cells["outlier"].max(), source, unit=r"\,\%", decimals=2)
+        for name, value in (("low", cells["outlier"].min()), ("high", cells["outlier"].max())):
+            out.real(
+                f"{key}/outlier-{name}", value, source, unit=r"\,\%", missing="none", decimals=2
+            )
+        implied = cells.dropna(subset="outlier")["samples"]
+        least = int(implied.min()) if len(implied) else None
+        out.whole(f"{key}/outlier-samples", least, source, missing="none")
         out.real(f"{key}/bracket-low", cells["bracket"].min(), source, unit=r"\,\%", decimals=4)
         out.real(f"{key}/bracket-high", cells["bracket"].max(), source, unit=r"\,\%", decimals=4)
         run = cells.dropna(subset="ours")
@@ -316,12 +323,12 @@ def _floor_values(
             out.real(f"{key}/{name.replace('_', '-')}", value, source, unit=r"\,\%", decimals=3)
         ours, se = (math.nan, math.nan) if last is None else (last["ours"], last["ours_se"])
         out.real(f"{key}/ours", ours, source, se=se, unit=r"\,\%")
-        # what the wrong truth leaves: clear of one by Student's t, as few problems may be behind ours
-        left = math.nan if last is None else last["without_outlier"] / ours
         behind = 0 if last is None else int(last["replicates"])
         out.whole(f"{key}/largest-problems", behind or None, source)
-        out.real(f"{key}/left", left, source, se=left * se / ours)
-        clear = behind > 1 and left * (1 - stdtrit(behind - 1, 0.975) * se / ours) > 1
+        column = left.reindex([dimension]).iloc[0]
+        out.real(f"{key}/ratio", column["ratio"], source, decimals=1)
+        out.real(f"{key}/left", column["left"], source, se=column["left_se"])
+        clear = column["left"] > 1 and column["p"] < ALPHA
         out.words(f"{key}/remains", "yes" if clear else None, source, missing="no")
     _grid_values(out, files, frame)
 
@@ -335,7 +342,7 @@ def _grid_values(out: _Values, files: ResultFiles, table: pd.DataFrame) -> None:
     coarse, source = found.coarse_grid_errors(files), "experiment1/quadrature.csv"
     steps = coarse["du"].unique()
     steps = [*sorted(coarse["du"].unique(), reverse=True), *[math.nan] * GRIDS][:GRIDS]
-    implied = table[table["constant"]].groupby("dimension")["outlier"].min()
+    implied = table.dropna(subset="outlier").groupby("dimension")["outlier"].min()
     reproduced = []
     for rank, step in enumerate(steps, start=1):
         out.real(f"floor/grid/{rank}/step", step, source, decimals=2 if step > 0 else None)
