@@ -46,8 +46,8 @@ from gpcmc.report.latex import count, escape, number, scientific
 
 __all__ = ["PUBLISHED_SCALE", "Value", "collect", "source_path", "write_values"]
 
-#: The scale with the published sample sizes and repetitions; a PDF of any other says so on every
-#: page.
+#: The scale with the published sample sizes and repetitions; a PDF of any other says on every page
+#: that it is another.
 PUBLISHED_SCALE = "published"
 
 #: LaTeX that comes before the values: how they are defined and how the text asks for them.
@@ -803,7 +803,7 @@ def _run_values(
     source = "provenance.json"
     scale = str(record["scale"])
     out.words("scale/name", scale, source)
-    stamp = f"scale {scale}: fewer samples and repetitions than published"
+    stamp = f"scale {scale}: counts or settings differ from the published ones"
     out.words(
         "scale/stamp",
         None if scale == PUBLISHED_SCALE else stamp,
