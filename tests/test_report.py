@@ -278,6 +278,14 @@ def test_a_problem_beyond_the_nine_has_its_column(
             assert len({line.count("&") for line in lines}) == 1, (name, lines)
         if name in ("posterior", "accuracy", "metrics"):
             assert "P10" in table.tex
+    with style.style():
+        ticks = FIGURES["status"](registry, more).axes[0].get_xticklabels()
+    assert [tick.get_text() for tick in ticks][5:] == ["P6", "Crabs", "Breast", "USPS", "P10"]
+    # the synthetic problems of the paper are pooled, and no other with them
+    alone = dataclasses.replace(
+        more, probabilities=[p for p in more.probabilities if p.parent.name != "problem10"]
+    )
+    pd.testing.assert_frame_equal(reliability(more), reliability(alone))
     cells = all_cells(registry, more).query("problem == 10")
     assert cells["mae_med"].notna().all()
     assert set(cells["reference"]) == {"certified"}

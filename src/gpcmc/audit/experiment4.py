@@ -41,6 +41,7 @@ from gpcmc.inference.interface import NOT_CONVERGED, OK, STOPPED, UNTRUSTED
 __all__ = [
     "LABELS",
     "NAMES",
+    "NINE",
     "PAPER",
     "SAMPLER",
     "SHORT",
@@ -127,6 +128,10 @@ NAMES: dict[int, str] = {number: f"Problem {number}" for number in range(1, 7)} 
     8: "Breast Cancer",
     9: "USPS 3 v 5",
 }
+
+
+#: The problems of the paper. Figures of these leave out what was added.
+NINE = range(1, 10)
 
 
 def label(method: str) -> str:
@@ -716,7 +721,7 @@ def reference_summary(files: ResultFiles) -> pd.DataFrame:
 def reliability(files: ResultFiles, bins: int = 10) -> pd.DataFrame:
     """Predicted probability of class 1 against the frequency of class 1, in bins of the prediction.
 
-    First data sets only.
+    First data sets of the paper's problems only.
 
     Hyperparameter sets in which the prior is the same for every pattern but itself (``trivial``)
     are left out: they predict one half everywhere. The sets share their test patterns, so the
@@ -744,7 +749,7 @@ def reliability(files: ResultFiles, bins: int = 10) -> pd.DataFrame:
     predicted = read_probabilities(files.probabilities)
     for problem, method, number in sorted(predicted):
         probability = predicted[problem, method, number].on(0)
-        known = problem in data and data[problem].available
+        known = problem in NINE and problem in data and data[problem].available
         if not known or (problem, number) in trivial or not len(probability):
             continue
         mean = probability.mean(axis=0)
