@@ -144,6 +144,16 @@ def test_every_table_and_figure_is_in_the_text() -> None:
     assert all(f"\\ref{{{label}}}" in text for label in labels)
 
 
+def test_no_longtable_overtakes_a_float() -> None:
+    """It does not wait for those before it, and tables would be out of order."""
+    text = without_comments((ROOT / "paper" / "main.tex").read_text())
+    for name in ("audit_claims", "audit"):
+        before, found, _ = text.partition(rf"\input{{{name}}}")
+        # placeins: all floats are out before a section
+        since = re.split(r"\\FloatBarrier|\\section", before)[-1]
+        assert found and r"\begin{table}" not in since and r"\begin{figure}" not in since
+
+
 def test_conclusions_come_with_the_values_that_bear_them() -> None:
     """Sentences that another run may contradict stand in an ifval, or are not said."""
     text = " ".join("".join(without_comments(path.read_text()) for path in TEXTS).split())
