@@ -24,6 +24,7 @@ from gpcmc.audit.experiment4 import (
     all_cells,
     average,
     by_problem,
+    cells_over,
     data_set_range,
     methods_in_order,
     reliability,
@@ -498,6 +499,16 @@ def test_trivial_sets_are_left_out_of_the_averages(
             by_problem(cells, column, over), by_problem(changed, column, over)
         )
     assert by_problem(cells, "error_rate").query("status == 'ok'")["wanted"].eq(5).all()
+
+
+def test_trivial_cells_are_found_whatever_the_type_of_their_column(cells: pd.DataFrame) -> None:
+    """Of objects, ~True is -2, which is true."""
+    for frame in (cells, cells.astype({"trivial": object})):
+        assert len(cells_over(frame, "all")) == len(cells)
+        telling, certified = cells_over(frame, "telling"), cells_over(frame, "certified")
+        assert len(telling) == len(cells) - cells["trivial"].sum() < len(cells)
+        assert not telling["trivial"].any() and not certified["trivial"].any()
+        assert {"certified"} == set(certified["reference"]) < set(telling["reference"])
 
 
 def test_seconds_by_set_are_ratios_within_problems(cells: pd.DataFrame) -> None:

@@ -51,6 +51,7 @@ __all__ = [
     "as_run",
     "average",
     "by_problem",
+    "cells_over",
     "certified_reference",
     "data_set_range",
     "label",
@@ -455,15 +456,21 @@ class Average(NamedTuple):
 Over = Literal["all", "telling", "certified"]
 
 
+def cells_over(frame: pd.DataFrame, over: Over) -> pd.DataFrame:
+    """The rows of `all_cells` that an average is over."""
+    if over == "all":
+        return frame
+    frame = frame[~frame["trivial"].astype(bool)]
+    return frame[frame["reference"] == "certified"] if over == "certified" else frame
+
+
 #: Columns that a method without a log evidence cannot have, whatever its runs say of themselves.
 _OF_EVIDENCE = ("log_evidence", "per_pattern", "difference", "nats")
 
 
 def average(group: pd.DataFrame, column: str, over: Over = "telling") -> Average:
     """Average a column of `all_cells` over the hyperparameter sets of one problem and method."""
-    used = group if over == "all" else group[~group["trivial"]]
-    if over == "certified":
-        used = used[used["reference"] == "certified"]
+    used = cells_over(group, over)
     values = used[column].dropna()
     statuses = group["status"][group["status"] != OK]
     if len(values):

@@ -23,6 +23,7 @@ from gpcmc.audit.experiment4 import (
     SAMPLER,
     all_cells,
     by_problem,
+    cells_over,
     data_set_range,
     is_trivial,
     label,
@@ -396,8 +397,8 @@ def accuracy_figure(registry: pd.DataFrame, files: ResultFiles) -> Figure:
         ("mae_reference", "mean $|p - p_{\\mathrm{ref}}|$"),
         ("nats", "$|\\log L - \\log L_{\\mathrm{ref}}|$ (nats)"),
     )
-    telling = frame[(frame["reference"] == "certified") & ~frame["trivial"].astype(bool)]
-    there = set(telling.dropna(subset=[measures[0][0]])["method"])
+    certified = cells_over(frame, "certified")
+    there = set(certified.dropna(subset=[measures[0][0]])["method"])
     names = [_named(m, there) for m in methods]
     for axes, (column, text) in zip(panels, measures, strict=True):
         found = by_problem(frame, column, "certified").dropna(subset="value")
@@ -425,8 +426,7 @@ def accuracy_figure(registry: pd.DataFrame, files: ResultFiles) -> Figure:
                 middle = float(rows["value"].median())
                 axes.plot([x - 0.35, x + 0.35], [middle] * 2, color=style.INK, linewidth=1.2)
         if column == "mae_reference":
-            used = frame[(frame["reference"] == "certified") & ~frame["trivial"]]
-            floor = float(used["reference_p_se"].median())
+            floor = float(certified["reference_p_se"].median())
             axes.axhline(floor, color=style.GREY, linestyle="--", linewidth=0.8)
     handles = [_points(style.COLOURS[p - 1], style.MARKERS[p - 1], NAMES[p]) for p in NINE]
     handles.append(Line2D([], [], color=style.INK, linewidth=1.2, label="median"))
