@@ -30,7 +30,8 @@ if Path(f"config/budgets/{config['scale']}.yaml").exists():
     configfile: f"config/{config['scale']}.yaml"
 
 
-# `snakemake --lint` asks for one. Jobs run in the environment that is active, unless `--sdm apptainer` is given.
+# `snakemake --lint` asks for one. Jobs run in the environment that is active: the image is bare, it has none of the
+# packages, so that nothing runs with `--sdm apptainer`.
 container: "docker://condaforge/miniforge3"
 
 

@@ -673,6 +673,22 @@ def test_methods_that_agree_agree_and_one_that_does_not_is_found(
     assert "surrogate" in said["posterior/largest-pair"].text
 
 
+def test_the_fastest_chain_is_named_problem_by_problem(
+    files: SimpleNamespace, tmp_path: Path
+) -> None:
+    """One that is faster wherever it converged is not passed over because it did so on fewer problems."""
+    said = comparisons.values(files)["posterior/fastest"].text
+    assert said == r"further\_one (Problem 1, Crabs)"
+    path = next(
+        p for p in files.experiment5 if p.parent.name == "problem7" and p.stem == "further_one"
+    )
+    lost = tmp_path / "further_one.csv"
+    pd.read_csv(path).assign(status="not converged").to_csv(lost, index=False)
+    others = tuple(lost if p == path else p for p in files.experiment5)
+    said = comparisons.values(SimpleNamespace(**vars(files) | {"experiment5": others}))
+    assert said["posterior/fastest"].text == r"further\_one (Problem 1); surrogate (Crabs)"
+
+
 def test_the_threshold_is_exceeded_as_rarely_as_it_says() -> None:
     """20,000 draws of 10 z: about 200 exceed it; outside 130 to 270 is less likely than 1e-6."""
     z = np.random.default_rng(3).standard_normal((20_000, 10))

@@ -462,6 +462,15 @@ def test_every_row_has_an_anchor(audited: Audited) -> None:
     assert "nan" not in (cells + claims + controls_table(audited)).replace("dominant", "")
 
 
+def test_regions_are_printed_as_they_are_tested(audited: Audited) -> None:
+    rows = claims_table(audited).splitlines()
+    for claim in CLAIMS:
+        region = next(row for row in rows if f"audit:{claim.id}}}" in row).split(" & ")[3]
+        printed = [text.replace(r"\cdot10^{", "e").strip("}$") for text in region.split()]
+        ends = [float(text) for text in printed if text not in ("below", "above", "to", "--")]
+        assert ends == [end for end in (claim.low, claim.high) if math.isfinite(end)]
+
+
 def test_a_bound_and_an_extrapolation_are_printed_as_such(audited: Audited) -> None:
     kinds = {"time/evidence-ess/proper": "at least", "time/evidence-hmc/proper": "extrapolated"}
     claims = audited.claims.copy()

@@ -12,6 +12,5 @@ record = provenance(
     snakemake.input.registry,
     "data/raw",
     snakemake.input.package,
-    threads=snakemake.threads,
 )
 write_provenance(record, snakemake.output[0])

@@ -43,6 +43,7 @@ from gpcmc.audit.experiment4 import (
     PAPER,
     SAMPLER,
     all_cells,
+    cells_over,
     control_inputs,
     mae_med_by_problem,
     mae_post_ranges,
@@ -523,7 +524,7 @@ def _evidence_gap(results: Results, method: str, problem: int | None = None) -> 
     Of one problem it is the geometric mean over hyperparameter sets. They share its data set, so that its standard
     error is for other sets and not for other data, as the note says.
     """
-    cells = results.cells[~results.cells["trivial"].astype(bool)]
+    cells = cells_over(results.cells, "telling")
     if problem is not None:
         cells = cells[cells["problem"] == problem]
     wide = cells.pivot_table(index=["problem", "set"], columns="method", values="log_evidence")
@@ -545,8 +546,7 @@ def _evidence_gap(results: Results, method: str, problem: int | None = None) -> 
 
 def _stray(results: Results, method: str, problem: int | None) -> str:
     """What runs that do not count say, against the certified reference."""
-    cells = results.cells[~results.cells["trivial"].astype(bool)]
-    known = cells[cells["reference"] == "certified"].drop_duplicates(["problem", "set"])
+    known = cells_over(results.cells, "certified").drop_duplicates(["problem", "set"])
     rows = read_long("experiment4", results.files.experiment4)
     rows = rows[(rows["method"] == method) & (rows["status"] == NOT_CONVERGED)]
     rows = rows[rows["dataset"] == 0]

@@ -42,6 +42,7 @@ from gpcmc.inference.interface import NOT_CONVERGED, OK, STOPPED, UNTRUSTED
 __all__ = [
     "LABELS",
     "NAMES",
+    "NINE",
     "PAPER",
     "SAMPLER",
     "SHORT",
@@ -52,6 +53,7 @@ __all__ = [
     "as_run",
     "average",
     "by_problem",
+    "cells_over",
     "certified_reference",
     "control_inputs",
     "data_set_range",
@@ -130,6 +132,10 @@ NAMES: dict[int, str] = {number: f"Problem {number}" for number in range(1, 7)} 
     8: "Breast Cancer",
     9: "USPS 3 v 5",
 }
+
+
+#: The problems of the paper. Figures of these leave out what was added.
+NINE = range(1, 10)
 
 
 def label(method: str) -> str:
@@ -480,15 +486,21 @@ class Average(NamedTuple):
 Over = Literal["all", "telling", "certified"]
 
 
+def cells_over(frame: pd.DataFrame, over: Over) -> pd.DataFrame:
+    """The rows of `all_cells` that an average is over."""
+    if over == "all":
+        return frame
+    frame = frame[~frame["trivial"].astype(bool)]
+    return frame[frame["reference"] == "certified"] if over == "certified" else frame
+
+
 #: Columns that a method without a log evidence cannot have, whatever its runs say of themselves.
 _OF_EVIDENCE = ("log_evidence", "per_pattern", "difference", "nats")
 
 
 def average(group: pd.DataFrame, column: str, over: Over = "telling") -> Average:
     """Average a column of `all_cells` over the hyperparameter sets of one problem and method."""
-    used = group if over == "all" else group[~group["trivial"]]
-    if over == "certified":
-        used = used[used["reference"] == "certified"]
+    used = cells_over(group, over)
     values = used[column].dropna()
     statuses = group["status"][group["status"] != OK]
     if len(values):
@@ -746,7 +758,7 @@ def reference_summary(files: ResultFiles) -> pd.DataFrame:
 def reliability(files: ResultFiles, bins: int = 10) -> pd.DataFrame:
     """Predicted probability of class 1 against the frequency of class 1, in bins of the prediction.
 
-    First data sets only.
+    First data sets of the paper's problems only.
 
     Hyperparameter sets in which the prior is the same for every pattern but itself (``trivial``)
     are left out: they predict one half everywhere. The sets share their test patterns, so the
@@ -774,7 +786,7 @@ def reliability(files: ResultFiles, bins: int = 10) -> pd.DataFrame:
     predicted = read_probabilities(files.probabilities)
     for problem, method, number in sorted(predicted):
         probability = predicted[problem, method, number].on(0)
-        known = problem in data and data[problem].available
+        known = problem in NINE and problem in data and data[problem].available
         if not known or (problem, number) in trivial or not len(probability):
             continue
         mean = probability.mean(axis=0)

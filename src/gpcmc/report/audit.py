@@ -301,10 +301,16 @@ def _region(low: float, high: float) -> str:
     if math.isnan(low):
         return "--"
     if math.isinf(low):
-        return f"below {_number(high, 2)}"
+        return f"below {_end(high)}"
     if math.isinf(high):
-        return f"above {_number(low, 2)}"
-    return f"{_number(low, 2)} to {_number(high, 2)}"
+        return f"above {_end(low)}"
+    return f"{_end(low)} to {_end(high)}"
+
+
+def _end(value: float) -> str:
+    """An end of a region with all of its digits: it is tested as it is printed."""
+    mantissa, small, exponent = f"{value:g}".partition("e")
+    return rf"${mantissa}\cdot10^{{{int(exponent)}}}$" if small else f"${mantissa}$"
 
 
 def controls_table(audited: Audited) -> str:

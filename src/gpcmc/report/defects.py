@@ -223,7 +223,7 @@ def add_values(out: text._Values, files: object) -> None:
     out.whole("defects/converged", int(share["converged"].sum()) if len(share) else None, source)
     cells = means.set_index(["case", "sampler", "switched"])
     changes = effects.set_index(["case", "sampler", "defect", "setting"])
-    # repaired alone: what is clear of zero, and by case what shifts the mean most, clear or not
+    # shifts by one defect beside the others: which are clear of zero, and by case the largest, clear or not
     clear_of_zero: dict[str, list[str]] = {sampler: [] for sampler in SAMPLERS}
     largest: dict[str, list[str]] = {sampler: [] for sampler in SAMPLERS}
     repaired = effects[effects["setting"] == "repaired"].dropna(subset="nats")

@@ -18,10 +18,12 @@ from gpcmc.audit import findings as found
 from gpcmc.audit.estimates import absolute_percentage_error, data_set_spread, paper_scheme
 from gpcmc.audit.experiment4 import (
     NAMES,
+    NINE,
     PAPER,
     SAMPLER,
     all_cells,
     by_problem,
+    cells_over,
     data_set_range,
     is_trivial,
     label,
@@ -29,7 +31,7 @@ from gpcmc.audit.experiment4 import (
     reliability,
     seconds_by_set,
 )
-from gpcmc.experiments.classification import EXTINCT, NO_DATA
+from gpcmc.experiments.classification import EXTINCT, NO_DATA, REAL
 from gpcmc.inference.interface import NOT_CONVERGED, OK, STOPPED, UNTRUSTED
 from gpcmc.report import style
 from gpcmc.report.tables import TABLES
@@ -294,7 +296,6 @@ def evidence_figure(registry: pd.DataFrame, files: ResultFiles) -> Figure:
     frame = all_cells(registry, files)
     drawn = style.figure(4.0)
     left, right = drawn.subplots(1, 2, width_ratios=[1.0, 1.0], sharey=True)
-    numbers = list(range(1, 10))
     offsets = np.linspace(-0.32, 0.32, 6)
     sets = frame.drop_duplicates("set").sort_values("set")
     first = frame.drop_duplicates(["problem", "set"])
@@ -336,11 +337,11 @@ def evidence_figure(registry: pd.DataFrame, files: ResultFiles) -> Figure:
     unknown = first.groupby("problem")["reference_log_evidence"].count()
     for axes, count in ((left, unknown), (right, lost)):
         axes.set_ylim(9.55, 0.45)
-        axes.set_yticks(numbers, [NAMES[p] for p in numbers])
+        axes.set_yticks(NINE, [NAMES[p] for p in NINE])
         axes.grid(visible=False, axis="y")
         for edge in np.arange(1.5, 9.0):
             axes.axhline(edge, color="#dddddd", linewidth=0.5, zorder=0)
-        for p in numbers:
+        for p in NINE:
             if count.get(p, 0):
                 continue
             rows = frame[frame["problem"] == p]
@@ -396,8 +397,8 @@ def accuracy_figure(registry: pd.DataFrame, files: ResultFiles) -> Figure:
         ("mae_reference", "mean $|p - p_{\\mathrm{ref}}|$"),
         ("nats", "$|\\log L - \\log L_{\\mathrm{ref}}|$ (nats)"),
     )
-    telling = frame[(frame["reference"] == "certified") & ~frame["trivial"].astype(bool)]
-    there = set(telling.dropna(subset=[measures[0][0]])["method"])
+    certified = cells_over(frame, "certified")
+    there = set(certified.dropna(subset=[measures[0][0]])["method"])
     names = [_named(m, there) for m in methods]
     for axes, (column, text) in zip(panels, measures, strict=True):
         found = by_problem(frame, column, "certified").dropna(subset="value")
@@ -425,10 +426,9 @@ def accuracy_figure(registry: pd.DataFrame, files: ResultFiles) -> Figure:
                 middle = float(rows["value"].median())
                 axes.plot([x - 0.35, x + 0.35], [middle] * 2, color=style.INK, linewidth=1.2)
         if column == "mae_reference":
-            used = frame[(frame["reference"] == "certified") & ~frame["trivial"]]
-            floor = float(used["reference_p_se"].median())
+            floor = float(certified["reference_p_se"].median())
             axes.axhline(floor, color=style.GREY, linestyle="--", linewidth=0.8)
-    handles = [_points(style.COLOURS[p - 1], style.MARKERS[p - 1], NAMES[p]) for p in range(1, 10)]
+    handles = [_points(style.COLOURS[p - 1], style.MARKERS[p - 1], NAMES[p]) for p in NINE]
     handles.append(Line2D([], [], color=style.INK, linewidth=1.2, label="median"))
     handles.append(_points(style.GREY, "o", "not all sets", markerfacecolor="none"))
     handles.append(
@@ -532,9 +532,10 @@ def status_figure(registry: pd.DataFrame, files: ResultFiles) -> Figure:
             left += 0.92 * share
         if is_trivial(group["trivial"]).any():
             axes.plot(x + 0.46, y, marker=".", markersize=1.5, color=style.GREY)
+    problems = sorted({*NINE, *rows["problem"]})
     axes.set_xticks(
-        [(p - 1) * (width + 0.8) + width / 2 for p in range(1, 10)],
-        [f"P{p}" if p < 7 else NAMES[p].split()[0] for p in range(1, 10)],
+        [(p - 1) * (width + 0.8) + width / 2 for p in problems],
+        [NAMES[p].split()[0] if p in REAL else f"P{p}" for p in problems],
     )
     axes.set_yticks(range(len(methods)), [label(m) for m in methods])
     axes.set_ylim(len(methods) - 0.4, -0.6)

@@ -109,8 +109,6 @@ def provenance(
     registry: str | Path,
     raw: str | Path,
     package: str | Path | None = None,
-    *,
-    threads: int = 1,
 ) -> dict[str, object]:
     """Collect what a run was made with.
 
@@ -126,8 +124,6 @@ def provenance(
         Folder of the raw files.
     package : path, optional
         JSON that the build of the package wrote.
-    threads : int
-        Threads of each numerical job.
 
     Returns
     -------
@@ -156,7 +152,7 @@ def provenance(
         "blas": _blas(),
         "cpu": _cpu(),
         "cores": os.cpu_count(),
-        "threads_of_a_job": threads,
+        "threads_of_a_job": 1,  # as the rules of the experiments say
         "system": f"{platform.system()} {platform.machine()}",
         "raw_data": _raw_data(Path(registry), Path(raw)),
     }

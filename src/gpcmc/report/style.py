@@ -77,7 +77,6 @@ _STYLE: dict[str, Any] = {
     "pdf.fonttype": 42,
     "ps.fonttype": 42,
     "pdf.compression": 6,
-    "svg.hashsalt": "gpcmc",
     "savefig.dpi": 200,
     "figure.dpi": 100,
 }

@@ -22,6 +22,7 @@ from gpcmc.audit.experiment4 import (
     all_cells,
     as_run,
     by_problem,
+    cells_over,
     label,
     methods_in_order,
     reference_summary,
@@ -307,8 +308,7 @@ def accuracy_table(registry: pd.DataFrame, files: ResultFiles) -> Table:
     """Errors of every method against the certified reference."""
 
     def own(frame: pd.DataFrame) -> list[str]:
-        used = frame[(frame["reference"] == "certified") & ~frame["trivial"]]
-        errors = used.groupby("problem")["reference_p_se"].mean()
+        errors = cells_over(frame, "certified").groupby("problem")["reference_p_se"].mean()
         numbers = sorted(frame["problem"].unique())
         texts = (_rounded(1000 * errors[p], 0.0) if p in errors else "--" for p in numbers)
         return [r"\textit{s.e.\ of the reference}", *texts]

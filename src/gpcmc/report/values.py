@@ -28,6 +28,7 @@ from gpcmc.audit.experiment4 import (
     all_cells,
     as_run,
     by_problem,
+    cells_over,
     certified_reference,
     control_inputs,
     data_set_range,
@@ -48,8 +49,8 @@ from gpcmc.report.latex import count, escape, number, scientific
 
 __all__ = ["PUBLISHED_SCALE", "Value", "collect", "source_path", "write_values"]
 
-#: The scale with the published sample sizes and repetitions; a PDF of any other says so on every
-#: page.
+#: The scale with the published sample sizes and repetitions; a PDF of any other says on every page
+#: that it is another.
 PUBLISHED_SCALE = "published"
 
 #: LaTeX that comes before the values: how they are defined and how the text asks for them.
@@ -449,12 +450,6 @@ def _spread_values(out: _Values, registry: pd.DataFrame, files: ResultFiles) -> 
             )
 
 
-def _telling(frame: pd.DataFrame, *, certified: bool = True) -> pd.DataFrame:
-    """Cells where K is not beta I to rounding, with a certified reference if that is wanted."""
-    frame = frame[~frame["trivial"].astype(bool)]
-    return frame[frame["reference"] == "certified"] if certified else frame
-
-
 def _experiment4_values(out: _Values, frame: pd.DataFrame) -> None:
     """Errors, statuses and seconds of every method."""
     there = frame[frame["ok"] > 0]
@@ -462,7 +457,7 @@ def _experiment4_values(out: _Values, frame: pd.DataFrame) -> None:
     out.whole("experiment4/trivial", len(pairs) if len(there) else None, "tables/evidence.csv")
     out.whole("experiment4/methods", frame["method"].nunique() or None, "tables/accuracy.csv")
     ratios = seconds_ratio(seconds_by_set(frame))
-    telling = _telling(frame)
+    telling = cells_over(frame, "certified")
     for method in LABELS:
         part, source = telling[telling["method"] == method], "tables/accuracy.csv"
         errors = part["mae_reference"].dropna()
@@ -565,7 +560,7 @@ def _median_values(
         furthest = both["hmc-gpml"] > both[others].max(axis=1) if len(both) else pd.Series()
         out.whole(f"mae-med/{name}/hmc-furthest", int(furthest.sum()) if len(both) else None, where)
         out.whole(f"mae-med/{name}/problems", len(both) or None, where)
-    telling = _telling(frame)
+    telling = cells_over(frame, "certified")
     wide = telling[telling["method"].isin(PAPER)].pivot_table(
         index=["problem", "set"], columns="method", values="mae_reference"
     )
@@ -584,7 +579,7 @@ def _median_values(
 def _exactness_values(out: _Values, frame: pd.DataFrame) -> None:
     """Expectation propagation beside the Monte Carlo methods of the paper, cell by cell."""
     source = "tables/accuracy.csv"
-    wide = _telling(frame).pivot_table(
+    wide = cells_over(frame, "certified").pivot_table(
         index=["problem", "set"], columns="method", values="mae_reference"
     )
     shares = []
@@ -632,9 +627,9 @@ def _percent(out: _Values, key: str, values: pd.Series, source: str) -> None:
 def _evidence_values(out: _Values, frame: pd.DataFrame, files: ResultFiles) -> None:
     """Log evidence of the paper's chains, in percent of the sampler's and of the reference's."""
     source = "tables/evidence.csv"
-    telling = _telling(frame, certified=False)
+    telling = cells_over(frame, "telling")
     wide = telling.pivot_table(index=["problem", "set"], columns="method", values="log_evidence")
-    certified = _telling(frame)
+    certified = cells_over(frame, "certified")
     runs = read_long("experiment4", files.experiment4)
     runs = runs[(runs["dataset"] == 0) & (runs["status"] == NOT_CONVERGED)]
     known = certified.drop_duplicates(["problem", "set"])
@@ -738,7 +733,7 @@ def _hard_values(out: _Values, frame: pd.DataFrame, files: ResultFiles) -> None:
         error = float(worst["certifier_se"])
     out.power("hard/certifier-se", error, "data/reference/evidence.csv")
     place = (0, 0) if worst is None else (worst["problem"], worst["set"])
-    here = _telling(frame, certified=False)
+    here = cells_over(frame, "telling")
     here = here[(here["problem"] == place[0]) & (here["set"] == place[1])]
     for method in ("ep", "best"):
         other = here[here["method"] == method]["nats"]
@@ -817,7 +812,7 @@ def _run_values(
     source = "provenance.json"
     scale = str(record["scale"])
     out.words("scale/name", scale, source)
-    stamp = f"scale {scale}: fewer samples and repetitions than published"
+    stamp = f"scale {scale}: counts or settings differ from the published ones"
     out.words(
         "scale/stamp",
         None if scale == PUBLISHED_SCALE else stamp,
