@@ -547,9 +547,7 @@ _JUDGED = ["sd", "df", "z", "p", "p_family", "ratio_low", "ratio_high", "detecta
 
 
 def _row(cell: pd.Series, estimate: Estimate) -> dict[str, object]:
-    note, status = estimate.note, estimate.status
-    if status not in ("ok", *VERDICTS):
-        note, status = f"{status}: {note}", "not comparable"
+    named = estimate.status in ("ok", *NOT_COMPARED)
     return {
         **{name: cell[name] for name in _REGISTERED},
         "method": METHODS[cell["method"]],
@@ -560,9 +558,10 @@ def _row(cell: pd.Series, estimate: Estimate) -> dict[str, object]:
         "replicates": estimate.replicates,
         "ratio": estimate.value / cell["published"],
         "expected": math.exp(estimate.expected),
-        "status": status,
+        "status": estimate.status,
+        "every": estimate.every,
         "result_file": estimate.result_file,
-        "note": note,
+        "note": estimate.note if named else f"{estimate.status}: {estimate.note}",
     }
 
 
@@ -582,8 +581,8 @@ def side_by_side(registry: pd.DataFrame, files: ResultFiles) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        One row for every published cell, with the columns `COLUMNS` up to ``expected``, ``result_file``, ``note`` and
-        ``status``: "ok", or the verdict of what is not compared.
+        One row for every published cell, with the columns `COLUMNS` up to ``expected``, ``result_file``, ``note``,
+        ``status`` and ``every`` (`Estimate`).
     """
     estimator = Estimator(files, registry)
     return _rows(registry, [estimator(cell) for _, cell in registry.iterrows()])
@@ -620,7 +619,7 @@ def audit(registry: pd.DataFrame, files: ResultFiles) -> Audit:
         cells[name] = cells["id"].map(judged[name])
     verdicts = judged["verdict"].to_dict()
     cells["verdict"] = [
-        verdicts.get(name, "not comparable" if status == "ok" else status)
+        verdicts.get(name, status if status in NOT_COMPARED else "not comparable")
         for name, status in zip(rows["id"], rows["status"], strict=True)
     ]
     check_complete(cells, registry)

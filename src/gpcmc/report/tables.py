@@ -12,7 +12,7 @@ import pandas as pd
 
 from gpcmc.audit import ResultFiles, read_long, side_by_side
 from gpcmc.audit import findings as found
-from gpcmc.audit.estimates import AS_PUBLISHED, paper_scheme
+from gpcmc.audit.estimates import paper_scheme
 from gpcmc.audit.experiment4 import (
     NAMES,
     SHORT,
@@ -153,7 +153,7 @@ def _short(problem: int) -> str:
 
 _TABLE4 = [
     *("id", "problem", "metric", "method", "published", "published_se", "ours", "ours_se"),
-    *("replicates", "ratio", "status", "note"),
+    *("replicates", "ratio", "status", "every", "note"),
 ]
 
 
@@ -164,6 +164,7 @@ def table4(registry: pd.DataFrame, files: ResultFiles) -> Table:
     frame = frame[frame["table"] == 4][_TABLE4].reset_index(drop=True)
     frame = frame.join(as_run(registry, files), on="id")
     by_cell = frame.set_index(["metric", "method", "problem"])
+    short = STATUSES | {"not comparable": "n.comp."}
     parts = []
     for metric, title, numbers, scale in (
         ("mae_post", "MAE-POST", range(1, 7), 1),
@@ -181,11 +182,11 @@ def table4(registry: pd.DataFrame, files: ResultFiles) -> Table:
                 text = cells.loc[cell["id"], "printed"]
                 theirs.append(in_last_digit(_scaled(text, scale), scale * cell["published_se"]))
                 value, se = cell["ours"], cell["ours_se"]
-                mark = ALL_RUNS if cell["note"].startswith(AS_PUBLISHED) else ""
+                mark = ALL_RUNS if cell["every"] else ""
                 if math.isnan(value):
                     value, se, mark = cell["as_run"], cell["as_run_se"], ALL_RUNS
                 if math.isnan(value):
-                    ours.append(_brief(_why(cell["status"], cell["note"])))
+                    ours.append(_brief(short.get(cell["status"], cell["status"])))
                     continue
                 value, se = scale * value, scale * se
                 if metric == "mae_post":
@@ -201,13 +202,6 @@ def table4(registry: pd.DataFrame, files: ResultFiles) -> Table:
 def _scaled(printed: str, scale: int) -> str:
     """A printed number times a power of ten, with the digits that were printed: "1.7e-2" gives "17"."""
     return f"{Decimal(printed).scaleb(len(str(scale)) - 1):f}"
-
-
-def _why(status: str, note: str) -> str:
-    """What stands in a narrow cell without a value: the status in its note, if it begins with one."""
-    known = {status: short for status, short in STATUSES.items() if note.startswith(f"{status}:")}
-    brief = STATUSES | {"not comparable": "n.comp."}
-    return next(iter(known.values()), brief.get(status, status))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
