@@ -85,6 +85,9 @@ rule write_manifest:
         "results/{scale}/MANIFEST.sha256",
     log:
         "results/{scale}/logs/report/manifest.log",
+    params:
+        # there before any rule runs: no rule makes it, so that it cannot be an input
+        stamp="results/{scale}/schema.json",
     message:
         "Checksums of all result files and figures"
     script:
