@@ -835,6 +835,21 @@ def test_range_over_methods_is_beside_that_over_data_sets(
     assert values["mae-post/ours-problems"].value == 6
 
 
+def test_small_percentages_keep_two_digits(
+    registry: pd.DataFrame, files: ResultFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = {"published": 6.7024, "ours": 0.05493, "between": 26.81, "methods": 2.0}
+    ranges = {name: pd.Series([value]) for name, value in found.items()}
+    monkeypatch.setattr(values_module, "mae_post_ranges", lambda *_: ranges)
+    values = collect(registry, audit(registry, files).cells, files, record("smoke"))
+    for name, text in (
+        ("published-range", "6.7"),
+        ("ours-range", "0.055"),
+        ("data-sets-highest", "27"),
+    ):
+        assert values[f"mae-post/{name}"].text == rf"${text}$\,\%"
+
+
 # ---------------------------------------------------------------------------- provenance, summary
 
 

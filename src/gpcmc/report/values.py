@@ -170,9 +170,7 @@ class _Values(dict[str, Value]):
             self[key] = Value(None, None, "not run", source)
         else:
             text = (
-                number(value, decimals=max(0, 1 - math.floor(math.log10(value))))
-                if value >= 1e-3
-                else scientific(value)
+                number(value, decimals=_two_digits(value)) if value >= 1e-3 else scientific(value)
             )
             self[key] = Value(float(value), None, text, source)
 
@@ -199,6 +197,11 @@ class _Values(dict[str, Value]):
 def _listed(numbers: list[int], shown: Callable[[int], str]) -> str:
     texts = [shown(number) for number in numbers]
     return ", ".join(texts[:-1]) + " and " + texts[-1] if len(texts) > 1 else texts[0]
+
+
+def _two_digits(value: float) -> int | None:
+    """Decimals with which a positive number shows two digits or more; None of what is none."""
+    return max(0, 1 - math.floor(math.log10(value))) if 0 < value < math.inf else None
 
 
 def _audit_values(out: _Values, audited: pd.DataFrame, source: str) -> None:
@@ -510,8 +513,7 @@ def _mae_post_values(
         ("data-sets-lowest", float(between.min()), "experiment4/spread.csv"),
         ("data-sets-highest", float(between.max()), "experiment4/spread.csv"),
     ):
-        decimals = 0 if value >= 10 else 1 if math.isfinite(value) else None
-        out.real(f"mae-post/{key}", float(value), where, unit=r"\,\%", decimals=decimals)
+        out.real(f"mae-post/{key}", value, where, unit=r"\,\%", decimals=_two_digits(value))
     # problems in which methods differ by less than one standard deviation of data sets
     for key, ranges in (("published", published), ("ours", ours)):
         both = ranges.index.intersection(between.index)
