@@ -665,7 +665,8 @@ def test_values_file_is_json_without_nan(
     loaded = json.loads((tmp_path / "v.json").read_text(), parse_constant=refuse)
     assert list(loaded) == list(values)
     assert set(loaded["audit/cells"]) == {
-        *("value", "se", "text", "source", "line", "replicates", "seed", "cell", "verdict", "code")
+        *("value", "se", "text", "source", "line", "rows", "also"),
+        *("replicates", "seed", "cell", "verdict", "code", "made"),
     }
     tex = (tmp_path / "v.tex").read_text()
     for key, value in values.items():

@@ -678,7 +678,7 @@ _TEXT = (
         "evidence",
         "unit",
     ),
-    *("section", "statement", "quantity", "kind", "control", "place"),
+    *("section", "statement", "check", "parameters", "quantity", "kind", "control", "place"),
 )
 
 

@@ -217,9 +217,9 @@ def run_gaps(files: ResultFiles, method: str) -> pd.DataFrame:
     -------
     DataFrame
         One row a run that counts, on the first data set of a problem, where K is not beta I to rounding: ``problem``,
-        ``set``, ``alpha``, ``beta``, ``samples``, ``log_evidence_se`` (what the run says of itself), ``gap``
-        (nats), ``beyond`` (|gap| less three joint standard errors of run and reference), ``certified``
-        and ``certifier_se``.
+        ``set``, ``replicate``, ``seed``, ``alpha``, ``beta``, ``samples``, ``log_evidence_se`` (what the run says
+        of itself), ``gap`` (nats), ``beyond`` (|gap| less three joint standard errors of run and reference),
+        ``certified`` and ``certifier_se``.
 
     Raises
     ------
@@ -228,7 +228,7 @@ def run_gaps(files: ResultFiles, method: str) -> pd.DataFrame:
     """
     pair = ["problem", "set"]
     columns = ["alpha", "beta", "samples", "log_evidence_se", "gap", "beyond", "certified"]
-    columns = [*pair, *columns, "certifier_se"]
+    columns = [*pair, "replicate", "seed", *columns, "certifier_se"]
     rows = read_long("experiment4", files.experiment4)
     rows = rows[(rows["method"] == method) & (rows["status"] == OK) & (rows["dataset"] == 0)]
     rows = rows[~is_trivial(rows["trivial"])]
