@@ -656,7 +656,9 @@ def test_values_have_the_same_keys_at_every_scale(
 def test_values_file_is_json_without_nan(
     registry: pd.DataFrame, files: ResultFiles, tmp_path: Path
 ) -> None:
-    values = collect(registry, audit(registry, files).cells, files, record("smoke"))
+    timed = record("smoke") | {"cpu_hours": 0.4659}
+    values = collect(registry, audit(registry, files).cells, files, timed)
+    assert values["run/cpu-hours"].text == r"$0.5$\,CPU hours of the methods"
     write_values(values, tmp_path / "v.json", tmp_path / "v.tex")
 
     def refuse(constant: str) -> None:

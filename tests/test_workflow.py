@@ -56,11 +56,11 @@ def snakemake(folder, *arguments, **environment):
     )
 
 
-#: Tables, figures and texts that print CPU seconds, and checksums of such.
+#: Tables, figures and texts that print CPU seconds or say when a run was made, and checksums of such.
 TIMES = {
     *TIMED,
     *("figure1", "figure2", "values", "origins", "paper", "audit_claims"),
-    *("run_timing", "review", "codecheck", "ro-crate-metadata", "MANIFEST"),
+    *("provenance", "review", "codecheck", "ro-crate-metadata", "MANIFEST"),
 }
 #: The same of the whole audit, statements about seconds among them.
 TIMED_FILES = {"audit.html", "audit.txt", "summary.txt"}
@@ -174,6 +174,14 @@ def test_cores_and_thread_variables_do_not_change_a_byte(finished, tmp_path):
     assert one.keys() == two.keys()
     assert [name for name in one if one[name] != two[name]] == []
     assert any(name.startswith("results/tiny/experiment4") for name in one)
+    records = [
+        json.loads((project / "results/tiny/provenance.json").read_text())
+        for project in (finished, other)
+    ]
+    for record in records:
+        assert record.pop("start") <= record.pop("end")
+        assert record.pop("cpu_hours") > 0 and record.pop("cpu_seconds")
+    assert records[0] == records[1]
 
 
 @pytest.mark.skipif(not MIRROR.exists(), reason="the real data are not here")

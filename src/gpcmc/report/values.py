@@ -947,13 +947,12 @@ def _reference_values(out: _Values, files: ResultFiles) -> None:
     out.words("reference/check-differ", differ, source, missing="none")
 
 
-def _run_values(
-    out: _Values, record: Mapping[str, object], timing: Mapping[str, object] | None
-) -> None:
-    hours = float(str(timing["cpu_hours"])) if timing else math.nan
-    decimals = None if math.isnan(hours) else 1 if hours < 10 else 0
-    out.real("run/cpu-hours", hours, "run_timing.json", unit=r"\,CPU hours", decimals=decimals)
+def _run_values(out: _Values, record: Mapping[str, object]) -> None:
     source = "provenance.json"
+    hours = float(str(record.get("cpu_hours", math.nan)))
+    decimals = None if math.isnan(hours) else 1 if hours < 10 else 0
+    unit = r"\,CPU hours of the methods"
+    out.real("run/cpu-hours", hours, source, unit=unit, decimals=decimals)
     scale = str(record["scale"])
     out.words("scale/name", scale, source)
     stamp = f"scale {scale}: fewer samples and repetitions than published"
@@ -990,7 +989,6 @@ def collect(
     audited: pd.DataFrame,
     files: ResultFiles,
     record: Mapping[str, object],
-    timing: Mapping[str, object] | None = None,
     *,
     more: report_audit.Audited | None = None,
 ) -> dict[str, Value]:
@@ -1005,9 +1003,7 @@ def collect(
     files : ResultFiles
         All result files of the run.
     record : mapping
-        `provenance`.
-    timing : mapping, optional
-        `run_timing`.
+        `provenance`, with `run_timing` where the run is timed.
     more : Audited, optional
         Columns, statements and controls of the audit; without them the text has no values of these.
 
@@ -1017,7 +1013,7 @@ def collect(
         Sorted by key. The keys are the same at every scale.
     """
     out = _Values()
-    _run_values(out, record, timing)
+    _run_values(out, record)
     _audit_values(out, audited, "audit.csv")
     _design_values(out, files)
     _bracket_values(out, registry)
