@@ -1060,7 +1060,8 @@ def _tip(value: Value) -> str:
         f"{value.replicates} replicates" if value.replicates is not None else "",
         f"seed {value.seed}" if value.seed else "",
         value.verdict or "",
-        " ".join(filter(None, [value.place, value.which])),
+        value.which,
+        value.place,
     ]
     # PDF's own encoding agrees with Latin-1 in what occurs here
     return "; ".join(part for part in parts if part).encode("latin-1", errors="replace").hex()
