@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import re
 import subprocess
@@ -78,6 +79,7 @@ def remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tables of the same files share their cells and their audit, or these tests would take minutes."""
 
     def once(function: Callable[..., pd.DataFrame]) -> Callable[..., pd.DataFrame]:
+        @functools.wraps(function)
         def call(registry: pd.DataFrame, files: ResultFiles) -> pd.DataFrame:
             paths = [
                 path for field in dataclasses.fields(files) for path in getattr(files, field.name)
@@ -843,7 +845,8 @@ def test_small_percentages_keep_two_digits(
 ) -> None:
     found = {"published": 6.7024, "ours": 0.05493, "between": 26.81, "methods": 2.0}
     ranges = {name: pd.Series([value]) for name, value in found.items()}
-    monkeypatch.setattr(values_module, "mae_post_ranges", lambda *_: ranges)
+    told = functools.wraps(values_module.mae_post_ranges)(lambda *_: ranges)
+    monkeypatch.setattr(values_module, "mae_post_ranges", told)
     values = collect(registry, audit(registry, files).cells, files, record("smoke"))
     for name, text in (
         ("published-range", "6.7"),

@@ -97,7 +97,8 @@ def source_path(file: str) -> str:
 
 
 def code_of(function: Callable[..., object]) -> str:
-    """File and line in the repository where a function begins."""
+    """File and line in the repository where a function, or what it wraps, begins."""
+    function = inspect.unwrap(function)
     return f"{source_path(inspect.getfile(function))}:{function.__code__.co_firstlineno}"
 
 
