@@ -31,6 +31,7 @@ from gpcmc.audit import (
     unexplained,
     write_rows,
 )
+from gpcmc.audit.claims import CHECKS
 from gpcmc.audit.compare import column_of
 from gpcmc.audit.controls import (
     COLUMNS,
@@ -48,7 +49,7 @@ from gpcmc.audit.controls import (
 from gpcmc.experiments.broken import KINDS, broken_runs
 from gpcmc.report.audit import Audited, add_values, appendix, claims_table, controls_table, page
 from gpcmc.report.audit import line as audit_line
-from gpcmc.report.values import _Values
+from gpcmc.report.values import _Values, code_of
 
 ROOT = Path(__file__).parent.parent
 PUBLISHED = ROOT / "data" / "published"
@@ -495,6 +496,8 @@ def test_a_bound_and_an_extrapolation_are_printed_as_such(audited: Audited) -> N
     assert out["audit/variants"].value == proper.sum() == 6
     assert out["audit/claims"].value == len(CLAIMS) - 6
     assert out["audit/variants/stands"].value == 2
+    for _, claim in audited.claims.iterrows():
+        assert out[f"claim/{claim['id']}/effect"].made == code_of(CHECKS[claim["check"]])
     parts = ("stands", "does-not-stand", "is-not-decided", "not-judged")
     for kind in ("claims", "variants"):
         assert (

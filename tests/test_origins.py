@@ -4,13 +4,24 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
 import pytest
 from made_results import everything
 
-from gpcmc.audit import ResultFiles, audit, read_audit, read_registry, write_audit
+from gpcmc.audit import (
+    VERDICTS,
+    Estimator,
+    ResultFiles,
+    audit,
+    read_audit,
+    read_registry,
+    slopes,
+    write_audit,
+)
+from gpcmc.audit.experiment4 import run_gaps
 from gpcmc.report import (
     FIGURES,
     TABLES,
@@ -24,6 +35,7 @@ from gpcmc.report import (
     write_values,
 )
 from gpcmc.report.provenance import web_address
+from gpcmc.report.values import Source, code_of
 
 ROOT = Path(__file__).parent.parent
 READS = {
@@ -167,6 +179,50 @@ def test_an_audited_cell_has_its_verdict_and_its_rows(folder: Path) -> None:
     assert (counted.line, counted.cell, counted.verdict) == ("2-3", None, None)
 
 
+def test_rows_too_many_to_list_are_named_by_what_selects_them(folder: Path) -> None:
+    """As in real files, which are ordered by instance: those of a cell lie in as many stretches."""
+    path = folder / "experiment1/N50.csv"
+    seed = "7/experiment1/N50/instance{}/M{}"
+    rows = [
+        {"dimension": 50, "samples": m, "seed": seed.format(i, m)}
+        for i in range(30)
+        for m in (100, 1000)
+    ]
+    pd.DataFrame(rows).to_csv(path, index=False)
+    ours = only(folder, "table1/N50/M1000/ours", 0.25, path.as_posix())
+    assert (ours.line, ours.rows, ours.which) == (None, {"samples": "1000"}, "samples=1000")
+    assert (ours.also, ours.seed) == ("results/tiny/audit.csv:3", "7/experiment1/N50")
+    pd.DataFrame(rows[:20]).to_csv(path, index=False)
+    ours = only(folder, "table1/N50/M1000/ours", 0.25, path.as_posix())
+    assert ours.line == "3, 5, 7, 9, 11, 13, 15, 17, 19, 21" and ours.which == ""
+
+
+def test_a_value_may_say_itself_on_which_rows_it_rests(folder: Path) -> None:
+    def one(source: str, **rows: object) -> Value:
+        filter_ = Source(source, rows).filter
+        return traced(folder, any=Value(1, None, "1", source, rows=filter_))["any"]
+
+    found = one("experiment1/N*.csv", dimension=200, samples=(100, 1000))
+    assert (found.source, found.line) == ("results/tiny/experiment1/N200.csv", "2-7")
+    assert (found.replicates, found.seed) == (6, "7/experiment1/N200")
+    found = one("experiment1/N*.csv", samples=100)
+    assert (found.line, found.which, found.replicates) == (None, "samples=100", 6)
+    assert one("audit.csv").line == "2-4"
+    assert one("audit.csv", verdict="not run").line == "4"
+    assert one("audit.csv", verdict="equivalent").line is None
+    assert one("audit.csv", nothing=1).line is None
+
+
+def test_the_number_of_runs_that_a_row_of_a_table_gives_is_the_one_that_counts(
+    folder: Path,
+) -> None:
+    path = folder / "tables/variance.csv"
+    pd.read_csv(path).assign(runs=[2, 2, 1]).to_csv(path, index=False)
+    found = only(folder, "variance/experiment1/problem1/ratio", 2.34567, "tables/variance.csv")
+    assert (found.line, found.replicates) == ("3", 2)
+    assert found.also == "results/tiny/experiment1/N50.csv"
+
+
 def test_patterns_are_narrowed_to_the_files_that_the_key_names(folder: Path) -> None:
     found = only(folder, "slope/N200", -0.5, "experiment1/N*.csv")
     assert (found.source, found.replicates) == ("results/tiny/experiment1/N200.csv", 6)
@@ -196,6 +252,7 @@ def test_a_file_whose_entries_span_lines_gives_no_line(folder: Path) -> None:
 
 def test_a_value_that_is_called_like_a_statement_has_not_its_verdict(folder: Path) -> None:
     statement = {"id": "variance/experiment1", "statement": "The variance", "verdict": "equivalent"}
+    statement |= {"result_file": "experiment1/N*.csv", "parameters": "samples=100; moment=variance"}
     cells = pd.read_csv(folder / "audit.csv")
     pd.DataFrame([statement]).to_csv(folder / "audit_claims.csv", index=False)
     values = {
@@ -207,6 +264,9 @@ def test_a_value_that_is_called_like_a_statement_has_not_its_verdict(folder: Pat
     own, effect, cell = trace(values, judged, ResultFiles(), folder, READS).values()
     assert own.cell is None and own.verdict is None
     assert (effect.cell, effect.verdict, effect.line) == ("variance/experiment1", "equivalent", "2")
+    # the runs that its check reads
+    assert (effect.also, effect.replicates) == ("results/tiny/experiment1/N*.csv", 6)
+    assert effect.seed == "7/experiment1"
     assert (cell.cell, cell.verdict) == ("table1/N50/M100", "discrepant")
 
 
@@ -264,14 +324,90 @@ def test_lines_of_cells_are_the_runs_of_that_cell(
         assert value.value == pytest.approx(error, rel=1e-5)
 
 
-def test_every_value_names_the_line_of_code_that_made_it(
+def test_a_number_of_all_problems_stands_in_its_table(
     run: tuple[dict[str, Value], ResultFiles, Path],
 ) -> None:
-    for key, value in run[0].items():
+    for experiment in (1, 2):
+        for name in ("ratio", "own_ratio"):
+            value = run[0][f"variance/experiment{experiment}/{name.replace('_', '-')}"]
+            row = pd.read_csv(value.source).iloc[int(str(value.line)) - 2]
+            assert row[name] == pytest.approx(value.value, rel=1e-6)
+            assert (row["experiment"], row["runs"]) == (experiment, value.replicates)
+            assert pd.isna(row["problem"])
+
+
+def test_one_run_is_named_with_its_line_and_seed(
+    run: tuple[dict[str, Value], ResultFiles, Path],
+) -> None:
+    for key in ("hard/furthest", "hard/cell"):
+        value = run[0][key]
+        row = pd.read_csv(value.source).iloc[int(str(value.line)) - 2]
+        assert (row["seed"], value.replicates) == (value.seed, 1)
+        names = {"problem": 0, "set": 0, "dataset": 0, "replicate": 0}
+        assert value.rows == {name: str(row[name]) for name in names}
+
+
+def test_counted_rows_have_the_verdict_that_is_counted(
+    run: tuple[dict[str, Value], ResultFiles, Path],
+) -> None:
+    counted = 0
+    for verdict in VERDICTS:
+        value = run[0][f"audit/{verdict.replace(' ', '-')}"]
+        assert value.rows == {"verdict": verdict}
+        if value.line is not None:
+            ends = [part.split("-") for part in value.line.split(", ")]
+            lines = [n for part in ends for n in range(int(part[0]), int(part[-1]) + 1)]
+            assert set(pd.read_csv(value.source)["verdict"].iloc[[n - 2 for n in lines]]) == {
+                verdict
+            }
+            assert len(lines) == value.value
+            counted += len(lines)
+    assert counted > 20
+
+
+def test_every_number_of_the_text_has_a_line_or_what_selects_its_rows(
+    run: tuple[dict[str, Value], ResultFiles, Path],
+) -> None:
+    values, _, folder = run
+    texts = "".join(path.read_text() for path in (ROOT / "paper").glob("*.tex"))
+    used = values.keys() & set(re.findall(r"\\val\{([^}#]*)\}", texts))
+    numbers = {key: values[key] for key in used if isinstance(values[key].value, int | float)}
+    made = {k: v for k, v in numbers.items() if v.source.startswith(folder.as_posix())}
+    lost = {k for k, v in made.items() if v.source.endswith(".csv") and v.line is v.rows is None}
+    assert len(made) > 80 and not lost
+
+
+def test_every_value_names_the_line_that_prints_it_and_what_made_it(
+    run: tuple[dict[str, Value], ResultFiles, Path],
+) -> None:
+    values = run[0]
+    for key, value in values.items():
         path, line = value.code.split(":")
         assert path.startswith("src/gpcmc/report/"), key
         text = (ROOT / path).read_text().splitlines()
         assert re.search(r"\bout(\.\w+\(|\[)", text[int(line) - 1]), (key, value.code)
+        if value.made is not None:
+            path, line = value.made.split(":")
+            text = (ROOT / path).read_text().splitlines()
+            assert re.match(r"\s*(def|@)", text[int(line) - 1]), (key, value.made)
+    for key, function in (
+        ("table1/N50/M10000/ours", Estimator._table1),
+        ("table3/problem2/M30000/ours", Estimator._table2or3),
+        ("table4/problem1/new/mae_post/ours", Estimator.mae_post),
+        ("table4/problem1/new/mae_med/ours", Estimator._mae_med),
+        ("variance/experiment2/ratio", TABLES["variance"]),
+        ("slope/table1/problem1/ours", slopes),
+        ("hard/furthest", run_gaps),
+    ):
+        assert values[key].made == code_of(function), key
+
+
+def test_constants_have_the_line_that_defines_them(
+    run: tuple[dict[str, Value], ResultFiles, Path],
+) -> None:
+    value = run[0]["settings/hmc-gpml/skip"]
+    line = (ROOT / value.source).read_text().splitlines()[int(str(value.line)) - 1]
+    assert re.fullmatch(rf"skip\b.*= {value.value}", line.strip())
 
 
 def test_values_link_to_rows_of_the_appendix_and_show_their_digits(
@@ -304,6 +440,17 @@ def test_values_link_to_rows_of_the_appendix_and_show_their_digits(
     value = values[key]
     assert f"{value.value:.10g} \xb1 {value.se:.3g}; {value.replicates} replicates; seed" in shown
     assert shown.endswith(value.place)
+
+
+def test_what_selects_rows_is_shown_as_text(tmp_path: Path) -> None:
+    value = Value(1, None, "1", "controls.csv", code="src/a.py:1", made="src/b.py:2")
+    value = replace(value, rows={"control": "raised by 30 %|a/b"}, also="x/a.csv; y/b.csv:3")
+    reads = {"tables": {}, "figures": {}}
+    write_origins({"k": value}, ResultFiles(), {}, tmp_path, reads, tmp_path / "o.tex")
+    row = next(line for line in (tmp_path / "o.tex").read_text().splitlines() if "row{k}" in line)
+    assert r"\texttt{control=raised by 30 \%|\allowbreak{}a/\allowbreak{}b}" in row
+    assert row.count(r"\href") == 4 and r"\nolinkurl{y/b.csv:3}" in row
+    assert r"made in" in row and r"printed in" in row
 
 
 # ---------------------------------------------------------------------------- addresses

@@ -191,6 +191,15 @@ def test_conclusions_come_with_the_values_that_bear_them() -> None:
         assert inside.count("{") > inside.count("}"), claim
 
 
+def test_the_stamp_on_page_one_counts_every_kind_of_discrepancy() -> None:
+    text = (PAPER / "main.tex").read_text()
+    stamp = text[text.index(r"\begin{minipage}") : text.index(r"\end{minipage}")]
+    kinds = {f"audit/{kind}/discrepant" for kind in ("columns", "claims", "variants")}
+    assert {"audit/line", "audit/unexplained-count", *kinds} <= set(
+        re.findall(r"\\val\{(.*?)\}", stamp)
+    )
+
+
 def test_every_citation_is_in_the_bibliography_and_used() -> None:
     text = "".join(without_comments(path.read_text()) for path in TEXTS)
     cited = {key for group in re.findall(r"\\cite\{([^}]+)\}", text) for key in group.split(",")}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import re
 import subprocess
@@ -79,6 +80,7 @@ def remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tables of the same files share their cells and their audit, or these tests would take minutes."""
 
     def once(function: Callable[..., pd.DataFrame]) -> Callable[..., pd.DataFrame]:
+        @functools.wraps(function)
         def call(registry: pd.DataFrame, files: ResultFiles) -> pd.DataFrame:
             paths = [
                 path for field in dataclasses.fields(files) for path in getattr(files, field.name)
@@ -681,7 +683,9 @@ def test_values_have_the_same_keys_at_every_scale(
 def test_values_file_is_json_without_nan(
     registry: pd.DataFrame, files: ResultFiles, tmp_path: Path
 ) -> None:
-    values = collect(registry, audit(registry, files).cells, files, record("smoke"))
+    timed = record("smoke") | {"cpu_hours": 0.4659}
+    values = collect(registry, audit(registry, files).cells, files, timed)
+    assert values["run/cpu-hours"].text == r"$0.5$\,CPU hours of the methods"
     write_values(values, tmp_path / "v.json", tmp_path / "v.tex")
 
     def refuse(constant: str) -> None:
@@ -690,7 +694,8 @@ def test_values_file_is_json_without_nan(
     loaded = json.loads((tmp_path / "v.json").read_text(), parse_constant=refuse)
     assert list(loaded) == list(values)
     assert set(loaded["audit/cells"]) == {
-        *("value", "se", "text", "source", "line", "replicates", "seed", "cell", "verdict", "code")
+        *("value", "se", "text", "source", "line", "rows", "also"),
+        *("replicates", "seed", "cell", "verdict", "code", "made"),
     }
     tex = (tmp_path / "v.tex").read_text()
     for key, value in values.items():
@@ -875,6 +880,22 @@ def test_range_over_methods_is_beside_that_over_data_sets(
     assert 7 < lowest < 20 < highest < 40  # six of ten data sets, made with a log deviation of 0.2
     assert values["mae-post/published-closer"].value == 6
     assert values["mae-post/ours-problems"].value == 6
+
+
+def test_small_percentages_keep_two_digits(
+    registry: pd.DataFrame, files: ResultFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = {"published": 6.7024, "ours": 0.05493, "between": 26.81, "methods": 2.0}
+    ranges = {name: pd.Series([value]) for name, value in found.items()}
+    told = functools.wraps(values_module.mae_post_ranges)(lambda *_: ranges)
+    monkeypatch.setattr(values_module, "mae_post_ranges", told)
+    values = collect(registry, audit(registry, files).cells, files, record("smoke"))
+    for name, text in (
+        ("published-range", "6.7"),
+        ("ours-range", "0.055"),
+        ("data-sets-highest", "27"),
+    ):
+        assert values[f"mae-post/{name}"].text == rf"${text}$\,\%"
 
 
 # ---------------------------------------------------------------------------- provenance, summary

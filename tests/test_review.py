@@ -38,6 +38,7 @@ RECORD = {
     "config_sha256": "abcdef" * 8,
     "seed": 7,
     "cpu": "a <fast> one",
+    "cpu_hours": 0.06,
 }
 TABLES = {
     "table1": ("Table 1: probabilities", ["experiment1"]),
@@ -129,9 +130,8 @@ def write_all(found: list[Item], folder: Path) -> None:
             ],
         }
     )
-    timing = {"cpu_hours": 0.06}
     everything = [*found, *claim_items("tiny", files, claims)]
-    write_review(everything, audited, RECORD, timing, TEMPLATE, folder / "review.html")
+    write_review(everything, audited, RECORD, TEMPLATE, folder / "review.html")
     write_codecheck(everything, "results/tiny/paper.pdf", RECORD, folder / "codecheck.yml")
     inside = sorted(str(path) for path in Path("results").rglob("*.csv"))
     write_crate(everything, inside, RECORD, folder / "ro-crate-metadata.json")
@@ -158,7 +158,7 @@ def test_the_page_needs_no_other_and_its_links_lead_to_files(
     text = " ".join(html.unescape(re.sub("<[^>]+>", " ", page)).split())
     for said in (
         "commit c0ffee with uncommitted changes",
-        "Audit of 2 published cells: 1 discrepant, 1 not run",
+        "CPU hours of the methods: 0.06. Audit of 2 published cells: 1 discrepant, 1 not run",
         "Table 1: probabilities snakemake --cores 1 table1 --config scale=tiny 1.50",
         "2.10 and, not timed: spread.csv",
         "a < b (6.1) snakemake --cores 1 audit --config scale=tiny 1.50 audit_claims.csv consistent",

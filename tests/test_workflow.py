@@ -58,11 +58,11 @@ def snakemake(folder, *arguments, **environment):
     )
 
 
-#: Tables, figures and texts that print CPU seconds, and checksums of such.
+#: Tables, figures and texts that print CPU seconds or say when a run was made, and checksums of such.
 TIMES = {
     *TIMED,
     *("figure1", "figure2", "values", "origins", "paper", "audit_claims"),
-    *("run_timing", "review", "codecheck", "ro-crate-metadata", "MANIFEST"),
+    *("provenance", "review", "codecheck", "ro-crate-metadata", "MANIFEST"),
 }
 #: The same of the whole audit, statements about seconds among them.
 TIMED_FILES = {"audit.html", "audit.txt", "summary.txt"}
@@ -115,15 +115,14 @@ def test_summary_has_three_lines(finished):
 
 
 def test_every_file_is_made_by_a_rule_and_is_in_the_manifest(finished):
-    # the stamp of the results' schema is there before any rule runs
-    stamp = {"results/tiny/schema.json"}
-    # of what no rule makes or reads
+    # of what no rule makes or reads; the stamp of the results' schema is there before any rule runs
     strangers = snakemake(finished, "--list-untracked").stdout.splitlines()
-    assert {name for name in strangers if name.startswith(("results/", "figures/"))} <= stamp
+    made_here = {name for name in strangers if name.startswith(("results/", "figures/"))}
+    assert made_here <= {"results/tiny/schema.json"}
     manifest = finished / "results/tiny/MANIFEST.sha256"
     listed = dict(reversed(line.split("  ")) for line in manifest.read_text().splitlines())
     files = made(finished)
-    assert set(files) - set(listed) - stamp == {"results/tiny/MANIFEST.sha256"}
+    assert set(files) - set(listed) == {"results/tiny/MANIFEST.sha256"}
     assert listed == {name: hashlib.sha256(files[name].read_bytes()).hexdigest() for name in listed}
     (finished / "results/tiny/stranger.csv").write_text("a\n")
     try:
@@ -177,6 +176,14 @@ def test_cores_and_thread_variables_do_not_change_a_byte(finished, tmp_path):
     assert one.keys() == two.keys()
     assert [name for name in one if one[name] != two[name]] == []
     assert any(name.startswith("results/tiny/experiment4") for name in one)
+    records = [
+        json.loads((project / "results/tiny/provenance.json").read_text())
+        for project in (finished, other)
+    ]
+    for record in records:
+        assert record.pop("start") <= record.pop("end")
+        assert record.pop("cpu_hours") > 0 and record.pop("cpu_seconds")
+    assert records[0] == records[1]
 
 
 @pytest.mark.skipif(not MIRROR.exists(), reason="the real data are not here")

@@ -310,6 +310,7 @@ rule record_provenance:
         audit="results/{scale}/audit.csv",
         data=RAW_STATUS,
         registry="data/registry.csv",
+        timings=TIMINGS,
         package="build/package.json",
         report="build/report.json",
     output:
@@ -323,27 +324,11 @@ rule record_provenance:
         "results/{scale}/logs/report/provenance.log",
     params:
         config=config,
-    message:
-        "Record commit, configuration, software, machine and raw data"
-    script:
-        "../scripts/provenance.py"
-
-
-rule record_timing:
-    # apart from the provenance, which is the same whenever the run is repeated
-    input:
-        timings=TIMINGS,
-        package="build/report.json",
-    output:
-        "results/{scale}/run_timing.json",
-    log:
-        "results/{scale}/logs/report/run_timing.log",
-    params:
         logs="results/{scale}/logs",
     message:
-        "Record start, end and CPU hours"
+        "Record commit, configuration, software, machine, raw data, start, end and CPU hours"
     script:
-        "../scripts/timing.py"
+        "../scripts/provenance.py"
 
 
 rule write_values:
@@ -352,7 +337,6 @@ rule write_values:
         **AUDITED,
         audit="results/{scale}/audit.csv",
         provenance="results/{scale}/provenance.json",
-        timing="results/{scale}/run_timing.json",
         # values of the text are looked up in the tables, to link to their lines
         tables=expand("results/{{scale}}/tables/{table}.csv", table=TABLES),
         published=PUBLISHED,

@@ -19,7 +19,7 @@ MADE = [
     *[path.removesuffix(".csv") + ".npz" for path in TUNING],
     *expand("results/{{scale}}/tables/{table}.{ending}", table=TABLES, ending=["csv", "tex"]),
     *expand("figures/{{scale}}/{figure}.{ending}", figure=FIGURES, ending=["pdf", "png"]),
-    *expand("results/{{scale}}/{file}.json", file=["provenance", "run_timing", "values"]),
+    *expand("results/{{scale}}/{file}.json", file=["provenance", "values"]),
     *expand("results/{{scale}}/{file}.tex", file=["origins", "values"]),
     *expand(
         "results/{{scale}}/audit{file}",
@@ -47,7 +47,6 @@ rule write_review:
         audit="results/{scale}/audit.csv",
         claims="results/{scale}/audit_claims.csv",
         provenance="results/{scale}/provenance.json",
-        timing="results/{scale}/run_timing.json",
         pdf=PDF,
         template="workflow/report/review.html.jinja",
         package="build/report.json",
@@ -85,6 +84,9 @@ rule write_manifest:
         "results/{scale}/MANIFEST.sha256",
     log:
         "results/{scale}/logs/report/manifest.log",
+    params:
+        # there before any rule runs: no rule makes it, so that it cannot be an input
+        stamp="results/{scale}/schema.json",
     message:
         "Checksums of all result files and figures"
     script:

@@ -6,4 +6,4 @@ sys.stderr = open(snakemake.log[0], "w", buffering=1)
 
 from gpcmc.report import write_manifest
 
-write_manifest(snakemake.input.files, snakemake.output[0])
+write_manifest([*snakemake.input.files, snakemake.params.stamp], snakemake.output[0])

@@ -4,7 +4,7 @@ import sys
 
 sys.stderr = open(snakemake.log[0], "w", buffering=1)
 
-from gpcmc.report import provenance, write_provenance
+from gpcmc.report import provenance, run_timing, write_provenance
 
 record = provenance(
     ".",
@@ -13,4 +13,5 @@ record = provenance(
     "data/raw",
     snakemake.input.package,
 )
+record |= run_timing(snakemake.input.timings, snakemake.params.logs)
 write_provenance(record, snakemake.output[0])

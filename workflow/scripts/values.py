@@ -25,7 +25,6 @@ values = collect(
     audited.cells,
     files,
     record,
-    json.loads(Path(given.timing).read_text()),
     more=audited,
 )
 folder, reads = Path(snakemake.output.json).parent, snakemake.params.reads

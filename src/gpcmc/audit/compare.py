@@ -684,7 +684,7 @@ _TEXT = (
         "evidence",
         "unit",
     ),
-    *("section", "statement", "quantity", "kind", "control", "place"),
+    *("section", "statement", "check", "parameters", "quantity", "kind", "control", "place"),
 )
 
 

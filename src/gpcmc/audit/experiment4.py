@@ -226,9 +226,9 @@ def run_gaps(files: ResultFiles, method: str) -> pd.DataFrame:
     -------
     DataFrame
         One row a run that counts, on the first data set of a problem, where K is not beta I to rounding: ``problem``,
-        ``set``, ``alpha``, ``beta``, ``samples``, ``log_evidence_se`` (what the run says of itself), ``gap``
-        (nats), ``joint_se`` (of run and reference), ``beyond`` (|gap| less three of these), ``certified``
-        and ``certifier_se``.
+        ``set``, ``replicate``, ``seed``, ``alpha``, ``beta``, ``samples``, ``log_evidence_se`` (what the run says
+        of itself), ``gap`` (nats), ``joint_se`` (of run and reference), ``beyond`` (|gap| less three of these),
+        ``certified`` and ``certifier_se``.
 
     Raises
     ------
@@ -237,7 +237,7 @@ def run_gaps(files: ResultFiles, method: str) -> pd.DataFrame:
     """
     pair = ["problem", "set"]
     columns = ["alpha", "beta", "samples", "log_evidence_se", "gap", "joint_se", "beyond"]
-    columns = [*pair, *columns, "certified", "certifier_se"]
+    columns = [*pair, "replicate", "seed", *columns, "certified", "certifier_se"]
     rows = read_long("experiment4", files.experiment4)
     rows = rows[(rows["method"] == method) & (rows["status"] == OK) & (rows["dataset"] == 0)]
     rows = rows[~is_trivial(rows["trivial"])]

@@ -10,13 +10,13 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import pandas as pd
 from jinja2 import Environment, StrictUndefined
 
 from gpcmc.audit import VERDICTS, count_verdicts, read_audit, unexplained
-from gpcmc.audit.claims import BOUNDS, VARIANT
+from gpcmc.audit.claims import BOUNDS, CHECKS, VARIANT
 from gpcmc.audit.compare import ALPHA, CONSISTENT, EQUIVALENT, NOT_COMPARED, POWER, TOO_GOOD
 from gpcmc.audit.controls import (
     ALTERATION,
@@ -31,6 +31,9 @@ from gpcmc.audit.controls import (
 from gpcmc.audit.controls import line as controls_line
 from gpcmc.audit.published import CELLS
 from gpcmc.audit.tradeoff import CLAIMS, FORMS
+
+# a module and not its names: that module imports this one in its turn
+from gpcmc.report import values
 from gpcmc.report.latex import (
     concise,
     decimals_for,
@@ -40,9 +43,6 @@ from gpcmc.report.latex import (
     scientific,
     tabular,
 )
-
-if TYPE_CHECKING:
-    from gpcmc.report.values import _Values
 
 __all__ = ["Audited", "add_values", "appendix", "claims_table", "controls_table", "line", "page"]
 
@@ -392,39 +392,48 @@ _WORDS = {
 }
 
 
-def add_values(out: _Values, audited: Audited) -> None:
+def add_values(out: values._Values, audited: Audited) -> None:
     """Add what the text says of the audit; the keys do not depend on what was run."""
-    out.real("audit/alpha", 100 * ALPHA, "audit.csv", unit=r"\,\%", decimals=0)
-    out.real("audit/power", 100 * POWER, "audit.csv", unit=r"\,\%", decimals=0)
-    out.real("audit/margin/equivalent", math.exp(EQUIVALENT), "audit.csv", decimals=2)
-    out.real("audit/margin/consistent", math.exp(CONSISTENT), "audit.csv", decimals=0)
-    for name, frame, source in (
+    compare = "gpcmc.audit.compare"
+    where = values.defined(compare, "ALPHA")
+    out.real("audit/alpha", 100 * ALPHA, where, unit=r"\,\%", decimals=0)
+    where = values.defined(compare, "POWER")
+    out.real("audit/power", 100 * POWER, where, unit=r"\,\%", decimals=0)
+    where = values.defined(compare, "EQUIVALENT")
+    out.real("audit/margin/equivalent", math.exp(EQUIVALENT), where, decimals=2)
+    where = values.defined(compare, "CONSISTENT")
+    out.real("audit/margin/consistent", math.exp(CONSISTENT), where, decimals=0)
+    for name, frame, file in (
         ("columns", audited.columns, "audit_columns.csv"),
         ("claims", audited.statements, "audit_claims.csv"),
         ("variants", audited.variants, "audit_claims.csv"),
     ):
-        out.whole(f"audit/{name}", len(frame), source)
+        out.whole(f"audit/{name}", len(frame), values.Source(file, {"id": tuple(frame["id"])}))
         for verdict, n in count_verdicts(frame).items():
+            source = values.Source(file, {"id": tuple(frame["id"][frame["verdict"] == verdict])})
             out.whole(f"audit/{name}/{verdict.replace(' ', '-')}", n, source)
     for name, frame in (("claims", audited.statements), ("variants", audited.variants)):
-        said = frame["verdict"].map(_WORDS).fillna("not judged").value_counts()
+        said = frame["verdict"].map(_WORDS).fillna("not judged")
         for how in (*dict.fromkeys(_WORDS.values()), "not judged"):
-            key = f"audit/{name}/{how.replace(' ', '-')}"
-            out.whole(key, int(said.get(how, 0)), "audit_claims.csv")
+            ids = tuple(frame["id"][said == how])
+            source = values.Source("audit_claims.csv", {"id": ids})
+            out.whole(f"audit/{name}/{how.replace(' ', '-')}", len(ids), source)
     floor = audited.columns[audited.columns["id"] == "table1/N500"]["verdict"]
     column = str(floor.iloc[0]) if len(floor) else None
     out.words("floor/N500/column", column, "audit_columns.csv", missing="not compared")
-    lost = audited.unexplained
-    out.words("audit/unexplained", ", ".join(lost) or None, "audit.csv", missing="none")
-    out.whole("audit/unexplained-count", len(lost), "audit.csv")
+    lost, file = audited.unexplained, "audit.csv; audit_columns.csv; audit_claims.csv"
+    source = values.Source(file, {"verdict": "discrepant"})
+    out.words("audit/unexplained", ", ".join(lost) or None, source, missing="none")
+    out.whole("audit/unexplained-count", len(lost), source)
     explained = sum(
         int(((frame["verdict"] == "discrepant") & (frame["explanation"] != "")).sum())
         for frame in (audited.cells, audited.columns, audited.claims)
     )
-    out.whole("audit/explained-count", explained, "audit.csv")
-    last, source = audited.agreement.iloc[-1], "audit_agreement.csv"
+    out.whole("audit/explained-count", explained, source)
+    last, source = audited.agreement.iloc[-1], values.Source("audit_agreement.csv", {"unit": "all"})
     there = math.isfinite(last["p_low"])
-    out.whole("agreement/problems", len(audited.agreement) - 1 if there else None, source)
+    every = source._replace(rows={"unit": tuple(audited.agreement["unit"][:-1])})
+    out.whole("agreement/problems", len(audited.agreement) - 1 if there else None, every)
     for name in ("p_low", "p_high"):
         value = float(last[name])
         decimals = 4 if value < 0.01 else 2
@@ -435,12 +444,15 @@ def add_values(out: _Values, audited: Audited) -> None:
             decimals=decimals if there else None,
         )
     out.words("agreement/too-good", "yes" if audited.too_good else None, source, missing="no")
-    out.real("agreement/level", 100 * TOO_GOOD, source, unit=r"\,\%", decimals=0)
-    frame, source = audited.controls, "controls.csv"
+    where = values.defined(compare, "TOO_GOOD")
+    out.real("agreement/level", 100 * TOO_GOOD, where, unit=r"\,\%", decimals=0)
+    frame, file = audited.controls, "controls.csv"
     for key, faults in (("controls", planted(frame)), ("controls/dropped", dropped(frame))):
+        source = values.Source(file, {"control": tuple(faults["control"].unique())})
         for name in ("trials", "killed", "required", "missed"):
             total = int(faults[name].sum()) if len(frame) else None
             out.whole(f"{key}/{name}", total, source)
+    source = values.Source(file, {})
     out.words(
         "controls/missed-names", "; ".join(missed_faults(frame)) or None, source, missing="none"
     )
@@ -455,10 +467,12 @@ def add_values(out: _Values, audited: Audited) -> None:
     out.words("controls/too-few", few, source, missing="no")
     alarms = "; ".join(false_alarms(frame)) or None
     out.words("controls/false-alarms", alarms, source, missing="none")
-    out.real("controls/sure", 100 * SURE, source, unit=r"\,\%", decimals=1)
-    out.real("controls/alteration", 100 * (ALTERATION - 1), source, unit=r"\,\%", decimals=0)
+    where = values.defined("gpcmc.audit.controls", "SURE")
+    out.real("controls/sure", 100 * SURE, where, unit=r"\,\%", decimals=1)
+    where = values.defined("gpcmc.audit.controls", "ALTERATION")
+    out.real("controls/alteration", 100 * (ALTERATION - 1), where, unit=r"\,\%", decimals=0)
     for table in CELLS:
-        mine = frame[frame["table"].astype(str) == str(table)].head(1)
+        mine, source = frame[frame["table"].astype(str) == str(table)].head(1), values.Source(file)
         for name in ("cell", "column", "table"):
             value = float(mine[f"smallest_{name}"].iloc[0]) if len(mine) else math.inf
             key = f"controls/table{table}/smallest-{name}"
@@ -467,6 +481,8 @@ def add_values(out: _Values, audited: Audited) -> None:
     single = frame[(frame["table"].astype(str) == "1") & (frame["place"] == "one cell")]
     for name in ("raised", "lowered"):
         mine = single[single["control"].str.startswith(name)]
+        rows = {"table": 1, "place": "one cell", "control": tuple(mine["control"])}
+        source = values.Source(file, rows)
         trials = int(mine["trials"].sum())
         for which in ("trials", "killed"):
             total = int(mine[which].sum()) if trials else None
@@ -475,7 +491,8 @@ def add_values(out: _Values, audited: Audited) -> None:
         key = f"controls/table1/{name}/expected"
         out.real(key, expected, source, decimals=1 if trials else None)
     for _, claim in audited.claims.iterrows():
-        key, source = f"claim/{claim['id']}", "audit_claims.csv"
+        key = f"claim/{claim['id']}"
+        source = values.Source("audit_claims.csv", by=CHECKS[claim["check"]])
         words = _WORDS.get(claim["verdict"])
         out.words(f"{key}/words", words, source, missing=f"cannot be judged ({claim['verdict']})")
         stands = words if words == "stands" else None
@@ -486,9 +503,10 @@ def add_values(out: _Values, audited: Audited) -> None:
             effect = out[f"{key}/effect"]
             out[f"{key}/effect"] = replace(effect, text=_of_kind(effect.text, claim["kind"]))
     for form in FORMS:
-        ids = [f"time/{name}/{form}" for name in CLAIMS]
-        mine = audited.claims[audited.claims["id"].isin(ids)]
+        timed = [f"time/{name}/{form}" for name in CLAIMS]
+        mine = audited.claims[audited.claims["id"].isin(timed)]
         said = mine["verdict"].map(_WORDS)
         for name in dict.fromkeys(_WORDS.values()):
             key = f"audit/time/{form}/{name.replace(' ', '-')}"
-            out.whole(key, int((said == name).sum()), "audit_claims.csv")
+            ids = tuple(mine["id"][said == name])
+            out.whole(key, len(ids), values.Source("audit_claims.csv", {"id": ids}))

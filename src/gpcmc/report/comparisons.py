@@ -22,6 +22,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from gpcmc.audit.tradeoff import (
     CLAIMS,
     FARTHEST,
+    FORMS,
     NOTHING,
     PUBLISHED,
     SERIES,
@@ -442,7 +443,7 @@ def _measure_values(out: text._Values, frame: pd.DataFrame, measure: str, aim: f
 
 def _claim_values(out: text._Values, frame: pd.DataFrame) -> None:
     source = "tables/claims.csv"
-    out.whole("claims/count", len(CLAIMS), source)
+    out.whole("claims/count", len(CLAIMS), text.Source(source, {"form": next(iter(FORMS))}))
     for form, group in frame.groupby("form", sort=False):
         for _, row in group.iterrows():
             key = f"claims/{row['claim']}/{form}"

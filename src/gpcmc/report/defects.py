@@ -219,8 +219,9 @@ def add_values(out: text._Values, files: object) -> None:
     out.words("defects/short", "none can" if short else None, source, missing="no")
     out.integers("defects/replicates", means["replicates"], source)
     share = means[means["switched"].isin(["all", "none"])]
-    out.whole("defects/runs", int(share["replicates"].sum()) if len(share) else None, source)
-    out.whole("defects/converged", int(share["converged"].sum()) if len(share) else None, source)
+    where = text.Source(source, {"switched": ("all", "none")})
+    out.whole("defects/runs", int(share["replicates"].sum()) if len(share) else None, where)
+    out.whole("defects/converged", int(share["converged"].sum()) if len(share) else None, where)
     cells = means.set_index(["case", "sampler", "switched"])
     changes = effects.set_index(["case", "sampler", "defect", "setting"])
     # shifts by one defect beside the others: which are clear of zero, and by case the largest, clear or not
@@ -260,9 +261,14 @@ def add_values(out: text._Values, files: object) -> None:
                 out.power(f"{name}/mae", mae, source)
                 log = math.log(mae) if mae > 0 else math.nan
                 out.real(f"{name}/log-mae", log, source, decimals=2 if mae > 0 else None)
-            runs = f"defects/{case}_{sampler}.csv"
+            file = f"defects/{case}_{sampler}.csv"
             for defect in DEFECTS:
-                for setting in ("repaired", "alone"):
+                pairs = {
+                    "repaired": ("all", f"without {defect}"),
+                    "alone": ("none", f"only {defect}"),
+                }
+                for setting, pair in pairs.items():
+                    runs = text.Source(file, {"switched": pair}, defect_effects)
                     place = (case, sampler, defect, setting)
                     there = place in changes.index
                     row = changes.loc[place] if there else None

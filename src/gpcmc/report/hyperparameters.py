@@ -324,13 +324,14 @@ def add_values(out: text._Values, files: object) -> None:
 
 
 def _posterior_values(out: text._Values, frame: pd.DataFrame) -> None:
-    source = "tables/chains.csv"
+    source = text.Source("tables/chains.csv", {})
     there = frame[frame["status"] != "data not available"]
     good = there[there["status"] == "ok"]
     out.whole("posterior/problems", there["problem"].nunique() or None, source)
     out.whole("posterior/methods", there["method"].nunique() or None, source)
     out.whole("posterior/chains", len(there) or None, source)
-    out.whole("posterior/converged", len(good) if len(there) else None, source)
+    converged = text.Source("tables/chains.csv", {"status": "ok"})
+    out.whole("posterior/converged", len(good) if len(there) else None, converged)
     settings = there.reindex(columns=["chains", "iterations", "burn_in"]).dropna()
     out.integers("posterior/each", settings["chains"], source)
     for column in ("iterations", "burn_in"):
@@ -341,7 +342,7 @@ def _posterior_values(out: text._Values, frame: pd.DataFrame) -> None:
         CHAINS.get(m, m) for m in _in_order(there["method"], CHAINS) if m not in set(good["method"])
     ]
     out.words("posterior/none", "; ".join(lost) or None, source, missing="none")
-    prior, where = default_prior(1), "src/gpcmc/inference/pseudo_marginal.py"
+    prior, where = default_prior(1), text.code_of(default_prior)
     out.real("posterior/prior/beta-shape", prior.shape[0], where, decimals=1)
     out.real("posterior/prior/beta-rate", prior.rate[0], where, decimals=1)
     out.real("posterior/prior/alpha-shape", prior.shape[1], where, decimals=0)
@@ -349,16 +350,22 @@ def _posterior_values(out: text._Values, frame: pd.DataFrame) -> None:
     out.whole("posterior/compared", pairs["problem"].nunique() or None, source)
     worst = pairs.loc[pairs["z"].abs().idxmax()] if len(pairs) else None
     limit, largest = threshold(len(pairs)), math.nan if worst is None else abs(worst["z"])
-    out.whole("posterior/pairs", len(pairs) or None, source)
-    out.real("posterior/largest-z", largest, source, decimals=1 if worst is not None else None)
-    out.real("posterior/threshold", limit, source, decimals=1 if worst is not None else None)
+    compared = converged._replace(by=agreement)
+    out.whole("posterior/pairs", len(pairs) or None, compared)
+    two = compared
+    if worst is not None:
+        both = {"problem": worst["problem"], "method": (worst["first"], worst["second"])}
+        two = compared._replace(rows=both)
+    out.real("posterior/largest-z", largest, two, decimals=1 if worst is not None else None)
+    limited = converged._replace(by=threshold)
+    out.real("posterior/threshold", limit, limited, decimals=1 if worst is not None else None)
     name = None
     if worst is not None:
         name = f"{NAMES[int(worst['problem'])]}, {CHAINS.get(worst['first'], worst['first'])} "
         name += f"against {CHAINS.get(worst['second'], worst['second'])}"
-    out.words("posterior/largest-pair", name, source, missing="not run")
+    out.words("posterior/largest-pair", name, two, missing="not run")
     apart = worst is not None and largest > limit
-    out.words("posterior/apart", "differ" if apart else None, source, missing="no")
+    out.words("posterior/apart", "differ" if apart else None, two, missing="no")
     # problem by problem, since methods converge on different ones
     speed = good.dropna(subset="effective_per_second").sort_values("effective_per_second")
     quickest = speed.drop_duplicates("problem", keep="last").sort_values("problem")
@@ -366,8 +373,9 @@ def _posterior_values(out: text._Values, frame: pd.DataFrame) -> None:
         f"{CHAINS.get(method, method)} ({', '.join(NAMES[int(p)] for p in rows['problem'])})"
         for method, rows in quickest.groupby("method", sort=False)
     ]
-    out.words("posterior/fastest", "; ".join(fast) or None, source, missing="none")
+    out.words("posterior/fastest", "; ".join(fast) or None, converged, missing="none")
     for method in CHAINS:
+        source = text.Source("tables/chains.csv", {"method": method})
         part = there[there["method"] == method]
         mine = part[part["status"] == "ok"]
         key = f"posterior/{method}"
@@ -379,11 +387,12 @@ def _posterior_values(out: text._Values, frame: pd.DataFrame) -> None:
 
 
 def _tuning_values(out: text._Values, frame: pd.DataFrame) -> None:
-    source = "tables/tuning.csv"
+    name = "tables/tuning.csv"
+    source = text.Source(name, {})
     means = tuning_means(frame)
     there = means[means["status"] != "data not available"]
     out.whole("tuning/problems", there["problem"].nunique() or None, source)
-    out.real("tuning/near", NEAR, source, decimals=0)
+    out.real("tuning/near", NEAR, text.defined("gpcmc.audit.tuning", "NEAR"), decimals=0)
     orthant = there[there["method"].str.startswith("orthant") & ~there["method"].map(_adapted)]
     orthant = orthant.assign(samples=pd.to_numeric(orthant["samples"]))
     looks = orthant[orthant["stage"] == "search"].dropna(subset="samples")
@@ -401,6 +410,7 @@ def _tuning_values(out: text._Values, frame: pd.DataFrame) -> None:
     reached = {}
     for key, (method, stage) in ways.items():
         part = means[(means["method"] == method) & (means["stage"] == stage)]
+        source = text.Source(name, {"method": method or "", "stage": stage})
         mine = part[part["ok"] > 0].dropna(subset="shortfall")
         worst = float(mine["shortfall"].max()) if len(mine) else math.nan
         reached[key] = worst
@@ -412,15 +422,16 @@ def _tuning_values(out: text._Values, frame: pd.DataFrame) -> None:
         out.real(f"tuning/{key}/log-loss", loss, source, missing=said)
         seconds = mean_and_error(mine["cpu_seconds"])[0]
         out.real(f"tuning/{key}/cpu", seconds, source, unit=" s", missing=said)
-    for key, name in (("small", small), ("large", large)):
-        rows = looks[looks["method"] == name]
-        out.whole(
-            f"tuning/{key}/samples", int(rows["samples"].iloc[0]) if len(rows) else None, source
-        )
+    for key, way in (("small", small), ("large", large)):
+        rows = looks[looks["method"] == way]
+        samples = int(rows["samples"].iloc[0]) if len(rows) else None
+        source = text.Source(name, {"method": way or "", "stage": "search"})
+        out.whole(f"tuning/{key}/samples", samples, source)
     again = orthant[(orthant["stage"] == "final") & (orthant["method"] == small)]
     again = again.dropna(subset="samples")
+    source = text.Source(name, {"method": small or "", "stage": "final"})
     out.whole("tuning/final-samples", int(again["samples"].max()) if len(again) else None, source)
-    good = frame[frame["status"] == "ok"]
+    good, source = frame[frame["status"] == "ok"], text.Source(name, {})
     judge = float(good["evidence_se"].astype(float).max())
     out.real("tuning/judge-se", judge, source, unit=" nats", decimals=3 if judge > 0 else None)
     for key in ("small", "small-final", "ep", "laplace"):
@@ -428,7 +439,7 @@ def _tuning_values(out: text._Values, frame: pd.DataFrame) -> None:
         far = math.isfinite(reached[key]) and reached[key] > NEAR
         out.words(f"tuning/{key}/suffices", "suffices" if near else None, source, missing="no")
         out.words(f"tuning/{key}/misses", "does not suffice" if far else None, source, missing="no")
-    where = "src/gpcmc/experiments/tuning.py"
+    where = text.code_of(start_and_bounds)
     (log_alpha, _), bounds = start_and_bounds(np.array([[0.0], [1.0]]))
     out.real("tuning/reach-alpha", bounds[0, 1] - log_alpha, where, decimals=0)
     out.real("tuning/least-beta", bounds[1, 0], where, decimals=0)

@@ -4,13 +4,14 @@ A value names the file that it was read or computed from (`Value.source`). Its k
 ``variance/experiment1/problem2/ratio`` is the row of ``tables/variance.csv`` whose columns
 ``experiment`` and ``problem`` are 1 and 2, and ``claims/evidence-ten/shipped/phrase`` that with this
 ``claim`` and ``form``. Where several rows remain and the number itself stands in just one, it is that one.
+A value that rests on rows which its key does not name says so (`Source.rows`). Rows that are too many to
+list are said by what selects them.
 From a row of a table the same names lead on to the result rows that the table summarises, with their
 seeds. No line is guessed: what names no row keeps its file.
 """
 
 from __future__ import annotations
 
-import inspect
 import re
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -27,9 +28,9 @@ from gpcmc.audit import ResultFiles
 from gpcmc.report.audit import appendix, claims_table, controls_table
 from gpcmc.report.latex import escape
 from gpcmc.report.registry import FIGURES, TABLES
-from gpcmc.report.values import Value, source_path
+from gpcmc.report.values import Value, code_of
 
-__all__ = ["code_of", "trace", "web_link", "write_origins"]
+__all__ = ["trace", "web_link", "write_origins"]
 
 #: Columns that a key can name as ``<column><number>``, or by one letter as the paper does.
 _NUMBERED = {
@@ -45,7 +46,7 @@ _NAMED = (
 #: Columns of a row of a table by which the result rows behind it are found.
 _FOLLOWED = ("problem", "dimension", "samples", "set", "dataset", "method", "sampler", "switched")
 #: So many stretches of lines are listed.
-_MOST = 6
+_MOST = 20
 #: Folders that are under version control.
 _TRACKED = ("config/", "data/published/", "data/reference/", "paper/", "src/", "workflow/")
 
@@ -65,6 +66,8 @@ class _File:
     ----------
     frame : DataFrame
         Without rows where an entry spans lines.
+    written : DataFrame
+        The same with the entries as they stand in the file.
     names : dict of str to set of str
         Entries of the columns that a key can name.
     """
@@ -76,6 +79,8 @@ class _File:
         if lines != len(frame) + 1:
             frame = frame.iloc[:0]
         frame.index = pd.RangeIndex(2, len(frame) + 2)
+        self.written = frame.copy()
+        self._spelt: dict[str, pd.Series] = {}
         columns = [name for name in (*_NAMED, *_NUMBERED.values()) if name in frame]
         for name in columns:
             frame[name] = frame[name].map(_plain)
@@ -106,6 +111,26 @@ class _File:
             if not self.names[column] <= entries:
                 frame = frame[frame[column].isin(entries)]
         return frame
+
+    def selected(self, entries: Mapping[str, str]) -> pd.DataFrame:
+        """The rows with these entries (several with ``|`` between), none where a column is missing."""
+        if not set(entries) <= set(self.frame):
+            return self.frame.iloc[:0]
+        here = pd.Series(True, index=self.frame.index)
+        for column, entry in entries.items():
+            if column not in self._spelt:
+                self._spelt[column] = self.frame[column].map(_plain)
+            here &= self._spelt[column].isin({_plain(one) for one in entry.split("|")})
+        return self.frame[here]
+
+    def filter(self, key: str, rows: pd.DataFrame) -> dict[str, str]:
+        """What tells the rows that a key names from the others, as `selected` takes it."""
+        written = self.written.loc[rows.index]
+        return {
+            name: "|".join(written[name].unique())
+            for name, entries in self.named_by(key).items()
+            if not self.names[name] <= entries
+        }
 
     def with_number(self, rows: pd.DataFrame, value: object) -> pd.DataFrame:
         """The one row in which this number stands, or all; counts are no one's fingerprint."""
@@ -164,10 +189,10 @@ def _narrowed(key: str, paths: Sequence[Path]) -> list[Path]:
     return kept
 
 
-def _pattern(paths: Sequence[str]) -> str:
+def _pattern(paths: Sequence[Path]) -> str:
     """One path, or what several of the same depth have in common, with ``*`` for the rest."""
     parts = []
-    for names in zip(*(path.split("/") for path in paths), strict=True):
+    for names in zip(*(path.as_posix().split("/") for path in paths), strict=True):
         head = commonprefix(names)  # noqa: RUF071 (letters)
         tail = commonprefix([name[len(head) :][::-1] for name in names])[::-1]  # noqa: RUF071
         # "N50.csv" and "N200.csv" are N*.csv
@@ -177,31 +202,52 @@ def _pattern(paths: Sequence[str]) -> str:
     return "/".join(parts)
 
 
-def _behind(
-    key: str, paths: Sequence[Path], row: Mapping[str, str]
-) -> tuple[int | None, str | None]:
-    """Number and seeds of the result rows that the key names, or the row of a table that it has led to.
+class _Behind(NamedTuple):
+    """Result rows: how many, what their seeds begin with, and their files."""
 
-    The number is None where neither narrows them down.
+    number: int | None
+    seed: str | None
+    files: str | None
+
+
+def _behind(key: str, paths: Sequence[Path], row: Mapping[str, str]) -> _Behind:
+    """The result rows that the key names, or the row of a table that it has led to.
+
+    Their number is None where neither narrows them down.
     """
     kept = _narrowed(key, paths)
-    count, seeds, narrowed = 0, set(), len(kept) < len(paths)
+    chosen, narrowed = {}, len(kept) < len(paths)
     for path in kept:
         file = _open(path)
         if "seed" in file.frame:
             named = {name: {entry} for name, entry in row.items() if name in file.names}
-            rows = file.rows(file.named_by(key) | named)
-            narrowed |= len(rows) < len(file.frame)
+            chosen[path] = file.rows(file.named_by(key) | named)
+            narrowed |= len(chosen[path]) < len(file.frame)
+    found = _rows_of(chosen)
+    return found if narrowed else found._replace(number=None)
+
+
+def _rows_of(chosen: Mapping[Path, pd.DataFrame]) -> _Behind:
+    """Number, seeds and files of rows; of those without a column of seeds the files alone."""
+    count, seeds = 0, set()
+    folders: dict[tuple[Path, bool], list[Path]] = {}
+    for path, rows in chosen.items():
+        if "seed" in rows:
             count += len(rows)
             seeds |= set(rows["seed"]) - {""}
-    return count if narrowed and count else None, commonpath(seeds) if seeds else None
+        if len(rows):
+            deep = path.parent.name.startswith("problem")
+            folders.setdefault((path.parents[deep], deep), []).append(path)
+    files = "; ".join(map(_pattern, folders.values()))
+    return _Behind(count or None, commonpath(seeds) if seeds else None, files or None)
 
 
 def _json_line(key: str, value: object, path: Path) -> str | None:
     """The line of a JSON file with an entry of that name, and with that value where several have it."""
     lines = path.read_text(encoding="utf-8").splitlines()
     for name in reversed(key.split("/")):
-        here = [number for number, line in enumerate(lines, 1) if f'"{name}' in line]
+        spelt = (f'"{name}', f'"{name.replace("-", "_")}')
+        here = [n for n, line in enumerate(lines, 1) if any(one in line for one in spelt)]
         if here:
             with_value = [number for number in here if str(value) in lines[number - 1]]
             return str((with_value or here)[0])
@@ -235,56 +281,118 @@ def trace(
     Returns
     -------
     dict of str to Value
-        The same values with `line`, `replicates`, `seed`, `cell` and `verdict`.
+        The same values with `line`, `rows`, `also`, `replicates`, `seed`, `cell` and `verdict`, and those
+        of tables with `made`.
     """
     folder = Path(folder)
     cells = {
         # other values are called like statements: only keys with this beginning have their verdicts
-        f"claim/{row['id']}" if isinstance(row.get("statement"), str) else row["id"]: row
+        f"claim/{row['id']}" if _is_statement(row) else row["id"]: row
         for row in audited.to_dict("records")
     }
-    return {key: _traced(key, value, cells, files, folder, reads) for key, value in values.items()}
+    read = {key: _runs_read(row, folder) for key, row in cells.items() if _is_statement(row)}
+    return {
+        key: _traced(key, value, cells, read, files, folder, reads) for key, value in values.items()
+    }
 
 
 def _traced(
     key: str,
     value: Value,
     cells: Mapping[str, Mapping[str, object]],
+    read: Mapping[str, _Behind],
     files: ResultFiles,
     folder: Path,
     reads: Mapping[str, Sequence[str]],
 ) -> Value:
-    if (cell := cells.get(key.rpartition("/")[0])) is not None:
+    of = key.rpartition("/")[0]
+    if (cell := cells.get(of)) is not None:
         value = replace(value, cell=str(cell["id"]), verdict=str(cell["verdict"]))
-    every = _paths(value.source, folder)
-    paths = _narrowed(key, every)
+    if value.source.startswith("src/"):
+        source, _, where = value.source.partition(":")
+        return replace(value, source=source, line=where or None)
+    paths = _narrowed(key, _paths(value.source, folder))
     if not paths:  # said in the paper that is audited, or not run
         return value
-    value = replace(value, source=_pattern([path.as_posix() for path in paths]))
     if paths[0].suffix == ".json":
-        return replace(value, line=_json_line(key, value.value, paths[0]))
+        line = _json_line(key, value.value, paths[0])
+        return replace(value, source=_pattern(paths), line=line)
     if paths[0].suffix != ".csv":
-        return value
-    table = reads.get(paths[0].stem) if paths[0].parent.name == "tables" else None
-    row: dict[str, str] = {}
-    if len(paths) == 1:
-        file = _open(paths[0])
-        rows = file.with_number(file.rows(file.named_by(key)), value.value)
-        if len(rows) < len(file.frame) or len(rows) == 1:
-            value = replace(value, line=_stretches(rows.index))
-        if len(rows) == 1:
-            only = rows.iloc[0]
-            row = {name: only[name] for name in _FOLLOWED if name in rows and only[name] != ""}
-            if value.verdict is None:
-                value = replace(value, verdict=only.get("verdict") or None)
-    if table is not None:
-        behind = [path for kind in table if kind != "reference" for path in getattr(files, kind)]
-        count, seed = _behind(key, _with_rows(behind), row)
+        return replace(value, source=_pattern(paths))
+    value, row, behind = _placed(key, value, folder)
+    table = Path(value.source).stem if "/tables/" in value.source else ""
+    paths = []
+    if table in reads:
+        value = replace(value, made=value.made or code_of(TABLES[table]))
+        paths = [p for kind in reads[table] if kind != "reference" for p in getattr(files, kind)]
+    elif of in read:
+        behind = read[of]
+        value = replace(value, also=behind.files)
+    elif cell is not None and behind.seed:  # the audit counts only rows that count
+        behind = behind._replace(number=int(float(str(cell["replicates"]))))
+        value = replace(value, also=_audited(cell, folder))
+    if paths:
+        entries = {name: _plain(row[name]) for name in _FOLLOWED if name in row}
+        behind = _behind(key, _with_rows(paths), entries)
+        if "runs" in row:  # so do tables
+            behind = behind._replace(number=int(float(row["runs"])))
+        value = replace(value, also=behind.files)
+    return replace(value, replicates=behind.number, seed=behind.seed)
+
+
+def _runs_read(claim: Mapping[str, object], folder: Path) -> _Behind:
+    """The runs that the check of a statement reads: of its method and problem, if it has such."""
+    given = dict(one.split("=", 1) for one in str(claim["parameters"]).split("; ") if one)
+    paths = _with_rows(_paths(str(claim["result_file"]), folder))
+    chosen = {}
+    for path in paths:
+        if not path.as_posix().startswith("data/"):  # the reference, kept with the repository
+            file = _open(path)
+            entries = {name: entry for name, entry in given.items() if name in file.frame}
+            chosen[path] = file.selected(entries)
+    return _rows_of(chosen)
+
+
+def _placed(key: str, value: Value, folder: Path) -> tuple[Value, Mapping[str, str], _Behind]:
+    """A value of CSV files with its line or what selects its rows, what is known of these, and results among them."""
+    every = _paths(value.source, folder)
+    opened = {path: _open(path) for path in _narrowed(key, every)}
+    if (entries := value.rows) is not None:  # of several files those that have such rows
+        chosen = {path: file.selected(entries) for path, file in opened.items()}
+        chosen = {path: rows for path, rows in chosen.items() if len(rows)} or chosen
+        behind = _rows_of(chosen)
     else:
-        count, seed = _behind(key, every, {})
-        if cell is not None and seed:  # the audit counts only rows that count
-            count = int(float(str(cell["replicates"])))
-    return replace(value, replicates=count, seed=seed)
+        chosen = {path: file.rows(file.named_by(key)) for path, file in opened.items()}
+        behind = _behind(key, every, {})
+    value = replace(value, source=_pattern(list(chosen)))
+    if len(chosen) > 1:
+        return value, entries or {}, behind
+    ((path, named),) = chosen.items()
+    rows, whole = named, len(opened[path].frame)
+    if entries is None:
+        rows = opened[path].with_number(named, value.value)
+        if len(rows) == len(named) < whole:
+            value = replace(value, rows=opened[path].filter(key, named))
+    # all rows of a file are meant if the value says so, or its key, which has named it among others
+    if entries is not None or len(every) > 1 or len(rows) < whole or whole == 1:
+        value = replace(value, line=_stretches(rows.index))
+    if len(rows) != 1:
+        return value, entries or {}, behind
+    row = {name: entry for name, entry in rows.iloc[0].items() if entry != ""}
+    return replace(value, verdict=value.verdict or row.get("verdict")), row, behind
+
+
+def _is_statement(row: Mapping[str, object]) -> bool:
+    """Whether a row of the audit is that of a statement."""
+    return isinstance(row.get("statement"), str)
+
+
+def _audited(cell: Mapping[str, object], folder: Path) -> str | None:
+    """Where the audit has a cell, if it is written."""
+    for path in _paths("audit.csv", folder):
+        rows = _open(path).rows({"id": {str(cell["id"])}})
+        return f"{path.as_posix()}:{_stretches(rows.index)}"
+    return None
 
 
 def _paths(source: str, folder: Path) -> list[Path]:
@@ -301,11 +409,6 @@ def _paths(source: str, folder: Path) -> list[Path]:
 def _with_rows(paths: Iterable[Path]) -> list[Path]:
     """The files with a row for each result: neither arrays nor seconds."""
     return [path for path in paths if path.suffix == ".csv" and "_timing" not in path.stem]
-
-
-def code_of(function: Callable[..., object]) -> str:
-    """File and line in the repository where a function begins."""
-    return f"{source_path(inspect.getfile(function))}:{function.__code__.co_firstlineno}"
 
 
 def web_link(place: str, record: Mapping[str, object]) -> str | None:
@@ -411,7 +514,7 @@ def write_origins(
 
     lines = []
     for name, (own, kinds, rule, make) in _made(reads).items():
-        given = [[path.as_posix() for path in getattr(files, kind)] for kind in kinds]
+        given = [getattr(files, kind) for kind in kinds]
         parts = [link(f"{folder.as_posix()}/{own}")] if own else []
         if data := [link(_pattern(paths)) for paths in given if paths]:
             parts.append(f"from {', '.join(data)}")
@@ -427,9 +530,15 @@ def write_origins(
             said = escape(value.verdict)
             number.append(rf"\hyperlink{{audit:{value.cell}}}{{{said}}}" if value.cell else said)
         where = [link(value.place) if "/" in value.source else escape(value.source)]
+        if value.which:
+            breaking = re.sub("[/|]", r"\g<0>\\allowbreak{}", escape(value.which))
+            where[0] += rf" \texttt{{{breaking}}}"
+        where += [link(place) for place in (value.also or "").split("; ") if place]
         if value.seed:
             where.append(rf"seed \nolinkurl{{{value.seed}}}")
-        where.append(link(value.code))
+        if value.made:
+            where.append(f"made in {link(value.made)}")
+        where.append(f"printed in {link(value.code)}" if value.made else link(value.code))
         rows.append(rf"\gpcmcrow{{{key}}}{{{'; '.join(number)}}}{{{'; '.join(where)}}}")
     lines += [r"\newcommand{\gpcmcorigins}{%", _TABLE, *rows, r"\bottomrule\end{longtable}}"]
     Path(path).write_text(_HEAD + "\n".join(lines) + "\n", encoding="utf-8")

@@ -1,7 +1,6 @@
 """What a run was made with: commit, configuration, software, machine, raw data, digests of its files.
 
-No clock is read but for `run_timing`, which has a file of its own: the others are the same whenever the
-run is repeated.
+No clock is read but for `run_timing`: all else is the same whenever the run is repeated.
 """
 
 from __future__ import annotations
@@ -184,8 +183,8 @@ def run_timing(timings: Iterable[str | Path], logs: str | Path) -> dict[str, obj
     Returns
     -------
     dict
-        ``start`` and ``end`` (of the last job that was timed) in UTC, ``cpu_hours``, and ``cpu_seconds``
-        by experiment.
+        ``start`` and ``end`` (of the last job that was timed) in UTC, ``cpu_hours`` of the methods (files
+        without a timing file beside them are not in it), and ``cpu_seconds`` by experiment.
     """
     paths = [Path(path) for path in timings]
     seconds: dict[str, float] = {}

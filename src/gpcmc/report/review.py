@@ -168,7 +168,6 @@ def write_review(
     found: Sequence[Item],
     audited: pd.DataFrame,
     record: Mapping[str, object],
-    timing: Mapping[str, object],
     template: str | Path,
     path: str | Path,
 ) -> None:
@@ -180,8 +179,8 @@ def write_review(
         What can be checked alone.
     audited : DataFrame
         `read_audit`: columns ``id``, ``verdict`` and ``result_file`` are shown.
-    record, timing : mapping
-        `provenance` and `run_timing`.
+    record : mapping
+        `provenance` with `run_timing`.
     template : path
         Jinja template.
     path : path
@@ -196,7 +195,6 @@ def write_review(
         cells=audited[["id", "verdict", "result_file"]].to_dict("records"),
         counts=_count(audited["verdict"]),
         record=record,
-        timing=timing,
         up="../" * depth,
     )
     Path(path).write_text(page, encoding="utf-8")

@@ -535,22 +535,23 @@ def brackets_table(registry: pd.DataFrame, files: ResultFiles) -> Table:
 
 def variance_table(registry: pd.DataFrame, files: ResultFiles) -> Table:
     """Measured variance of the log estimate over that of Eq. (44), and over our own squared standard error."""
-    frame = pd.concat(
-        [found.variance(files, pooled=True), found.variance(files)], ignore_index=True
-    )
+    overall = found.overall_variance(files).drop(columns="clusters")
+    parts = [found.variance(files, pooled=True), overall, found.variance(files)]
+    frame = pd.concat(parts, ignore_index=True)
     if frame.empty:
         return Table(frame, _empty())
+    frame = frame.astype(dict.fromkeys(("problem", "dimension"), "Int64"))
     body = []
     for experiment, group in frame[frame["samples"].isna()].groupby("experiment"):
         rows: list[list[str]] = []
         for _, row in group.iterrows():
+            whole = pd.isna(row["problem"])
             rows.append(
                 [
                     str(experiment) if not rows else "",
-                    f"{row['problem']} ($N={row['dimension']}$)",
+                    "all" if whole else f"{row['problem']} ($N={row['dimension']}$)",
                     count(int(row["runs"])),
-                    number(row["predicted"]),
-                    number(row["measured"]),
+                    *("--" if whole else number(row[name]) for name in ("predicted", "measured")),
                     number(row["ratio"], row["ratio_se"]),
                     number(row["own_ratio"], row["own_ratio_se"]),
                 ]

@@ -6,20 +6,24 @@ The set of keys does not depend on what was run. A value that a run does not hav
 
 from __future__ import annotations
 
+import inspect
 import json
 import math
+import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from scipy.special import chdtri
 
-from gpcmc.audit import METHODS, VERDICTS, ResultFiles, count_verdicts, read_long
+from gpcmc.audit import METHODS, VERDICTS, Estimator, ResultFiles, count_verdicts, read_long
+from gpcmc.audit import audit as compare_cells
 from gpcmc.audit import findings as found
-from gpcmc.audit.compare import ALPHA
+from gpcmc.audit.compare import ALPHA, NOT_COMPARED
 from gpcmc.audit.experiment4 import (
     LABELS,
     NAMES,
@@ -47,7 +51,16 @@ from gpcmc.report import audit as report_audit
 from gpcmc.report import comparisons
 from gpcmc.report.latex import count, escape, number, scientific
 
-__all__ = ["PUBLISHED_SCALE", "Value", "collect", "source_path", "write_values"]
+__all__ = [
+    "PUBLISHED_SCALE",
+    "Source",
+    "Value",
+    "code_of",
+    "collect",
+    "defined",
+    "source_path",
+    "write_values",
+]
 
 #: The scale with the published sample sizes and repetitions; a PDF of any other says on every page
 #: that it is another.
@@ -85,6 +98,48 @@ def source_path(file: str) -> str:
     return (Path("src/gpcmc") / Path(file).relative_to(Path(__file__).parents[1])).as_posix()
 
 
+def code_of(function: Callable[..., object]) -> str:
+    """File and line in the repository where a function, or what it wraps, begins."""
+    function = inspect.unwrap(function)
+    return f"{source_path(inspect.getfile(function))}:{function.__code__.co_firstlineno}"
+
+
+def defined(module: str, name: str) -> str:
+    """File and line in the repository where an imported module first gives a name its value."""
+    lines = enumerate(inspect.getsource(sys.modules[module]).splitlines(), start=1)
+    line = next(place for place, text in lines if re.match(rf"\s*{name}\b[^(]*=", text))
+    return f"{source_path(str(sys.modules[module].__file__))}:{line}"
+
+
+class Source(NamedTuple):
+    """Where a value comes from, if the name of a file is not all that is known.
+
+    Attributes
+    ----------
+    file : str
+        As `Value.source`.
+    rows : mapping, optional
+        The entry, or the tuple of entries, that rows have in each of these columns if the value rests on them;
+        empty where it rests on all. Without it they follow from the key.
+    by : callable, optional
+        The function that computed it.
+    """
+
+    file: str
+    rows: Mapping[str, object] | None = None
+    by: Callable[..., object] | None = None
+
+    @property
+    def filter(self) -> dict[str, str] | None:
+        """`rows` as `Value.rows`."""
+        if self.rows is None:
+            return None
+        return {
+            name: "|".join(map(str, entry)) if isinstance(entry, tuple) else str(entry)
+            for name, entry in self.rows.items()
+        }
+
+
 @dataclass(frozen=True, slots=True)
 class Value:
     """One number of the text.
@@ -101,10 +156,18 @@ class Value:
         The file that it was read or computed from, or a pattern of files (``*``). `collect` gives it
         relative to the run's folder, `origins.trace` from the root of the repository.
     code : str
-        File and line of this package that computed it, ``src/gpcmc/report/values.py:123``.
+        File and line of this package that put it into the text, ``src/gpcmc/report/values.py:123``.
+    made : str or None
+        File and line where the function begins that computed it, if that is another.
     line : str or None
         Its line in the file, or the lines of the rows that it summarises (``5``, ``2-11, 20``); None
         where these are not few, or in several files.
+    rows : dict of str to str or None
+        What selects these rows: columns, and their entries with ``|`` between; empty where all rows do. None
+        where a line says it, or nothing is known.
+    also : str or None
+        The other end: of a number of a table or a statement the result files behind it, of a cell that was
+        computed from these its row in ``audit.csv``.
     replicates : int or None
         How many result rows are behind it; rows that do not count as "ok" are among them.
     seed : str or None
@@ -120,7 +183,10 @@ class Value:
     text: str
     source: str
     code: str = ""
+    made: str | None = None
     line: str | None = None
+    rows: dict[str, str] | None = None
+    also: str | None = None
     replicates: int | None = None
     seed: str | None = None
     cell: str | None = None
@@ -139,6 +205,12 @@ class Value:
         """File and line, as in ``audit.csv:5``."""
         return self.source if self.line is None else f"{self.source}:{self.line}"
 
+    @property
+    def which(self) -> str:
+        """What selects its rows, where no line says it: ``samples=10000``."""
+        rows = {} if self.rows is None or self.line is not None else self.rows
+        return ", ".join(f"{name}={entry}" for name, entry in rows.items() if entry)
+
 
 class _Values(dict[str, Value]):
     """Values by key, with one way in for each kind; each notes the line of code that it came from."""
@@ -150,11 +222,24 @@ class _Values(dict[str, Value]):
         where = f"{source_path(frame.f_code.co_filename)}:{frame.f_lineno}"
         super().__setitem__(key, replace(value, code=where))
 
+    def put(
+        self,
+        key: str,
+        value: float | int | str | None,
+        text: str,
+        source: str | Source,
+        se: float | None = None,
+    ) -> None:
+        """A value with its text, made already."""
+        given = source if isinstance(source, Source) else Source(source)
+        made = code_of(given.by) if given.by else None
+        self[key] = Value(value, se, text, given.file, made=made, rows=given.filter)
+
     def real(
         self,
         key: str,
         value: float,
-        source: str,
+        source: str | Source,
         *,
         se: float = math.nan,
         unit: str = "",
@@ -163,40 +248,40 @@ class _Values(dict[str, Value]):
     ) -> None:
         if math.isfinite(value):
             text = number(value, se, decimals=decimals) + unit
-            self[key] = Value(float(value), float(se) if math.isfinite(se) else None, text, source)
+            self.put(key, float(value), text, source, float(se) if math.isfinite(se) else None)
         else:
-            self[key] = Value(None, None, missing, source)
+            self.put(key, None, missing, source)
 
-    def power(self, key: str, value: float, source: str) -> None:
+    def power(self, key: str, value: float, source: str | Source) -> None:
         """A positive value over many orders of magnitude."""
         if not math.isfinite(value):
-            self[key] = Value(None, None, "not run", source)
+            self.put(key, None, "not run", source)
         else:
             text = (
-                number(value, decimals=max(0, 1 - math.floor(math.log10(value))))
-                if value >= 1e-3
-                else scientific(value)
+                number(value, decimals=_two_digits(value)) if value >= 1e-3 else scientific(value)
             )
-            self[key] = Value(float(value), None, text, source)
+            self.put(key, float(value), text, source)
 
-    def whole(self, key: str, value: int | None, source: str, *, missing: str = "not run") -> None:
+    def whole(
+        self, key: str, value: int | None, source: str | Source, *, missing: str = "not run"
+    ) -> None:
         if value is None:
-            self[key] = Value(None, None, missing, source)
+            self.put(key, None, missing, source)
         else:
-            self[key] = Value(int(value), None, count(int(value)), source)
+            self.put(key, int(value), count(int(value)), source)
 
-    def words(self, key: str, text: str | None, source: str, *, missing: str = "not known") -> None:
-        self[key] = (
-            Value(text, None, escape(text), source) if text else Value(None, None, missing, source)
-        )
+    def words(
+        self, key: str, text: str | None, source: str | Source, *, missing: str = "not known"
+    ) -> None:
+        self.put(key, text or None, escape(text) if text else missing, source)
 
-    def integers(self, key: str, values: Iterable[int], source: str) -> None:
+    def integers(self, key: str, values: Iterable[int], source: str | Source) -> None:
         """A list such as "10 000, 30 000 and 100 000"; a single one alone."""
         numbers = [int(value) for value in sorted(set(values))]
         if numbers:
-            self[key] = Value(_listed(numbers, str), None, _listed(numbers, count), source)
+            self.put(key, _listed(numbers, str), _listed(numbers, count), source)
         else:
-            self[key] = Value(None, None, "not run", source)
+            self.put(key, None, "not run", source)
 
 
 def _listed(numbers: list[int], shown: Callable[[int], str]) -> str:
@@ -204,23 +289,38 @@ def _listed(numbers: list[int], shown: Callable[[int], str]) -> str:
     return ", ".join(texts[:-1]) + " and " + texts[-1] if len(texts) > 1 else texts[0]
 
 
+def _two_digits(value: float) -> int | None:
+    """Decimals with which a positive number shows two digits or more; None of what is none."""
+    return max(0, 1 - math.floor(math.log10(value))) if 0 < value < math.inf else None
+
+
+def _estimated_by(cell: pd.Series) -> Callable[..., object]:
+    """What computes our side of a cell."""
+    if cell["table"] == 4:
+        return Estimator.mae_post if cell["metric"] == "mae_post" else Estimator._mae_med
+    return Estimator._table1 if cell["table"] == 1 else Estimator._table2or3
+
+
 def _audit_values(out: _Values, audited: pd.DataFrame, source: str) -> None:
-    out.whole("audit/cells", len(audited), source)
-    for scope, frame in [
-        ("audit", audited),
-        *((f"audit/table{t}", g) for t, g in audited.groupby("table")),
-    ]:
+    every = Source(source, {})
+    out.whole("audit/cells", len(audited), every)
+    named = tuple(verdict for verdict in VERDICTS if verdict not in NOT_COMPARED)
+    tables = [(f"audit/table{t}", {"table": t}, g) for t, g in audited.groupby("table")]
+    for scope, rows, frame in [("audit", {}, audited), *tables]:
         counts = count_verdicts(frame)
         for verdict in VERDICTS:
-            out.whole(f"{scope}/{verdict.replace(' ', '-')}", counts[verdict], source)
-        out.whole(f"{scope}/compared", int(frame["z"].notna().sum()), source)
+            where = Source(source, rows | {"verdict": verdict})
+            out.whole(f"{scope}/{verdict.replace(' ', '-')}", counts[verdict], where)
+        where = Source(source, rows | {"verdict": named})
+        out.whole(f"{scope}/compared", int(frame["z"].notna().sum()), where)
     counts = count_verdicts(audited)
     line = ", ".join(f"{number_} {verdict}" for verdict, number_ in counts.items())
-    out.words("audit/line", f"{len(audited)} published cells: {line}", source)
+    out.words("audit/line", f"{len(audited)} published cells: {line}", every)
     bad = audited[audited["verdict"] == "discrepant"]["id"].tolist()
-    out.words("audit/discrepant-cells", ", ".join(bad), source, missing="none")
+    where = Source(source, {"verdict": "discrepant"})
+    out.words("audit/discrepant-cells", ", ".join(bad), where, missing="none")
     for _, cell in audited.iterrows():
-        name, where = cell["id"], cell["result_file"] or source
+        name, where = cell["id"], Source(cell["result_file"] or source, by=_estimated_by(cell))
         unit = r"\,\%" if cell["table"] in (1, 3) else ""
         missing = cell["verdict"]
         digits = len(f"{cell['published']:.10f}".rstrip("0").split(".")[1])
@@ -228,6 +328,7 @@ def _audit_values(out: _Values, audited: pd.DataFrame, source: str) -> None:
         out.real(
             f"{name}/ours", cell["ours"], where, se=cell["ours_se"], unit=unit, missing=missing
         )
+        where = where._replace(by=compare_cells)
         out.real(f"{name}/ratio", cell["ratio"], where, missing=missing)
 
 
@@ -236,12 +337,12 @@ def _design_values(out: _Values, files: ResultFiles) -> None:
         read_long("experiment1", files.experiment1),
         read_long("experiment2", files.experiment2),
     )
-    source = "experiment1/N*.csv"
+    source = Source("experiment1/N*.csv", {})
     out.integers("experiment1/dimensions", first["dimension"], source)
     out.integers("experiment1/samples", first["samples"], source)
     vectors = first.groupby(["dimension", "samples"])["instance"].nunique()
     out.integers("experiment1/problems", vectors, source)
-    source = "experiment2/problem*.csv"
+    source = Source("experiment2/problem*.csv", {})
     out.integers("experiment2/problems", second["problem"], source)
     out.integers("experiment2/samples", second["samples"], source)
     groups = second.groupby(["problem", "samples"])
@@ -249,16 +350,19 @@ def _design_values(out: _Values, files: ResultFiles) -> None:
     out.integers(
         "experiment2/runs", second.groupby(["problem", "samples", "dataset"]).size(), source
     )
-    fourth, source = read_long("experiment4", files.experiment4), "experiment4/problem*/*.csv"
+    fourth, name = read_long("experiment4", files.experiment4), "experiment4/problem*/*.csv"
     mine = fourth[(fourth["method"] == SAMPLER) & (fourth["status"] == OK)]
     mine = mine[mine["dataset"] == 0]
+    source = Source(name, {"method": SAMPLER, "status": OK, "dataset": 0})
     out.integers("experiment4/replicates", mine.groupby(["problem", "set"]).size(), source)
+    source = Source(name, {})
     out.integers("experiment4/sets", [fourth["set"].nunique()] if len(fourth) else [], source)
     for method in ("ess-gpml", "hmc-gpml"):  # too short to converge, however well they mix
         kept = fourth[fourth["method"] == method]["samples"].dropna()
         short = kept.max() < MIN_EFFECTIVE  # False of none
         most = int(kept.max()) if short else None
         missing = "enough" if len(kept) else "not run"
+        source = Source(name, {"method": method})
         out.whole(f"experiment4/short/{method}/most", most, source, missing=missing)
     _settings_values(out, fourth.reindex(columns=[*fourth.columns.union(["iterations", "skip"])]))
     available = {number_: problem.available for number_, problem in problems(files).items()}
@@ -275,27 +379,28 @@ def _settings_values(out: _Values, rows: pd.DataFrame) -> None:
     most = rows[rows["method"] == "control-variables"]["iterations"].max()
     out.whole("settings/control-variables/iterations", None if pd.isna(most) else int(most), source)
     skip = GpmlMonteCarlo().skip
-    out.whole("settings/hmc-gpml/skip", skip, "src/gpcmc/inference/gpml.py")
+    out.whole("settings/hmc-gpml/skip", skip, defined("gpcmc.inference.gpml", "skip"))
     fewer = rows[(rows["method"] == "hmc-gpml") & (rows["skip"] < skip)]
     named = ", ".join(NAMES[problem] for problem in sorted(fewer["problem"].unique()))
     out.words("settings/hmc-gpml/fewer", named or None, source, missing="none")
 
 
 def _bracket_values(out: _Values, registry: pd.DataFrame) -> None:
-    source = "tables/brackets.csv"
+    name = "tables/brackets.csv"
     frame = found.brackets(registry)
     genuine = frame[frame["table"].isin([2, 3])]
-    out.whole("brackets/cells", int(genuine["cells"].sum()), source)
-    for key, numbers in (("problems1-3", [1, 2, 3]), ("problem4", [4])):
+    out.whole("brackets/cells", int(genuine["cells"].sum()), Source(name, {"table": (2, 3)}))
+    for key, numbers in (("problems1-3", (1, 2, 3)), ("problem4", (4,))):
         part = genuine[genuine["problem"].isin(numbers)]
+        source = Source(name, {"table": (2, 3), "problem": numbers})
         low, high = part["runs_low"].max(), part["runs_high"].min()
         out.real(f"brackets/{key}/low", low, source, decimals=2)
         out.real(f"brackets/{key}/high", high, source, decimals=2)
         inside = range(math.ceil(low), math.floor(high) + 1)
         out.whole(f"brackets/{key}/runs", inside[0] if len(inside) == 1 else None, source)
     table1 = frame[frame["table"] == 1]
-    out.real("brackets/table1/lowest", table1["ratio_low"].min(), source, decimals=1)
-    out.real("brackets/table1/highest", table1["ratio_high"].max(), source, decimals=1)
+    out.real("brackets/table1/lowest", table1["ratio_low"].min(), name, decimals=1)
+    out.real("brackets/table1/highest", table1["ratio_high"].max(), name, decimals=1)
 
 
 def _floor_values(
@@ -340,15 +445,18 @@ GRIDS = 4
 
 def _grid_values(out: _Values, files: ResultFiles, table: pd.DataFrame) -> None:
     """Errors of truths from coarse grids, and whether one wrong truth as implied is among them."""
-    coarse, source = found.coarse_grid_errors(files), "experiment1/quadrature.csv"
+    coarse, name = found.coarse_grid_errors(files), "experiment1/quadrature.csv"
     steps = coarse["du"].unique()
     steps = [*sorted(coarse["du"].unique(), reverse=True), *[math.nan] * GRIDS][:GRIDS]
     implied = table.dropna(subset="outlier").groupby("dimension")["outlier"].min()
     reproduced = []
     for rank, step in enumerate(steps, start=1):
+        rows: dict[str, object] = {"du": step}
+        source = Source(name, rows, found.coarse_grid_errors)
         out.real(f"floor/grid/{rank}/step", step, source, decimals=2 if step > 0 else None)
         for dimension in (50, 200, 500):
             part = coarse[(coarse["dimension"] == dimension) & (coarse["du"] == step)]
+            source = source._replace(rows=rows | {"dimension": dimension})
             mean, largest = (
                 float(part[column].iloc[0]) if len(part) else math.nan
                 for column in ("truth_error", "truth_error_max")
@@ -374,7 +482,7 @@ def _grid_values(out: _Values, files: ResultFiles, table: pd.DataFrame) -> None:
                     )
                     samples = int(row["samples"]) if there else None
                     out.whole(f"floor/grid/N{dimension}/{name}-samples", samples, source)
-    out.words("floor/grid/reproduced", ", ".join(reproduced), source, missing="no")
+    out.words("floor/grid/reproduced", ", ".join(reproduced), name, missing="no")
 
 
 def _variance_values(out: _Values, files: ResultFiles) -> None:
@@ -414,14 +522,19 @@ def _slope_values(out: _Values, registry: pd.DataFrame, files: ResultFiles) -> N
     frame = found.slopes(registry, files)
     for _, row in frame.iterrows():
         table, problem = int(row["table"]), int(row["problem"])
-        source = {1: "experiment1/N*.csv"}.get(table, "experiment2/problem*.csv")
-        for name, where in (("published", f"data/published/table{table}.csv"), ("ours", source)):
+        dimensions = dict(enumerate((50, 200, 500), start=1))
+        file = f"experiment2/problem{problem}.csv"
+        if table == 1:
+            file = f"experiment1/N{dimensions[problem]}.csv"
+        published = Source(f"data/published/table{table}.csv", {"problem": problem}, found.slopes)
+        for name, where in (("published", published), ("ours", Source(file, {}, found.slopes))):
             key = f"slope/table{table}/problem{problem}/{name}"
             out.real(key, row[name], where, se=row[f"{name}_se"], decimals=2)
     first = frame[frame["table"] == 1]  # the sampler's own slope is -1/2
     far = float(((first["ours"] + 0.5).abs() / first["ours_se"]).max())
     decimals = 1 if math.isfinite(far) else None
-    out.real("slope/table1/furthest", far, "experiment1/N*.csv", decimals=decimals)
+    source = Source("experiment1/N*.csv", {}, found.slopes)
+    out.real("slope/table1/furthest", far, source, decimals=decimals)
 
 
 def _spread_values(out: _Values, registry: pd.DataFrame, files: ResultFiles) -> None:
@@ -454,38 +567,44 @@ def _experiment4_values(out: _Values, frame: pd.DataFrame) -> None:
     """Errors, statuses and seconds of every method."""
     there = frame[frame["ok"] > 0]
     pairs = there[there["trivial"].astype(bool)].drop_duplicates(["problem", "set"])
-    out.whole("experiment4/trivial", len(pairs) if len(there) else None, "tables/evidence.csv")
-    out.whole("experiment4/methods", frame["method"].nunique() or None, "tables/accuracy.csv")
+    where = Source("tables/evidence.csv", {"trivial": True})
+    out.whole("experiment4/trivial", len(pairs) if len(there) else None, where)
+    where = Source("tables/accuracy.csv", {})
+    out.whole("experiment4/methods", frame["method"].nunique() or None, where)
     ratios = seconds_ratio(seconds_by_set(frame))
     telling = cells_over(frame, "certified")
     for method in LABELS:
-        part, source = telling[telling["method"] == method], "tables/accuracy.csv"
+        part, name = telling[telling["method"] == method], "tables/accuracy.csv"
+        source = Source(name, {"method": method, "measure": "mae_reference"})
         errors = part["mae_reference"].dropna()
         out.whole(f"accuracy/{method}/cells", len(errors) or None, source)
         out.power(f"accuracy/{method}/mean", float(errors.mean()), source)
         largest = float(part["largest_reference"].max())
         out.power(f"accuracy/{method}/largest", largest, "tables/metrics.csv")
         nats = part["nats"].dropna()
-        out.power(f"accuracy/{method}/nats-median", float(nats.median()), source)
-        out.power(f"accuracy/{method}/nats-largest", float(nats.max()), source)
+        rows: dict[str, object] = {"method": method, "measure": "nats"}
+        out.power(f"accuracy/{method}/nats-median", float(nats.median()), Source(name, rows))
         cell = part.loc[nats.idxmax()] if len(nats) else None
-        where = None if cell is None else f"{NAMES[cell['problem']]}, set {cell['set']}"
-        out.words(f"accuracy/{method}/nats-cell", where, source, missing="not run")
-        mine, source = frame[frame["method"] == method], "experiment4/problem*/*.csv"
+        source = Source(name, rows if cell is None else rows | {"problem": cell["problem"]})
+        out.power(f"accuracy/{method}/nats-largest", float(nats.max()), source)
+        said = None if cell is None else f"{NAMES[cell['problem']]}, set {cell['set']}"
+        out.words(f"accuracy/{method}/nats-cell", said, source, missing="not run")
+        mine = frame[frame["method"] == method]
+        source = Source("experiment4/problem*/*.csv", {"method": method}, all_cells)
         mine = mine[mine["status"] != "data not available"]
         out.whole(f"status/{method}/runs", int(mine["runs"].sum()) if len(mine) else None, source)
         bad = int((mine["runs"] - mine["ok"]).sum()) if len(mine) else None
         out.whole(f"status/{method}/bad", bad, source)
-        source = "tables/seconds.csv"
         out.real(
             f"seconds/{method}/ratio",
             ratios.get(method, math.nan),
-            source,
+            "tables/seconds.csv",
             decimals=1 if method in ratios else None,
         )
         speed = mine["effective_per_second"].dropna()
         speed = float(np.exp(np.log(speed[speed > 0]).median())) if len(speed) else math.nan
-        out.power(f"efficiency/{method}", speed, "tables/efficiency.csv")
+        rows = {"method": method, "measure": "effective_per_second"}
+        out.power(f"efficiency/{method}", speed, Source("tables/efficiency.csv", rows))
         rates = by_problem(frame[frame["method"] == method], "error_rate")
         for problem in range(1, 10):
             row = rates[rates["problem"] == problem]
@@ -493,28 +612,33 @@ def _experiment4_values(out: _Values, frame: pd.DataFrame) -> None:
             missing = str(row["status"].iloc[0]) if len(row) else "not run"
             key = f"error-rate/problem{problem}/{method}"
             decimals = None if math.isnan(value) else 1
-            out.real(
-                key, value, "tables/metrics.csv", unit=r"\,\%", missing=missing, decimals=decimals
-            )
+            rows = {"method": method, "measure": "error_rate", "problem": problem}
+            source = Source("tables/metrics.csv", rows)
+            out.real(key, value, source, unit=r"\,\%", missing=missing, decimals=decimals)
 
 
 def _mae_post_values(
     out: _Values, registry: pd.DataFrame, frame: pd.DataFrame, files: ResultFiles
 ) -> None:
     """How far apart methods are in MAE-POST, beside how far apart data sets are; in percent of its mean."""
-    source = "tables/posterior.csv"
+    source = Source("tables/posterior.csv", {"measure": "mae_post"}, mae_post_ranges)
     published_cells = registry[registry["metric"] == "mae_post"]
     ranges = mae_post_ranges(registry, frame, files)
     published, ours, between = (ranges[name].dropna() for name in ("published", "ours", "between"))
     methods = ranges["methods"].dropna()
-    for key, value, where in (
-        ("published-range", float(published.max()), "data/published/table4.csv"),
-        ("ours-range", float(ours.max()), source),
-        ("data-sets-lowest", float(between.min()), "experiment4/spread.csv"),
-        ("data-sets-highest", float(between.max()), "experiment4/spread.csv"),
+    theirs = Source("data/published/table4.csv", {"metric": "mae_post"}, mae_post_ranges)
+    drawn = Source("experiment4/spread.csv", {}, mae_post_ranges)
+    for key, range_, pick, where in (
+        ("published-range", published, "max", theirs),
+        ("ours-range", ours, "max", source),
+        ("data-sets-lowest", between, "min", drawn),
+        ("data-sets-highest", between, "max", drawn),
     ):
-        decimals = 0 if value >= 10 else 1 if math.isfinite(value) else None
-        out.real(f"mae-post/{key}", float(value), where, unit=r"\,\%", decimals=decimals)
+        value = float(getattr(range_, pick)())
+        if len(range_):
+            problem = getattr(range_, f"idx{pick}")()
+            where = where._replace(rows={**(where.rows or {}), "problem": problem})
+        out.real(f"mae-post/{key}", value, where, unit=r"\,\%", decimals=_two_digits(value))
     # problems in which methods differ by less than one standard deviation of data sets
     for key, ranges in (("published", published), ("ours", ours)):
         both = ranges.index.intersection(between.index)
@@ -522,7 +646,7 @@ def _mae_post_values(
         out.whole(f"mae-post/{key}-closer", closer, source)
         out.whole(f"mae-post/{key}-problems", len(both) or None, source)
     out.integers("mae-post/ours-methods", methods, source)
-    where = "experiment4/spread.csv"
+    where = drawn._replace(by=data_set_range)
     limits = data_set_range(frame, files)
     known = published_cells[published_cells["problem"].isin(limits.index)]
     inside = known["published"].between(
@@ -537,7 +661,6 @@ def _median_values(
     out: _Values, registry: pd.DataFrame, frame: pd.DataFrame, files: ResultFiles
 ) -> None:
     """MAE-MED of the paper's methods, and who is furthest from the median and from the reference."""
-    source = "tables/posterior.csv"
     ours = mae_med_by_problem(frame)
     theirs = registry[registry["metric"] == "mae_med"]
     theirs = theirs.assign(method=theirs["method"].map(METHODS))
@@ -546,15 +669,18 @@ def _median_values(
         theirs.pivot_table(index="problem", columns="method", values=column)
         for column in ("published", "as_run")
     )
+    spelt = {ours_: theirs_ for theirs_, ours_ in METHODS.items()}
     for name, table, where in (
-        ("published", published, "data/published/table4.csv"),
-        ("ours", ours, source),
-        ("all-runs", all_runs, "tables/table4.csv"),
+        ("published", published, Source("data/published/table4.csv", {"metric": "mae_med"})),
+        ("ours", ours, Source("tables/posterior.csv", {"measure": "mae_med", "method": PAPER})),
+        ("all-runs", all_runs, Source("tables/table4.csv", {"metric": "mae_med"})),
     ):
         for method in PAPER:
+            named = {"method": spelt[method] if name == "published" else method}
+            mine = where._replace(rows={**(where.rows or {}), **named})
             values = table[method].dropna() if method in table else pd.Series(dtype=float)
             for end, pick in (("lowest", "min"), ("highest", "max")):
-                out.power(f"mae-med/{name}/{method}/{end}", float(getattr(values, pick)()), where)
+                out.power(f"mae-med/{name}/{method}/{end}", float(getattr(values, pick)()), mine)
         others = [m for m in PAPER if m != "hmc-gpml"]
         both = table.dropna(subset="hmc-gpml") if "hmc-gpml" in table else table.iloc[:0]
         furthest = both["hmc-gpml"] > both[others].max(axis=1) if len(both) else pd.Series()
@@ -566,32 +692,37 @@ def _median_values(
     )
     whole = wide.dropna() if set(PAPER) <= set(wide.columns) else wide.iloc[:0]
     order = whole.mean().sort_values(ascending=False) if len(whole) else pd.Series(dtype=float)
-    source = "tables/accuracy.csv"
-    out.whole("furthest/cells", len(whole) or None, source)
+    rows: dict[str, object] = {"measure": "mae_reference", "method": PAPER}
+    out.whole("furthest/cells", len(whole) or None, Source("tables/accuracy.csv", rows))
     for place, name in enumerate(("first", "second", "third", "fourth")):
         there = place < len(order)
-        named = label(str(order.index[place])) if there else None
-        out.words(f"furthest/{name}", named, source, missing="not run")
+        own = str(order.index[place]) if there else None
+        said = None if own is None else label(own)
+        source = Source("tables/accuracy.csv", rows | {"method": own or PAPER})
+        out.words(f"furthest/{name}", said, source, missing="not run")
         value = float(order.iloc[place]) if there else math.nan
         out.power(f"furthest/{name}-error", value, source)
 
 
 def _exactness_values(out: _Values, frame: pd.DataFrame) -> None:
     """Expectation propagation beside the Monte Carlo methods of the paper, cell by cell."""
-    source = "tables/accuracy.csv"
+    rows: dict[str, object] = {"measure": "mae_reference", "method": ("ep", *PAPER)}
+    source = Source("tables/accuracy.csv", rows)
     wide = cells_over(frame, "certified").pivot_table(
         index=["problem", "set"], columns="method", values="mae_reference"
     )
     shares = []
     for method in [m for m in LABELS if m not in ("ep", "laplace")]:
+        pair = Source("tables/accuracy.csv", rows | {"method": ("ep", method)})
         there = {"ep", method} <= set(wide.columns)
         both = wide[["ep", method]].dropna() if there else wide.iloc[:0]
         closer = int((both["ep"] < both[method]).sum()) if len(both) else None
-        out.whole(f"ep/common/{method}", len(both) or None, source)
-        out.whole(f"ep/closer/{method}", closer, source)
+        out.whole(f"ep/common/{method}", len(both) or None, pair)
+        out.whole(f"ep/closer/{method}", closer, pair)
         for name in ("ep", method):
             value = float(both[name].mean()) if len(both) else math.nan
-            out.power(f"ep/mean/{method}/{'ep' if name == 'ep' else 'own'}", value, source)
+            where = Source("tables/accuracy.csv", rows | {"method": name})
+            out.power(f"ep/mean/{method}/{'ep' if name == 'ep' else 'own'}", value, where)
         if method in PAPER and closer is not None:
             shares.append(closer / len(both))
     verdict = None
@@ -612,7 +743,7 @@ def _exactness_values(out: _Values, frame: pd.DataFrame) -> None:
     )
 
 
-def _percent(out: _Values, key: str, values: pd.Series, source: str) -> None:
+def _percent(out: _Values, key: str, values: pd.Series, source: str | Source) -> None:
     """Median and largest of some percentages, and how many there are."""
     values = values.dropna()
     out.whole(f"{key}/cells", len(values) or None, source)
@@ -651,18 +782,16 @@ def _evidence_values(out: _Values, frame: pd.DataFrame, files: ResultFiles) -> N
         part = stray[stray["method"] == method]
         gaps = 100 * (part["log_evidence"].astype(float) / part["reference_log_evidence"] - 1).abs()
         # of runs that do not count: said apart, and averaged with none that does
-        _percent(out, f"evidence/{method}/stray", gaps, "experiment4/problem*/*.csv")
-        _percent(
-            out,
-            f"evidence/{method}/stray-usps",
-            gaps[part["problem"] == 9],
-            "experiment4/problem9/*.csv",
-        )
+        rows = {"method": method, "status": NOT_CONVERGED, "dataset": 0}
+        where = Source("experiment4/problem*/*.csv", rows)
+        _percent(out, f"evidence/{method}/stray", gaps, where)
+        where = where._replace(file="experiment4/problem9/*.csv")
+        _percent(out, f"evidence/{method}/stray-usps", gaps[part["problem"] == 9], where)
 
 
 def _control_variable_values(out: _Values, frame: pd.DataFrame, files: ResultFiles) -> None:
     """How control variables ended on USPS, and whether they had equal time otherwise."""
-    source = "experiment4/problem9/control-variables.csv"
+    source = Source("experiment4/problem9/control-variables.csv", {}, all_cells)
     mine = frame[(frame["method"] == "control-variables") & (frame["problem"] == 9)]
     counts = mine["status"].value_counts()
     said = ", ".join(f"{n} {status}" for status, n in counts.items())
@@ -683,7 +812,8 @@ def _control_variable_values(out: _Values, frame: pd.DataFrame, files: ResultFil
         others = [m for m in wide if not m.startswith(("pseudo", "control"))]
         logs = np.log(wide[others].div(wide["control-variables"], axis=0))
         ratios = np.exp(logs.mean()).dropna()
-    source = "tables/efficiency.csv"
+    # of the first set on the first data set of each problem
+    source = Source("experiment4/problem*/*.csv", {"set": 1, "dataset": 0}, all_cells)
     for name, pick in (("lowest", "idxmin"), ("highest", "idxmax")):
         method = getattr(ratios, pick)() if len(ratios) else None
         value = float(ratios[method]) if method is not None else math.nan
@@ -707,47 +837,59 @@ def _control_variable_values(out: _Values, frame: pd.DataFrame, files: ResultFil
 
 def _hard_values(out: _Values, frame: pd.DataFrame, files: ResultFiles) -> None:
     """Where a run of the sampler is furthest from the reference, and how many are off by more than a nat."""
-    source = "tables/evidence.csv"
+    name = "experiment4/problem*/orthant.csv"
+    where = Source(name, {})
     runs = read_long("experiment4", files.experiment4)
     runs = runs[(runs["method"] == SAMPLER) & (runs["status"] != "data not available")]
-    where = "experiment4/problem*/orthant.csv"
     out.whole("hard/runs", len(runs) or None, where)
     out.whole("hard/failed", int((runs["status"] != OK).sum()) if len(runs) else None, where)
     runs = run_gaps(files, SAMPLER)
     pairs = runs.drop_duplicates(["problem", "set"])
     wrong = runs[runs["beyond"] > 1]  # nats
     there = len(runs) > 0
+    where = Source(name, {"status": OK, "dataset": 0, "trivial": False}, run_gaps)
     out.whole("hard/judged", len(runs) or None, where)
     out.whole("hard/cells", len(pairs) or None, where)
     out.whole("hard/uncertified", int((~pairs["certified"]).sum()) if there else None, where)
+    where = where._replace(rows={"seed": tuple(wrong["seed"])})
     out.whole("hard/wrong", len(wrong) if there else None, where)
     names = [f"{NAMES[p]}, set {k}" for p, k in wrong.groupby(["problem", "set"]).groups]
     out.words("hard/wrong-cells", "; ".join(names) or None, where, missing="none")
     worst = runs.loc[runs["gap"].abs().idxmax()] if there else None
-    name = None if worst is None else f"{NAMES[worst['problem']]}, set {worst['set']}"
-    out.words("hard/cell", name, source, missing="not run")
+    place = (0, 0) if worst is None else (worst["problem"], worst["set"])
+    pair: dict[str, object] = {"problem": place[0], "set": place[1]}
+    where = Source(name, pair, run_gaps)
+
+    def run(row: pd.Series) -> Source:
+        return where._replace(rows=pair | {"dataset": 0, "replicate": row["replicate"]})
+
+    furthest = where if worst is None else run(worst)
+    named = None if worst is None else f"{NAMES[worst['problem']]}, set {worst['set']}"
+    out.words("hard/cell", named, furthest, missing="not run")
     for key in ("alpha", "beta"):
-        out.words(f"hard/{key}", None if worst is None else f"{worst[key]:g}", source)
+        out.words(f"hard/{key}", None if worst is None else f"{worst[key]:g}", furthest)
     error = math.nan
     if worst is not None and not worst["certified"]:
         error = float(worst["certifier_se"])
-    out.power("hard/certifier-se", error, "data/reference/evidence.csv")
-    place = (0, 0) if worst is None else (worst["problem"], worst["set"])
+    out.power("hard/certifier-se", error, Source("data/reference/evidence.csv", pair))
     here = cells_over(frame, "telling")
     here = here[(here["problem"] == place[0]) & (here["set"] == place[1])]
     for method in ("ep", "best"):
         other = here[here["method"] == method]["nats"]
         value = float(other.iloc[0]) if len(other) else math.nan
+        source = Source("tables/evidence_more.csv", pair | {"method": method})
         out.power(f"hard/{method}", value, source)
     runs = runs[(runs["problem"] == place[0]) & (runs["set"] == place[1])]
     data = problems(files).get(int(place[0]))
-    out.whole("hard/patterns", None if data is None else data.train, "experiment4/problem*.npz")
+    stored = f"experiment4/problem{place[0] or '*'}.npz"
+    out.whole("hard/patterns", None if data is None else data.train, stored)
     out.whole("hard/samples", int(runs["samples"].iloc[0]) if there else None, where)
     out.whole("hard/replicates", len(runs) if there else None, where)
-    out.power("hard/furthest", float(runs["gap"].abs().max()), where)
+    out.power("hard/furthest", float(runs["gap"].abs().max()), furthest)
     gaps = -runs["gap"] if (runs["gap"] < 0).all() else runs["gap"][:0]  # all below, or nothing
     decimals = 1 if len(gaps) else None
-    out.real("hard/short", float(gaps.min()), where, missing="no", decimals=decimals)
+    source = where if gaps.empty else run(runs.loc[gaps.idxmin()])
+    out.real("hard/short", float(gaps.min()), source, missing="no", decimals=decimals)
     spread = float(runs["gap"].std())
     own = math.sqrt(float((runs["log_evidence_se"] ** 2).mean())) if there else math.nan
     out.power("hard/own", own, where)
@@ -759,7 +901,7 @@ def _hard_values(out: _Values, frame: pd.DataFrame, files: ResultFiles) -> None:
 
 def _reference_values(out: _Values, files: ResultFiles) -> None:
     """What the reference is certified for, and what this run found when it looked again."""
-    source, certified = "data/reference/evidence.csv", certified_reference(files)
+    name, certified = "data/reference/evidence.csv", certified_reference(files)
     rows = None if certified is None else certified.evidence
     counts: dict[str, int | None] = dict.fromkeys(("cells", "certified", "uncertified", "trivial"))
     lost, certifiers = None, None
@@ -778,38 +920,48 @@ def _reference_values(out: _Values, files: ResultFiles) -> None:
             named = rows[good]["certifier"].value_counts()
             certifiers = " and ".join(f"{name} in {n}" for name, n in named.items())
         largest = {name: float(rows[good][name].max()) for name in largest}
-    for name, value in counts.items():
-        out.whole(f"reference/{name}", value, source)
+    others = set() if rows is None else set(rows["verdict"]) - {CERTIFIED}
+    selected: dict[str, dict[str, object]] = {
+        "cells": {},
+        "certified": {"verdict": CERTIFIED},
+        "uncertified": {"verdict": tuple(sorted(others))},
+        "trivial": {"trivial": True},
+    }
+    for key, value in counts.items():
+        out.whole(f"reference/{key}", value, Source(name, selected[key]))
+    source = Source(name, selected["uncertified"])
     out.words("reference/uncertified-cells", lost, source, missing="none")
+    source = Source(name, selected["certified"])
     out.words("reference/certifiers", certifiers, source, missing="not known")
-    for name, number_ in largest.items():
-        out.power(f"reference/{name.replace('_', '-')}", number_, source)
-    source = "data/reference/truths.csv"
+    for key, number_ in largest.items():
+        out.power(f"reference/{key.replace('_', '-')}", number_, name)
+    source = Source("data/reference/truths.csv", {})
     kept = [path for path in files.reference if Path(path).name == TRUTHS]
     truths = pd.read_csv(kept[0]) if kept else None
     out.whole("reference/truths", None if truths is None else len(truths), source)
     good_truths = None if truths is None else int((truths["verdict"] == CERTIFIED).sum())
+    source = Source("data/reference/truths.csv", {"verdict": CERTIFIED})
     out.whole("reference/truths-certified", good_truths, source)
-    source = "reference_check.csv"
+    source = Source("reference_check.csv", {})
     check = read_long("reference_check", files.reference_check)
     done = check[check["verdict"].isin([AGREES, DIFFERS])]
     cells = done.groupby(["problem", "set"])["verdict"].agg(lambda v: bool((v == AGREES).all()))
     out.whole(
         "reference/check-drawn", len(check.drop_duplicates(["problem", "set"])) or None, source
     )
+    source = Source("reference_check.csv", {"verdict": (AGREES, DIFFERS)})
     out.whole("reference/check-cells", len(cells) if len(check) else None, source)
     out.whole("reference/check-agree", int(cells.sum()) if len(check) else None, source)
     differ = "; ".join(f"{NAMES[int(p)]}, set {k}" for (p, k), ok in cells.items() if not ok)
     out.words("reference/check-differ", differ, source, missing="none")
 
 
-def _run_values(
-    out: _Values, record: Mapping[str, object], timing: Mapping[str, object] | None
-) -> None:
-    hours = float(str(timing["cpu_hours"])) if timing else math.nan
-    decimals = None if math.isnan(hours) else 1 if hours < 10 else 0
-    out.real("run/cpu-hours", hours, "run_timing.json", unit=r"\,CPU hours", decimals=decimals)
+def _run_values(out: _Values, record: Mapping[str, object]) -> None:
     source = "provenance.json"
+    hours = float(str(record.get("cpu_hours", math.nan)))
+    decimals = None if math.isnan(hours) else 1 if hours < 10 else 0
+    unit = r"\,CPU hours of the methods"
+    out.real("run/cpu-hours", hours, source, unit=unit, decimals=decimals)
     scale = str(record["scale"])
     out.words("scale/name", scale, source)
     stamp = f"scale {scale}: counts or settings differ from the published ones"
@@ -846,7 +998,6 @@ def collect(
     audited: pd.DataFrame,
     files: ResultFiles,
     record: Mapping[str, object],
-    timing: Mapping[str, object] | None = None,
     *,
     more: report_audit.Audited | None = None,
 ) -> dict[str, Value]:
@@ -861,9 +1012,7 @@ def collect(
     files : ResultFiles
         All result files of the run.
     record : mapping
-        `provenance`.
-    timing : mapping, optional
-        `run_timing`.
+        `provenance`, with `run_timing` where the run is timed.
     more : Audited, optional
         Columns, statements and controls of the audit; without them the text has no values of these.
 
@@ -873,7 +1022,7 @@ def collect(
         Sorted by key. The keys are the same at every scale.
     """
     out = _Values()
-    _run_values(out, record, timing)
+    _run_values(out, record)
     _audit_values(out, audited, "audit.csv")
     _design_values(out, files)
     _bracket_values(out, registry)
@@ -920,6 +1069,7 @@ def _tip(value: Value) -> str:
         f"{value.replicates} replicates" if value.replicates is not None else "",
         f"seed {value.seed}" if value.seed else "",
         value.verdict or "",
+        value.which,
         value.place,
     ]
     # PDF's own encoding agrees with Latin-1 in what occurs here
