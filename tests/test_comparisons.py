@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -194,9 +194,9 @@ def made_tuning(folder: Path) -> dict[str, tuple[Path, ...]]:
 
 
 @pytest.fixture(scope="module")
-def files(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
+def files(tmp_path_factory: pytest.TempPathFactory) -> ResultFiles:
     folder = tmp_path_factory.mktemp("results")
-    return SimpleNamespace(
+    return ResultFiles(
         **experiment3(folder / "experiment3"),
         **made_defects(folder / "defects"),
         **experiment5(folder / "experiment5"),
@@ -204,19 +204,19 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
     )
 
 
-NOTHING = SimpleNamespace()
+NOTHING = ResultFiles()
 
 
 def changed(
-    folder: Path, files: SimpleNamespace, name: str, change: object, *, field: str = "experiment3"
-) -> SimpleNamespace:
+    folder: Path, files: ResultFiles, name: str, change: object, *, field: str = "experiment3"
+) -> ResultFiles:
     """The same files, one of them changed."""
     path = next(p for p in getattr(files, field) if p.stem == name)
     frame = pd.read_csv(path)
     new = folder / path.name
     change(frame).to_csv(new, index=False)  # type: ignore[operator]
     others = tuple(new if p == path else p for p in getattr(files, field))
-    return SimpleNamespace(**(vars(files) | {field: others}))
+    return replace(files, **{field: others})
 
 
 # ---------------------------------------------------------------------------- all of them
@@ -225,7 +225,7 @@ def changed(
 @pytest.mark.parametrize("full", [True, False])
 @pytest.mark.parametrize("name", comparisons.TABLES)
 def test_every_table_is_made_with_and_without_results(
-    name: str, full: bool, files: SimpleNamespace
+    name: str, full: bool, files: ResultFiles
 ) -> None:
     table = comparisons.TABLES[name](REGISTRY, files if full else NOTHING)
     assert not re.search(r"\bnan\b|\binf\b", table.tex)
@@ -243,7 +243,7 @@ def test_every_table_is_made_with_and_without_results(
 @pytest.mark.parametrize("full", [True, False])
 @pytest.mark.parametrize("name", comparisons.FIGURES)
 def test_every_figure_is_drawn_with_and_without_results(
-    name: str, full: bool, files: SimpleNamespace, tmp_path: Path
+    name: str, full: bool, files: ResultFiles, tmp_path: Path
 ) -> None:
     with style.style():
         drawn = comparisons.FIGURES[name](REGISTRY, files if full else NOTHING)
@@ -252,7 +252,7 @@ def test_every_figure_is_drawn_with_and_without_results(
     assert any("not run" in text for text in said) is not full
 
 
-def test_values_have_the_same_keys_whatever_was_run(files: SimpleNamespace) -> None:
+def test_values_have_the_same_keys_whatever_was_run(files: ResultFiles) -> None:
     full, none = comparisons.values(files), comparisons.values(NOTHING)
     assert full.keys() == none.keys()
     for value in (*full.values(), *none.values()):
@@ -281,7 +281,7 @@ def test_the_text_asks_for_values_that_there_are_and_types_no_decimal() -> None:
     assert all(f"\\ref{{{label}}}" in text for label in labels)
 
 
-def test_a_file_without_a_column_is_refused(files: SimpleNamespace, tmp_path: Path) -> None:
+def test_a_file_without_a_column_is_refused(files: ResultFiles, tmp_path: Path) -> None:
     worse = changed(tmp_path, files, "ess", lambda frame: frame.drop(columns="status"))
     with pytest.raises(ValueError, match="status"):
         tradeoff.points(worse)
@@ -296,7 +296,7 @@ def point(frame: pd.DataFrame, measure: str, series: str, size: int) -> pd.Serie
 
 
 def test_a_point_is_the_mean_of_its_runs_and_its_logarithm_is_taken_last(
-    files: SimpleNamespace,
+    files: ResultFiles,
 ) -> None:
     frame = tradeoff.points(files)
     rows = pd.read_csv(next(p for p in files.experiment3 if p.stem == "orthant"))
@@ -315,7 +315,7 @@ def test_a_point_is_the_mean_of_its_runs_and_its_logarithm_is_taken_last(
     assert abs(found["bias"]) < 0.2 * found["nats"]  # signs alternate
 
 
-def test_each_measure_of_a_proper_chain_comes_from_its_own_row(files: SimpleNamespace) -> None:
+def test_each_measure_of_a_proper_chain_comes_from_its_own_row(files: ResultFiles) -> None:
     frame = tradeoff.points(files)
     assert point(frame, "probability", "ess", 0)["method"] == "ess"
     assert point(frame, "probability", "ess", 0)["error"] == pytest.approx(3e-3)
@@ -324,7 +324,7 @@ def test_each_measure_of_a_proper_chain_comes_from_its_own_row(files: SimpleName
 
 
 def test_runs_that_have_not_converged_are_never_averaged_with_others(
-    files: SimpleNamespace, tmp_path: Path
+    files: ResultFiles, tmp_path: Path
 ) -> None:
     def spoil(frame: pd.DataFrame, runs: int) -> pd.DataFrame:
         bad = (frame["size"] == 1) & (frame["run"] < runs)
@@ -436,7 +436,7 @@ def test_a_ratio_of_bounds_is_a_bound_in_the_right_sense() -> None:
     assert one.over(tradeoff.Crossing(0.0, 0.0, "extrapolated")).kind == "extrapolated"
 
 
-def judged(files: SimpleNamespace) -> pd.DataFrame:
+def judged(files: ResultFiles) -> pd.DataFrame:
     """Verdicts of the statements on CPU time by their ids without ``time/``."""
     some = [claim for claim in CLAIMS if claim.id.startswith("time/")]
     given = ResultFiles(experiment3=files.experiment3, experiment3_timing=files.experiment3_timing)
@@ -445,7 +445,7 @@ def judged(files: SimpleNamespace) -> pd.DataFrame:
 
 
 def test_planted_ratios_give_the_papers_verdicts_and_reversed_ones_do_not(
-    files: SimpleNamespace, tmp_path: Path
+    files: ResultFiles, tmp_path: Path
 ) -> None:
     found = judged(files)
     ten = found.loc["evidence-ten/shipped"]
@@ -459,12 +459,12 @@ def test_planted_ratios_give_the_papers_verdicts_and_reversed_ones_do_not(
     assert found.loc["evidence-hmc/proper", "effect"] == pytest.approx(4, rel=0.1)
     # the orthant sampler a hundred times slower: everything turns round
     slow = dict(ROWS) | {"orthant": (10.0, 0.3, 4e-3)}
-    turned = judged(SimpleNamespace(**experiment3(tmp_path / "slow", slow)))["verdict"]
+    turned = judged(ResultFiles(**experiment3(tmp_path / "slow", slow)))["verdict"]
     assert turned["evidence-ten/shipped"] == turned["evidence-hmc/proper"] == "discrepant"
     assert turned["probability-ess/proper"] == "consistent"
 
 
-def test_the_table_has_the_audits_verdicts_and_none_of_its_own(files: SimpleNamespace) -> None:
+def test_the_table_has_the_audits_verdicts_and_none_of_its_own(files: ResultFiles) -> None:
     table = comparisons.TABLES["claims"](REGISTRY, files)
     keys = re.findall(r"\\val\{claim/(time/[^}]+)/words\}", table.tex)
     assert set(keys) == {claim.id for claim in CLAIMS if claim.id.startswith("time/")}
@@ -473,7 +473,7 @@ def test_the_table_has_the_audits_verdicts_and_none_of_its_own(files: SimpleName
 
 
 def test_a_sampler_that_has_not_converged_is_shown_at_face_value_and_decides_nothing(
-    files: SimpleNamespace, tmp_path: Path
+    files: ResultFiles, tmp_path: Path
 ) -> None:
     bad = changed(tmp_path, files, "ess-gpml", lambda frame: frame.assign(status="not converged"))
     found = tradeoff.claims(tradeoff.points(bad)).set_index(["claim", "form"])
@@ -492,7 +492,7 @@ def test_a_sampler_that_has_not_converged_is_shown_at_face_value_and_decides_not
 
 
 def test_moderate_accuracy_is_a_first_size_that_counts_and_not_the_last(
-    files: SimpleNamespace, tmp_path: Path
+    files: ResultFiles, tmp_path: Path
 ) -> None:
     def row(*sizes: int) -> pd.Series:
         """Slice sampling as shipped, whose runs have converged at these sizes only."""
@@ -513,11 +513,9 @@ def test_moderate_accuracy_is_a_first_size_that_counts_and_not_the_last(
     assert only["status"] == "one size only" and math.isnan(only["log_error"])
 
 
-def test_a_method_that_is_missing_reads_not_run(files: SimpleNamespace) -> None:
-    fewer = SimpleNamespace(
-        **vars(files)
-        | {"experiment3": tuple(p for p in files.experiment3 if p.stem not in ("best", "ess-gpml"))}
-    )
+def test_a_method_that_is_missing_reads_not_run(files: ResultFiles) -> None:
+    there = tuple(p for p in files.experiment3 if p.stem not in ("best", "ess-gpml"))
+    fewer = replace(files, experiment3=there)
     tex = comparisons.TABLES["targets"](REGISTRY, fewer).tex
     assert re.search(r"twisted \(best\) & \\multicolumn\{2\}\{c\}\{\\textit\{not run\}\}", tex)
     said = comparisons.values(fewer)
@@ -526,16 +524,14 @@ def test_a_method_that_is_missing_reads_not_run(files: SimpleNamespace) -> None:
     assert said["tradeoff/evidence/best/phrase"].text == "not run"
 
 
-def test_a_row_that_nobody_knows_is_a_series_of_its_own(
-    files: SimpleNamespace, tmp_path: Path
-) -> None:
+def test_a_row_that_nobody_knows_is_a_series_of_its_own(files: ResultFiles, tmp_path: Path) -> None:
     more = experiment3(tmp_path, {"a_new_one": (0.1, 0.1, 1e-3)})
-    both = SimpleNamespace(**{name: getattr(files, name) + paths for name, paths in more.items()})
+    both = ResultFiles(**{name: getattr(files, name) + paths for name, paths in more.items()})
     assert r"a\_new\_one" in comparisons.TABLES["tradeoff"](REGISTRY, both).tex
 
 
 def test_figures_1_and_2_show_natural_logarithms_and_the_published_points(
-    files: SimpleNamespace, tmp_path: Path
+    files: ResultFiles, tmp_path: Path
 ) -> None:
     bad = changed(tmp_path, files, "hmc-gpml", lambda frame: frame.assign(status="not converged"))
     with style.style():
@@ -574,7 +570,7 @@ def test_figures_1_and_2_show_natural_logarithms_and_the_published_points(
     assert len({str(one.get_marker()) for one in handles}) == len(handles)  # type: ignore[union-attr]
 
 
-def test_what_expectation_propagation_costs_the_sampler(files: SimpleNamespace) -> None:
+def test_what_expectation_propagation_costs_the_sampler(files: ResultFiles) -> None:
     """Its error is 150 times below that of the first size: too far to extrapolate; Laplace's MAE is not."""
     said = comparisons.values(files)
     assert said["tradeoff/probability/laplace/match"].value == pytest.approx(1.6, rel=1e-6)
@@ -588,12 +584,12 @@ def test_what_expectation_propagation_costs_the_sampler(files: SimpleNamespace) 
 # ---------------------------------------------------------------------------- defects
 
 
-def test_names_of_defects_are_those_of_the_toolbox(files: SimpleNamespace) -> None:
+def test_names_of_defects_are_those_of_the_toolbox(files: ResultFiles) -> None:
     assert set(EFFECTS) == set(DEFECTS)
     assert set(defects.defect_effects(files)["defect"]) == set(DEFECTS)
 
 
-def test_a_planted_defect_is_found_with_its_sign(files: SimpleNamespace) -> None:
+def test_a_planted_defect_is_found_with_its_sign(files: ResultFiles) -> None:
     found = defects.defect_effects(files).set_index(
         ["case", "sampler", "samples", "defect", "setting"]
     )
@@ -611,7 +607,7 @@ def test_a_planted_defect_is_found_with_its_sign(files: SimpleNamespace) -> None
 
 
 def test_values_of_defects_are_those_at_the_largest_number_of_samples(
-    files: SimpleNamespace, tmp_path: Path
+    files: ResultFiles, tmp_path: Path
 ) -> None:
     def differ(frame: pd.DataFrame) -> pd.DataFrame:
         wobble = 1 + 0.01 * frame["replicate"]
@@ -640,7 +636,7 @@ def test_values_of_defects_are_those_at_the_largest_number_of_samples(
 
 
 def test_methods_that_agree_agree_and_one_that_does_not_is_found(
-    files: SimpleNamespace, tmp_path: Path
+    files: ResultFiles, tmp_path: Path
 ) -> None:
     frame = hyperparameters.chains(files)
     pairs = hyperparameters.agreement(frame)
@@ -667,15 +663,13 @@ def test_methods_that_agree_agree_and_one_that_does_not_is_found(
     moved = tmp_path / "surrogate.csv"
     move(pd.read_csv(path)).to_csv(moved, index=False)
     others = tuple(moved if p == path else p for p in files.experiment5)
-    said = comparisons.values(SimpleNamespace(**vars(files) | {"experiment5": others}))
+    said = comparisons.values(replace(files, experiment5=others))
     assert said["posterior/apart"].text == "differ"
     assert "Crabs" in said["posterior/largest-pair"].text
     assert "surrogate" in said["posterior/largest-pair"].text
 
 
-def test_the_fastest_chain_is_named_problem_by_problem(
-    files: SimpleNamespace, tmp_path: Path
-) -> None:
+def test_the_fastest_chain_is_named_problem_by_problem(files: ResultFiles, tmp_path: Path) -> None:
     """One that is faster wherever it converged is not passed over because it did so on fewer problems."""
     said = comparisons.values(files)["posterior/fastest"].text
     assert said == r"further\_one (Problem 1, Crabs)"
@@ -685,7 +679,7 @@ def test_the_fastest_chain_is_named_problem_by_problem(
     lost = tmp_path / "further_one.csv"
     pd.read_csv(path).assign(status="not converged").to_csv(lost, index=False)
     others = tuple(lost if p == path else p for p in files.experiment5)
-    said = comparisons.values(SimpleNamespace(**vars(files) | {"experiment5": others}))
+    said = comparisons.values(replace(files, experiment5=others))
     assert said["posterior/fastest"].text == r"further\_one (Problem 1); surrogate (Crabs)"
 
 
@@ -696,7 +690,7 @@ def test_the_threshold_is_exceeded_as_rarely_as_it_says() -> None:
     assert 130 <= count <= 270
 
 
-def test_chains_that_have_not_converged_show_why_and_nothing_else(files: SimpleNamespace) -> None:
+def test_chains_that_have_not_converged_show_why_and_nothing_else(files: ResultFiles) -> None:
     tex = comparisons.TABLES["chains"](REGISTRY, files).tex
     bad = next(row for row in tex.splitlines() if "PM, Laplace, 1 " in row)
     assert r"\multicolumn{4}{c}{\textit{not converged}}" in bad
@@ -707,7 +701,7 @@ def test_chains_that_have_not_converged_show_why_and_nothing_else(files: SimpleN
     )
 
 
-def test_the_posterior_figure_marks_the_six_sets(files: SimpleNamespace) -> None:
+def test_the_posterior_figure_marks_the_six_sets(files: ResultFiles) -> None:
     with style.style():
         drawn = comparisons.FIGURES["posterior"](REGISTRY, files)
     titles = [axes.get_title(loc="left") for axes in drawn.axes]
@@ -730,7 +724,7 @@ def test_sets_are_those_of_experiment_4() -> None:
     assert {int(k): (float(a), float(b)) for k, a, b in found} == hyperparameters.SETS
 
 
-def test_tuning_averages_what_may_be_compared_and_adds_up_its_time(files: SimpleNamespace) -> None:
+def test_tuning_averages_what_may_be_compared_and_adds_up_its_time(files: ResultFiles) -> None:
     means = hyperparameters.tuning_means(hyperparameters.tuned(files))
     row = means.set_index(["method", "stage"]).loc[("orthant-2000", "final")]
     assert row["ok"] == 2 and row["runs"] == 3
@@ -743,7 +737,7 @@ def test_tuning_averages_what_may_be_compared_and_adds_up_its_time(files: Simple
 
 
 def test_whether_few_samples_suffice_follows_the_numbers(
-    files: SimpleNamespace, tmp_path: Path
+    files: ResultFiles, tmp_path: Path
 ) -> None:
     said = comparisons.values(files)
     assert said["tuning/small/samples"].value == 2000

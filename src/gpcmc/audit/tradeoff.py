@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from scipy.special import stdtr
 
 from gpcmc.audit.compare import welch_satterthwaite
-from gpcmc.audit.results import mean_and_error, read
+from gpcmc.audit.results import ResultFiles, mean_and_error, read
 
 __all__ = [
     "CLAIMS",
@@ -96,7 +96,7 @@ def series_of(methods: Iterable[str]) -> dict[str, Series]:
     return SERIES | {name: Series(name, name, name) for name in further}
 
 
-def points(files: object) -> pd.DataFrame:
+def points(files: ResultFiles) -> pd.DataFrame:
     """Operating points of Experiment 3: one row a measure, series and size.
 
     Returns
@@ -110,8 +110,8 @@ def points(files: object) -> pd.DataFrame:
         ``nats`` (mean absolute error), ``nats_se``, ``bias`` (mean error, nats) and ``bias_se``.
     """
     keys = ["method", "size", "run"]
-    rows = read(getattr(files, "experiment3", ()), [*keys, "status"])
-    timing = read(getattr(files, "experiment3_timing", ()), [*keys, "cpu_seconds"])
+    rows = read(files.experiment3, [*keys, "status"])
+    timing = read(files.experiment3_timing, [*keys, "cpu_seconds"])
     rows = rows.merge(timing[[*keys, "cpu_seconds"]], on=keys, how="left")
     for name in ("ape_percent", "probability_mae", "log_evidence_error", "seed"):
         if name not in rows:

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pandas as pd
 
-from gpcmc.audit.results import mean_and_error, read
+from gpcmc.audit.results import ResultFiles, mean_and_error, read
 
 __all__ = ["NEAR", "tuned", "tuning_means"]
 
@@ -16,14 +16,14 @@ __all__ = ["NEAR", "tuned", "tuning_means"]
 NEAR = 1.0
 
 
-def tuned(files: object) -> pd.DataFrame:
+def tuned(files: ResultFiles) -> pd.DataFrame:
     """Tuning: one row a problem, method, replicate and stage, with its CPU seconds.
 
     ``cpu_seconds`` of a second look has that of the search before it in it.
     """
     keys = ["problem", "method", "replicate", "stage"]
-    frame = read(getattr(files, "tuning", ()), [*keys, "status"])
-    timing = read(getattr(files, "tuning_timing", ()), [*keys, "cpu_seconds"])
+    frame = read(files.tuning, [*keys, "status"])
+    timing = read(files.tuning_timing, [*keys, "cpu_seconds"])
     timing = timing.sort_values("stage", ascending=False)  # the search comes first
     timing["cpu_seconds"] = timing["cpu_seconds"].astype(float)
     timing["cpu_seconds"] = timing.groupby(keys[:3])["cpu_seconds"].cumsum()

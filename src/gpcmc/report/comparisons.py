@@ -19,6 +19,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
+from gpcmc.audit.results import ResultFiles
 from gpcmc.audit.tradeoff import (
     CLAIMS,
     FARTHEST,
@@ -85,7 +86,7 @@ def in_words(one: Crossing, unit: str = "") -> str:
     return about + unit + (" (extrapolated)" if one.kind == "extrapolated" else "")
 
 
-def tradeoff_table(registry: pd.DataFrame, files: object) -> Table:
+def tradeoff_table(registry: pd.DataFrame, files: ResultFiles) -> Table:
     """Operating points: CPU seconds, errors, and CPU seconds over the orthant sampler's for the same error."""
     frame = points(files)
     if frame.empty:
@@ -145,7 +146,7 @@ def _errors(
     return [*shown, ratios[index]]
 
 
-def targets_table(registry: pd.DataFrame, files: object) -> Table:
+def targets_table(registry: pd.DataFrame, files: ResultFiles) -> Table:
     """CPU seconds that each method needs for the quoted log MAPE and for one MAE."""
     frame = points(files)
     if frame.empty:
@@ -189,7 +190,7 @@ def targets_table(registry: pd.DataFrame, files: object) -> Table:
     return Table(pd.DataFrame(rows), tabular("lrrrr", [top, head], [body], rules))
 
 
-def claims_table(registry: pd.DataFrame, files: object) -> Table:
+def claims_table(registry: pd.DataFrame, files: ResultFiles) -> Table:
     """The paper's statements about CPU seconds, against the samplers as shipped and done properly."""
     frame = claims(points(files))
     body = []
@@ -314,7 +315,7 @@ def _log_bars(line: pd.DataFrame) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return np.log(error), np.log(np.maximum(error - se, 0.1 * error)), np.log(error + se)
 
 
-def figure1(registry: pd.DataFrame, files: object) -> Figure:
+def figure1(registry: pd.DataFrame, files: ResultFiles) -> Figure:
     """Figure 1 of the paper: log of the MAE of probabilities against CPU seconds."""
     drawn = style.figure(3.9)
     axes = drawn.subplots()
@@ -325,7 +326,7 @@ def figure1(registry: pd.DataFrame, files: object) -> Figure:
     return drawn
 
 
-def figure2(registry: pd.DataFrame, files: object) -> Figure:
+def figure2(registry: pd.DataFrame, files: ResultFiles) -> Figure:
     """Figure 2 of the paper: log of the MAPE of the log evidence against CPU seconds, and nats beside."""
     frame = points(files)
     drawn = style.figure(4.1)
@@ -354,7 +355,7 @@ def figure2(registry: pd.DataFrame, files: object) -> Figure:
 # Values
 
 
-def values(files: object) -> dict[str, text.Value]:
+def values(files: ResultFiles) -> dict[str, text.Value]:
     """Every value of Experiments 3 and 5 and of the defects, by key; the keys are the same at every scale."""
     out = text._Values()
     _tradeoff_values(out, points(files))

@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 from scipy.stats import t as student
 
-from gpcmc.audit.results import mean_and_error, read
+from gpcmc.audit.results import ResultFiles, mean_and_error, read
 from gpcmc.inference.gpml import DEFECTS
 from gpcmc.inference.interface import MIN_EFFECTIVE
 from gpcmc.report import style
@@ -39,14 +39,14 @@ _SWITCHED = (
 _SHOWN = {"all": "all, as shipped", "none": "none, repaired"}
 
 
-def _defect_rows(files: object) -> pd.DataFrame:
+def _defect_rows(files: ResultFiles) -> pd.DataFrame:
     needs = ["sampler", "switched", "samples", "replicate", "status"]
     needs += ["log_evidence_error", "ape_percent", "probability_mae"]
-    frame = read(getattr(files, "defects", ()), needs)
+    frame = read(files.defects, needs)
     return frame.assign(case=[Path(path).stem.split("_")[0] for path in frame["file"]])
 
 
-def defect_means(files: object) -> pd.DataFrame:
+def defect_means(files: ResultFiles) -> pd.DataFrame:
     """Errors of the toolbox with each set of defects: one row a case, sampler, number of samples and set.
 
     All replicates are averaged, converged or not, for the sets share their chains and it is the sets
@@ -68,7 +68,7 @@ def defect_means(files: object) -> pd.DataFrame:
 _COLUMNS = {"nats": "log_evidence_error", "mape": "ape_percent", "mae": "probability_mae"}
 
 
-def defect_effects(files: object) -> pd.DataFrame:
+def defect_effects(files: ResultFiles) -> pd.DataFrame:
     """What one defect does: differences of replicates that share their random numbers.
 
     Returns
@@ -113,7 +113,7 @@ def _largest(frame: pd.DataFrame) -> pd.DataFrame:
     return frame[frame["samples"] == most]
 
 
-def defects_table(registry: pd.DataFrame, files: object) -> Table:
+def defects_table(registry: pd.DataFrame, files: ResultFiles) -> Table:
     """Errors with sets of defects switched on, at the largest number of samples."""
     frame = defect_means(files)
     if frame.empty:
@@ -144,7 +144,7 @@ def defects_table(registry: pd.DataFrame, files: object) -> Table:
     return Table(frame, tabular("ll" + "rrr" * len(CASES), [top, head], body, rules))
 
 
-def defects_figure(registry: pd.DataFrame, files: object) -> Figure:
+def defects_figure(registry: pd.DataFrame, files: ResultFiles) -> Figure:
     """Error of the log evidence (above) and of probabilities (below) with sets of defects switched on."""
     frame = _largest(defect_means(files))
     drawn = style.figure(5.0)
@@ -210,7 +210,7 @@ _TOLD = (
 )
 
 
-def add_values(out: text._Values, files: object) -> None:
+def add_values(out: text._Values, files: ResultFiles) -> None:
     """Add the values of the study of the defects."""
     source = "tables/defects.csv"
     means, effects = _largest(defect_means(files)), _largest(defect_effects(files))

@@ -14,7 +14,7 @@ from matplotlib.lines import Line2D
 from scipy.stats import norm
 
 from gpcmc.audit.experiment4 import NAMES
-from gpcmc.audit.results import mean_and_error, read
+from gpcmc.audit.results import ResultFiles, mean_and_error, read
 from gpcmc.audit.tuning import NEAR, tuned, tuning_means
 from gpcmc.experiments.tuning import start_and_bounds
 from gpcmc.inference.pseudo_marginal import default_prior
@@ -60,15 +60,15 @@ def _in_order(names: pd.Series, known: dict[str, str]) -> list[str]:
 # The posterior
 
 
-def chains(files: object) -> pd.DataFrame:
+def chains(files: ResultFiles) -> pd.DataFrame:
     """The chains: one row a problem and method, with their CPU seconds; summaries that are not there are NaN.
 
     Besides the columns of the result files: ``r_hat`` (the larger of the two hyperparameters'),
     ``effective_samples`` and ``effective_per_second`` (the smaller).
     """
     keys = ["problem", "method"]
-    frame = read(getattr(files, "experiment5", ()), [*keys, "status"])
-    timing = read(getattr(files, "experiment5_timing", ()), [*keys])
+    frame = read(files.experiment5, [*keys, "status"])
+    timing = read(files.experiment5_timing, [*keys])
     seconds = [f"{which}_effective_per_second" for which in PARAMETERS]
     for name in ("cpu_seconds", "prediction_cpu_seconds", *seconds):
         if name not in timing:
@@ -118,7 +118,7 @@ def threshold(comparisons_made: int) -> float:
     return float(norm.isf(FALSE_ALARM / (2 * comparisons_made))) if comparisons_made else math.nan
 
 
-def chains_table(registry: pd.DataFrame, files: object) -> Table:
+def chains_table(registry: pd.DataFrame, files: ResultFiles) -> Table:
     """Posterior of log alpha and log beta by every method, and what it costs."""
     frame = chains(files)
     if frame.empty:
@@ -166,10 +166,10 @@ def _number(value: float, decimals: int | None) -> str:
     return number(value, decimals=decimals) if math.isfinite(value) else "--"
 
 
-def _draws(files: object) -> dict[tuple[int, str], tuple[np.ndarray, np.ndarray]]:
+def _draws(files: ResultFiles) -> dict[tuple[int, str], tuple[np.ndarray, np.ndarray]]:
     """(log alpha, log beta) of every problem and method, all chains together."""
     found = {}
-    for path in getattr(files, "draws", ()):
+    for path in files.draws:
         place = re.search(r"problem(\d+)/([^/]+)\.npz$", Path(path).as_posix())
         if place is None:
             raise ValueError(f"{path}: the path has to end in problem<number>/<method>.npz")
@@ -184,7 +184,7 @@ def _draws(files: object) -> dict[tuple[int, str], tuple[np.ndarray, np.ndarray]
 SETS = {1: (5.0, 1.0), 2: (5.0, 5.0), 3: (3.0, 2.0), 4: (0.5, 0.5), 5: (3.0, 1.0), 6: (0.5, 3.0)}
 
 
-def posterior_figure(registry: pd.DataFrame, files: object) -> Figure:
+def posterior_figure(registry: pd.DataFrame, files: ResultFiles) -> Figure:
     """Posterior draws of log alpha and log beta, the six sets of Experiment 4 and the tuned values on top."""
     frame, draws, best = chains(files), _draws(files), _chosen(tuned(files))
     numbers = sorted({int(p) for p in frame["problem"]})
@@ -279,7 +279,7 @@ def tuner(method: str, samples: float) -> str:
     return escape(TUNERS.get(method, method))
 
 
-def tuning_table(registry: pd.DataFrame, files: object) -> Table:
+def tuning_table(registry: pd.DataFrame, files: ResultFiles) -> Table:
     """Hyperparameters chosen by every method, their evidence, and how they classify."""
     frame = tuning_means(tuned(files))
     if frame.empty:
@@ -317,7 +317,7 @@ def tuning_table(registry: pd.DataFrame, files: object) -> Table:
 # Values
 
 
-def add_values(out: text._Values, files: object) -> None:
+def add_values(out: text._Values, files: ResultFiles) -> None:
     """Add the values of Experiment 5."""
     _posterior_values(out, chains(files))
     _tuning_values(out, tuned(files))
