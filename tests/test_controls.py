@@ -49,7 +49,7 @@ from gpcmc.audit.controls import (
 from gpcmc.experiments.broken import KINDS, broken_runs
 from gpcmc.report.audit import Audited, add_values, appendix, claims_table, controls_table, page
 from gpcmc.report.audit import line as audit_line
-from gpcmc.report.values import _Values, code_of
+from gpcmc.report.value import Values, code_of
 
 ROOT = Path(__file__).parent.parent
 PUBLISHED = ROOT / "data" / "published"
@@ -483,7 +483,7 @@ def test_a_bound_and_an_extrapolation_are_printed_as_such(audited: Audited) -> N
     table = claims_table(new)
     assert " at least $3.25$ & consistent" in table
     assert " $3.25$ (extrapolated) & consistent" in table
-    out = _Values()
+    out = Values()
     add_values(out, new)
     said = {name: out[f"claim/{name}/effect"] for name in kinds}
     assert [one.text for one in said.values()] == ["at least $3.25$", "$3.25$ (extrapolated)"]
@@ -506,7 +506,7 @@ def test_a_bound_and_an_extrapolation_are_printed_as_such(audited: Audited) -> N
 
 
 def test_controls_are_counted_by_kind_in_the_text(audited: Audited) -> None:
-    out = _Values()
+    out = Values()
     add_values(out, audited)
     frame = audited.controls
     kinds = frame["control"]

@@ -35,7 +35,7 @@ from gpcmc.report import (
     write_values,
 )
 from gpcmc.report.provenance import web_address
-from gpcmc.report.values import Source, code_of
+from gpcmc.report.value import Source, code_of
 
 ROOT = Path(__file__).parent.parent
 READS = {

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import functools
+import graphlib
 import json
 import re
 import subprocess
@@ -956,3 +958,21 @@ def test_summary_has_three_lines(registry: pd.DataFrame, files: ResultFiles) -> 
     assert "cells not compared" in lines[2]
     without = summary(audited, files, "smoke", None, said).splitlines()
     assert "apt-get install" in without[0] and len(without) == 3
+
+
+def test_modules_import_one_another_in_one_direction_and_only_what_is_public() -> None:
+    for package in ("audit", "report"):
+        modules = {path.stem: path for path in (ROOT / "src" / "gpcmc" / package).glob("*.py")}
+        del modules["__init__"]
+        needs: dict[str, set[str]] = {name: set() for name in modules}
+        for name, path in modules.items():
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.ImportFrom) and node.module is not None:
+                    names = {one.name for one in node.names}
+                    private = {one for one in names if one.startswith("_")}
+                    assert not (private and node.module.startswith("gpcmc")), path
+                    if node.module == f"gpcmc.{package}":
+                        needs[name] |= names & modules.keys()
+                    elif node.module.startswith(f"gpcmc.{package}."):
+                        needs[name].add(node.module.rpartition(".")[2])
+        list(graphlib.TopologicalSorter(needs).static_order())  # raises CycleError

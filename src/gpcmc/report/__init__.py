@@ -12,7 +12,8 @@ from gpcmc.report.review import (
     write_crate,
     write_review,
 )
-from gpcmc.report.values import PUBLISHED_SCALE, Value, collect, write_values
+from gpcmc.report.value import Value
+from gpcmc.report.values import PUBLISHED_SCALE, collect, write_values
 
 __all__ = [
     "FIGURES",

@@ -31,9 +31,6 @@ from gpcmc.audit.controls import (
 from gpcmc.audit.controls import line as controls_line
 from gpcmc.audit.published import CELLS
 from gpcmc.audit.tradeoff import CLAIMS, FORMS
-
-# a module and not its names: that module imports this one in its turn
-from gpcmc.report import values
 from gpcmc.report.latex import (
     concise,
     decimals_for,
@@ -43,6 +40,7 @@ from gpcmc.report.latex import (
     scientific,
     tabular,
 )
+from gpcmc.report.value import Source, Values, defined
 
 __all__ = ["Audited", "add_values", "appendix", "claims_table", "controls_table", "line", "page"]
 
@@ -392,37 +390,37 @@ _WORDS = {
 }
 
 
-def add_values(out: values._Values, audited: Audited) -> None:
+def add_values(out: Values, audited: Audited) -> None:
     """Add what the text says of the audit; the keys do not depend on what was run."""
     compare = "gpcmc.audit.compare"
-    where = values.defined(compare, "ALPHA")
+    where = defined(compare, "ALPHA")
     out.real("audit/alpha", 100 * ALPHA, where, unit=r"\,\%", decimals=0)
-    where = values.defined(compare, "POWER")
+    where = defined(compare, "POWER")
     out.real("audit/power", 100 * POWER, where, unit=r"\,\%", decimals=0)
-    where = values.defined(compare, "EQUIVALENT")
+    where = defined(compare, "EQUIVALENT")
     out.real("audit/margin/equivalent", math.exp(EQUIVALENT), where, decimals=2)
-    where = values.defined(compare, "CONSISTENT")
+    where = defined(compare, "CONSISTENT")
     out.real("audit/margin/consistent", math.exp(CONSISTENT), where, decimals=0)
     for name, frame, file in (
         ("columns", audited.columns, "audit_columns.csv"),
         ("claims", audited.statements, "audit_claims.csv"),
         ("variants", audited.variants, "audit_claims.csv"),
     ):
-        out.whole(f"audit/{name}", len(frame), values.Source(file, {"id": tuple(frame["id"])}))
+        out.whole(f"audit/{name}", len(frame), Source(file, {"id": tuple(frame["id"])}))
         for verdict, n in count_verdicts(frame).items():
-            source = values.Source(file, {"id": tuple(frame["id"][frame["verdict"] == verdict])})
+            source = Source(file, {"id": tuple(frame["id"][frame["verdict"] == verdict])})
             out.whole(f"audit/{name}/{verdict.replace(' ', '-')}", n, source)
     for name, frame in (("claims", audited.statements), ("variants", audited.variants)):
         said = frame["verdict"].map(_WORDS).fillna("not judged")
         for how in (*dict.fromkeys(_WORDS.values()), "not judged"):
             ids = tuple(frame["id"][said == how])
-            source = values.Source("audit_claims.csv", {"id": ids})
+            source = Source("audit_claims.csv", {"id": ids})
             out.whole(f"audit/{name}/{how.replace(' ', '-')}", len(ids), source)
     floor = audited.columns[audited.columns["id"] == "table1/N500"]["verdict"]
     column = str(floor.iloc[0]) if len(floor) else None
     out.words("floor/N500/column", column, "audit_columns.csv", missing="not compared")
     lost, file = audited.unexplained, "audit.csv; audit_columns.csv; audit_claims.csv"
-    source = values.Source(file, {"verdict": "discrepant"})
+    source = Source(file, {"verdict": "discrepant"})
     out.words("audit/unexplained", ", ".join(lost) or None, source, missing="none")
     out.whole("audit/unexplained-count", len(lost), source)
     explained = sum(
@@ -430,7 +428,7 @@ def add_values(out: values._Values, audited: Audited) -> None:
         for frame in (audited.cells, audited.columns, audited.claims)
     )
     out.whole("audit/explained-count", explained, source)
-    last, source = audited.agreement.iloc[-1], values.Source("audit_agreement.csv", {"unit": "all"})
+    last, source = audited.agreement.iloc[-1], Source("audit_agreement.csv", {"unit": "all"})
     there = math.isfinite(last["p_low"])
     every = source._replace(rows={"unit": tuple(audited.agreement["unit"][:-1])})
     out.whole("agreement/problems", len(audited.agreement) - 1 if there else None, every)
@@ -444,15 +442,15 @@ def add_values(out: values._Values, audited: Audited) -> None:
             decimals=decimals if there else None,
         )
     out.words("agreement/too-good", "yes" if audited.too_good else None, source, missing="no")
-    where = values.defined(compare, "TOO_GOOD")
+    where = defined(compare, "TOO_GOOD")
     out.real("agreement/level", 100 * TOO_GOOD, where, unit=r"\,\%", decimals=0)
     frame, file = audited.controls, "controls.csv"
     for key, faults in (("controls", planted(frame)), ("controls/dropped", dropped(frame))):
-        source = values.Source(file, {"control": tuple(faults["control"].unique())})
+        source = Source(file, {"control": tuple(faults["control"].unique())})
         for name in ("trials", "killed", "required", "missed"):
             total = int(faults[name].sum()) if len(frame) else None
             out.whole(f"{key}/{name}", total, source)
-    source = values.Source(file, {})
+    source = Source(file, {})
     out.words(
         "controls/missed-names", "; ".join(missed_faults(frame)) or None, source, missing="none"
     )
@@ -467,12 +465,12 @@ def add_values(out: values._Values, audited: Audited) -> None:
     out.words("controls/too-few", few, source, missing="no")
     alarms = "; ".join(false_alarms(frame)) or None
     out.words("controls/false-alarms", alarms, source, missing="none")
-    where = values.defined("gpcmc.audit.controls", "SURE")
+    where = defined("gpcmc.audit.controls", "SURE")
     out.real("controls/sure", 100 * SURE, where, unit=r"\,\%", decimals=1)
-    where = values.defined("gpcmc.audit.controls", "ALTERATION")
+    where = defined("gpcmc.audit.controls", "ALTERATION")
     out.real("controls/alteration", 100 * (ALTERATION - 1), where, unit=r"\,\%", decimals=0)
     for table in CELLS:
-        mine, source = frame[frame["table"].astype(str) == str(table)].head(1), values.Source(file)
+        mine, source = frame[frame["table"].astype(str) == str(table)].head(1), Source(file)
         for name in ("cell", "column", "table"):
             value = float(mine[f"smallest_{name}"].iloc[0]) if len(mine) else math.inf
             key = f"controls/table{table}/smallest-{name}"
@@ -482,7 +480,7 @@ def add_values(out: values._Values, audited: Audited) -> None:
     for name in ("raised", "lowered"):
         mine = single[single["control"].str.startswith(name)]
         rows = {"table": 1, "place": "one cell", "control": tuple(mine["control"])}
-        source = values.Source(file, rows)
+        source = Source(file, rows)
         trials = int(mine["trials"].sum())
         for which in ("trials", "killed"):
             total = int(mine[which].sum()) if trials else None
@@ -492,7 +490,7 @@ def add_values(out: values._Values, audited: Audited) -> None:
         out.real(key, expected, source, decimals=1 if trials else None)
     for _, claim in audited.claims.iterrows():
         key = f"claim/{claim['id']}"
-        source = values.Source("audit_claims.csv", by=CHECKS[claim["check"]])
+        source = Source("audit_claims.csv", by=CHECKS[claim["check"]])
         words = _WORDS.get(claim["verdict"])
         out.words(f"{key}/words", words, source, missing=f"cannot be judged ({claim['verdict']})")
         stands = words if words == "stands" else None
@@ -509,4 +507,4 @@ def add_values(out: values._Values, audited: Audited) -> None:
         for name in dict.fromkeys(_WORDS.values()):
             key = f"audit/time/{form}/{name.replace(' ', '-')}"
             ids = tuple(mine["id"][said == name])
-            out.whole(key, len(ids), values.Source("audit_claims.csv", {"id": ids}))
+            out.whole(key, len(ids), Source("audit_claims.csv", {"id": ids}))

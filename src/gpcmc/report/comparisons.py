@@ -39,11 +39,9 @@ from gpcmc.audit.tradeoff import (
 )
 from gpcmc.inference.interface import OK
 from gpcmc.report import defects, hyperparameters, style
-
-# a module and not its names: that module imports this one in its turn
-from gpcmc.report import values as text
 from gpcmc.report.latex import count, escape, number, tabular
-from gpcmc.report.tables import Table, _brief, _empty
+from gpcmc.report.table import Table, brief, empty
+from gpcmc.report.value import Source, Value, Values
 
 __all__ = ["FIGURES", "TABLES", "values"]
 
@@ -90,7 +88,7 @@ def tradeoff_table(registry: pd.DataFrame, files: ResultFiles) -> Table:
     """Operating points: CPU seconds, errors, and CPU seconds over the orthant sampler's for the same error."""
     frame = points(files)
     if frame.empty:
-        return Table(frame, _empty())
+        return Table(frame, empty())
     ratios = [against(frame, point) for _, point in frame.iterrows()]
     frame = frame.assign(
         log_ratio=[r.log for r in ratios],
@@ -111,7 +109,7 @@ def tradeoff_table(registry: pd.DataFrame, files: ResultFiles) -> Table:
                 runs = f"{first['ok']} of {first['runs']}"
                 row = [escape(title) if not rows else "", _setting(first["setting"]), runs]
                 if not first["full"]:
-                    row.append(rf"\multicolumn{{6}}{{c}}{{{_brief(first['status'])}}}")
+                    row.append(rf"\multicolumn{{6}}{{c}}{{{brief(first['status'])}}}")
                 else:
                     row.append(_plain(first["cpu_seconds"]))
                     cells = {m: (i, c) for i, c in sizes.iterrows() for m in [c["measure"]]}
@@ -150,7 +148,7 @@ def targets_table(registry: pd.DataFrame, files: ResultFiles) -> Table:
     """CPU seconds that each method needs for the quoted log MAPE and for one MAE."""
     frame = points(files)
     if frame.empty:
-        return Table(frame, _empty())
+        return Table(frame, empty())
     aims, rows, body = targets(frame), [], []
     for name, series in series_of(frame["method"]).items():
         row = [escape(series.label)]
@@ -162,7 +160,7 @@ def targets_table(registry: pd.DataFrame, files: ResultFiles) -> Table:
             line = line_of(frame, measure, name)
             said = "not run" if line.empty else str(line["status"].iloc[-1])
             if one.kind == "none" and said != "ok":
-                row.append(rf"\multicolumn{{2}}{{c}}{{{_brief(said)}}}")
+                row.append(rf"\multicolumn{{2}}{{c}}{{{brief(said)}}}")
             else:
                 row += [times(one), times(ratio)]
             rows.append(
@@ -207,7 +205,7 @@ def claims_table(registry: pd.DataFrame, files: ResultFiles) -> Table:
                     key = f"claim/time/{one['claim']}/{one['form']}/words"
                     row += [times(ratio), rf"\val{{{key}}}"]
                 else:
-                    row += [times(ratio, r"\dagger"), _brief(one["status"])]
+                    row += [times(ratio, r"\dagger"), brief(one["status"])]
             rows.append(row)
         body.append(rows)
     top = ["", "", r"\multicolumn{3}{c}{as shipped}", r"\multicolumn{3}{c}{done properly}"]
@@ -355,9 +353,9 @@ def figure2(registry: pd.DataFrame, files: ResultFiles) -> Figure:
 # Values
 
 
-def values(files: ResultFiles) -> dict[str, text.Value]:
+def values(files: ResultFiles) -> dict[str, Value]:
     """Every value of Experiments 3 and 5 and of the defects, by key; the keys are the same at every scale."""
-    out = text._Values()
+    out = Values()
     _tradeoff_values(out, points(files))
     defects.add_values(out, files)
     hyperparameters.add_values(out, files)
@@ -371,13 +369,13 @@ def _phrase(ratio: Crossing) -> str | None:
     return f"takes {in_words(ratio, ' times as long')}"
 
 
-def _add_phrase(out: text._Values, key: str, ratio: Crossing, source: str, missing: str) -> None:
+def _add_phrase(out: Values, key: str, ratio: Crossing, source: str, missing: str) -> None:
     said = _phrase(ratio)
     value = None if said is None else math.exp(ratio.log)
-    out[key] = text.Value(value, None, missing if said is None else said, source)
+    out[key] = Value(value, None, missing if said is None else said, source)
 
 
-def _tradeoff_values(out: text._Values, frame: pd.DataFrame) -> None:
+def _tradeoff_values(out: Values, frame: pd.DataFrame) -> None:
     source = "tables/tradeoff.csv"
     random = frame[~frame["deterministic"].astype(bool)]
     out.integers("tradeoff/runs", random["runs"], source)
@@ -397,7 +395,7 @@ def _tradeoff_values(out: text._Values, frame: pd.DataFrame) -> None:
     _claim_values(out, claims(frame))
 
 
-def _measure_values(out: text._Values, frame: pd.DataFrame, measure: str, aim: float) -> None:
+def _measure_values(out: Values, frame: pd.DataFrame, measure: str, aim: float) -> None:
     source = "tables/targets.csv"
     here = frame[frame["measure"] == measure]
     lost = [
@@ -416,7 +414,7 @@ def _measure_values(out: text._Values, frame: pd.DataFrame, measure: str, aim: f
         key = f"tradeoff/{measure}/{name}"
         value = None if one.kind == "none" else math.exp(one.log)
         shown = missing if value is None else in_words(one, r"\,s")
-        out[f"{key}/cpu"] = text.Value(value, None, shown, source)
+        out[f"{key}/cpu"] = Value(value, None, shown, source)
         if name != "orthant":
             _add_phrase(out, f"{key}/phrase", one.over(orthant), source, missing)
         if one.kind in ("measured", "at most", "extrapolated"):
@@ -439,12 +437,12 @@ def _measure_values(out: text._Values, frame: pd.DataFrame, measure: str, aim: f
             match = replace(match, log=match.log + math.log(FARTHEST))
             shown = rf"more than ${math.exp(match.log):.0f}$\,s (extrapolated)"
         value = math.exp(match.log) if there else None
-        out[f"{key}/match"] = text.Value(value, None, shown, source)
+        out[f"{key}/match"] = Value(value, None, shown, source)
 
 
-def _claim_values(out: text._Values, frame: pd.DataFrame) -> None:
+def _claim_values(out: Values, frame: pd.DataFrame) -> None:
     source = "tables/claims.csv"
-    out.whole("claims/count", len(CLAIMS), text.Source(source, {"form": next(iter(FORMS))}))
+    out.whole("claims/count", len(CLAIMS), Source(source, {"form": next(iter(FORMS))}))
     for form, group in frame.groupby("form", sort=False):
         for _, row in group.iterrows():
             key = f"claims/{row['claim']}/{form}"

@@ -16,11 +16,9 @@ from gpcmc.audit.results import ResultFiles, mean_and_error, read
 from gpcmc.inference.gpml import DEFECTS
 from gpcmc.inference.interface import MIN_EFFECTIVE
 from gpcmc.report import style
-
-# a module and not its names: that module imports this one in its turn
-from gpcmc.report import values as text
 from gpcmc.report.latex import number, tabular
-from gpcmc.report.tables import Table, _brief, _empty
+from gpcmc.report.table import Table, brief, empty
+from gpcmc.report.value import Source, Value, Values
 
 __all__ = ["FIGURES", "TABLES", "add_values", "defect_effects", "defect_means"]
 
@@ -117,7 +115,7 @@ def defects_table(registry: pd.DataFrame, files: ResultFiles) -> Table:
     """Errors with sets of defects switched on, at the largest number of samples."""
     frame = defect_means(files)
     if frame.empty:
-        return Table(frame, _empty())
+        return Table(frame, empty())
     cells = _largest(frame).set_index(["case", "sampler", "switched"])
     body = []
     for sampler, title in SAMPLERS.items():
@@ -129,7 +127,7 @@ def defects_table(registry: pd.DataFrame, files: ResultFiles) -> Table:
             row = [title if not rows else "", _SHOWN.get(switched, switched)]
             for key in keys:
                 if key not in cells.index:
-                    row.append(rf"\multicolumn{{3}}{{c}}{{{_brief('not run')}}}")
+                    row.append(rf"\multicolumn{{3}}{{c}}{{{brief('not run')}}}")
                     continue
                 cell = cells.loc[key]
                 row.append(number(cell["nats"], cell["nats_se"], most=3))
@@ -210,7 +208,7 @@ _TOLD = (
 )
 
 
-def add_values(out: text._Values, files: ResultFiles) -> None:
+def add_values(out: Values, files: ResultFiles) -> None:
     """Add the values of the study of the defects."""
     source = "tables/defects.csv"
     means, effects = _largest(defect_means(files)), _largest(defect_effects(files))
@@ -219,7 +217,7 @@ def add_values(out: text._Values, files: ResultFiles) -> None:
     out.words("defects/short", "none can" if short else None, source, missing="no")
     out.integers("defects/replicates", means["replicates"], source)
     share = means[means["switched"].isin(["all", "none"])]
-    where = text.Source(source, {"switched": ("all", "none")})
+    where = Source(source, {"switched": ("all", "none")})
     out.whole("defects/runs", int(share["replicates"].sum()) if len(share) else None, where)
     out.whole("defects/converged", int(share["converged"].sum()) if len(share) else None, where)
     cells = means.set_index(["case", "sampler", "switched"])
@@ -244,7 +242,7 @@ def add_values(out: text._Values, files: ResultFiles) -> None:
         )
         listed = ", ".join(largest[sampler])
         plain = listed.replace("$", "") if there else None
-        out[f"defects/{sampler}/largest"] = text.Value(plain, None, listed or "not run", source)
+        out[f"defects/{sampler}/largest"] = Value(plain, None, listed or "not run", source)
     for case in CASES:
         for sampler in SAMPLERS:
             key = f"defects/{case}/{sampler}"
@@ -268,7 +266,7 @@ def add_values(out: text._Values, files: ResultFiles) -> None:
                     "alone": ("none", f"only {defect}"),
                 }
                 for setting, pair in pairs.items():
-                    runs = text.Source(file, {"switched": pair}, defect_effects)
+                    runs = Source(file, {"switched": pair}, defect_effects)
                     place = (case, sampler, defect, setting)
                     there = place in changes.index
                     row = changes.loc[place] if there else None

@@ -19,11 +19,9 @@ from gpcmc.audit.tuning import NEAR, tuned, tuning_means
 from gpcmc.experiments.tuning import start_and_bounds
 from gpcmc.inference.pseudo_marginal import default_prior
 from gpcmc.report import style
-
-# a module and not its names: that module imports this one in its turn
-from gpcmc.report import values as text
 from gpcmc.report.latex import count, escape, number, tabular
-from gpcmc.report.tables import Table, _brief, _empty
+from gpcmc.report.table import Table, brief, empty
+from gpcmc.report.value import Source, Values, code_of, defined
 
 __all__ = [
     "FIGURES",
@@ -122,7 +120,7 @@ def chains_table(registry: pd.DataFrame, files: ResultFiles) -> Table:
     """Posterior of log alpha and log beta by every method, and what it costs."""
     frame = chains(files)
     if frame.empty:
-        return Table(frame, _empty())
+        return Table(frame, empty())
     body = []
     for problem, group in frame.groupby("problem"):
         by_method = group.set_index("method")
@@ -138,7 +136,7 @@ def chains_table(registry: pd.DataFrame, files: ResultFiles) -> Table:
                     row.append(_with_error(cell[f"{which}_mean"], cell[f"{which}_mean_se"], 3))
                     row.append(number(cell[f"{which}_sd"], decimals=2))
             else:
-                row.append(rf"\multicolumn{{4}}{{c}}{{{_brief(cell['status'])}}}")
+                row.append(rf"\multicolumn{{4}}{{c}}{{{brief(cell['status'])}}}")
             # what tells whether it has converged is said of every chain
             row += [
                 _number(cell["r_hat"], 3),
@@ -283,7 +281,7 @@ def tuning_table(registry: pd.DataFrame, files: ResultFiles) -> Table:
     """Hyperparameters chosen by every method, their evidence, and how they classify."""
     frame = tuning_means(tuned(files))
     if frame.empty:
-        return Table(frame, _empty())
+        return Table(frame, empty())
     body = []
     for problem, group in frame.groupby("problem"):
         rows: list[list[str]] = []
@@ -296,7 +294,7 @@ def tuning_table(registry: pd.DataFrame, files: ResultFiles) -> Table:
             row = [escape(NAMES[int(problem)]) if not rows else "", title]
             row.append(f"{cell['ok']} of {cell['runs']}")
             if not cell["ok"]:
-                rows.append([*row, rf"\multicolumn{{8}}{{c}}{{{_brief(cell['status'])}}}"])
+                rows.append([*row, rf"\multicolumn{{8}}{{c}}{{{brief(cell['status'])}}}"])
                 continue
             mark = r"\rlap{$^b$}" if cell["at_bound"] else ""
             row += [_number(cell["log_alpha"], 2), _number(cell["log_beta"], 2) + mark]
@@ -317,20 +315,20 @@ def tuning_table(registry: pd.DataFrame, files: ResultFiles) -> Table:
 # Values
 
 
-def add_values(out: text._Values, files: ResultFiles) -> None:
+def add_values(out: Values, files: ResultFiles) -> None:
     """Add the values of Experiment 5."""
     _posterior_values(out, chains(files))
     _tuning_values(out, tuned(files))
 
 
-def _posterior_values(out: text._Values, frame: pd.DataFrame) -> None:
-    source = text.Source("tables/chains.csv", {})
+def _posterior_values(out: Values, frame: pd.DataFrame) -> None:
+    source = Source("tables/chains.csv", {})
     there = frame[frame["status"] != "data not available"]
     good = there[there["status"] == "ok"]
     out.whole("posterior/problems", there["problem"].nunique() or None, source)
     out.whole("posterior/methods", there["method"].nunique() or None, source)
     out.whole("posterior/chains", len(there) or None, source)
-    converged = text.Source("tables/chains.csv", {"status": "ok"})
+    converged = Source("tables/chains.csv", {"status": "ok"})
     out.whole("posterior/converged", len(good) if len(there) else None, converged)
     settings = there.reindex(columns=["chains", "iterations", "burn_in"]).dropna()
     out.integers("posterior/each", settings["chains"], source)
@@ -342,7 +340,7 @@ def _posterior_values(out: text._Values, frame: pd.DataFrame) -> None:
         CHAINS.get(m, m) for m in _in_order(there["method"], CHAINS) if m not in set(good["method"])
     ]
     out.words("posterior/none", "; ".join(lost) or None, source, missing="none")
-    prior, where = default_prior(1), text.code_of(default_prior)
+    prior, where = default_prior(1), code_of(default_prior)
     out.real("posterior/prior/beta-shape", prior.shape[0], where, decimals=1)
     out.real("posterior/prior/beta-rate", prior.rate[0], where, decimals=1)
     out.real("posterior/prior/alpha-shape", prior.shape[1], where, decimals=0)
@@ -375,7 +373,7 @@ def _posterior_values(out: text._Values, frame: pd.DataFrame) -> None:
     ]
     out.words("posterior/fastest", "; ".join(fast) or None, converged, missing="none")
     for method in CHAINS:
-        source = text.Source("tables/chains.csv", {"method": method})
+        source = Source("tables/chains.csv", {"method": method})
         part = there[there["method"] == method]
         mine = part[part["status"] == "ok"]
         key = f"posterior/{method}"
@@ -386,13 +384,13 @@ def _posterior_values(out: text._Values, frame: pd.DataFrame) -> None:
         out.real(f"{key}/rate", rate, source, missing=missing)
 
 
-def _tuning_values(out: text._Values, frame: pd.DataFrame) -> None:
+def _tuning_values(out: Values, frame: pd.DataFrame) -> None:
     name = "tables/tuning.csv"
-    source = text.Source(name, {})
+    source = Source(name, {})
     means = tuning_means(frame)
     there = means[means["status"] != "data not available"]
     out.whole("tuning/problems", there["problem"].nunique() or None, source)
-    out.real("tuning/near", NEAR, text.defined("gpcmc.audit.tuning", "NEAR"), decimals=0)
+    out.real("tuning/near", NEAR, defined("gpcmc.audit.tuning", "NEAR"), decimals=0)
     orthant = there[there["method"].str.startswith("orthant") & ~there["method"].map(_adapted)]
     orthant = orthant.assign(samples=pd.to_numeric(orthant["samples"]))
     looks = orthant[orthant["stage"] == "search"].dropna(subset="samples")
@@ -410,7 +408,7 @@ def _tuning_values(out: text._Values, frame: pd.DataFrame) -> None:
     reached = {}
     for key, (method, stage) in ways.items():
         part = means[(means["method"] == method) & (means["stage"] == stage)]
-        source = text.Source(name, {"method": method or "", "stage": stage})
+        source = Source(name, {"method": method or "", "stage": stage})
         mine = part[part["ok"] > 0].dropna(subset="shortfall")
         worst = float(mine["shortfall"].max()) if len(mine) else math.nan
         reached[key] = worst
@@ -425,13 +423,13 @@ def _tuning_values(out: text._Values, frame: pd.DataFrame) -> None:
     for key, way in (("small", small), ("large", large)):
         rows = looks[looks["method"] == way]
         samples = int(rows["samples"].iloc[0]) if len(rows) else None
-        source = text.Source(name, {"method": way or "", "stage": "search"})
+        source = Source(name, {"method": way or "", "stage": "search"})
         out.whole(f"tuning/{key}/samples", samples, source)
     again = orthant[(orthant["stage"] == "final") & (orthant["method"] == small)]
     again = again.dropna(subset="samples")
-    source = text.Source(name, {"method": small or "", "stage": "final"})
+    source = Source(name, {"method": small or "", "stage": "final"})
     out.whole("tuning/final-samples", int(again["samples"].max()) if len(again) else None, source)
-    good, source = frame[frame["status"] == "ok"], text.Source(name, {})
+    good, source = frame[frame["status"] == "ok"], Source(name, {})
     judge = float(good["evidence_se"].astype(float).max())
     out.real("tuning/judge-se", judge, source, unit=" nats", decimals=3 if judge > 0 else None)
     for key in ("small", "small-final", "ep", "laplace"):
@@ -439,7 +437,7 @@ def _tuning_values(out: text._Values, frame: pd.DataFrame) -> None:
         far = math.isfinite(reached[key]) and reached[key] > NEAR
         out.words(f"tuning/{key}/suffices", "suffices" if near else None, source, missing="no")
         out.words(f"tuning/{key}/misses", "does not suffice" if far else None, source, missing="no")
-    where = text.code_of(start_and_bounds)
+    where = code_of(start_and_bounds)
     (log_alpha, _), bounds = start_and_bounds(np.array([[0.0], [1.0]]))
     out.real("tuning/reach-alpha", bounds[0, 1] - log_alpha, where, decimals=0)
     out.real("tuning/least-beta", bounds[1, 0], where, decimals=0)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 __all__ = [
     *("concise", "count", "decimals_for", "escape", "in_last_digit", "number", "scientific"),
-    "tabular",
+    *("tabular", "two_digits"),
 ]
 
 _ESCAPES = {
@@ -34,6 +34,11 @@ def escape(text: str) -> str:
 def count(value: int) -> str:
     """An integer with thin spaces between groups of three digits."""
     return f"{value:,}".replace(",", r"\,")
+
+
+def two_digits(value: float) -> int | None:
+    """Decimals with which a positive number shows two digits or more; None of what is none."""
+    return max(0, 1 - math.floor(math.log10(value))) if 0 < value < math.inf else None
 
 
 def decimals_for(se: float) -> int:

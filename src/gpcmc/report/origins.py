@@ -28,7 +28,7 @@ from gpcmc.audit import ResultFiles
 from gpcmc.report.audit import appendix, claims_table, controls_table
 from gpcmc.report.latex import escape
 from gpcmc.report.registry import FIGURES, TABLES
-from gpcmc.report.values import Value, code_of
+from gpcmc.report.value import Value, code_of
 
 __all__ = ["trace", "web_link", "write_origins"]
 

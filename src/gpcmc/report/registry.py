@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from gpcmc.audit import ResultFiles
 from gpcmc.report import comparisons, figures, style, tables
-from gpcmc.report.tables import Table
+from gpcmc.report.table import Table
 
 __all__ = ["FIGURES", "TABLES", "write_figure", "write_table"]
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import fields
 from decimal import Decimal
 
 import pandas as pd
@@ -39,27 +39,12 @@ from gpcmc.inference import (
 )
 from gpcmc.inference.interface import OK
 from gpcmc.report.latex import concise, count, escape, in_last_digit, number, scientific, tabular
+from gpcmc.report.table import Table, brief, empty
 
-__all__ = ["TABLES", "Table"]
+__all__ = ["TABLES"]
 
 #: Put after one of our values that is from all runs, because those that count do not make one.
 ALL_RUNS = r"\rlap{$^\circ$}"
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Table:
-    """One table: ``frame`` goes to CSV, ``tex`` is a LaTeX tabular."""
-
-    frame: pd.DataFrame
-    tex: str
-
-
-def _empty(text: str = "not run at this scale") -> str:
-    return tabular("c", [["--"]], [[[escape(text)]]])
-
-
-def _brief(verdict: str) -> str:
-    return rf"\textit{{{escape(verdict)}}}"
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -138,7 +123,7 @@ def _numbers(rows: pd.DataFrame) -> str:
 def _ours(cell: pd.Series, most: int) -> str:
     """Our value of a published cell, or why there is none."""
     if math.isnan(cell["ours"]):
-        return _brief(cell["status"])
+        return brief(cell["status"])
     return number(cell["ours"], cell["ours_se"], most=most)
 
 
@@ -186,7 +171,7 @@ def table4(registry: pd.DataFrame, files: ResultFiles) -> Table:
                 if math.isnan(value):
                     value, se, mark = cell["as_run"], cell["as_run_se"], ALL_RUNS
                 if math.isnan(value):
-                    ours.append(_brief(short.get(cell["status"], cell["status"])))
+                    ours.append(brief(short.get(cell["status"], cell["status"])))
                     continue
                 value, se = scale * value, scale * se
                 if metric == "mae_post":
@@ -238,9 +223,9 @@ def _block(
                 continue
             cell = by_cell.loc[(method, problem)]
             if cell["status"] != OK:
-                short = {"none": "--", "uncertified": _brief("uncert."), "no reference": "--"}
+                short = {"none": "--", "uncertified": brief("uncert."), "no reference": "--"}
                 status = cell["status"]
-                row.append(short.get(status) or _brief(STATUSES.get(status, status)))
+                row.append(short.get(status) or brief(STATUSES.get(status, status)))
                 continue
             text = _rounded(scale * cell["value"], scale * cell["se"], digits)
             if cell["sets"] < cell["wanted"]:
@@ -266,7 +251,7 @@ def _blocks(
     frame = all_cells(registry, files)
     columns = ["method", "problem", *Average._fields, "measure", "over"]
     if frame.empty:
-        return Table(pd.DataFrame(columns=columns), _empty())
+        return Table(pd.DataFrame(columns=columns), empty())
     parts, frames = [], []
     for position, (column, title, over, scale, digits) in enumerate(wanted):
         rows, found = _block(frame, column, over, scale, digits)
@@ -346,7 +331,7 @@ def seconds_table(registry: pd.DataFrame, files: ResultFiles) -> Table:
     """CPU seconds by hyperparameter set, and the ratio of the sets with the shortest length scale."""
     frame = seconds_by_set(all_cells(registry, files))
     if frame.empty:
-        return Table(frame, _empty())
+        return Table(frame, empty())
     settings = frame.drop_duplicates("set").sort_values("set")
     by_cell = frame.set_index(["method", "set"])
     ratios = seconds_ratio(frame)
@@ -385,7 +370,7 @@ def _evidence_part(registry: pd.DataFrame, files: ResultFiles, part: int) -> Tab
     frame = all_cells(registry, files)
     keep = [*frame.columns[: frame.columns.get_loc("difference_se") + 1]]
     if frame.empty:
-        return Table(frame[keep], _empty())
+        return Table(frame[keep], empty())
     methods = [m for m in methods_in_order(frame["method"]) if m != "control-variables"]
     first = [m for m in methods if m in FIRST_EVIDENCE]
     methods = first if part == 1 else [m for m in methods if m not in FIRST_EVIDENCE]
@@ -422,7 +407,7 @@ IN_THOUSANDTHS = ("minimax-tilting", "importance-ep", "importance-laplace", "bes
 
 def _reference_text(one: pd.Series) -> str:
     if one["reference"] == "none":
-        return _brief("no data") if one["status"] == NO_DATA else "--"
+        return brief("no data") if one["status"] == NO_DATA else "--"
     text = concise(one["reference_log_evidence"], one["reference_log_evidence_se"], decimals=4)
     return text if one["reference"] == "certified" else text + r"\rlap{$^u$}"
 
@@ -430,7 +415,7 @@ def _reference_text(one: pd.Series) -> str:
 def _evidence_text(cell: pd.Series | None, scale: int) -> str:
     if cell is None:
         return "--"
-    short = _brief(STATUSES.get(cell["status"], cell["status"]))
+    short = brief(STATUSES.get(cell["status"], cell["status"]))
     if cell["ok"] == 0:
         return short
     bad = cell["runs"] - cell["ok"]
@@ -452,7 +437,7 @@ def reference_table(registry: pd.DataFrame, files: ResultFiles) -> Table:
     """The certified reference by problem: how many cells, how sure."""
     frame = reference_summary(files)
     if frame.empty:
-        return Table(frame, _empty("no reference"))
+        return Table(frame, empty("no reference"))
     rows = [
         [
             escape(NAMES[int(row["problem"])]),
@@ -482,7 +467,7 @@ def spread_table(registry: pd.DataFrame, files: ResultFiles) -> Table:
     """Experiment 2: how much data sets differ."""
     frame = found.data_sets(registry, files)
     if frame.empty:
-        return Table(frame, _empty())
+        return Table(frame, empty())
     body = []
     for table, title in ((2, "MAE"), (3, r"MAPE, \%")):
         rows: list[list[str]] = []
@@ -539,7 +524,7 @@ def variance_table(registry: pd.DataFrame, files: ResultFiles) -> Table:
     parts = [found.variance(files, pooled=True), overall, found.variance(files)]
     frame = pd.concat(parts, ignore_index=True)
     if frame.empty:
-        return Table(frame, _empty())
+        return Table(frame, empty())
     frame = frame.astype(dict.fromkeys(("problem", "dimension"), "Int64"))
     body = []
     for experiment, group in frame[frame["samples"].isna()].groupby("experiment"):
@@ -578,7 +563,7 @@ def floor_table(registry: pd.DataFrame, files: ResultFiles) -> Table:
                     "--" if math.isnan(cell[name]) else number(cell[name], decimals=decimals)
                     for name, decimals in (("outlier", 2), ("without_outlier", 3))
                 ),
-                _brief("not run")
+                brief("not run")
                 if math.isnan(cell["ours"])
                 else number(cell["ours"], cell["ours_se"], most=4),
             ]
@@ -616,12 +601,12 @@ def settings_table(registry: pd.DataFrame, files: ResultFiles) -> Table:
     """Counts of Experiment 4 by method and problem: those configured, and of chains the defaults beside them."""
     rows = read_long("experiment4", files.experiment4)
     if rows.empty:
-        return Table(pd.DataFrame(columns=["method", "setting", "problem", "value"]), _empty())
+        return Table(pd.DataFrame(columns=["method", "setting", "problem", "value"]), empty())
     numbers = sorted(int(p) for p in rows["problem"].unique())
     tidy, body = [], []
     for method in methods_in_order(rows["method"]):
         mine = rows[rows["method"] == method]
-        of_class = dataclasses.fields(_DEFAULTS[method]) if method in _DEFAULTS else ()
+        of_class = fields(_DEFAULTS[method]) if method in _DEFAULTS else ()
         given = {field.name: field.default for field in of_class}
         group: list[list[str]] = []
         for setting, said in _SETTINGS.items():
@@ -638,7 +623,7 @@ def settings_table(registry: pd.DataFrame, files: ResultFiles) -> Table:
                     {int(v) for v in counts[here & (mine["status"] != NO_DATA)].dropna()}
                 )
                 tidy += [(method, setting, problem, value) for value in values]
-                none = _brief("no data") if (mine[here]["status"] == NO_DATA).any() else "--"
+                none = brief("no data") if (mine[here]["status"] == NO_DATA).any() else "--"
                 row.append(", ".join(map(count, values)) or none)
             group.append(row)
         if group:
@@ -689,7 +674,7 @@ def equations_table(registry: pd.DataFrame, files: ResultFiles) -> Table:
     """The checked equations, those that are misprinted with their correction."""
     frame = read_long("equations", files.equations).drop(columns="file").fillna({"correction": ""})
     if frame.empty:
-        return Table(frame, _empty())
+        return Table(frame, empty())
     rows = [
         [
             _equation_name(str(row["equation"])),

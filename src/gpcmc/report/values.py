@@ -6,15 +6,11 @@ The set of keys does not depend on what was run. A value that a run does not hav
 
 from __future__ import annotations
 
-import inspect
 import json
 import math
-import re
-import sys
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -49,16 +45,12 @@ from gpcmc.inference import GpmlMonteCarlo
 from gpcmc.inference.interface import MIN_EFFECTIVE, NOT_CONVERGED, OK
 from gpcmc.report import audit as report_audit
 from gpcmc.report import comparisons
-from gpcmc.report.latex import count, escape, number, scientific
+from gpcmc.report.latex import two_digits
+from gpcmc.report.value import Source, Value, Values, defined
 
 __all__ = [
     "PUBLISHED_SCALE",
-    "Source",
-    "Value",
-    "code_of",
     "collect",
-    "defined",
-    "source_path",
     "write_values",
 ]
 
@@ -93,207 +85,6 @@ _MACROS = r"""% Made by gpcmc.report.values from the result files; every number 
 """
 
 
-def source_path(file: str) -> str:
-    """Where a file of the installed package stands in the repository."""
-    return (Path("src/gpcmc") / Path(file).relative_to(Path(__file__).parents[1])).as_posix()
-
-
-def code_of(function: Callable[..., object]) -> str:
-    """File and line in the repository where a function, or what it wraps, begins."""
-    function = inspect.unwrap(function)
-    return f"{source_path(inspect.getfile(function))}:{function.__code__.co_firstlineno}"
-
-
-def defined(module: str, name: str) -> str:
-    """File and line in the repository where an imported module first gives a name its value."""
-    lines = enumerate(inspect.getsource(sys.modules[module]).splitlines(), start=1)
-    line = next(place for place, text in lines if re.match(rf"\s*{name}\b[^(]*=", text))
-    return f"{source_path(str(sys.modules[module].__file__))}:{line}"
-
-
-class Source(NamedTuple):
-    """Where a value comes from, if the name of a file is not all that is known.
-
-    Attributes
-    ----------
-    file : str
-        As `Value.source`.
-    rows : mapping, optional
-        The entry, or the tuple of entries, that rows have in each of these columns if the value rests on them;
-        empty where it rests on all. Without it they follow from the key.
-    by : callable, optional
-        The function that computed it.
-    """
-
-    file: str
-    rows: Mapping[str, object] | None = None
-    by: Callable[..., object] | None = None
-
-    @property
-    def filter(self) -> dict[str, str] | None:
-        """`rows` as `Value.rows`."""
-        if self.rows is None:
-            return None
-        return {
-            name: "|".join(map(str, entry)) if isinstance(entry, tuple) else str(entry)
-            for name, entry in self.rows.items()
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class Value:
-    """One number of the text.
-
-    Attributes
-    ----------
-    value : float, int, str or None
-        In full precision; None where this run has none.
-    se : float or None
-        Its standard error.
-    text : str
-        LaTeX as printed, unit included; without a value, the reason in words.
-    source : str
-        The file that it was read or computed from, or a pattern of files (``*``). `collect` gives it
-        relative to the run's folder, `origins.trace` from the root of the repository.
-    code : str
-        File and line of this package that put it into the text, ``src/gpcmc/report/values.py:123``.
-    made : str or None
-        File and line where the function begins that computed it, if that is another.
-    line : str or None
-        Its line in the file, or the lines of the rows that it summarises (``5``, ``2-11, 20``); None
-        where these are not few, or in several files.
-    rows : dict of str to str or None
-        What selects these rows: columns, and their entries with ``|`` between; empty where all rows do. None
-        where a line says it, or nothing is known.
-    also : str or None
-        The other end: of a number of a table or a statement the result files behind it, of a cell that was
-        computed from these its row in ``audit.csv``.
-    replicates : int or None
-        How many result rows are behind it; rows that do not count as "ok" are among them.
-    seed : str or None
-        Seed of these rows, or the path that their seeds begin with.
-    cell : str or None
-        The audited cell or statement that it belongs to.
-    verdict : str or None
-        What was found there: by the audit for a cell, else in the row that it was read from.
-    """
-
-    value: float | int | str | None
-    se: float | None
-    text: str
-    source: str
-    code: str = ""
-    made: str | None = None
-    line: str | None = None
-    rows: dict[str, str] | None = None
-    also: str | None = None
-    replicates: int | None = None
-    seed: str | None = None
-    cell: str | None = None
-    verdict: str | None = None
-
-    @property
-    def digits(self) -> str:
-        """Value and standard error in full, as plain text."""
-        if not isinstance(self.value, int | float) or isinstance(self.value, bool):
-            return str(self.value) if self.value is not None else self.text
-        error = f" +- {self.se:.3g}" if self.se else ""
-        return (str(self.value) if isinstance(self.value, int) else f"{self.value:.10g}") + error
-
-    @property
-    def place(self) -> str:
-        """File and line, as in ``audit.csv:5``."""
-        return self.source if self.line is None else f"{self.source}:{self.line}"
-
-    @property
-    def which(self) -> str:
-        """What selects its rows, where no line says it: ``samples=10000``."""
-        rows = {} if self.rows is None or self.line is not None else self.rows
-        return ", ".join(f"{name}={entry}" for name, entry in rows.items() if entry)
-
-
-class _Values(dict[str, Value]):
-    """Values by key, with one way in for each kind; each notes the line of code that it came from."""
-
-    def __setitem__(self, key: str, value: Value) -> None:
-        frame = sys._getframe(1)
-        while frame.f_locals.get("self") is self and frame.f_back is not None:
-            frame = frame.f_back
-        where = f"{source_path(frame.f_code.co_filename)}:{frame.f_lineno}"
-        super().__setitem__(key, replace(value, code=where))
-
-    def put(
-        self,
-        key: str,
-        value: float | int | str | None,
-        text: str,
-        source: str | Source,
-        se: float | None = None,
-    ) -> None:
-        """A value with its text, made already."""
-        given = source if isinstance(source, Source) else Source(source)
-        made = code_of(given.by) if given.by else None
-        self[key] = Value(value, se, text, given.file, made=made, rows=given.filter)
-
-    def real(
-        self,
-        key: str,
-        value: float,
-        source: str | Source,
-        *,
-        se: float = math.nan,
-        unit: str = "",
-        missing: str = "not run",
-        decimals: int | None = None,
-    ) -> None:
-        if math.isfinite(value):
-            text = number(value, se, decimals=decimals) + unit
-            self.put(key, float(value), text, source, float(se) if math.isfinite(se) else None)
-        else:
-            self.put(key, None, missing, source)
-
-    def power(self, key: str, value: float, source: str | Source) -> None:
-        """A positive value over many orders of magnitude."""
-        if not math.isfinite(value):
-            self.put(key, None, "not run", source)
-        else:
-            text = (
-                number(value, decimals=_two_digits(value)) if value >= 1e-3 else scientific(value)
-            )
-            self.put(key, float(value), text, source)
-
-    def whole(
-        self, key: str, value: int | None, source: str | Source, *, missing: str = "not run"
-    ) -> None:
-        if value is None:
-            self.put(key, None, missing, source)
-        else:
-            self.put(key, int(value), count(int(value)), source)
-
-    def words(
-        self, key: str, text: str | None, source: str | Source, *, missing: str = "not known"
-    ) -> None:
-        self.put(key, text or None, escape(text) if text else missing, source)
-
-    def integers(self, key: str, values: Iterable[int], source: str | Source) -> None:
-        """A list such as "10 000, 30 000 and 100 000"; a single one alone."""
-        numbers = [int(value) for value in sorted(set(values))]
-        if numbers:
-            self.put(key, _listed(numbers, str), _listed(numbers, count), source)
-        else:
-            self.put(key, None, "not run", source)
-
-
-def _listed(numbers: list[int], shown: Callable[[int], str]) -> str:
-    texts = [shown(number) for number in numbers]
-    return ", ".join(texts[:-1]) + " and " + texts[-1] if len(texts) > 1 else texts[0]
-
-
-def _two_digits(value: float) -> int | None:
-    """Decimals with which a positive number shows two digits or more; None of what is none."""
-    return max(0, 1 - math.floor(math.log10(value))) if 0 < value < math.inf else None
-
-
 def _estimated_by(cell: pd.Series) -> Callable[..., object]:
     """What computes our side of a cell."""
     if cell["table"] == 4:
@@ -301,7 +92,7 @@ def _estimated_by(cell: pd.Series) -> Callable[..., object]:
     return Estimator._table1 if cell["table"] == 1 else Estimator._table2or3
 
 
-def _audit_values(out: _Values, audited: pd.DataFrame, source: str) -> None:
+def _audit_values(out: Values, audited: pd.DataFrame, source: str) -> None:
     every = Source(source, {})
     out.whole("audit/cells", len(audited), every)
     named = tuple(verdict for verdict in VERDICTS if verdict not in NOT_COMPARED)
@@ -332,7 +123,7 @@ def _audit_values(out: _Values, audited: pd.DataFrame, source: str) -> None:
         out.real(f"{name}/ratio", cell["ratio"], where, missing=missing)
 
 
-def _design_values(out: _Values, files: ResultFiles) -> None:
+def _design_values(out: Values, files: ResultFiles) -> None:
     first, second = (
         read_long("experiment1", files.experiment1),
         read_long("experiment2", files.experiment2),
@@ -373,7 +164,7 @@ def _design_values(out: _Values, files: ResultFiles) -> None:
     out.whole("experiment4/problems", len(available), "experiment4/problem*.npz")
 
 
-def _settings_values(out: _Values, rows: pd.DataFrame) -> None:
+def _settings_values(out: Values, rows: pd.DataFrame) -> None:
     """Where counts of Experiment 4 are below those of the paper."""
     source = "tables/settings.csv"
     most = rows[rows["method"] == "control-variables"]["iterations"].max()
@@ -385,7 +176,7 @@ def _settings_values(out: _Values, rows: pd.DataFrame) -> None:
     out.words("settings/hmc-gpml/fewer", named or None, source, missing="none")
 
 
-def _bracket_values(out: _Values, registry: pd.DataFrame) -> None:
+def _bracket_values(out: Values, registry: pd.DataFrame) -> None:
     name = "tables/brackets.csv"
     frame = found.brackets(registry)
     genuine = frame[frame["table"].isin([2, 3])]
@@ -404,7 +195,7 @@ def _bracket_values(out: _Values, registry: pd.DataFrame) -> None:
 
 
 def _floor_values(
-    out: _Values, registry: pd.DataFrame, audited: pd.DataFrame, files: ResultFiles
+    out: Values, registry: pd.DataFrame, audited: pd.DataFrame, files: ResultFiles
 ) -> None:
     source = "tables/floor.csv"
     frame = found.floor(registry, audited)
@@ -443,7 +234,7 @@ def _floor_values(
 GRIDS = 4
 
 
-def _grid_values(out: _Values, files: ResultFiles, table: pd.DataFrame) -> None:
+def _grid_values(out: Values, files: ResultFiles, table: pd.DataFrame) -> None:
     """Errors of truths from coarse grids, and whether one wrong truth as implied is among them."""
     coarse, name = found.coarse_grid_errors(files), "experiment1/quadrature.csv"
     steps = coarse["du"].unique()
@@ -485,7 +276,7 @@ def _grid_values(out: _Values, files: ResultFiles, table: pd.DataFrame) -> None:
     out.words("floor/grid/reproduced", ", ".join(reproduced), name, missing="no")
 
 
-def _variance_values(out: _Values, files: ResultFiles) -> None:
+def _variance_values(out: Values, files: ResultFiles) -> None:
     source = "tables/variance.csv"
     frame = found.variance(files, pooled=True)
     cells = frame.set_index(["experiment", "problem"])
@@ -518,7 +309,7 @@ def _variance_values(out: _Values, files: ResultFiles) -> None:
         out.real(key, short, source, unit=r"\,\%", decimals=decimals, missing="no")
 
 
-def _slope_values(out: _Values, registry: pd.DataFrame, files: ResultFiles) -> None:
+def _slope_values(out: Values, registry: pd.DataFrame, files: ResultFiles) -> None:
     frame = found.slopes(registry, files)
     for _, row in frame.iterrows():
         table, problem = int(row["table"]), int(row["problem"])
@@ -537,7 +328,7 @@ def _slope_values(out: _Values, registry: pd.DataFrame, files: ResultFiles) -> N
     out.real("slope/table1/furthest", far, source, decimals=decimals)
 
 
-def _spread_values(out: _Values, registry: pd.DataFrame, files: ResultFiles) -> None:
+def _spread_values(out: Values, registry: pd.DataFrame, files: ResultFiles) -> None:
     source = "tables/spread.csv"
     frame = found.data_sets(registry, files)
     for table in (2, 3):
@@ -563,7 +354,7 @@ def _spread_values(out: _Values, registry: pd.DataFrame, files: ResultFiles) -> 
             )
 
 
-def _experiment4_values(out: _Values, frame: pd.DataFrame) -> None:
+def _experiment4_values(out: Values, frame: pd.DataFrame) -> None:
     """Errors, statuses and seconds of every method."""
     there = frame[frame["ok"] > 0]
     pairs = there[there["trivial"].astype(bool)].drop_duplicates(["problem", "set"])
@@ -618,7 +409,7 @@ def _experiment4_values(out: _Values, frame: pd.DataFrame) -> None:
 
 
 def _mae_post_values(
-    out: _Values, registry: pd.DataFrame, frame: pd.DataFrame, files: ResultFiles
+    out: Values, registry: pd.DataFrame, frame: pd.DataFrame, files: ResultFiles
 ) -> None:
     """How far apart methods are in MAE-POST, beside how far apart data sets are; in percent of its mean."""
     source = Source("tables/posterior.csv", {"measure": "mae_post"}, mae_post_ranges)
@@ -638,7 +429,7 @@ def _mae_post_values(
         if len(range_):
             problem = getattr(range_, f"idx{pick}")()
             where = where._replace(rows={**(where.rows or {}), "problem": problem})
-        out.real(f"mae-post/{key}", value, where, unit=r"\,\%", decimals=_two_digits(value))
+        out.real(f"mae-post/{key}", value, where, unit=r"\,\%", decimals=two_digits(value))
     # problems in which methods differ by less than one standard deviation of data sets
     for key, ranges in (("published", published), ("ours", ours)):
         both = ranges.index.intersection(between.index)
@@ -658,7 +449,7 @@ def _mae_post_values(
 
 
 def _median_values(
-    out: _Values, registry: pd.DataFrame, frame: pd.DataFrame, files: ResultFiles
+    out: Values, registry: pd.DataFrame, frame: pd.DataFrame, files: ResultFiles
 ) -> None:
     """MAE-MED of the paper's methods, and who is furthest from the median and from the reference."""
     ours = mae_med_by_problem(frame)
@@ -704,7 +495,7 @@ def _median_values(
         out.power(f"furthest/{name}-error", value, source)
 
 
-def _exactness_values(out: _Values, frame: pd.DataFrame) -> None:
+def _exactness_values(out: Values, frame: pd.DataFrame) -> None:
     """Expectation propagation beside the Monte Carlo methods of the paper, cell by cell."""
     rows: dict[str, object] = {"measure": "mae_reference", "method": ("ep", *PAPER)}
     source = Source("tables/accuracy.csv", rows)
@@ -743,7 +534,7 @@ def _exactness_values(out: _Values, frame: pd.DataFrame) -> None:
     )
 
 
-def _percent(out: _Values, key: str, values: pd.Series, source: str | Source) -> None:
+def _percent(out: Values, key: str, values: pd.Series, source: str | Source) -> None:
     """Median and largest of some percentages, and how many there are."""
     values = values.dropna()
     out.whole(f"{key}/cells", len(values) or None, source)
@@ -755,7 +546,7 @@ def _percent(out: _Values, key: str, values: pd.Series, source: str | Source) ->
         out.real(f"{key}/{name}", value, source, unit=r"\,\%", decimals=decimals)
 
 
-def _evidence_values(out: _Values, frame: pd.DataFrame, files: ResultFiles) -> None:
+def _evidence_values(out: Values, frame: pd.DataFrame, files: ResultFiles) -> None:
     """Log evidence of the paper's chains, in percent of the sampler's and of the reference's."""
     source = "tables/evidence.csv"
     telling = cells_over(frame, "telling")
@@ -789,7 +580,7 @@ def _evidence_values(out: _Values, frame: pd.DataFrame, files: ResultFiles) -> N
         _percent(out, f"evidence/{method}/stray-usps", gaps[part["problem"] == 9], where)
 
 
-def _control_variable_values(out: _Values, frame: pd.DataFrame, files: ResultFiles) -> None:
+def _control_variable_values(out: Values, frame: pd.DataFrame, files: ResultFiles) -> None:
     """How control variables ended on USPS, and whether they had equal time otherwise."""
     source = Source("experiment4/problem9/control-variables.csv", {}, all_cells)
     mine = frame[(frame["method"] == "control-variables") & (frame["problem"] == 9)]
@@ -835,7 +626,7 @@ def _control_variable_values(out: _Values, frame: pd.DataFrame, files: ResultFil
     out.words("budget/apart-problem", named, source, missing="not run")
 
 
-def _hard_values(out: _Values, frame: pd.DataFrame, files: ResultFiles) -> None:
+def _hard_values(out: Values, frame: pd.DataFrame, files: ResultFiles) -> None:
     """Where a run of the sampler is furthest from the reference, and how many are off by more than a nat."""
     name = "experiment4/problem*/orthant.csv"
     where = Source(name, {})
@@ -899,7 +690,7 @@ def _hard_values(out: _Values, frame: pd.DataFrame, files: ResultFiles) -> None:
     out.power("hard/overdispersed", spread if wide else math.nan, where)
 
 
-def _reference_values(out: _Values, files: ResultFiles) -> None:
+def _reference_values(out: Values, files: ResultFiles) -> None:
     """What the reference is certified for, and what this run found when it looked again."""
     name, certified = "data/reference/evidence.csv", certified_reference(files)
     rows = None if certified is None else certified.evidence
@@ -956,7 +747,7 @@ def _reference_values(out: _Values, files: ResultFiles) -> None:
     out.words("reference/check-differ", differ, source, missing="none")
 
 
-def _run_values(out: _Values, record: Mapping[str, object]) -> None:
+def _run_values(out: Values, record: Mapping[str, object]) -> None:
     source = "provenance.json"
     hours = float(str(record.get("cpu_hours", math.nan)))
     decimals = None if math.isnan(hours) else 1 if hours < 10 else 0
@@ -1021,7 +812,7 @@ def collect(
     dict of str to Value
         Sorted by key. The keys are the same at every scale.
     """
-    out = _Values()
+    out = Values()
     _run_values(out, record)
     _audit_values(out, audited, "audit.csv")
     _design_values(out, files)
