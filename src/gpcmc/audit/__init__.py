@@ -1,10 +1,8 @@
 """The published values, our values beside them, and a verdict for every cell."""
 
-from gpcmc.audit.claims import Claim, judge_claims, read_claims
+from gpcmc.audit.claims import judge_claims, read_claims
 from gpcmc.audit.compare import (
     VERDICTS,
-    Audit,
-    Comparison,
     Comparisons,
     Power,
     agreement,
@@ -23,40 +21,29 @@ from gpcmc.audit.explanations import check_explained, explain, read_explanations
 from gpcmc.audit.findings import (
     bias,
     brackets,
-    coarse_grid_errors,
     data_sets,
     floor,
-    floor_left,
     overall_variance,
     slopes,
     variance,
 )
-from gpcmc.audit.published import CELLS, METHODS, PUBLISHED_RUNS, half_width, read_registry
+from gpcmc.audit.published import CELLS, METHODS, half_width, read_registry
 from gpcmc.audit.results import (
-    SETS,
     Predictions,
-    Problem,
     ResultFiles,
     read_long,
     read_probabilities,
-    read_problem,
 )
 
 __all__ = [
     "CELLS",
     "METHODS",
-    "PUBLISHED_RUNS",
-    "SETS",
     "VERDICTS",
-    "Audit",
-    "Claim",
-    "Comparison",
     "Comparisons",
     "Estimate",
     "Estimator",
     "Power",
     "Predictions",
-    "Problem",
     "ResultFiles",
     "Term",
     "agreement",
@@ -66,7 +53,6 @@ __all__ = [
     "check_complete",
     "check_controls",
     "check_explained",
-    "coarse_grid_errors",
     "compare",
     "controls",
     "count_verdicts",
@@ -74,7 +60,6 @@ __all__ = [
     "data_sets",
     "explain",
     "floor",
-    "floor_left",
     "half_width",
     "judge_claims",
     "median_errors",
@@ -84,7 +69,6 @@ __all__ = [
     "read_explanations",
     "read_long",
     "read_probabilities",
-    "read_problem",
     "read_registry",
     "side_by_side",
     "slopes",

@@ -13,11 +13,10 @@ from gpcmc.report.review import (
     write_review,
 )
 from gpcmc.report.value import Value
-from gpcmc.report.values import PUBLISHED_SCALE, collect, write_values
+from gpcmc.report.values import collect, write_values
 
 __all__ = [
     "FIGURES",
-    "PUBLISHED_SCALE",
     "TABLES",
     "Item",
     "Value",

@@ -237,7 +237,6 @@ GRIDS = 4
 def _grid_values(out: Values, files: ResultFiles, table: pd.DataFrame) -> None:
     """Errors of truths from coarse grids, and whether one wrong truth as implied is among them."""
     coarse, name = found.coarse_grid_errors(files), "experiment1/quadrature.csv"
-    steps = coarse["du"].unique()
     steps = [*sorted(coarse["du"].unique(), reverse=True), *[math.nan] * GRIDS][:GRIDS]
     implied = table.dropna(subset="outlier").groupby("dimension")["outlier"].min()
     reproduced = []
