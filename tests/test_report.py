@@ -680,6 +680,8 @@ def test_values_have_the_same_keys_at_every_scale(
     assert full["brackets/problems1-3/runs"].text == "20"
     cell = full["table1/N50/M10000/ours"]
     assert cell.source.endswith("N50.csv") and cell.se is not None and cell.text.endswith(r"\,\%")
+    # files, or the section of the paper; found was the name of a loop of the code
+    assert {key for key, value in full.items() if "." not in value.source} == set()
 
 
 def test_values_file_is_json_without_nan(

@@ -261,17 +261,15 @@ def _grid_values(out: Values, files: ResultFiles, table: pd.DataFrame) -> None:
                 reproduced.append(f"N = {dimension} and spacing {step:g}")
             if rank == 1:
                 ends = part.dropna(subset="samples").sort_values("samples")
-                for name, place in (("first", 0), ("last", -1)):
+                for end, place in (("first", 0), ("last", -1)):
                     there = len(ends) > 0
                     row = ends.iloc[place] if there else {}
                     number_, se = (
                         float(row[c]) if there else math.nan for c in ("error", "error_se")
                     )
-                    out.real(
-                        f"floor/grid/N{dimension}/{name}", number_, source, se=se, unit=r"\,\%"
-                    )
+                    out.real(f"floor/grid/N{dimension}/{end}", number_, source, se=se, unit=r"\,\%")
                     samples = int(row["samples"]) if there else None
-                    out.whole(f"floor/grid/N{dimension}/{name}-samples", samples, source)
+                    out.whole(f"floor/grid/N{dimension}/{end}-samples", samples, source)
     out.words("floor/grid/reproduced", ", ".join(reproduced), name, missing="no")
 
 
