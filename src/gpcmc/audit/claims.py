@@ -183,7 +183,7 @@ class Finding:
     successes: int = 0
     trials: int = 0
     each: tuple[tuple[float, float], ...] = ()
-    status: str = "ok"
+    status: str = OK
     note: str = ""
 
 
@@ -801,11 +801,11 @@ def _row(claim: Claim, finding: Finding) -> dict[str, object]:
         "df": finding.df,
         "log": finding.log,
         "kind": finding.kind,
-        "verdict": "" if finding.status == "ok" else finding.status,
+        "verdict": "" if finding.status == OK else finding.status,
         "result_file": "; ".join(dict.fromkeys(used)),
         "note": finding.note,
     }
-    if finding.status != "ok":
+    if finding.status != OK:
         return row
     low, high = claim.low, claim.high
     if math.isnan(low):

@@ -48,6 +48,8 @@ from scipy.special import chdtri, ndtri, stdtr, stdtrit
 from gpcmc.audit.estimates import Estimate, Estimator, Term
 from gpcmc.audit.published import CELLS, METHODS
 from gpcmc.audit.results import ResultFiles
+from gpcmc.experiments.classification import NO_DATA
+from gpcmc.inference.interface import OK
 
 __all__ = [
     "ALPHA",
@@ -88,7 +90,7 @@ CONSISTENT = math.log(2.0)
 TOO_GOOD = 0.01
 
 #: Verdicts of what is not compared, whatever the reason.
-NOT_COMPARED = ("not comparable", "not run", "data not available")
+NOT_COMPARED = ("not comparable", "not run", NO_DATA)
 VERDICTS = ("equivalent", "consistent", "inconclusive", "discrepant", *NOT_COMPARED)
 
 #: Columns that a cell has from the registry.
@@ -317,7 +319,7 @@ def comparisons(registry: pd.DataFrame, estimates: Sequence[Estimate]) -> Compar
     rows, terms = [], {}
     for (_, cell), estimate in zip(registry.iterrows(), estimates, strict=True):
         found = compare(cell["published"], cell["rounding"], estimate)
-        if estimate.status != "ok" or math.isnan(found.z):
+        if estimate.status != OK or math.isnan(found.z):
             continue
         used = [*estimate.ours, *estimate.theirs, _rounding(cell["published"], cell["rounding"])]
         common = sum(term.variance for term in used if term.shared)
@@ -547,7 +549,7 @@ _JUDGED = ["sd", "df", "z", "p", "p_family", "ratio_low", "ratio_high", "detecta
 
 
 def _row(cell: pd.Series, estimate: Estimate) -> dict[str, object]:
-    named = estimate.status in ("ok", *NOT_COMPARED)
+    named = estimate.status in (OK, *NOT_COMPARED)
     return {
         **{name: cell[name] for name in _REGISTERED},
         "method": METHODS[cell["method"]],

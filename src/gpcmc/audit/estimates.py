@@ -28,8 +28,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from gpcmc.audit.published import METHODS, PUBLISHED_ITERATIONS, PUBLISHED_RUNS, PUBLISHED_SETS
-from gpcmc.audit.results import SETS, Predictions, ResultFiles, read_long, read_probabilities
+from gpcmc.audit.published import (
+    METHODS,
+    PUBLISHED_ITERATIONS,
+    PUBLISHED_PROBLEMS,
+    PUBLISHED_RUNS,
+    PUBLISHED_SETS,
+)
+from gpcmc.audit.results import Predictions, ResultFiles, read_long, read_probabilities
 from gpcmc.experiments.classification import NO_DATA
 from gpcmc.inference.interface import OK
 
@@ -264,11 +270,11 @@ class Estimator:
             found = self.mae_post(int(cell["problem"]), METHODS[cell["method"]])
         else:
             found = self._mae_med(cell)
-        refused = found.status not in ("ok", "not run", NO_DATA)
+        refused = found.status not in (OK, "not run", NO_DATA)
         if not refused or cell["problem"] not in self._at_published_budget:
             return found
         loose = self._as_published(cell)
-        if loose.status != "ok":
+        if loose.status != OK:
             return found
         why = f"every run counts, converged or not, as in the paper ({found.note or found.status})"
         return replace(loose, note=f"{why}; {loose.note}", every=True)
@@ -284,14 +290,15 @@ class Estimator:
         errors = absolute_percentage_error(rows).groupby(rows["instance"]).mean()
         n, value = len(errors), float(errors.mean())
         se = float(errors.std() / math.sqrt(n)) if n > 1 else math.nan
-        problems = 50
         share = _correlation(frame[frame["dimension"] == cell["dimension"]])
         ours = Term((se / value) ** 2, n - 1, "problems") if n > 1 else None
         theirs = Term(
-            (cell["published_bracket"] / cell["published"]) ** 2, problems - 1, "their problems"
+            (cell["published_bracket"] / cell["published"]) ** 2,
+            PUBLISHED_PROBLEMS - 1,
+            "their problems",
         )
         return Estimate(
-            "ok",
+            OK,
             value,
             se,
             len(rows),
@@ -329,7 +336,7 @@ class Estimator:
         described = f"{sets} data sets, {len(rows)} runs"
         if spread.between.df < 1:
             note = f"{described}; one data set gives no variance between data sets, not compared"
-            return Estimate("ok", value, math.nan, len(rows), result_file=result_file, note=note)
+            return Estimate(OK, value, math.nan, len(rows), result_file=result_file, note=note)
         ours = (
             spread.between.over(sets),
             spread.run.over(sets / float((1 / means["runs"]).mean())),
@@ -339,7 +346,7 @@ class Estimator:
             sum(term.variance for term in side) for side in (ours, theirs)
         )
         return Estimate(
-            "ok",
+            OK,
             value,
             value * math.sqrt(variance_ours),
             len(rows),
@@ -385,13 +392,11 @@ class Estimator:
         note = "published and ours rest on one data set each"
         if between is None:
             note += "; the variance between data sets was not measured at this scale, not compared"
-            return Estimate(
-                "ok", value, se, len(good), result_file=result_file, note=note + left_out
-            )
+            return Estimate(OK, value, se, len(good), result_file=result_file, note=note + left_out)
         ours = (between, Term((se / value) ** 2, max(int(first["size"].min()) - 1, 1)))
         note += f": variance between {int(between.df) + 1} data sets (by Laplace), undivided, on both sides"
         return Estimate(
-            "ok", value, se, len(good), ours, (between,), 0.0, result_file, note + left_out
+            OK, value, se, len(good), ours, (between,), 0.0, result_file, note + left_out
         )
 
     def _between_data_sets(self, problem: int) -> Term | None:
@@ -414,14 +419,18 @@ class Estimator:
         if (rows["status"] == NO_DATA).any():
             return Estimate(NO_DATA, result_file=result_file, note="see the result file")
         have = rows["set"].nunique()
-        if have < SETS:
-            note = f"the published cell averages {SETS} hyperparameter sets; this scale ran {have}"
+        if have < len(PUBLISHED_SETS):
+            wanted = len(PUBLISHED_SETS)
+            note = (
+                f"the published cell averages {wanted} hyperparameter sets; this scale ran {have}"
+            )
             return Estimate("not comparable", result_file=result_file, note=note)
         used = {
             (int(number), float(alpha), float(beta))
             for number, alpha, beta in zip(rows["set"], rows["alpha"], rows["beta"], strict=True)
         }
-        other = [] if used == PUBLISHED_SETS else ["hyperparameters"]
+        published = {(number, *pair) for number, pair in PUBLISHED_SETS.items()}
+        other = [] if used == published else ["hyperparameters"]
         if method == "orthant":  # files of other methods, and older ones, do not say
             other += [
                 f"{name} {', '.join(sorted(strange))}"
@@ -465,20 +474,18 @@ class Estimator:
         values, variances = [], []
         for dataset in shared:
             errors = [
-                median_errors(
-                    self._probabilities, problem, consensus, method, k + 1, dataset=dataset
-                )
-                for k in range(SETS)
+                median_errors(self._probabilities, problem, consensus, method, k, dataset=dataset)
+                for k in PUBLISHED_SETS
             ]
             values.append(float(np.mean([e.mean() for e in errors])))
             single = [e.var(ddof=1) / len(e) if len(e) > 1 else math.nan for e in errors]
-            variances.append(sum(single) / SETS**2)
+            variances.append(sum(single) / len(PUBLISHED_SETS) ** 2)
         own = inside[(inside["method"] == method) & (inside["status"] == OK)]
         runs = int(own["dataset"].isin(shared).sum())
         if len(shared) > 1:
             return _over_data_sets(np.array(values), runs, result_file, left_out)
         return Estimate(
-            "ok",
+            OK,
             values[0],
             math.sqrt(variances[0]),
             runs,
@@ -521,7 +528,7 @@ def _over_data_sets(
     n, value = len(values), float(values.mean())
     between = Term(float(np.log(values).var(ddof=1)), n - 1, "data sets", shared=True)
     return Estimate(
-        "ok",
+        OK,
         value,
         value * math.sqrt(between.variance / n),
         runs,

@@ -143,9 +143,9 @@ def label(method: str) -> str:
     return LABELS.get(method, method)
 
 
-def methods_in_order(methods: Iterable[str]) -> list[str]:
-    """Distinct methods in the order of `LABELS`, others after them by name."""
-    order = list(LABELS)
+def methods_in_order(methods: Iterable[str], known: Iterable[str] = LABELS) -> list[str]:
+    """Distinct methods in the order of those that are known, others after them by name."""
+    order = list(known)
     return sorted(
         set(methods), key=lambda name: (order.index(name) if name in order else len(order), name)
     )

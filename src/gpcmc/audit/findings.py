@@ -20,7 +20,7 @@ from gpcmc.audit.estimates import (
     data_set_spread,
     paper_scheme,
 )
-from gpcmc.audit.published import half_width
+from gpcmc.audit.published import PUBLISHED_PROBLEMS, half_width
 from gpcmc.audit.results import ResultFiles, read_long
 
 __all__ = [
@@ -35,8 +35,6 @@ __all__ = [
     "variance",
 ]
 
-#: Of a column of Table 1.
-PROBLEMS = 50
 #: A bracket that is more than so many times what the scatter of problems makes it is due to one of them.
 BEYOND = 2.0
 
@@ -163,7 +161,7 @@ def floor(registry: pd.DataFrame, beside: pd.DataFrame) -> pd.DataFrame:
         )
         fit = np.linalg.lstsq(design / value[:, None], np.ones(len(group)), rcond=None)[0]
         for _, cell in group.iterrows():
-            scatter = math.sqrt(HALF_NORMAL / PROBLEMS) * cell["published"]
+            scatter = math.sqrt(HALF_NORMAL / PUBLISHED_PROBLEMS) * cell["published"]
             beyond = cell["published_bracket"] > BEYOND * scatter
             rest = cell["published"] - cell["published_bracket"] if beyond else math.nan
             rows.append(
@@ -173,7 +171,7 @@ def floor(registry: pd.DataFrame, beside: pd.DataFrame) -> pd.DataFrame:
                     "samples": cell["samples"],
                     "published": cell["published"],
                     "bracket": cell["published_bracket"],
-                    "outlier": PROBLEMS * cell["published_bracket"] + rest,
+                    "outlier": PUBLISHED_PROBLEMS * cell["published_bracket"] + rest,
                     "without_outlier": rest,
                     "ours": cell["ours"],
                     "ours_se": cell["ours_se"],
@@ -209,7 +207,7 @@ def floor_left(registry: pd.DataFrame, table: pd.DataFrame, files: ResultFiles) 
     taken = table.dropna(subset="without_outlier").set_index("id")
     cells = registry[registry["id"].isin(taken.index)]
     rest = cells["id"].map(taken["without_outlier"])
-    scatter = rest * math.sqrt(HALF_NORMAL / (PROBLEMS - 1))
+    scatter = rest * math.sqrt(HALF_NORMAL / (PUBLISHED_PROBLEMS - 1))
     cells = cells.assign(printed=cells["published"], published=rest, published_bracket=scatter)
     estimator = Estimator(ResultFiles(experiment1=files.experiment1), registry)
     compared = comparisons(cells, [estimator(cell) for _, cell in cells.iterrows()])

@@ -16,7 +16,6 @@ from gpcmc.experiments.classification import REAL
 from gpcmc.inference.interface import OK
 
 __all__ = [
-    "SETS",
     "Predictions",
     "Problem",
     "ResultFiles",
@@ -27,9 +26,6 @@ __all__ = [
     "read_probabilities",
     "read_problem",
 ]
-
-#: Hyperparameter sets of Experiment 4. A published cell of Table 4 is an average over all of them.
-SETS = 6
 
 #: Columns that a file of each kind has to have.
 COLUMNS: dict[str, list[str]] = {

@@ -18,6 +18,7 @@ from scipy.special import stdtr
 
 from gpcmc.audit.compare import welch_satterthwaite
 from gpcmc.audit.results import ResultFiles, mean_and_error, read
+from gpcmc.inference.interface import OK
 
 __all__ = [
     "CLAIMS",
@@ -157,7 +158,7 @@ def _setting(group: pd.DataFrame, what: str | None) -> str:
 
 def _point(group: pd.DataFrame, column: str) -> dict[str, object]:
     deterministic = bool(group["seed"].isna().all())
-    good = group["status"] == "ok"
+    good = group["status"] == OK
     ok, runs = int(good.sum()), len(group)
     full = ok == runs if deterministic else ok >= max(2, runs / 2)
     chosen = group[good == full].dropna(subset=column)
@@ -166,7 +167,7 @@ def _point(group: pd.DataFrame, column: str) -> dict[str, object]:
     row = {
         "runs": runs,
         "ok": ok,
-        "status": "ok" if full else group.loc[~good, "status"].mode().iloc[0],
+        "status": OK if full else group.loc[~good, "status"].mode().iloc[0],
         "deterministic": deterministic,
         "full": full,
         "averaged": len(chosen),
@@ -399,7 +400,7 @@ def claims(frame: pd.DataFrame) -> pd.DataFrame:
             if claim.where == "moderate" and len(full) == 1:
                 status = "one size only"  # it is the high accuracy already
             elif not full.empty:
-                status = "ok" if trusted else str(said.iloc[-1])
+                status = OK if trusted else str(said.iloc[-1])
                 if claim.where == "target":
                     converges = SERIES[claim.sampler + suffix].converges
                     where = TARGET

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from gpcmc.audit.results import ResultFiles, mean_and_error, read
+from gpcmc.inference.interface import OK
 
 __all__ = ["NEAR", "tuned", "tuning_means"]
 
@@ -45,10 +46,10 @@ def tuning_means(frame: pd.DataFrame) -> pd.DataFrame:
     keys = ["problem", "method", "stage"]
     for key, group in frame.groupby(keys, sort=False):
         row: dict[str, object] = dict(zip(keys, key, strict=True))
-        good = group[group["status"] == "ok"]
-        bad = group[group["status"] != "ok"]
+        good = group[group["status"] == OK]
+        bad = group[group["status"] != OK]
         row |= {"runs": len(group), "ok": len(good), "samples": group["samples"].iloc[0]}
-        row["status"] = "ok" if len(good) else bad["status"].mode().iloc[0]
+        row["status"] = OK if len(good) else bad["status"].mode().iloc[0]
         row["at_bound"] = int((good["at_bound"].astype(str).str.lower() == "true").sum())
         for name, column in _TUNED.items():
             row[name], row[f"{name}_se"] = mean_and_error(good[column].dropna())

@@ -159,7 +159,7 @@ def targets_table(registry: pd.DataFrame, files: ResultFiles) -> Table:
             )
             line = line_of(frame, measure, name)
             said = "not run" if line.empty else str(line["status"].iloc[-1])
-            if one.kind == "none" and said != "ok":
+            if one.kind == "none" and said != OK:
                 row.append(rf"\multicolumn{{2}}{{c}}{{{brief(said)}}}")
             else:
                 row += [times(one), times(ratio)]
@@ -409,7 +409,7 @@ def _measure_values(out: Values, frame: pd.DataFrame, measure: str, aim: float) 
     for name in SERIES:
         line = line_of(frame, measure, name)
         missing = "not run" if line.empty else str(line["status"].iloc[-1])
-        missing = "not reached" if missing == "ok" else missing
+        missing = "not reached" if missing == OK else missing
         one = needed(frame, measure, name, aim)
         key = f"tradeoff/{measure}/{name}"
         value = None if one.kind == "none" else math.exp(one.log)

@@ -14,7 +14,7 @@ from scipy.stats import t as student
 
 from gpcmc.audit.results import ResultFiles, mean_and_error, read
 from gpcmc.inference.gpml import DEFECTS
-from gpcmc.inference.interface import MIN_EFFECTIVE
+from gpcmc.inference.interface import MIN_EFFECTIVE, OK
 from gpcmc.report import style
 from gpcmc.report.latex import number, tabular
 from gpcmc.report.table import Table, brief, empty
@@ -54,7 +54,7 @@ def defect_means(files: ResultFiles) -> pd.DataFrame:
     keys = ["case", "sampler", "samples", "switched"]
     for key, group in _defect_rows(files).groupby(keys):
         row: dict[str, object] = dict(zip(keys, key, strict=True))
-        row |= {"replicates": len(group), "converged": int((group["status"] == "ok").sum())}
+        row |= {"replicates": len(group), "converged": int((group["status"] == OK).sum())}
         for name, column in _COLUMNS.items():
             row[name], row[f"{name}_se"] = mean_and_error(group[column])
         rows.append(row)

@@ -13,10 +13,13 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from scipy.stats import norm
 
-from gpcmc.audit.experiment4 import NAMES
+from gpcmc.audit.experiment4 import NAMES, methods_in_order
+from gpcmc.audit.published import PUBLISHED_SETS
 from gpcmc.audit.results import ResultFiles, mean_and_error, read
 from gpcmc.audit.tuning import NEAR, tuned, tuning_means
+from gpcmc.experiments.classification import NO_DATA
 from gpcmc.experiments.tuning import start_and_bounds
+from gpcmc.inference.interface import OK
 from gpcmc.inference.pseudo_marginal import default_prior
 from gpcmc.report import style
 from gpcmc.report.latex import count, escape, number, tabular
@@ -47,11 +50,6 @@ TUNERS = {"laplace": "Laplace", "ep": "EP", "best": "best"}
 PARAMETERS = {"log_alpha": r"\alpha", "log_beta": r"\beta"}
 #: Probability of a false alarm among all pairs together.
 FALSE_ALARM = 0.01
-
-
-def _in_order(names: pd.Series, known: dict[str, str]) -> list[str]:
-    order = list(known)
-    return sorted(set(names), key=lambda n: (order.index(n) if n in order else len(order), n))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -98,7 +96,7 @@ def agreement(frame: pd.DataFrame) -> pd.DataFrame:
         ``problem``, ``parameter``, ``first``, ``second``, ``difference``, its joint standard error ``se``, ``z``.
     """
     rows = []
-    good = frame[frame["status"] == "ok"]
+    good = frame[frame["status"] == OK]
     for problem, group in good.groupby("problem"):
         for (_, a), (_, b) in itertools.combinations(group.iterrows(), 2):
             for which in PARAMETERS:
@@ -125,13 +123,13 @@ def chains_table(registry: pd.DataFrame, files: ResultFiles) -> Table:
     for problem, group in frame.groupby("problem"):
         by_method = group.set_index("method")
         rows: list[list[str]] = []
-        for method in _in_order(group["method"], CHAINS):
+        for method in methods_in_order(group["method"], CHAINS):
             cell = by_method.loc[method]
             row = [
                 escape(NAMES[int(problem)]) if not rows else "",
                 escape(CHAINS.get(method, method)),
             ]
-            if cell["status"] == "ok":
+            if cell["status"] == OK:
                 for which in PARAMETERS:
                     row.append(_with_error(cell[f"{which}_mean"], cell[f"{which}_mean_se"], 3))
                     row.append(number(cell[f"{which}_sd"], decimals=2))
@@ -144,7 +142,7 @@ def chains_table(registry: pd.DataFrame, files: ResultFiles) -> Table:
                 _number(cell["effective_per_second"], None),
                 _number(cell["acceptance"], 2),
             ]
-            shown = cell["status"] == "ok" and math.isfinite(cell["log_loss"])
+            shown = cell["status"] == OK and math.isfinite(cell["log_loss"])
             row.append(_with_error(cell["log_loss"], cell["log_loss_se"], 4) if shown else "--")
             rows.append(row)
         body.append(rows)
@@ -178,10 +176,6 @@ def _draws(files: ResultFiles) -> dict[tuple[int, str], tuple[np.ndarray, np.nda
     return found
 
 
-#: The six hyperparameter sets of Experiment 4.
-SETS = {1: (5.0, 1.0), 2: (5.0, 5.0), 3: (3.0, 2.0), 4: (0.5, 0.5), 5: (3.0, 1.0), 6: (0.5, 3.0)}
-
-
 def posterior_figure(registry: pd.DataFrame, files: ResultFiles) -> Figure:
     """Posterior draws of log alpha and log beta, the six sets of Experiment 4 and the tuned values on top."""
     frame, draws, best = chains(files), _draws(files), _chosen(tuned(files))
@@ -197,11 +191,11 @@ def posterior_figure(registry: pd.DataFrame, files: ResultFiles) -> Figure:
     for axes, problem in zip(panels, numbers, strict=False):
         group = frame[frame["problem"] == problem]
         shown = group.sort_values("effective_samples", ascending=False)
-        good = shown[shown["status"] == "ok"]
+        good = shown[shown["status"] == OK]
         name = None if shown.empty else (good if len(good) else shown)["method"].iloc[0]
         title = f"{NAMES[problem]}: {CHAINS.get(str(name), str(name))}"
-        if (group["status"] == "data not available").all():
-            title = f"{NAMES[problem]}: data not available"
+        if (group["status"] == NO_DATA).all():
+            title = f"{NAMES[problem]}: {NO_DATA}"
         elif good.empty:
             title += " (not converged)"
         style.label_panel(axes, title)
@@ -222,7 +216,7 @@ def posterior_figure(registry: pd.DataFrame, files: ResultFiles) -> Figure:
                 linewidth=0.6,
                 zorder=3,
             )
-        for number_, (alpha_, beta_) in SETS.items():
+        for number_, (alpha_, beta_) in PUBLISHED_SETS.items():
             axes.plot(math.log(alpha_), math.log(beta_), color=style.ORANGE, marker="s", zorder=4)
             axes.annotate(
                 str(number_),
@@ -256,7 +250,7 @@ def posterior_figure(registry: pd.DataFrame, files: ResultFiles) -> Figure:
 
 def _chosen(frame: pd.DataFrame) -> dict[int, tuple[float, float]]:
     """By problem, the hyperparameters with the most evidence that any method has found."""
-    good = frame[frame["status"] == "ok"].dropna(subset="evidence")
+    good = frame[frame["status"] == OK].dropna(subset="evidence")
     best = good.loc[good.groupby("problem")["evidence"].idxmax()] if len(good) else good
     return {
         int(row["problem"]): (float(row["log_alpha"]), float(row["log_beta"]))
@@ -285,7 +279,7 @@ def tuning_table(registry: pd.DataFrame, files: ResultFiles) -> Table:
     body = []
     for problem, group in frame.groupby("problem"):
         rows: list[list[str]] = []
-        order = {name: i for i, name in enumerate(_in_order(group["method"], TUNERS))}
+        order = {name: i for i, name in enumerate(methods_in_order(group["method"], TUNERS))}
         group = group.sort_values("method", key=lambda column: column.map(order), kind="stable")
         for _, cell in group.iterrows():
             title = tuner(cell["method"], cell["samples"])
@@ -323,12 +317,12 @@ def add_values(out: Values, files: ResultFiles) -> None:
 
 def _posterior_values(out: Values, frame: pd.DataFrame) -> None:
     source = Source("tables/chains.csv", {})
-    there = frame[frame["status"] != "data not available"]
-    good = there[there["status"] == "ok"]
+    there = frame[frame["status"] != NO_DATA]
+    good = there[there["status"] == OK]
     out.whole("posterior/problems", there["problem"].nunique() or None, source)
     out.whole("posterior/methods", there["method"].nunique() or None, source)
     out.whole("posterior/chains", len(there) or None, source)
-    converged = Source("tables/chains.csv", {"status": "ok"})
+    converged = Source("tables/chains.csv", {"status": OK})
     out.whole("posterior/converged", len(good) if len(there) else None, converged)
     settings = there.reindex(columns=["chains", "iterations", "burn_in"]).dropna()
     out.integers("posterior/each", settings["chains"], source)
@@ -337,7 +331,9 @@ def _posterior_values(out: Values, frame: pd.DataFrame) -> None:
             value = int(settings[column].agg(end)) if len(settings) else None
             out.whole(f"posterior/{column.replace('_', '-')}/{end}", value, source)
     lost = [
-        CHAINS.get(m, m) for m in _in_order(there["method"], CHAINS) if m not in set(good["method"])
+        CHAINS.get(m, m)
+        for m in methods_in_order(there["method"], CHAINS)
+        if m not in set(good["method"])
     ]
     out.words("posterior/none", "; ".join(lost) or None, source, missing="none")
     prior, where = default_prior(1), code_of(default_prior)
@@ -375,7 +371,7 @@ def _posterior_values(out: Values, frame: pd.DataFrame) -> None:
     for method in CHAINS:
         source = Source("tables/chains.csv", {"method": method})
         part = there[there["method"] == method]
-        mine = part[part["status"] == "ok"]
+        mine = part[part["status"] == OK]
         key = f"posterior/{method}"
         out.whole(f"{key}/converged", len(mine) if len(part) else None, source)
         out.whole(f"{key}/problems", len(part) or None, source)
@@ -388,7 +384,7 @@ def _tuning_values(out: Values, frame: pd.DataFrame) -> None:
     name = "tables/tuning.csv"
     source = Source(name, {})
     means = tuning_means(frame)
-    there = means[means["status"] != "data not available"]
+    there = means[means["status"] != NO_DATA]
     out.whole("tuning/problems", there["problem"].nunique() or None, source)
     out.real("tuning/near", NEAR, defined("gpcmc.audit.tuning", "NEAR"), decimals=0)
     orthant = there[there["method"].str.startswith("orthant") & ~there["method"].map(_adapted)]
@@ -429,7 +425,7 @@ def _tuning_values(out: Values, frame: pd.DataFrame) -> None:
     again = again.dropna(subset="samples")
     source = Source(name, {"method": small or "", "stage": "final"})
     out.whole("tuning/final-samples", int(again["samples"].max()) if len(again) else None, source)
-    good, source = frame[frame["status"] == "ok"], Source(name, {})
+    good, source = frame[frame["status"] == OK], Source(name, {})
     judge = float(good["evidence_se"].astype(float).max())
     out.real("tuning/judge-se", judge, source, unit=" nats", decimals=3 if judge > 0 else None)
     for key in ("small", "small-final", "ep", "laplace"):

@@ -15,6 +15,7 @@ import pandas as pd
 
 from gpcmc.audit import ResultFiles
 from gpcmc.audit.experiment4 import NAMES, problems
+from gpcmc.experiments.classification import NO_DATA
 
 __all__ = ["LATEX_PACKAGES", "build_paper", "summary", "too_wide"]
 
@@ -149,7 +150,7 @@ def summary(
     left = []
     for number, problem in problems(files).items():
         if not problem.available:
-            left.append(f"{NAMES[number]}: data not available")
+            left.append(f"{NAMES[number]}: {NO_DATA}")
     missing = audited[audited["verdict"].isin(["not run", "not comparable"])]
     if len(missing):
         shown = missing["ours"].notna()

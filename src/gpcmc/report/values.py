@@ -40,6 +40,7 @@ from gpcmc.audit.experiment4 import (
     seconds_by_set,
     seconds_ratio,
 )
+from gpcmc.experiments.classification import NO_DATA
 from gpcmc.experiments.reference import AGREES, CERTIFIED, DIFFERS, TRUTHS
 from gpcmc.inference import GpmlMonteCarlo
 from gpcmc.inference.interface import MIN_EFFECTIVE, NOT_CONVERGED, OK
@@ -379,7 +380,7 @@ def _experiment4_values(out: Values, frame: pd.DataFrame) -> None:
         out.words(f"accuracy/{method}/nats-cell", said, source, missing="not run")
         mine = frame[frame["method"] == method]
         source = Source("experiment4/problem*/*.csv", {"method": method}, all_cells)
-        mine = mine[mine["status"] != "data not available"]
+        mine = mine[mine["status"] != NO_DATA]
         out.whole(f"status/{method}/runs", int(mine["runs"].sum()) if len(mine) else None, source)
         bad = int((mine["runs"] - mine["ok"]).sum()) if len(mine) else None
         out.whole(f"status/{method}/bad", bad, source)
@@ -628,7 +629,7 @@ def _hard_values(out: Values, frame: pd.DataFrame, files: ResultFiles) -> None:
     name = "experiment4/problem*/orthant.csv"
     where = Source(name, {})
     runs = read_long("experiment4", files.experiment4)
-    runs = runs[(runs["method"] == SAMPLER) & (runs["status"] != "data not available")]
+    runs = runs[(runs["method"] == SAMPLER) & (runs["status"] != NO_DATA)]
     out.whole("hard/runs", len(runs) or None, where)
     out.whole("hard/failed", int((runs["status"] != OK).sum()) if len(runs) else None, where)
     runs = run_gaps(files, SAMPLER)
