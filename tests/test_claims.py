@@ -108,21 +108,20 @@ def test_every_statement_that_has_to_be_checked_is_there() -> None:
         ({"parameters": {}}, "table"),
         ({"reads": ["experiment9"]}, "experiment9"),
         ({"above": 1}, "one region"),
-        ({"between": [2, 1]}, "low < high"),
+        *(({"between": wrong}, "low < high") for wrong in ([2, 1], [1], 1, [1, "two"], [1, 2, 3])),
+        *(({"between": None, "above": wrong}, "finite number") for wrong in ("one", [1], math.inf)),
         ({"statment": "x"}, "statment"),
-        ({"statement": None}, None),
+        ({"statement": None}, "statement.*missing"),
     ],
 )
 def test_a_wrong_row_is_refused_by_name(
-    change: dict[str, object], said: str | None, tmp_path: Path
+    change: dict[str, object], said: str, tmp_path: Path
 ) -> None:
     rows = yaml.safe_load((PUBLISHED / "claims.yaml").read_text())
-    rows[0] |= change
-    if said is None:
-        del rows[0]["statement"]
+    rows[0] = {name: given for name, given in (rows[0] | change).items() if given is not None}
     path = tmp_path / "claims.yaml"
     path.write_text(yaml.safe_dump(rows))
-    with pytest.raises(ValueError, match=said or "statement.*missing") as caught:
+    with pytest.raises(ValueError, match=said) as caught:
         read_claims(path)
     assert "slope/table1" in str(caught.value)
     path.write_text(yaml.safe_dump([*rows[1:], rows[1]]))
@@ -253,6 +252,22 @@ def test_a_planted_opposite_turns_the_verdict(tmp_path: Path) -> None:
         *("soft-count/probability", "order/interleaved"),
     )["verdict"]
     assert set(verdict) == {"discrepant"}
+
+
+def test_a_check_that_fails_names_its_claim_and_a_file_its_lost_column(tmp_path: Path) -> None:
+    (claim,) = (claim for claim in CLAIMS if claim.id == "order/interleaved")
+    strange = dataclasses.replace(
+        claim, parameters={**claim.parameters, "numerator": ["interleave", "hard"]}
+    )
+    files = ResultFiles(ordering=(made_ordering(tmp_path),))
+    with pytest.raises(KeyError, match="interleave") as caught:
+        judge_claims([strange], REGISTRY, files)
+    (note,) = caught.value.__notes__
+    assert "order/interleaved" in note and "['interleave', 'hard']" in note
+    frame = pd.read_csv(files.ordering[0])
+    frame.drop(columns="count").to_csv(files.ordering[0], index=False)
+    with pytest.raises(ValueError, match=r"ordering\.csv: columns \['count'\] are missing"):
+        judge_claims([claim], REGISTRY, files)
 
 
 def test_a_wrong_recursion_is_discrepant(files: ResultFiles, tmp_path: Path) -> None:

@@ -50,7 +50,7 @@ from gpcmc.audit.experiment4 import (
     run_gaps,
     seconds_by_problem,
 )
-from gpcmc.audit.results import ResultFiles, mean_and_error, read_long
+from gpcmc.audit.results import ResultFiles, mean_and_error, read, read_long
 from gpcmc.audit.tuning import tuned, tuning_means
 from gpcmc.experiments.classification import NO_DATA
 from gpcmc.experiments.reference import Plan
@@ -261,18 +261,7 @@ def _claim(row: Any, where: str) -> Claim:
         raise ValueError(f"{where}: check {row['check']}: {error}") from None
     if strange := sorted(set(row["reads"]) - FILES.keys()):
         raise ValueError(f"{where}: results {strange} are unknown; known are {sorted(FILES)}")
-    regions = [name for name in ("above", "below", "between") if name in row]
-    if len(regions) > 1:
-        raise ValueError(f"{where}: one region is needed at most, given were {regions}")
-    low, high = math.nan, math.nan
-    if "above" in row:
-        low, high = float(row["above"]), math.inf
-    elif "below" in row:
-        low, high = -math.inf, float(row["below"])
-    elif "between" in row:
-        low, high = (float(end) for end in row["between"])
-        if not low < high:
-            raise ValueError(f"{where}: between: needed is low < high, given was {low}, {high}")
+    low, high = _region(row, where)
     return Claim(
         id=str(row["id"]),
         section=str(row["section"]),
@@ -283,6 +272,30 @@ def _claim(row: Any, where: str) -> Claim:
         low=low,
         high=high,
     )
+
+
+def _region(row: Mapping[str, Any], where: str) -> tuple[float, float]:
+    """The ends of a claim's region; NaN without one."""
+    regions = [name for name in ("above", "below", "between") if name in row]
+    if len(regions) > 1:
+        raise ValueError(f"{where}: one region is needed at most, given were {regions}")
+    low, high = -math.inf, math.inf
+    try:
+        if "between" in row:
+            low, high = (float(end) for end in row["between"])
+        elif "above" in row:
+            low = float(row["above"])
+        elif "below" in row:
+            high = float(row["below"])
+        else:
+            return math.nan, math.nan
+    except (TypeError, ValueError):  # no numbers, or not two
+        low = math.nan
+    if not low < high or (low, high) == (-math.inf, math.inf):
+        (name,) = regions
+        needed = "[low, high] with low < high" if name == "between" else "a finite number"
+        raise ValueError(f"{where}: {name}: needed is {needed}, given was {row[name]!r}")
+    return low, high
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -362,12 +375,14 @@ def _ordering(
     column, power, words = columns[measure]
     (order, count), (other, its) = numerator, denominator
     quantity = f"{words}: {order} ({count}) over {other} ({its})"
-    frame = pd.concat([pd.read_csv(path) for path in results.files.ordering])
+    keys = ["order", "count", "dataset"]
+    frame = read(results.files.ordering, [*keys, column])
     value = frame[column].abs() ** power
-    means = value.groupby([frame["order"], frame["count"], frame["dataset"]]).mean()
+    cells = value.groupby([frame[key] for key in keys])
+    means = cells.mean()
     ratios = np.log(means[order, count] / means[other, its]).to_numpy()
     effect, se = mean_and_error(pd.Series(ratios))
-    note = f"{len(ratios)} data sets, {len(frame) // len(ratios) // 6} runs on each"
+    note = f"{len(ratios)} data sets, {cells.size().min()} runs on each"
     return Finding(quantity, effect, se, len(ratios) - 1.0, log=True, note=note)
 
 
@@ -743,13 +758,19 @@ def judge_claims(claims: list[Claim], registry: pd.DataFrame, files: ResultFiles
     Raises
     ------
     ValueError
-        A claim is absent or comes twice, or a check finds an effect that is no number.
+        A claim is absent or comes twice, or a check finds an effect that is no number. To what a
+        check itself raises, a note is added that names the claim.
     """
     results = Results(registry, files)
     rows, exact, looks = [], [], []
     for claim in claims:
         if all(getattr(files, name) for name in claim.reads):
-            finding = CHECKS[claim.check](results, **claim.parameters)
+            try:
+                finding = CHECKS[claim.check](results, **claim.parameters)
+            except Exception as error:
+                given = dict(claim.parameters)
+                error.add_note(f"in claim {claim.id}: check {claim.check}, parameters {given}")
+                raise
         else:
             lost = [name for name in claim.reads if not getattr(files, name)]
             finding = Finding("", status="not run", note=f"no results of {', '.join(lost)}")
