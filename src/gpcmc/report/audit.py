@@ -392,6 +392,16 @@ _WORDS = {
 
 def add_values(out: Values, audited: Audited) -> None:
     """Add what the text says of the audit; the keys do not depend on what was run."""
+    _verdict_values(out, audited)
+    _unexplained_values(out, audited)
+    _agreement_values(out, audited)
+    _control_values(out, audited.controls)
+    _alteration_values(out, audited.controls)
+    _claim_values(out, audited.claims)
+
+
+def _verdict_values(out: Values, audited: Audited) -> None:
+    """What is called how, and how many columns and statements are."""
     compare = "gpcmc.audit.compare"
     where = defined(compare, "ALPHA")
     out.real("audit/alpha", 100 * ALPHA, where, unit=r"\,\%", decimals=0)
@@ -419,6 +429,9 @@ def add_values(out: Values, audited: Audited) -> None:
     floor = audited.columns[audited.columns["id"] == "table1/N500"]["verdict"]
     column = str(floor.iloc[0]) if len(floor) else None
     out.words("floor/N500/column", column, "audit_columns.csv", missing="not compared")
+
+
+def _unexplained_values(out: Values, audited: Audited) -> None:
     lost, file = audited.unexplained, "audit.csv; audit_columns.csv; audit_claims.csv"
     source = Source(file, {"verdict": "discrepant"})
     out.words("audit/unexplained", ", ".join(lost) or None, source, missing="none")
@@ -428,6 +441,9 @@ def add_values(out: Values, audited: Audited) -> None:
         for frame in (audited.cells, audited.columns, audited.claims)
     )
     out.whole("audit/explained-count", explained, source)
+
+
+def _agreement_values(out: Values, audited: Audited) -> None:
     last, source = audited.agreement.iloc[-1], Source("audit_agreement.csv", {"unit": "all"})
     there = math.isfinite(last["p_low"])
     every = source._replace(rows={"unit": tuple(audited.agreement["unit"][:-1])})
@@ -442,9 +458,13 @@ def add_values(out: Values, audited: Audited) -> None:
             decimals=decimals if there else None,
         )
     out.words("agreement/too-good", "yes" if audited.too_good else None, source, missing="no")
-    where = defined(compare, "TOO_GOOD")
+    where = defined("gpcmc.audit.compare", "TOO_GOOD")
     out.real("agreement/level", 100 * TOO_GOOD, where, unit=r"\,\%", decimals=0)
-    frame, file = audited.controls, "controls.csv"
+
+
+def _control_values(out: Values, frame: pd.DataFrame) -> None:
+    """How many planted faults were found, how many should have been, and false alarms."""
+    file = "controls.csv"
     for key, faults in (("controls", planted(frame)), ("controls/dropped", dropped(frame))):
         source = Source(file, {"control": tuple(faults["control"].unique())})
         for name in ("trials", "killed", "required", "missed"):
@@ -467,8 +487,13 @@ def add_values(out: Values, audited: Audited) -> None:
     out.words("controls/false-alarms", alarms, source, missing="none")
     where = defined("gpcmc.audit.controls", "SURE")
     out.real("controls/sure", 100 * SURE, where, unit=r"\,\%", decimals=1)
+
+
+def _alteration_values(out: Values, frame: pd.DataFrame) -> None:
+    """The smallest alteration that is found, and what became of single cells of Table 1."""
     where = defined("gpcmc.audit.controls", "ALTERATION")
     out.real("controls/alteration", 100 * (ALTERATION - 1), where, unit=r"\,\%", decimals=0)
+    file = "controls.csv"
     for table in CELLS:
         mine, source = frame[frame["table"].astype(str) == str(table)].head(1), Source(file)
         for name in ("cell", "column", "table"):
@@ -488,7 +513,11 @@ def add_values(out: Values, audited: Audited) -> None:
         expected = float(mine["expected"].iloc[0]) * trials if trials else math.nan
         key = f"controls/table1/{name}/expected"
         out.real(key, expected, source, decimals=1 if trials else None)
-    for _, claim in audited.claims.iterrows():
+
+
+def _claim_values(out: Values, claims: pd.DataFrame) -> None:
+    """Effect and verdict of each statement, and how many of those on CPU time stand."""
+    for _, claim in claims.iterrows():
         key = f"claim/{claim['id']}"
         source = Source("audit_claims.csv", by=CHECKS[claim["check"]])
         words = _WORDS.get(claim["verdict"])
@@ -502,7 +531,7 @@ def add_values(out: Values, audited: Audited) -> None:
             out[f"{key}/effect"] = replace(effect, text=_of_kind(effect.text, claim["kind"]))
     for form in FORMS:
         timed = [f"time/{name}/{form}" for name in CLAIMS]
-        mine = audited.claims[audited.claims["id"].isin(timed)]
+        mine = claims[claims["id"].isin(timed)]
         said = mine["verdict"].map(_WORDS)
         for name in dict.fromkeys(_WORDS.values()):
             key = f"audit/time/{form}/{name.replace(' ', '-')}"
