@@ -93,9 +93,8 @@ def _sides(frame: pd.DataFrame) -> list[str]:
     high = frame["effect"] > frame["high"] if "effect" in frame else frame["z"] > 0
     sides = np.where(high, "above", "below")
     lost = np.zeros(len(frame), dtype=bool)
-    if (
-        "ours" in frame
-    ):  # the note of any other cell that is not comparable names the status of its runs
+    if "ours" in frame:
+        # the note of any other cell that is not comparable names the status of its runs
         mute = (frame["verdict"] == "not comparable") & frame["ours"].notna()
         lost = (mute | (frame["verdict"] == "not run")).to_numpy()
     discrepant = frame["verdict"] == "discrepant"
