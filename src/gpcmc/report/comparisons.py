@@ -372,7 +372,7 @@ def _phrase(ratio: Crossing) -> str | None:
 def _add_phrase(out: Values, key: str, ratio: Crossing, source: str, missing: str) -> None:
     said = _phrase(ratio)
     value = None if said is None else math.exp(ratio.log)
-    out[key] = Value(value, None, missing if said is None else said, source)
+    out.put(key, value, missing if said is None else said, source)
 
 
 def _tradeoff_values(out: Values, frame: pd.DataFrame) -> None:
@@ -414,7 +414,7 @@ def _measure_values(out: Values, frame: pd.DataFrame, measure: str, aim: float) 
         key = f"tradeoff/{measure}/{name}"
         value = None if one.kind == "none" else math.exp(one.log)
         shown = missing if value is None else in_words(one, r"\,s")
-        out[f"{key}/cpu"] = Value(value, None, shown, source)
+        out.put(f"{key}/cpu", value, shown, source)
         if name != "orthant":
             _add_phrase(out, f"{key}/phrase", one.over(orthant), source, missing)
         if one.kind in ("measured", "at most", "extrapolated"):
@@ -437,7 +437,7 @@ def _measure_values(out: Values, frame: pd.DataFrame, measure: str, aim: float) 
             match = replace(match, log=match.log + math.log(FARTHEST))
             shown = rf"more than ${math.exp(match.log):.0f}$\,s (extrapolated)"
         value = math.exp(match.log) if there else None
-        out[f"{key}/match"] = Value(value, None, shown, source)
+        out.put(f"{key}/match", value, shown, source)
 
 
 def _claim_values(out: Values, frame: pd.DataFrame) -> None:

@@ -18,7 +18,7 @@ from gpcmc.inference.interface import MIN_EFFECTIVE, OK
 from gpcmc.report import style
 from gpcmc.report.latex import number, tabular
 from gpcmc.report.table import Table, brief, empty
-from gpcmc.report.value import Source, Value, Values
+from gpcmc.report.value import Source, Values
 
 __all__ = ["FIGURES", "TABLES", "add_values", "defect_effects", "defect_means"]
 
@@ -242,7 +242,7 @@ def add_values(out: Values, files: ResultFiles) -> None:
         )
         listed = ", ".join(largest[sampler])
         plain = listed.replace("$", "") if there else None
-        out[f"defects/{sampler}/largest"] = Value(plain, None, listed or "not run", source)
+        out.put(f"defects/{sampler}/largest", plain, listed or "not run", source)
     for case in CASES:
         for sampler in SAMPLERS:
             key = f"defects/{case}/{sampler}"

@@ -568,33 +568,22 @@ def floor_figure(registry: pd.DataFrame, files: ResultFiles) -> Figure:
     for axes, (dimension, cells) in zip(panels, table.groupby("dimension"), strict=True):
         _log_axes(axes)
         style.label_panel(axes, f"$N={dimension}$")
-        samples = cells["samples"].to_numpy(dtype=float)
-        axes.plot(
-            samples,
-            cells["published"],
-            color=style.ORANGE,
-            marker="s",
-            markerfacecolor="none",
-            linestyle="none",
-        )
-        taken = cells.dropna(subset="without_outlier")
-        axes.plot(
-            taken["samples"].to_numpy(dtype=float),
-            taken["without_outlier"],
-            color=style.ORANGE,
-            marker="x",
-            linestyle="none",
-        )
-        run = cells.dropna(subset="ours")
-        if run.empty:
+        for name, color, marker, face in (
+            ("published", style.ORANGE, "s", "none"),
+            ("without_outlier", style.ORANGE, "x", None),
+            ("ours", style.BLUE, "o", None),
+        ):
+            there = cells.dropna(subset=name)
+            axes.plot(
+                there["samples"].to_numpy(dtype=float),
+                there[name],
+                color=color,
+                marker=marker,
+                markerfacecolor=face,
+                linestyle="none",
+            )
+        if cells["ours"].isna().all():
             _note(axes)
-        axes.plot(
-            run["samples"].to_numpy(dtype=float),
-            run["ours"],
-            color=style.BLUE,
-            marker="o",
-            linestyle="none",
-        )
         for du in steps:
             rows = coarse[(coarse["dimension"] == dimension) & (coarse["du"] == du)].dropna(
                 subset="samples"

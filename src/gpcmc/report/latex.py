@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 __all__ = [
     *("concise", "count", "decimals_for", "escape", "in_last_digit", "number", "scientific"),
-    *("tabular", "two_digits"),
+    "tabular",
 ]
 
 _ESCAPES = {
@@ -36,13 +36,8 @@ def count(value: int) -> str:
     return f"{value:,}".replace(",", r"\,")
 
 
-def two_digits(value: float) -> int | None:
-    """Decimals with which a positive number shows two digits or more; None of what is none."""
-    return max(0, 1 - math.floor(math.log10(value))) if 0 < value < math.inf else None
-
-
 def decimals_for(se: float) -> int:
-    """Decimal places that show two significant digits of a standard error (none for 10 and above)."""
+    """Decimal places that show two significant digits of a positive number; none for 10 and above."""
     if not se > 0 or not math.isfinite(se):
         return 0
     return max(0, 1 - math.floor(math.log10(se)))

@@ -15,6 +15,7 @@ from gpcmc.audit import findings as found
 from gpcmc.audit.estimates import paper_scheme
 from gpcmc.audit.experiment4 import (
     NAMES,
+    NINE,
     SHORT,
     STATUSES,
     Average,
@@ -153,7 +154,7 @@ def table4(registry: pd.DataFrame, files: ResultFiles) -> Table:
     parts = []
     for metric, title, numbers, scale in (
         ("mae_post", "MAE-POST", range(1, 7), 1),
-        ("mae_med", r"MAE-MED, $10^{-3}$", range(1, 10), 1000),
+        ("mae_med", r"MAE-MED, $10^{-3}$", NINE, 1000),
     ):
         body = []
         for published, method in METHODS.items():

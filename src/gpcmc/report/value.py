@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from gpcmc.report.latex import count, escape, number, scientific, two_digits
+from gpcmc.report.latex import count, decimals_for, escape, number, scientific
 
 __all__ = ["Source", "Value", "Values", "code_of", "defined", "source_path"]
 
@@ -181,7 +181,9 @@ class Values(dict[str, Value]):
         if not math.isfinite(value):
             self.put(key, None, "not run", source)
         else:
-            text = number(value, decimals=two_digits(value)) if value >= 1e-3 else scientific(value)
+            text = (
+                number(value, decimals=decimals_for(value)) if value >= 1e-3 else scientific(value)
+            )
             self.put(key, float(value), text, source)
 
     def whole(

@@ -23,6 +23,7 @@ from gpcmc.audit.compare import ALPHA, NOT_COMPARED
 from gpcmc.audit.experiment4 import (
     LABELS,
     NAMES,
+    NINE,
     PAPER,
     SAMPLER,
     all_cells,
@@ -46,14 +47,10 @@ from gpcmc.inference import GpmlMonteCarlo
 from gpcmc.inference.interface import MIN_EFFECTIVE, NOT_CONVERGED, OK
 from gpcmc.report import audit as report_audit
 from gpcmc.report import comparisons
-from gpcmc.report.latex import two_digits
+from gpcmc.report.latex import decimals_for
 from gpcmc.report.value import Source, Value, Values, defined
 
-__all__ = [
-    "PUBLISHED_SCALE",
-    "collect",
-    "write_values",
-]
+__all__ = ["PUBLISHED_SCALE", "collect", "write_values"]
 
 #: The scale with the published sample sizes and repetitions; a PDF of any other says on every page
 #: that it is another.
@@ -395,7 +392,7 @@ def _experiment4_values(out: Values, frame: pd.DataFrame) -> None:
         rows = {"method": method, "measure": "effective_per_second"}
         out.power(f"efficiency/{method}", speed, Source("tables/efficiency.csv", rows))
         rates = by_problem(frame[frame["method"] == method], "error_rate")
-        for problem in range(1, 10):
+        for problem in NINE:
             row = rates[rates["problem"] == problem]
             value = 100 * float(row["value"].iloc[0]) if len(row) else math.nan
             missing = str(row["status"].iloc[0]) if len(row) else "not run"
@@ -427,7 +424,7 @@ def _mae_post_values(
         if len(range_):
             problem = getattr(range_, f"idx{pick}")()
             where = where._replace(rows={**(where.rows or {}), "problem": problem})
-        out.real(f"mae-post/{key}", value, where, unit=r"\,\%", decimals=two_digits(value))
+        out.real(f"mae-post/{key}", value, where, unit=r"\,\%", decimals=decimals_for(value))
     # problems in which methods differ by less than one standard deviation of data sets
     for key, ranges in (("published", published), ("ours", ours)):
         both = ranges.index.intersection(between.index)
