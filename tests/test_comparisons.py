@@ -633,6 +633,21 @@ def test_values_of_defects_are_those_at_the_largest_number_of_samples(
     assert said["defects/runs"].value == 48 and said["defects/converged"].value == 0
 
 
+def test_small_errors_of_defects_have_a_linear_axis_and_large_ones_say_where_theirs_is(
+    files: ResultFiles, tmp_path: Path
+) -> None:
+    def shrink(frame: pd.DataFrame) -> pd.DataFrame:
+        return frame.assign(log_evidence_error=frame["log_evidence_error"] / 50)
+
+    for name in ("rough_hmc", "rough_ess"):
+        files = changed(tmp_path, files, name, shrink, field="defects")
+    above = defects.defects_figure(REGISTRY, files).axes[:3]
+    assert [axes.get_xscale() for axes in above] == ["symlog", "symlog", "linear"]
+    assert ["linear between" in axes.get_xlabel() for axes in above] == [True, True, False]
+    ticks = [label.get_text() for label in above[2].get_xticklabels()]
+    assert "0" in ticks and max(map(len, ticks)) <= 5
+
+
 # ---------------------------------------------------------------------------- Experiment 5
 
 

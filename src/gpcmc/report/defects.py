@@ -149,20 +149,17 @@ def defects_figure(registry: pd.DataFrame, files: ResultFiles) -> Figure:
     panels = drawn.subplots(2, 3, sharey=True)
     place = {switched: i for i, switched in enumerate(_SWITCHED)}
     looks = {"ess": (style.ORANGE, "^", -0.17), "hmc": (style.BLUE, "o", 0.17)}
-    for row, (name, title) in zip(
-        panels,
-        (
-            ("nats", "error of $\\log L$ (nats)\nlinear between $\\pm1$"),
-            ("mae", "MAE of $p(y_*=1)$"),
-        ),
-        strict=True,
-    ):
+    measures = (
+        ("nats", "error of $\\log L$ (nats)", 1.0),
+        ("mae", "MAE of $p(y_*=1)$, $10^{-3}$", 1e3),
+    )
+    for row, (name, title, unit) in zip(panels, measures, strict=True):
         for axes, case in zip(row, CASES, strict=True):
             part = frame[frame["case"] == case]
             for sampler, (color, marker, shift) in looks.items():
                 mine = part[part["sampler"] == sampler]
-                values = mine[name].to_numpy(dtype=float)
-                se = np.nan_to_num(mine[f"{name}_se"].to_numpy(dtype=float))
+                values = unit * mine[name].to_numpy(dtype=float)
+                se = unit * np.nan_to_num(mine[f"{name}_se"].to_numpy(dtype=float))
                 axes.errorbar(
                     values,
                     [place[s] + shift for s in mine["switched"]],
@@ -178,18 +175,20 @@ def defects_figure(registry: pd.DataFrame, files: ResultFiles) -> Figure:
                     color=style.GREY,
                     transform=axes.get_yaxis_transform(),
                 )
-            elif name == "mae":
-                axes.set_xlim(left=0.0)
-                axes.xaxis.set_major_locator(MaxNLocator(4))
-            else:
+            wide = name == "nats" and (part["nats"].abs() > 1.0).any()
+            if wide:
                 axes.set_xscale("symlog", linthresh=1.0, linscale=1.0)
-                axes.xaxis.set_major_formatter(FuncFormatter(style.plain))
-            if name == "nats":
+            else:
+                axes.xaxis.set_major_locator(MaxNLocator(4))
+            axes.xaxis.set_major_formatter(FuncFormatter(style.plain))
+            if name == "mae":
+                axes.set_xlim(left=0.0)
+            else:
                 axes.axvline(0.0, color=style.INK, linewidth=0.8, linestyle="--", zorder=1)
                 style.label_panel(axes, CASES[case])
             for edge in (0.5, 4.5, 8.5):
                 axes.axhline(edge, color=style.GREY, linewidth=0.5, zorder=0)
-            axes.set_xlabel(title)
+            axes.set_xlabel(f"{title}\nlinear between $\\pm1$" if wide else title)
             axes.grid(visible=False, axis="y")
         row[0].set_ylim(len(_SWITCHED) - 0.5, -0.5)
         row[0].set_yticks(range(len(_SWITCHED)), [_SHOWN.get(s, s) for s in _SWITCHED])
