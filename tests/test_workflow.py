@@ -417,6 +417,15 @@ def test_a_wrong_configuration_is_refused_with_all_that_is_wrong_in_it(refused, 
     assert len(found) == len(WRONG[which]), found
 
 
+@pytest.mark.parametrize("scale", ["smoke", "standard", "published"])
+def test_every_scale_is_accepted(unmade, scale):
+    """The other tests run the tiny one alone."""
+    command = [sys.executable, "-m", "snakemake", "--dry-run", "experiment1"]
+    command += ["--config", f"scale={scale}"]
+    done = subprocess.run(command, cwd=unmade, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0 and "Job stats" in done.stdout, done.stderr
+
+
 def test_a_tenth_problem_is_asked_for_all_that_it_needs(unmade):
     """As the recipe of README adds one with real data, and forgets lists and standardisation."""
     files = {
