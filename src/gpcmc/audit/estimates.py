@@ -266,23 +266,24 @@ class Estimator:
             return self._table1(cell)
         if cell["table"] in (2, 3):
             return self._table2or3(cell)
+        problem, method = int(cell["problem"]), METHODS[cell["method"]]
         if cell["metric"] == "mae_post":
-            found = self.mae_post(int(cell["problem"]), METHODS[cell["method"]])
+            found, methods = self.mae_post(problem, method), [method]
         else:
-            found = self._mae_med(cell)
-        if cell["problem"] not in self._at_published_budget:
+            found, methods = self._mae_med(cell), self.consensus(problem)
+        if problem not in self._at_published_budget:
             return found
-        own = METHODS[cell["method"]]
-        methods = [own] if cell["metric"] == "mae_post" else self.consensus(int(cell["problem"]))
         frame = self._experiment4
-        runs = frame[(frame["problem"] == cell["problem"]) & frame["method"].isin(methods)]
+        runs = frame[(frame["problem"] == problem) & frame["method"].isin(methods)]
         doubtful = runs[runs["error_rate"].notna() & (runs["status"] != OK)]
-        loose = self._as_published(cell) if len(doubtful) else found
-        if doubtful.empty or loose.status != OK:
+        if doubtful.empty:
             return found
-        said = ", ".join(f"{n} {status}" for status, n in _statuses(doubtful).items())
+        loose = self._as_published(cell)
+        if loose.status != OK:
+            return found
         why = "every run counts, converged or not, as in the paper"
-        return replace(loose, note=f"{why} (of {len(runs)} runs {said}); {loose.note}", every=True)
+        note = f"{why} (of {len(runs)} runs {_in_words(doubtful)}); {loose.note}"
+        return replace(loose, note=note, every=True)
 
     def _table1(self, cell: pd.Series) -> Estimate:
         frame = self._experiment1
@@ -517,10 +518,15 @@ def _statuses(bad: pd.DataFrame) -> dict[str, int]:
     return {str(status): int(n) for status, n in bad["status"].value_counts().items()}
 
 
+def _in_words(bad: pd.DataFrame) -> str:
+    """Numbers of runs by status, as words of a note."""
+    return ", ".join(f"{n} {status}" for status, n in _statuses(bad).items())
+
+
 def _left_out(rows: pd.DataFrame) -> str:
     """The end of a note: how many runs do not count, and why."""
-    said = [f"{n} {s}" for s, n in _statuses(rows[rows["status"] != OK]).items()]
-    return f"; of {len(rows)} runs are left out: {', '.join(said)}" if said else ""
+    said = _in_words(rows[rows["status"] != OK])
+    return f"; of {len(rows)} runs are left out: {said}" if said else ""
 
 
 def _over_data_sets(
