@@ -241,6 +241,7 @@ def experiment4(
     truths = pd.DataFrame({"experiment": [1, 1, 2], "verdict": ["certified"] * 3})
     truths.to_csv(store / "truths.csv", index=False)
     found["reference"] = [store / n for n in ("evidence.csv", "probabilities.npz", "truths.csv")]
+    found |= _single_variance(folder, found)
     check = [
         {"problem": 1, "set": k, "method": m, "z": 0.5, "max_z": 2.0, "verdict": "agrees"}
         for k in (1, 6)
@@ -249,6 +250,33 @@ def experiment4(
     found["reference_check"] = [folder.parent / "reference_check.csv"]
     pd.DataFrame(check).to_csv(found["reference_check"][0], index=False)
     return found
+
+
+def _single_variance(folder: Path, found: dict[str, list[Path]]) -> dict[str, list[Path]]:
+    """The first runs of the toolbox's chains, with probabilities a twentieth nearer to one half."""
+    again: dict[str, list[Path]] = {
+        name: [] for name in ("single_variance", "single_variance_probabilities")
+    }
+    for path in found["experiment4"] + found["probabilities"]:
+        if "-gpml" not in path.name:
+            continue
+        new = folder / "single_variance" / path.parent.name / path.name
+        new.parent.mkdir(parents=True, exist_ok=True)
+        if path.suffix == ".csv":
+            frame = pd.read_csv(path)
+            frame = frame[frame["replicate"] == 0]
+            if "mae_post" in frame:
+                frame["mae_post"] *= 0.9
+            frame.to_csv(new, index=False)
+            again["single_variance"].append(new)
+            continue
+        with np.load(path) as stored:
+            first = {name: array[stored["replicate"] == 0] for name, array in stored.items()}
+        if first:
+            first["probability"] = 0.5 + 0.95 * (first["probability"] - 0.5)
+        np.savez(new, **first)
+        again["single_variance_probabilities"].append(new)
+    return again
 
 
 def spread(folder: Path, rng: np.random.Generator, *, between: float = 0.2) -> Path:

@@ -107,6 +107,20 @@ def method_row(wildcards):
     return row_on(config["experiment4"]["methods"][wildcards.method], int(wildcards.problem))
 
 
+# `gpcmc.inference.gpml.DEFECTS` without the double variance: likewise
+SINGLE_VARIANCE = ["right-end-point", "stale-energy", "shrinking-step"]
+
+
+def single_variance_row(wildcards):
+    """A row of the toolbox without its double variance: the first run of each, on at most three data sets."""
+    given = method_row(wildcards)
+    return given | {
+        "options": given["options"] | {"defects": SINGLE_VARIANCE},
+        "replicates": 1,
+        "data_sets": min(given["data_sets"], 3),
+    }
+
+
 def tradeoff_row(wildcards):
     """What `tradeoff` needs of a row of Experiment 3."""
     here = dict(config["experiment3"]["methods"][wildcards.method])

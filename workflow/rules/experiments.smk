@@ -199,6 +199,26 @@ rule experiment4_method:
         "../scripts/experiment4.py"
 
 
+# The name of the row keys the random streams: these are the chains of Experiment 4, read otherwise.
+use rule experiment4_method as single_variance with:
+    output:
+        rows="results/{scale}/experiment4/single_variance/problem{problem}/{method}.csv",
+        timing="results/{scale}/experiment4/single_variance/problem{problem}/{method}_timing.csv",
+        probabilities=expand(
+            "results/{{scale}}/experiment4/single_variance/problem{{problem}}/{{method}}_set{set}.npz",
+            set=SETS,
+        ),
+    log:
+        "results/{scale}/logs/experiment4/single_variance/problem{problem}_{method}.log",
+    params:
+        pieces="build/pieces/{scale}/experiment4/single_variance/problem{problem}_{method}",
+        root=config["seed"],
+        hyperparameters=config["experiment4"]["hyperparameters"],
+        method=single_variance_row,
+    message:
+        "Experiment 4 without the double variance, Problem {wildcards.problem}, {wildcards.method}"
+
+
 rule calibrate:
     input:
         problems=expand(

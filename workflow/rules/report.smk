@@ -28,6 +28,11 @@ PROBABILITIES = expand(
     method=config["experiment4"]["methods"],
     set=SETS,
 )
+SINGLE = expand(
+    "results/{{scale}}/experiment4/single_variance/problem{problem}/{method}.csv",
+    problem=config["experiment4"]["problems"],
+    method=[n for n, row in config["experiment4"]["methods"].items() if row["method"] == "gpml"],
+)
 PROBLEMS = expand(
     "results/{{scale}}/experiment4/problem{problem}.npz",
     problem=config["experiment4"]["problems"],
@@ -59,6 +64,10 @@ RESULTS = dict(
     experiment4=EXPERIMENT4,
     experiment4_timing=timing_of(EXPERIMENT4),
     probabilities=PROBABILITIES,
+    single_variance=SINGLE,
+    single_variance_probabilities=[
+        f"{path.removesuffix('.csv')}_set{set}.npz" for path in SINGLE for set in SETS
+    ],
     problems=PROBLEMS,
     spread="results/{scale}/experiment4/spread.csv",
     equations="results/{scale}/equations.csv",
@@ -78,7 +87,10 @@ RESULTS = dict(
     ordering="results/{scale}/ordering.csv",
 )
 TIMINGS = timing_of(
-    [*EXPERIMENT1, *EXPERIMENT2, *EXPERIMENT3, *EXPERIMENT4, *EXPERIMENT5, *TUNING, *DEFECTS]
+    [
+        *(*EXPERIMENT1, *EXPERIMENT2, *EXPERIMENT3, *EXPERIMENT4, *SINGLE, *EXPERIMENT5),
+        *(*TUNING, *DEFECTS),
+    ]
 )
 NINE_PROBLEMS = ["experiment4", "probabilities", "problems", "spread"]
 TRADEOFF = ["experiment3", "experiment3_timing"]
@@ -88,6 +100,10 @@ TABLES = {
     "table2": ("Table 2: class probabilities", ["experiment2"]),
     "table3": ("Table 3: marginal likelihood", ["experiment2"]),
     "table4": ("Table 4: nine problems", NINE_PROBLEMS),
+    "readings": (
+        "Table 4 with the double variance and without",
+        ["experiment4", "probabilities", "single_variance", "single_variance_probabilities"],
+    ),
     "posterior": ("MAE-POST and MAE-MED of all methods", CELLS),
     "accuracy": ("Errors against the certified reference", CELLS),
     "metrics": ("Test errors, and largest errors of probabilities", CELLS),

@@ -17,10 +17,12 @@ import pandas as pd
 from scipy.special import logsumexp, softmax
 
 from gpcmc.audit.estimates import Estimator, median_errors
+from gpcmc.audit.published import METHODS, PUBLISHED_SETS
 from gpcmc.audit.results import (
     Predictions,
     Problem,
     ResultFiles,
+    mean_and_error,
     read_long,
     read_probabilities,
     read_problem,
@@ -44,6 +46,7 @@ __all__ = [
     "NAMES",
     "NINE",
     "PAPER",
+    "READINGS",
     "SAMPLER",
     "SHORT",
     "STATUSES",
@@ -62,6 +65,7 @@ __all__ = [
     "mae_post_ranges",
     "methods_in_order",
     "problems",
+    "readings",
     "reference_summary",
     "references",
     "reliability",
@@ -618,6 +622,88 @@ def as_run(registry: pd.DataFrame, files: ResultFiles) -> pd.DataFrame:
         index=pd.Index(cells["id"], name="id"),
         dtype=float,
     )
+
+
+#: Whose variance is counted once, by reading of the toolbox's chains.
+READINGS: dict[str, tuple[str, ...]] = {
+    "as shipped": (),
+    "ESS once": ("ess-gpml",),
+    "both once": ("ess-gpml", "hmc-gpml"),
+}
+
+
+def readings(registry: pd.DataFrame, files: ResultFiles) -> pd.DataFrame:
+    """Table 4 with the toolbox's double variance and without it, from the same chains.
+
+    Of each method the first run on each data set counts, converged or not, as in the paper. The chains that count
+    the variance once were run again from the seeds of Experiment 4.
+
+    Parameters
+    ----------
+    registry : DataFrame
+        `read_registry`.
+    files : ResultFiles
+        ``experiment4``, ``probabilities``, ``single_variance``, ``single_variance_probabilities``.
+
+    Returns
+    -------
+    DataFrame
+        One row a published cell and reading, where all six sets have such runs of all methods of its median:
+        ``id``, ``metric``, ``problem``, ``method``, ``reading`` (a key of `READINGS`), ``published``, ``data_sets``,
+        ``ours`` and ``ours_se`` (over data sets; NaN for one).
+    """
+    runs, errors = {}, {}  # by whether the variance is counted once
+    for repaired, paths, predicted in (
+        (False, files.experiment4, files.probabilities),
+        (True, files.single_variance, files.single_variance_probabilities),
+    ):
+        frame = read_long("experiment4", paths)
+        first = frame[frame["replicate"] == 0].groupby(["problem", "method", "dataset"])
+        errors[repaired] = first["mae_post"].mean()
+        every = read_probabilities(predicted, every=True)
+        runs[repaired] = {key: found.of(0) for key, found in every.items()}
+    estimator = Estimator(files, registry, every=True)
+    rows = []
+    for _, cell in registry[registry["table"] == 4].iterrows():
+        if estimator(cell).status != OK:
+            continue
+        problem, method = int(cell["problem"]), METHODS[cell["method"]]
+        consensus = estimator.consensus(problem)
+        needed = [(problem, name, k) for name in consensus for k in PUBLISHED_SETS]
+        there = [runs[key[1] in once].get(key) for once in READINGS.values() for key in needed]
+        shared = sorted(set.intersection(*({*run.dataset} if run else set() for run in there)))
+        if not shared:
+            continue
+        for reading, once in READINGS.items():
+            read = {key: runs[key[1] in once][key] for key in needed}
+            if cell["metric"] == "mae_med":
+                ours = [
+                    np.mean(
+                        [
+                            median_errors(read, problem, consensus, method, k, dataset=dataset)
+                            for k in PUBLISHED_SETS
+                        ]
+                    )
+                    for dataset in shared
+                ]
+            else:
+                ours = [errors[method in once][problem, method, dataset] for dataset in shared]
+            value, se = mean_and_error(pd.Series(ours))
+            rows.append(
+                {
+                    "id": cell["id"],
+                    "metric": cell["metric"],
+                    "problem": problem,
+                    "method": method,
+                    "reading": reading,
+                    "published": cell["published"],
+                    "data_sets": len(shared),
+                    "ours": value,
+                    "ours_se": se,
+                }
+            )
+    columns = ["id", "metric", "problem", "method", "reading", "published", "data_sets"]
+    return pd.DataFrame(rows, columns=[*columns, "ours", "ours_se"])
 
 
 def mae_med_by_problem(frame: pd.DataFrame) -> pd.DataFrame:

@@ -138,6 +138,8 @@ class ResultFiles:
         ``experiment4/problem{p}.npz``: the data of each problem.
     probabilities : tuple of Path
         ``experiment4/problem{p}/{method}_set{k}.npz``: predicted probabilities.
+    single_variance, single_variance_probabilities : tuple of Path
+        As ``experiment4`` and ``probabilities``: the toolbox's chains without their double variance.
     experiment3, experiment3_timing, defects : tuple of Path
         Long CSV files: errors and CPU seconds by method and size; the toolbox with its defects.
     experiment5, experiment5_timing, draws : tuple of Path
@@ -159,6 +161,8 @@ class ResultFiles:
     experiment4: tuple[Path, ...] = ()
     experiment4_timing: tuple[Path, ...] = ()
     probabilities: tuple[Path, ...] = ()
+    single_variance: tuple[Path, ...] = ()
+    single_variance_probabilities: tuple[Path, ...] = ()
     reference: tuple[Path, ...] = ()
     reference_check: tuple[Path, ...] = ()
     spread: tuple[Path, ...] = ()
@@ -356,6 +360,16 @@ class Predictions:
     probability_se: np.ndarray
     dataset: np.ndarray
     replicate: np.ndarray
+
+    def of(self, replicate: int) -> Predictions:
+        """One run on each data set."""
+        kept = self.replicate == replicate
+        return Predictions(
+            *(
+                array[kept]
+                for array in (self.probability, self.probability_se, self.dataset, self.replicate)
+            )
+        )
 
     def on(self, dataset: int) -> np.ndarray:
         """Probabilities on one data set, shape (runs, test); none gives no rows."""

@@ -25,6 +25,7 @@ from gpcmc.audit.experiment4 import (
     NAMES,
     NINE,
     PAPER,
+    READINGS,
     SAMPLER,
     all_cells,
     as_run,
@@ -37,10 +38,12 @@ from gpcmc.audit.experiment4 import (
     mae_med_by_problem,
     mae_post_ranges,
     problems,
+    readings,
     run_gaps,
     seconds_by_set,
     seconds_ratio,
 )
+from gpcmc.audit.results import mean_and_error
 from gpcmc.experiments.classification import NO_DATA
 from gpcmc.experiments.reference import AGREES, CERTIFIED, DIFFERS, TRUTHS
 from gpcmc.inference import GpmlMonteCarlo
@@ -490,6 +493,46 @@ def _median_values(
         out.power(f"furthest/{name}-error", value, source)
 
 
+def _reading_values(out: Values, registry: pd.DataFrame, files: ResultFiles) -> None:
+    """Table 4 beside the published one with the double variance of the toolbox and without it."""
+    frame = readings(registry, files)
+    frame["log_ratio"] = np.log(frame["ours"] / frame["published"])
+    table, near = "tables/readings.csv", frame[frame["metric"] == "mae_med"]
+    medians = {"metric": "mae_med"}
+    every = Source(table, medians, readings)
+    out.whole("readings/problems", near["problem"].nunique() or None, every)
+    for method in PAPER:
+        for reading in READINGS:
+            where = every._replace(rows=medians | {"method": method, "reading": reading})
+            mine = near[(near["method"] == method) & (near["reading"] == reading)]["log_ratio"]
+            mean, se = mean_and_error(mine)
+            key = f"readings/{method}/{reading.lower().replace(' ', '-')}"
+            out.real(key, math.exp(mean), where, se=math.exp(mean) * se, unit=" times")
+    wide = near.pivot(index="id", columns="reading", values="log_ratio").abs()
+    wide = wide.reindex(columns=list(READINGS)).astype(float)
+    judged = wide[~wide.index.str.contains("/hmc/")]
+    closer = judged["ESS once"] < judged["as shipped"]
+    out.whole("readings/closer", int(closer.sum()) if len(judged) else None, every)
+    out.whole("readings/closer-of", len(judged) or None, every)
+    # over the sampler's, which has no part in the choice of a reading
+    posterior = frame[frame["metric"] == "mae_post"]
+    for method in READINGS["both once"]:
+        for key, reading, column in (
+            ("published", "as shipped", "published"),
+            ("as-shipped", "as shipped", "ours"),
+            ("once", "both once", "ours"),
+        ):
+            both = posterior[posterior["reading"] == reading]
+            by_method = both.pivot(index="problem", columns="method", values=column)
+            by_method = by_method.reindex(columns=[method, SAMPLER]).astype(float)
+            value, se = mean_and_error(by_method[method] / by_method[SAMPLER] - 1)
+            rows = {"metric": "mae_post", "method": (method, SAMPLER), "reading": reading}
+            where = Source(table, rows, readings)
+            out.real(
+                f"readings/mae-post/{method}/{key}", 100 * value, where, se=100 * se, unit=r"\,\%"
+            )
+
+
 def _exactness_values(out: Values, frame: pd.DataFrame) -> None:
     """Expectation propagation beside the Monte Carlo methods of the paper, cell by cell."""
     rows: dict[str, object] = {"measure": "mae_reference", "method": ("ep", *PAPER)}
@@ -820,6 +863,7 @@ def collect(
     _experiment4_values(out, frame)
     _mae_post_values(out, registry, frame, files)
     _median_values(out, registry, frame, files)
+    _reading_values(out, registry, files)
     _exactness_values(out, frame)
     _evidence_values(out, frame, files)
     _control_variable_values(out, frame, files)
