@@ -45,10 +45,15 @@ def copy_project(folder):
     return folder
 
 
-def snakemake(folder, *arguments, **environment):
+def snakemake(folder, *arguments, scale=None, **environment):
+    """With the tiny scale's file and those that the arguments begin with, or with a scale named by `--config`."""
     env = os.environ | {"GPCMC_DATA_MIRRORS": str(MIRROR)} | environment
     env.pop("PYTHONPATH", None)
-    command = [sys.executable, "-m", "snakemake", "--configfile", "config/tiny.yaml", *arguments]
+    command = [sys.executable, "-m", "snakemake"]
+    if scale is None:
+        command += ["--configfile", "config/tiny.yaml", *arguments]
+    else:
+        command += [*arguments, "--config", f"scale={scale}"]
     return subprocess.run(
         command,
         cwd=folder,
@@ -106,9 +111,7 @@ def test_a_finished_run_has_nothing_to_do(finished):
 
 def test_it_does_not_matter_how_the_scale_was_named(finished):
     """The order of keys, and of columns with it, depends on neither files nor arguments."""
-    command = [sys.executable, "-m", "snakemake", "--config", "scale=tiny", "--dry-run"]
-    done = subprocess.run(command, cwd=finished, capture_output=True, text=True, timeout=1800)
-    assert "Nothing to be done" in done.stdout + done.stderr
+    assert "Nothing to be done" in snakemake(finished, "--dry-run", scale="tiny").stdout
 
 
 def test_summary_has_three_lines(finished):
@@ -446,10 +449,8 @@ def test_a_wrong_configuration_is_refused_with_all_that_is_wrong_in_it(refused, 
 @pytest.mark.parametrize("scale", ["smoke", "standard", "published"])
 def test_every_scale_is_accepted(unmade, scale):
     """The other tests run the tiny one alone."""
-    command = [sys.executable, "-m", "snakemake", "--dry-run", "experiment1"]
-    command += ["--config", f"scale={scale}"]
-    done = subprocess.run(command, cwd=unmade, capture_output=True, text=True, timeout=600)
-    assert done.returncode == 0 and "Job stats" in done.stdout, done.stderr
+    done = snakemake(unmade, "--dry-run", "experiment1", scale=scale)
+    assert done.returncode == 0 and "Job stats" in done.stdout, done.stdout
 
 
 def test_a_tenth_problem_is_asked_for_all_that_it_needs(unmade):
@@ -497,9 +498,8 @@ def test_a_count_in_the_file_of_a_scale_goes_before_the_calibrated_one(unmade):
     wrong = text.replace(" orthant: {replicates: 3}", " orthant: {replicates: 3, samples: -7}")
     assert wrong != text
     scale.with_name("mine.yaml").write_text(wrong)
-    command = [sys.executable, "-m", "snakemake", "--config", "scale=mine", "--dry-run"]
-    done = subprocess.run(command, cwd=unmade, capture_output=True, text=True, timeout=600)
-    assert "experiment4.methods.orthant.samples: given -7" in done.stdout + done.stderr
+    done = snakemake(unmade, "--dry-run", scale="mine")
+    assert "experiment4.methods.orthant.samples: given -7" in done.stdout
 
 
 @pytest.mark.parametrize(
