@@ -193,26 +193,29 @@ def readings_table(registry: pd.DataFrame, files: ResultFiles) -> Table:
     if frame.empty:
         return Table(frame, empty())
     printed = registry.set_index("id")["printed"]
+    every = {reading: reading for reading in READINGS}
+    own = {"as shipped": "as shipped", "both once": "once"}  # other methods have no part in MAE-POST
     parts = []
-    for metric, title, methods in (
-        ("mae_med", r"MAE-MED, $10^{-3}$", [*METHODS.values()]),
-        ("mae_post", r"MAE-POST, $10^{-3}$", [*READINGS["both once"]]),
+    for metric, title, methods, shown, digits in (
+        ("mae_med", "MAE-MED", METHODS.values(), every, 2),
+        ("mae_post", "MAE-POST", READINGS["both once"], own, 4),
     ):
-        part = frame[frame["metric"] == metric]
+        part = frame[(frame["metric"] == metric) & frame["reading"].isin(shown)]
         numbers = sorted(part["problem"].unique())
         body = []
         for method in methods:
-            columns = [[label(method), "", "", ""], ["published", *READINGS]]
+            name = label(method).removesuffix(" as shipped")
+            columns = [[name, *([""] * len(shown))], ["published", *shown.values()]]
             for problem in numbers:
                 mine = part[(part["method"] == method) & (part["problem"] == problem)]
                 theirs = [f"${_scaled(printed[cell], 1000)}$" for cell in mine["id"].unique()]
                 ours = [
-                    _rounded(1000 * value, 1000 * se)
+                    _rounded(1000 * value, 1000 * se, digits)
                     for value, se in zip(mine["ours"], mine["ours_se"], strict=True)
                 ]
-                columns.append([*theirs, *ours] or ["--"] * 4)
+                columns.append([*theirs, *ours] or ["--"] * (1 + len(shown)))
             body.append([list(row) for row in zip(*columns, strict=True)])
-        head = [title, "", *(_short(p) for p in numbers)]
+        head = [rf"{title}, $10^{{-3}}$", "", *(_short(p) for p in numbers)]
         parts.append(tabular("ll" + "r" * len(numbers), [head], body))
     return Table(frame, "\\par\\bigskip\n".join(parts))
 
