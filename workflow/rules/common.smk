@@ -45,6 +45,8 @@ SETS = [hyper["set"] for hyper in config["experiment4"]["hyperparameters"]]
 
 # `gpcmc.experiments.broken.KINDS`, which cannot be imported before the package is built
 BROKEN = ["sound", "wrong-tail", "biased-truth"]
+# and `gpcmc.inference.gpml.DEFECTS` without the double variance
+SINGLE_VARIANCE = ["right-end-point", "stale-energy", "shrinking-step"]
 
 
 wildcard_constraints:
@@ -105,10 +107,6 @@ def row_on(given, problem):
 
 def method_row(wildcards):
     return row_on(config["experiment4"]["methods"][wildcards.method], int(wildcards.problem))
-
-
-# `gpcmc.inference.gpml.DEFECTS` without the double variance: likewise
-SINGLE_VARIANCE = ["right-end-point", "stale-energy", "shrinking-step"]
 
 
 def single_variance_row(wildcards):

@@ -194,10 +194,8 @@ def readings_table(registry: pd.DataFrame, files: ResultFiles) -> Table:
         return Table(frame, empty())
     printed = registry.set_index("id")["printed"]
     every = {reading: reading for reading in READINGS}
-    own = {
-        "as shipped": "as shipped",
-        "both once": "once",
-    }  # other methods have no part in MAE-POST
+    # other methods have no part in MAE-POST
+    own = {"as shipped": "as shipped", "both once": "once"}
     parts = []
     for metric, title, methods, shown, digits in (
         ("mae_med", "MAE-MED", METHODS.values(), every, 2),
