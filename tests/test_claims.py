@@ -16,6 +16,7 @@ from scipy.stats import t as student
 
 from gpcmc.audit import ResultFiles, judge_claims, read_claims, read_registry
 from gpcmc.audit.claims import CHECKS, Finding, check_claims_complete, probabilities
+from gpcmc.audit.published import PUBLISHED_ITERATIONS
 from gpcmc.experiments.ordering import ordering, orders
 from gpcmc.experiments.pieces import Pieces
 
@@ -284,6 +285,50 @@ def test_runs_that_do_not_count_decide_nothing(tmp_path: Path) -> None:
     frame = judge(made, "evidence/hmc", "evidence/hmc-usps", "median/hmc", "median/close")
     assert set(frame["verdict"]) == {"not comparable"}
     assert frame.loc["evidence/hmc", "note"].startswith("117 runs that did not converge")
+
+
+@pytest.mark.parametrize("failed", [1, 3])
+def test_with_the_papers_budget_every_run_is_judged(tmp_path: Path, failed: int) -> None:
+    """As if the runs that did not converge had said that they did, on the problems that had it and on no other."""
+    names = ("evidence/hmc", "evidence/hmc-usps", "median/hmc", "median/close", "mae-post/alike")
+    bad = {(p, "hmc-gpml", k): ("not converged", failed) for p in range(1, 10) for k in range(1, 7)}
+    methods = ("orthant", "control-variables", "ess-gpml", "hmc-gpml")
+    made = everything(tmp_path, methods=methods, bad=bad)
+    strict = judge(made, *names)
+
+    def give_the_papers_budget(*problems: int) -> None:
+        for path in made.experiment4:
+            if path.stem == "control-variables":
+                frame = pd.read_csv(path)
+                length = np.where(frame["problem"].isin(problems), PUBLISHED_ITERATIONS, 100)
+                frame.assign(iterations=length).to_csv(path, index=False)
+
+    give_the_papers_budget(2)
+    frame = judge(made, *names)
+    if failed == 3:
+        note = frame.loc["evidence/hmc", "note"]
+        assert note.startswith("only one of the problems has a value that counts; every run counts")
+    usps = [of.loc["evidence/hmc-usps", "effect"] for of in (frame, strict)]
+    assert usps[0] == pytest.approx(usps[1], nan_ok=True)
+
+    give_the_papers_budget(*range(1, 10))
+    loose = judge(made, *names)
+    assert loose["effect"].notna().all() and not loose["effect"].equals(strict["effect"])
+    assert loose["note"].str.contains("every run counts, converged or not, as in the paper").all()
+    assert not strict["note"].str.contains("every run counts").any()
+
+    give_the_papers_budget()
+    for path in made.experiment4:
+        frame = pd.read_csv(path)
+        if "mae_post" in frame:
+            frame.assign(status="ok").to_csv(path, index=False)
+    for path in made.probabilities:
+        with np.load(path) as data:
+            arrays = dict(data)
+        if arrays:
+            np.savez(path, **(arrays | {"ok": np.ones_like(arrays["ok"])}))
+    same = ["effect", "se", "df", "verdict"]
+    pd.testing.assert_frame_equal(judge(made, *names)[same], loose[same])
 
 
 def test_statements_are_corrected_for_their_number(files: ResultFiles, tmp_path: Path) -> None:

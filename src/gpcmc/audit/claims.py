@@ -38,7 +38,12 @@ from scipy.stats import binom
 from gpcmc.audit import findings as found
 from gpcmc.audit import tradeoff
 from gpcmc.audit.compare import ALPHA, POWER, VERDICTS, holm, welch_satterthwaite
-from gpcmc.audit.estimates import absolute_percentage_error, paper_scheme
+from gpcmc.audit.estimates import (
+    EVERY_RUN,
+    absolute_percentage_error,
+    at_published_budget,
+    paper_scheme,
+)
 from gpcmc.audit.experiment4 import (
     PAPER,
     SAMPLER,
@@ -207,8 +212,14 @@ class Results:
 
     @functools.cached_property
     def cells(self) -> pd.DataFrame:
-        """`experiment4.all_cells`."""
-        return all_cells(self.registry, self.files)
+        """`experiment4.all_cells`, as the paper counts runs where they had its budget."""
+        return all_cells(self.registry, self.files, as_published=True)
+
+    @functools.cached_property
+    def rule(self) -> str:
+        """Which runs `cells` counts, where it is not those that converged."""
+        rows = read_long("experiment4", self.files.experiment4)
+        return EVERY_RUN if at_published_budget(rows) else ""
 
     @functools.cached_property
     def times(self) -> pd.DataFrame:
@@ -451,7 +462,7 @@ def _from_median(results: Results) -> Finding:
     return _over_units(
         "mean MAE-MED of all but HMC",
         logs,
-        _without(table.loc[logs.index].count(axis=1), table.shape[1]),
+        _with(_without(table.loc[logs.index].count(axis=1), table.shape[1]), results.rule),
     )
 
 
@@ -471,7 +482,7 @@ def _furthest_from_median(results: Results, method: str) -> Finding:
     return _share(
         "share of problems in which it is furthest",
         furthest,
-        _without(others.count(axis=1), others.shape[1]),
+        _with(_without(others.count(axis=1), others.shape[1]), results.rule),
     )
 
 
@@ -481,7 +492,9 @@ def _alike_in_mae_post(results: Results) -> Finding:
     ranges = ranges.dropna(subset=["ours", "between"])
     alike = ranges["ours"] < ranges["between"]
     return _share(
-        "share of problems in which it is", alike, _without(ranges["methods"], len(PAPER))
+        "share of problems in which it is",
+        alike,
+        _with(_without(ranges["methods"], len(PAPER)), results.rule),
     )
 
 
@@ -546,7 +559,7 @@ def _evidence_gap(results: Results, method: str, problem: int | None = None) -> 
         cells = cells[cells["problem"] == problem]
     wide = cells.pivot_table(index=["problem", "set"], columns="method", values="log_evidence")
     quantity = "percent of log L between it and the sampler"
-    stray = _stray(results, method, problem)
+    stray = _with(results.rule, _stray(results, method, problem))
     if not {SAMPLER, method} <= set(wide.columns):
         there = cells[cells["method"] == method]
         status = "not run" if there.empty else "not comparable"

@@ -40,11 +40,13 @@ from gpcmc.experiments.classification import NO_DATA
 from gpcmc.inference.interface import OK
 
 __all__ = [
+    "EVERY_RUN",
     "DataSetSpread",
     "Estimate",
     "Estimator",
     "Term",
     "absolute_percentage_error",
+    "at_published_budget",
     "data_set_spread",
     "median_errors",
     "paper_scheme",
@@ -53,6 +55,9 @@ __all__ = [
 #: Squared coefficient of variation of the absolute value of a centred normal: the run-to-run noise
 #: of an absolute error where no cell has two runs to measure it from.
 HALF_NORMAL = math.pi / 2 - 1
+
+#: What is said where the paper's rule stands in for ours.
+EVERY_RUN = "every run counts, converged or not, as in the paper"
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +140,18 @@ def absolute_percentage_error(frame: pd.DataFrame) -> pd.Series:
 def paper_scheme(frame: pd.DataFrame) -> pd.DataFrame:
     """The rows of Algorithm GPC-MC with the hard count, which is what Tables 1 to 3 were made with."""
     return frame[(frame["scheme"] == "bootstrap") & (frame["count"] == "hard")]
+
+
+def at_published_budget(rows: pd.DataFrame) -> set[int]:
+    """The problems of Experiment 4 whose runs had the paper's budget: the length of control variables is that of all.
+
+    Its own rule stands in for ours there: it looks at no diagnostics, and runs that converged are not drawn as its
+    runs were.
+    """
+    if "iterations" not in rows:
+        return set()
+    own = rows[rows["method"] == METHODS["titsias"]]
+    return set(own.loc[own["iterations"] == PUBLISHED_ITERATIONS, "problem"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,8 +252,7 @@ class Estimator:
         has there.
     every : bool
         Whether every run of Experiment 4 that predicted counts, converged or not. Otherwise that is so only
-        where the runs had the paper's budget, whose own rule it is: it looks at no diagnostics, and runs that
-        converged are not drawn as its runs were.
+        where the runs had the paper's budget (`at_published_budget`).
     """
 
     def __init__(self, files: ResultFiles, registry: pd.DataFrame, *, every: bool = False) -> None:
@@ -251,12 +267,7 @@ class Estimator:
             self._experiment4["status"] = self._experiment4["status"].mask(predicted, OK)
         self._registry = registry
         self._data_sets: dict[tuple[int, int], DataSetSpread] = {}
-        # where control variables, the budget of all methods, have the paper's length
-        self._at_published_budget: set[int] = set()
-        if not every and "iterations" in self._experiment4:
-            own = self._experiment4[self._experiment4["method"] == METHODS["titsias"]]
-            long = own["iterations"] == PUBLISHED_ITERATIONS
-            self._at_published_budget = set(own.loc[long, "problem"])
+        self._at_published_budget = set() if every else at_published_budget(self._experiment4)
         if self._at_published_budget:
             self._as_published = Estimator(files, registry, every=True)
 
@@ -281,8 +292,7 @@ class Estimator:
         loose = self._as_published(cell)
         if loose.status != OK:
             return found
-        why = "every run counts, converged or not, as in the paper"
-        note = f"{why} (of {len(runs)} runs {_in_words(doubtful)}); {loose.note}"
+        note = f"{EVERY_RUN} (of {len(runs)} runs {_in_words(doubtful)}); {loose.note}"
         return replace(loose, note=note, every=True)
 
     def _table1(self, cell: pd.Series) -> Estimate:
