@@ -35,6 +35,8 @@ from gpcmc.audit.experiment4 import (
     reliability,
     seconds_by_set,
     seconds_ratio,
+    seconds_where_trivial,
+    subnormal_share,
 )
 from gpcmc.inference import GpmlMonteCarlo
 from gpcmc.report import (
@@ -598,6 +600,25 @@ def test_seconds_by_set_are_ratios_within_problems(cells: pd.DataFrame) -> None:
     assert ratios["orthant"] == pytest.approx(1.0)
     counted = frame.groupby("method")["problems"].max()
     assert counted["control-variables"] == 7 and counted["orthant"] == 8
+    # set 4, in which K is beta I to rounding, is looked at by itself
+    assert set(frame["set"]) == {1, 2, 3, 5, 6}
+    slow = seconds_where_trivial(cells)
+    assert slow["control-variables"] == pytest.approx(10.0) and slow["orthant"] == pytest.approx(1)
+
+
+def test_subnormal_entries_of_a_covariance_are_counted(tmp_path: Path) -> None:
+    """With alpha 1, exp(-720) is a subnormal number, exp(-800) zero and exp(-700) normal."""
+    for problem, square in ((1, 720.0), (2, 800.0), (3, 700.0)):
+        np.savez(tmp_path / f"problem{problem}.npz", X_train=[[0.0], [np.sqrt(square)]])
+    files = ResultFiles(problems=tuple(sorted(tmp_path.glob("*.npz"))))
+    pairs = pd.DataFrame({"problem": [1, 2, 3], "set": 4, "alpha": 1.0, "beta": 1.0})
+    shares = [
+        subnormal_share(pairs.assign(trivial=pairs["problem"] == problem), files)
+        for problem in (1, 2, 3)
+    ]
+    assert shares == [0.5, 0.0, 0.0]
+    assert subnormal_share(pairs.assign(trivial=True), files) == pytest.approx(0.5 / 3)
+    assert np.isnan(subnormal_share(pairs.assign(trivial=False), files))
 
 
 def test_effective_samples_are_per_second_of_the_same_run(cells: pd.DataFrame) -> None:

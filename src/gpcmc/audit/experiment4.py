@@ -23,6 +23,7 @@ from gpcmc.audit.results import (
     Problem,
     ResultFiles,
     mean_and_error,
+    problem_number,
     read_long,
     read_probabilities,
     read_problem,
@@ -38,6 +39,7 @@ from gpcmc.experiments.reference import (
     digest,
     load_reference,
 )
+from gpcmc.gp import rbf
 from gpcmc.inference.control_variables import ControlVariables
 from gpcmc.inference.interface import NOT_CONVERGED, OK, STOPPED, UNTRUSTED
 
@@ -73,6 +75,8 @@ __all__ = [
     "seconds_by_problem",
     "seconds_by_set",
     "seconds_ratio",
+    "seconds_where_trivial",
+    "subnormal_share",
 ]
 
 #: The paper's own method.
@@ -543,8 +547,18 @@ def by_problem(frame: pd.DataFrame, column: str, over: Over = "telling") -> pd.D
     return pd.DataFrame(rows, columns=["method", "problem", *Average._fields])
 
 
+def _relative_seconds(frame: pd.DataFrame) -> pd.DataFrame:
+    """The rows of `all_cells` with ``relative``: CPU seconds over those of set 1, same method and problem."""
+    base = frame[frame["set"] == 1][["problem", "method", "cpu_seconds"]]
+    both = frame.merge(base, on=["problem", "method"], suffixes=("", "_base"))
+    both["relative"] = both["cpu_seconds"] / both["cpu_seconds_base"]
+    return both.dropna(subset="relative")
+
+
 def seconds_by_set(frame: pd.DataFrame) -> pd.DataFrame:
     """CPU seconds of a run by method and hyperparameter set, relative to set 1 of the same problem.
+
+    Pairs in which K is beta I to rounding are left out: see `seconds_where_trivial`.
 
     Parameters
     ----------
@@ -557,10 +571,7 @@ def seconds_by_set(frame: pd.DataFrame) -> pd.DataFrame:
         ``method``, ``set``, ``alpha``, ``beta``, ``relative`` (geometric mean over problems), ``lowest``,
         ``highest``, ``problems`` (how many; those where the method did its work with both sets).
     """
-    base = frame[frame["set"] == 1][["problem", "method", "cpu_seconds"]]
-    both = frame.merge(base, on=["problem", "method"], suffixes=("", "_base"))
-    both["relative"] = both["cpu_seconds"] / both["cpu_seconds_base"]
-    both = both.dropna(subset="relative")
+    both = cells_over(_relative_seconds(frame), "telling")
     columns = ["method", "set", "alpha", "beta"]
     grouped = both.groupby(columns)["relative"]
     table = grouped.agg(
@@ -570,6 +581,47 @@ def seconds_by_set(frame: pd.DataFrame) -> pd.DataFrame:
         problems="size",
     )
     return table.reset_index()
+
+
+def seconds_where_trivial(frame: pd.DataFrame) -> pd.Series:
+    """By method: CPU seconds relative to set 1, geometric mean over the pairs in which K is beta I to rounding.
+
+    There the entries of K beside its diagonal are in part subnormal numbers (`subnormal_share`), with which most
+    processors are many times slower: such seconds tell of the processor and not of the method.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        `all_cells`.
+    """
+    both = _relative_seconds(frame)
+    both = both[both["trivial"].astype(bool)]
+    return np.exp(np.log(both["relative"]).groupby(both["method"]).mean())
+
+
+def subnormal_share(frame: pd.DataFrame, files: ResultFiles) -> float:
+    """Share of subnormal numbers among the entries of K, mean over the pairs in which it is beta I to rounding.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        `all_cells`.
+    files : ResultFiles
+        ``problems``.
+
+    Returns
+    -------
+    float
+        NaN without such a pair.
+    """
+    stored = {problem_number(path): path for path in files.problems}
+    pairs = frame[frame["trivial"].astype(bool) & frame["problem"].isin(list(stored))]
+    tiny, shares = np.finfo(float).tiny, []
+    for pair in pairs.drop_duplicates(["problem", "set"]).itertuples():
+        with np.load(stored[pair.problem]) as data:
+            entries = rbf(pair.alpha, pair.beta)(data["X_train"])
+        shares.append(float(np.mean((entries > 0) & (entries < tiny))))
+    return float(np.mean(shares)) if shares else math.nan
 
 
 def seconds_ratio(frame: pd.DataFrame) -> dict[str, float]:
@@ -599,7 +651,7 @@ def seconds_by_problem(frame: pd.DataFrame, method: str) -> pd.Series:
     frame : DataFrame
         `all_cells`.
     """
-    rows = frame[frame["method"] == method]
+    rows = cells_over(frame[frame["method"] == method], "telling")
     logs = np.log(rows["cpu_seconds"].where(rows["cpu_seconds"] > 0))
     ends = {
         name: logs[rows["alpha"] == end].groupby(rows["problem"]).mean()

@@ -358,7 +358,7 @@ def efficiency_table(registry: pd.DataFrame, files: ResultFiles) -> Table:
         registry,
         files,
         [
-            ("cpu_seconds", "CPU seconds a run", "all", 1.0, 2),
+            ("cpu_seconds", "CPU seconds a run", "telling", 1.0, 2),
             ("effective_per_second", "effective samples / s", "telling", 1.0, 2),
         ],
     )

@@ -42,6 +42,8 @@ from gpcmc.audit.experiment4 import (
     run_gaps,
     seconds_by_set,
     seconds_ratio,
+    seconds_where_trivial,
+    subnormal_share,
 )
 from gpcmc.audit.results import mean_and_error
 from gpcmc.experiments.classification import NO_DATA
@@ -352,7 +354,7 @@ def _spread_values(out: Values, registry: pd.DataFrame, files: ResultFiles) -> N
             )
 
 
-def _experiment4_values(out: Values, frame: pd.DataFrame) -> None:
+def _experiment4_values(out: Values, frame: pd.DataFrame, files: ResultFiles) -> None:
     """Errors, statuses and seconds of every method."""
     there = frame[frame["ok"] > 0]
     pairs = there[there["trivial"].astype(bool)].drop_duplicates(["problem", "set"])
@@ -360,6 +362,20 @@ def _experiment4_values(out: Values, frame: pd.DataFrame) -> None:
     out.whole("experiment4/trivial", len(pairs) if len(there) else None, where)
     where = Source("tables/accuracy.csv", {})
     out.whole("experiment4/methods", frame["method"].nunique() or None, where)
+    share = 100 * subnormal_share(frame, files)
+    where = Source("experiment4/problem*.npz", {}, subnormal_share)
+    decimals = None if math.isnan(share) else 0
+    out.real("seconds/trivial/subnormal", share, where, unit=r"\,\%", decimals=decimals)
+    slow = seconds_where_trivial(frame)
+    for name, pick in (("lowest", "min"), ("highest", "max")):
+        method = getattr(slow, f"idx{pick}")() if len(slow) else None
+        where = Source(
+            "experiment4/problem*/*_timing.csv", {"method": method}, seconds_where_trivial
+        )
+        value = float(getattr(slow, pick)())
+        out.real(f"seconds/trivial/{name}", value, where, decimals=None if method is None else 1)
+        said = None if method is None else label(method)
+        out.words(f"seconds/trivial/{name}-method", said, where, missing="not run")
     ratios = seconds_ratio(seconds_by_set(frame))
     telling = cells_over(frame, "certified")
     for method in LABELS:
@@ -860,7 +876,7 @@ def collect(
     _slope_values(out, registry, files)
     _spread_values(out, registry, files)
     frame = all_cells(registry, files)
-    _experiment4_values(out, frame)
+    _experiment4_values(out, frame, files)
     _mae_post_values(out, registry, frame, files)
     _median_values(out, registry, frame, files)
     _reading_values(out, registry, files)
