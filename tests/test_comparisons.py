@@ -697,6 +697,8 @@ def test_the_fastest_chain_is_named_problem_by_problem(files: ResultFiles, tmp_p
     others = tuple(lost if p == path else p for p in files.experiment5)
     said = comparisons.values(replace(files, experiment5=others))
     assert said["posterior/fastest"].text == r"further\_one (Problem 1); surrogate (Crabs)"
+    slowest = said["posterior/slowest"].text
+    assert "Problem 1" in slowest and "Crabs" in slowest and "further" not in slowest
 
 
 def test_the_threshold_is_exceeded_as_rarely_as_it_says() -> None:

@@ -549,7 +549,16 @@ def test_chains_too_short_to_converge_are_said_to_be(
                 frame.assign(samples=frame["problem"] + 7).to_csv(path, index=False)
     values = collect(registry, audit(registry, files).cells, files, record("smoke"))
     assert values["experiment4/short/hmc-gpml/most"].value == 16
+    assert values["experiment4/short/hmc-gpml/problems"].text == "every problem"
     assert values["experiment4/short/ess-gpml/most"].text == "not run"
+    for path in files.experiment4:  # enough samples elsewhere do not help the two that are short
+        if path.stem == "hmc-gpml":
+            frame = pd.read_csv(path)
+            if "samples" in frame and frame["problem"].iloc[0] not in (6, 9):
+                frame.assign(samples=890).to_csv(path, index=False)
+    values = collect(registry, audit(registry, files).cells, files, record("smoke"))
+    assert values["experiment4/short/hmc-gpml/most"].value == 16
+    assert values["experiment4/short/hmc-gpml/problems"].text == "Problem 6, USPS 3 v 5"
 
 
 def test_only_certified_cells_say_how_sure_the_reference_is(

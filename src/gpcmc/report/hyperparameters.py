@@ -362,12 +362,13 @@ def _posterior_values(out: Values, frame: pd.DataFrame) -> None:
     out.words("posterior/apart", "differ" if apart else None, two, missing="no")
     # problem by problem, since methods converge on different ones
     speed = good.dropna(subset="effective_per_second").sort_values("effective_per_second")
-    quickest = speed.drop_duplicates("problem", keep="last").sort_values("problem")
-    fast = [
-        f"{CHAINS.get(method, method)} ({', '.join(NAMES[int(p)] for p in rows['problem'])})"
-        for method, rows in quickest.groupby("method", sort=False)
-    ]
-    out.words("posterior/fastest", "; ".join(fast) or None, converged, missing="none")
+    for key, keep in (("fastest", "last"), ("slowest", "first")):
+        ends = speed.drop_duplicates("problem", keep=keep).sort_values("problem")
+        who = [
+            f"{CHAINS.get(method, method)} ({', '.join(NAMES[int(p)] for p in rows['problem'])})"
+            for method, rows in ends.groupby("method", sort=False)
+        ]
+        out.words(f"posterior/{key}", "; ".join(who) or None, converged, missing="none")
     for method in CHAINS:
         source = Source("tables/chains.csv", {"method": method})
         part = there[there["method"] == method]
@@ -406,10 +407,12 @@ def _tuning_values(out: Values, frame: pd.DataFrame) -> None:
         part = means[(means["method"] == method) & (means["stage"] == stage)]
         source = Source(name, {"method": method or "", "stage": stage})
         mine = part[part["ok"] > 0].dropna(subset="shortfall")
-        worst = float(mine["shortfall"].max()) if len(mine) else math.nan
+        last = mine.loc[mine["shortfall"].idxmax()] if len(mine) else None
+        worst = math.nan if last is None else float(last["shortfall"])
+        worst_se = math.nan if last is None else float(last["shortfall_se"])
         reached[key] = worst
         said = "not run" if part.empty else str(part["status"].iloc[0])
-        out.real(f"tuning/{key}/worst", worst, source, unit=" nats", missing=said)
+        out.real(f"tuning/{key}/worst", worst, source, se=worst_se, unit=" nats", missing=said)
         mean, se = mean_and_error(mine["shortfall"])
         out.real(f"tuning/{key}/mean", mean, source, se=se, unit=" nats", missing=said)
         loss = mean_and_error(mine["log_loss"])[0]

@@ -152,12 +152,16 @@ def _design_values(out: Values, files: ResultFiles) -> None:
     source = Source(name, {})
     out.integers("experiment4/sets", [fourth["set"].nunique()] if len(fourth) else [], source)
     for method in ("ess-gpml", "hmc-gpml"):  # too short to converge, however well they mix
-        kept = fourth[fourth["method"] == method]["samples"].dropna()
-        short = kept.max() < MIN_EFFECTIVE  # False of none
-        most = int(kept.max()) if short else None
+        kept = fourth[fourth["method"] == method].groupby("problem")["samples"].max().dropna()
+        short = kept[kept < MIN_EFFECTIVE]
+        most = int(short.max()) if len(short) else None
         missing = "enough" if len(kept) else "not run"
-        source = Source(name, {"method": method})
+        named = ", ".join(NAMES[int(problem)] for problem in short.index)
+        where = "every problem" if len(short) == len(kept) else named
+        source = Source(name, {"method": method, "problem": tuple(map(int, short.index))})
         out.whole(f"experiment4/short/{method}/most", most, source, missing=missing)
+        shown = where if len(short) else None
+        out.words(f"experiment4/short/{method}/problems", shown, source, missing=missing)
     _settings_values(out, fourth.reindex(columns=[*fourth.columns.union(["iterations", "skip"])]))
     available = {number_: problem.available for number_, problem in problems(files).items()}
     lost = [NAMES[number_] for number_, there in available.items() if not there]
@@ -400,12 +404,9 @@ def _experiment4_values(out: Values, frame: pd.DataFrame, files: ResultFiles) ->
         out.whole(f"status/{method}/runs", int(mine["runs"].sum()) if len(mine) else None, source)
         bad = int((mine["runs"] - mine["ok"]).sum()) if len(mine) else None
         out.whole(f"status/{method}/bad", bad, source)
-        out.real(
-            f"seconds/{method}/ratio",
-            ratios.get(method, math.nan),
-            "tables/seconds.csv",
-            decimals=1 if method in ratios else None,
-        )
+        ratio = ratios.get(method, math.nan)
+        places = None if math.isnan(ratio) else 1 if ratio >= 2 else 2
+        out.real(f"seconds/{method}/ratio", ratio, "tables/seconds.csv", decimals=places)
         speed = mine["effective_per_second"].dropna()
         speed = float(np.exp(np.log(speed[speed > 0]).median())) if len(speed) else math.nan
         rows = {"method": method, "measure": "effective_per_second"}
