@@ -407,9 +407,10 @@ def _tuning_values(out: Values, frame: pd.DataFrame) -> None:
         part = means[(means["method"] == method) & (means["stage"] == stage)]
         source = Source(name, {"method": method or "", "stage": stage})
         mine = part[part["ok"] > 0].dropna(subset="shortfall")
-        last = mine.loc[mine["shortfall"].idxmax()] if len(mine) else None
-        worst = math.nan if last is None else float(last["shortfall"])
-        worst_se = math.nan if last is None else float(last["shortfall_se"])
+        worst = worst_se = math.nan
+        if len(mine):
+            furthest = mine.loc[mine["shortfall"].idxmax()]
+            worst, worst_se = float(furthest["shortfall"]), float(furthest["shortfall_se"])
         reached[key] = worst
         said = "not run" if part.empty else str(part["status"].iloc[0])
         out.real(f"tuning/{key}/worst", worst, source, se=worst_se, unit=" nats", missing=said)

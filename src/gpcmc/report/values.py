@@ -157,11 +157,10 @@ def _design_values(out: Values, files: ResultFiles) -> None:
         most = int(short.max()) if len(short) else None
         missing = "enough" if len(kept) else "not run"
         named = ", ".join(NAMES[int(problem)] for problem in short.index)
-        where = "every problem" if len(short) == len(kept) else named
+        named = "every problem" if len(short) == len(kept) > 0 else named
         source = Source(name, {"method": method, "problem": tuple(map(int, short.index))})
         out.whole(f"experiment4/short/{method}/most", most, source, missing=missing)
-        shown = where if len(short) else None
-        out.words(f"experiment4/short/{method}/problems", shown, source, missing=missing)
+        out.words(f"experiment4/short/{method}/problems", named, source, missing=missing)
     _settings_values(out, fourth.reindex(columns=[*fourth.columns.union(["iterations", "skip"])]))
     available = {number_: problem.available for number_, problem in problems(files).items()}
     lost = [NAMES[number_] for number_, there in available.items() if not there]
@@ -405,8 +404,8 @@ def _experiment4_values(out: Values, frame: pd.DataFrame, files: ResultFiles) ->
         bad = int((mine["runs"] - mine["ok"]).sum()) if len(mine) else None
         out.whole(f"status/{method}/bad", bad, source)
         ratio = ratios.get(method, math.nan)
-        places = None if math.isnan(ratio) else 1 if ratio >= 2 else 2
-        out.real(f"seconds/{method}/ratio", ratio, "tables/seconds.csv", decimals=places)
+        decimals = 1 if ratio >= 2 else 2
+        out.real(f"seconds/{method}/ratio", ratio, "tables/seconds.csv", decimals=decimals)
         speed = mine["effective_per_second"].dropna()
         speed = float(np.exp(np.log(speed[speed > 0]).median())) if len(speed) else math.nan
         rows = {"method": method, "measure": "effective_per_second"}
