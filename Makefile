@@ -1,5 +1,5 @@
 # Everything starts here:  make paper  (raw data to PDF)  and  make test.
-# This file only puts steps in order; what they do is said in Snakefile, pyproject.toml and requirements.lock.
+# This file only puts steps in order; Snakefile, pyproject.toml and requirements.lock say what they do.
 
 PYTHON ?= python3
 SCALE  ?=
@@ -9,11 +9,17 @@ CONFIG :=
 PYTEST    ?=
 SNAKEMAKE ?=
 UPGRADE   ?=
+# What `make verify-kept` recomputes: a share of the CPU time, drawn with a seed.
+SHARE     ?=
+SEED      ?=
 
 VENV  := .venv
 BIN   := $(VENV)/bin
 # Made last, inside the environment: there is no stamp after a failed or half-removed installation.
 READY := $(VENV)/.installed
+# Made when the project is installed there, in place: only the extensions have to be built again.
+BUILT := $(VENV)/.built
+KERNELS := $(wildcard src/gpcmc/*/*.pyx src/gpcmc/*/*.h)
 GIVEN := $(if $(SCALE)$(CONFIG),--config $(if $(SCALE),scale=$(SCALE)) $(CONFIG))
 
 # Snakemake heeds the last --config alone, and what is printed at the end is of the scale that is known here.
@@ -29,48 +35,54 @@ APT := DEBIAN_FRONTEND=noninteractive apt-get -qq -y -o Acquire::Retries=3 -o DP
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 unexport PYTHONPATH PYTHONHOME
 
+define STYLE
+$(BIN)/ruff check .
+$(BIN)/ruff format --check .
+$(BIN)/snakefmt --check Snakefile workflow/rules
+$(BIN)/cython-lint src
+endef
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 # Two Snakemake runs in one folder would lock each other out.
 .NOTPARALLEL:
-.PHONY: help paper test package lint bench keep resume compare archive latex lock clean
+.PHONY: help paper test check package lint bench keep resume verify-kept archive latex lock clean
 
 help: ## List these targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
 
-paper: $(READY) latex ## Raw data to results/<scale>/paper.pdf (another scale: SCALE=smoke)
+paper: $(BUILT) latex ## Raw data to results/<scale>/paper.pdf (another scale: SCALE=smoke)
 	$(BIN)/snakemake all --cores all $(GIVEN) $(SNAKEMAKE)
 	@cat results/$(or $(SCALE),$(shell sed -n 's/^scale: *\([a-z0-9-]*\).*/\1/p' config/config.yaml))/summary.txt
 
-test: package latex ## Build and install the package, then run the tests
+test: $(BUILT) latex ## Run all tests
 	$(BIN)/python -m pytest $(PYTEST)
 
-package: $(READY) ## Build the package's wheel and install it (never editable)
-	rm -rf build/lib.* build/temp.* build/bdist.* build/cython build/wheel
-	$(BIN)/pip wheel --quiet --no-deps --no-build-isolation --no-index --wheel-dir build/wheel .
-	$(BIN)/pip install --quiet --no-deps --no-index --force-reinstall build/wheel/*.whl
+check: $(BUILT) ## The fast loop: style, types and the tests that take no more than two seconds
+	$(STYLE)
+	$(BIN)/mypy
+	$(BIN)/python -m pytest --quiet -m "not slow" --durations=0 --durations-min=2 tests/gpcmc tests/recheck tests/studies $(PYTEST)
 
-lint: $(READY) ## Check style, types and the workflow
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
-	$(BIN)/snakefmt --check Snakefile workflow/rules
-	$(BIN)/cython-lint src
+package: $(BUILT) ## Install the project in .venv, in place: edits count at once
+
+lint: $(BUILT) ## Check style, types and the workflow
+	$(STYLE)
 	$(BIN)/mypy
 	$(BIN)/snakemake --lint
 
-keep: $(READY) ## Store the finished pieces of a long run in data/reference/<scale>
-	$(BIN)/snakemake keep_pieces --cores 1 $(GIVEN) $(SNAKEMAKE)
+keep: $(BUILT) ## Store what a long run has finished in data/reference
+	$(BIN)/snakemake keep --cores 1 $(GIVEN) $(SNAKEMAKE)
 
-resume: $(READY) ## Put stored pieces back, so that `make paper` computes only what is missing
+resume: $(BUILT) ## Put stored pieces back, so that `make paper` computes only what is missing
 	$(BIN)/snakemake resume --cores 1 $(GIVEN) $(SNAKEMAKE)
 
-compare: $(READY) latex ## Set a run beside the one that is kept in data/reference/<scale>
-	$(BIN)/snakemake compare --cores all $(GIVEN) $(SNAKEMAKE)
+verify-kept: $(BUILT) ## Recompute a random sample of the kept pieces, and carry the rest over if it is the same
+	$(BIN)/snakemake verify_kept --cores all --config scale=$(or $(SCALE),published) $(if $(SHARE),share=$(SHARE)) $(if $(SEED),sample_seed=$(SEED)) $(CONFIG) $(SNAKEMAKE)
 
-archive: $(READY) latex ## One file with sources, results, PDF and checksums: build/gpcmc-<scale>.tar.gz
+archive: $(BUILT) latex ## One file with sources, results, PDF and checksums: build/gpcmc-<scale>.tar.gz
 	$(BIN)/snakemake archive --cores all $(GIVEN) $(SNAKEMAKE)
 
-bench: package ## Measure speed and memory as ratios in one run, on one core
+bench: $(BUILT) ## Measure speed and memory as ratios in one run, on one core
 	set -e; for script in benchmarks/*.py; do OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python "$$script"; done
 
 latex: ## Install LaTeX with apt where it is missing and we may; otherwise say what to install
@@ -100,8 +112,13 @@ $(READY): requirements.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
 	  { echo "Python 3.11 or newer is needed; '$(PYTHON) --version' says: $$($(PYTHON) --version 2>&1 || true)" >&2; \
 	    echo "Name another one: make PYTHON=python3.12" >&2; exit 1; }
+	@if [ -L $(VENV) ]; then echo "$(VENV) is a symbolic link: making it anew would empty what it points to. Remove the link." >&2; exit 1; fi
 	@echo "Making $(VENV) from requirements.lock (about a minute)"
 	$(PYTHON) -m venv --clear $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check --retries 5 --timeout 60 \
 	  --require-hashes --requirement requirements.lock
+	@touch $@
+
+$(BUILT): $(READY) pyproject.toml setup.py $(KERNELS)
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --no-index --editable .
 	@touch $@

@@ -1,10 +1,12 @@
-# From raw data to the paper, at the scale that the configuration names; rules stand in workflow/rules, by stage.
-
-from copy import deepcopy
+# From raw data to the paper, at the scale that the configuration names:
+#
+#   runs  ->  measures  ->  verdicts  ->  tables, figures, look-ups  ->  PDF
+#
+# Each stage has a file of rules and a script. What a study runs is in the rule file that bears its name.
 
 from snakemake.utils import min_version
 
-min_version("9.0")
+min_version("9.20")
 
 
 configfile: "config/config.yaml"
@@ -19,40 +21,31 @@ if not Path(f"config/{config['scale']}.yaml").exists():
 configfile: f"config/{config['scale']}.yaml"
 
 
-# the rows of Experiment 4 without the counts that `snakemake calibrate` finds
-UNCALIBRATED = deepcopy(config.get("experiment4", {}).get("methods", {}))
-
-if Path(f"config/budgets/{config['scale']}.yaml").exists():
-
-    # those counts: of equal CPU seconds
-    configfile: f"config/budgets/{config['scale']}.yaml"
-    # once more: what a person wrote there goes before what was calibrated
-    configfile: f"config/{config['scale']}.yaml"
-
-
-# `snakemake --lint` asks for one. Jobs run in the environment that is active: the image is bare, it has none of the
-# packages, so that nothing runs with `--sdm apptainer`.
+# `snakemake --lint` asks for an image. This one is bare: jobs run in the environment that is active.
 container: "docker://condaforge/miniforge3"
 
 
 report: "workflow/report/workflow.rst"
 
 
-include: "workflow/rules/guard.smk"
+pathvars:
+    results=f"results/{config['scale']}",
+    figures=f"figures/{config['scale']}",
+
+
 include: "workflow/rules/common.smk"
-include: "workflow/rules/package.smk"
+include: "workflow/rules/inputs.smk"
 include: "workflow/rules/data.smk"
-include: "workflow/rules/experiments.smk"
-include: "workflow/rules/reference.smk"
+include: "workflow/rules/runs.smk"
+include: "workflow/rules/atiya2021.smk"
+include: "workflow/rules/measures.smk"
+include: "workflow/rules/judge.smk"
 include: "workflow/rules/report.smk"
 include: "workflow/rules/kept.smk"
-include: "workflow/rules/review.smk"
 
 
 rule all:
     default_target: True
     input:
-        f"results/{config['scale']}/data_check.csv",
-        f"results/{config['scale']}/audit.ipynb",
-        f"results/{config['scale']}/summary.txt",
-        f"results/{config['scale']}/MANIFEST.sha256",
+        "<results>/summary.txt",
+        "<results>/MANIFEST.sha256",

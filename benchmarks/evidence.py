@@ -14,9 +14,9 @@ import numpy as np
 import pandas as pd
 from threadpoolctl import threadpool_limits
 
-from gpcmc.experiments.classification import SYNTHETIC, synthetic_problem
-from gpcmc.gp import rbf
+from gpcmc.gp import Prior, rbf
 from gpcmc.inference import METHODS
+from studies.atiya2021.problems import SYNTHETIC, synthetic_problem
 
 REPLICATES = 16
 KERNELS = {"smooth": (3.0, 2.0), "rough": (0.5, 3.0)}
@@ -24,7 +24,7 @@ METHOD = {
     "minimax tilting": ("minimax-tilting", {"points": 256}),
     "EP importance": ("importance", {"proposal": "ep", "samples": 8192}),
     "adapted orthant": ("orthant", {"scheme": "adapted", "samples": 8192}),
-    "best": ("best", {"points": 256}),
+    "twisted EP": ("twisted-ep", {"points": 256}),
 }
 
 
@@ -38,7 +38,7 @@ def main():
                 start, found = time.process_time(), []
                 for k in range(REPLICATES):
                     rng = np.random.default_rng(k)
-                    found.append(METHODS[method](**options).fit(K, y, rng=rng).log_evidence)
+                    found.append(METHODS[method](**options).fit(Prior(K), y, rng=rng).log_evidence)
                 seconds = (time.process_time() - start) / REPLICATES
                 variance = np.var(found, ddof=1)
                 rows.append((n, kernel, name, np.mean(found), np.sqrt(variance), seconds))

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from threadpoolctl import threadpool_limits
 
-from gpcmc.gp import rbf
+from gpcmc.gp import Prior, rbf
 from gpcmc.inference.annealing import ladder
 from gpcmc.inference.elliptical import EllipticalSlice
 from gpcmc.inference.hamiltonian import HamiltonianMonteCarlo
@@ -42,7 +42,7 @@ def compare(name, chains, temperatures, K, y, rng):
     rows = []
     for _ in range(ROUNDS + 1):  # the first warms up
         step = seconds(lambda: list(kernel.run(start, temperatures, rng=rng))) / moves
-        one = seconds(lambda: [c.pull_map @ W[0] for _ in range(moves)]) / moves * needed
+        one = seconds(lambda: [c.gradient_map @ W[0] for _ in range(moves)]) / moves * needed
         batch = seconds(lambda: [W @ c.margin_map for _ in range(MOVES)]) / moves * needed
         rows.append((1e6 * step, step / one, step / batch))
     return (name, chains, float(temperatures[0]), *np.median(rows[1:], axis=0))
@@ -58,7 +58,7 @@ def main():
     K, y = problem(3.0, 2.0, rng)
     for name, method in METHODS.items():
         start = time.process_time()
-        effective = method.fit(K, y, rng=rng).diagnostics["effective_samples"]
+        effective = method.fit(Prior(K), y, rng=rng).diagnostics["effective_samples"]
         cpu = time.process_time() - start
         print(
             f"{name}, rbf(3, 2): {effective:.0f} effective samples, {effective / cpu:.0f} a CPU second"

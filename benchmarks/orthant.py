@@ -29,7 +29,7 @@ from scipy.linalg.blas import dgemm
 from threadpoolctl import threadpool_limits
 
 from gpcmc import orthant_probability
-from gpcmc.orthant.sampler import MAX_POPULATION
+from gpcmc.orthant.populations import MAX_POPULATION
 
 N, SAMPLES, TEXTBOOK_SAMPLES, ROUNDS = 500, 1_000_000, 20_000, 3
 SMALLEST = 8  # coordinates; smaller products do not pay

@@ -13,21 +13,29 @@ alpha, beta
 *_star  belongs to test patterns
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING
-
-from gpcmc.orthant import OrthantEstimate, orthant_probability
 
 if TYPE_CHECKING:
     from gpcmc.classifier import GaussianProcessClassifier
+    from gpcmc.orthant import OrthantEstimate, orthant_probability
 
 __all__ = ["GaussianProcessClassifier", "OrthantEstimate", "orthant_probability"]
 __version__ = "0.1.0"
 
+# SciPy costs a third of a second and scikit-learn one and a half: each name loads what it needs.
+_HOME = {
+    "GaussianProcessClassifier": "gpcmc.classifier",
+    "OrthantEstimate": "gpcmc.orthant",
+    "orthant_probability": "gpcmc.orthant",
+}
+
 
 def __getattr__(name: str) -> object:
-    # The classifier costs a third of a second of scikit-learn that a job of the workflow has no use for.
-    if name == "GaussianProcessClassifier":
-        from gpcmc.classifier import GaussianProcessClassifier
-
-        return GaussianProcessClassifier
+    if name in _HOME:
+        return getattr(import_module(_HOME[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOME])

@@ -11,9 +11,11 @@ from sklearn.gaussian_process.kernels import RBF, Kernel
 from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
-from threadpoolctl import threadpool_limits
 
-from gpcmc.inference import METHODS, Method, Posterior, PseudoMarginal
+from gpcmc._threads import one_thread
+from gpcmc.gp import prior
+from gpcmc.gp.covariance import flush_subnormal
+from gpcmc.inference import METHODS, Method, Posterior, method_class
 from gpcmc.inference.pseudo_marginal import HyperparameterPosterior
 
 
@@ -29,7 +31,8 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):
     kernel : sklearn.gaussian_process.kernels.Kernel, optional
         Prior covariance of the latent function; by default ``1.0 * RBF(1.0)``.
     inference : str or Method
-        A name in ``gpcmc.inference.METHODS``, or an instance of a method's options.
+        A name in ``gpcmc.inference.METHODS`` (``"best"`` stands for ``"twisted-ep"``), or an instance of a
+        method's options.
     random_state : int, Generator, RandomState or None
         Seeds the methods that draw; the others ignore it.
 
@@ -69,7 +72,7 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):
         tags.classifier_tags.multi_class = False
         return tags
 
-    @threadpool_limits.wrap(limits=1)
+    @one_thread()
     def fit(self, X: ArrayLike, y: ArrayLike) -> GaussianProcessClassifier:
         """Infer the latent function from X (n, d) and labels y (n,) of two classes.
 
@@ -97,15 +100,11 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):
         self.classes_ = classes
         self.kernel_ = kernel
         signs = 2.0 * positive - 1.0
-        self.posterior_: Posterior | HyperparameterPosterior
-        if isinstance(method, PseudoMarginal):  # it needs the inputs: it takes other kernels too
-            self.posterior_ = method.fit_inputs(self.kernel_, X, signs, rng=rng)
-        else:
-            self.posterior_ = method.fit(self.kernel_(X), signs, rng=rng)
+        self.posterior_: Posterior = method.fit(prior(kernel, X), signs, rng=rng)
         self._X_train = X
         return self
 
-    @threadpool_limits.wrap(limits=1)
+    @one_thread()
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
         """Return probabilities (t, 2) of the classes, in the order of ``classes_``.
 
@@ -121,7 +120,7 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):
         if isinstance(self.posterior_, HyperparameterPosterior):
             p = self.posterior_.predict_inputs(X).probability
         else:
-            K_star = self.kernel_(self._X_train, X)
+            K_star = flush_subnormal(self.kernel_(self._X_train, X))
             p = self.posterior_.predict(K_star, self.kernel_.diag(X)).probability
         return np.column_stack([1.0 - p, p])
 
@@ -156,7 +155,7 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):
         if value is None:
             raise AttributeError(
                 f"inference={self.inference!r} gives no marginal likelihood: it samples the posterior "
-                "only. Use 'orthant', 'best', 'ep' or another method that has one"
+                "only. Use 'orthant', 'twisted-ep', 'ep' or another method that has one"
             )
         return float(value)
 
@@ -173,19 +172,14 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):
 
     def _method(self) -> Method:
         """Return the options that `inference` names, or is."""
+        if isinstance(self.inference, Method):
+            return self.inference
         if isinstance(self.inference, str):
-            if self.inference not in METHODS:
-                raise ValueError(
-                    f"inference must be one of {', '.join(METHODS)} or an instance of a method's "
-                    f"options; got {self.inference!r}"
-                )
-            return METHODS[self.inference]()
-        if not isinstance(self.inference, tuple(METHODS.values())):
-            raise ValueError(
-                "inference must be a name or an instance of a method's options; got "
-                f"{self.inference!r}"
-            )
-        return self.inference
+            return method_class(self.inference, argument="inference")()
+        raise ValueError(
+            f"inference must be a name of {', '.join(METHODS)}, or an instance of a method's options; "
+            f"got {self.inference!r}"
+        )
 
     def _rng(self) -> np.random.Generator:
         """Return the generator that `random_state` stands for."""

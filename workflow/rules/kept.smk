@@ -1,83 +1,79 @@
-# What the repository keeps of long runs in data/reference/<scale>, and one file for a repository of record. None of
-# this is part of `all`.
+# What the repository keeps of long runs, and one file for a repository of record. None of this is part of `all`.
+# These rules have no outputs, so they run whenever they are asked for: what they find is for them to say.
 
 
-# These two have no outputs, so they run whenever they are asked for: what they find is for them to say.
-rule keep_pieces:
+rule keep:
     input:
-        package="build/report.json",
+        compiled="build/compiled.json",
     log:
-        f"results/{config['scale']}/logs/kept/keep_pieces.log",
+        "<results>/logs/kept/keep.log",
     localrule: True
     params:
+        stores=STORES,
         pieces=f"build/pieces/{config['scale']}",
-        store=f"{KEPT}/pieces",
     message:
-        "Store the pieces that are finished so far in data/reference"
+        "Store the pieces that are finished so far"
     script:
-        "../scripts/keep_pieces.py"
+        "../scripts/kept.py"
 
 
-rule resume:
+use rule keep as resume with:
     input:
-        stored=stored("pieces", f"make keep SCALE={config['scale']}"),
-        package="build/report.json",
+        stored,
+        compiled="build/compiled.json",
     log:
-        f"results/{config['scale']}/logs/kept/resume.log",
-    localrule: True
-    params:
-        pieces=f"build/pieces/{config['scale']}",
-        store=f"{KEPT}/pieces",
+        "<results>/logs/kept/resume.log",
     message:
         "Put stored pieces back, where they are what this tree would compute"
-    script:
-        "../scripts/resume.py"
 
 
 rule keep_results:
     input:
-        summary=f"results/{config['scale']}/summary.txt",
-        package="build/report.json",
+        "<results>/summary.txt",
     log:
-        f"results/{config['scale']}/logs/kept/keep_results.log",
+        "<results>/logs/kept/keep_results.log",
     localrule: True
     params:
-        store=f"{KEPT}/results",
+        stores=STORES,
     message:
-        "Store the tables of this run in data/reference"
+        "Store the measures, verdicts and raw tables of this run"
     script:
-        "../scripts/keep_results.py"
+        "../scripts/kept.py"
 
 
-rule compare:
+rule verify_kept:
     input:
-        kept=stored("results", f"snakemake keep_results --cores 2 --config scale={config['scale']}"),
-        summary=f"results/{config['scale']}/summary.txt",
-        package="build/report.json",
-    output:
-        f"results/{config['scale']}/comparison.csv",
+        stored,
+        [path for study in STUDIES for path in made_by(study, "problem")],
+        compiled="build/compiled.json",
     log:
-        f"results/{config['scale']}/logs/kept/compare.log",
-    localrule: True
+        "<results>/logs/kept/verify.log",
+    threads: workflow.cores
     params:
-        store=f"{KEPT}/results",
+        stores=STORES,
+        config=CONFIG,
+        share=float(OPTIONS.get("share", 0.03)),
+        seed=OPTIONS.get("sample_seed", CONFIG["seed"]),
     message:
-        "Set this run beside the one that is kept"
+        "Recompute a random sample of the kept pieces, and carry the rest over where they are the same"
     script:
-        "../scripts/compare.py"
+        "../scripts/verify.py"
 
 
 rule archive:
     input:
         lambda wildcards: rules.all.input,
-        package="build/report.json",
     log:
-        f"results/{config['scale']}/logs/kept/archive.log",
+        "<results>/logs/kept/archive.log",
     localrule: True
     params:
-        scale=config["scale"],
+        made=f"{RESULTS} {FIGURES}",
         target=f"build/gpcmc-{config['scale']}.tar.gz",
     message:
-        "Pack sources, results and checksums into one file"
-    script:
-        "../scripts/archive.py"
+        "Pack the sources of the commit, the results and their checksums into {params.target}"
+    shell:
+        "(git diff --quiet HEAD || {{ echo 'The sources are not those of the commit: commit them first'; exit 1; }}) "
+        "2>&1 | tee {log} && (git ls-files -z; find {params.made} -type f -not -path '*/logs/*' -print0) | sort -z"
+        " | tar --null --no-recursion --files-from=- --mtime=@0 --owner=0 --group=0 --numeric-owner"
+        " --transform='s,^,gpcmc/,' --create | gzip --no-name > {params.target}.partial"
+        " && mv {params.target}.partial {params.target}"

@@ -1,30 +1,23 @@
-"""One row for every published cell, one for every column, and how well all of them agree."""
+"""The verdicts of all studies as one table and one page."""
 
-import sys
+from begin import begin
 
-sys.stderr = open(snakemake.log[0], "w", buffering=1)
+results = begin(snakemake)
 
-from pathlib import Path
-
-from gpcmc.audit import (
-    ResultFiles,
-    agreement,
-    audit,
-    explain,
-    read_claims,
-    read_explanations,
-    read_registry,
-    write_audit,
-    write_rows,
-)
-from gpcmc.audit.compare import column_of
+from recheck.audit import read_verdicts, write_audit
+from recheck.layout import read_layout
+from recheck.published import read_published
 
 given, made = snakemake.input, snakemake.output
-registry = read_registry(Path(given.published[0]).parent)
-columns = registry.apply(column_of, axis=1)
-claims = [claim.id for claim in read_claims(given.claims)]
-explanations = read_explanations(given.explanations, {*registry["id"], *columns, *claims})
-found = audit(registry, ResultFiles.of(dict(given.items())))
-write_audit(explain(found.cells, explanations), registry, made.cells)
-write_rows(explain(found.columns, explanations), made.columns)
-write_rows(agreement(found.compared), made.agreement)
+studies = snakemake.params.studies
+published = {s: read_published(f"data/published/{s}") for s in studies}
+claims = [claim for one in published.values() for claim in one.claims]
+write_audit(
+    {s: read_verdicts(path) for s, path in zip(studies, given.verdicts, strict=True)},
+    {s: read_layout(path) for s, path in zip(studies, given.layouts, strict=True)},
+    made.table,
+    made.page,
+    scale=results.name,
+    factor=published[studies[0]].protocol.informative,
+    statements={claim.id: claim.statement for claim in claims},
+)

@@ -1,28 +1,73 @@
-"""Typeset the paper."""
+"""Typeset the paper and its supplement, with the kept numbers or with those of this run.
+
+Tables that set this run beside the kept one are those of the run. All other tables, the figures and the lists of
+verdicts are drawn from the results whose numbers the text prints.
+"""
 
 import sys
-
-sys.stderr = open(snakemake.log[0], "w", buffering=1)
-
-import json
+from importlib import import_module
 from pathlib import Path
 
-from gpcmc.audit import check_explained, read_audit
-from gpcmc.report import build_paper
+from begin import begin
 
-check_explained(map(read_audit, snakemake.input.audit), snakemake.wildcards.scale)
-record = json.loads(Path(snakemake.input.provenance).read_text())
-wide = build_paper(
-    snakemake.input.text,
+results = begin(snakemake)
+
+from recheck.appendix import audit_tables, longtable, protocol_table, readings_table
+from recheck.audit import read_verdicts
+from recheck.book import Book
+from recheck.files import read_csv, read_json, write_text
+from recheck.format import escape
+from recheck.layout import read_layout
+from recheck.published import read_published
+from recheck.style import save, style
+from recheck.tables import write_tables
+from recheck.typeset import typeset
+
+given, study, layout = snakemake.input, snakemake.params.study, read_layout(snakemake.input.layout)
+data, kept = Path("data/published", study), Path("data/reference", study, "kept")
+folder = kept if snakemake.params.numbers == "kept" and kept.is_dir() else results / study
+book = Book.read(results / study, data, None, kept if kept.is_dir() else None)
+shown = book.kept if folder == kept else book
+drawn = results / "paper"
+
+
+def lists() -> None:
+    """The verdicts, the protocol and the negative controls, as LaTeX."""
+    published = read_published(data)
+    verdicts = audit_tables(read_verdicts(folder / "verdicts.csv"), layout, published)
+    write_text(drawn / "verdicts.tex", "\n".join(verdicts.values()))
+    evidence = readings_table(published, read_csv(folder / "readings.csv"))
+    write_text(drawn / "protocol.tex", protocol_table(published) + evidence)
+    columns = ["control", "trials", "expected", "low", "high", "found"]
+    rows = read_csv(folder / "controls.csv")[columns].to_numpy().tolist()
+    body = [[escape(f"{v:.3g}" if isinstance(v, float) else str(v)) for v in row] for row in rows]
+    write_text(drawn / "controls.tex", longtable("@{}lrrrrr@{}", columns, body))
+
+
+beside = [
+    name
+    for name, table in layout.tables.items()
+    if any("kept" in block.show for block in table.blocks)
+]
+write_tables(layout, book, beside, drawn)
+write_tables(layout, shown, [name for name in layout.tables if name not in beside], drawn)
+figures = import_module(f"studies.{study}.figures").FIGURES
+for name, draw in figures.items():
+    with style():
+        figure = draw(shown)
+    save(figure, drawn / f"{name}.pdf", drawn / f"{name}.png")
+lists()
+wide = typeset(
+    given.text,
     {
-        "": [snakemake.input.values, snakemake.input.origins, *snakemake.input.appendix],
-        "tables": snakemake.input.tables,
-        "figures": snakemake.input.figures,
+        "": given.values,
+        "tables": sorted(drawn.glob("*.tex")),
+        "figures": sorted(drawn.glob("*.pdf")),
     },
-    snakemake.output[0],
-    epoch=record["commit_time"] or 0,
+    {"main.tex": snakemake.output.paper, "supplement.tex": snakemake.output.supplement},
+    epoch=read_json(given.provenance)["commit_time"] or 0,
     log=snakemake.log[0],
 )
 # on the terminal too: the paper is there, but a table or a line is in its margin
 for message in wide:
-    print(f"paper.pdf: {message}", file=sys.__stderr__)
+    print(message, file=sys.__stderr__)

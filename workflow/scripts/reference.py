@@ -1,33 +1,19 @@
-"""The reference of one problem of Experiment 4."""
+"""Put a complete certified reference in the place of the one that is kept with the repository."""
 
-import sys
+from pathlib import Path
 
-sys.stderr = open(snakemake.log[0], "w", buffering=1)
+from begin import begin
 
-import numpy as np
-import pandas as pd
+begin(snakemake)
 
-from gpcmc.experiments.classification import Problem, patterns_digest
-from gpcmc.experiments.pieces import Pieces
-from gpcmc.experiments.reference import reference_problem
+from recheck.files import write_json
+from recheck.provenance import provenance
+from studies.atiya2021.reference import store
 
-given = snakemake.params
-with np.load(snakemake.input.problem) as stored:
-    problem = Problem(**stored) if stored.files else None
-if problem is None:
-    raise SystemExit(f"problem {snakemake.wildcards.problem}: the raw data are not available")
-pieces = Pieces(
-    given.pieces,
-    ["gpcmc.experiments.reference"],
-    [given.root, given.hyperparameters, patterns_digest(problem)],
-)
-rows, _, arrays = reference_problem(
-    int(snakemake.wildcards.problem),
-    problem,
-    root=given.root,
-    hyperparameters=given.hyperparameters,
-    pieces=pieces,
-)
-pd.DataFrame(rows).to_csv(snakemake.output.rows, index=False)
-np.savez(snakemake.output.probabilities, **arrays)
-pieces.finish()
+given, rows = snakemake.params, snakemake.input.rows
+arrays = [path.removesuffix(".csv") + ".npz" for path in rows]
+store(given.store, rows, arrays, *snakemake.input.truths)
+raw = {"registry": "data/registry.csv", "raw": "data/raw"}
+record = provenance(".", given.config, given.packages, **raw)
+for path in (Path(given.store, "provenance.json"), snakemake.output[0]):
+    write_json(path, record)

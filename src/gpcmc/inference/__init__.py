@@ -1,13 +1,12 @@
-"""Inference methods, one module each, behind one interface.
+"""Inference methods, one module each, behind one interface: ``fit(prior, y, *, rng) -> Posterior``.
 
-A new method is a new module, a row in `METHODS` and a row in the configuration.
+A new method is a new module with a subclass of `Method`, and a row in `METHODS`.
 """
 
 from gpcmc.inference.control_variables import ControlVariables
 from gpcmc.inference.elliptical import EllipticalSlice
 from gpcmc.inference.ep import ExpectationPropagation
 from gpcmc.inference.gaussian import GaussianPosterior
-from gpcmc.inference.gpml import GpmlMonteCarlo
 from gpcmc.inference.hamiltonian import HamiltonianMonteCarlo
 from gpcmc.inference.importance import ImportanceSampling
 from gpcmc.inference.interface import (
@@ -24,28 +23,56 @@ from gpcmc.inference.pseudo_marginal import PseudoMarginal
 from gpcmc.inference.tilting import MinimaxTilting
 from gpcmc.inference.twisted import Twisted
 
-METHODS: dict[str, type] = {
+#: Methods by name.
+METHODS: dict[str, type[Method]] = {
     "orthant": Orthant,
-    "best": Twisted,
+    "twisted-ep": Twisted,
     "minimax-tilting": MinimaxTilting,
     "importance": ImportanceSampling,
     "ess": EllipticalSlice,
     "hmc": HamiltonianMonteCarlo,
-    "gpml": GpmlMonteCarlo,
     "control-variables": ControlVariables,
     "pseudo-marginal": PseudoMarginal,
     "laplace": Laplace,
     "ep": ExpectationPropagation,
 }
 
+#: Former names, accepted wherever a method is named.
+ALIASES = {"best": "twisted-ep"}
+
+
+def method_class(name: str, *, argument: str = "method") -> type[Method]:
+    """Return the class of options that a name, or a former name, stands for.
+
+    Parameters
+    ----------
+    name : str
+        A name in `METHODS` or `ALIASES`.
+    argument : str
+        How the message calls the name.
+
+    Raises
+    ------
+    ValueError
+        If there is no method of that name; the message lists them.
+    """
+    found = METHODS.get(ALIASES.get(name, name)) if isinstance(name, str) else None
+    if found is None:
+        former = ", ".join(f"{old} for {new}" for old, new in ALIASES.items())
+        raise ValueError(
+            f"{argument} must be one of {', '.join(METHODS)} (or {former}); got {name!r}"
+        )
+    return found
+
+
 __all__ = [
+    "ALIASES",
     "METHODS",
     "ControlVariables",
     "ConvergenceError",
     "EllipticalSlice",
     "ExpectationPropagation",
     "GaussianPosterior",
-    "GpmlMonteCarlo",
     "HamiltonianMonteCarlo",
     "ImportanceSampling",
     "Inference",
@@ -58,4 +85,5 @@ __all__ = [
     "PseudoMarginal",
     "Twisted",
     "infer",
+    "method_class",
 ]

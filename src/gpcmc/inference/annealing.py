@@ -1,10 +1,10 @@
-"""Annealed importance sampling of the evidence (Neal 2001), and the two halves of a Markov chain method.
+"""Annealed importance sampling of the evidence (Neal 2001).
 
-A run starts with an exact draw f_0 from the prior and moves once at each of the temperatures 0 =
+A run starts with an exact draw f_0 from the prior and moves once at each of the inverse temperatures 0 =
 tau_0 < tau_1 < ... < tau_T = 1, tau_t = (t / T)^4, by a transition that leaves prior times
 likelihood^tau_t as it is. Its log weight is the sum of (tau_t - tau_(t-1)) log p(y | f_(t-1)), with the
 state *before* the move at tau_t: then the mean weight is p(y | X), for any T and any transition that
-was tuned without the run. (The move at temperature 1 would come after the last weight, and is not
+was tuned without the run. (The move at tau = 1 would come after the last weight, and is not
 made.) The logarithm of an average of few runs is below log p(y | X) on average, by about half its
 squared standard error.
 
@@ -27,9 +27,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import logsumexp
-from scipy.stats import t as student
-from threadpoolctl import threadpool_limits
 
+from gpcmc._threads import one_thread
 from gpcmc._validation import (
     FloatArray,
     check_covariance,
@@ -39,20 +38,12 @@ from gpcmc._validation import (
 )
 from gpcmc.inference.chains import (
     NORMAL_975,
-    ChainPosterior,
     Kernel,
-    Sampler,
-    convergence,
+    KernelMaker,
     count_effort,
-    monitored,
-    run_chains,
+    student_975,
 )
-from gpcmc.inference.interface import (
-    MAX_K_HAT,
-    OK,
-    UNTRUSTED,
-    chain_status,
-)
+from gpcmc.inference.interface import MAX_K_HAT, OK, UNTRUSTED
 from gpcmc.orthant.separation import MIN_TAIL, weight_diagnostics
 
 #: A smaller share of effective runs (squared coefficient of variation of the weights above 3), and
@@ -88,12 +79,12 @@ class AnnealedEstimate:
     status: str
 
 
-@threadpool_limits.wrap(limits=1)
+@one_thread()
 def annealed_importance_sampling(
     K: ArrayLike,
     y: ArrayLike,
     *,
-    transition: Sampler,
+    transition: KernelMaker,
     temperatures: int,
     runs: int,
     rng: np.random.Generator,
@@ -109,7 +100,7 @@ def annealed_importance_sampling(
     transition : EllipticalSlice or HamiltonianMonteCarlo
         Options of the transition; of its counts, only those of the kernel matter.
     temperatures : int
-        T, at least 1.
+        T, the steps of temperature, at least 1.
     runs : int
         At least 2; they advance side by side.
     rng : Generator
@@ -131,40 +122,40 @@ def annealed_importance_sampling(
 
 
 def ladder(count: int) -> FloatArray:
-    """Return the temperatures (t / count)^4, t = 0 ... count."""
+    """Return the inverse temperatures (t / count)^4, t = 0 ... count."""
     return np.linspace(0.0, 1.0, count + 1) ** 4
 
 
 def anneal(
     kernel: Kernel,
     state: Any,
-    temperatures: FloatArray,
+    inverse_temperatures: FloatArray,
     work: Counter[str],
     *,
     rng: np.random.Generator,
 ) -> tuple[FloatArray, float]:
-    """Lead runs along temperatures, and return log weights (c,) and the mean acceptance.
+    """Lead runs along inverse temperatures, and return log weights (c,) and the mean acceptance.
 
     Parameters
     ----------
     kernel : Kernel
     state
-        Exact draws at the first temperature, by ``kernel.init``.
-    temperatures : (s,) array
+        Exact draws at the first inverse temperature, by ``kernel.init``.
+    inverse_temperatures : (s,) array
         Rising from 0 to 1, the mean weight is p(y | X); falling from 1 to 0, it is 1 / p(y | X).
     work : Counter
         Added to.
     rng : Generator
     """
-    steps = np.diff(temperatures)
+    steps = np.diff(inverse_temperatures)
     log_weights = steps[0] * state.log_likelihood
     acceptance, runs = 0.0, len(log_weights)
-    moves = kernel.run(state, temperatures[1:-1], rng=rng)
+    moves = kernel.run(state, inverse_temperatures[1:-1], rng=rng)
     for change, (moved, effort) in zip(steps[1:], moves, strict=True):
         log_weights += change * moved.log_likelihood
         acceptance += effort.acceptance
         count_effort(work, effort, runs)
-    return log_weights, acceptance / max(1, len(temperatures) - 2)
+    return log_weights, acceptance / max(1, len(inverse_temperatures) - 2)
 
 
 def estimate(
@@ -206,48 +197,4 @@ def jackknife(log_weights: FloatArray) -> float:
     m = len(log_weights)
     without = np.broadcast_to(log_weights, (m, m))[~np.eye(m, dtype=bool)].reshape(m, m - 1)
     spread = np.sqrt((m - 1) * np.var(logsumexp(without, axis=1)))
-    return float(spread * student.ppf(0.975, m - 1) / NORMAL_975)
-
-
-def fit_sampler(
-    sampler: Sampler, K: ArrayLike, y: ArrayLike, *, rng: np.random.Generator | None
-) -> ChainPosterior:
-    """Run the chains and, unless `temperatures` is 0, the annealed runs, with one kernel.
-
-    Raises
-    ------
-    ValueError
-        If an argument is not as needed.
-    """
-    rng = check_rng("rng", rng)
-    K = check_covariance("K", K, semidefinite=True)
-    y = check_labels("y", y, len(K))
-    kernel, work = sampler.kernel(K, y, rng=rng)
-    w, level, acceptance = run_chains(kernel, sampler, work, rng=rng)
-    work["samples"] = level.size
-    margin_map = kernel.coordinates.margin_map
-    diagnostics = convergence(level, w @ margin_map[:, monitored(len(y))])
-    diagnostics |= {"acceptance": acceptance, **kernel.settings}
-    status = chain_status(diagnostics)
-    annealed = None
-    if sampler.temperatures:
-        annealed = estimate(
-            kernel,
-            work,
-            temperatures=sampler.temperatures,
-            runs=sampler.annealing_runs,
-            rng=rng,
-        )
-        diagnostics |= annealed.diagnostics
-        status = annealed.status if status == OK else status
-    return ChainPosterior(
-        w=w,
-        log_likelihood=level,
-        log_weights=annealed.log_weights if annealed else None,
-        log_evidence=annealed.log_evidence if annealed else None,
-        log_evidence_se=annealed.log_evidence_se if annealed else None,
-        work=annealed.work if annealed else dict(work),
-        diagnostics=diagnostics,
-        status=status,
-        _back=kernel.coordinates.back,
-    )
+    return float(spread * student_975(m - 1) / NORMAL_975)

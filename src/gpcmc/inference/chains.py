@@ -14,38 +14,29 @@ change (Rasmussen and Williams 2006, Eq. 2.19 and Eq. 3.82).
 
 References
 ----------
-Rasmussen and Williams (2006), Eqs. (2.19), (3.26), (3.82). Vehtari, Gelman, Simpson, Carpenter, Buerkner
-(2021), Bayesian Analysis 16, 667 (rank R-hat, bulk effective sample size).
+Rasmussen and Williams (2006), Eqs. (2.19), (3.26), (3.82).
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.linalg import eigh
-from scipy.special import ndtr
-from scipy.stats import t as student
-from threadpoolctl import threadpool_limits
+from scipy.special import ndtr, stdtrit
 
-from gpcmc._validation import (
-    FloatArray,
-    check_cross_covariance,
-    check_positive_int,
-)
+from gpcmc._threads import one_thread
+from gpcmc._validation import FloatArray, check_cross_covariance
 from gpcmc.inference.gaussian import GaussianPosterior
 from gpcmc.inference.interface import ConvergenceError, Prediction
 from gpcmc.inference.laplace import Laplace
 
 _EPS = float(np.finfo(float).eps)
-_MONITORED = 50  # latent values whose convergence is judged
-_GLANCE = 5000  # draws of all chains, through which each of them is looked at
-_WORST = 5  # that many are then looked at with all draws
 _BATCHES = 32  # batch means of a standard error, over all chains, at least
 _ROWS = 4096  # draws that are read at once in a prediction
 #: The 97.5 % point of the normal distribution, by which readers multiply a standard error.
@@ -63,7 +54,7 @@ class Coordinates:
     ----------
     margin_map : (r, n) array
         Margins y f are ``w @ margin_map``.
-    pull_map : (n, r) array
+    gradient_map : (n, r) array
         Its transpose, stored: gradients with respect to margins, times it, are those with respect to w.
     back : (n, r) array
         With cross-covariances K* (n, t), the means of f* given w are ``w @ back.T @ K*``.
@@ -74,7 +65,7 @@ class Coordinates:
     """
 
     margin_map: FloatArray
-    pull_map: FloatArray
+    gradient_map: FloatArray
     back: FloatArray
     mode: FloatArray
     precision: FloatArray
@@ -112,16 +103,16 @@ def whiten(K: FloatArray, y: FloatArray) -> Coordinates:
     kept = variance > len(K) * _EPS * variance[-1]
     deviation, V = np.sqrt(variance[kept]), V[:, kept]
     try:
-        laplace = Laplace().fit(K, y)
+        laplace = Laplace().approximate(K, y)
     except ConvergenceError as error:  # the coordinates serve as well when it is not exact
         laplace = cast(GaussianPosterior, error.posterior)
     half = np.sqrt(laplace.S)[:, None] * V * deviation
     precision, U = eigh(half.T @ half, check_finite=False)
     root = (V * deviation) @ U
-    pull_map = y[:, None] * root
+    gradient_map = y[:, None] * root
     return Coordinates(
-        margin_map=np.ascontiguousarray(pull_map.T),
-        pull_map=pull_map,
+        margin_map=np.ascontiguousarray(gradient_map.T),
+        gradient_map=gradient_map,
         back=(V / deviation) @ U,
         mode=root.T @ laplace.a,
         precision=np.maximum(precision, 0.0),
@@ -155,7 +146,7 @@ class Effort(NamedTuple):
 
 
 class Kernel(Protocol):
-    """A Markov transition that leaves prior times likelihood^temperature as it is, at any temperature."""
+    """A Markov transition that leaves prior times likelihood^tau as it is, at any inverse temperature tau."""
 
     @property
     def coordinates(self) -> Coordinates:
@@ -172,32 +163,19 @@ class Kernel(Protocol):
         ...
 
     def run(
-        self, state: Any, temperatures: FloatArray, *, rng: np.random.Generator
+        self, state: Any, inverse_temperatures: FloatArray, *, rng: np.random.Generator
     ) -> Iterator[tuple[Any, Effort]]:
-        """Make one transition of all chains at each temperature, and yield the state after each."""
+        """Make one transition of all chains at each inverse temperature; yield the state after each."""
         ...
 
 
-class Sampler(Protocol):
-    """Options of a method that has a kernel; `check_counts` says what the counts must be."""
-
-    @property
-    def samples(self) -> int: ...  # noqa: D102
-    @property
-    def burn_in(self) -> int: ...  # noqa: D102
-    @property
-    def thin(self) -> int: ...  # noqa: D102
-    @property
-    def chains(self) -> int: ...  # noqa: D102
-    @property
-    def temperatures(self) -> int: ...  # noqa: D102
-    @property
-    def annealing_runs(self) -> int: ...  # noqa: D102
+class KernelMaker(Protocol):
+    """Options that a kernel is made from."""
 
     def kernel(
         self, K: FloatArray, y: FloatArray, *, rng: np.random.Generator
     ) -> tuple[Kernel, Counter[str]]:
-        """Return the kernel, tuned once and for all, and what that took."""
+        """Return the kernel, tuned once and for all, and the work that this took."""
         ...
 
 
@@ -227,6 +205,10 @@ class ChainPosterior:
         ``effective_runs`` and ``effective_fraction``.
     status : str
         ``OK``, ``NOT_CONVERGED`` (the chains) or ``UNTRUSTED`` (the annealed runs' weights).
+    back : (n, r) array
+        With cross-covariances K* (n, t), the means of f* given w are ``w @ back.T @ K*``.
+    prediction : Prediction
+        At the test inputs of the prior.
     """
 
     w: FloatArray
@@ -237,9 +219,10 @@ class ChainPosterior:
     work: dict[str, int]
     diagnostics: dict[str, float]
     status: str
-    _back: FloatArray
+    back: FloatArray
+    prediction: Prediction = field(default_factory=Prediction.none)
 
-    @threadpool_limits.wrap(limits=1)
+    @one_thread()
     def predict(self, K_star: ArrayLike, k_star_star: ArrayLike) -> Prediction:
         """Return P(y* = +1 | y), the average over the draws of the exact conditional probability.
 
@@ -261,9 +244,9 @@ class ChainPosterior:
             Gaussian process (a conditional variance would be negative).
         """
         K_star, k_star_star = check_cross_covariance(
-            "K_star", K_star, "k_star_star", k_star_star, len(self._back)
+            "K_star", K_star, "k_star_star", k_star_star, len(self.back)
         )
-        P = self._back.T @ K_star
+        P = self.back.T @ K_star
         variance = k_star_star - np.einsum("rt,rt->t", P, P)
         if (variance < -1e-6 * np.maximum(k_star_star, 1.0)).any():
             raise ValueError(
@@ -284,44 +267,45 @@ class ChainPosterior:
         return Prediction(sums.sum(axis=(0, 1)) / (chains * draws), standard_error(means))
 
 
+def student_975(degrees: int) -> float:
+    """Return the 97.5 % point of Student's t."""
+    return float(stdtrit(degrees, 0.975))
+
+
 def standard_error(values: FloatArray) -> FloatArray:
     """Return the standard error of the mean of (m, ...) independent values, m at least 2.
 
     Scaled such that 1.96 of it cover 95 % of normal values, few as they may be.
     """
     m = len(values)
-    scale = student.ppf(0.975, m - 1) / NORMAL_975 / np.sqrt(m)
+    scale = student_975(m - 1) / NORMAL_975 / np.sqrt(m)
     return scale * np.std(values, axis=0, ddof=1)
 
 
-def check_counts(sampler: Sampler) -> None:
-    """Refuse counts with which chains or annealed runs cannot tell their own error.
-
-    Raises
-    ------
-    ValueError
-        If a count is too small, or is not an integer.
-    """
-    for name in ("samples", "burn_in", "thin", "chains", "temperatures", "annealing_runs"):
-        value = getattr(sampler, name)
-        if name in ("burn_in", "temperatures") and value == 0 and not isinstance(value, bool):
-            continue
-        check_positive_int(name, value)
-    for name in ("chains", "annealing_runs"):
-        if getattr(sampler, name) < 2:
-            raise ValueError(f"{name} must be at least 2; got {getattr(sampler, name)}")
-    if (kept := -(-sampler.samples // sampler.chains) // sampler.thin) < 4:
-        raise ValueError(
-            f"samples must leave every chain at least 4 draws, that is {4 * sampler.chains * sampler.thin}"
-            f" transitions with chains={sampler.chains} and thin={sampler.thin}; got "
-            f"samples={sampler.samples}, which leaves {kept}"
-        )
-
-
-def run_chains(
-    kernel: Kernel, sampler: Sampler, work: Counter[str], *, rng: np.random.Generator
+def draw_chains(
+    kernel: Kernel,
+    work: Counter[str],
+    *,
+    chains: int,
+    burn_in: int,
+    kept: int,
+    thin: int,
+    rng: np.random.Generator,
 ) -> tuple[FloatArray, FloatArray, float]:
-    """Run chains from draws of Laplace's approximation, and drop their burn-in; `work` is added to.
+    """Run chains from draws of Laplace's approximation, and drop their burn-in.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    work : Counter
+        Added to.
+    chains : int
+    burn_in : int
+        Transitions of each chain that are dropped.
+    kept, thin : int
+        Draws kept of each chain, one in `thin` transitions.
+    rng : Generator
+        Consumed.
 
     Returns
     -------
@@ -330,22 +314,20 @@ def run_chains(
     acceptance : float
         Mean over the transitions after burn-in.
     """
-    chains, thin, burn_in = sampler.chains, sampler.thin, sampler.burn_in
-    kept = -(-sampler.samples // chains) // thin
     w = np.empty((chains, kept, len(kernel.coordinates.mode)))
-    level = np.empty((chains, kept))
+    log_likelihood = np.empty((chains, kept))
     start, acceptance = kernel.init(kernel.coordinates.draw_laplace(chains, rng=rng)), 0.0
     work["likelihood_evaluations"] += chains
     work["matrix_vector_products"] += chains
-    temperatures = np.ones(burn_in + kept * thin)
-    moves = kernel.run(start, temperatures, rng=rng)
+    moves = kernel.run(start, np.ones(burn_in + kept * thin), rng=rng)
     for k, (state, effort) in enumerate(moves, 1 - burn_in):
         count_effort(work, effort, chains)
         if k > 0:
             acceptance += effort.acceptance
             if k % thin == 0:
-                w[:, k // thin - 1], level[:, k // thin - 1] = state.w, state.log_likelihood
-    return w, level, acceptance / (kept * thin)
+                w[:, k // thin - 1] = state.w
+                log_likelihood[:, k // thin - 1] = state.log_likelihood
+    return w, log_likelihood, acceptance / (kept * thin)
 
 
 def count_effort(work: Counter[str], effort: Effort, chains: int) -> None:
@@ -353,46 +335,3 @@ def count_effort(work: Counter[str], effort: Effort, chains: int) -> None:
     work["transitions"] += chains
     work["likelihood_evaluations"] += effort.likelihood_evaluations
     work["matrix_vector_products"] += effort.matrix_vector_products
-
-
-def monitored(n: int) -> NDArray[np.intp]:
-    """Return which of n latent values are judged: at most 50, evenly chosen."""
-    return np.unique(np.linspace(0, n - 1, min(n, _MONITORED)).astype(np.intp))
-
-
-def convergence(level: FloatArray, latent: FloatArray) -> dict[str, float]:
-    """Return the smallest bulk effective sample size and the largest rank R-hat.
-
-    Of several chains, or of the two halves of one. A quantity that does not vary at all is known
-    exactly, and left out. Ranking all draws of all quantities would take longer than good chains do:
-    each is looked at through some of its draws, and the effective samples of those that look worst
-    are found from all.
-
-    Parameters
-    ----------
-    level : (c, s) array
-        Log likelihood of the kept draws of c chains.
-    latent : (c, s, k) array
-        Latent values, or margins, at k training inputs (`monitored`).
-    """
-    from arviz_stats.base import array_stats  # half a second, and only chains need it
-
-    series = np.concatenate([level[:, :, None], latent], axis=2)
-    if len(series) == 1:
-        half = series.shape[1] // 2
-        series = series[0, : 2 * half].reshape(2, half, -1)
-    series = series[:, :, np.ptp(series, axis=(0, 1)) > 0.0]
-    if series.shape[2] == 0:
-        return {"effective_samples": float(level.size), "r_hat": 1.0}
-    axes = {"chain_axis": 0, "draw_axis": 1}
-    glance = series[:, :: max(1, series[:, :, 0].size // _GLANCE)]
-    with np.errstate(all="ignore"):  # chains of which none moved
-        r_hat = array_stats.rhat(glance, method="rank", **axes)
-        ess = np.nan_to_num(array_stats.ess(glance, method="bulk", **axes), nan=1.0)
-        if glance.shape[1] < series.shape[1]:
-            worst = series[:, :, np.argsort(ess)[:_WORST]]
-            ess = np.nan_to_num(array_stats.ess(worst, method="bulk", **axes), nan=1.0)
-    return {
-        "effective_samples": float(np.min(ess)),
-        "r_hat": float(np.max(np.nan_to_num(r_hat, nan=np.inf, posinf=np.inf))),
-    }

@@ -11,16 +11,19 @@ Rasmussen and Williams (2006), Algorithms 3.2 and 3.6, Eqs. (3.29), (3.60)-(3.63
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import LinAlgError, cholesky, solve_triangular
-from threadpoolctl import threadpool_limits
 
+from gpcmc._threads import one_thread
 from gpcmc._validation import FloatArray, check_cross_covariance
+from gpcmc.gp.covariance import Prior
 from gpcmc.gp.likelihood import predictive_probability
-from gpcmc.inference.interface import OK, Prediction
+from gpcmc.inference.interface import OK, Method, Prediction, with_prediction
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,8 @@ class GaussianPosterior:
         0.0: the method is deterministic.
     diagnostics, status
         Empty, and ``OK``: a method that does not converge raises.
+    prediction : Prediction
+        At the test inputs of the prior.
     """
 
     log_evidence: float
@@ -56,8 +61,9 @@ class GaussianPosterior:
     log_evidence_se: float = 0.0
     diagnostics: dict[str, float] = field(default_factory=dict)
     status: str = OK
+    prediction: Prediction = field(default_factory=Prediction.none)
 
-    @threadpool_limits.wrap(limits=1)
+    @one_thread()
     def latent(self, K_star: ArrayLike, k_star_star: ArrayLike) -> tuple[FloatArray, FloatArray]:
         """Return the means and variances (t,) of the latent values at the test inputs.
 
@@ -106,6 +112,33 @@ class GaussianPosterior:
         """
         probability = predictive_probability(*self.latent(K_star, k_star_star))
         return Prediction(probability, np.zeros_like(probability))
+
+
+@dataclass(frozen=True, slots=True)
+class GaussianApproximation(Method[GaussianPosterior]):
+    """A method that approximates the posterior by a Gaussian; it draws nothing."""
+
+    deterministic: ClassVar[bool] = True
+
+    def _fit(self, prior: Prior, y: FloatArray, rng: np.random.Generator) -> GaussianPosterior:
+        return with_prediction(self.approximate(prior.K, y), prior)
+
+    @abstractmethod
+    def approximate(self, K: FloatArray, y: FloatArray) -> GaussianPosterior:
+        """Return the Gaussian for arguments that are checked already, without a prediction.
+
+        Parameters
+        ----------
+        K : (n, n) array
+            Prior covariance, positive semidefinite.
+        y : (n,) array
+            Labels -1/+1.
+
+        Raises
+        ------
+        ConvergenceError
+            If the iteration meets its limit; it carries the last iterate.
+        """
 
 
 def factorize(K: FloatArray, S: FloatArray) -> FloatArray:

@@ -1,16 +1,18 @@
 """Hamiltonian Monte Carlo over the latent values, in coordinates where the posterior is nearly round.
 
 The coordinates are those of `gpcmc.inference.chains.whiten`: the prior is white, and Laplace's
-approximation has a diagonal precision 1 + s. At temperature tau the masses are 1 + tau s, so that one
+approximation has a diagonal precision 1 + s. At inverse temperature tau the masses are 1 + tau s, so that one
 step size serves all temperatures: a leapfrog step of size 1 is one radian of the oscillation about
 the mode, in every direction. In a trial (N = 200 and 400, smooth and rough kernels) this gave 8 to 54
 times the effective samples a second of unit masses with 15 leapfrog steps; other numbers of steps were
 not tried for the latter, whose short chains had not converged, so that the factor is rough.
 
-The step size is tuned in a pilot of its own, at temperature 1 to a mean acceptance of 0.8 by dual
+The step size is tuned in a pilot of its own, at tau = 1 to a mean acceptance of 0.8 by dual
 averaging, and not made so long that a trajectory exceeds a quarter of a period; then it is frozen, for
 the chains and the annealed runs alike, and each trajectory's is drawn within 10 % of it. A state caches
 the likelihood and its gradient, not energies: these are computed at the temperature of each transition.
+
+A leapfrog step takes two products with a root of K; those of all chains are made together.
 
 References
 ----------
@@ -26,19 +28,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from threadpoolctl import threadpool_limits
+from numpy.typing import NDArray
 
 from gpcmc._validation import FloatArray, check_positive_int
 from gpcmc.gp._likelihood import log_likelihood_and_slope
-from gpcmc.inference.annealing import fit_sampler
-from gpcmc.inference.chains import (
-    ChainPosterior,
-    Coordinates,
-    Effort,
-    check_counts,
-    whiten,
-)
+from gpcmc.inference.chain_method import ChainMethod
+from gpcmc.inference.chains import Coordinates, Effort, whiten
 
 _JITTER = 0.1  # step sizes are uniform within this share of the tuned one
 _TARGET = 0.8  # mean acceptance of the pilot
@@ -50,7 +45,7 @@ class HamiltonianState(NamedTuple):
 
     w: FloatArray  # (c, r) whitened latent values
     log_likelihood: FloatArray  # (c,) at w
-    pull: FloatArray  # (c, r) its gradient with respect to w
+    gradient: FloatArray  # (c, r) its gradient with respect to w
 
 
 class HamiltonianInfo(NamedTuple):
@@ -62,20 +57,20 @@ class HamiltonianInfo(NamedTuple):
 
 def init(w: FloatArray, coordinates: Coordinates) -> HamiltonianState:
     """Return the state of chains at coordinates w (c, r)."""
-    level, slope = log_likelihood_and_slope(w @ coordinates.margin_map)
-    return HamiltonianState(w, level, slope @ coordinates.pull_map)
+    log_likelihood, gradient = log_likelihood_and_slope(w @ coordinates.margin_map)
+    return HamiltonianState(w, log_likelihood, gradient @ coordinates.gradient_map)
 
 
-def energy(state: HamiltonianState, velocity: FloatArray, temperature: float) -> FloatArray:
+def energy(state: HamiltonianState, velocity: FloatArray, inverse_temperature: float) -> FloatArray:
     """Return minus the log density (c,) of positions and velocities, up to a constant."""
     squares = np.einsum("cr,cr->c", state.w, state.w) + np.einsum("cr,cr->c", velocity, velocity)
-    return 0.5 * squares - temperature * state.log_likelihood
+    return 0.5 * squares - inverse_temperature * state.log_likelihood
 
 
 def leapfrog(
     state: HamiltonianState,
     velocity: FloatArray,
-    temperature: float,
+    inverse_temperature: float,
     size: FloatArray,
     steps: int,
     coordinates: Coordinates,
@@ -87,7 +82,7 @@ def leapfrog(
     state : HamiltonianState
     velocity : (c, r) array
         Momenta over the roots of the masses.
-    temperature : float
+    inverse_temperature : float
     size : (c, 1) array
         Step sizes, radians.
     steps : int
@@ -97,18 +92,18 @@ def leapfrog(
     -----
     Two products with a root of K a step.
     """
-    full = size / np.sqrt(1.0 + temperature * coordinates.precision)
-    velocity = velocity - 0.5 * full * (state.w - temperature * state.pull)
+    full = size / np.sqrt(1.0 + inverse_temperature * coordinates.precision)
+    velocity = velocity - 0.5 * full * (state.w - inverse_temperature * state.gradient)
     for k in range(steps):
         state = init(state.w + full * velocity, coordinates)
         share = full if k < steps - 1 else 0.5 * full
-        velocity -= share * (state.w - temperature * state.pull)
+        velocity -= share * (state.w - inverse_temperature * state.gradient)
     return state, velocity
 
 
 def step(
     state: HamiltonianState,
-    temperature: float,
+    inverse_temperature: float,
     size: float,
     steps: int,
     coordinates: Coordinates,
@@ -120,7 +115,7 @@ def step(
     Parameters
     ----------
     state : HamiltonianState
-    temperature : float
+    inverse_temperature : float
         Power of the likelihood in the target, from 0 to 1.
     size : float
         Step size, before jitter.
@@ -134,14 +129,15 @@ def step(
     jittered = size * rng.uniform(1.0 - _JITTER, 1.0 + _JITTER, (len(velocity), 1))
     # a trajectory may diverge; its energy is then infinite or NaN, and it is rejected
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        end, arrival = leapfrog(state, velocity, temperature, jittered, steps, coordinates)
-        gain = energy(state, velocity, temperature) - energy(end, arrival, temperature)
+        end, arrival = leapfrog(state, velocity, inverse_temperature, jittered, steps, coordinates)
+        gain = energy(state, velocity, inverse_temperature)
+        gain = gain - energy(end, arrival, inverse_temperature)
         gain = np.where(np.isnan(gain), -np.inf, gain)
     on = np.log1p(-rng.random(len(gain))) <= gain
     chosen = HamiltonianState(
         np.where(on[:, None], end.w, state.w),
         np.where(on, end.log_likelihood, state.log_likelihood),
-        np.where(on[:, None], end.pull, state.pull),
+        np.where(on[:, None], end.gradient, state.gradient),
     )
     return chosen, HamiltonianInfo(np.exp(np.minimum(gain, 0.0)), on)
 
@@ -149,7 +145,7 @@ def step(
 def tune_step_size(
     coordinates: Coordinates, steps: int, *, transitions: int, chains: int, rng: np.random.Generator
 ) -> float:
-    """Return the step size at which a pilot at temperature 1 accepts 0.8, or a shorter one.
+    """Return the step size at which a pilot at inverse temperature 1 accepts 0.8, or a shorter one.
 
     Dual averaging (Hoffman and Gelman 2014, Eq. 6) of the logarithm, shrunk to and never above that
     at which `steps` steps are a quarter of a period.
@@ -183,14 +179,14 @@ class HamiltonianKernel:
         return init(w, self.coordinates)
 
     def run(
-        self, state: HamiltonianState, temperatures: FloatArray, *, rng: np.random.Generator
+        self, state: HamiltonianState, inverse_temperatures: FloatArray, *, rng: np.random.Generator
     ) -> Iterator[tuple[HamiltonianState, Effort]]:
-        """Make one transition of all chains at each temperature, and yield the state after each."""
+        """Make one transition of all chains at each inverse temperature; yield the state after each."""
         evaluations = len(state.w) * self.leapfrog_steps
-        for temperature in temperatures:
+        for inverse_temperature in inverse_temperatures:
             state, info = step(
                 state,
-                float(temperature),
+                float(inverse_temperature),
                 self.step_size,
                 self.leapfrog_steps,
                 self.coordinates,
@@ -200,7 +196,7 @@ class HamiltonianKernel:
 
 
 @dataclass(frozen=True, slots=True)
-class HamiltonianMonteCarlo:
+class HamiltonianMonteCarlo(ChainMethod):
     """Options of Hamiltonian Monte Carlo with annealed importance sampling for the evidence.
 
     Attributes
@@ -239,11 +235,10 @@ class HamiltonianMonteCarlo:
     tuning: int = 100
 
     def __post_init__(self) -> None:
-        check_counts(self)
+        ChainMethod.__post_init__(self)
         check_positive_int("leapfrog_steps", self.leapfrog_steps)
         check_positive_int("tuning", self.tuning)
 
-    @threadpool_limits.wrap(limits=1)
     def kernel(
         self, K: FloatArray, y: FloatArray, *, rng: np.random.Generator
     ) -> tuple[HamiltonianKernel, Counter[str]]:
@@ -261,29 +256,3 @@ class HamiltonianMonteCarlo:
             factorizations=coordinates.factorizations,
         )
         return HamiltonianKernel(coordinates, size, self.leapfrog_steps), work
-
-    @threadpool_limits.wrap(limits=1)
-    def fit(
-        self, K: ArrayLike, y: ArrayLike, *, rng: np.random.Generator | None = None
-    ) -> ChainPosterior:
-        """Run the pilot, the chains and the annealed runs.
-
-        Parameters
-        ----------
-        K : (n, n) array
-            Prior covariance, positive semidefinite.
-        y : (n,) array
-            Labels -1/+1.
-        rng : Generator
-            Required. Consumed.
-
-        Raises
-        ------
-        ValueError
-            If an argument is not as needed.
-
-        Notes
-        -----
-        Two products with a root of K a leapfrog step; all chains' are made together.
-        """
-        return fit_sampler(self, K, y, rng=rng)

@@ -25,30 +25,26 @@ Filippone and Girolami (2014), IEEE TPAMI 36, 2214, Eq. (25). Vehtari, Simpson, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, field
+from typing import Literal, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import cholesky, solve_triangular
 from scipy.linalg.lapack import dpstrf
-from scipy.special import log_ndtr, logsumexp, ndtri
-from scipy.stats import qmc
-from threadpoolctl import threadpool_limits
+from scipy.special import log_ndtr, logsumexp
 
+from gpcmc._threads import one_thread
 from gpcmc._validation import (
     FloatArray,
-    check_covariance,
     check_cross_covariance,
-    check_labels,
     check_option,
     check_positive_int,
-    check_rng,
 )
+from gpcmc.gp.covariance import Prior
 from gpcmc.gp.likelihood import predictive_probability
 from gpcmc.inference.ep import ExpectationPropagation
-from gpcmc.inference.gaussian import GaussianPosterior
+from gpcmc.inference.gaussian import GaussianApproximation, GaussianPosterior
 from gpcmc.inference.interface import (
     MAX_K_HAT,
     OK,
@@ -56,17 +52,18 @@ from gpcmc.inference.interface import (
     ConvergenceError,
     Method,
     Prediction,
+    with_prediction,
 )
 from gpcmc.inference.laplace import Laplace
+from gpcmc.inference.normal_points import Points, PointSet, principal_directions
 from gpcmc.orthant.separation import MIN_TAIL, weight_diagnostics
 
 Proposal = Literal["ep", "laplace"]
-Points = Literal["random", "antithetic", "sobol"]
 
-_PROPOSALS: dict[str, Method] = {"ep": ExpectationPropagation(), "laplace": Laplace()}
-_BLOCK = 1024  # samples held at once, unless a randomisation of Sobol's points has more
-_SOBOL_BITS = 30
-_SOBOL_DIRECTIONS = 16  # with more, the points cost more than they gain
+_PROPOSALS: dict[str, GaussianApproximation] = {
+    "ep": ExpectationPropagation(),
+    "laplace": Laplace(),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +180,8 @@ class ImportancePosterior:
         antithetic points it is the larger of the samples' and the pairs'.
     status : str
         ``UNTRUSTED`` when k-hat exceeds `MAX_K_HAT`, else ``OK``.
+    prediction : Prediction
+        At the test inputs of the prior.
     """
 
     log_evidence: float
@@ -193,10 +192,11 @@ class ImportancePosterior:
     _proposal: GaussianPosterior
     _root: CovarianceRoot
     _T: FloatArray  # (r, r), u = A'a + T normals
-    _points: _PointSet
+    _points: PointSet
     _weights: FloatArray  # (M,), sum 1
+    prediction: Prediction = field(default_factory=Prediction.none)
 
-    @threadpool_limits.wrap(limits=1)
+    @one_thread()
     def predict(self, K_star: ArrayLike, k_star_star: ArrayLike) -> Prediction:
         """P(y* = +1 | y) by self-normalised weights, each sample through the exact f* | f.
 
@@ -242,8 +242,11 @@ class ImportancePosterior:
 
 
 @dataclass(frozen=True, slots=True)
-class ImportanceSampling:
+class ImportanceSampling(Method[ImportancePosterior]):
     """Options of importance sampling.
+
+    A fit takes that of the proposal, O(n^3) once, and 2 n r flops and n log Phi a sample, r the rank of K. A
+    proposal whose iteration does not converge fits less well; the estimate stays unbiased.
 
     Attributes
     ----------
@@ -296,40 +299,13 @@ class ImportanceSampling:
         """Return how many samples belong together: what standard errors take as one draw."""
         return {"random": 1, "antithetic": 2, "sobol": self.samples // self.replicates}[self.points]
 
-    @threadpool_limits.wrap(limits=1)
-    def fit(
-        self, K: ArrayLike, y: ArrayLike, *, rng: np.random.Generator | None = None
-    ) -> ImportancePosterior:
-        """Fit the Gaussian, draw from it, weigh.
-
-        Parameters
-        ----------
-        K : (n, n) array
-            Prior covariance, positive semidefinite.
-        y : (n,) array
-            Labels -1/+1.
-        rng : Generator
-            Required. Consumed.
-
-        Raises
-        ------
-        ValueError
-            If an argument is not as needed.
-
-        Notes
-        -----
-        The Gaussian's method, then O(n^3) once and 2 n r flops and n log Phi a sample, r the rank of K.
-        A method that does not converge gives a poorer proposal, not a biased estimate.
-        """
-        rng = check_rng("rng", rng)
-        K = check_covariance("K", K, semidefinite=True)
-        y = check_labels("y", y, len(K))
-        proposal = gaussian_proposal(_PROPOSALS[self.proposal], K, y)
-        root = covariance_root(K)
+    def _fit(self, prior: Prior, y: FloatArray, rng: np.random.Generator) -> ImportancePosterior:
+        proposal = gaussian_proposal(_PROPOSALS[self.proposal], prior.K, y)
+        root = covariance_root(prior.K)
         T = posterior_root(proposal, root.A)
         if self.points == "sobol":
-            T = T @ _principal_directions(root.A @ T)
-        points = _PointSet(
+            T = T @ principal_directions(root.A @ T)
+        points = PointSet(
             self.points, self.samples, self._unit(), len(T), tuple(rng.integers(2**63, size=2))
         )
         F = root.A @ T
@@ -337,16 +313,8 @@ class ImportanceSampling:
         total = logsumexp(log_w)
         weights = np.exp(log_w - total)
         unit_w = weights.reshape(-1, points.unit).sum(axis=1)
-        effective = 1.0 / float(weights @ weights)
-        diagnostics = {
-            "effective_samples": effective,
-            "effective_fraction": effective / self.samples,
-        }
-        # a pair's average has lost what the two sides had of opposite sign: its tail shows earlier
-        tails = [log_w, np.log(unit_w)] if self.points == "antithetic" else [log_w]
-        if long := [tail for tail in tails if len(tail) >= MIN_TAIL]:
-            diagnostics["k_hat"] = max(weight_diagnostics(tail)["k_hat"] for tail in long)
-        return ImportancePosterior(
+        diagnostics = self._diagnostics(log_w, weights, unit_w)
+        posterior = ImportancePosterior(
             log_evidence=float(total - np.log(self.samples)),
             log_evidence_se=float(np.std(unit_w, ddof=1) * np.sqrt(len(unit_w))),
             work=proposal.work
@@ -359,62 +327,46 @@ class ImportanceSampling:
             _points=points,
             _weights=weights,
         )
+        return with_prediction(posterior, prior)
+
+    def _diagnostics(
+        self, log_w: FloatArray, weights: FloatArray, unit_w: FloatArray
+    ) -> dict[str, float]:
+        """Return effective samples, and k-hat where it is defined."""
+        effective = 1.0 / float(weights @ weights)
+        diagnostics = {
+            "effective_samples": effective,
+            "effective_fraction": effective / self.samples,
+        }
+        # a pair's average has lost what the two sides had of opposite sign: its tail shows earlier
+        tails = [log_w, np.log(unit_w)] if self.points == "antithetic" else [log_w]
+        if long := [tail for tail in tails if len(tail) >= MIN_TAIL]:
+            diagnostics["k_hat"] = max(weight_diagnostics(tail)["k_hat"] for tail in long)
+        return diagnostics
 
 
-def gaussian_proposal(method: Method, K: FloatArray, y: FloatArray) -> GaussianPosterior:
+def gaussian_proposal(
+    method: GaussianApproximation, K: FloatArray, y: FloatArray
+) -> GaussianPosterior:
     """Return the Gaussian that `method` finds, or the last one of its iteration.
 
-    The weights are right for any Gaussian of this form, so that one that has not converged is
-    nothing worse than a proposal that fits less well.
+    The weights are right for any Gaussian of this form: one that has not converged is only a proposal
+    that fits less well.
+
+    Parameters
+    ----------
+    method : Laplace or ExpectationPropagation
+    K : (n, n) array
+        Prior covariance, positive semidefinite.
+    y : (n,) array
+        Labels -1/+1.
+
+    Raises
+    ------
+    ValueError
+        If K is not a covariance or y are not labels for it.
     """
     try:
-        posterior = method.fit(K, y)
+        return method.fit(Prior(K), y)
     except ConvergenceError as error:
-        posterior = error.posterior
-    assert isinstance(posterior, GaussianPosterior)
-    return posterior
-
-
-def _principal_directions(F: FloatArray) -> FloatArray:
-    """Return the rotation (r, r) after which the columns of F are orthogonal, longest first."""
-    return np.linalg.eigh(F.T @ F)[1][:, ::-1]
-
-
-@dataclass(frozen=True, slots=True)
-class _PointSet:
-    """Standard normal points that can be made again from their seed."""
-
-    kind: str
-    samples: int
-    unit: int
-    dimension: int
-    seed: tuple[int, ...]
-
-    def blocks(self) -> Iterator[FloatArray]:
-        """Yield the points, (m, dimension) at a time; a block holds whole units."""
-        rng = np.random.default_rng(self.seed)
-        size = self.unit if self.kind == "sobol" else _BLOCK
-        for start in range(0, self.samples, size):
-            m = min(size, self.samples - start)
-            if self.kind == "random":
-                yield rng.standard_normal((m, self.dimension))
-            elif self.kind == "antithetic":
-                half = rng.standard_normal((m // 2, self.dimension))
-                yield np.stack([half, -half], axis=1).reshape(m, self.dimension)
-            else:
-                yield _sobol_normals(m, self.dimension, rng)
-
-
-def _sobol_normals(m: int, dimension: int, rng: np.random.Generator) -> FloatArray:
-    """Return one randomisation of m points: Sobol's in the first coordinates, plain normals after.
-
-    Scrambling alone leaves points on a grid of 2^-30 that contains zero; the shift within a cell makes
-    each of them uniform.
-    """
-    plain = rng.standard_normal((m, max(dimension - _SOBOL_DIRECTIONS, 0)))
-    leading = dimension - plain.shape[1]
-    if leading == 0:
-        return plain
-    grid = qmc.Sobol(leading, scramble=True, bits=_SOBOL_BITS, rng=rng).random(m)
-    uniform = grid + rng.uniform(2.0**-54, 2.0**-_SOBOL_BITS, grid.shape)
-    return np.hstack([ndtri(uniform), plain])
+        return cast(GaussianPosterior, error.posterior)

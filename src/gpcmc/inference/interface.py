@@ -1,29 +1,37 @@
-"""What an inference method is: options that can `fit`, and a posterior that can `predict`.
+"""What an inference method is: options with `fit`, and what `fit` returns.
 
-A method is one module with one frozen dataclass of options. `infer` runs any of them on a `Prior`;
-a method that can make its test pass while it makes its training pass defines `infer` itself.
+A method is one module with one frozen dataclass of options, a subclass of `Method` that says how the
+posterior is found (`_fit`) once the arguments are known to be good. `Method.fit` is the same for all.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Generic, Protocol, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
-from threadpoolctl import threadpool_limits
 
-from gpcmc._validation import FloatArray
+from gpcmc._threads import one_thread
+from gpcmc._validation import (
+    FloatArray,
+    check_covariance,
+    check_cross_covariance,
+    check_labels,
+    check_rng,
+)
 from gpcmc.gp.covariance import Prior
 
 #: What a run may say of itself. Only `OK` enters a comparison.
 OK = "ok"
-NOT_CONVERGED = "not converged"  # a chain with fewer than MIN_EFFECTIVE effective samples
-UNTRUSTED = "weights not trusted"  # the weights' tail is too heavy for their average (Pareto k-hat)
-STOPPED = (
-    "stopped at its limit"  # a limit in counts was met before the method could begin to sample
-)
+#: A chain with fewer than `MIN_EFFECTIVE` effective samples.
+NOT_CONVERGED = "not converged"
+#: The tail of the weights is too heavy for their average (Pareto k-hat).
+UNTRUSTED = "weights not trusted"
+#: A limit in counts was met before the method could begin to sample.
+STOPPED = "stopped at its limit"
 
 #: Fewer effective samples than this, and a chain has not converged.
 MIN_EFFECTIVE = 100.0
@@ -48,42 +56,14 @@ class Prediction:
     probability: FloatArray
     standard_error: FloatArray
 
-
-@dataclass(frozen=True, slots=True)
-class Inference:
-    """What one run of a method yields.
-
-    Attributes
-    ----------
-    log_evidence : float or None
-        Log marginal likelihood, in nats; None for a method that gives none.
-    log_evidence_se : float or None
-        Its Monte Carlo standard error, in nats; 0.0 for a deterministic method. Chains' annealed runs and
-        their probabilities allow for the few runs it is found from (Student's t over the normal's 97.5 %
-        point); the others are plain, with the degrees of freedom that their posteriors tell.
-    probability, probability_se : (t,) array
-        P(y* = +1 | y) at the test inputs, and the Monte Carlo standard errors. Of no length when the
-        method stopped before it could predict.
-    work : dict of str to int
-        Counts of what was done; never seconds.
-    diagnostics : dict of str to float
-        What tells whether to believe the run: ``effective_samples``, ``r_hat``, ``acceptance``,
-        ``k_hat``, as the method has them.
-    status : str
-        ``OK``, ``NOT_CONVERGED``, ``UNTRUSTED`` or ``STOPPED``.
-    """
-
-    log_evidence: float | None
-    log_evidence_se: float | None
-    probability: FloatArray
-    probability_se: FloatArray
-    work: dict[str, int]
-    diagnostics: dict[str, float] = field(default_factory=dict)
-    status: str = OK
+    @classmethod
+    def none(cls) -> Prediction:
+        """Return the prediction at no test inputs."""
+        return cls(np.empty(0), np.empty(0))
 
 
 class Posterior(Protocol):
-    """A fitted method: evidence, counts of work, predictions on demand."""
+    """What `Method.fit` returns: evidence, counts of work, predictions."""
 
     @property
     def log_evidence(self) -> float | None:
@@ -92,7 +72,11 @@ class Posterior(Protocol):
 
     @property
     def log_evidence_se(self) -> float | None:
-        """Its Monte Carlo standard error, in nats; 0.0 for a deterministic method."""
+        """Its Monte Carlo standard error, in nats; 0.0 for a deterministic method.
+
+        The errors of annealed runs, and of chains' probabilities, allow for the few runs behind them
+        (Student's t over the normal's 97.5 % point); the others are plain.
+        """
         ...
 
     @property
@@ -102,7 +86,10 @@ class Posterior(Protocol):
 
     @property
     def diagnostics(self) -> dict[str, float]:
-        """What tells whether to believe the run; empty for a deterministic method."""
+        """Whether to believe the run; empty for a deterministic method.
+
+        ``effective_samples``, ``r_hat``, ``acceptance``, ``k_hat`` and others, as the method has them.
+        """
         ...
 
     @property
@@ -110,20 +97,98 @@ class Posterior(Protocol):
         """``OK``, ``NOT_CONVERGED``, ``UNTRUSTED`` or ``STOPPED``."""
         ...
 
+    @property
+    def prediction(self) -> Prediction:
+        """Class probabilities (t,) at the prior's test inputs; of no length if the method stopped."""
+        ...
+
     def predict(self, K_star: ArrayLike, k_star_star: ArrayLike) -> Prediction:
-        """Return P(y* = +1 | y) from (n, t) cross-covariances and (t,) prior variances."""
+        """Return class probabilities at other test inputs, after the fit.
+
+        Parameters
+        ----------
+        K_star : (n, t) array
+            Covariances between training and test latent values.
+        k_star_star : (t,) array
+            Prior variances at the test inputs.
+
+        Raises
+        ------
+        ValueError
+            If shapes do not agree, an entry is not finite, the covariances cannot belong to one Gaussian
+            process, or the method cannot predict later: the message then says what to do.
+        """
         ...
 
 
-@runtime_checkable
-class Method(Protocol):
-    """Options of a method."""
+P = TypeVar("P", bound=Posterior)
 
-    def fit(
-        self, K: ArrayLike, y: ArrayLike, *, rng: np.random.Generator | None = None
-    ) -> Posterior:
-        """Fit to an (n, n) prior covariance and (n,) labels -1/+1."""
-        ...
+
+def with_prediction(posterior: P, prior: Prior) -> P:
+    """Return a posterior, a dataclass, with its own `predict` at the prior's test inputs as `prediction`."""
+    if len(prior.k_star_star) == 0:
+        return posterior
+    prediction = posterior.predict(prior.K_star, prior.k_star_star)
+    return cast(P, replace(cast(Any, posterior), prediction=prediction))
+
+
+class Method(ABC, Generic[P]):
+    """Options of an inference method, all of which have the one public method `fit`."""
+
+    __slots__ = ()
+
+    #: Whether `fit` needs no random numbers.
+    deterministic: ClassVar[bool] = False
+
+    def fit(self, prior: Prior, y: ArrayLike, *, rng: np.random.Generator | None = None) -> P:
+        """Find the posterior, the evidence, and the probabilities at the prior's test inputs.
+
+        Parameters
+        ----------
+        prior : Prior
+            Covariances at n training and t test inputs; t may be 0.
+        y : (n,) array
+            Labels -1/+1.
+        rng : numpy.random.Generator, optional
+            Required by a method that draws, and consumed: equal states give equal bits on one machine.
+            A deterministic method ignores it.
+
+        Returns
+        -------
+        Posterior
+            Of the method's own type.
+
+        Raises
+        ------
+        ValueError
+            If an argument is not as above; the message names it, what was given and what is needed.
+        ConvergenceError
+            If the method iterates and does not converge.
+        ExtinctionError
+            If the method is the orthant sampler and no sample of it survives.
+        """
+        if not isinstance(prior, Prior):
+            raise ValueError(
+                "prior must be a gpcmc.gp.Prior: Prior(K) for a covariance K, or "
+                f"gpcmc.gp.prior(kernel, X, X_star); got {type(prior).__name__}"
+            )
+        with one_thread():
+            if not self.deterministic:
+                check_rng("rng", rng)
+            K = check_covariance("prior.K", prior.K, semidefinite=True)
+            labels = check_labels("y", y, len(K))
+            K_star, k_star_star = check_cross_covariance(
+                "prior.K_star", prior.K_star, "prior.k_star_star", prior.k_star_star, len(K)
+            )
+            checked = replace(prior, K=K, K_star=K_star, k_star_star=k_star_star)
+            return self._fit(checked, labels, cast(np.random.Generator, rng))
+
+    @abstractmethod
+    def _fit(self, prior: Prior, y: FloatArray, rng: np.random.Generator) -> P:
+        """Do what `fit` promises with arguments that are checked, in one thread.
+
+        `rng` is None where a deterministic method was given none.
+        """
 
 
 def chain_status(diagnostics: Mapping[str, float]) -> str:
@@ -138,7 +203,8 @@ class ConvergenceError(RuntimeError):
     Attributes
     ----------
     posterior : Posterior
-        The last self-consistent record; whether it is good enough is for the caller to decide.
+        The last self-consistent record, without a prediction; whether it is good enough is for the
+        caller to decide.
     """
 
     def __init__(self, message: str, posterior: Posterior) -> None:
@@ -146,45 +212,58 @@ class ConvergenceError(RuntimeError):
         self.posterior = posterior
 
 
-@threadpool_limits.wrap(limits=1)
+@dataclass(frozen=True, slots=True)
+class Inference:
+    """The numbers of one run of a method, without the samples that they come from.
+
+    Attributes
+    ----------
+    log_evidence, log_evidence_se : float or None
+        Log marginal likelihood and its Monte Carlo standard error, in nats; None for a method that
+        gives none.
+    probability, probability_se : (t,) array
+        P(y* = +1 | y) at the test inputs, and the Monte Carlo standard errors. Of no length when the
+        method stopped before it could predict.
+    work : dict of str to int
+        Counts of what was done; never seconds.
+    diagnostics : dict of str to float
+        As of the posterior.
+    status : str
+        ``OK``, ``NOT_CONVERGED``, ``UNTRUSTED`` or ``STOPPED``.
+    """
+
+    log_evidence: float | None
+    log_evidence_se: float | None
+    probability: FloatArray
+    probability_se: FloatArray
+    work: dict[str, int]
+    diagnostics: dict[str, float] = field(default_factory=dict)
+    status: str = OK
+
+
 def infer(
     method: Method, prior: Prior, y: ArrayLike, *, rng: np.random.Generator | None
 ) -> Inference:
-    """Run `method` on a prior and labels: evidence and test probabilities together.
+    """Fit `method` and keep the numbers alone: a posterior may hold gigabytes of samples.
 
     Parameters
     ----------
     method : Method
         Options of a method, e.g. ``ExpectationPropagation()``.
-    prior : Prior
-        Covariances at the training and test inputs.
-    y : (n,) array
-        Labels -1/+1.
-    rng : Generator or None
-        Consumed by methods that draw; the others ignore it.
-
-    Returns
-    -------
-    Inference
+    prior, y, rng
+        As of `Method.fit`.
 
     Raises
     ------
-    ValueError
-        If an argument is not as needed.
-    ConvergenceError
-        If the method iterates and does not converge.
-    ExtinctionError
-        If the method is the orthant sampler, and all its samples are lost.
+    ValueError, ConvergenceError, ExtinctionError
+        As `Method.fit`.
     """
-    if hasattr(method, "infer"):
-        return method.infer(prior, y, rng=rng)
-    posterior = method.fit(prior.K, y, rng=rng)
-    prediction = posterior.predict(prior.K_star, prior.k_star_star)
+    posterior = method.fit(prior, y, rng=rng)
     return Inference(
         log_evidence=posterior.log_evidence,
         log_evidence_se=posterior.log_evidence_se,
-        probability=prediction.probability,
-        probability_se=prediction.standard_error,
+        probability=posterior.prediction.probability,
+        probability_se=posterior.prediction.standard_error,
         work=posterior.work,
         diagnostics=posterior.diagnostics,
         status=posterior.status,

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gpcmc import _validation as validation
 from gpcmc.gp.covariance import Prior, orthant_covariance
-from gpcmc.inference.interface import OK, Inference, Prediction
+from gpcmc.inference.interface import OK, Method, Prediction
 from gpcmc.orthant.sampler import (
     Array,
     Count,
@@ -30,16 +30,19 @@ from gpcmc.orthant.sampler import (
 
 @dataclass(frozen=True, slots=True)
 class OrthantPosterior:
-    """Samples from the posterior, with the evidence they came with.
+    """The evidence, and either probabilities at the prior's test inputs or samples to predict with later.
 
     Attributes
     ----------
     estimate : OrthantEstimate
         The training pass.
+    prediction : Prediction
+        From the test pass; of no length if the prior has no test inputs.
     """
 
     estimate: OrthantEstimate
-    _particles: Particles
+    prediction: Prediction
+    _particles: Particles | None  # kept if there are no test inputs
     _signs: Array  # y in the order of the coordinates
     _order: NDArray[np.intp]
     _count: Count
@@ -62,8 +65,11 @@ class OrthantPosterior:
 
     @property
     def diagnostics(self) -> dict[str, float]:
-        """None: the standard errors say it."""
-        return {}
+        """``extinct_populations`` and ``least_stage_probability``."""
+        return {
+            "extinct_populations": float(self.estimate.extinct),
+            "least_stage_probability": float(np.exp(np.min(self.estimate.log_stage_probabilities))),
+        }
 
     @property
     def status(self) -> str:
@@ -81,11 +87,17 @@ class OrthantPosterior:
         Raises
         ------
         ValueError
-            If shapes do not agree or an entry is not finite.
+            If shapes do not agree, an entry is not finite, or the samples were not kept because the
+            prior had test inputs.
         """
         cross, variance = validation.check_cross_covariance(
             "K_star", K_star, "k_star_star", k_star_star, len(self._signs)
         )
+        if self._particles is None:
+            raise ValueError(
+                "orthant: the fit made its test pass at the prior's test inputs and kept no samples; "
+                "read `prediction`, or fit to a prior without test inputs to predict later"
+            )
         probability, standard_error = conditional_probability(
             self._particles,
             self._signs[:, None] * cross[self._order],
@@ -97,8 +109,12 @@ class OrthantPosterior:
 
 
 @dataclass(frozen=True, slots=True)
-class Orthant:
+class Orthant(Method[OrthantPosterior]):
     """Options of the orthant sampler.
+
+    With test inputs in the prior, `fit` makes the test pass with the training pass, in the memory of one
+    population, and keeps no samples. Without, it keeps all samples, and the posterior can predict at any
+    test inputs; a hard-count `predict` goes on drawing from the generator that `fit` was given.
 
     Attributes
     ----------
@@ -112,6 +128,11 @@ class Orthant:
         Independent populations; by default as few as keep each within 200,000 samples.
     order : {"shuffle", "given"}
         Order of the training patterns. The paper holds shuffling the classes "imperative" (section 6.5).
+
+    Raises
+    ------
+    ValueError
+        If an option is not as above.
     """
 
     samples: int = 100_000
@@ -128,74 +149,30 @@ class Orthant:
         if self.runs is not None:
             validation.check_positive_int("runs", self.runs)
 
-    def fit(
-        self, K: ArrayLike, y: ArrayLike, *, rng: np.random.Generator | None = None
-    ) -> OrthantPosterior:
-        """Draw from the posterior and keep the samples.
-
-        Parameters
-        ----------
-        K : (n, n) array
-        y : (n,) array
-            Labels -1/+1.
-        rng : numpy.random.Generator
-            Required. Consumed, also by a hard-count `predict` of the result.
-
-        Raises
-        ------
-        ValueError
-            If an argument is not as needed.
-        ExtinctionError
-            If every population lost all its samples.
-        """
-        R, signs, order, rng = self._problem(K, y, rng)
-        estimate, particles = sample_orthant(
-            R, samples=self.samples, count=self.count, scheme=self.scheme, runs=self.runs, rng=rng
-        )
-        return OrthantPosterior(estimate, particles, signs, order, self.count, rng)
-
-    def infer(self, prior: Prior, y: ArrayLike, *, rng: np.random.Generator | None) -> Inference:
-        """Evidence and test probabilities in one pass, in the memory of one population.
-
-        Raises
-        ------
-        ValueError, ExtinctionError
-            As `fit`.
-        """
-        R, signs, order, rng = self._problem(prior.K, y, rng)
-        cross, variance = validation.check_cross_covariance(
-            "prior.K_star", prior.K_star, "prior.k_star_star", prior.k_star_star, len(signs)
-        )
-        estimate, probability, standard_error = orthant_ratio(
-            R,
-            signs[:, None] * cross[order],
-            1.0 + variance,
-            samples=self.samples,
-            count=self.count,
-            scheme=self.scheme,
-            runs=self.runs,
-            rng=rng,
-        )
-        return Inference(
-            log_evidence=estimate.log_probability,
-            log_evidence_se=estimate.standard_error,
-            probability=probability,
-            probability_se=standard_error,
-            work={"samples": estimate.samples, "populations": estimate.populations},
-            diagnostics={
-                "extinct_populations": float(estimate.extinct),
-                "least_stage_probability": float(np.exp(np.min(estimate.log_stage_probabilities))),
-            },
-        )
-
-    def _problem(
-        self, K: ArrayLike, y: ArrayLike, rng: np.random.Generator | None
-    ) -> tuple[Array, Array, NDArray[np.intp], np.random.Generator]:
-        """Covariance of v (Eq. 30), the labels and the order of its coordinates."""
-        rng = validation.check_rng("rng", rng)
-        K = validation.check_covariance("K", K, semidefinite=True)
-        y = validation.check_labels("y", y, len(K))
+    def _fit(self, prior: Prior, y: Array, rng: np.random.Generator) -> OrthantPosterior:
         order = rng.permutation(len(y)) if self.order == "shuffle" else np.arange(len(y))
         signs = y[order]
-        R = orthant_covariance(K[np.ix_(order, order)], signs)
-        return R, signs, order, rng
+        R = orthant_covariance(prior.K[np.ix_(order, order)], signs)
+        prediction, particles = Prediction.none(), None
+        if len(prior.k_star_star):
+            estimate, probability, standard_error = orthant_ratio(
+                R,
+                signs[:, None] * prior.K_star[order],
+                1.0 + prior.k_star_star,
+                samples=self.samples,
+                count=self.count,
+                scheme=self.scheme,
+                runs=self.runs,
+                rng=rng,
+            )
+            prediction = Prediction(probability, standard_error)
+        else:
+            estimate, particles = sample_orthant(
+                R,
+                samples=self.samples,
+                count=self.count,
+                scheme=self.scheme,
+                runs=self.runs,
+                rng=rng,
+            )
+        return OrthantPosterior(estimate, prediction, particles, signs, order, self.count, rng)

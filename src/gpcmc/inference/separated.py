@@ -5,15 +5,15 @@ The orthant is the paper's (Eqs 25 to 30): p(y | X) = P(v >= 0) for v ~ N(0, R),
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import solve_triangular
-from threadpoolctl import threadpool_limits
 
 from gpcmc import _validation as validation
+from gpcmc._threads import one_thread
 from gpcmc.gp.covariance import Prior
 from gpcmc.inference.interface import (
     MAX_K_HAT,
@@ -21,7 +21,7 @@ from gpcmc.inference.interface import (
     NOT_CONVERGED,
     OK,
     UNTRUSTED,
-    Inference,
+    Method,
     Prediction,
 )
 from gpcmc.orthant.sampler import Array, test_rows
@@ -35,7 +35,7 @@ from gpcmc.orthant.separation import (
 
 
 @dataclass(frozen=True, slots=True)
-class Sampler:
+class SeparatedSampler:
     """All that a pass over the samples needs; every pass draws the same ones.
 
     Attributes
@@ -61,21 +61,11 @@ class Sampler:
     signs: Array
     work: dict[str, int]
 
-    @threadpool_limits.wrap(limits=1)
     def run(
-        self,
-        K_star: ArrayLike,
-        k_star_star: ArrayLike,
-        *,
-        points: int,
-        seeds: NDArray[np.int64],
-        name: str = "",
+        self, K_star: Array, k_star_star: Array, *, points: int, seeds: NDArray[np.int64]
     ) -> SeparationEstimate:
         """Estimate the evidence, and the test patterns' probabilities."""
-        cross, variance = validation.check_cross_covariance(
-            f"{name}K_star", K_star, f"{name}k_star_star", k_star_star, len(self.signs)
-        )
-        A = test_rows(self.L, self.signs[:, None] * cross[self.order], 1.0 + variance)
+        A = test_rows(self.L, self.signs[:, None] * K_star[self.order], 1.0 + k_star_star)
         rows = solve_triangular(self.L, A.T, lower=True, trans=1, check_finite=False).T
         found = estimate(self.proposal, rows, points=points, seeds=seeds, defence=self.defence)
         share = 0.0 if self.defence is None else np.log(1 + DEFENCE)
@@ -90,11 +80,11 @@ class SeparatedPosterior:
     Attributes
     ----------
     estimate : SeparationEstimate
-        The training pass.
+        The training pass, with the test pass at the prior's test inputs.
     """
 
     estimate: SeparationEstimate
-    _sampler: Sampler
+    _sampler: SeparatedSampler
     _points: int
     _seeds: NDArray[np.int64]
 
@@ -123,7 +113,12 @@ class SeparatedPosterior:
         """Whether the weights may be averaged, and whether there are enough effective samples."""
         return weights_status(self.diagnostics)
 
-    @threadpool_limits.wrap(limits=1)
+    @property
+    def prediction(self) -> Prediction:
+        """P(y* = +1 | y) at the prior's test inputs."""
+        return Prediction(self.estimate.conditional, self.estimate.conditional_se)
+
+    @one_thread()
     def predict(self, K_star: ArrayLike, k_star_star: ArrayLike) -> Prediction:
         """P(y* = +1 | y), from the training pass's samples, drawn again.
 
@@ -137,13 +132,16 @@ class SeparatedPosterior:
         ValueError
             If shapes do not agree or an entry is not finite.
         """
-        found = self._sampler.run(K_star, k_star_star, points=self._points, seeds=self._seeds)
+        cross, variance = validation.check_cross_covariance(
+            "K_star", K_star, "k_star_star", k_star_star, len(self._sampler.signs)
+        )
+        found = self._sampler.run(cross, variance, points=self._points, seeds=self._seeds)
         return Prediction(found.conditional, found.conditional_se)
 
 
 @dataclass(frozen=True, slots=True)
-class Separated(ABC):
-    """Options that such methods share.
+class Separated(Method[SeparatedPosterior]):
+    """Options that such methods share. The random numbers of a fit seed its randomisations.
 
     Attributes
     ----------
@@ -151,6 +149,11 @@ class Separated(ABC):
         Sobol' points of a randomisation, a power of two.
     randomizations : int
         Independent randomisations: their spread is the standard error.
+
+    Raises
+    ------
+    ValueError
+        If an option is not as above.
     """
 
     points: int = 1024
@@ -160,59 +163,27 @@ class Separated(ABC):
         check_points(self.points, self.randomizations)
 
     @abstractmethod
-    def prepare(self, K: ArrayLike, y: ArrayLike) -> Sampler:
-        """Check the arguments, and make what the passes need."""
-
-    def fit(
-        self, K: ArrayLike, y: ArrayLike, *, rng: np.random.Generator | None = None
-    ) -> SeparatedPosterior:
-        """Estimate the evidence.
+    def prepare(self, K: Array, y: Array) -> SeparatedSampler:
+        """Make what the passes need, for arguments that are checked already.
 
         Parameters
         ----------
         K : (n, n) array
+            Prior covariance, positive semidefinite.
         y : (n,) array
             Labels -1/+1.
-        rng : numpy.random.Generator
-            Required; seeds the randomisations.
 
         Raises
         ------
-        ValueError
-            If an argument is not as needed.
         ConvergenceError
             If the proposal comes from an iteration that does not converge.
         """
-        seeds, sampler = self._seeds(rng), self.prepare(K, y)
-        found = sampler.run(
-            np.empty((len(sampler.signs), 0)), np.empty(0), points=self.points, seeds=seeds
-        )
+
+    def _fit(self, prior: Prior, y: Array, rng: np.random.Generator) -> SeparatedPosterior:
+        seeds = rng.integers(2**63, size=self.randomizations)
+        sampler = self.prepare(prior.K, y)
+        found = sampler.run(prior.K_star, prior.k_star_star, points=self.points, seeds=seeds)
         return SeparatedPosterior(found, sampler, self.points, seeds)
-
-    def infer(self, prior: Prior, y: ArrayLike, *, rng: np.random.Generator | None) -> Inference:
-        """Evidence and test probabilities in one pass.
-
-        Raises
-        ------
-        ValueError, ConvergenceError
-            As `fit`.
-        """
-        seeds, sampler = self._seeds(rng), self.prepare(prior.K, y)
-        found = sampler.run(
-            prior.K_star, prior.k_star_star, points=self.points, seeds=seeds, name="prior."
-        )
-        return Inference(
-            log_evidence=found.log_probability,
-            log_evidence_se=found.standard_error,
-            probability=found.conditional,
-            probability_se=found.conditional_se,
-            work={"samples": found.samples} | sampler.work,
-            diagnostics=found.diagnostics,
-            status=weights_status(found.diagnostics),
-        )
-
-    def _seeds(self, rng: np.random.Generator | None) -> NDArray[np.int64]:
-        return validation.check_rng("rng", rng).integers(2**63, size=self.randomizations)
 
 
 def weights_status(diagnostics: dict[str, float]) -> str:

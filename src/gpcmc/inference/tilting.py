@@ -10,13 +10,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.linalg import cholesky
-from threadpoolctl import threadpool_limits
 
 from gpcmc import _validation as validation
 from gpcmc.gp.covariance import orthant_covariance
-from gpcmc.inference.separated import Sampler, Separated
+from gpcmc.inference.separated import Separated, SeparatedSampler
+from gpcmc.orthant.sampler import Array
 from gpcmc.orthant.tilting import gibson_order, minimax_tilt, tilted_proposal
 
 
@@ -41,24 +40,15 @@ class MinimaxTilting(Separated):
         Separated.__post_init__(self)
         validation.check_option("order", self.order, ("gibson", "given"))
 
-    @threadpool_limits.wrap(limits=1)
-    def prepare(self, K: ArrayLike, y: ArrayLike) -> Sampler:
-        """Order and tilt.
-
-        Raises
-        ------
-        ValueError
-            If K is no covariance or y are no labels.
-        """
-        K = validation.check_covariance("K", K, semidefinite=True)
-        y = validation.check_labels("y", y, len(K))
+    def prepare(self, K: Array, y: Array) -> SeparatedSampler:
+        """Order and tilt."""
         R = orthant_covariance(K, y)
         if self.order == "gibson":
             order, L = gibson_order(R)
         else:
             order, L = np.arange(len(y)), cholesky(R, lower=True, check_finite=False)
         tilt = minimax_tilt(L)
-        return Sampler(
+        return SeparatedSampler(
             proposal=tilted_proposal(L, tilt.mu),
             defence=None,
             log_bound=tilt.log_bound,

@@ -1,4 +1,4 @@
-"""Exact inference by an orthant sampler that expectation propagation guides: our best estimator.
+"""Exact inference by an orthant sampler that expectation propagation guides: our best estimator, ``twisted-ep``.
 
 Expectation propagation leaves a Gaussian site on f_i for each label. The site on v_i = y_i f_i + noise that,
 convolved with the probit's unit noise, is that one stands for v_i >= 0. `gpcmc.orthant.twisting` draws with these
@@ -11,20 +11,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.linalg import cholesky
-from threadpoolctl import threadpool_limits
 
 from gpcmc.gp.covariance import orthant_covariance
 from gpcmc.inference.ep import ExpectationPropagation
-from gpcmc.inference.separated import Sampler, Separated
+from gpcmc.inference.separated import Separated, SeparatedSampler
+from gpcmc.orthant.sampler import Array
 from gpcmc.orthant.tilting import minimax_tilt, tilted_proposal
 from gpcmc.orthant.twisting import twisted_proposal
 
 
 @dataclass(frozen=True, slots=True)
 class Twisted(Separated):
-    """Options of the orthant sampler twisted by expectation propagation.
+    """Options of the orthant sampler twisted by expectation propagation (the method ``twisted-ep``).
 
     Attributes
     ----------
@@ -34,25 +33,21 @@ class Twisted(Separated):
         Independent randomisations: their spread is the standard error.
     """
 
-    @threadpool_limits.wrap(limits=1)
-    def prepare(self, K: ArrayLike, y: ArrayLike) -> Sampler:
+    def prepare(self, K: Array, y: Array) -> SeparatedSampler:
         """Return the proposal that the sites make, and its defence.
 
         Raises
         ------
-        ValueError
-            If K is no covariance or y are no labels.
         ConvergenceError
             If expectation propagation does not converge.
         """
-        ep = ExpectationPropagation().fit(K, y)
-        K, y = np.asarray(K, dtype=np.float64), np.asarray(y, dtype=np.float64)
+        ep = ExpectationPropagation().approximate(K, y)
         R = orthant_covariance(K, y)
         # the site on v = y f + noise which, convolved with that noise, is EP's on f
         nu = y * (ep.S * ep.mean + ep.a) / (1.0 - ep.S)
         L = cholesky(R, lower=True, check_finite=False)
         tilt = minimax_tilt(L)
-        return Sampler(
+        return SeparatedSampler(
             proposal=twisted_proposal(R, nu, ep.S / (1.0 - ep.S)),
             defence=tilted_proposal(L, tilt.mu),
             log_bound=tilt.log_bound,

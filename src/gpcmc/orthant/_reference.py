@@ -20,6 +20,19 @@ def normals(rng: np.random.Generator, size: int) -> Array:
     return ndtri(np.maximum(rng.random(size), np.finfo(float).tiny))
 
 
+def systematic(w: Array, rng: np.random.Generator) -> NDArray[np.intp]:
+    """Ancestors (M,) of a systematic resampling by weights w (M,); they never decrease."""
+    M = len(w)
+    points = (np.arange(M) + rng.random()) * (w.sum() / M)
+    return np.minimum(np.searchsorted(np.cumsum(w), points, side="right"), M - 1)
+
+
+def refilled(survivors: NDArray[np.intp], M: int, rng: np.random.Generator) -> NDArray[np.intp]:
+    """Ancestors (M,): all survivors, and as many of them drawn again as samples were lost."""
+    refill = (rng.random(M - len(survivors)) * len(survivors)).astype(int)
+    return np.sort(np.concatenate([survivors, survivors[refill]]))
+
+
 def population(
     G: Array,
     shift: Array,
@@ -31,7 +44,7 @@ def population(
 ) -> tuple[Array, Array, NDArray[np.intp], Array, Array]:
     """Draw one population; the arguments are those of `_sampler.Population`.
 
-    `draw` is what the bootstrap scheme draws its innovations with: the audit breaks it on purpose.
+    `draw` is what the bootstrap scheme draws its innovations with, so that a test may break it on purpose.
 
     Returns
     -------
@@ -40,17 +53,14 @@ def population(
     log_stages : (n,) array
         Log of the estimated stage probabilities; stops short where no sample is left.
     eves : (samples,) int array
-    log_weights : (samples,) array
-    influence : (samples,) array
+    log_weights, influence : (samples,) array
     """
     n, M = len(G), samples
     E = np.empty((n, M))
     log_stages: list[float] = []
     eves, log_w, influence, log_z = np.arange(M), np.zeros(M), np.zeros(M), 0.0
 
-    def book(
-        relative_weight: Array,
-    ) -> None:  # each eve's share in the error of one estimated factor
+    def book(relative_weight: Array) -> None:  # each eve's share in the error of one factor
         np.add.at(influence, eves, relative_weight - 1.0)
 
     for i in range(n):
@@ -63,8 +73,7 @@ def population(
             if w.sum() ** 2 < ess_threshold * M * np.sum(w**2):
                 book(w * (M / w.sum()))
                 log_z += logsumexp(log_w) - np.log(M)
-                points = (np.arange(M) + rng.random()) * (w.sum() / M)
-                parent = np.minimum(np.searchsorted(np.cumsum(w), points, side="right"), M - 1)
+                parent = systematic(w, rng)
                 E[:i], eves, log_p = E[:i, parent], eves[parent], log_p[parent]
                 log_w = np.zeros(M)
             E[i] = -ndtri_exp(np.minimum(np.log(1.0 - rng.random(M)) + log_p, -(2.0**-54)))
@@ -78,8 +87,7 @@ def population(
         if len(survivors) == 0:
             break
         book(score / score.mean())
-        refill = (rng.random(M - len(survivors)) * len(survivors)).astype(int)
-        parent = np.sort(np.concatenate([survivors, survivors[refill]]))
+        parent = refilled(survivors, M, rng)
         E[: i + 1], eves = E[: i + 1, parent], eves[parent]
     else:
         if ess_threshold > 0:

@@ -20,6 +20,7 @@ Association 95, 135. Vehtari, Simpson, Gelman, Yao and Gabry (2024), Journal of 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,10 +28,9 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 from scipy.linalg.blas import dtrmm
 from scipy.special import logsumexp
-from scipy.stats import qmc
-from threadpoolctl import threadpool_limits
 
 from gpcmc import _validation as validation
+from gpcmc._threads import one_thread
 from gpcmc.orthant._separation import average_cdf, separate
 
 Array = NDArray[np.float64]
@@ -139,7 +139,62 @@ def check_points(points: int, randomizations: int) -> None:
         )
 
 
-@threadpool_limits.wrap(limits=1)
+@dataclass(frozen=True, slots=True)
+class _Mixture:
+    """Proposals in fixed proportions, and all that weighing the draws of one under the others takes."""
+
+    sources: list[tuple[Proposal, int]]  # with the points of each in a randomisation
+    samples: int  # of all proposals, in a randomisation
+    log_share: Array
+    ready: list[tuple[Array, Array]]  # arguments of `separate`
+    changes: list[list[Change]]  # from the row's innovations to the column's
+
+    @classmethod
+    def of(cls, proposal: Proposal, points: int, defence: Proposal | None) -> _Mixture:
+        sources = [(proposal, points)]
+        if defence is not None:
+            sources.append((defence, -(-points // DEFENCE)))
+        samples = sum(count for _, count in sources)
+        return cls(
+            sources,
+            samples,
+            np.log([count / samples for _, count in sources]),
+            [source.prepare() for source, _ in sources],
+            [[Change.between(source, other) for other, _ in sources] for source, _ in sources],
+        )
+
+    def draws(self, seed: int) -> Iterator[tuple[int, slice, Array, Array]]:
+        """Draw one randomisation, a chunk at a time.
+
+        Yields
+        ------
+        k : int
+            The proposal that drew the chunk.
+        here : slice
+            The chunk's place among the samples of the randomisation.
+        E : (n, m) array
+            Innovations of that proposal.
+        log_q : (proposals, m) array
+            Log of each proposal's share times its density, over the target's.
+        """
+        from scipy.stats import qmc  # costs half a second to import
+
+        first = 0
+        for k, (source, count) in enumerate(self.sources):
+            engine = qmc.Sobol(len(source.L), rng=np.random.default_rng([seed, k]))
+            for start in range(0, count, CHUNK):
+                E = np.ascontiguousarray(engine.random(min(CHUNK, count - start)).T)
+                log_q = np.empty((len(self.sources), E.shape[1]))
+                log_q[k] = self.log_share[k] - source.log_constant - separate(*self.ready[k], E)
+                for j, (other, _) in enumerate(self.sources):
+                    if j != k:
+                        log_u = separate(*self.ready[j], self.changes[k][j](E), True)
+                        log_q[j] = self.log_share[j] - other.log_constant - log_u
+                yield k, slice(first + start, first + start + E.shape[1]), E, log_q
+            first += count
+
+
+@one_thread()
 def estimate(
     proposal: Proposal,
     rows: Array,
@@ -154,8 +209,7 @@ def estimate(
     ----------
     proposal : Proposal
     rows : (t, n) array
-        ``rows v`` are the conditional means of the test coordinates over their conditional standard
-        deviations. t may be 0.
+        ``rows v`` are the test coordinates' conditional means over conditional deviations; t may be 0.
     points : int
         Sobol' points of a randomisation, a power of two.
     seeds : (r,) int array
@@ -167,41 +221,23 @@ def estimate(
     -------
     SeparationEstimate
     """
-    mixture = [(proposal, points)]
-    if defence is not None:
-        mixture.append((defence, -(-points // DEFENCE)))
-    samples = sum(count for _, count in mixture)
-    ready = [source.prepare() for source, _ in mixture]
-    changes = [[Change.between(source, other) for other, _ in mixture] for source, _ in mixture]
-    means_of = [(rows @ source.L, (rows @ source.mean)[:, None]) for source, _ in mixture]
-    log_share = np.log([count / samples for _, count in mixture])
+    mixture = _Mixture.of(proposal, points, defence)
+    samples, log_share = mixture.samples, mixture.log_share
+    means_of = [(rows @ q.L, (rows @ q.mean)[:, None]) for q, _ in mixture.sources]
     log_w = np.empty((len(seeds), samples))  # target over mixture
     ratio = np.ones(len(seeds))  # mean of proposal over mixture
     scores = np.zeros((len(seeds), len(rows)))  # mean of weight times probability, over exp(scale)
     scale = None
     for r, seed in enumerate(seeds):
-        first, ratios = 0, np.zeros(samples)
-        for k, (source, count) in enumerate(mixture):
-            engine = qmc.Sobol(len(source.L), rng=np.random.default_rng([seed, k]))
-            for start in range(0, count, CHUNK):
-                E = np.ascontiguousarray(engine.random(min(CHUNK, count - start)).T)
-                here = slice(first + start, first + start + E.shape[1])
-                log_q = np.empty(
-                    (len(mixture), E.shape[1])
-                )  # share times density, over the target's
-                log_q[k] = log_share[k] - source.log_constant - separate(*ready[k], E)
-                for j, (other, _) in enumerate(mixture):
-                    if j != k:
-                        log_u = separate(*ready[j], changes[k][j](E), True)
-                        log_q[j] = log_share[j] - other.log_constant - log_u
-                log_w[r, here] = -logsumexp(log_q, axis=0)
-                ratios[here] = np.exp(log_q[0] + log_w[r, here] - log_share[0])
-                if len(rows):
-                    scale = log_w[r, here].max() if scale is None else scale
-                    means = means_of[k][0] @ E
-                    means += means_of[k][1]
-                    scores[r] += average_cdf(means, np.exp(log_w[r, here] - scale)) / samples
-            first += count
+        ratios = np.zeros(samples)
+        for k, here, E, log_q in mixture.draws(int(seed)):
+            log_w[r, here] = -logsumexp(log_q, axis=0)
+            ratios[here] = np.exp(log_q[0] + log_w[r, here] - log_share[0])
+            if len(rows):
+                scale = log_w[r, here].max() if scale is None else scale
+                means = means_of[k][0] @ E
+                means += means_of[k][1]
+                scores[r] += average_cdf(means, np.exp(log_w[r, here] - scale)) / samples
         ratio[r] = ratios.mean()
     log_Z = logsumexp(log_w, axis=1) - np.log(samples)
     log_mean = logsumexp(log_Z) - np.log(len(seeds))

@@ -37,8 +37,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cholesky, solve_triangular
 from scipy.special import log_ndtr
-from threadpoolctl import threadpool_limits
 
+from gpcmc._threads import one_thread
 from gpcmc.gp.likelihood import hazard
 from gpcmc.orthant.separation import Proposal
 
@@ -73,7 +73,7 @@ class Tilt:
     steps: int
 
 
-@threadpool_limits.wrap(limits=1)
+@one_thread()
 def gibson_order(R: Array) -> tuple[NDArray[np.intp], Array]:
     """Order coordinates greedily, and factorize.
 
@@ -119,7 +119,7 @@ def gibson_order(R: Array) -> tuple[NDArray[np.intp], Array]:
     return order, np.ascontiguousarray(L)
 
 
-@threadpool_limits.wrap(limits=1)
+@one_thread()
 def minimax_tilt(L: Array, *, max_steps: int = MAX_STEPS) -> Tilt:
     """Minimise the bound on the weights by Newton's method with step halving.
 

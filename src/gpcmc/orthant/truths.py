@@ -26,8 +26,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 from scipy.special import log_ndtr, logsumexp, ndtr
-from threadpoolctl import threadpool_limits
 
+from gpcmc._threads import one_thread
 from gpcmc._validation import (
     FloatArray,
     check_array,
@@ -61,7 +61,7 @@ class LinearKernelTruth:
     probability: FloatArray
 
 
-@threadpool_limits.wrap(limits=1)
+@one_thread()
 def one_factor_log_probability(d: ArrayLike) -> float:
     """Return log P(v > 0) for v ~ N(0, R), R_ij = d_i d_j off a unit diagonal (Eq. 63).
 
@@ -83,7 +83,7 @@ def one_factor_log_probability(d: ArrayLike) -> float:
     return _integrate(_steepness(d), np.empty(0))[0]
 
 
-@threadpool_limits.wrap(limits=1)
+@one_thread()
 def linear_kernel_truth(x: ArrayLike, y: ArrayLike, x_star: ArrayLike) -> LinearKernelTruth:
     """Return evidence and test probabilities for the kernel K = x x' and one feature (Eq. 66).
 
@@ -186,7 +186,7 @@ def equicorrelated_half(n: int) -> float:
     return float(-np.log1p(check_positive_int("n", n)))
 
 
-@threadpool_limits.wrap(limits=1)
+@one_thread()
 def rectangle_rule_log_probability(d: ArrayLike, du: float, limit: float) -> float:
     """Return Eq. (63) by the rectangle rule on an even grid, errors and all.
 
@@ -258,29 +258,29 @@ def _quadrature(edges: FloatArray, s: FloatArray, s_star: FloatArray) -> tuple[f
 def _panels(s: FloatArray, s_star: FloatArray) -> FloatArray:
     """Return the edges of the panels: an interval about the mode, cut evenly and towards zero."""
 
-    def slope(u: float) -> float:
+    def gradient(u: float) -> float:
         return float(s @ hazard(s * u)[0]) - u
 
-    def level(u: float) -> float:
+    def log_integrand(u: float) -> float:
         return float(_log_integrand(np.array([u]), s)[0])
 
     sharpest = 1.0 / max(1.0, np.max(np.abs(s)), np.max(np.abs(s_star), initial=0.0))
-    side = 1.0 if slope(0.0) >= 0 else -1.0
+    side = 1.0 if gradient(0.0) >= 0 else -1.0
     far = sharpest
-    while side * slope(side * far) > 0:
+    while side * gradient(side * far) > 0:
         far *= 2.0
-    mode = side * brentq(lambda t: side * slope(side * t), 0.0, far, xtol=1e-3 * far)
-    peak = level(mode)
+    mode = side * brentq(lambda t: side * gradient(side * t), 0.0, far, xtol=1e-3 * far)
+    peak = log_integrand(mode)
 
     ends = []
     for direction in (-1.0, 1.0):
         step = sharpest
-        while level(mode + direction * step) > peak - _DEPTH:
+        while log_integrand(mode + direction * step) > peak - _DEPTH:
             step *= 2.0
         ends.append(mode + direction * step)
         if step > sharpest:
             depth = brentq(
-                lambda t, sign=direction: level(mode + sign * t) - peak + _DEPTH,
+                lambda t, sign=direction: log_integrand(mode + sign * t) - peak + _DEPTH,
                 0.0,
                 step,
                 xtol=1e-3 * step,

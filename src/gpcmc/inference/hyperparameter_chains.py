@@ -1,0 +1,323 @@
+"""Markov chains over hyperparameters, run side by side from their prior.
+
+One iteration costs one covariance, and: one fit of the Gaussian and one root of it (pseudo-marginal with
+importance sampling); one adapted pass (with the orthant sampler); or one Cholesky factorization (surrogate:
+two) and `latent_updates` products with L.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from gpcmc._threads import one_thread
+from gpcmc._validation import (
+    FloatArray,
+    check_array,
+    check_labels,
+    check_option,
+    check_positive_int,
+    check_rng,
+)
+from gpcmc.inference.convergence import hyperparameter_convergence
+from gpcmc.inference.evidence_estimators import (
+    Estimator,
+    estimator_named,
+    laplace_log_evidence,
+)
+from gpcmc.inference.hyperparameter_steps import (
+    Info,
+    PseudoMarginalState,
+    WhitenedState,
+    ancillary_step,
+    elliptical_slice,
+    pseudo_marginal_step,
+    surrogate_step,
+    whitened_state,
+)
+from gpcmc.inference.hyperparameters import (
+    HyperparameterPrior,
+    Model,
+    default_prior,
+    squared_distances,
+)
+from gpcmc.inference.interface import OK, chain_status
+
+_NAMES = ("laplace", "ep", "orthant", "ancillary", "surrogate")
+_BATCHES = 20  # of burn-in, after each of which the proposal's step is reconsidered
+_ACCEPTANCE = (0.15, 0.30)
+#: Standard deviation of the proposal at first, in log units.
+FIRST_STEP = 0.5
+_BATCH = 10  # transitions, at least: the rate of fewer says nothing of the step
+
+
+@dataclass(frozen=True, slots=True)
+class HyperparameterChains:
+    """Chains of hyperparameters, after burn-in.
+
+    Attributes
+    ----------
+    theta : (chains, draws, 2) array
+        (log sigma, log tau): beta = sigma, alpha = sqrt(2) tau.
+    log_evidence : (chains, draws) array or None
+        The estimate of log p(y | theta) that each draw came with, in nats; None for the chains that
+        keep the latent values. These are draws of the chain, too high on average: not an estimate.
+    acceptance : (chains,) array
+        Of the updates of theta, after burn-in.
+    step : (chains,) array
+        Standard deviation of the proposal in log units, as burn-in left it.
+    work : dict of str to int
+        Counts, burn-in included.
+    diagnostics : dict of str to float
+        ``effective_samples`` (bulk) and ``r_hat``, of the worse of the two hyperparameters, and
+        ``acceptance``.
+    status : str
+        ``OK`` or ``NOT_CONVERGED``.
+    """
+
+    theta: FloatArray
+    log_evidence: FloatArray | None
+    acceptance: FloatArray
+    step: FloatArray
+    work: dict[str, int]
+    diagnostics: dict[str, float] = field(default_factory=dict)
+    status: str = OK
+
+    @property
+    def alpha(self) -> FloatArray:
+        """Length scales (chains, draws), in units of the inputs."""
+        return np.sqrt(2.0) * np.exp(self.theta[..., 1])
+
+    @property
+    def beta(self) -> FloatArray:
+        """Latent function scales (chains, draws): prior variances of f."""
+        return np.exp(self.theta[..., 0])
+
+
+@one_thread()
+def run_chains(
+    X: ArrayLike,
+    y: ArrayLike,
+    *,
+    method: str | Estimator = "laplace",
+    samples: int = 64,
+    iterations: int = 10_000,
+    burn_in: int = 2_000,
+    chains: int = 10,
+    latent_updates: int = 1,
+    prior: HyperparameterPrior | None = None,
+    rng: np.random.Generator,
+) -> HyperparameterChains:
+    """Draw from p(theta | y) by independent chains that start in the prior.
+
+    The proposal's step adapts in burn-in (`adapt`) and is frozen then. A pseudo-marginal chain burns in on
+    Laplace's evidence, the others on their own target.
+
+    Parameters
+    ----------
+    X : (n, d) array
+        Inputs; the default prior of the length scale supposes unit variances.
+    y : (n,) array
+        Labels -1/+1.
+    method : str or callable
+        Pseudo-marginal with importance sampling from "laplace" or "ep", with the adapted "orthant"
+        sampler, or with ``estimator(K, y, rng)``; or "ancillary" or "surrogate".
+    samples : int
+        Of each estimate of the evidence.
+    iterations, burn_in, chains : int
+        Draws kept of each chain, iterations before them, and chains, at least two.
+    latent_updates : int
+        Elliptical slice updates between the updates of theta; ancillary and surrogate only.
+    prior : HyperparameterPrior, optional
+        By default `default_prior`.
+    rng : Generator
+        Consumed.
+
+    Raises
+    ------
+    ValueError
+        If an argument is not as above.
+    """
+    X, y, rng = _check_problem(X, y, rng)
+    check_settings(method, samples, iterations, burn_in, chains, latent_updates)
+    prior = default_prior(X.shape[1]) if prior is None else prior
+    model = Model(squared_distances(X, X), y, prior)
+    generators = [np.random.default_rng(rng.integers(2**63, size=2)) for _ in range(chains)]
+    if method in ("ancillary", "surrogate"):
+        update = ancillary_step if method == "ancillary" else surrogate_step
+        return _joined(
+            [
+                _whitened_chain(model, update, iterations, burn_in, latent_updates, own)
+                for own in generators
+            ]
+        )
+    estimator = estimator_named(method, samples)
+    return _joined(
+        [_pseudo_marginal_chain(model, estimator, iterations, burn_in, own) for own in generators]
+    )
+
+
+def _joined(runs: list[_Run]) -> HyperparameterChains:
+    """Return the chains side by side, with their diagnostics."""
+    theta = np.stack([run.theta for run in runs])
+    acceptance = np.array([run.accepted / len(run.theta) for run in runs])
+    diagnostics = hyperparameter_convergence(theta) | {"acceptance": float(acceptance.mean())}
+    log_evidence = [run.log_evidence for run in runs if run.log_evidence is not None]
+    return HyperparameterChains(
+        theta=theta,
+        log_evidence=np.stack(log_evidence) if log_evidence else None,
+        acceptance=acceptance,
+        step=np.array([run.step for run in runs]),
+        work={key: sum(run.work[key] for run in runs) for key in runs[0].work},
+        diagnostics=diagnostics,
+        status=chain_status(diagnostics),
+    )
+
+
+class _Run(NamedTuple):
+    """One chain."""
+
+    theta: FloatArray
+    log_evidence: FloatArray | None
+    accepted: int
+    step: float
+    work: dict[str, int]
+
+
+def _pseudo_marginal_chain(
+    model: Model,
+    estimator: Estimator,
+    iterations: int,
+    burn_in: int,
+    rng: np.random.Generator,
+) -> _Run:
+    theta = model.prior.draw(rng)
+    state = PseudoMarginalState(theta, model.prior.log_density(theta), -np.inf)
+    evaluations = 0
+
+    def transition(step: float) -> bool:
+        nonlocal state, evaluations
+        state, info = pseudo_marginal_step(model, laplace_log_evidence, state, step, rng)
+        evaluations += info.evaluations
+        return info.accepted
+
+    step = adapt(transition, burn_in)
+    work = {"laplace_fits_of_burn_in": evaluations}
+    # the estimate of the state where burn-in ended: from here on the chain is Algorithm 1
+    state = state._replace(log_evidence=estimator(model.covariance(state.theta), model.y, rng))
+    kept, log_evidence = np.empty((iterations, 2)), np.empty(iterations)
+    accepted, evaluations = 0, 1
+    for i in range(iterations):
+        state, info = pseudo_marginal_step(model, estimator, state, step, rng)
+        kept[i], log_evidence[i] = state.theta, state.log_evidence
+        accepted += info.accepted
+        evaluations += info.evaluations
+    return _Run(kept, log_evidence, accepted, step, work | {"evidence_estimates": evaluations})
+
+
+def _whitened_chain(
+    model: Model,
+    update: Callable[
+        [Model, WhitenedState, float, np.random.Generator], tuple[WhitenedState, Info]
+    ],
+    iterations: int,
+    burn_in: int,
+    latent_updates: int,
+    rng: np.random.Generator,
+) -> _Run:
+    state = whitened_state(model, model.prior.draw(rng), rng.standard_normal(len(model.y)))
+    proposals, evaluations = 1, 1
+
+    def transition(step: float) -> bool:
+        nonlocal state, proposals, evaluations
+        state, info = update(model, state, step, rng)
+        proposals += info.evaluations
+        evaluations += info.evaluations
+        for _ in range(latent_updates):
+            state, used = elliptical_slice(model, state, rng)
+            evaluations += used
+        return info.accepted
+
+    step = adapt(transition, burn_in)
+    kept, accepted = np.empty((iterations, 2)), 0
+    for i in range(iterations):
+        accepted += transition(step)
+        kept[i] = state.theta
+    work = {"covariance_factorizations": proposals, "likelihood_evaluations": evaluations}
+    return _Run(kept, None, accepted, step, work)
+
+
+def adapt(transition: Callable[[float], bool], burn_in: int) -> float:
+    """Run burn-in and return the step it ended with.
+
+    Parameters
+    ----------
+    transition : callable
+        Makes one transition with the given step; says whether it was accepted.
+    burn_in : int
+        Transitions, shared evenly by 20 batches, or by as many of 10 as there are; fewer than 10 leave
+        the step as it was. After the b-th batch the step moves by the factor 5 - 3.9 min(b / 4, 1)
+        towards an acceptance of 15 to 30 percent.
+    """
+    step = FIRST_STEP
+    batches = max(min(_BATCHES, burn_in // _BATCH), 1)
+    for b in range(batches):
+        size = burn_in // batches + (b < burn_in % batches)
+        accepted = sum(transition(step) for _ in range(size))
+        if size < _BATCH:
+            break
+        rate = accepted / size
+        factor = 5.0 - 3.9 * min(b + 1, _BATCHES / 5) / (_BATCHES / 5)
+        if rate < _ACCEPTANCE[0]:
+            step /= factor
+        elif rate > _ACCEPTANCE[1]:
+            step *= factor
+    return step
+
+
+def _check_problem(
+    X: ArrayLike, y: ArrayLike, rng: object
+) -> tuple[FloatArray, FloatArray, np.random.Generator]:
+    X = check_array("X", X, ndim=2)
+    if 0 in X.shape:
+        raise ValueError(f"X must not be empty; got shape {X.shape}")
+    return X, check_labels("y", y, len(X)), check_rng("rng", rng)
+
+
+def check_settings(
+    method: object,
+    samples: int,
+    iterations: int,
+    burn_in: int,
+    chains: int,
+    latent_updates: int,
+) -> None:
+    """Refuse options of `run_chains` that are not as it needs.
+
+    Raises
+    ------
+    ValueError
+        If an option is not one; the message names it.
+    """
+    if not callable(method):
+        check_option("method", method, (*_NAMES, "a callable estimator(K, y, rng)"))
+    for name, value in (
+        ("samples", samples),
+        ("iterations", iterations),
+        ("chains", chains),
+        ("latent_updates", latent_updates),
+    ):
+        check_positive_int(name, value)
+    if burn_in != 0:
+        check_positive_int("burn_in", burn_in)
+    if chains < 2 or iterations < 4:
+        raise ValueError(
+            "chains must be at least 2 and iterations at least 4, for R-hat; got "
+            f"{chains} and {iterations}"
+        )
+    if method == "orthant" and samples < 2:
+        raise ValueError(f"samples must be at least 2 with method='orthant'; got {samples}")

@@ -1,0 +1,134 @@
+"""Hyperparameters of the RBF kernel: their prior, and the covariances that they make.
+
+The kernel is beta exp(-|x - x'|^2 / alpha^2), and theta = (log sigma, log tau) with sigma = beta, a
+variance, and tau = alpha / sqrt(2), both with gamma priors.
+
+References
+----------
+Filippone and Girolami (2014), IEEE TPAMI 36, 2214, section 4.4.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gpcmc._validation import FloatArray, check_positive
+from gpcmc.gp.covariance import flush_subnormal, rbf_parameters
+from gpcmc.gp.likelihood import log_likelihood
+
+_LEAST_LOG_DENSITY = -745.0  # the logarithm of the least number above zero
+
+
+@dataclass(frozen=True, slots=True)
+class HyperparameterPrior:
+    """Gamma priors of sigma = beta and tau = alpha / sqrt(2), independent.
+
+    Attributes
+    ----------
+    shape, rate : (2,) tuple of float
+        Of sigma (a variance) and of tau (in units of the inputs). Filippone and Girolami have tau's
+        rate 1 / sqrt(d) for d inputs.
+    """
+
+    shape: tuple[float, float]
+    rate: tuple[float, float]
+
+    def __post_init__(self) -> None:
+        for name in ("shape", "rate"):
+            if len(getattr(self, name)) != 2:
+                raise ValueError(f"{name} must be two numbers; got {getattr(self, name)!r}")
+            for value in getattr(self, name):
+                check_positive(name, value)
+
+    def log_density(self, theta: FloatArray) -> float:
+        """Return log p(theta) but for a constant; the density is that of the logarithms."""
+        total = 0.0
+        for value, shape, rate in zip(theta.tolist(), self.shape, self.rate, strict=True):
+            # beyond 1e150 a gamma density is zero, and squares would overflow
+            if value > 345.0 or value < -345.0:
+                return -np.inf
+            total += shape * value - rate * float(np.exp(value))  # exp(theta) is the Jacobian's
+        # no chain comes where the density is zero in floating point, and the covariance there is no
+        # matrix to factorise
+        return total if total > _LEAST_LOG_DENSITY else -np.inf
+
+    def draw(self, rng: np.random.Generator) -> FloatArray:
+        """Return one theta (2,) from the prior."""
+        return np.log(rng.gamma(self.shape, 1.0 / np.asarray(self.rate)))
+
+
+def default_prior(d: int) -> HyperparameterPrior:
+    """Return Filippone and Girolami's prior for d standardised inputs (their section 4.4).
+
+    sigma ~ Gamma(1.1, rate 0.1), tau ~ Gamma(1, rate 1 / sqrt(d)).
+    """
+    return HyperparameterPrior(shape=(1.1, 1.0), rate=(0.1, 1.0 / np.sqrt(d)))
+
+
+def squared_distances(a: FloatArray, b: FloatArray) -> FloatArray:
+    """Return |a_i - b_j|^2 (m, n) of the rows of a (m, d) and b (n, d)."""
+    from scipy.spatial.distance import cdist
+
+    return cdist(a, b, "sqeuclidean")
+
+
+def rbf_covariance(distances: FloatArray, theta: FloatArray) -> FloatArray:
+    """Return sigma exp(-d^2 / (2 tau^2)).
+
+    Parameters
+    ----------
+    distances : (m, n) array
+        Squared distances d^2, in squared units of the inputs.
+    theta : (2,) array
+        (log sigma, log tau).
+    """
+    K = distances * (-0.5 * np.exp(-2.0 * theta[1]))
+    return flush_subnormal(np.exp(K, out=K) * np.exp(theta[0]))
+
+
+def check_kernel(kernel: object) -> None:
+    """Refuse a kernel whose two hyperparameters are not a variance and one length scale.
+
+    Raises
+    ------
+    ValueError
+        If it is not a constant times an isotropic RBF.
+    """
+    from sklearn.gaussian_process.kernels import Kernel, Product
+
+    if isinstance(kernel, Kernel) and isinstance(kernel, Product):
+        parameters = rbf_parameters(kernel)
+        if parameters is not None and parameters[1].size == 1:
+            return
+    raise ValueError(
+        "kernel must be ConstantKernel() * RBF() with one length scale, whose two hyperparameters are "
+        f"integrated over; got {kernel!r}"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """What all chains share.
+
+    Attributes
+    ----------
+    squared_distances : (n, n) array
+        Of the inputs, in their units squared.
+    y : (n,) array
+        Labels -1/+1.
+    prior : HyperparameterPrior
+    """
+
+    squared_distances: FloatArray
+    y: FloatArray
+    prior: HyperparameterPrior
+
+    def covariance(self, theta: FloatArray) -> FloatArray:
+        """Return K (n, n) at hyperparameters theta (2,)."""
+        return rbf_covariance(self.squared_distances, theta)
+
+    def log_likelihood(self, f: FloatArray) -> float:
+        """Return log p(y | f)."""
+        return float(np.sum(log_likelihood(self.y, f)))

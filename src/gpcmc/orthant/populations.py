@@ -1,0 +1,185 @@
+"""Populations of the orthant sampler: their sizes, the runs one after the other, and the average of all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+
+from gpcmc import _validation as validation
+from gpcmc.orthant._sampler import Population, Segment
+
+Array = NDArray[np.float64]
+T = TypeVar("T")
+Count = Literal["hard", "soft"]
+Scheme = Literal["bootstrap", "adapted"]
+Samples = tuple[list[Segment], np.ndarray, np.ndarray, np.ndarray]
+
+#: Samples of one population unless `runs` says otherwise (paper, section 6.1).
+MAX_POPULATION = 200_000
+#: The adapted scheme resamples below this fraction of the population.
+ESS_THRESHOLD = 0.5
+
+
+class ExtinctionError(RuntimeError):
+    """Every population lost all its samples."""
+
+
+@dataclass(frozen=True, slots=True)
+class OrthantEstimate:
+    """An estimated orthant probability.
+
+    Attributes
+    ----------
+    log_probability : float
+        Natural logarithm of the estimate.
+    standard_error : float
+        Standard error of `log_probability` (the relative one of the probability), from the genealogy,
+        or from the spread between populations where that is larger. It is too small where a handful of
+        eves have descendants left: then no run knows how wrong it is, and only more samples tell.
+    log_stage_probabilities : (n,) array
+        log P(v_i inside | v_1 .. v_{i-1} inside), estimated; their sum is `log_probability`.
+    samples, populations : int
+        Samples in all, and the number of populations they were divided into.
+    extinct : int
+        Populations that lost all their samples; each counted as probability zero.
+    """
+
+    log_probability: float
+    standard_error: float
+    log_stage_probabilities: Array
+    samples: int
+    populations: int
+    extinct: int
+
+
+def population_sizes(samples: int, runs: int | None) -> list[int]:
+    """Divide samples evenly between populations.
+
+    Parameters
+    ----------
+    samples : int
+        In all.
+    runs : int or None
+        Populations; None for as few as keep each within `MAX_POPULATION` samples.
+
+    Raises
+    ------
+    ValueError
+        If a count is not an integer of at least 1, or a population would have fewer than 2 samples.
+    """
+    samples = validation.check_positive_int("samples", samples)
+    if runs is None:
+        runs = -(-samples // MAX_POPULATION)
+    runs = validation.check_positive_int("runs", runs)
+    if samples // runs < 2:
+        raise ValueError(
+            f"samples must be at least 2 for each of the runs ({runs}), for a standard error; "
+            f"got {samples}"
+        )
+    return [samples // runs + (k < samples % runs) for k in range(runs)]
+
+
+def train(
+    L: Array,
+    offset: Array,
+    sizes: list[int],
+    count: Count,
+    scheme: Scheme,
+    rng: np.random.Generator,
+    harvest: Callable[[Population], T],
+    *,
+    reuse: bool = True,
+) -> tuple[OrthantEstimate, Array, list[T]]:
+    """Run the populations one after the other; take from each that lives what `harvest` makes of it.
+
+    With `reuse` they share their arrays, for touching fresh memory costs time: what is harvested must
+    not refer to them.
+
+    Returns
+    -------
+    estimate : OrthantEstimate
+    weights : array
+        Share in the average, of the populations that live.
+    harvested : list
+    """
+    diagonal = np.diag(L)
+    G, shift = np.ascontiguousarray(L / diagonal[:, None]), np.ascontiguousarray(offset / diagonal)
+    threshold = ESS_THRESHOLD if scheme == "adapted" else 0.0
+    log_stages, errors = [], []
+    alive: list[int] = []
+    harvested: list[T] = []
+    population = None
+    for k, size in enumerate(sizes):
+        if population is None or size != population.M or not reuse:
+            population = Population(G, shift, size, count == "soft", threshold)
+        failed = population.run(rng)
+        log_stages.append(_stages(population, failed))
+        errors.append(_relative_variance(population))
+        if not failed:
+            alive.append(k)
+            harvested.append(harvest(population))
+    estimate, weights = _combine(sizes, log_stages, errors)
+    return estimate, weights[alive], harvested
+
+
+def samples_of(population: Population) -> Samples:
+    """Return the arguments of `_sampler.predict` that name the samples of a population."""
+    return population.segments, population.link, population.eves, population.weights
+
+
+def _stages(population: Population, failed: int) -> Array:
+    """Log stage probabilities; minus infinity from the stage on at which the population died."""
+    log_stages = np.array(population.log_stages)
+    if failed:
+        log_stages[failed - 1 :] = -np.inf
+    return log_stages
+
+
+def _relative_variance(population: Population) -> float:
+    """Of the probability estimate, from the eves' influence on it."""
+    M = population.M
+    return float(np.sum(population.influence**2) / (M * max(M - 1, 1)))
+
+
+def _combine(
+    sizes: list[int], log_stages: list[Array], errors: list[float]
+) -> tuple[OrthantEstimate, Array]:
+    """Average the populations' estimates on the probability scale (paper, section 6.1)."""
+    paths = np.cumsum(log_stages, axis=1)  # log probability of the first i coordinates
+    log_size = np.log(np.asarray(sizes) / np.sum(sizes))
+    averaged = logsumexp(paths + log_size[:, None], axis=0)
+    extinct = int(np.sum(np.isneginf(paths[:, -1])))
+    if np.isneginf(averaged[-1]):
+        stage = int(np.argmax(np.isneginf(averaged))) + 1
+        raise ExtinctionError(
+            f"no sample of any population was inside at stage {stage} of {paths.shape[1]}; "
+            "use scheme='adapted', which draws inside the limits, or more samples, "
+            "or another order of the coordinates (interleave the classes)"
+        )
+    weights = np.exp(paths[:, -1] + log_size - averaged[-1])
+    alive = weights > 0
+    genealogy = np.sum(weights[alive] ** 2 * np.asarray(errors)[alive])
+    runs = len(sizes)
+    between = np.sum((weights - weights.mean()) ** 2) * runs / (runs - 1) if runs > 1 else 0.0
+    estimate = OrthantEstimate(
+        log_probability=float(averaged[-1]),
+        standard_error=float(np.sqrt(max(genealogy, between))),
+        log_stage_probabilities=np.diff(averaged, prepend=0.0),
+        samples=int(np.sum(sizes)),
+        populations=len(sizes),
+        extinct=extinct,
+    )
+    return estimate, weights
+
+
+def average_predictions(weights: Array, passes: list[tuple[Array, Array]]) -> tuple[Array, Array]:
+    """Return probabilities and standard errors (t,) from those of the populations, by their weights."""
+    probability = weights @ np.array([p for p, _ in passes])
+    variance = weights**2 @ np.array([v for _, v in passes])
+    # the weights sum to one up to rounding: a probability of 1 must not print as 1.0000000000000002
+    return np.clip(probability, 0.0, 1.0), np.sqrt(variance)

@@ -1,0 +1,250 @@
+"""Result files that say when they were damaged.
+
+Each CSV or npz file has a JSON file beside it, ``<file>.digest``, with its SHA-256 checksum and its number of rows
+(of an npz file: of arrays). A file that was altered, cut off or never finished is refused by name. Files are
+written under another name first and renamed when they are complete. Equal content gives equal bytes.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import json
+import os
+import warnings
+import zipfile
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+__all__ = [
+    "DamagedFileError",
+    "check",
+    "digest_path",
+    "read_arrays",
+    "read_csv",
+    "read_json",
+    "sha256",
+    "write_arrays",
+    "write_csv",
+    "write_json",
+    "write_text",
+]
+
+_REMEDY = "delete it and run snakemake again"
+
+#: The date of every entry of a zip archive: the earliest that the format can hold.
+_DATE = (1980, 1, 1, 0, 0, 0)
+
+
+class DamagedFileError(ValueError):
+    """A file differs from what was written, or nothing says what was written."""
+
+
+def digest_path(path: str | Path) -> Path:
+    """Where the digest of a file is."""
+    return Path(f"{path}.digest")
+
+
+def sha256(path: str | Path) -> str:
+    """SHA-256 checksum of a file, in hexadecimal digits."""
+    with Path(path).open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def write_csv(path: str | Path, frame: pd.DataFrame, **about: Any) -> None:
+    """Write a table without its index, floats in full precision, and its digest.
+
+    Parameters
+    ----------
+    path : path
+        Where it goes; a name that ends in ``.gz`` is compressed.
+    frame : DataFrame
+        The table.
+    **about
+        What the digest says besides; JSON must be able to hold it.
+    """
+    content = frame.to_csv(index=False, lineterminator="\n").encode("utf-8")
+    if Path(path).suffix == ".gz":
+        content = gzip.compress(content, mtime=0)
+    _write_with_digest(path, content, len(frame), about)
+
+
+def read_csv(path: str | Path, **kwargs: Any) -> pd.DataFrame:
+    """Read what `write_csv` wrote.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    **kwargs
+        Arguments of `pandas.read_csv`. ``usecols``, ``nrows`` and ``skiprows`` are allowed: the rows are
+        counted only where the whole file is read.
+
+    Returns
+    -------
+    DataFrame
+        Every float as it was written.
+
+    Raises
+    ------
+    DamagedFileError
+        See `check`.
+    FileNotFoundError
+        There is no such file.
+    """
+    content, rows = _checked(path)
+    if Path(path).suffix == ".gz":
+        content = gzip.decompress(content)
+    with warnings.catch_warnings():
+        # pandas before 3.1 has to be asked for exact floats; later ones always return them, and warn
+        warnings.filterwarnings("ignore", message="The 'float_precision' argument")
+        frame = pd.read_csv(io.BytesIO(content), **({"float_precision": "round_trip"} | kwargs))
+    whole = not {"nrows", "skiprows", "skipfooter", "comment", "header", "names"} & set(kwargs)
+    if whole and len(frame) != rows:
+        raise DamagedFileError(f"{path}: {len(frame)} rows, its digest says {rows}; {_REMEDY}")
+    return frame
+
+
+def write_arrays(path: str | Path, arrays: Mapping[str, Any], **about: Any) -> None:
+    """Write named arrays as an npz file, and its digest.
+
+    Parameters
+    ----------
+    path : path
+        Where it goes.
+    arrays : mapping of str to array
+        Any shapes; of numbers, booleans or fixed-width strings.
+    **about
+        What the digest says besides; JSON must be able to hold it.
+
+    Raises
+    ------
+    ValueError
+        An array holds Python objects: reading it would need pickle.
+    """
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
+        for name in sorted(arrays):
+            array = np.asanyarray(arrays[name])
+            if array.dtype.hasobject:
+                raise ValueError(
+                    f"arrays[{name!r}]: dtype {array.dtype} holds Python objects, "
+                    "needed are numbers, booleans or strings of fixed width"
+                )
+            entry = io.BytesIO()
+            np.lib.format.write_array(entry, array, allow_pickle=False)
+            archive.writestr(zipfile.ZipInfo(f"{name}.npy", date_time=_DATE), entry.getvalue())
+    _write_with_digest(path, buffer.getvalue(), len(arrays), about)
+
+
+def read_arrays(path: str | Path) -> dict[str, np.ndarray]:
+    """Read what `write_arrays` wrote: arrays by name.
+
+    Raises
+    ------
+    DamagedFileError
+        See `check`.
+    FileNotFoundError
+        There is no such file.
+    """
+    content, count = _checked(path)
+    try:
+        with np.load(io.BytesIO(content), allow_pickle=False) as stored:
+            arrays = {name: stored[name] for name in stored.files}
+    except (ValueError, OSError, zipfile.BadZipFile, zlib.error) as error:
+        raise DamagedFileError(f"{path}: not an npz file ({error}); {_REMEDY}") from error
+    if len(arrays) != count:
+        raise DamagedFileError(f"{path}: {len(arrays)} arrays, its digest says {count}; {_REMEDY}")
+    return arrays
+
+
+def check(path: str | Path) -> dict[str, Any]:
+    """Compare a file with its digest.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+
+    Returns
+    -------
+    dict
+        The digest: ``sha256``, ``rows``, ``about``.
+
+    Raises
+    ------
+    DamagedFileError
+        There is no digest, it cannot be read, or the file's bytes or rows are not those that were
+        written. The message names the file, says what is wrong, and what to do.
+    FileNotFoundError
+        There is no such file.
+    """
+    if str(path).endswith((".csv", ".csv.gz")):
+        read_csv(path)
+    elif str(path).endswith(".npz"):
+        read_arrays(path)
+    else:
+        _checked(path)
+    return _digest(path)
+
+
+def write_text(path: str | Path, text: str) -> None:
+    """Write a text file as UTF-8 with line feeds; it has no digest."""
+    _write(Path(path), text.encode("utf-8"))
+
+
+def write_json(path: str | Path, content: object) -> None:
+    """Write what JSON can hold, keys in order; it has no digest."""
+    write_text(path, json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
+
+
+def read_json(path: str | Path) -> Any:
+    """Read a JSON file; DamagedFileError names one that is not JSON."""
+    try:
+        return json.loads(Path(path).read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise DamagedFileError(f"{path}: not a JSON file ({error}); {_REMEDY}") from error
+
+
+def _write_with_digest(path: str | Path, content: bytes, rows: int, about: dict[str, Any]) -> None:
+    digest = {"about": about, "rows": rows, "sha256": hashlib.sha256(content).hexdigest()}
+    text = json.dumps(digest, indent=1, sort_keys=True) + "\n"  # fails before anything is written
+    # An old digest beside a new file would accuse the file; a missing one says the same, more clearly.
+    digest_path(path).unlink(missing_ok=True)
+    _write(Path(path), content)
+    write_text(digest_path(path), text)
+
+
+def _write(path: Path, content: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f"{path.name}.partial")
+    partial.write_bytes(content)
+    os.replace(partial, path)
+
+
+def _digest(path: str | Path) -> dict[str, Any]:
+    place = digest_path(path)
+    if not place.exists():
+        raise DamagedFileError(f"{path}: it has no digest ({place.name}) beside it; {_REMEDY}")
+    stored = read_json(place)
+    if not isinstance(stored, dict) or {"sha256", "rows"} - stored.keys():
+        raise DamagedFileError(f"{place}: not a digest; delete {path} and run snakemake again")
+    return stored
+
+
+def _checked(path: str | Path) -> tuple[bytes, int]:
+    content = Path(path).read_bytes()
+    stored = _digest(path)
+    found = hashlib.sha256(content).hexdigest()
+    if found != stored["sha256"]:
+        raise DamagedFileError(
+            f"{path}: its bytes were changed after it was written (SHA-256 {found[:12]}, "
+            f"its digest says {str(stored['sha256'])[:12]}); {_REMEDY}"
+        )
+    return content, int(stored["rows"])

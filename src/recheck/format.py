@@ -1,0 +1,220 @@
+r"""One way to print a number with its standard error, for LaTeX and for plain text.
+
+The standard error is printed with two digits, and the value with as many decimals: ``0.247 (0.021)``. A number without
+a standard error has three digits. A number below a thousandth, or of a million and more, is printed with
+a power of ten.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+__all__ = ["Format", "escape", "full", "latex", "missing", "plain", "printed"]
+
+_ESCAPES = {
+    "\\": r"\textbackslash{}",
+    **{character: f"\\{character}" for character in "{}$&#%_"},
+    "^": r"\textasciicircum{}",
+    "~": r"\textasciitilde{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+}
+#: Statuses as they stand in a narrow table; others stand in full.
+_SHORT = {
+    "": "--",
+    "not run": "--",
+    "data not available": "no data",
+    "not comparable": "n.comp.",
+    "at least": "≥",
+    "at most": "≤",
+}
+_MOST = 12  # decimals
+_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """How a number is printed.
+
+    Attributes
+    ----------
+    significant : int or None
+        Digits of the standard error (two if None), or of a value without one (three if None).
+    se : bool
+        Whether the standard error is printed.
+    factor : float
+        The value is multiplied by it, for a head such as "in thousandths".
+    scientific, integer : bool
+        Always a power of ten; always a whole number.
+    compact : bool
+        The standard error in units of the last digit, ``0.247(21)``.
+    unit : str
+        Plain text that follows the number.
+    """
+
+    significant: int | None = None
+    se: bool = True
+    factor: float = 1.0
+    scientific: bool = False
+    integer: bool = False
+    compact: bool = False
+    unit: str = ""
+
+    def but(self, options: Mapping[str, Any], where: str = "format") -> Format:
+        """The same with other options.
+
+        Raises
+        ------
+        ValueError
+            An option is unknown or has the wrong type; the message begins with `where`.
+        """
+        kinds: dict[str, tuple[type, ...]] = {
+            **{"significant": (int,), "factor": (int, float), "unit": (str,)},
+            **dict.fromkeys(("se", "scientific", "integer", "compact"), (bool,)),
+        }
+        for name, value in options.items():
+            if name not in kinds:
+                raise ValueError(f"{where}: {name!r} is unknown; known are {list(kinds)}")
+            if type(value) not in kinds[name]:
+                needed = " or ".join(kind.__name__ for kind in kinds[name])
+                raise ValueError(f"{where}: {name}: needed is {needed}, given was {value!r}")
+        if options.get("significant", 1) < 1:
+            raise ValueError(f"{where}: significant: needed is 1 or more")
+        return replace(self, **options)
+
+
+def escape(text: str) -> str:
+    """Plain text as LaTeX that prints it."""
+    return "".join(_ESCAPES.get(character, character) for character in text)
+
+
+def missing(status: str, *, tex: bool = True) -> str:
+    """Why there is no number, in a word or two; a dash for what was not run."""
+    word = _SHORT.get(status, status)
+    if not tex:
+        return "–" if word == "--" else word
+    return word if word == "--" else rf"\textit{{{escape(word)}}}"
+
+
+def full(value: object, se: float = math.nan) -> str:
+    """A value and its standard error with nearly all their digits, as plain text."""
+    if not isinstance(value, float):
+        return str(value)
+    return f"{value:.10g}" + (f" +- {se:.3g}" if math.isfinite(se) and se > 0 else "")
+
+
+def latex(value: float, se: float = math.nan, form: Format | None = None) -> str:
+    r"""A number as LaTeX: ``$0.247$ ($0.021$)``, ``$1.23\,(0.09)\times10^{-4}$``.
+
+    Parameters
+    ----------
+    value : float
+        Any finite number.
+    se : float
+        Its standard error; not printed if it is zero or not finite.
+    form : Format, optional
+        How.
+
+    Raises
+    ------
+    ValueError
+        The value is not finite: a missing value is a word (`missing`).
+    """
+    form = form or Format()
+    number, error, power = _digits(value, se, form)
+    unit = rf"\,{escape(form.unit)}" if form.unit else ""
+    number, error = (text.replace(" ", r"\,") for text in (number, error))
+    if power is not None:
+        bracket = "" if not error else f"({error})" if form.compact else rf"\,({error})"
+        return rf"${number}{bracket}\times10^{{{power}}}${unit}"
+    bracket = "" if not error else f"({error})$" if form.compact else f"$ (${error}$)"
+    return f"${number}{bracket or '$'}{unit}"
+
+
+def plain(value: float, se: float = math.nan, form: Format | None = None) -> str:
+    """The same as plain text: ``0.247 (0.021)``, ``1.23 (0.09) × 10⁻⁴``."""
+    form = form or Format()
+    number, error, power = _digits(value, se, form)
+    bracket = "" if not error else f"({error})" if form.compact else f" ({error})"
+    text = f"{number}{bracket}"
+    if power is not None:
+        text += f" × 10{str(power).translate(_RAISED)}"
+    unit = form.unit if form.unit in ("", "%") else f" {form.unit}"
+    return text.replace("-", "\N{MINUS SIGN}") + unit
+
+
+def printed(text: str, bracket: str = "", form: Format | None = None) -> str:
+    """A published number and its bracket as LaTeX, with the digits that were printed."""
+    form = form or Format()
+    numbers = [_decimal(one, form.factor) for one in (text, bracket)]
+    if numbers[0] is None:
+        return escape(text)
+    shown, power = _shown(numbers[0])
+    if numbers[1] is None or not form.se:
+        return f"${shown}{power}$"
+    exponent = int(numbers[0].as_tuple().exponent)
+    if form.compact and not power:
+        last = numbers[1].scaleb(-min(exponent, 0))
+        return f"${shown}({last.normalize():f})$"
+    own, own_power = _shown(numbers[1])
+    return f"${shown}{power}$ (${own}{own_power}$)"
+
+
+def _decimal(text: str, factor: float) -> Decimal | None:
+    try:
+        return Decimal(text.strip("()[]% ").replace("e^", "e")) * Decimal(repr(factor)).normalize()
+    except InvalidOperation:
+        return None
+
+
+def _shown(number: Decimal) -> tuple[str, str]:
+    """A decimal, and the power of ten that it is a multiple of, as LaTeX; empty for most."""
+    if number == 0 or abs(number) >= Decimal("1e-5"):
+        return f"{number:f}", ""
+    power = number.adjusted()
+    return f"{number.scaleb(-power):f}", rf"\times10^{{{power}}}"
+
+
+def _digits(value: float, se: float, form: Format) -> tuple[str, str, int | None]:
+    """Digits of a value and of its standard error (empty without one), and the power of ten."""
+    if not math.isfinite(value):
+        raise ValueError(f"value: needed is a finite number, given was {value}")
+    value, se = value * form.factor, se * form.factor
+    with_se = form.se and math.isfinite(se) and se > 0
+    largest = max(abs(value), se if with_se else 0.0)
+    power = None
+    if not form.integer and largest > 0 and (form.scientific or not 1e-3 <= largest < 1e6):
+        power = _exponent(largest, 12 if with_se else form.significant or 3)
+        value, se = value / 10.0**power, se / 10.0**power
+    if form.integer:
+        decimals = 0
+    elif with_se:
+        digits = form.significant or 2
+        decimals = digits - 1 - _exponent(se, digits)
+    else:
+        digits = form.significant or 3
+        decimals = digits - 1 - _exponent(value, digits) if value else 0
+    decimals = min(max(decimals, 0), _MOST)
+    number = _grouped(f"{value:.{decimals}f}")
+    if not with_se:
+        return number, "", power
+    if form.compact:
+        last = round(se * 10**decimals)
+        return number, str(last) if last else "", power
+    return number, _grouped(f"{se:.{decimals}f}"), power
+
+
+def _exponent(number: float, digits: int) -> int:
+    """Power of ten of the first digit, after rounding to so many digits."""
+    return int(f"{abs(number):.{digits - 1}e}".split("e")[1])
+
+
+def _grouped(text: str) -> str:
+    """Thin groups of three digits in whole numbers of five digits and more."""
+    text = text if text.strip("-0.") else text.lstrip("-")  # no negative zero
+    whole = text.lstrip("-")
+    return f"{int(text):,}".replace(",", " ") if whole.isdigit() and len(whole) > 4 else text

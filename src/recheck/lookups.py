@@ -1,0 +1,362 @@
+r"""Numbers of the text by name: ``\val{table1/N50/M100}`` prints an estimate and links to where it comes from.
+
+The source of a paper is scanned for look-ups. Only what it uses is written: ``values.tex`` has the texts, and
+``origins.tex`` one row a key for the appendix. A key that does not exist stops the build.
+
+Keys
+    ``id`` or ``id@reading``: the estimate with its standard error and unit. ``verdict:id``: its verdict.
+    ``published:id``: as printed. ``count:cells/agrees``: number of verdicts; each part narrows the rows
+    (``cells``, ``contrasts``, ``columns``, ``claims``, ``informative``, ``compared``, a table, a verdict with hyphens).
+    ``<name>:<path>``: a value of a file, such as ``protocol:margins/agree`` or ``run:commit``. ``<study>:`` in front of
+    any of them names another study than the first.
+Options
+    ``value`` (no standard error), ``se`` (that alone), ``digits=3``, ``percent``, ``scientific``, ``integer``,
+    ``compact``, ``nounit``, ``field=factor`` (another column of a verdict), ``run`` and ``kept`` (from which results).
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from recheck.book import Book
+from recheck.format import Format, escape, full, latex, missing, printed
+from recheck.layout import Layout
+from recheck.tables import pick, shown
+
+__all__ = ["Facts", "Found", "Study", "UnknownKeyError", "Use", "collect", "uses"]
+
+_KINDS = {"cells": "cell", "contrasts": "contrast", "columns": "column", "claims": "claim"}
+_COMPARED = ("agrees", "undecided", "differs", "depends on a reading")
+_VERDICTS = (*_COMPARED, "not comparable", "not run", "data not available")
+_FLAGS = {"value", "se", "percent", "scientific", "integer", "compact", "nounit", "run", "kept"}
+_FORMAT = re.compile(r"\\(?:val|valtext|ifval)(?![A-Za-z])\s*(?:\[([^\]]*)\])?\s*\{([^{}]*)\}")
+
+
+class UnknownKeyError(KeyError):
+    """Keys that do not exist, one a line, with the place in the text and keys that are close."""
+
+    def __str__(self) -> str:
+        """Return the message as it is: KeyError would quote it."""
+        return str(self.args[0])
+
+
+class Use(NamedTuple):
+    """A look-up of the text: its key, its options as typed, and ``file:line`` of the first."""
+
+    key: str
+    options: str
+    place: str
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Values of a JSON or YAML file by nested name, and the file, from the root of the repository."""
+
+    values: Mapping[str, Any]
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """What look-ups need of a study; folders are named from the root of the repository.
+
+    Attributes
+    ----------
+    book : Book
+    layout : Layout
+    results : str
+        ``results/<scale>/<study>``.
+    published : str
+        ``data/published/<study>``.
+    kept : str
+        Folder of kept results; their raw files are below its ``results``.
+    layout_file : str
+        The layout.
+    code : mapping of str to str
+        ``file:line`` of the code of ``figures/<name>``.
+    """
+
+    book: Book
+    layout: Layout
+    results: str
+    published: str
+    kept: str = ""
+    layout_file: str = ""
+    code: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A look-up that was answered.
+
+    Attributes
+    ----------
+    key, options : str
+        As typed.
+    text : str
+        LaTeX.
+    known : bool
+        Whether there is a value; else the text is a word that says why there is none.
+    digits : str
+        The value in full.
+    source : str
+        ``file:lines`` from the root of the repository, joined by ``"; "``.
+    seed, count, verdict : str
+        Beginning of the seeds, units and runs, verdict; empty where there is none.
+    """
+
+    key: str
+    options: str
+    text: str
+    known: bool
+    digits: str
+    source: str
+    seed: str = ""
+    count: str = ""
+    verdict: str = ""
+
+
+def uses(files: Iterable[str | Path]) -> list[Use]:
+    r"""Find the look-ups (``\val``, ``\valtext``, ``\ifval``) of LaTeX files, each key and option once.
+
+    Raises
+    ------
+    ValueError
+        A key has an argument of a macro or white space in it: keys have to be written out.
+    """
+    found: dict[tuple[str, str], Use] = {}
+    for path in map(Path, files):
+        text = re.sub(r"(?<!\\)%[^\n]*", "", path.read_text(encoding="utf-8"))
+        for match in _FORMAT.finditer(text):
+            options, key = match.group(1) or "", match.group(2)
+            place = f"{path.name}:{text.count(chr(10), 0, match.start()) + 1}"
+            if re.search(r"[#\s\\]", key):
+                raise ValueError(f"{place}: key {key!r}: needed is a key that is written out")
+            found.setdefault((key, options), Use(key, options, place))
+    return list(found.values())
+
+
+def collect(
+    wanted: Iterable[Use],
+    studies: Mapping[str, Study],
+    facts: Mapping[str, Facts] | None = None,
+    numbers: str = "kept",
+) -> list[Found]:
+    """Answer look-ups.
+
+    Parameters
+    ----------
+    wanted : iterable of Use
+        See `uses`.
+    studies : mapping of str to Study
+        By name; keys without a study in front are of the first.
+    facts : mapping of str to Facts
+        By name: ``run``, ``protocol``.
+    numbers : str
+        ``kept`` takes estimates and verdicts from kept results where there are any, ``run`` from this run.
+
+    Raises
+    ------
+    UnknownKeyError
+        Keys are not there; all of them are listed.
+    ValueError
+        An option is unknown, or `numbers` is.
+    """
+    if numbers not in ("kept", "run"):
+        raise ValueError(f"numbers: needed is kept or run, given was {numbers!r}")
+    answers, unknown = [], []
+    for use in wanted:
+        try:
+            answers.append(_answer(use, studies, facts or {}, numbers))
+        except KeyError as error:
+            unknown.append(f"{use.place}: key {use.key!r} {error.args[0]}")
+    if unknown:
+        raise UnknownKeyError("\n".join(unknown))
+    return answers
+
+
+def _answer(
+    use: Use, studies: Mapping[str, Study], facts: Mapping[str, Facts], numbers: str
+) -> Found:
+    options = _options(use)
+    name, _, rest = use.key.partition(":")
+    study, key = (studies[name], rest) if name in studies else (None, use.key)
+    study = study or next(iter(studies.values()))
+    numbers = next((one for one in ("run", "kept") if one in options), numbers)
+    old = study.book.kept if numbers == "kept" else None
+    kind, _, rest = key.partition(":")
+    if kind == "verdict":
+        return _verdict(use, options, rest, study, old)
+    if kind == "count":
+        return _count(use, rest, study, old)
+    if kind == "published":
+        return _published(use, options, rest, study)
+    if rest:
+        if kind not in facts:
+            known = [*facts, "verdict", "count", "published", *studies]
+            raise KeyError(f"begins with {kind!r}; known are {known}")
+        return _fact(use, options, rest, facts[kind])
+    return _estimate(use, options, key, study, old)
+
+
+def _options(use: Use) -> dict[str, str]:
+    options = {}
+    for option in filter(None, map(str.strip, use.options.split(","))):
+        name, _, value = option.partition("=")
+        wrong = name not in {*_FLAGS, "digits", "field"} or (name in _FLAGS) == bool(value)
+        if wrong or (name == "digits" and not value.isdigit()):
+            raise ValueError(
+                f"{use.place}: option {option!r}: known are {sorted(_FLAGS)}, digits=3, field=name"
+            )
+        options[name] = value
+    return options
+
+
+def _form(options: Mapping[str, str], unit: str = "") -> Format:
+    percent = "percent" in options
+    return Format(
+        significant=int(options["digits"]) if "digits" in options else None,
+        se="value" not in options,
+        factor=100.0 if percent else 1.0,
+        scientific="scientific" in options,
+        integer="integer" in options,
+        compact="compact" in options,
+        unit="%" if percent else "" if "nounit" in options else unit,
+    )
+
+
+def _close(key: str, there: Iterable[str]) -> str:
+    near = difflib.get_close_matches(key, list(there), 3)
+    return f"; close are {near}" if near else ""
+
+
+def _rooted(source: str, folder: str) -> str:
+    """Files of a run as paths from the root of the repository."""
+    parts = filter(None, source.split("; "))
+    roots = ("data/", "src/", "results/")
+    return "; ".join(part if part.startswith(roots) else f"{folder}/{part}" for part in parts)
+
+
+def _estimate(
+    use: Use, options: Mapping[str, str], key: str, study: Study, old: Book | None
+) -> Found:
+    id, _, reading = key.partition("@")
+    row = pick(old or study.book, id, reading, use.place)
+    if row is None:
+        books = [study.book, *([study.book.kept] if study.book.kept else [])]
+        elsewhere = any(pick(book, id, reading, use.place) for book in books)
+        if not (elsewhere or (id in study.book.cells.index and not reading)):
+            there = {name for book in books for name in book.estimates["id"]}
+            readings = sorted({r for book in books for i, r in book.estimates.index if i == id})
+            why = f"has the readings {readings}" if readings else f"is no id{_close(id, there)}"
+            raise KeyError(why)
+        return Found(use.key, use.options, missing("not run"), False, "not run", study.results)
+    value, se, status = float(row["value"]), float(row["se"]), str(row["status"])
+    value, se = (se, math.nan) if "se" in options else (value, se)
+    known = math.isfinite(value)
+    verdicts = (old or study.book).verdicts
+    return Found(
+        use.key,
+        use.options,
+        shown(value, se, status, _form(options, study.layout.unit(id))),
+        known,
+        full(value, se) if known else status,
+        _rooted(str(row["source"]), f"{study.kept}/results" if old else study.results),
+        str(row["seed"]),
+        f"{row['units']} units, {row['runs']} runs" if row["runs"] else "",
+        str(verdicts.loc[id, "verdict"]) if id in verdicts.index else "",
+    )
+
+
+def _verdicts(study: Study, old: Book | None) -> tuple[pd.DataFrame, str]:
+    book = old or study.book
+    return book.verdicts, f"{study.kept if old else study.results}/verdicts.csv"
+
+
+def _verdict(
+    use: Use, options: Mapping[str, str], id: str, study: Study, old: Book | None
+) -> Found:
+    frame, file = _verdicts(study, old)
+    if id not in frame.index:
+        raise KeyError(f"has no verdict{_close(id, frame.index)}")
+    column = options.get("field", "verdict")
+    if column not in frame.columns:
+        raise KeyError(f"asks for the column {column!r}; there are {list(frame.columns)}")
+    value, place = frame.loc[id, column], frame.index.get_loc(id)
+    return _found(use, options, value, f"{file}:{place + 2}")
+
+
+def _count(use: Use, path: str, study: Study, old: Book | None) -> Found:
+    frame, file = _verdicts(study, old)
+    parts = path.split("/")
+    rows = frame if set(parts) & set(_KINDS) else frame[frame["kind"] == "cell"]
+    for part in parts:
+        word = part.replace("-", " ")
+        if part in _KINDS:
+            rows = rows[rows["kind"] == _KINDS[part]]
+        elif part == "informative":
+            rows = rows[rows["informative"].astype(str) == "True"]
+        elif part == "compared":
+            rows = rows[rows["verdict"].isin(_COMPARED)]
+        elif word in _VERDICTS:
+            rows = rows[rows["verdict"] == word]
+        elif (table := part.removeprefix("table")) in set(frame["table"].astype(str)):
+            rows = rows[rows["table"].astype(str) == table]
+        else:
+            known = [*_KINDS, "informative", "compared", *_VERDICTS]
+            raise KeyError(f"has the part {part!r}; known are {known} and tables")
+    return _found(use, {}, len(rows), file)
+
+
+def _published(use: Use, options: Mapping[str, str], id: str, study: Study) -> Found:
+    cells = study.book.cells
+    if id not in cells.index:
+        raise KeyError(f"is no cell{_close(id, cells.index)}")
+    row, place = cells.loc[id], cells.index.get_loc(id)
+    form = _form(options, study.layout.unit(id))
+    text = printed(row["printed"], row["bracket"], form)
+    text += rf"\,{escape(form.unit)}" if form.unit else ""
+    digits = " ".join(filter(None, (row["printed"], row["bracket"])))
+    source = f"{study.published}/cells.csv:{place + 2}"
+    return Found(use.key, use.options, text, True, digits, source)
+
+
+def _fact(use: Use, options: Mapping[str, str], path: str, facts: Facts) -> Found:
+    value: Any = facts.values
+    for part in path.split("/"):
+        there = value if isinstance(value, Mapping) else {}
+        if part not in there:
+            raise KeyError(f"has no entry {part!r} in {facts.source}{_close(part, there)}")
+        value = there[part]
+    return _found(use, options, value, facts.source)
+
+
+def _found(use: Use, options: Mapping[str, str], value: Any, source: str) -> Found:
+    """A value without a standard error: counts and given numbers keep their digits."""
+    if hasattr(value, "item"):
+        value = value.item()
+    if value is None or value == "" or (isinstance(value, float) and not math.isfinite(value)):
+        return Found(use.key, use.options, r"\textit{none}", False, "none", source)
+    if isinstance(value, list | tuple):
+        text = escape(", ".join(map(str, value)))
+    elif isinstance(value, bool) or not isinstance(value, int | float):
+        text = escape(
+            {True: "yes", False: "no"}.get(value, str(value))
+            if isinstance(value, bool)
+            else str(value)
+        )
+    elif "field" in options or "digits" in options or isinstance(value, int):
+        integer = isinstance(value, int) and "percent" not in options
+        text = latex(float(value), form=_form({**options, **({"integer": ""} if integer else {})}))
+    else:  # a number that somebody chose: as many digits as were written
+        form = _form(options)
+        text = f"${float(f'{value * form.factor:.12g}'):g}$" + (r"\,\%" if form.unit else "")
+    return Found(use.key, use.options, text, True, full(value), source)

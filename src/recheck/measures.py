@@ -1,0 +1,360 @@
+"""Measures: the tidy table that a study hands to the engine, and the estimates that the engine derives from it.
+
+A study writes one row a unit and run. The rules below are all that it has to know.
+
+Values
+    ``value`` is on its natural scale, whatever ``scale`` says. ``scale`` says how two values are compared: ``log`` as a
+    ratio (the values are positive), ``linear`` as a difference.
+Units
+    The same ``unit`` text in two ids is the same data. Cells that share units are compared as pairs.
+Status
+    Only rows with the status ``ok`` count. Any other text says why a row does not. Three texts become verdicts if
+    no row of an id counts: ``not run``, ``data not available`` and ``not comparable``. Rows without a value say
+    which of them it is, and an id without rows is ``not run``.
+Rows with their own standard error
+    ``se`` and ``df`` are given where a row is an estimate already: a slope, a median, a geometric mean, a ratio.
+    ``se`` is on the natural scale too, also with the scale ``log``: of a geometric mean it is the value times the
+    standard error of the logarithm. ``se`` 0 is exact. Such an id has one row a reading.
+Every run of a claim
+    A claim on *every* run is an id ``claim/...`` with several rows that have their own standard errors. Each of them
+    has to lie inside the region; the estimate shows the largest.
+Shares
+    A claim on a share has one row a unit with the value 0 or 1 and the scale ``linear``. It is tested as a binomial.
+Bounds
+    A row with its own standard error and the status ``at least`` or ``at most`` is a bound: the quantity lies on that
+    side of the value. A bound counts, and proves nothing about the end of a region that lies on the open side.
+Variation between units, measured elsewhere
+    An id ``between/<id of a cell>`` gives the distribution between units of that cell, from runs that are cheaper than
+    the cell's own. Components of the id but the first and the last may be left out: ``between/table4/P1/mae-post`` is
+    for every method. Only the variation is used, and only where it has more units than the cell.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+__all__ = [
+    "BOUNDS",
+    "COLUMNS",
+    "COUNTED",
+    "ESTIMATES",
+    "OK",
+    "UNSEEN",
+    "as_measures",
+    "check",
+    "estimate",
+    "join_sources",
+    "levels_of",
+    "pattern",
+    "reading_text",
+    "unit_means",
+    "with_fields",
+]
+
+COLUMNS = ["id", "reading", "unit", "run", "value", "scale", "status", "source", "seed", "se", "df"]
+ESTIMATES = [
+    *["id", "reading", "value", "se", "df", "units", "runs", "scale", "status", "source", "seed"],
+]
+OK = "ok"
+#: Statuses of rows whose value is a bound.
+BOUNDS = ("at least", "at most")
+#: Statuses of rows that count.
+COUNTED = (OK, *BOUNDS)
+#: Statuses that are verdicts where no row of an id counts.
+UNSEEN = ("not run", "data not available", "not comparable")
+
+_TEXT = ["id", "reading", "unit", "run", "scale", "status", "source", "seed"]
+
+
+def as_measures(rows: pd.DataFrame | Iterable[Mapping[str, Any]]) -> pd.DataFrame:
+    """Bring rows into the form of a measures table.
+
+    Parameters
+    ----------
+    rows : DataFrame or iterable of mapping
+        Columns of `COLUMNS`. Text that is absent becomes empty (``status`` becomes ``ok``), a number NaN.
+
+    Returns
+    -------
+    DataFrame
+        The columns `COLUMNS`, text as ``str`` and numbers as ``float``, checked by `check`.
+
+    Raises
+    ------
+    ValueError
+        See `check`; also a column that is none of a measures table.
+    """
+    frame = rows if isinstance(rows, pd.DataFrame) else pd.DataFrame(list(rows), columns=None)
+    if strange := sorted(set(frame.columns) - set(COLUMNS)):
+        raise ValueError(f"rows: columns {strange} are unknown; known are {COLUMNS}")
+    frame = frame.reindex(columns=COLUMNS)
+    blank = {name: OK if name == "status" else "" for name in _TEXT}
+    texts = {
+        name: frame[name].astype(object).where(frame[name].notna(), empty).map(_text)
+        for name, empty in blank.items()
+    }
+    numbers = {name: frame[name].astype(float) for name in ("value", "se", "df")}
+    frame = frame.assign(**texts, **numbers).reset_index(drop=True)
+    check(frame)
+    return frame
+
+
+def _text(value: object) -> str:
+    """Text of an entry; a run that was read as 3.0 is run 3."""
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value)
+
+
+def check(measures: pd.DataFrame) -> None:
+    """Refuse measures that cannot be judged.
+
+    Parameters
+    ----------
+    measures : DataFrame
+        `COLUMNS`.
+
+    Raises
+    ------
+    ValueError
+        A column is absent, a row that counts has no finite value, a scale is unknown, a value is negative on the scale
+        ``log``, a unit and run come twice, or rows with and without own standard errors are mixed. The
+        message names the id.
+    """
+    if missing := [name for name in COLUMNS if name not in measures.columns]:
+        raise ValueError(f"measures: columns {missing} are missing; needed are {COLUMNS}")
+    if not len(measures):
+        return
+    counted = measures["status"].isin(COUNTED)
+    own = measures["se"].notna()
+    value = measures["value"].astype(float)
+    keys = ["id", "reading", "unit", "run"]
+    mixed = own[counted].groupby([measures["id"], measures["reading"]]).transform("nunique") > 1
+    several = counted & own & measures.duplicated(["id", "reading"], keep=False)
+    wrong = {
+        "has the status ok and no finite value": counted & ~np.isfinite(value),
+        "has a scale other than log or linear": ~measures["scale"].isin(["log", "linear"]),
+        "is compared as a ratio and negative": counted & (measures["scale"] == "log") & (value < 0),
+        "has a negative standard error": own & (measures["se"] < 0),
+        "comes twice with one unit and run": measures.duplicated(keys, keep=False),
+        "has rows with and without own standard errors": mixed.reindex(
+            measures.index, fill_value=False
+        ),
+        "has several own standard errors and is no claim": several
+        & ~measures["id"].str.startswith("claim/"),
+    }
+    for what, mask in wrong.items():
+        if mask.any():
+            row = measures[mask].iloc[0]
+            raise ValueError(
+                f"measures: {row['id']} (reading {row['reading']!r}, unit {row['unit']!r}, run {row['run']!r}, "
+                f"value {row['value']}, scale {row['scale']!r}) {what}; {int(mask.sum())} rows do"
+            )
+
+
+def unit_means(measures: pd.DataFrame) -> pd.DataFrame:
+    """Means over the runs of each unit.
+
+    Parameters
+    ----------
+    measures : DataFrame
+        `COLUMNS`; rows that do not count are left out.
+
+    Returns
+    -------
+    DataFrame
+        One row an (id, reading, unit), in the order of the rows: ``mean``, ``variance`` (between runs, NaN
+        of one), ``runs``.
+    """
+    rows = measures[(measures["status"] == OK) & measures["se"].isna()]
+    groups = rows.groupby(["id", "reading", "unit"], sort=False)["value"]
+    return groups.agg(mean="mean", variance="var", runs="size").reset_index()
+
+
+def estimate(measures: pd.DataFrame) -> pd.DataFrame:
+    """Summarise measures: the only place where an estimate is computed.
+
+    The value is the mean over units of the mean over a unit's runs. Its standard error is the deviation between units
+    over the root of their number. With one unit it is the deviation between runs over the root of their number, and
+    says nothing about other units. Rows with their own standard error pass through.
+
+    Parameters
+    ----------
+    measures : DataFrame
+        `COLUMNS`.
+
+    Returns
+    -------
+    DataFrame
+        `ESTIMATES`, one row an (id, reading), in the order of first appearance. ``value`` is NaN if no row
+        counts, and ``status`` is then that of most rows.
+
+    Raises
+    ------
+    ValueError
+        See `check`.
+    """
+    check(measures)
+    keys = ["id", "reading"]
+    counted = measures["status"].isin(COUNTED)
+    empty = ~counted.groupby([measures[key] for key in keys]).transform("any")
+    shown = measures[counted | empty]  # rows that an id rests on, or that say why there are none
+    groups = shown.groupby(keys, sort=False)
+    frame = groups.agg(
+        scale=("scale", "first"),
+        status=("status", lambda given: given.value_counts().index[0]),
+        source=("source", join_sources),
+        seed=("seed", _common),
+    )
+    frame = frame.join(_numbers(measures[counted], keys))
+    order = pd.MultiIndex.from_frame(measures[keys].drop_duplicates())
+    frame = frame.reindex(order).reset_index()[ESTIMATES]
+    return frame.fillna({"units": 0, "runs": 0}).astype({"units": int, "runs": int})
+
+
+def _numbers(good: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
+    """Value, standard error and degrees of freedom by id and reading, from rows that count."""
+    groups = good.groupby(keys, sort=False)
+    units = good.groupby([*keys, "unit"], sort=False)["value"].mean().groupby(level=[0, 1])
+    runs = groups["value"]
+    several = units.size() > 1
+    size = units.size().where(several, runs.size())
+    frame = pd.DataFrame(
+        {
+            "value": units.mean(),
+            "se": units.std().where(several, runs.std()) / np.sqrt(size),
+            "df": size - 1.0,
+            "units": units.size(),
+            "runs": runs.size(),
+        }
+    )
+    # of several rows with own standard errors, which only a claim has, the largest is shown
+    own = good[good["se"].notna()].sort_values("value", ascending=False, kind="stable")
+    own = own.drop_duplicates(keys).set_index(keys)[["value", "se", "df"]]
+    frame.loc[own.index, ["value", "se", "df"]] = own
+    return frame
+
+
+def join_sources(sources: Iterable[str]) -> str:
+    """Join sources as ``file:17-22,30; other:5``: files in order of appearance, lines sorted and merged.
+
+    Parameters
+    ----------
+    sources : iterable of str
+        ``file:line``, ``file:first-last`` or ``file``, several joined by ``"; "``; empty ones are left out.
+    """
+    lines: dict[str, set[int]] = {}
+    for part in (part for source in sources for part in source.split("; ") if part):
+        file, _, where = part.rpartition(":")
+        found = re.fullmatch(r"\d+(-\d+)?(,\d+(-\d+)?)*", where)
+        kept = lines.setdefault(file if found and file else part, set())
+        if found and file:
+            for piece in where.split(","):
+                first, _, last = piece.partition("-")
+                kept.update(range(int(first), int(last or first) + 1))
+    return "; ".join(f"{file}:{_ranges(kept)}" if kept else file for file, kept in lines.items())
+
+
+def _ranges(lines: set[int]) -> str:
+    ordered = np.array(sorted(lines))
+    pieces = np.split(ordered, np.flatnonzero(np.diff(ordered) > 1) + 1)
+    return ",".join(
+        f"{piece[0]}" if len(piece) == 1 else f"{piece[0]}-{piece[-1]}" for piece in pieces
+    )
+
+
+def _common(seeds: pd.Series) -> str:
+    """The path that all seeds begin with."""
+    paths = [seed.split("/") for seed in seeds.unique()]
+    shared = []
+    for parts in zip(*paths, strict=False):
+        if len(set(parts)) > 1:
+            break
+        shared.append(parts[0])
+    return "/".join(shared)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Readings and ids as text
+
+
+def levels_of(reading: str) -> dict[str, str]:
+    """Levels by choice of a reading such as ``instances=fresh;variance=once``; empty of the empty text."""
+    return dict(part.split("=", 1) for part in reading.split(";") if part)
+
+
+def reading_text(levels: Mapping[str, str]) -> str:
+    """The reading with these levels: choices in alphabetical order."""
+    return ";".join(f"{choice}={levels[choice]}" for choice in sorted(levels))
+
+
+def pattern(template: str) -> re.Pattern[str]:
+    """The regular expression of a template of ids.
+
+    Parameters
+    ----------
+    template : str
+        An id with fields in braces, each one component or part of a component: ``table1/{N}/{M}``.
+
+    Raises
+    ------
+    ValueError
+        A field comes twice, or a brace is left over.
+    """
+    names = re.findall(r"\{(\w+)\}", template)
+    rest = re.sub(r"\{\w+\}", "", template)
+    if len(set(names)) < len(names) or "{" in rest or "}" in rest:
+        raise ValueError(
+            f"template: needed are fields in braces, each once; given was {template!r}"
+        )
+    pieces = re.split(r"\{(\w+)\}", template)
+    text = "".join(
+        re.escape(piece) if place % 2 == 0 else f"(?P<{piece}>[^/]+)"
+        for place, piece in enumerate(pieces)
+    )
+    return re.compile(text)
+
+
+def with_fields(frame: pd.DataFrame, template: str, column: str = "id") -> pd.DataFrame:
+    """Rows whose id fits a template, with one column a field in front.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        With a column of ids.
+    template : str
+        See `pattern`.
+    column : str
+        The column of ids.
+    """
+    expression = pattern(template)
+    matches = {name: expression.fullmatch(name) for name in frame[column].unique()}
+    found = {name: match.groupdict() for name, match in matches.items() if match}
+    rows = frame[frame[column].isin(list(found))]
+    values = [found[name] for name in rows[column]]
+    fields = pd.DataFrame(values, index=rows.index, columns=list(expression.groupindex))
+    return pd.concat([fields, rows], axis=1)
+
+
+def read(path: str | Path) -> pd.DataFrame:
+    """Read a measures file that `recheck.files.write_csv` wrote.
+
+    Raises
+    ------
+    ValueError
+        See `check`; `recheck.files.DamagedFileError` of a damaged file.
+    """
+    from recheck.files import read_csv
+
+    types = dict.fromkeys(_TEXT, str)
+    return as_measures(read_csv(path, dtype=types, keep_default_na=False, na_values=_NUMBERS))
+
+
+#: Entries that are no number, by column of numbers.
+_NUMBERS = {name: ["", "nan", "NaN"] for name in ("value", "se", "df")}

@@ -1,0 +1,285 @@
+"""Distributions of a published number about ours: mixtures of normals over draws of uncertain variances.
+
+Variances are estimates. They enter as draws from their fiducial distributions, s^2 df / chi^2(df). With one variance
+the mixture is Student's t, with two the solution of Behrens and Fisher's problem. Probabilities are means of normal
+ones over the draws, so that small p-values carry no noise of a simulation.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy.special import chdtrc, chdtri, digamma, ndtr, polygamma
+
+__all__ = [
+    "DRAWS",
+    "Predictive",
+    "Ratio",
+    "Sampler",
+    "combined",
+    "excess",
+]
+
+#: Draws of each variance.
+DRAWS = 2048
+#: No end of an interval is looked for beyond so many deviations, and no ratio beyond the exponential of so much.
+_FAR, _FAR_RATIO = 1e5, 40.0
+
+
+class Sampler:
+    """Draws of variances for one comparison; the same seed and name give the same draws.
+
+    Parameters
+    ----------
+    seed : int
+    name : str
+        The id of what is compared.
+    """
+
+    def __init__(self, seed: int, name: str) -> None:
+        self._rng = np.random.default_rng([seed, zlib.crc32(name.encode())])
+
+    def __call__(self, df: float) -> np.ndarray:
+        """True over estimated variance, df / chi^2(df), shape (DRAWS,): stratified, in random order."""
+        if not df > 0:
+            raise ValueError(f"df: needed are positive degrees of freedom, given was {df}")
+        return self._rng.permutation(_quantiles(float(min(df, 1e7))))
+
+
+@functools.lru_cache(maxsize=512)
+def _quantiles(df: float) -> np.ndarray:
+    if df >= 1e6:
+        return np.ones(DRAWS)
+    return df / chdtri(df, (np.arange(DRAWS) + 0.5) / DRAWS)
+
+
+@dataclass(frozen=True)
+class Predictive:
+    """Distribution of log(ours/published), or of ours minus published, about the true effect.
+
+    Attributes
+    ----------
+    effect : ndarray, shape (DRAWS,) or ()
+        The observed effect, less what it is expected to be.
+    deviation : ndarray, shape (DRAWS,)
+        Standard deviations.
+    published : float
+        The published value of the statistic, on the scale of the effect.
+    """
+
+    effect: np.ndarray
+    deviation: np.ndarray
+    published: float = 0.0
+
+    @property
+    def center(self) -> float:
+        """The effect in one number."""
+        return float(np.mean(self.effect))
+
+    @property
+    def sd(self) -> float:
+        """Scale of the Student t whose variance has the same distribution in the first two moments of its logarithm."""
+        half = self.df / 2
+        logs = np.log(self.deviation**2).mean()
+        return math.exp(0.5 * (logs - math.log(half) + float(digamma(half))))
+
+    @property
+    def df(self) -> float:
+        """Degrees of freedom of that Student t."""
+        spread = max(float(np.log(self.deviation**2).var()), 2e-6)
+        half = 0.5 + 1.0 / spread
+        for _ in range(5):  # Newton's steps to trigamma(half) = spread
+            value = float(polygamma(1, half))
+            half += value * (1.0 - value / spread) / float(polygamma(2, half))
+        return 2.0 * half
+
+    def above(self, delta: float) -> float:
+        """Probability that the true effect exceeds delta."""
+        return float(ndtr((self.effect - delta) / self.deviation).mean())
+
+    @property
+    def p(self) -> float:
+        """Two-sided p-value of no effect."""
+        return min(1.0, 2.0 * min(self.above(0.0), self.below(0.0)))
+
+    def below(self, delta: float) -> float:
+        """Probability that the true effect falls short of delta; accurate where it is small."""
+        return float(ndtr((delta - self.effect) / self.deviation).mean())
+
+    def p_agree(self, margin: float) -> float:
+        """p-value of an effect outside -margin .. margin: the larger of two one-sided ones."""
+        return max(self.below(-margin), self.above(margin))
+
+    def interval(self, coverage: float) -> tuple[float, float]:
+        """Equal-tailed interval of the true effect; infinite where no end exists."""
+        tail, center, scale = (1 - coverage) / 2, self.center, self._scale
+        low = _root(lambda x: self.below(center + scale * x) - tail)
+        high = _root(lambda x: tail - self.above(center + scale * x))
+        return center + scale * low, center + scale * high
+
+    @property
+    def _scale(self) -> float:
+        return float(np.median(self.deviation))
+
+    def detectable(self, level: float, power: float) -> float:
+        """Effect that a two-sided test at a level finds with a probability."""
+        return self._scale * _needed(self.deviation / self._scale, level, power)
+
+    def power(self, delta: float, level: float) -> float:
+        """Probability with which a two-sided test at a level finds an effect."""
+        deviation = self.deviation / self._scale
+        far = abs(delta) / self._scale - _limit(deviation, level)
+        return float(ndtr(far / deviation).mean())
+
+    def quantiles(self, probabilities: Sequence[float]) -> list[float]:
+        """Quantiles of the published statistic under the replayed design."""
+        effect, deviation = (self.effect - self.center) / self._scale, self.deviation / self._scale
+
+        def solve(q: float) -> float:
+            return _root(lambda x: ndtr((x - effect) / deviation).mean() - q)
+
+        return [self.published + self.center + self._scale * solve(q) for q in probabilities]
+
+    @property
+    def log_density(self) -> float:
+        """Logarithm of the density of the published statistic at its printed value."""
+        return _log_density(self.effect / self.deviation, self.deviation)
+
+
+@dataclass(frozen=True)
+class Ratio(Predictive):
+    """Ours over published on the linear scale: both are normal, and the published one may be near zero.
+
+    Attributes
+    ----------
+    ours, theirs : float
+        The two values; ``effect`` is the logarithm of their ratio and ``published`` that of the printed one.
+    ours_deviation, their_deviation : ndarray, shape (DRAWS,)
+        Standard deviations of the two values.
+    """
+
+    ours: float = 1.0
+    theirs: float = 1.0
+    ours_deviation: np.ndarray = field(default_factory=lambda: np.zeros(1))
+    their_deviation: np.ndarray = field(default_factory=lambda: np.zeros(1))
+
+    def _z(self, delta: float) -> np.ndarray:
+        ratio = math.exp(delta)
+        sd = np.sqrt(self.ours_deviation**2 + ratio**2 * self.their_deviation**2)
+        return (self.ours - ratio * self.theirs) / sd
+
+    def above(self, delta: float) -> float:
+        """Probability that the true logarithm of the ratio exceeds delta."""
+        return float(ndtr(self._z(delta)).mean())
+
+    def below(self, delta: float) -> float:
+        """Probability that it falls short of delta."""
+        return float(ndtr(-self._z(delta)).mean())
+
+    def interval(self, coverage: float) -> tuple[float, float]:
+        """Fieller's interval of the logarithm; an end is infinite where either value may be zero."""
+        tail = (1 - coverage) / 2
+        low = _root(lambda x: self.below(x) - tail, far=_FAR_RATIO)
+        return low, _root(lambda x: tail - self.above(x), far=_FAR_RATIO)
+
+    def _off(self, delta: float) -> tuple[float, np.ndarray]:
+        """Distance of the two values if ours is off by delta, in deviations, and these over their median.
+
+        The published relative error stays as printed.
+        """
+        theirs = self.ours * math.exp(-delta)
+        sd = np.hypot(self.ours_deviation, self.their_deviation * theirs / self.theirs)
+        scale = float(np.median(sd))
+        return abs(self.ours - theirs) / scale, sd / scale
+
+    def power(self, delta: float, level: float) -> float:
+        """Probability with which a two-sided test at a level finds an effect."""
+        far, deviation = self._off(delta)
+        return float(ndtr((far - _limit(deviation, level)) / deviation).mean())
+
+    def detectable(self, level: float, power: float) -> float:
+        """Effect that is found, in the harder direction."""
+        needed = _needed(self._off(0.0)[1], level, power)
+
+        def surplus(delta: float) -> float:
+            return self._off(delta)[0] - needed
+
+        up = _root(surplus, 0.0, far=_FAR_RATIO)
+        down = _root(lambda x: surplus(-x), 0.0, far=_FAR_RATIO)
+        return max(up, down)
+
+    def quantiles(self, probabilities: Sequence[float]) -> list[float]:
+        """Quantiles of the published value, were ours the truth."""
+        standard = np.hypot(self.ours_deviation, self.their_deviation)
+        scale = float(np.median(standard))
+
+        def solve(q: float) -> float:
+            return _root(lambda x: ndtr(x * scale / standard).mean() - q)
+
+        return [self.ours + scale * solve(q) for q in probabilities]
+
+    @property
+    def log_density(self) -> float:
+        """Logarithm of the density of the published value at its printed value."""
+        sd = np.hypot(self.ours_deviation, self.their_deviation)
+        return _log_density((self.ours - self.theirs) / sd, sd)
+
+
+def _log_density(z: np.ndarray, sd: np.ndarray) -> float:
+    density = float((np.exp(-0.5 * z**2) / sd).mean()) / math.sqrt(2 * math.pi)
+    return math.log(max(density, 1e-300))
+
+
+def _needed(deviation: np.ndarray, level: float, power: float) -> float:
+    """Effect that is found with a power, in the unit of the deviations."""
+    return _limit(deviation, level) + _root(lambda x: ndtr(x / deviation).mean() - power)
+
+
+def _limit(deviation: np.ndarray, level: float) -> float:
+    """Observed effect beyond which a two-sided test rejects."""
+    return _root(lambda x: level / 2 - ndtr(-x / deviation).mean())
+
+
+def _root(function: Callable[[float], float], low: float | None = None, far: float = _FAR) -> float:
+    """The root of an increasing function; infinite beyond `far`."""
+    from scipy.optimize import brentq
+
+    low, high = -far if low is None else low, far
+    if function(low) >= 0:
+        return -math.inf if low < 0 else low
+    if function(high) < 0:
+        return math.inf
+    ends = [end for end in (-4.0, 4.0) if low < end < high]
+    for end in ends:  # nearly all roots are near
+        low, high = (end, high) if function(end) < 0 else (low, min(high, end))
+    return float(brentq(function, low, high, xtol=1e-10))
+
+
+def combined(parts: Sequence[Predictive], weights: Sequence[float]) -> Predictive:
+    """The weighted mean of independent effects."""
+    scaled = [weight / sum(weights) for weight in weights]
+    both = list(zip(parts, scaled, strict=True))
+    return Predictive(
+        sum((one.effect * w for one, w in both), np.zeros(DRAWS)),
+        np.sqrt(sum(((one.deviation * w) ** 2 for one, w in both), np.zeros(DRAWS))),
+        sum(one.published * w for one, w in both),
+    )
+
+
+def excess(effects: np.ndarray, variances: np.ndarray) -> float:
+    """p-value of effects that scatter more than independent errors let them (Q, with uncertain variances).
+
+    Parameters
+    ----------
+    effects : ndarray, shape (n,)
+    variances : ndarray, shape (n, DRAWS)
+    """
+    weights = 1.0 / variances
+    mean = (weights * effects[:, None]).sum(axis=0) / weights.sum(axis=0)
+    q = (weights * (effects[:, None] - mean) ** 2).sum(axis=0)
+    return float(chdtrc(len(effects) - 1, q).mean())

@@ -1,0 +1,217 @@
+"""What a run was made with: commit, configuration, software, machine, raw data, digests of its files.
+
+Only `run_timing` depends on the clock: all else is the same whenever the run is repeated on one machine.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import json
+import os
+import platform
+import re
+import subprocess
+import sysconfig
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from recheck.files import sha256, write_text
+
+__all__ = [
+    *("check_manifest", "config_digest", "cpu_seconds", "provenance", "run_timing", "web_address"),
+    "write_manifest",
+]
+
+
+def provenance(
+    repository: str | Path,
+    config: Mapping[str, object],
+    packages: Iterable[str],
+    *,
+    registry: str | Path | None = None,
+    raw: str | Path | None = None,
+    **more: Any,
+) -> dict[str, Any]:
+    """Collect what a run was made with.
+
+    Parameters
+    ----------
+    repository : path
+        Folder under version control; without git, ``commit`` and ``dirty`` are None.
+    config : mapping
+        The configuration, with ``scale`` and ``seed``.
+    packages : iterable of str
+        Distributions whose versions are noted; absent ones are left out.
+    registry : path, optional
+        Table of raw files with columns ``file`` and ``sha256``.
+    raw : path, optional
+        Folder of the raw files.
+    **more
+        Further entries.
+
+    Returns
+    -------
+    dict
+        JSON can hold it.
+    """
+    git = ("git", "-C", str(repository))
+    commit = _answer(*git, "rev-parse", "HEAD")
+    status = _answer(*git, "status", "--porcelain")
+    epoch = _answer(*git, "log", "-1", "--format=%ct") if commit else None
+    remote = _answer(*git, "remote", "get-url", "origin") if commit else None
+    compiler = (sysconfig.get_config_var("CC") or "cc").split()[0]
+    return {
+        "commit": commit,
+        "commit_short": commit[:12] if commit else None,
+        "commit_time": int(epoch) if epoch else None,
+        "dirty": bool(status) if commit else None,
+        "remote": web_address(remote),
+        "scale": config.get("scale"),
+        "seed": config.get("seed"),
+        "config": dict(config),
+        "config_sha256": config_digest(config),
+        "python": platform.python_version(),
+        "packages": _versions(packages),
+        "compiler": next(iter((_answer(compiler, "--version") or "").splitlines()), None),
+        "blas": _blas(),
+        "cpu": _cpu(),
+        "cores": os.cpu_count(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "raw_data": _raw_data(Path(registry), Path(raw)) if registry and raw else {},
+        **more,
+    }
+
+
+def config_digest(config: Mapping[str, object]) -> str:
+    """SHA-256 of a configuration as JSON with sorted keys."""
+    return hashlib.sha256(json.dumps(config, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def web_address(remote: str | None) -> str | None:
+    """Address of a repository on the web, of a remote by https or ssh, without user and password."""
+    found = re.fullmatch(
+        r"(?:(?:https?|ssh|git)://(?:[^@/]+@)?([^/:]+(?::\d+)?)/|[^@/]+@([^:/]+):)(.+?)(?:\.git)?/?",
+        remote or "",
+    )
+    return f"https://{found.group(1) or found.group(2)}/{found.group(3)}" if found else None
+
+
+def run_timing(
+    timings: Iterable[str | Path], logs: str | Path, names: Mapping[str, str] | None = None
+) -> dict[str, object]:
+    """When a run began and ended, and the CPU time that its methods took.
+
+    Parameters
+    ----------
+    timings : iterable of path
+        Files ``..._timing.csv``: their columns ``...cpu_seconds`` are summed.
+    logs : path
+        Folder of the jobs' logs. A job opens its log first, so the oldest says when the first of them
+        began; of a run that was interrupted that includes the pause.
+    names : mapping of str to str, optional
+        What a timing file belongs to; the name of its folder by default.
+
+    Returns
+    -------
+    dict
+        ``start`` and ``end`` (of the last job that was timed) in UTC, ``cpu_hours`` of the methods, and
+        ``cpu_seconds`` by name.
+    """
+    paths = [Path(path) for path in timings]
+    seconds: dict[str, float] = {}
+    for path in paths:
+        name = (names or {}).get(str(path), path.parent.name)
+        seconds[name] = seconds.get(name, 0.0) + cpu_seconds(path)
+    began = [path.stat().st_mtime for path in Path(logs).rglob("*.log")]
+    ended = [path.stat().st_mtime for path in paths]
+
+    def moment(stamp: float) -> str:
+        return datetime.fromtimestamp(stamp, UTC).isoformat(timespec="seconds")
+
+    return {
+        "start": moment(min(began)) if began else None,
+        "end": moment(max(ended)) if ended else None,
+        "cpu_hours": round(sum(seconds.values()) / 3600, 4),
+        "cpu_seconds": {name: round(value, 1) for name, value in sorted(seconds.items())},
+    }
+
+
+def cpu_seconds(timing: str | Path) -> float:
+    """Sum of the columns ``...cpu_seconds`` of one timing file."""
+    frame = pd.read_csv(timing)
+    return float(frame[[name for name in frame if name.endswith("cpu_seconds")]].sum().sum())
+
+
+def write_manifest(paths: Iterable[str | Path], path: str | Path) -> None:
+    """Write the SHA-256 of each file, in the form and order that ``sha256sum --check`` reads."""
+    names = sorted({Path(name).as_posix() for name in paths})
+    write_text(path, "".join(f"{sha256(name)}  {name}\n" for name in names))
+
+
+def check_manifest(path: str | Path, root: str | Path = ".") -> list[str]:
+    """Files of a manifest that are missing or were changed; empty if all is well."""
+    wrong = []
+    for line in Path(path).read_text(encoding="utf-8").splitlines():
+        digest, _, name = line.partition("  ")
+        file = Path(root) / name
+        if not file.is_file():
+            wrong.append(f"{name}: missing")
+        elif sha256(file) != digest:
+            wrong.append(f"{name}: changed")
+    return wrong
+
+
+def _answer(*command: str) -> str | None:
+    """Standard output of a command, or None where it is missing or fails."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip()
+
+
+def _versions(packages: Iterable[str]) -> dict[str, str]:
+    versions = {}
+    for name in packages:
+        try:
+            versions[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return versions
+
+
+def _cpu() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()
+
+
+def _blas() -> list[dict[str, str]]:
+    """The linear algebra libraries in this process, without paths and thread numbers."""
+    import scipy.linalg  # noqa: F401  (loads the BLAS that threadpoolctl is asked about)
+    from threadpoolctl import threadpool_info
+
+    kept = ("user_api", "internal_api", "version", "architecture", "threading_layer")
+    found = [
+        {name: str(library[name]) for name in kept if library.get(name)}
+        for library in threadpool_info()
+    ]
+    texts = sorted({json.dumps(library, sort_keys=True) for library in found})
+    return [json.loads(text) for text in texts]
+
+
+def _raw_data(registry: Path, folder: Path) -> dict[str, dict[str, object]]:
+    files: dict[str, dict[str, object]] = {}
+    for row in pd.read_csv(registry, dtype=str, keep_default_na=False).to_dict("records"):
+        path = folder / row["file"]
+        digest = sha256(path) if path.is_file() else None
+        files[row["file"]] = {"sha256": digest, "as_registered": digest == row["sha256"]}
+    return files

@@ -1,0 +1,151 @@
+"""The look of every figure, and writing them so that equal results give equal bytes.
+
+Fonts come with matplotlib and are 8 points and larger in print. Colours are those of Okabe and Ito, which readers with
+any common colour blindness can tell apart, and each series has its own marker besides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = [
+    *("BLUE", "COLOURS", "GREY", "INK", "MARKERS", "ORANGE", "WIDTH", "figure", "label_panel"),
+    *("legend_below", "log_error_bars", "plain", "save", "style"),
+]
+
+#: Width of a figure in inches: the text width of the paper, so that nothing is scaled there.
+WIDTH = 6.3
+
+INK, GREY, BLUE, ORANGE = "#1a1a1a", "#8c8c8c", "#0072b2", "#d55e00"
+COLOURS = [
+    *(BLUE, ORANGE, "#009e73", "#cc79a7", "#e69f00"),
+    *("#56b4e9", INK, "#999933", "#882255", "#44aa99"),
+]
+MARKERS = ["o", "s", "^", "D", "v", "P", "X", "<", ">", "*"]
+
+_STYLE: dict[str, Any] = {
+    "font.family": "STIXGeneral",
+    "mathtext.fontset": "stix",
+    "font.size": 9,
+    "axes.titlesize": 9,
+    "axes.labelsize": 9,
+    "xtick.labelsize": 8,
+    "ytick.labelsize": 8,
+    "legend.fontsize": 8,
+    "legend.frameon": False,
+    "axes.edgecolor": INK,
+    "axes.linewidth": 0.6,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#dddddd",
+    "grid.linewidth": 0.4,
+    "lines.linewidth": 1.1,
+    "lines.markersize": 4,
+    "errorbar.capsize": 1.5,
+    "pdf.fonttype": 42,
+    "ps.fonttype": 42,
+    "pdf.compression": 6,
+    "savefig.dpi": 200,
+    "figure.dpi": 100,
+}
+
+
+@contextmanager
+def style() -> Iterator[None]:
+    """Matplotlib's defaults with the settings of this module on top, whatever the user's own file says."""
+    import matplotlib as mpl
+
+    with mpl.rc_context():
+        mpl.rcdefaults()
+        for name, value in _STYLE.items():
+            mpl.rcParams[name] = value  # type: ignore[index]
+        yield
+
+
+def figure(height: float, width: float = WIDTH) -> Figure:
+    """An empty figure of this height and width in inches, without any global state."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    drawn = Figure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(drawn)
+    return drawn
+
+
+def label_panel(axes: Axes, text: str) -> None:
+    """A panel's title, set flush left."""
+    axes.set_title(text, loc="left")
+
+
+def legend_below(drawn: Figure, axes: Axes | Sequence[Axes], columns: int = 4) -> None:
+    """One legend for several panels, below all of them; a series that is in many panels stands once."""
+    handles: dict[str, Any] = {}
+    for one in np.atleast_1d(np.asarray(axes, dtype=object)).ravel():
+        for handle, label in zip(*one.get_legend_handles_labels(), strict=True):
+            handles.setdefault(label, handle)
+    drawn.legend(
+        list(handles.values()),
+        list(handles),
+        loc="outside lower center",
+        ncols=min(columns, len(handles) or 1),
+    )
+
+
+def log_error_bars(
+    value: np.ndarray, se: np.ndarray, width: float = 1.0
+) -> tuple[np.ndarray, np.ndarray]:
+    """Lengths of error bars for a logarithmic axis.
+
+    The bars are symmetric there: the standard error of the logarithm is ``se / value``.
+
+    Parameters
+    ----------
+    value : ndarray, shape (n,)
+        Positive numbers.
+    se : ndarray, shape (n,)
+        Their standard errors; no bar is drawn where it is not finite.
+    width : float
+        So many standard errors.
+
+    Returns
+    -------
+    below, above : ndarray, shape (n,)
+        Distances from the value, for ``errorbar(yerr=...)``.
+
+    Raises
+    ------
+    ValueError
+        A value is not positive.
+    """
+    value, se = np.asarray(value, dtype=float), np.asarray(se, dtype=float)
+    if (value <= 0).any():
+        raise ValueError(
+            f"value: needed are positive numbers, the smallest given was {value.min()}"
+        )
+    ratio = np.exp(width * np.where(np.isfinite(se), se, 0.0) / value)
+    return value - value / ratio, value * ratio - value
+
+
+def plain(value: float, _: object = None) -> str:
+    """A tick as a decimal without trailing zeros, with a minus sign and no hyphen."""
+    return f"{value:g}".replace("-", "\N{MINUS SIGN}")
+
+
+def save(drawn: Figure, pdf: str | Path, png: str | Path) -> None:
+    """Write one figure as PDF (fonts embedded as TrueType) and as PNG, without dates in either."""
+    for path in map(Path, (pdf, png)):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    with style():
+        drawn.savefig(pdf, metadata={"CreationDate": None, "Creator": None, "Producer": None})
+        drawn.savefig(png, metadata={"Software": None})

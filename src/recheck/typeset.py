@@ -1,0 +1,115 @@
+"""Typesetting: the same sources give the same bytes, and an error ends with the tail of the log."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+__all__ = ["LATEX_PACKAGES", "has_latex", "too_wide", "typeset"]
+
+#: What to install on Debian or Ubuntu where there is no LaTeX.
+LATEX_PACKAGES = (
+    "texlive-latex-base texlive-latex-recommended texlive-latex-extra texlive-fonts-recommended "
+    "latexmk lmodern"
+)
+#: Points by which a line may stick out into the margin.
+STICKS_OUT = 2.0
+
+
+def has_latex() -> bool:
+    """Whether latexmk and pdflatex are on the path."""
+    return bool(shutil.which("latexmk") and shutil.which("pdflatex"))
+
+
+def typeset(
+    sources: Iterable[str | Path],
+    generated: Mapping[str, Iterable[str | Path]],
+    pdfs: Mapping[str, str | Path],
+    *,
+    epoch: int = 0,
+    log: str | Path | None = None,
+) -> list[str]:
+    """Typeset documents in a folder of their own, so that LaTeX leaves no file in the tree.
+
+    Parameters
+    ----------
+    sources : iterable of path
+        Everything that somebody wrote: ``.tex``, ``.bib``.
+    generated : mapping of str to iterable of path
+        Files by the subfolder in which the text looks for them: ``""``, ``tables``, ``figures``.
+    pdfs : mapping of str to path
+        Where the PDF of each main file goes: ``{"main.tex": ..., "supplement.tex": ...}``. Documents may refer
+        to one another with ``xr-hyper``: their ``.aux`` files are all there in a second round.
+    epoch : int
+        Seconds since 1970 that LaTeX takes for now.
+    log : path, optional
+        Where LaTeX's messages are appended, also if it fails.
+
+    Returns
+    -------
+    list of str
+        `too_wide`, of the last round, each with its document.
+
+    Raises
+    ------
+    RuntimeError
+        latexmk failed; the message has the end of its log.
+    """
+    with tempfile.TemporaryDirectory(prefix="typeset-") as name:
+        folder = Path(name)
+        for place, paths in [("", sources), *generated.items()]:
+            (folder / place).mkdir(exist_ok=True)
+            for path in paths:
+                shutil.copy(path, folder / place)
+        for _ in range(2 if len(pdfs) > 1 else 1):
+            for main in pdfs:
+                _latexmk(main, folder, epoch, log)
+        for main, pdf in pdfs.items():
+            Path(pdf).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(folder / Path(main).with_suffix(".pdf"), pdf)
+        logs = {
+            main: (folder / Path(main).with_suffix(".log")).read_text(errors="replace")
+            for main in pdfs
+        }
+    return [f"{main}: {line}" for main, text in logs.items() for line in too_wide(text)]
+
+
+def _latexmk(main: str, folder: Path, epoch: int, log: str | Path | None) -> None:
+    environment = os.environ | {
+        "SOURCE_DATE_EPOCH": str(epoch),
+        "FORCE_SOURCE_DATE": "1",
+        "TZ": "UTC",
+        "LC_ALL": "C",
+        "max_print_line": "200",
+    }
+    done = subprocess.run(
+        [
+            *("latexmk", "-norc", "-pdf", "-interaction=nonstopmode", "-halt-on-error"),
+            *("-file-line-error", main),
+        ],
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        check=False,
+    )
+    messages = done.stdout.decode("utf-8", errors="replace")
+    if log is not None:
+        with Path(log).open("a", encoding="utf-8") as stream:
+            stream.write(messages)
+    if done.returncode:
+        lines = messages.splitlines()
+        errors = [line for line in lines if line.startswith("!") or ".tex:" in line]
+        tail = "\n".join((errors or lines)[-10:])
+        raise RuntimeError(f"{main}: latexmk failed:\n{tail}")
+
+
+def too_wide(log: str) -> list[str]:
+    """Messages of a log on boxes that stick out by more than `STICKS_OUT` points, with where they are."""
+    found = re.finditer(r"Overfull \\hbox \(([\d.]+)pt.*", log)
+    return [one.group() for one in found if float(one.group(1)) > STICKS_OUT]

@@ -1,0 +1,1 @@
+"""Studies: published papers whose numbers are computed again, one package a paper."""

@@ -1,0 +1,332 @@
+"""CPU seconds for an error in Experiment 3, and the paper's claims about them.
+
+Curves of log error against log CPU seconds are interpolated between sizes. Bounds and extrapolations say what they are:
+a bound has the status "at least" or "at most", and beside a ratio stands the factor by which the longest runs
+were extrapolated.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.special import stdtr
+
+from recheck.measures import OK, join_sources, with_fields
+from recheck.measures import estimate as summarise
+from studies.atiya2021.measures.common import estimate, whole
+
+__all__ = ["Crossing", "crossing", "times"]
+
+#: Rows of the configuration that give the two errors of a method. Of the corrected chains one row has the chain alone
+#: and one the annealed runs.
+SERIES: dict[str, tuple[str, str]] = {"ess": ("ess", "ess-ais"), "hmc": ("hmc", "hmc-ais")}
+#: Methods whose errors do not fall as the inverse square root of time without end.
+BIASED = ("ess-gpml", "hmc-gpml", "laplace", "ep")
+SAMPLER = "orthant"
+#: Errors by what they are errors of: the last part of their ids.
+ERRORS = {"evidence": "mape", "probability": "mae"}
+#: Operating points that section 6.3 quotes: CPU seconds, and natural log of the MAPE in percent.
+QUOTED = {"new": (525.0, -4.52), "ess": (5350.0, -4.70)}
+QUOTED_SOURCE = "paper, section 6.3"
+#: Log MAPE near which the paper compares the two.
+TARGET = -4.5
+#: Curves are extrapolated to so many times their longest CPU seconds, and not further.
+FARTHEST = 100.0
+#: A claim rests on no bound that noise alone makes with a larger probability than this.
+DOUBT = 0.025
+
+#: Claims of section 6.3: which sampler, which error, and where it is compared. ``target``: at the quoted log MAPE.
+#: ``high``, ``moderate``: at the error of the sampler's last or first size.
+CLAIMS = {
+    "evidence-ten": ("ess", "evidence", "target"),
+    "evidence-ess": ("ess", "evidence", "high"),
+    "evidence-hmc": ("hmc", "evidence", "high"),
+    "probability-hmc": ("hmc", "probability", "high"),
+    "probability-tie": ("ess", "probability", "moderate"),
+    "probability-ess": ("ess", "probability", "high"),
+}
+#: The two forms of a sampler, and what its name then ends with.
+FORMS = {"as-distributed": "-gpml", "corrected": ""}
+
+
+@dataclass(frozen=True, slots=True)
+class Crossing:
+    """Natural log of CPU seconds, or of a ratio of them.
+
+    Attributes
+    ----------
+    log : float
+        NaN if there is none; ``status`` then says why.
+    se, df : float
+        Standard error of `log` and its degrees of freedom; of a bound that of what else was measured.
+    status : str
+        ``ok``, ``at least``, ``at most``, or why there is no value.
+    beyond : float
+        Log of the factor by which the longest CPU seconds were extrapolated; zero if they were not.
+    doubt : float
+        Of a bound: the probability that noise alone made it one.
+    """
+
+    log: float
+    se: float = 0.0
+    df: float = math.inf
+    status: str = OK
+    beyond: float = 0.0
+    doubt: float = 0.0
+
+    def over(self, other: Crossing) -> Crossing:
+        """The ratio of this to the other, in logs."""
+        turned = {"at most": "at least", "at least": "at most"}.get(other.status, other.status)
+        statuses = {self.status, turned}
+        if unknown := sorted(statuses - {OK, "at least", "at most"}):
+            return Crossing(math.nan, status=unknown[0])
+        if {"at least", "at most"} <= statuses:
+            return Crossing(math.nan, status="not comparable")
+        return Crossing(
+            self.log - other.log,
+            math.hypot(self.se, other.se),
+            _joint([self.se, other.se], [self.df, other.df])[1],
+            next((status for status in ("at most", "at least") if status in statuses), OK),
+            max(self.beyond, other.beyond),
+            min(1.0, self.doubt + other.doubt),
+        )
+
+    def row(self, name: str, source: str) -> dict[str, Any]:
+        """As a row of measures: the factor itself, with its standard error. A claim rests on no doubtful bound."""
+        value, status = math.exp(self.log), self.status
+        if name.startswith("claim/") and self.doubt > DOUBT:
+            status = "not comparable"
+        se = value * self.se
+        return estimate(name, value, source, se=se, df=self.df, scale="log", status=status)
+
+
+def _joint(errors: Sequence[float], dfs: Sequence[float]) -> tuple[float, float]:
+    """Standard error of a sum of independent terms, and its degrees of freedom by Welch and Satterthwaite."""
+    variances = np.square(np.asarray(errors, dtype=float))
+    spent = float((variances**2 / np.asarray(dfs, dtype=float)).sum())
+    total = float(variances.sum())
+    return math.sqrt(total), total**2 / spent if spent > 0 else math.inf
+
+
+def _doubt(margin: float, errors: Sequence[float], dfs: Sequence[float]) -> float:
+    """Probability of the tail beyond a margin; zero without an error."""
+    se, df = _joint(errors, dfs)
+    return float(stdtr(min(df, 1e12), -margin / se)) if se > 0 else 0.0
+
+
+def crossing(
+    line: pd.DataFrame,
+    target: float,
+    target_se: float = 0.0,
+    target_df: float = math.inf,
+    *,
+    converges: bool = True,
+) -> Crossing:
+    """CPU seconds that a method needs for an error, by interpolation on logarithmic axes.
+
+    Parameters
+    ----------
+    line : DataFrame
+        Sizes of one method that count: ``seconds``, ``log_error``, ``log_error_se``, ``df``, ``exact``.
+    target, target_se, target_df : float
+        Natural log of the error, its standard error, and the degrees of freedom of that.
+    converges : bool
+        Whether to go on from the last size as errors fall with the square root of time, to at most `FARTHEST`
+        times its seconds.
+
+    Returns
+    -------
+    Crossing
+        Between the last size with a larger error and the next one. If no size has a larger error: at most the seconds
+        of the first size. If the last one has: extrapolated, or at least its seconds; of a deterministic method
+        "not reached".
+    """
+    if line.empty or not math.isfinite(target):
+        return Crossing(math.nan, status="not run")
+    line = line.sort_values("seconds")
+    x = np.log(line["seconds"].to_numpy(dtype=float))
+    e = line["log_error"].to_numpy(dtype=float)
+    s = line["log_error_se"].to_numpy(dtype=float)
+    df = line["df"].to_numpy(dtype=float)
+    above = np.flatnonzero(e > target)
+    if not len(above):
+        doubt = _doubt(target - e[0], [s[0], target_se], [df[0], target_df])
+        return Crossing(float(x[0]), status="at most", doubt=doubt)
+    i = int(above[-1])
+    if i == len(e) - 1:
+        if line["exact"].all():
+            return Crossing(math.nan, status="not reached")
+        further = 2.0 * (e[i] - target)
+        if not converges or further > math.log(FARTHEST):
+            doubt = _doubt(e[i] - target, [s[i], target_se], [df[i], target_df])
+            return Crossing(float(x[i]), status="at least", doubt=doubt)
+        se, freedom = _joint([2.0 * s[i], 2.0 * target_se], [df[i], target_df])
+        return Crossing(float(x[i] + further), se, freedom, beyond=float(further))
+    slope = (x[i + 1] - x[i]) / (e[i] - e[i + 1])
+    share = (e[i] - target) / (e[i] - e[i + 1])
+    errors = [slope * (1 - share) * s[i], slope * share * s[i + 1], slope * target_se]
+    se, freedom = _joint(errors, [df[i], df[i + 1], target_df])
+    return Crossing(float(x[i] + share * (x[i + 1] - x[i])), se, freedom)
+
+
+class _Curves:
+    """Errors against CPU seconds of every method, from the estimates of its points."""
+
+    def __init__(self, measures: pd.DataFrame) -> None:
+        wide = with_fields(summarise(measures), "experiment3/{method}/size{size}/{quantity}")
+        found = []
+        for (method, size), group in wide.groupby(["method", "size"]):
+            one = group.set_index("quantity")
+            for error, quantity in ERRORS.items():
+                if quantity in one.index and "seconds" in one.index:
+                    found.append(
+                        self._point(method, int(size), error, one.loc[[quantity, "seconds"]])
+                    )
+        columns = ["method", "size", "error", "status", "seconds", "log_error", "log_error_se"]
+        points = pd.DataFrame(found, columns=[*columns, "df", "exact", "source"])
+        self.points = points.sort_values(["method", "size"])
+
+    @staticmethod
+    def _point(method: str, size: int, error: str, pair: pd.DataFrame) -> dict[str, Any]:
+        what, seconds = pair.iloc[0], pair.iloc[1]
+        exact = what["seed"] == ""
+        counts = what["status"] == OK and what["value"] > 0 and seconds["value"] > 0
+        log_se = what["se"] / what["value"] if counts and not exact else 0.0
+        return {
+            "method": method,
+            "size": size,
+            "error": error,
+            "status": what["status"] if what["status"] != OK or counts else "not timed",
+            "seconds": seconds["value"],
+            "log_error": math.log(what["value"]) if counts else math.nan,
+            "log_error_se": log_se if math.isfinite(log_se) else 0.0,
+            "df": max(what["runs"] - 1.0, 1.0),
+            "exact": exact,
+            "source": join_sources([what["source"], seconds["source"]]),
+        }
+
+    def line(self, method: str, error: str, *, every: bool = False) -> pd.DataFrame:
+        """The sizes of a series that count, or every size, in the order of sizes."""
+        pair = SERIES.get(method, (method, method))
+        row = dict(zip(("probability", "evidence"), pair, strict=True))[error]
+        points = self.points
+        line = points[(points["method"] == row) & (points["error"] == error)]
+        return line if every else line[line["status"] == OK]
+
+    def needed(self, method: str, error: str, target: float) -> Crossing:
+        """CPU seconds that a method needs for a log error."""
+        found = crossing(self.line(method, error), target, converges=method not in BIASED)
+        every = self.line(method, error, every=True)
+        if found.status == "not run" and len(every):
+            return Crossing(math.nan, status=str(every["status"].iloc[-1]))
+        return found
+
+    def against(self, point: pd.Series) -> Crossing:
+        """CPU seconds of a point over those that the sampler needs for the same error."""
+        sampler = self.line(SAMPLER, point["error"])
+        needed = crossing(sampler, point["log_error"], point["log_error_se"], point["df"])
+        return Crossing(math.log(point["seconds"])).over(needed)
+
+    def targets(self) -> dict[str, float]:
+        """Log errors at which all methods are compared.
+
+        Of the evidence the quoted one, of probabilities the least of the sampler, rounded up to halves.
+        """
+        least = self.line(SAMPLER, "probability")["log_error"].min()
+        rounded = math.ceil(2.0 * least) / 2.0 if math.isfinite(least) else math.nan
+        return {"evidence": TARGET, "probability": rounded}
+
+
+def times(measures: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    """CPU seconds for an error, ratios of them, and the paper's claims, from the points of Experiment 3.
+
+    Parameters
+    ----------
+    measures : DataFrame
+        Rows ``experiment3/<method>/size<k>/<quantity>``.
+
+    Yields
+    ------
+    dict
+        Rows of measures: ``experiment3/<method>/size<k>/<error>-ratio``, ``time/<error>/<method>/<quantity>``, and
+        ``time/<error>/target``; of each claim ``claim/time/<claim>/<form>``, and beside it under
+        ``time/claims/<claim>/<form>`` where it was judged and how far the sampler was extrapolated.
+    """
+    for name, (seconds, log) in QUOTED.items():
+        yield whole(f"experiment3/quoted/{name}/seconds", seconds, QUOTED_SOURCE)
+        yield whole(f"experiment3/quoted/{name}/log-mape", log, QUOTED_SOURCE)
+    ratio = QUOTED["ess"][0] / QUOTED["new"][0]
+    yield whole("experiment3/quoted/ess-over-new", ratio, QUOTED_SOURCE)
+    curves = _Curves(measures)
+    for _, point in curves.points[curves.points["status"] == OK].iterrows():
+        if point["method"] != SAMPLER:
+            name = f"experiment3/{point['method']}/size{point['size']}"
+            source = str(point["source"])
+            yield curves.against(point).row(f"{name}/{point['error']}-ratio", source)
+            if point["exact"]:
+                yield from _match(curves, point)
+    for error, target in curves.targets().items():
+        yield from _at_target(curves, error, target)
+    yield from _claims(curves)
+
+
+def _match(curves: _Curves, point: pd.Series) -> Iterator[dict[str, Any]]:
+    """CPU seconds that the sampler needs for the error of a deterministic method."""
+    line = curves.line(SAMPLER, point["error"])
+    if line.empty:
+        return
+    found = crossing(line, point["log_error"])
+    if found.status == "at least":  # the bound is where extrapolation stops
+        found = Crossing(found.log + math.log(FARTHEST), status="at least", doubt=found.doubt)
+    name = f"time/{point['error']}/{point['method']}/sampler-seconds"
+    yield found.row(name, join_sources([*line["source"], point["source"]]))
+
+
+def _at_target(curves: _Curves, error: str, target: float) -> Iterator[dict[str, Any]]:
+    points = curves.points[curves.points["error"] == error]
+    if not math.isfinite(target) or points.empty:
+        return
+    rows = {row: name for name, pair in SERIES.items() for row in pair}
+    methods = dict.fromkeys(rows.get(method, method) for method in points["method"])
+    yield whole(f"time/{error}/target", target, join_sources(points["source"]))
+    sampler = curves.needed(SAMPLER, error, target)
+    for method in methods:
+        source = join_sources(curves.line(method, error, every=True)["source"])
+        found = curves.needed(method, error, target)
+        yield found.row(f"time/{error}/{method}/seconds", source)
+        if method != SAMPLER:
+            yield found.over(sampler).row(f"time/{error}/{method}/ratio", source)
+
+
+def _claims(curves: _Curves) -> Iterator[dict[str, Any]]:
+    for claim, (method, error, where) in CLAIMS.items():
+        for form, suffix in FORMS.items():
+            every = curves.line(method + suffix, error, every=True).sort_values("size")
+            if every.empty or curves.line(SAMPLER, error).empty:
+                continue
+            line = every[every["status"] == OK]
+            point = every.iloc[0] if where == "moderate" else every.iloc[-1]
+            if where != "moderate" and len(line):
+                point = line.iloc[-1]
+            target = TARGET if where == "target" else float(point["log_error"])
+            if where == "moderate" and len(line) == 1:
+                found = Crossing(math.nan, status="one size only")
+            elif point["status"] != OK:
+                found = Crossing(math.nan, status=f"{point['status']} runs converged")
+            elif where == "target":
+                found = curves.needed(method + suffix, error, TARGET)
+                found = found.over(curves.needed(SAMPLER, error, TARGET))
+            else:
+                found = curves.against(point)
+            source, name = join_sources(every["source"]), f"{claim}/{form}"
+            yield found.row(f"claim/time/{name}", source)
+            if math.isfinite(target):
+                yield whole(f"time/claims/{name}/log-error", target, source)
+            if math.isfinite(found.log):
+                beyond = math.exp(found.beyond)
+                yield whole(f"time/claims/{name}/extrapolation", beyond, source)

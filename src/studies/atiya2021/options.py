@@ -1,0 +1,160 @@
+"""Options of the methods in a configuration, held against the dataclasses that define them."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from studies.atiya2021.jobs import on_problem
+from studies.atiya2021.methods import DETERMINISTIC, METHODS
+from studies.common.configuration import LARGEST, NINE, is_whole, shortly
+
+#: Of each method of the posterior of Experiment 5 that is no method of its own, its options.
+_AUXILIARY = {
+    "laplace": ("samples",),
+    "ep": ("samples",),
+    "orthant": ("samples",),
+    "ancillary": ("latent_updates",),
+    "surrogate": ("latent_updates",),
+}
+#: What a method's burn-in is a part of.
+_LENGTHS = {"control-variables": "iterations", "ess": "samples", "hmc": "samples"}
+
+
+def problems_of_methods(study: Mapping[str, Any]) -> list[str]:
+    """Return what is wrong with the options of all methods, a line each.
+
+    Parameters
+    ----------
+    study : mapping
+        A configuration's block of the study, of which `studies.atiya2021.config` has checked everything else.
+    """
+    lines = [
+        *_experiment3(study["experiment3"]),
+        *_experiment4(study["experiment4"]),
+        *_posterior(study["experiment5"]["posterior"]),
+        *_tuning(study["experiment5"]["tuning"]),
+    ]
+    return [f"atiya2021.{line}" for line in dict.fromkeys(lines)]
+
+
+def _experiment3(given: Mapping[str, Any]) -> Iterator[str]:
+    for name, row in given["methods"].items():
+        key = f"experiment3.methods.{name}"
+        options = {k: v for k, v in row.items() if k not in ("method", "grid")}
+        cells = row.get("grid", [{}])
+        for cell in cells:
+            yield from problems_of_options(key, row["method"], options | cell)
+            if not cell and "grid" in row:
+                yield f"{key}.grid: given {cells}; allowed are options that differ between sizes"
+        if any(cells.count(cell) > 1 for cell in cells):
+            yield f"{key}.grid: given {cells}; allowed is each size once"
+        if "grid" not in row and row["method"] not in DETERMINISTIC:
+            yield f"{key}.grid: missing; allowed is a list of sizes, for this method draws at random"
+
+
+def _experiment4(given: Mapping[str, Any]) -> Iterator[str]:
+    for name, row in given["methods"].items():
+        key, method = f"experiment4.methods.{name}", row["method"]
+        yield from _replicates(key, method, row.get("replicates"))
+        options = {k: v for k, v in row.items() if k not in ("method", "replicates", "data_sets")}
+        short = {k: v for k, v in options.items() if isinstance(v, list) and len(v) != NINE}
+        for option, value in short.items():
+            yield f"{key}.{option}: given {value}; allowed is one value, or a list of nine, one a problem"
+        if not short:
+            for problem in given["problems"]:
+                yield from problems_of_options(key, method, on_problem(options, problem))
+
+
+def _replicates(key: str, method: str, replicates: Any) -> Iterator[str]:
+    if method in DETERMINISTIC and replicates is not None:
+        yield (
+            f"{key}.replicates: given {replicates}; allowed is nothing, for {method} draws nothing at random"
+        )
+    if method not in DETERMINISTIC and replicates is None:
+        yield f"{key}.replicates: missing; allowed are 3 or more, for {method} draws at random"
+
+
+def _posterior(given: Mapping[str, Any]) -> Iterator[str]:
+    counts = ("method", "iterations", "burn_in")
+    for name, row in given["methods"].items():
+        key, method = f"experiment5.posterior.methods.{name}", row["method"]
+        for problem in given["problems"]:
+            options = on_problem({k: v for k, v in row.items() if k not in counts}, problem)
+            if method not in _AUXILIARY:
+                yield from problems_of_options(key, method, options)
+                continue
+            for option, value in options.items():
+                if option not in _AUXILIARY[method]:
+                    known = sorted({*counts, *_AUXILIARY[method]})
+                    yield f"{key}.{option}: unknown key (given {value!r}); known are {known}"
+                elif not is_whole(value):
+                    yield f"{key}.{option}: given {value!r}; allowed is a whole number from 1 to {LARGEST}"
+
+
+def _tuning(given: Mapping[str, Any]) -> Iterator[str]:
+    for name, row in [("judge", given["judge"]), *given["methods"].items()]:
+        key, method = f"experiment5.tuning.{name}", row["method"]
+        if name != "judge":
+            key = f"experiment5.tuning.methods.{name}"
+            yield from _replicates(key, method, row.get("replicates"))
+        options = row.get("options", {})
+        yield from problems_of_options(key, method, options)
+        yield from problems_of_options(key, method, {**options, **row.get("final", {})})
+
+
+def problems_of_options(key: str, method: str, options: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what is wrong with the options of one method, a line each: key, value given, what is allowed."""
+    types = _types(method)
+    wrong = False
+    for option, value in options.items():
+        where = f"{key}.{option}"
+        if option not in types:
+            wrong = True
+            yield f"{where}: unknown key (given {shortly(value)}); known are {sorted(types)}"
+        elif isinstance(value, int) and abs(value) > LARGEST:
+            wrong = True
+            yield f"{where}: given {value}; allowed is a number up to {LARGEST}"
+        else:
+            try:
+                types[option][0].validate_python(value, strict=True)
+            except ValidationError:
+                wrong = True
+                yield f"{where}: given {shortly(value)}; allowed is {types[option][1]}"
+    if wrong:
+        return
+    try:
+        made = METHODS[method](**options)
+    except ValueError as error:
+        yield f"{key}: given {dict(options)}; allowed is: {error}"
+        return
+    length = _LENGTHS.get(method, "")
+    if length and made.burn_in > getattr(made, length):
+        yield (
+            f"{key}.burn_in: given {made.burn_in}; allowed are at most the {length}: {getattr(made, length)}"
+        )
+
+
+@cache
+def _types(method: str) -> dict[str, tuple[TypeAdapter[Any], str]]:
+    """Of each option of a method: what validates it, and what it allows in words."""
+    hints = typing.get_type_hints(METHODS[method])
+    return {
+        field.name: (TypeAdapter(hints[field.name]), _words(hints[field.name]))
+        for field in dataclasses.fields(METHODS[method])
+    }
+
+
+def _words(hint: Any) -> str:
+    if typing.get_origin(hint) is typing.Literal:
+        return f"one of {list(typing.get_args(hint))}"
+    plain = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
+    if hint in plain:
+        return plain[hint]
+    parts = [_words(part) for part in typing.get_args(hint) if part is not type(None)]
+    return " or ".join(parts) or str(hint)

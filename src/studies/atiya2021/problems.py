@@ -1,0 +1,233 @@
+"""The problems of the experiments: laws, data sets, and their random streams (paper, sections 6.2 and 6.4)."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.special import expit
+from scipy.stats import multivariate_normal
+
+from studies.atiya2021.names import RAW, REAL, REGISTRY
+from studies.common.pieces import Piece
+from studies.common.seeds import generator, seed
+
+if TYPE_CHECKING:
+    from studies.common.data import Entry
+
+#: K is called beta I when no covariance exceeds this share of the variance.
+TRIVIAL = 1e-12
+
+#: Decimals of the features that enter a digest: another processor may round the last bits otherwise.
+DECIMALS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Training and test patterns.
+
+    Attributes
+    ----------
+    X_train, y_train, X_test, y_test : (n, d), (n,), (t, d), (t,) arrays
+        Features and labels -1/+1, in shuffled order.
+    bayes_posterior : (t,) array
+        P(+1 | x) at the test patterns under the law that drew them; NaN where that is not known.
+    """
+
+    X_train: np.ndarray
+    y_train: np.ndarray
+    X_test: np.ndarray
+    y_test: np.ndarray
+    bayes_posterior: np.ndarray
+
+
+def digest_bytes(array: np.ndarray) -> bytes:
+    """Return an array's shape and its values, rounded to 8 decimals, as bytes for a digest."""
+    # adding zero turns a negative zero into a positive one
+    rounded = np.ascontiguousarray(np.round(array, DECIMALS) + 0.0, dtype="<f8")
+    return f"{rounded.shape}".encode() + rounded.tobytes()
+
+
+def patterns_digest(problem: Problem | None) -> str | None:
+    """Return 16 hexadecimal digits that name a problem's patterns; None where there are no data."""
+    if problem is None:
+        return None
+    arrays = (getattr(problem, field.name) for field in fields(problem))
+    return hashlib.sha256(b"".join(map(digest_bytes, arrays))).hexdigest()[:16]
+
+
+@dataclass(frozen=True, slots=True)
+class _Synthetic:
+    n_train: int
+    n_test: int
+    mean: np.ndarray  # of class 2; class 1 has mean zero
+    cov: np.ndarray  # of class 2; class 1 has the identity
+
+
+_SIGMA_0 = np.array([[1.0, 0.25], [0.25, 1.0]])  # Eq. 68
+_SIGMA_10 = np.diag(np.full(10, 0.5)) + np.diag(np.full(9, 0.2), 1) + np.diag(np.full(9, 0.2), -1)
+SYNTHETIC = {
+    1: _Synthetic(50, 50, np.ones(2), _SIGMA_0),
+    2: _Synthetic(200, 200, np.ones(2), _SIGMA_0),
+    3: _Synthetic(50, 50, 0.5 * np.ones(2), _SIGMA_0),
+    4: _Synthetic(50, 50, 2.0 * np.ones(2), _SIGMA_0),
+    5: _Synthetic(50, 50, np.ones(10), _SIGMA_10),
+    6: _Synthetic(1000, 1000, np.ones(2), _SIGMA_0),
+}
+
+
+def synthetic_problem(number: int, rng: np.random.Generator) -> Problem:
+    """Draw Problem 1 to 6: half the patterns of each class (the priors are equal), shuffled."""
+    law = SYNTHETIC[number]
+    d = len(law.mean)
+
+    def draw(n: int) -> tuple[np.ndarray, np.ndarray]:
+        first = rng.standard_normal((n - n // 2, d))
+        second = rng.multivariate_normal(law.mean, law.cov, size=n // 2, method="cholesky")
+        order = rng.permutation(n)
+        y = np.repeat([1.0, -1.0], [len(first), len(second)])
+        return np.concatenate([first, second])[order], y[order]
+
+    X_train, y_train = draw(law.n_train)
+    X_test, y_test = draw(law.n_test)
+    log_odds = multivariate_normal.logpdf(X_test, np.zeros(d), np.eye(d)) - (
+        multivariate_normal.logpdf(X_test, law.mean, law.cov)
+    )
+    return Problem(X_train, y_train, X_test, y_test, expit(log_odds))
+
+
+def real_problem(
+    number: int,
+    folder: str | Path,
+    registry: Sequence[Entry],
+    *,
+    standardise: bool,
+    rng: np.random.Generator,
+) -> Problem:
+    """Split the data of Problem 7, 8 or 9 at the paper's sizes.
+
+    Raises
+    ------
+    DataUnavailableError, DamagedFileError
+        If a raw file is missing, or is not the registered one.
+    """
+    # its table schemas cost a third of a second, and no method needs them
+    from studies.common import data
+
+    name = REAL[number]
+    raw = data.load(name, folder, registry)
+    parts = data.split(raw, *data.PAPER_SIZES[name], standardise=standardise, rng=rng)
+    unknown = np.full(len(parts.y_test), np.nan)
+    return Problem(parts.X_train, parts.y_train, parts.X_test, parts.y_test, unknown)
+
+
+def data_set_seed(number: int, dataset: int, root: int) -> str:
+    """Return the seed of a data set; the first one is the workflow's own file."""
+    further = [f"dataset{dataset}"] if dataset else []
+    return seed(root, "experiment4", f"problem{number}", *further)
+
+
+def patterns(
+    number: int, *, root: int, statuses: Sequence[Path] = (), standardise: bool = False
+) -> Piece:
+    """Return the patterns of a problem's first data set.
+
+    Parameters
+    ----------
+    number : int
+        Problem, 1 to 9.
+    root : int
+        Root of the random streams.
+    statuses : sequence of path
+        JSON files that say whether the raw files are there (Problems 7 to 9).
+    standardise : bool
+        Whether features are scaled by the training patterns' means and deviations (Problems 7 to 9).
+
+    Returns
+    -------
+    rows, timing : list of dict
+        Empty.
+    arrays : dict
+        The fields of `Problem`. None where raw data are missing: the methods' rows then say so.
+
+    Raises
+    ------
+    ValueError
+        If a raw file is damaged or its facts are not the registered ones.
+    """
+    rng = generator(data_set_seed(number, 0, root))
+    if number not in REAL:
+        return [], [], dataclasses.asdict(synthetic_problem(number, rng))
+    if not all(json.loads(Path(path).read_text())["available"] for path in statuses):
+        return [], [], {}
+    from studies.common import data
+
+    raw, registry = Path(RAW), data.read_registry(REGISTRY)
+    data.require(data.check(raw, registry, [REAL[number]]))
+    problem = real_problem(number, raw, registry, standardise=standardise, rng=rng)
+    return [], [], dataclasses.asdict(problem)
+
+
+def trivial(K: np.ndarray, beta: float) -> bool:
+    """Return whether a covariance (n, n) of variance `beta` is beta I to rounding: every pattern is alone."""
+    off_diagonal = K - np.diag(np.diag(K))
+    return bool(np.max(np.abs(off_diagonal)) <= TRIVIAL * beta)
+
+
+@dataclass(frozen=True, slots=True)
+class TwoClasses:
+    """A problem of Experiment 2: normal class-conditional densities of one feature.
+
+    Attributes
+    ----------
+    n_train, n_test : int
+        Patterns, half of them of each class.
+    means, deviations : (float, float)
+        Of class 1 (+1) and class 2 (-1).
+    """
+
+    n_train: int
+    n_test: int
+    means: tuple[float, float]
+    deviations: tuple[float, float]
+
+
+#: Section 6.2.
+EXPERIMENT2 = {
+    1: TwoClasses(100, 50, (0.0, 1.0), (0.2, 0.3)),
+    2: TwoClasses(200, 100, (0.0, 1.0), (2.0, 1.0)),
+    3: TwoClasses(400, 200, (0.0, 1.5), (0.5, 0.75)),
+    4: TwoClasses(800, 400, (0.0, 1.0), (1.0, 0.75)),
+}
+
+
+def one_factor_vector(root: int, dimension: int, instance: int) -> tuple[np.ndarray, str]:
+    """Return the vector d of one problem of Experiment 1, and its seed."""
+    path = seed(root, "experiment1", f"N{dimension}", f"instance{instance}")
+    return generator(path).uniform(-1.0, 1.0, dimension), path
+
+
+def two_class_data(
+    problem: TwoClasses, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Draw training features, training labels (shuffled) and test features of Experiment 2.
+
+    The paper does not say how many patterns each class has; here it is half.
+    """
+
+    def draw(n: int) -> tuple[np.ndarray, np.ndarray]:
+        y = np.repeat([1.0, -1.0], [n - n // 2, n // 2])
+        which = (y < 0).astype(int)
+        x = rng.normal(np.take(problem.means, which), np.take(problem.deviations, which))
+        order = rng.permutation(n)
+        return x[order], y[order]
+
+    x, y = draw(problem.n_train)
+    x_star, _ = draw(problem.n_test)
+    return x, y, x_star

@@ -1,0 +1,1 @@
+"""What studies share: data sets, random streams, finished pieces, digests of code."""

@@ -1,0 +1,171 @@
+"""Digests of the code that results are made from.
+
+A digest covers the bare code of the named modules, and of every module of `PACKAGES` that they import, directly or
+not. Comments, docstrings and blank lines of Python files do not count, so an edit of a comment runs nothing again.
+An edit of one method's module runs the jobs of that method.
+
+The digest trusts that the named modules reach others through import statements alone. `STOPS` lists where the search
+ends, and why. This module imports nothing heavy, because the workflow imports it before any job starts.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import io
+import json
+import tokenize
+from collections.abc import Iterable, Iterator
+from fnmatch import fnmatchcase
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+
+#: Packages whose code makes numbers.
+PACKAGES = ("gpcmc", "studies")
+
+#: Patterns of modules that a digest covers only if they are named themselves.
+STOPS = (
+    "gpcmc.inference",  # the table of all methods: a job names those that it runs
+    "studies.*.methods",  # the same of a study
+    "studies.common.data*",  # makes the patterns, whose digest is a parameter of the pieces
+    "studies.common.pieces",  # carries numbers and makes none
+    "studies.common.code",
+)
+
+_SOURCE = Path(__file__).resolve().parents[2]
+
+
+def digest(modules: Iterable[str]) -> str:
+    """Return one digest for modules and all that they import.
+
+    Parameters
+    ----------
+    modules : iterable of str
+        Full names, as in ``"gpcmc.inference.ep"``.
+
+    Returns
+    -------
+    str
+        16 hexadecimal digits.
+
+    Raises
+    ------
+    ValueError
+        If a name is not that of a module of `PACKAGES`.
+    """
+    return _short(json.dumps(code_digests(modules)).encode())
+
+
+def code_digests(modules: Iterable[str]) -> dict[str, str]:
+    """Return the digest of each module, and of each that they import.
+
+    Parameters
+    ----------
+    modules : iterable of str
+        Full names, as in ``"gpcmc.inference.ep"``.
+
+    Returns
+    -------
+    dict
+        Module to 16 hexadecimal digits, in alphabetical order. Every byte of a Cython file counts.
+
+    Raises
+    ------
+    ValueError
+        If a name is not that of a module of `PACKAGES`.
+    """
+    named = tuple(modules)
+    found: dict[str, str] = {}
+    waiting = list(named)
+    while waiting:
+        module = waiting.pop()
+        if module not in found and (module in named or not _stops(module)):
+            found[module], imported = _module(module)
+            waiting += imported
+    return dict(sorted(found.items()))
+
+
+def _stops(module: str) -> bool:
+    return any(fnmatchcase(module, pattern) for pattern in STOPS)
+
+
+@cache
+def _module(module: str) -> tuple[str, list[str]]:
+    """Digest of one module, and what it imports of these packages."""
+    path = _path(module)
+    if path is None:
+        raise ValueError(
+            f"modules must name modules of {' or '.join(PACKAGES)}; got {module!r}, which has no source"
+        )
+    if path.suffix == ".pyx":
+        # with what it includes; Python's tokeniser does not read Cython, so every byte counts
+        files = [path, *sorted((_SOURCE / module.split(".")[0]).rglob("*.h"))]
+        return _short(b"".join(file.read_bytes() for file in files)), []
+    text = path.read_text(encoding="utf-8")
+    return _short(_bare(text).encode()), sorted(set(_imports(ast.parse(text), module)))
+
+
+def _short(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:16]
+
+
+@cache
+def _path(module: str) -> Path | None:
+    """The source of a module or package; None where there is none."""
+    first, *rest = module.split(".")
+    if first not in PACKAGES or not rest:
+        return None
+    stem = _SOURCE.joinpath(first, *rest)
+    candidates = [stem.with_suffix(".py"), stem.with_suffix(".pyx"), stem / "__init__.py"]
+    return next((path for path in candidates if path.exists()), None)
+
+
+def _imports(tree: ast.Module, importer: str) -> Iterator[str]:
+    """Modules that a module imports; a name that a package hands on counts for its origin."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (name.name for name in node.names if _path(name.name))
+        elif isinstance(node, ast.ImportFrom):
+            if node.level:
+                raise ValueError(f"imports must be absolute; {importer} has a relative one")
+            package = node.module or ""
+            if package.split(".")[0] not in PACKAGES:
+                continue
+            for alias in node.names:
+                submodule = f"{package}.{alias.name}"
+                found = submodule if _path(submodule) else _origin(package, alias.name)
+                if _path(found):  # a bare package, such as gpcmc, makes no numbers
+                    yield found
+
+
+def _origin(module: str, name: str) -> str:
+    """The module that a name imported from `module` comes from: its own, or that which a package hands on."""
+    path = _path(module)
+    if path is not None and path.name == "__init__.py":
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ImportFrom) and node.module:
+                for alias in node.names:
+                    if name == (alias.asname or alias.name):
+                        return _origin(node.module, alias.name)
+    return module
+
+
+def _bare(text: str) -> str:
+    """Python source without comments, blank lines, and strings that stand alone, such as docstrings.
+
+    Cut out of the text rather than made of tokens or of the syntax tree, which differ between versions of Python.
+    """
+    lines = text.split("\n")
+    cuts = []
+    between = True  # statements
+    tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))
+    for token, following in pairwise(tokens):
+        alone = between and following.type == tokenize.NEWLINE
+        if token.type == tokenize.COMMENT or (token.type == tokenize.STRING and alone):
+            cuts.append((token.start, token.end))
+        if token.type not in (tokenize.COMMENT, tokenize.NL):
+            between = token.type in (tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT)
+    for (first, start), (last, end) in reversed(cuts):
+        lines[first - 1 : last] = [lines[first - 1][:start] + lines[last - 1][end:]]
+    return "\n".join(line.rstrip() for line in lines if line.strip())

@@ -1,0 +1,131 @@
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.gaussian_process.kernels import RBF
+from sklearn.utils.estimator_checks import parametrize_with_checks
+from truths import reference
+
+from gpcmc.classifier import GaussianProcessClassifier
+from gpcmc.gp import prior, rbf
+from gpcmc.inference import (
+    METHODS,
+    ExpectationPropagation,
+    Laplace,
+    Orthant,
+    infer,
+    method_class,
+)
+
+
+@parametrize_with_checks(
+    [
+        GaussianProcessClassifier(inference=method)
+        for method in ("laplace", "ep", Orthant(samples=2000))
+    ]
+)
+def test_it_is_a_scikit_learn_estimator(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("method", [Laplace(), ExpectationPropagation()])
+def test_it_says_what_the_functions_say(method):
+    X, y, X_star, _, _ = reference("R", "R_alpha3_beta2_truth")
+    labels = np.where(y > 0, "versicolor", "setosa")
+    classifier = GaussianProcessClassifier(rbf(3, 2), inference=method).fit(X, labels)
+    result = infer(method, prior(rbf(3, 2), X, X_star), y, rng=None)
+    assert list(classifier.classes_) == ["setosa", "versicolor"]
+    assert classifier.log_marginal_likelihood_ == result.log_evidence
+    assert classifier.log_marginal_likelihood_se_ == 0.0
+    p = classifier.predict_proba(X_star)
+    np.testing.assert_allclose(p[:, 1], result.probability, atol=1e-14)
+    np.testing.assert_allclose(p.sum(axis=1), 1.0)
+    expected = np.where(result.probability >= 0.5, "versicolor", "setosa")
+    assert (classifier.predict(X_star) == expected).all()
+
+
+#: Options that make the methods that draw quick.
+QUICK = {
+    "ess": {"samples": 1600, "burn_in": 10, "temperatures": 10},
+    "hmc": {"samples": 160, "burn_in": 5, "temperatures": 5, "tuning": 20},
+    "control-variables": {"iterations": 100, "burn_in": 10, "adaptation_rounds": 1},
+    "pseudo-marginal": {"iterations": 30, "burn_in": 20, "chains": 2, "draws": 8},
+}
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_classifies(name):
+    X, y, X_star, _, p = reference("R", "R_alpha3_beta2_truth")
+    X, y = X[:40], y[:40]
+    method = METHODS[name](**QUICK.get(name, {}))
+    first, again = (
+        GaussianProcessClassifier(rbf(3, 2), inference=method, random_state=1).fit(X, y)
+        for _ in range(2)
+    )
+    found = first.predict_proba(X_star)
+    np.testing.assert_array_equal(found, again.predict_proba(X_star))
+    assert (
+        np.abs(found[:, 1] - p).mean() < 0.15
+    )  # 40 of 100 patterns, and another prior for the last method
+    if name in ("control-variables", "pseudo-marginal"):
+        with pytest.raises(AttributeError, match="gives no marginal likelihood"):
+            _ = first.log_marginal_likelihood_
+        assert not hasattr(first, "log_marginal_likelihood_se_")
+    else:
+        assert -40 * np.log(2) < first.log_marginal_likelihood_ < -10
+        assert first.log_marginal_likelihood_se_ >= 0.0
+
+
+@pytest.mark.parametrize("name", ["orthant", "laplace", "ep", "twisted-ep", "best"])
+def test_a_name_stands_for_the_default_options(name):
+    X, y, _, _, _ = reference("L")
+    by_name = GaussianProcessClassifier(inference=name, random_state=1).fit(X, y)
+    by_options = GaussianProcessClassifier(inference=method_class(name)(), random_state=1).fit(X, y)
+    assert by_name.log_marginal_likelihood_ == by_options.log_marginal_likelihood_
+
+
+def test_options_survive_a_clone():
+    options = ExpectationPropagation(tolerance=1e-6)
+    classifier = clone(GaussianProcessClassifier(rbf(1, 1), inference=options))
+    assert classifier.inference == options
+
+
+def test_the_callers_kernel_is_not_touched():
+    kernel = rbf(1, 1)
+    classifier = GaussianProcessClassifier(kernel, inference="ep").fit([[0.0], [1.0]], [0, 1])
+    assert classifier.kernel_ == kernel and classifier.kernel_ is not kernel
+
+
+@pytest.mark.parametrize("state", [0, None, np.random.default_rng(0), np.random.RandomState(0)])
+def test_any_usual_random_state_will_do(state):
+    GaussianProcessClassifier(inference="ep", random_state=state).fit([[0.0], [1.0]], [0, 1])
+
+
+@pytest.mark.parametrize(
+    ("options", "y", "message"),
+    [
+        ({"inference": "ep"}, [1, 1, 1], "y must hold two classes; got one class only"),
+        ({"inference": "ep"}, [1, 2, 3], "Only binary classification is supported"),
+        (
+            {"inference": "vb"},
+            [0, 1, 1],
+            "inference must be one of orthant, twisted-ep, minimax-tilting, .*best for twisted-ep",
+        ),
+        (
+            {"inference": Laplace},
+            [0, 1, 1],
+            "inference must be a name of orthant, .* or an instance",
+        ),
+        ({"kernel": "rbf"}, [0, 1, 1], "kernel must be one of .* or None; got 'rbf'"),
+        ({"kernel": RBF}, [0, 1, 1], "kernel must be one of"),
+        ({"inference": "ep", "random_state": "x"}, [0, 1, 1], "random_state must be"),
+    ],
+)
+def test_bad_input_is_named(options, y, message):
+    with pytest.raises(ValueError, match=message):
+        GaussianProcessClassifier(**options).fit([[0.0], [1.0], [2.0]], y)
+
+
+def test_it_must_be_fitted_first():
+    with pytest.raises(NotFittedError):
+        GaussianProcessClassifier().predict([[0.0]])

@@ -1,0 +1,247 @@
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from gpcmc import _validation as validation
+from gpcmc.gp import (
+    Prior,
+    derivatives,
+    linear,
+    log_likelihood,
+    predictive_probability,
+    prior,
+    rbf,
+)
+from gpcmc.gp.likelihood import hazard
+from gpcmc.inference.hyperparameters import rbf_covariance
+
+# both tails, both sides of the switch to the continued fraction, and where erfcx overflows
+POINTS = [
+    -1e8,
+    -1e4,
+    -300.0,
+    -37.6,
+    -10.0001,
+    -9.9999,
+    -5.0,
+    -1.0,
+    -1e-9,
+    0.0,
+    1.0,
+    5.0,
+    20.0,
+    37.0,
+]
+finite = st.floats(-1e6, 1e6)
+
+
+def test_rbf_is_the_papers_without_a_factor_two():
+    X = np.array([[0.0, 0.0], [1.0, 2.0]])
+    K = rbf(3.0, 2.0)(X)
+    np.testing.assert_allclose(K, 2.0 * np.exp(-np.array([[0, 5], [5, 0]]) / 9.0), rtol=1e-14)
+
+
+def test_linear_is_the_dot_product_alone():
+    X = np.random.default_rng(0).standard_normal((4, 3))
+    np.testing.assert_allclose(linear()(X), X @ X.T, atol=1e-14)
+
+
+def test_prior_holds_the_blocks_of_the_joint_covariance():
+    rng = np.random.default_rng(1)
+    X, X_star = rng.standard_normal((5, 2)), rng.standard_normal((3, 2))
+    joint = rbf(0.7, 4.0)(np.vstack([X, X_star]))
+    blocks = prior(rbf(0.7, 4.0), X, X_star)
+    np.testing.assert_allclose(blocks.K, joint[:5, :5])
+    np.testing.assert_allclose(blocks.K_star, joint[:5, 5:])
+    np.testing.assert_allclose(blocks.k_star_star, np.diag(joint)[5:])
+    # and what they were made with, which a prior put together by hand need not have
+    np.testing.assert_array_equal(blocks.X, X)
+    np.testing.assert_array_equal(blocks.X_star, X_star)
+    np.testing.assert_allclose(blocks.kernel(blocks.X), blocks.K)
+    by_hand = Prior(blocks.K, blocks.K_star, blocks.k_star_star)
+    assert by_hand.kernel is None and by_hand.X is None
+
+
+@pytest.mark.parametrize(
+    ("X", "X_star", "message"),
+    [
+        ([[np.nan]], [[1.0]], "X must be finite"),
+        ([[1.0]], [[1.0, 2.0]], "X_star must have 1 columns"),
+        ([1.0], [[1.0]], "X must have 2 dimension"),
+        ([["a"]], [[1.0]], "X must be a real array"),
+        (np.empty((0, 1)), [[1.0]], "X must not be empty"),
+        ([[1.0]], np.empty((0, 1)), "X_star must not be empty"),
+    ],
+)
+def test_prior_names_bad_input(X, X_star, message):
+    with pytest.raises(ValueError, match=message):
+        prior(linear(), X, X_star)
+
+
+def test_a_prior_needs_no_test_inputs():
+    X = np.random.default_rng(2).standard_normal((5, 2))
+    blocks = prior(rbf(0.7, 4.0), X)
+    np.testing.assert_array_equal(blocks.K, prior(rbf(0.7, 4.0), X, X[:1]).K)
+    for one in (blocks, Prior(blocks.K)):
+        assert one.K_star.shape == (5, 0) and one.k_star_star.shape == (0,) and one.X_star is None
+
+
+@pytest.mark.parametrize("scale", [1.0, 27.0])
+def test_a_covariance_has_no_subnormal_entries(scale):
+    """exp(-27^2) is subnormal; products with such entries take 17 times as long."""
+    x = scale * np.arange(3.0)[:, None]
+    blocks = prior(rbf(1.0, 1.0), x, x[1:])
+    exact = rbf(1.0, 1.0)(x)
+    tiny = np.finfo(float).tiny
+    assert ((exact > 0) & (exact < tiny)).any() == (scale > 1)
+    np.testing.assert_array_equal(blocks.K, np.where(exact < tiny, 0.0, exact))
+    np.testing.assert_array_equal(blocks.K_star, blocks.K[:, 1:])
+    theta = np.log([1.0, np.sqrt(0.5)])  # the same kernel, as chains over hyperparameters make it
+    np.testing.assert_allclose(rbf_covariance((x - x.T) ** 2, theta), blocks.K, rtol=1e-12)
+
+
+@pytest.mark.parametrize("bad", [0.0, -1.0, np.nan, np.inf, "1", True])
+def test_rbf_names_bad_hyperparameters(bad):
+    with pytest.raises(ValueError, match="alpha must be"):
+        rbf(bad, 1.0)
+    with pytest.raises(ValueError, match="beta must be"):
+        rbf(1.0, bad)
+
+
+@pytest.mark.parametrize("z", POINTS)
+@pytest.mark.parametrize("y", [-1.0, 1.0])
+def test_likelihood_and_derivatives_against_mpmath(y, z):
+    f = y * z
+    with mpmath.workdps(60):
+        point = mpmath.mpf(z)
+        # log Phi by erfc: ncdf itself loses the far tail
+        value = mpmath.log(mpmath.erfc(-point / mpmath.sqrt(2)) / 2)
+        r = mpmath.npdf(point) / (mpmath.erfc(-point / mpmath.sqrt(2)) / 2)
+        w = r * (point + r)
+    gradient, W = derivatives(np.array([y]), np.array([f]))
+    assert log_likelihood(y, f) == pytest.approx(float(value), rel=1e-13)
+    assert gradient[0] == pytest.approx(y * float(r), rel=1e-13)
+    assert W[0] == pytest.approx(float(w), rel=1e-12)
+
+
+def test_derivatives_are_those_of_the_likelihood_by_complex_step():
+    f, y, h = np.linspace(-4, 4, 33), np.tile([1.0, -1.0, 1.0], 11), 1e-30
+    gradient, W = derivatives(y, f)
+    np.testing.assert_allclose(log_likelihood(y, f + 1j * h).imag / h, gradient, rtol=1e-11)
+    step = 1e-5
+    difference = derivatives(y, f + step)[0] - derivatives(y, f - step)[0]
+    np.testing.assert_allclose(-difference / (2 * step), W, rtol=1e-8, atol=1e-10)
+
+
+@given(st.floats(-1e150, 1e150))
+def test_curvature_lies_between_zero_and_one(z):
+    r, w = hazard(z)
+    assert np.isfinite(r) and r >= 0 and 0 <= w <= 1
+
+
+def test_predictive_probability_is_the_mean_of_the_probit():
+    node, weight = np.polynomial.hermite_e.hermegauss(120)
+    for mean, variance in [(0.3, 0.5), (-2.0, 1.5), (0.0, 4.0)]:
+        f = mean + np.sqrt(variance) * node
+        quadrature = weight @ np.exp(log_likelihood(1.0, f)) / weight.sum()
+        assert predictive_probability(mean, variance) == pytest.approx(quadrature, abs=1e-9)
+    # variance zero: the pointwise likelihood
+    assert predictive_probability(0.7, 0.0) == pytest.approx(np.exp(log_likelihood(1.0, 0.7)))
+
+
+@given(arrays(np.float64, st.tuples(st.integers(1, 6), st.integers(1, 6)), elements=finite))
+def test_every_gram_matrix_is_a_covariance(G):
+    A = validation.check_covariance("A", G @ G.T, semidefinite=True)
+    assert A.flags.c_contiguous and (A == A.T).all()
+
+
+@given(
+    arrays(np.float64, st.integers(1, 6).map(lambda n: (n, n)), elements=finite),
+    st.sampled_from([np.nan, np.inf, -np.inf]),
+    st.data(),
+)
+def test_one_bad_entry_is_found(A, bad, data):
+    n = len(A)
+    A[data.draw(st.integers(0, n - 1)), data.draw(st.integers(0, n - 1))] = bad
+    with pytest.raises(ValueError, match="K must be finite; got 1 NaN or infinite"):
+        validation.check_covariance("K", A)
+
+
+@given(st.integers(2, 6), st.floats(1e-6, 1e3), st.data())
+def test_asymmetry_and_indefiniteness_are_found(n, size, data):
+    i, j = data.draw(st.permutations(range(n)))[:2]
+    A = np.eye(n)
+    A[i, j] += size
+    with pytest.raises(ValueError, match="K must be symmetric"):
+        validation.check_covariance("K", A)
+    B = np.eye(n)
+    B[i, j] = B[j, i] = 1.0 + size
+    with pytest.raises(ValueError, match="K must be positive semidefinite"):
+        validation.check_covariance("K", B, semidefinite=True)
+    assert validation.check_covariance("K", B) is not None  # asked for nothing more, finds nothing
+
+
+@given(st.tuples(st.integers(0, 5), st.integers(0, 5)).filter(lambda s: s[0] != s[1] or s[0] == 0))
+def test_a_covariance_must_be_square_and_not_empty(shape):
+    with pytest.raises(ValueError, match="K must be square"):
+        validation.check_covariance("K", np.zeros(shape))
+
+
+def test_rounding_asymmetry_is_averaged_away_and_the_callers_array_left_alone():
+    given_matrix = np.eye(2)
+    given_matrix[0, 1] = 1e-14
+    A = validation.check_covariance("K", given_matrix)
+    assert A[0, 1] == A[1, 0] == 0.5e-14
+    assert given_matrix[1, 0] == 0.0
+
+
+@given(arrays(np.float64, st.integers(1, 8), elements=st.sampled_from([-1.0, 1.0])))
+def test_labels_pass_as_they_are(y):
+    np.testing.assert_array_equal(validation.check_labels("y", y.astype(int), len(y)), y)
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        ([0, 1], r"y must hold -1 and \+1 only; got values \{0, 1\} \(use 2\*y - 1 for 0/1\)"),
+        ([1, 1, 1], r"y must have shape \(2,\); got \(3,\)"),
+        ([[1, 1]], "y must have 1 dimension"),
+        ([1, np.nan], "y must be finite"),
+        (["a", "b"], "y must be a real array"),
+        (1.0, "y must have 1 dimension"),
+    ],
+)
+def test_bad_labels_are_named(y, message):
+    with pytest.raises(ValueError, match=message):
+        validation.check_labels("y", y, 2)
+
+
+@pytest.mark.parametrize(
+    ("K_star", "k_star_star", "message"),
+    [
+        (np.zeros((3, 2)), np.ones(2), r"K_star must have shape \(train, test\) = \(2, 2\)"),
+        (np.zeros((2, 3)), np.ones(2), r"K_star must have shape"),
+        (np.zeros((2, 1)), -np.ones(1), "k_star_star must not be negative"),
+        (np.full((2, 1), np.inf), np.ones(1), "K_star must be finite"),
+        (np.zeros(2), np.ones(1), "K_star must have 2 dimension"),
+    ],
+)
+def test_bad_cross_covariances_are_named(K_star, k_star_star, message):
+    with pytest.raises(ValueError, match=message):
+        validation.check_cross_covariance("K_star", K_star, "k_star_star", k_star_star, 2)
+
+
+@pytest.mark.parametrize("bad", [0, -3, 1.0, "2", True, None])
+def test_a_count_is_an_integer_of_at_least_one(bad):
+    with pytest.raises(ValueError, match="samples must be an integer >= 1"):
+        validation.check_positive_int("samples", bad)
+    assert validation.check_positive_int("samples", np.int64(3)) == 3
+
+
+@pytest.mark.parametrize("bad", [None, 0, np.random.RandomState(0)])
+def test_a_generator_is_needed(bad):
+    with pytest.raises(ValueError, match="rng must be a numpy.random.Generator"):
+        validation.check_rng("rng", bad)

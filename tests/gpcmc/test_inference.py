@@ -1,0 +1,409 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy.optimize import brentq, minimize
+from scipy.special import ndtr
+from scipy.stats import norm
+from truths import log_half_plane, reference, tilted_moments, two_point_posterior
+
+from gpcmc.gp import Prior, linear, prior, rbf
+from gpcmc.inference import (
+    METHODS,
+    ConvergenceError,
+    ExpectationPropagation,
+    Laplace,
+    infer,
+)
+
+BOTH = pytest.mark.parametrize("method", [Laplace(), ExpectationPropagation()])
+FROZEN = {  # log Z by GPML 4.2 and GPy 1.13.2
+    "L": (linear(), -40.59245113, -40.59616395),
+    "L3": (linear(), -175.36434720, -175.36614300),
+    "R": (rbf(3, 2), -55.643046, -55.604041),
+}
+
+
+def textbook_ep(K, y, sweeps=60):
+    """Algorithm 3.5 line by line: all of Sigma after each site, and Eq. 3.65 with inverses."""
+    n = len(y)
+    tau, nu, Sigma, mu = np.zeros(n), np.zeros(n), K.copy(), np.zeros(n)
+    for _ in range(sweeps):
+        for i in range(n):
+            tau_cavity = 1 / Sigma[i, i] - tau[i]
+            nu_cavity = mu[i] / Sigma[i, i] - nu[i]
+            m, s2 = nu_cavity / tau_cavity, 1 / tau_cavity
+            z = y[i] * m / np.sqrt(1 + s2)
+            ratio = norm.pdf(z) / norm.cdf(z)
+            m_hat = m + y[i] * s2 * ratio / np.sqrt(1 + s2)
+            s2_hat = s2 - s2**2 * ratio / (1 + s2) * (z + ratio)
+            change = 1 / s2_hat - tau_cavity - tau[i]
+            tau[i] += change
+            nu[i] = m_hat / s2_hat - nu_cavity
+            s = Sigma[:, i].copy()
+            Sigma -= change / (1 + change * s[i]) * np.outer(s, s)
+            mu = Sigma @ nu
+    cavity = 1 / np.diag(Sigma) - tau
+    m = (mu / np.diag(Sigma) - nu) / cavity
+    site_mean, total = nu / tau, K + np.diag(1 / tau)
+    log_z = -0.5 * np.linalg.slogdet(total)[1] - 0.5 * site_mean @ np.linalg.solve(total, site_mean)
+    log_z += np.sum(norm.logcdf(y * m / np.sqrt(1 + 1 / cavity)))
+    log_z += 0.5 * np.sum(np.log(1 / cavity + 1 / tau))
+    return log_z + np.sum((m - site_mean) ** 2 / (2 * (1 / cavity + 1 / tau))), tau, nu, mu
+
+
+def random_problem(seed, n=40, d=2, alpha=1.0, beta=4.0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d))
+    return rbf(alpha, beta)(X), np.where(X[:, 0] + 0.5 * rng.standard_normal(n) > 0, 1.0, -1.0)
+
+
+def assert_self_consistent(posterior, K):
+    root = np.sqrt(posterior.S)
+    B = np.eye(len(K)) + root[:, None] * K * root
+    np.testing.assert_allclose(posterior.L @ posterior.L.T, B, rtol=1e-12, atol=1e-12 * B.max())
+    np.testing.assert_allclose(posterior.mean, K @ posterior.a, rtol=1e-12, atol=1e-12)
+    assert np.isfinite(posterior.log_evidence)
+
+
+# --- against quadrature, one and two dimensions
+
+
+@pytest.mark.parametrize("k", [1e-3, 1.0, 50.0, 1e6])
+@pytest.mark.parametrize("y", [-1.0, 1.0])
+def test_ep_is_exact_for_one_pattern(k, y):
+    posterior = ExpectationPropagation().fit(Prior([[k]]), [y])
+    log_mass, mean, variance = tilted_moments(y, 0.0, k)
+    latent_mean, latent_variance = posterior.latent([[k]], [k])
+    assert posterior.log_evidence == pytest.approx(np.log(0.5), abs=1e-12)
+    assert log_mass == pytest.approx(np.log(0.5), abs=1e-3)
+    assert latent_mean[0] == pytest.approx(mean, rel=1e-8 if k < 100 else 1e-2)
+    assert latent_variance[0] == pytest.approx(variance, rel=1e-8 if k < 100 else 1e-2)
+
+
+@pytest.mark.parametrize("k", [1e-3, 1.0, 50.0, 1e6])
+def test_laplace_finds_the_mode_of_one_pattern(k):
+    posterior = Laplace().fit(Prior([[k]]), [1.0])
+
+    def slope(f):
+        return np.exp(norm.logpdf(f) - norm.logcdf(f)) - f / k
+
+    f = brentq(slope, 0.0, 50.0 * np.sqrt(k) + 5, xtol=1e-15, rtol=1e-15)
+    W = -(slope(f + 1e-4) - slope(f - 1e-4)) / 2e-4 - 1 / k
+    log_z = norm.logcdf(f) - f * f / (2 * k) - 0.5 * np.log1p(W * k)
+    assert posterior.mean[0] == pytest.approx(f, rel=1e-9)
+    assert posterior.log_evidence == pytest.approx(log_z, abs=1e-5)
+
+
+# the largest errors of each method over the correlations below, rounded up: in log Z, in the
+# predictive probability, and in E[f] in units of the prior standard deviation
+KNOWN_ERRORS = {
+    (0.3, "ep"): (1.5e-4, 3e-5, 6e-5),
+    (3.0, "ep"): (1.2e-2, 6e-4, 3e-3),
+    (30.0, "ep"): (6e-2, 5e-3, 1e-2),
+    (0.3, "laplace"): (3e-3, 3e-3, 3e-2),
+    (3.0, "laplace"): (8e-2, 4e-2, 0.25),
+    (30.0, "laplace"): (0.5, 0.1, 0.6),
+}
+
+
+@pytest.mark.parametrize("rho", [-0.95, -0.3, 0.0, 0.6, 0.99])
+@pytest.mark.parametrize(("beta", "name"), KNOWN_ERRORS)
+@pytest.mark.parametrize("labels", [(1.0, 1.0), (1.0, -1.0)])
+def test_two_patterns_against_dense_quadrature(rho, beta, name, labels):
+    K, y = beta * np.array([[1.0, rho], [rho, 1.0]]), np.array(labels)
+    k_star = beta * np.array([0.4, 0.5 * rho])
+    log_z, mean, p = two_point_posterior(K, y, k_star, beta)
+    closed = float(log_half_plane(y[0] * y[1] * beta * rho / (1 + beta)))
+    assert log_z == pytest.approx(closed, abs=1e-12)
+    posterior = METHODS[name]().fit(Prior(K), y)
+    log_z_error, p_error, mean_error = KNOWN_ERRORS[beta, name]
+    assert posterior.log_evidence == pytest.approx(log_z, abs=log_z_error)
+    assert posterior.predict(k_star[:, None], [beta]).probability[0] == pytest.approx(
+        p, abs=p_error
+    )
+    np.testing.assert_allclose(posterior.mean, mean, atol=mean_error * np.sqrt(beta))
+
+
+# --- fixed points
+
+
+@pytest.mark.parametrize("alpha", [0.5, 3.0])
+@pytest.mark.parametrize("beta", [0.5, 20.0])
+def test_ep_marginals_are_the_tilted_moments(alpha, beta):
+    K, y = random_problem(1, alpha=alpha, beta=beta)
+    posterior = ExpectationPropagation().fit(Prior(K), y)
+    mean, variance = posterior.latent(K, K.diagonal())
+    nu = posterior.a + posterior.S * mean
+    cavity_variance = 1 / (1 / variance - posterior.S)
+    cavity_mean = cavity_variance * (mean / variance - nu)
+    tilted = np.array(
+        [tilted_moments(*site) for site in zip(y, cavity_mean, cavity_variance, strict=True)]
+    )
+    np.testing.assert_allclose(mean, tilted[:, 1], atol=1e-8)
+    np.testing.assert_allclose(variance, tilted[:, 2], atol=1e-8)
+
+
+def test_laplace_is_at_the_maximum():
+    K, y = random_problem(2)
+    posterior = Laplace().fit(Prior(K), y)
+    inverse = np.linalg.inv(K + 1e-10 * np.eye(len(y)))
+
+    def psi(f):
+        return -np.sum(norm.logcdf(y * f)) + 0.5 * f @ inverse @ f
+
+    found = minimize(psi, posterior.mean, method="BFGS")
+    assert found.fun >= psi(posterior.mean) - 1e-7
+    gradient = y * np.exp(norm.logpdf(posterior.mean) - norm.logcdf(y * posterior.mean))
+    np.testing.assert_allclose(posterior.a, gradient, rtol=1e-10, atol=1e-12)
+    z = y * posterior.mean
+    r = y * gradient
+    W = r * (z + r)
+    np.testing.assert_allclose(posterior.S, W, rtol=1e-10)
+    log_z = -psi(posterior.mean) - 0.5 * np.linalg.slogdet(np.eye(len(y)) + W[:, None] * K)[1]
+    assert posterior.log_evidence == pytest.approx(log_z, abs=1e-6)
+
+
+@pytest.mark.parametrize("seed", [19, 39])
+def test_psi_never_falls_where_full_newton_steps_overshoot(seed):
+    # on these two, full steps lose 49 and 9 nats at their tenth and seventh step
+    K, y = random_problem(seed, n=30, alpha=1.0, beta=1e5)
+    trace, steps = [], Laplace().fit(Prior(K), y).work["newton_steps"]
+    for limit in range(1, steps):
+        with pytest.raises(ConvergenceError) as failure:
+            Laplace(max_iterations=limit).fit(Prior(K), y)
+        record = failure.value.posterior
+        trace.append(np.sum(norm.logcdf(y * record.mean)) - 0.5 * record.a @ record.mean)
+    assert len(trace) > 5 and (np.diff(trace) > -1e-6).all()
+
+
+@pytest.mark.parametrize("block", [1, 7, 48, 100])
+def test_blocked_ep_is_the_textbook_one(block):
+    K, y = random_problem(3, n=90, alpha=0.5)
+    log_z, tau, nu, mu = textbook_ep(K, y, sweeps=30)
+    posterior = ExpectationPropagation(block=block).fit(Prior(K), y)
+    assert posterior.log_evidence == pytest.approx(log_z, abs=1e-8)
+    np.testing.assert_allclose(posterior.S, tau, rtol=1e-8)
+    np.testing.assert_allclose(posterior.a, nu - tau * mu, atol=1e-8)
+
+
+@pytest.mark.parametrize("block", [3, 16])
+def test_blocks_visit_the_sites_in_order(block):
+    # after one sweep nothing has converged: only the same iterates give the same numbers
+    K, y = random_problem(4, n=50)
+    with pytest.raises(ConvergenceError) as blocked:
+        ExpectationPropagation(block=block, max_sweeps=1).fit(Prior(K), y)
+    log_z, tau, _, mu = textbook_ep(K, y, sweeps=1)
+    np.testing.assert_allclose(blocked.value.posterior.S, tau, rtol=1e-9)
+    np.testing.assert_allclose(blocked.value.posterior.mean, mu, atol=1e-9)
+    assert blocked.value.posterior.log_evidence == pytest.approx(log_z, abs=1e-8)
+
+
+# --- frozen numbers of other programs
+
+
+@pytest.mark.parametrize("case", FROZEN)
+def test_evidence_agrees_with_gpml_and_gpy(case):
+    kernel, laplace, ep = FROZEN[case]
+    X, y, _, _, _ = reference(case, "R_alpha3_beta2_truth" if case == "R" else None)
+    K = kernel(X)
+    assert Laplace().fit(Prior(K), y).log_evidence == pytest.approx(laplace, abs=1e-5)
+    assert ExpectationPropagation().fit(Prior(K), y).log_evidence == pytest.approx(ep, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("case", "method", "error"),
+    [
+        ("L", Laplace(), 4.7e-3),
+        ("L", ExpectationPropagation(), 9.8e-5),
+        ("L3", Laplace(), 1.35e-3),
+        ("L3", ExpectationPropagation(), 9.1e-6),
+    ],
+)
+def test_mean_error_of_the_probabilities(case, method, error):
+    X, y, X_star, _, truth = reference(case)
+    result = infer(method, prior(linear(), X, X_star), y, rng=None)
+    assert np.mean(np.abs(result.probability - truth)) == pytest.approx(error, rel=0.01)
+
+
+def test_probabilities_of_the_rbf_case():
+    X, y, X_star, _, truth = reference("R", "R_alpha3_beta2_truth")
+    blocks = prior(rbf(3, 2), X, X_star)
+    ep = infer(ExpectationPropagation(), blocks, y, rng=None)
+    assert np.mean(np.abs(ep.probability - truth)) < 1.5e-4
+    laplace = infer(Laplace(), blocks, y, rng=None)
+    assert 1e-3 < np.mean(np.abs(laplace.probability - truth)) < 1e-2
+
+
+# --- limits, symmetries, hard cases
+
+
+@BOTH
+def test_a_vanishing_prior_gives_two_to_the_minus_n(method):
+    K, y = random_problem(5, n=30)
+    posterior = method.fit(Prior(1e-12 * K), y)
+    assert posterior.log_evidence == pytest.approx(-30 * np.log(2), abs=1e-9)
+    nothing = method.fit(Prior(np.zeros((3, 3))), [1.0, 1.0, -1.0])
+    assert nothing.log_evidence == pytest.approx(-3 * np.log(2), abs=1e-12)
+    assert nothing.predict(np.zeros((3, 1)), [2.0]).probability[0] == 0.5
+
+
+@BOTH
+def test_a_vanishing_length_scale_gives_one_half_everywhere(method):
+    X = np.arange(20.0)[:, None]
+    blocks = prior(rbf(1e-3, 3.0), X, X + 0.5)
+    y = np.where(np.arange(20) % 3, 1.0, -1.0)
+    result = infer(method, blocks, y, rng=None)
+    np.testing.assert_array_equal(result.probability, 0.5)
+    if isinstance(method, ExpectationPropagation):
+        assert result.log_evidence == pytest.approx(-20 * np.log(2), abs=1e-10)
+
+
+@BOTH
+def test_order_of_the_patterns_does_not_matter(method):
+    K, y = random_problem(6, n=60)
+    order = np.random.default_rng(0).permutation(60)
+    straight, shuffled = (
+        method.fit(Prior(K), y),
+        method.fit(Prior(K[np.ix_(order, order)]), y[order]),
+    )
+    assert shuffled.log_evidence == pytest.approx(straight.log_evidence, abs=1e-9)
+    np.testing.assert_allclose(shuffled.mean, straight.mean[order], atol=1e-8)
+
+
+@BOTH
+def test_exchanging_the_classes_exchanges_the_probabilities(method):
+    X, y, X_star, _, _ = reference("R", "R_alpha3_beta2_truth")
+    blocks = prior(rbf(0.5, 3), X, X_star)
+    plus, minus = infer(method, blocks, y, rng=None), infer(method, blocks, -y, rng=None)
+    assert plus.log_evidence == pytest.approx(minus.log_evidence, abs=1e-10)
+    np.testing.assert_allclose(plus.probability + minus.probability, 1.0, atol=1e-10)
+
+
+@BOTH
+@pytest.mark.parametrize("beta", [1.0, 1e6])
+@pytest.mark.parametrize("kind", ["duplicates", "linear", "constant", "identity", "contradiction"])
+def test_singular_and_extreme_covariances(method, beta, kind):
+    rng = np.random.default_rng(7)
+    X = rng.standard_normal((60, 2))
+    y = np.where(X[:, 0] > 0, 1.0, -1.0)
+    if kind in ("duplicates", "contradiction"):
+        X[30:], y[30:] = X[:30], y[:30] * (-1.0 if kind == "contradiction" else 1.0)
+    X_star = rng.standard_normal((5, 2))
+    shapes = {"linear": linear(), "constant": rbf(1e9, 1.0), "identity": rbf(1e-6, 1.0)}
+    blocks = prior(shapes.get(kind, rbf(1.0, 1.0)), X, X_star)
+    posterior = method.fit(Prior(beta * blocks.K), y)
+    p = posterior.predict(beta * blocks.K_star, beta * blocks.k_star_star).probability
+    assert_self_consistent(posterior, beta * blocks.K)
+    assert posterior.log_evidence < 0 and ((p > 0) & (p < 1)).all()
+
+
+@BOTH
+def test_deep_tails_are_finite(method):
+    # 300 patterns at one input, half of each class: log p(y) is near log of 1 / (300 choose 150)
+    K, y = np.full((300, 300), 100.0), np.tile([1.0, -1.0], 150)
+    posterior = method.fit(Prior(K), y)
+    assert -250 < posterior.log_evidence < -205
+    assert posterior.predict(np.full((300, 1), 100.0), [100.0]).probability[0] == pytest.approx(
+        0.5, abs=1e-3
+    )
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    arrays(np.float64, (6, 2), elements=st.floats(-3, 3)),
+    arrays(np.float64, 6, elements=st.sampled_from([-1.0, 1.0])),
+    st.floats(-2, 2),
+    st.floats(-4, 5),
+)
+def test_any_small_problem_converges_to_a_consistent_record(X, y, log_alpha, log_beta):
+    K = rbf(10**log_alpha, 10**log_beta)(X)
+    for method in (Laplace(), ExpectationPropagation()):
+        posterior = method.fit(Prior(K), y)
+        assert_self_consistent(posterior, K)
+        assert (posterior.S >= 0).all()
+
+
+@pytest.mark.slow
+def test_ep_at_a_thousand_patterns_takes_few_sweeps():
+    K, y = random_problem(8, n=1000, d=4, alpha=0.5, beta=3.0)
+    posterior = ExpectationPropagation().fit(Prior(K), y)
+    assert posterior.work["sweeps"] <= 20
+    assert posterior.work["cholesky_factorizations"] == posterior.work["sweeps"] + 1
+
+
+# --- errors and the interface
+
+
+@pytest.mark.parametrize(
+    "method", [Laplace(max_iterations=1), ExpectationPropagation(max_sweeps=1)]
+)
+def test_a_failure_to_converge_carries_the_last_record(method):
+    K, y = random_problem(9)
+    with pytest.raises(ConvergenceError, match="raise max_") as failure:
+        method.fit(Prior(K), y)
+    assert_self_consistent(failure.value.posterior, K)
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("K", "y", "message"),
+    [
+        ([[1.0, np.nan], [np.nan, 1.0]], [1, -1], "K must be finite"),
+        ([[1.0, 0.5], [0.4, 1.0]], [1, -1], "K must be symmetric"),
+        ([[1.0, 2.0], [2.0, 1.0]], [1, -1], "K must be positive semidefinite"),
+        ([[-1.0]], [1], "K must have no negative variance"),
+        (np.eye(3)[:2], [1, -1], "K must be square"),
+        (np.eye(2), [0, 1], "y must hold -1 and \\+1"),
+        (np.eye(2), [1, -1, 1], "y must have shape"),
+    ],
+)
+def test_bad_input_is_named(method, K, y, message):
+    with pytest.raises(ValueError, match=message):
+        method.fit(Prior(K), y)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Laplace(tolerance=0.0), "tolerance must be a finite number > 0"),
+        (lambda: Laplace(max_iterations=0), "max_iterations must be an integer >= 1"),
+        (lambda: ExpectationPropagation(tolerance=np.nan), "tolerance must be"),
+        (lambda: ExpectationPropagation(max_sweeps=0.5), "max_sweeps must be an integer"),
+        (lambda: ExpectationPropagation(block=0), "block must be an integer >= 1"),
+    ],
+)
+def test_bad_options_are_named(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+@BOTH
+def test_test_covariances_must_belong_to_the_training_ones(method):
+    posterior = method.fit(Prior(np.eye(2)), [1.0, -1.0])
+    with pytest.raises(ValueError, match="K_star must have shape"):
+        posterior.predict(np.zeros((3, 1)), [1.0])
+    with pytest.raises(ValueError, match="do not belong to K"):
+        posterior.predict([[5.0], [0.0]], [1.0])
+
+
+def test_a_fit_predicts_at_the_test_inputs_of_the_prior():
+    blocks = Prior(np.eye(1), np.ones((1, 1)), np.ones(1))
+    # P(y* = 1 | y = 1) with equal inputs is 2 P(quadrant)
+    result = infer(ExpectationPropagation(), blocks, [1.0], rng=None)
+    assert result.log_evidence_se == 0.0 and (result.probability_se == 0.0).all()
+    assert result.probability[0] == pytest.approx(2 * np.exp(float(log_half_plane(0.5))), abs=5e-3)
+    assert result.probability[0] == pytest.approx(
+        ndtr(1 / np.sqrt(np.pi) / np.sqrt(2 - 1 / np.pi)), abs=1e-9
+    )
+
+
+def test_a_covariance_too_large_for_floating_point_is_refused_by_name():
+    x = np.random.default_rng(0).standard_normal((60, 2))
+    y = np.where(np.random.default_rng(1).random(60) < 0.5, 1.0, -1.0)
+    K = np.exp(-((x[:, None] - x) ** 2).sum(axis=2) / np.exp(16.0))
+    with pytest.raises(ValueError, match="K must have smaller variances"):
+        ExpectationPropagation().fit(Prior(np.exp(18.0) * K), y)
+    with pytest.raises(ValueError, match="smaller variances"):
+        Laplace().fit(Prior(np.exp(36.0) * K), y)

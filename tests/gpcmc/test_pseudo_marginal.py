@@ -1,0 +1,594 @@
+"""Chains over hyperparameters against quadrature, exact stationarity, and densities written out.
+
+Stationarity is tested by starting from exact draws: the hyperparameters are then one by one those of
+the prior, and a band of Dvoretzky, Kiefer and Wolfowitz at 1e-6 holds for any number of transitions.
+Where the mean of a chain is compared with quadrature the band is 5.5 standard errors from its effective
+sample size: about 1e-6 with that size known to 10 percent. Seeds are fixed.
+"""
+
+import pickle
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import cdist
+from scipy.special import logsumexp
+from scipy.stats import chi2, gamma, kstest, multivariate_normal, norm
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
+from truths import tilted_moments
+
+from gpcmc.gp import Prior, prior, rbf
+from gpcmc.inference import Laplace, Method, Prediction, PseudoMarginal, evidence_estimators
+from gpcmc.inference import hyperparameter_chains as chains_module
+from gpcmc.inference import hyperparameter_steps as steps
+from gpcmc.inference.convergence import hyperparameter_convergence
+from gpcmc.inference.evidence_estimators import estimator_named, orthant_estimator
+from gpcmc.inference.hyperparameter_chains import adapt, run_chains
+from gpcmc.inference.hyperparameters import HyperparameterPrior, Model, default_prior
+from gpcmc.inference.importance import log_evidence_estimate, log_weights
+from gpcmc.inference.interface import NOT_CONVERGED, OK
+from gpcmc.orthant import ExtinctionError
+
+PRIOR = HyperparameterPrior(shape=(2.0, 3.0), rate=(0.4, 2.0))
+X3 = np.array([[0.0], [0.7], [1.2]])
+Y3 = np.array([1.0, -1.0, 1.0])
+
+
+def model(n=5, seed=0, prior=PRIOR):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, 2))
+    y = np.where(rng.random(n) < 0.5, 1.0, -1.0)
+    return Model(cdist(X, X, "sqeuclidean"), y, prior)
+
+
+def orthant(K, y):
+    """p(y | K) of two or three patterns (K may be a stack of matrices): the arcsine law."""
+    n = len(y)
+    scale = 1.0 + K[..., 0, 0]
+    i, j = np.triu_indices(n, 1)
+    angles = np.arcsin(y[i] * y[j] * K[..., i, j] / scale[..., None]).sum(axis=-1)
+    return 0.25 + angles / (2 * np.pi) if n == 2 else 0.125 + angles / (4 * np.pi)
+
+
+def exact(K, y, rng):
+    return float(np.log(orthant(K, y)))
+
+
+def quadrature(X, y, prior):
+    """A grid over theta, its weights under the prior, and p(y | theta) there."""
+    axes = np.linspace(-9.0, 5.0, 281), np.linspace(-6.0, 4.0, 281)
+    theta = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1)
+    weight = np.exp(
+        sum(
+            gamma.logpdf(np.exp(theta[..., k]), prior.shape[k], scale=1 / prior.rate[k])
+            + theta[..., k]
+            for k in range(2)
+        )
+    )
+    sigma, tau = np.exp(np.moveaxis(theta, -1, 0))[..., None, None]
+    d2 = ((X[:, None] - X) ** 2).sum(axis=-1)
+    likelihood = orthant(sigma * np.exp(-d2 / (2 * tau**2)), y)
+    return theta, weight / weight.sum(), likelihood
+
+
+def assert_quantiles(theta, X, y, prior):
+    """The chains' share below each marginal quartile of the posterior is what it ought to be."""
+    from arviz_stats.base import array_stats
+
+    grid, weight, likelihood = quadrature(X, y, prior)
+    posterior = weight * likelihood / np.sum(weight * likelihood)
+    for k in range(2):
+        axis = grid[:, 0, 0] if k == 0 else grid[0, :, 1]
+        # the density is smooth: the distribution function at midpoints of the grid
+        below = np.cumsum(posterior.sum(axis=1 - k))
+        middle = axis + 0.5 * (axis[1] - axis[0])
+        for level in (0.25, 0.5, 0.75):
+            at = np.searchsorted(below, level)
+            share = (theta[..., k] < middle[at]).astype(float)
+            ess = array_stats.ess(share, chain_axis=0, draw_axis=1, method="mean")
+            se = np.sqrt(below[at] * (1 - below[at]) / ess)
+            assert se < 0.03
+            assert abs(share.mean() - below[at]) < 5.5 * se, (k, level)
+
+
+def band(R):
+    return np.sqrt(np.log(2 / 1e-6) / (2 * R))
+
+
+def distance(sample, cdf):
+    return kstest(sample, cdf).statistic
+
+
+def prior_cdfs(prior):
+    return [gamma(prior.shape[k], scale=1 / prior.rate[k]).cdf for k in range(2)]
+
+
+# --- the prior
+
+
+def test_the_prior_is_a_gamma_in_the_logarithms():
+    theta = np.random.default_rng(0).standard_normal((50, 2))
+    expected = sum(
+        gamma.logpdf(np.exp(theta[:, k]), PRIOR.shape[k], scale=1 / PRIOR.rate[k]) + theta[:, k]
+        for k in range(2)
+    )
+    found = np.array([PRIOR.log_density(t) for t in theta])
+    np.testing.assert_allclose(found - found[0], expected - expected[0], atol=1e-12)
+    assert PRIOR.log_density(np.array([0.0, 400.0])) == -np.inf
+    rng = np.random.default_rng(1)
+    draws = np.exp([PRIOR.draw(rng) for _ in range(4000)])
+    for k, cdf in enumerate(prior_cdfs(PRIOR)):
+        assert distance(draws[:, k], cdf) < band(4000)
+
+
+def test_the_default_prior_and_kernel_are_those_of_the_source():
+    assert default_prior(4) == HyperparameterPrior((1.1, 1.0), (0.1, 0.5))
+    X = np.random.default_rng(2).standard_normal((6, 3))
+    m = Model(cdist(X, X, "sqeuclidean"), np.ones(6), PRIOR)
+    K = m.covariance(np.log([2.5, 0.8]))
+    np.testing.assert_allclose(K, rbf(0.8 * np.sqrt(2), 2.5)(X), rtol=1e-13)
+
+
+# --- estimates
+
+
+@pytest.mark.parametrize("method", ["laplace", "ep", "orthant"])
+def test_estimates_are_unbiased(method):
+    """400 estimates, 5 standard errors of their mean: 1e-6."""
+    K = np.exp(-0.5 * (X3 - X3.T) ** 2) * 2.0
+    y = np.array([1.0, -1.0, 1.0])
+    estimator = estimator_named(method, 4)
+    rng = np.random.default_rng(3)
+    ratio = np.exp([estimator(K, y, rng) for _ in range(400)]) / orthant(K, y)
+    se = ratio.std(ddof=1) / np.sqrt(len(ratio))
+    assert se < 0.02
+    assert abs(ratio.mean() - 1.0) < 5 * se
+
+
+def test_an_extinct_population_is_an_estimate_of_zero(monkeypatch):
+    def extinct(*args, **kwargs):
+        raise ExtinctionError("none")
+
+    monkeypatch.setattr(evidence_estimators, "orthant_probability", extinct)
+    rng = np.random.default_rng(4)
+    assert orthant_estimator(np.eye(2), np.ones(2), rng, samples=4) == -np.inf
+    # two zeros: the chain stays, and says so without a warning
+    state = steps.PseudoMarginalState(np.zeros(2), PRIOR.log_density(np.zeros(2)), -np.inf)
+    zero = estimator_named("orthant", 4)
+    _, info = steps.pseudo_marginal_step(model(), zero, state, 0.1, rng)
+    assert not info.accepted
+
+
+# --- posteriors over the hyperparameters, by run_chains
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("method", "iterations"),
+    [
+        ("laplace", 500),
+        ("ep", 400),
+        ("orthant", 800),
+        ("ancillary", 2000),
+        ("surrogate", 1500),
+        (exact, 4000),
+    ],
+)
+def test_chains_have_the_posterior(method, iterations, monkeypatch):
+    # threads are limited already; to look for the libraries again at each call takes milliseconds
+    chains = run_chains(
+        X3,
+        Y3,
+        method=method,
+        samples=4,
+        iterations=iterations,
+        burn_in=100,
+        chains=10,
+        prior=PRIOR,
+        rng=np.random.default_rng(5),
+    )
+    assert chains.status == OK
+    assert_quantiles(chains.theta, X3, Y3, PRIOR)
+
+
+def test_the_truth_moves_when_the_likelihood_does():
+    """Prior and posterior differ by more than the test above lets pass."""
+    _, weight, likelihood = quadrature(X3, Y3, PRIOR)
+    posterior = weight * likelihood / np.sum(weight * likelihood)
+    before, after = (np.cumsum(w.sum(axis=1)) for w in (weight, posterior))
+    assert np.max(np.abs(before - after)) > 0.1
+
+
+# --- stationarity, from exact draws
+
+
+def noise(theta):
+    """Standard deviation of an estimate's log, large where the length scale is small."""
+    return 2.0 if theta[1] < 0.0 else 0.2
+
+
+def test_an_estimate_that_is_kept_keeps_the_law():
+    """The likelihood is 1 and its estimate exp(e), e ~ N(-s^2/2, s^2), so in the chain N(+s^2/2, s^2)."""
+    m, rng, R = model(2), np.random.default_rng(6), 4000
+
+    def noisy(K, y, rng):
+        tau = np.sqrt(-0.5 * m.squared_distances[0, 1] / np.log(K[0, 1] / K[0, 0]))
+        s = noise(np.log([1.0, tau]))
+        return -0.5 * s * s + s * rng.standard_normal()
+
+    theta, levels = np.empty((R, 2)), np.empty(R)
+    for r in range(R):
+        start = PRIOR.draw(rng)
+        s = noise(start)
+        estimate = 0.5 * s * s + s * rng.standard_normal()
+        state = steps.PseudoMarginalState(start, PRIOR.log_density(start), estimate)
+        for _ in range(4):
+            state, _ = steps.pseudo_marginal_step(m, noisy, state, 0.7, rng)
+        assert state.log_prior == PRIOR.log_density(state.theta)
+        theta[r] = state.theta
+        s = noise(state.theta)
+        levels[r] = (state.log_evidence - 0.5 * s * s) / s
+    for k, cdf in enumerate(prior_cdfs(PRIOR)):
+        assert distance(np.exp(theta[:, k]), cdf) < band(R)
+    assert distance(levels, norm.cdf) < band(R)
+
+
+@pytest.mark.slow
+def test_importance_sampling_inside_the_chain_keeps_the_joint_law():
+    """Theta, f, y from the model; f is then one of the weighted samples, the other from the proposal."""
+    m, rng, R = model(4), np.random.default_rng(7), 700
+    theta = np.empty((R, 2))
+    for r in range(R):
+        start = PRIOR.draw(rng)
+        state = steps.whitened_state(m, start, rng.standard_normal(4))
+        y = np.where(state.f + rng.standard_normal(4) > 0, 1.0, -1.0)
+        here = Model(m.squared_distances, y, PRIOR)
+        K = here.covariance(start)
+        posterior = Laplace(tolerance=1e-6).fit(Prior(K), y)
+        other = log_evidence_estimate(posterior, K, y, rng.standard_normal((1, 4)))
+        own = log_weights(posterior, y, np.eye(4), (state.f - posterior.mean)[None])[0]
+        estimate = logsumexp([own, other]) - np.log(2)
+        chain = steps.PseudoMarginalState(start, PRIOR.log_density(start), estimate)
+        for _ in range(3):
+            chain, _ = steps.pseudo_marginal_step(
+                here, estimator_named("laplace", 2), chain, 1.0, rng
+            )
+        theta[r] = chain.theta
+    for k, cdf in enumerate(prior_cdfs(PRIOR)):
+        assert distance(np.exp(theta[:, k]), cdf) < band(R)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("update", [steps.ancillary_step, steps.surrogate_step])
+@pytest.mark.parametrize("slices", [0, 1])
+def test_parameterisations_keep_the_joint_law(update, slices):
+    """Theta, nu, y from the model; then theta has the prior and nu is standard normal, for good."""
+    n, R = 6, 3000
+    m, rng = model(n), np.random.default_rng(8)
+    theta, nu = np.empty((R, 2)), np.empty((R, n))
+    moved = 0
+    for r in range(R):
+        state = steps.whitened_state(m, PRIOR.draw(rng), rng.standard_normal(n))
+        y = np.where(state.f + rng.standard_normal(n) > 0, 1.0, -1.0)
+        here = Model(m.squared_distances, y, PRIOR)
+        state = state._replace(log_likelihood=here.log_likelihood(state.f))
+        for _ in range(3):
+            state, info = update(here, state, 0.8, rng)
+            moved += info.accepted
+            for _ in range(slices):
+                state, _ = steps.elliptical_slice(here, state, rng)
+        theta[r], nu[r] = state.theta, state.nu
+    assert moved > 0.3 * 3 * R
+    for k, cdf in enumerate(prior_cdfs(PRIOR)):
+        assert distance(np.exp(theta[:, k]), cdf) < band(R)
+    assert distance(nu.ravel()[:: n // 2], norm.cdf) < band(2 * R)
+    assert distance((nu**2).sum(axis=1), chi2(n).cdf) < band(R)
+
+
+# --- deterministic invariants of the transitions
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_state_is_what_it_says(seed):
+    m, rng = model(8, seed), np.random.default_rng(seed)
+    state = steps.whitened_state(m, PRIOR.draw(rng), rng.standard_normal(8))
+    for update in (steps.ancillary_step, steps.surrogate_step) * 10:
+        old = state
+        state, info = update(m, state, 0.5, rng)
+        assert info.accepted == (state is not old)
+        state, evaluations = steps.elliptical_slice(m, state, rng)
+        assert evaluations >= 1
+        np.testing.assert_allclose(state.f, state.L @ state.nu, atol=1e-10)
+        np.testing.assert_allclose(state.L @ state.L.T, m.covariance(state.theta), atol=1e-10)
+        assert state.log_likelihood == pytest.approx(m.log_likelihood(state.f), abs=1e-12)
+        assert state.log_prior == PRIOR.log_density(state.theta)
+
+
+def test_surrogate_data_written_out_with_inverses():
+    m, rng = model(7), np.random.default_rng(9)
+    theta = np.log([3.0, 0.9])
+    K, s = m.covariance(theta), 1.7
+    L, g = steps.lower_root(K), rng.standard_normal(7)
+    found = steps.surrogate(L, s, g)
+    R = np.linalg.inv(np.linalg.inv(K) + np.eye(7) / s)
+    np.testing.assert_allclose(L @ found.mean, R @ g / s, atol=1e-9)
+    root = L @ np.linalg.inv(found.U).T
+    np.testing.assert_allclose(root, np.linalg.cholesky(R), atol=1e-9)
+    expected = multivariate_normal(np.zeros(7), K + s * np.eye(7)).logpdf(g)
+    assert found.log_density == pytest.approx(expected, abs=1e-10)
+
+
+def test_surrogate_noise_is_that_of_either_theta(monkeypatch):
+    m, rng, calls = model(5), np.random.default_rng(15), []
+
+    def spy(L, s, g):
+        calls.append((L @ L.T, s))
+        return surrogate(L, s, g)
+
+    surrogate = steps.surrogate
+    monkeypatch.setattr(steps, "surrogate", spy)
+    state = steps.whitened_state(m, np.zeros(2), rng.standard_normal(5))
+    steps.surrogate_step(m, state, 1.0, rng)
+    assert len(calls) == 2
+    assert calls[0][0][0, 0] != calls[1][0][0, 0]
+    for K, s in calls:
+        assert s == pytest.approx(steps.surrogate_noise(K[0, 0]))
+
+
+@pytest.mark.parametrize("sigma", [0.1, 1.0, 20.0])
+def test_surrogate_noise_leaves_a_value_as_its_label_does(sigma):
+    _, _, v = tilted_moments(1.0, 0.0, sigma)
+    assert steps.surrogate_noise(sigma) == pytest.approx(1 / (1 / v - 1 / sigma), rel=1e-8)
+
+
+@pytest.mark.parametrize("tau", [0.05, 1.0, 30.0, 1e6])
+def test_the_root_is_lower_triangular_also_of_singular_covariances(tau):
+    m = model(30)
+    K = m.covariance(np.log([2.0, tau]))
+    L = steps.lower_root(K)
+    assert np.array_equal(L, np.tril(L))
+    assert (L.diagonal() >= 0).all()
+    np.testing.assert_allclose(L @ L.T, K, atol=1e-13)
+    nearby = steps.lower_root(m.covariance(np.log([2.0, tau]) + 1e-9))
+    np.testing.assert_allclose(L, nearby, atol=3e-6)
+
+
+# --- adaptation
+
+
+def test_the_step_adapts_as_published():
+    calls = []
+
+    def transition(accept):
+        return lambda step: calls.append(step) or accept(len(calls))
+
+    factors = [5.0 - 3.9 * min(b / 4, 1) for b in range(1, 21)]
+    assert adapt(transition(lambda i: True), 2000) == pytest.approx(0.5 * np.prod(factors))
+    assert len(calls) == 2000
+    np.testing.assert_allclose(calls[::100], 0.5 * np.cumprod([1.0, *factors[:-1]]))
+    assert adapt(transition(lambda i: False), 2000) == pytest.approx(0.5 / np.prod(factors))
+    assert adapt(transition(lambda i: i % 5 == 0), 2000) == 0.5
+    calls.clear()
+    adapt(transition(lambda i: False), 33)
+    assert len(calls) == 33
+    assert adapt(transition(lambda i: False), 0) == 0.5
+    calls.clear()
+    assert adapt(transition(lambda i: True), 9) == 0.5, "a rate of nine says nothing"
+    assert calls == [0.5] * 9
+    calls.clear()
+    assert adapt(transition(lambda i: True), 45) == pytest.approx(0.5 * np.prod(factors[:4]))
+    assert len(calls) == 45
+
+
+def test_chains_do_not_go_where_the_prior_is_zero(monkeypatch):
+    """Where it is below the least number above zero, the covariance is no matrix to factorise."""
+    density = default_prior(2)
+    assert density.log_density(np.array([18.0, 0.0])) == -np.inf
+    assert np.isfinite(density.log_density(np.array([8.0, 3.0])))
+    monkeypatch.setattr(chains_module, "FIRST_STEP", 12.0)
+    rng = np.random.default_rng(19)
+    X = rng.standard_normal((30, 2))
+    y = np.where(rng.random(30) < 0.5, 1.0, -1.0)
+    chains = run_chains(X, y, method="ep", samples=1, iterations=100, burn_in=0, chains=2, rng=rng)
+    assert np.isfinite([density.log_density(theta) for theta in chains.theta.reshape(-1, 2)]).all()
+
+
+@pytest.mark.parametrize("shape", [(-1.0, 1.0), (0.0, 1.0), (1.0,), (np.nan, 1.0)])
+def test_a_prior_that_is_none_is_refused(shape):
+    with pytest.raises(ValueError, match="shape"):
+        HyperparameterPrior(shape, (1.0, 1.0))
+
+
+def test_after_burn_in_the_step_is_frozen():
+    """With a flat likelihood and a wide prior nearly all is accepted: a step that went on adapting grows.
+
+    The largest of 4000 normals exceeds 6 of its standard deviations once in 1e5.
+    """
+    wide = HyperparameterPrior((1.0, 1.0), (0.1, 0.1))
+    chains = run_chains(
+        X3,
+        Y3,
+        method=lambda K, y, rng: 0.0,
+        iterations=1000,
+        burn_in=0,
+        chains=2,
+        prior=wide,
+        rng=np.random.default_rng(10),
+    )
+    assert chains.step == pytest.approx([0.5, 0.5])
+    assert (chains.acceptance > 0.5).all()
+    assert np.abs(np.diff(chains.theta, axis=1)).max() < 6 * 0.5
+
+
+def test_every_estimate_after_burn_in_is_the_estimators():
+    chains = run_chains(
+        X3,
+        Y3,
+        method=lambda K, y, rng: -9.0,
+        iterations=4,
+        burn_in=40,
+        chains=10,
+        rng=np.random.default_rng(16),
+    )
+    assert (chains.log_evidence == -9.0).all()
+
+
+def test_burn_in_moves_towards_the_band():
+    chains = run_chains(
+        X3,
+        Y3,
+        method=exact,
+        iterations=400,
+        burn_in=600,
+        chains=2,
+        prior=PRIOR,
+        rng=np.random.default_rng(11),
+    )
+    assert (chains.step > 0.5).all()
+    assert (chains.acceptance > 0.08).all()
+    assert (chains.acceptance < 0.45).all()
+
+
+# --- records
+
+
+@pytest.mark.parametrize("method", ["laplace", "orthant", "ancillary", "surrogate"])
+def test_the_same_seed_the_same_chains(method):
+    def run(seed):
+        return run_chains(
+            X3,
+            Y3,
+            method=method,
+            samples=4,
+            iterations=10,
+            burn_in=20,
+            chains=2,
+            rng=np.random.default_rng(seed),
+        )
+
+    first, second, third = run(1), run(1), run(2)
+    np.testing.assert_array_equal(first.theta, second.theta)
+    assert first.work == second.work
+    assert (first.theta != third.theta).any()
+    assert first.theta.shape == (2, 10, 2)
+    assert first.status == NOT_CONVERGED
+    assert first.diagnostics["acceptance"] == pytest.approx(first.acceptance.mean())
+    np.testing.assert_allclose(first.beta, np.exp(first.theta[..., 0]))
+    np.testing.assert_allclose(first.alpha, np.sqrt(2) * np.exp(first.theta[..., 1]))
+    if method in ("ancillary", "surrogate"):
+        assert first.log_evidence is None
+        assert first.work["likelihood_evaluations"] > 60
+    else:
+        assert first.log_evidence.shape == (2, 10)
+        assert first.work["evidence_estimates"] == 22  # two starts, and each iteration
+
+
+def test_a_chain_that_does_not_move_has_not_converged():
+    theta = np.random.default_rng(12).standard_normal((3, 100, 2))
+    assert hyperparameter_convergence(theta)["r_hat"] < 1.1
+    theta[1, :, 0] = 1.0
+    assert hyperparameter_convergence(theta) == {"effective_samples": 0.0, "r_hat": np.inf}
+
+
+# --- as a method
+
+
+KERNEL = ConstantKernel(1.0) * RBF(1.0)
+
+
+def test_predictions_are_averaged_over_the_posterior():
+    """Two patterns and a test pattern: ratios of arcsine laws, averaged over theta by quadrature."""
+    X, y, X_star = X3[:2], np.array([1.0, -1.0]), np.array([[0.9], [-0.5]])
+    method = PseudoMarginal(
+        method=exact, iterations=1000, burn_in=200, prior=PRIOR, draws=400, predictor=Exact()
+    )
+    posterior = method.fit(prior(KERNEL, X, X_star), y, rng=np.random.default_rng(13))
+    assert posterior.status == OK
+    prediction = pickle.loads(pickle.dumps(posterior)).predict_inputs(X_star)
+    _, weight, below = quadrature(X, y, PRIOR)
+    for t in range(2):
+        _, _, above = quadrature(np.vstack([X, X_star[t]]), np.append(y, 1.0), PRIOR)
+        p = np.sum(weight * above) / np.sum(weight * below)
+        se = prediction.standard_error[t]
+        assert 1e-4 < se < 0.02
+        assert abs(prediction.probability[t] - p) < 5.5 * se
+    np.testing.assert_array_equal(prediction.probability, posterior.prediction.probability)
+
+
+class Exact(Method):
+    """A predictor that knows the arcsine law."""
+
+    deterministic = True
+
+    def _fit(self, prior, y, rng):
+        p = [
+            orthant(np.block([[prior.K, k[:, None]], [k, v]]), np.append(y, 1.0))
+            for k, v in zip(prior.K_star.T, prior.k_star_star, strict=True)
+        ]
+        return SimpleNamespace(
+            prediction=Prediction(np.array(p) / orthant(prior.K, y), np.zeros(len(p)))
+        )
+
+
+def test_the_defaults_predict():
+    rng = np.random.default_rng(14)
+    X = rng.standard_normal((12, 2))
+    y = np.where(X[:, 0] > 0, 1.0, -1.0)
+    method = PseudoMarginal(iterations=20, burn_in=20, draws=16)
+    assert isinstance(method, Method)
+    posterior = method.fit(prior(KERNEL, X), y, rng=rng)
+    assert posterior.log_evidence is None and posterior.prediction.probability.shape == (0,)
+    assert posterior.status == NOT_CONVERGED
+    prediction = posterior.predict_inputs([[2.0, 0.0], [-2.0, 0.0]])
+    assert prediction.probability[0] > 0.6 > 0.4 > prediction.probability[1]
+    assert (prediction.standard_error > 0).all()
+
+
+def test_a_covariance_is_not_enough():
+    rng = np.random.default_rng(0)
+    with pytest.raises(ValueError, match=r"prior must hold the inputs.*gpcmc.gp.prior\("):
+        PseudoMarginal().fit(Prior(np.eye(2)), np.ones(2), rng=rng)
+    small = PseudoMarginal(method=exact, iterations=16, burn_in=0, draws=16, prior=PRIOR)
+    posterior = small.fit(prior(KERNEL, X3), Y3, rng=rng)
+    with pytest.raises(ValueError, match="predict_inputs"):
+        posterior.predict(np.eye(3), np.ones(3))
+    with pytest.raises(ValueError, match="X_star must have rows, and 1 columns"):
+        posterior.predict_inputs(np.zeros((2, 2)))
+
+
+@pytest.mark.parametrize(
+    "kernel", [RBF(1.0), ConstantKernel() * RBF([1.0, 2.0]), KERNEL + WhiteKernel(), None]
+)
+def test_other_kernels_are_refused(kernel):
+    with pytest.raises(ValueError, match="kernel must be ConstantKernel"):
+        PseudoMarginal().fit(
+            Prior(np.eye(3), kernel=kernel, X=X3), Y3, rng=np.random.default_rng(0)
+        )
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"method": "aa"}, "method must be one of laplace, ep, orthant, ancillary, surrogate"),
+        ({"samples": 0}, "samples must be an integer >= 1"),
+        ({"samples": 1, "method": "orthant"}, "samples must be at least 2"),
+        ({"iterations": 3}, "iterations at least 4"),
+        ({"chains": 1}, "chains must be at least 2"),
+        ({"burn_in": -1}, "burn_in must be an integer"),
+        ({"latent_updates": 0}, "latent_updates must be an integer >= 1"),
+        ({"draws": 3}, "draws must be from 16"),
+        ({"draws": 10**6}, "draws must be from 16"),
+    ],
+)
+def test_options_are_checked(options, message):
+    with pytest.raises(ValueError, match=message):
+        PseudoMarginal(**options)
+
+
+def test_arguments_are_checked():
+    with pytest.raises(ValueError, match="rng must be"):
+        run_chains(X3, Y3, rng=7)
+    with pytest.raises(ValueError, match="y must hold -1 and"):
+        run_chains(X3, np.array([0.0, 1.0, 1.0]), rng=np.random.default_rng(0))
+    with pytest.raises(ValueError, match="X must not be empty"):
+        run_chains(np.zeros((0, 2)), [], rng=np.random.default_rng(0))

@@ -1,0 +1,106 @@
+import math
+
+import pytest
+from made_study import measures, published, rows
+from scipy import stats
+
+from recheck.claims import Quantity
+from recheck.judge import judge
+from recheck.measures import estimate
+
+
+def own(value, se, df=10.0, name="claim/c", **more):
+    return [
+        {"id": name, "value": value, "se": se, "df": df, "scale": "linear", "status": "ok", **more}
+    ]
+
+
+def verdict(tmp_path, region, *parts):
+    study = published(tmp_path, [], claims=f"- {{id: c, section: 1, statement: s, {region}}}")
+    frame = measures(*parts)
+    return judge(frame, estimate(frame), study, 1).frame.set_index("id").loc["claim/c"]
+
+
+def test_both_hypotheses_are_student_t():
+    inside, outside = Quantity(0.3, 0.1, 8.0, "linear", 0.0, 1.0).p_values()
+    assert inside == 1.0 and outside == pytest.approx(stats.t.sf(3.0, 8))
+    inside, outside = Quantity(1.2, 0.1, 8.0, "linear", 0.0, 1.0).p_values()
+    assert inside == pytest.approx(stats.t.sf(2.0, 8)) and outside > 0.5
+
+
+@pytest.mark.parametrize(
+    ("region", "value", "se", "expected"),
+    [("between: [0, 1]", 0.5, 0.1, "agrees"), ("between: [0, 1]", 1.5, 0.1, "differs"),
+     ("between: [0, 1]", 0.9, 0.1, "undecided"), ("above: 1", 5.0, 0.1, "agrees"),
+     ("below: 1", 5.0, 0.1, "differs"), ("below: 1", 0.5, 0.0, "agrees"),
+     ("below: 1", 1.5, 0.0, "differs")],
+)  # fmt: skip
+def test_verdicts(tmp_path, region, value, se, expected):
+    assert verdict(tmp_path, region, own(value, se))["verdict"] == expected
+
+
+def test_a_ratio_is_compared_as_a_logarithm(tmp_path):
+    found = verdict(tmp_path, "between: [0.5, 2]", own(1.0, 0.2, df=1000.0, scale="log"))
+    assert found["p_agree"] == pytest.approx(stats.norm.sf(math.log(2) / 0.2), rel=0.1)
+    assert found["low"] == pytest.approx(math.exp(-1.645 * 0.2), rel=0.01)
+
+
+def test_units_make_the_error(tmp_path):
+    found = verdict(tmp_path, "above: 0", rows("claim/c", [[1.0], [2.0], [3.0]], scale="linear"))
+    assert found["p_agree"] == pytest.approx(stats.t.sf(2 / (1 / math.sqrt(3)), 2))
+    assert found["units"] == 3
+
+
+def test_a_share_is_binomial(tmp_path):
+    flags = rows("claim/c", [[0.0]] * 9 + [[1.0]], scale="linear")
+    found = verdict(tmp_path, "above: 0.5", flags)
+    assert found["p"] == pytest.approx(stats.binom.cdf(1, 10, 0.5)) and found["note"] == "1 of 10"
+    assert found["verdict"] == "differs"
+
+
+def test_every_run_is_judged_by_the_furthest(tmp_path):
+    runs = [one | {"run": n} for n, value in enumerate([0.1, 0.2, 3.0]) for one in own(value, 0.5)]
+    found = verdict(tmp_path, "below: 1", runs)
+    assert found["ours"] == 3.0
+    assert found["p"] == pytest.approx(3 * stats.t.sf(4.0, 10))
+
+
+@pytest.mark.parametrize(("status", "expected"), [("at least", "undecided"), ("at most", "agrees")])
+def test_a_bound_proves_one_side_only(tmp_path, status, expected):
+    assert verdict(tmp_path, "below: 1", own(0.5, 0.01, status=status))["verdict"] == expected
+
+
+@pytest.mark.parametrize(
+    ("parts", "expected"),
+    [([], "not run"), ([{"id": "claim/c", "scale": "linear", "status": "data not available"}], "data not available"),
+     ([{"id": "claim/c", "scale": "linear", "status": "not converged"}], "not comparable"),
+     (rows("claim/c", [[1.0]], scale="log"), "not comparable")],
+)  # fmt: skip
+def test_what_is_not_judged(tmp_path, parts, expected):
+    assert verdict(tmp_path, "below: 1", parts)["verdict"] == expected
+
+
+def test_without_a_region_it_is_shown_and_not_judged(tmp_path):
+    found = verdict(tmp_path, "unit: s", own(2.0, 0.1))
+    assert found["verdict"] == "not comparable" and found["ours"] == 2.0
+
+
+def test_claims_are_corrected_over_their_family_and_exact_ones_are_not(tmp_path):
+    text = "".join(f"- {{id: c{n}, section: 1, statement: s, below: 1}}\n" for n in range(4))
+    study = published(tmp_path, [], claims=text)
+    parts = [own(1.24, 0.1, name=f"claim/c{n}", df=1000.0) for n in range(3)] + [
+        own(2.0, 0.0, name="claim/c3")
+    ]
+    frame = measures(*parts)
+    found = judge(frame, estimate(frame), study, 1).frame.set_index("id")
+    assert found.loc["claim/c0", "p"] < 0.05 and found.loc["claim/c0", "verdict"] == "differs"
+    assert found.loc["claim/c0", "p_adjusted"] == pytest.approx(3 * found.loc["claim/c0", "p"])
+    assert (
+        found.loc["claim/c3", "verdict"] == "differs" and found.loc["claim/c3", "detectable"] == 0
+    )
+
+
+def test_a_claim_has_readings(tmp_path):
+    both = own(0.5, 0.01, reading="v=a") + own(5.0, 0.01, reading="v=b")
+    found = verdict(tmp_path, "below: 1", both)
+    assert found["verdict"] == "depends on a reading" and found["readings"] == "v=a"

@@ -1,0 +1,353 @@
+"""Verdicts on small studies, and four studies on which the first rule was wrong."""
+
+import math
+
+import numpy as np
+import pytest
+from made_study import measures, published, rows
+from scipy import stats
+
+from recheck.calibrate import SHAPES, Shape, simulate
+from recheck.columns import compare_column
+from recheck.compare import Comparer
+from recheck.judge import VERDICTS, benjamini_hochberg, check, holm, judge
+from recheck.measures import estimate
+
+
+def judged(study, *parts):
+    frame = measures(*parts)
+    return judge(frame, estimate(frame), study, 1).frame.set_index("id")
+
+
+def units(n, level=1.0, spread=0.1, runs=1, seed=0):
+    """Values of `runs` runs on n units about a level."""
+    rng = np.random.default_rng(seed)
+    return level * np.exp(
+        spread * rng.standard_normal((n, 1)) + 1e-3 * rng.standard_normal((n, runs))
+    )
+
+
+@pytest.mark.parametrize(
+    ("printed", "expected"), [("1.02", "agrees"), ("9.00", "differs"), ("1.50", "undecided")]
+)
+def test_a_cell_is_judged_by_its_replayed_design(tmp_path, printed, expected):
+    study = published(tmp_path, [{"id": "t/a", "printed": printed}])
+    spread = 0.3 if expected == "undecided" else 0.1
+    found = judged(study, rows("t/a", units(20, spread=spread))).loc["t/a"]
+    assert found["verdict"] == expected and found["q05"] < found["q50"] < found["q95"]
+    if expected == "agrees":
+        assert found["factor"] == max(found["high"], 1 / found["low"]) < 2
+    if expected == "undecided":
+        assert found["factor"] == found["detectable"]
+
+
+def test_the_number_of_our_units_counts(tmp_path):
+    # the mean of three units is itself uncertain: without that the interval is a third too narrow
+    study = published(tmp_path, [{"id": "t/a", "printed": "1.0000"}])
+    values = units(3, spread=0.1)
+    found = judged(study, rows("t/a", values)).loc["t/a"]
+    sd = np.log(values[:, 0]).std(ddof=1) * math.sqrt(1 + 1 / 3)
+    width = math.log(found["high"] / found["low"]) / 2
+    assert width == pytest.approx(stats.t.ppf(0.95, 2) * sd, rel=0.03)
+
+
+def test_p_values_are_two_sided(tmp_path):
+    study = published(
+        tmp_path, [{"id": "t/a", "printed": "0.80"}, {"id": "u/a", "printed": "1.25"}]
+    )
+    values = np.exp([[-0.1], [0.0], [0.1]])
+    found = judged(study, rows("t/a", values), rows("u/a", values))
+    t = math.log(1.25) / math.hypot(0.1 * math.sqrt(4 / 3), 0.005 / 0.8 / math.sqrt(3))
+    assert found.loc["t/a", "p"] == pytest.approx(2 * stats.t.sf(t, 2), rel=0.03)
+    assert found.loc["u/a", "p"] == pytest.approx(found.loc["t/a", "p"], rel=0.05)
+
+
+def test_rounding_is_a_source_of_variation(tmp_path):
+    cells = [{"id": "t/a", "printed": "1"}, {"id": "u/a", "printed": "1.000"}]
+    values = units(20, spread=0.02)
+    found = judged(published(tmp_path, cells), rows("t/a", values), rows("u/a", values))
+    assert found.loc["t/a", "sd"] ** 2 - found.loc["u/a", "sd"] ** 2 == pytest.approx(
+        0.25 / 3, rel=0.02
+    )
+
+
+def test_what_is_not_compared_says_why(tmp_path):
+    cells = [{"id": f"t{n}/a", "printed": "1.0"} for n in range(5)] + [
+        {"id": "t5/a", "printed": "1.0", "runs": 20}
+    ]
+    study = published(tmp_path, cells)
+    lost = [{"id": "t1/a", "scale": "log", "status": "data not available"},
+            {"id": "t2/a", "scale": "log", "status": "not converged"}]  # fmt: skip
+    found = judged(
+        study, lost, rows("t3/a", [[1.0, 1.1]]), rows("t4/a", units(5)), rows("t5/a", units(5))
+    )
+    verdicts = [
+        "not run",
+        "data not available",
+        "not comparable",
+        "not comparable",
+        "agrees",
+        "not comparable",
+    ]
+    assert found["verdict"].tolist() == verdicts
+    assert (
+        "not converged" in found.loc["t2/a", "note"]
+        and "was not measured" in found.loc["t3/a", "note"]
+    )
+    assert "noise of runs is unknown" in found.loc["t5/a", "note"]
+
+
+def test_one_unit_is_compared_if_the_variation_is_measured_elsewhere(tmp_path):
+    study = published(tmp_path, [{"id": "t/P1/x/m", "printed": "1.0000"}])
+    values = units(40, spread=0.2, seed=4)
+    found = judged(
+        study, rows("t/P1/x/m", [[1.0, 1.001] * 5]), rows("between/t/P1/m", 7 * values)
+    ).loc["t/P1/x/m"]
+    assert found["sd"] == pytest.approx(np.log(values).std(ddof=1) * math.sqrt(2), rel=0.05)
+    assert found["df"] == pytest.approx(39, rel=0.1)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Families
+
+
+def test_corrections_of_families():
+    p = np.array([0.01, 0.04, 0.03, 0.5])
+    assert holm(p) == pytest.approx([0.04, 0.09, 0.09, 0.5])
+    assert benjamini_hochberg(p) == pytest.approx([0.04, 0.16 / 3, 0.16 / 3, 0.5])
+
+
+def test_both_verdicts_are_corrected_over_the_family(tmp_path):
+    # each alone: p = .02 against, p = .03 for; among twenty neither holds
+    values = np.exp([[-0.1], [-0.05], [0.0], [0.05], [0.1]])
+    cells = [{"id": f"t{n}/a", "printed": "1.32"} for n in range(20)]
+    study = published(tmp_path, cells, protocol="margins: {agree: 1.06}")
+    found = judged(study, *[rows(f"t{n}/a", values) for n in range(20)])
+    assert 0.02 < found["p"].iloc[0] < 0.05 and set(found["verdict"]) == {"undecided"}
+    alone = judged(published(tmp_path, cells[:1]), rows("t0/a", values))
+    assert alone["verdict"].tolist() == ["differs"]
+    assert math.log(found["detectable"].iloc[0]) > 1.5 * math.log(alone["detectable"].iloc[0])
+
+
+def test_agreement_is_corrected_over_the_family(tmp_path):
+    near = [rows("t0/a", np.exp(0.2 * np.array([[-1.0], [0.0], [1.0]])))]
+    far = [rows(f"t{n}/a", units(6, spread=0.9, seed=n)) for n in range(1, 20)]
+    cells = [{"id": f"t{n}/a", "printed": "1.00"} for n in range(20)]
+    found = judged(published(tmp_path, cells), *near, *far).loc["t0/a"]
+    alone = judged(published(tmp_path, cells[:1]), *near).loc["t0/a"]
+    assert alone["p_agree"] < 0.1 and found["p_agree"] > alone["p_agree"]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Readings
+
+READINGS = "v: {statement: s, levels: {a: x, b: y}, kind: runs, applies: ['t/*']}"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [(1.0, 1.0, "agrees"), (1.0, 9.0, "depends on a reading"), (9.0, 9.0, "differs"),
+     (9.0, None, "undecided"), (1.0, None, "agrees")],
+)  # fmt: skip
+def test_a_cell_differs_only_under_every_reading(tmp_path, first, second, expected):
+    study = published(tmp_path, [{"id": "t/a", "printed": "1.00"}], readings=READINGS)
+    parts = [rows("t/a", units(20, first), reading="v=a")]
+    parts += [rows("t/a", units(20, second), reading="v=b")] if second else []
+    found = judged(study, *parts).loc["t/a"]
+    assert found["verdict"] == expected
+    if expected == "depends on a reading":
+        assert found["readings"] == "v=a"
+    if second is None:
+        assert "not run under v=b" in found["note"]
+
+
+def test_the_evidence_on_readings_is_summed(tmp_path):
+    study = published(tmp_path, [{"id": "t/a", "printed": "1.00"}], readings=READINGS)
+    frame = measures(
+        rows("t/a", units(20), reading="v=a"), rows("t/a", units(20, 3.0), reading="v=b")
+    )
+    found = judge(frame, estimate(frame), study, 1).readings.set_index("level")
+    assert found.loc["a", "log_likelihood"] > found.loc["b", "log_likelihood"] + 5
+    assert (found.loc["a", "agrees"], found.loc["b", "differs"]) == (1, 1)
+
+
+def test_a_reading_that_is_not_registered_is_refused(tmp_path):
+    study = published(tmp_path, [{"id": "t/a", "printed": "1.00"}])
+    with pytest.raises(ValueError, match="t/a.*v=a.*readings.yaml"):
+        judged(study, rows("t/a", units(3), reading="v=a"))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Contrasts and columns
+
+CONTRAST = (
+    "contrasts: [{id: 'c/{m}', first: 't/{m}/e', second: 't/new/e', scale: linear, margin: 0.005}]"
+)
+
+
+def test_a_contrast_is_paired(tmp_path):
+    cells = [{"id": "t/old/e", "printed": "0.160"}, {"id": "t/new/e", "printed": "0.150"}]
+    study = published(tmp_path, cells, protocol=CONTRAST)
+    data = units(10, 0.15, 0.3)
+    found = judged(study, rows("t/old/e", data + 0.0003), rows("t/new/e", data))
+    # data sets differ by far more than the methods do: only the pair shows that .010 is not .000
+    assert found.loc["t/old/e", "p"] > 0.5 and found.loc["c/old", "verdict"] == "differs"
+    assert found.loc["c/old", "published"] == pytest.approx(0.01)
+    assert found.loc["c/old", "ours"] == pytest.approx(0.0003)
+    apart = [row | {"unit": "other" + row["unit"]} for row in rows("t/new/e", data)]
+    assert judged(study, rows("t/old/e", data), apart).loc["c/old", "verdict"] == "not comparable"
+
+
+def test_a_small_difference_agrees_within_the_margin(tmp_path):
+    cells = [{"id": "t/old/e", "printed": "0.1512"}, {"id": "t/new/e", "printed": "0.1504"}]
+    study = published(tmp_path, cells, protocol=CONTRAST)
+    rng, data = np.random.default_rng(1), units(10, 0.15, 0.3)
+    found = judged(
+        study, rows("t/old/e", data + 0.0005 * rng.standard_normal((10, 1))), rows("t/new/e", data)
+    )
+    assert found.loc["c/old", "verdict"] == "agrees" and found.loc["c/old", "factor"] < 0.005
+
+
+def test_every_cell_and_claim_has_a_verdict(tmp_path):
+    study = published(tmp_path, [{"id": f"t/{n}", "printed": "1.0"} for n in "abc"])
+    frame = measures(rows("t/a", units(5)))
+    found = judge(frame, estimate(frame), study, 1).frame
+    assert set(found["verdict"]) <= set(VERDICTS)
+    check(found, study)
+    for wrong in (found.iloc[1:], found.iloc[[0, 0, 1, 2]], found.assign(verdict="fine")):
+        with pytest.raises(ValueError, match="verdicts"):
+            check(wrong, study)
+
+
+def test_the_same_seed_gives_the_same_verdicts(tmp_path):
+    study = published(tmp_path, [{"id": "t/a", "printed": "1.00", "runs": 20}])
+    frame = measures(rows("t/a", units(5, runs=3)))
+    first, again, other = (judge(frame, estimate(frame), study, seed).frame for seed in (1, 1, 2))
+    assert first.equals(again)
+    assert first.loc[0, "p"] == pytest.approx(other.loc[0, "p"], rel=0.02)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Studies on which the first rule, whose core is repeated here, was wrong
+
+
+def first_rule(mine, theirs):
+    """The first rule on a column: mean log ratio, published errors as correlated across cells as ours."""
+    logs, variances = [], []
+    correlation = np.corrcoef(mine, rowvar=False)
+    share = max(correlation[np.triu_indices(len(correlation), 1)].mean(), 0.0)
+    for values, (value, bracket) in zip(mine.T, theirs, strict=True):
+        logs.append(math.log(values.mean() / value))
+        own = (values.std(ddof=1) / math.sqrt(len(values)) / values.mean()) ** 2
+        variances.append([own, (bracket / value) ** 2])
+    k, variances = len(logs), np.array(variances)
+    total = sum(share * np.sqrt(v).sum() ** 2 + (1 - share) * v.sum() for v in variances.T) / k**2
+    return np.mean(logs) / math.sqrt(total)
+
+
+def test_a_wrong_truth_in_every_cell_is_no_discrepancy_of_the_column(tmp_path):
+    # one of fifty published truths is wrong by 1.5, in all six cells; ours are right
+    rng, levels = np.random.default_rng(5), 0.08 * 3.0 ** -np.arange(6)
+    mine = levels * np.abs(rng.standard_normal((50, 6)))
+    errors = levels * np.abs(rng.standard_normal((50, 6)))
+    errors[0] += 1.5
+    theirs = list(zip(errors.mean(axis=0), errors.std(axis=0, ddof=1) / math.sqrt(50), strict=True))
+    t = first_rule(mine, theirs)
+    assert 2 * stats.norm.sf(abs(t)) < 3.9e-4  # discrepant, by the first rule
+    cells = [{"id": f"table1/N500/M{c}", "printed": f"{value:.4f}", "bracket": f"{bracket:.4f}",
+              "bracket_kind": "standard error", "units": 50} for c, (value, bracket) in enumerate(theirs)]  # fmt: skip
+    readings = "instances: {statement: s, levels: {shared: x, fresh: y}, kind: design, applies: ['table1/*']}"
+    study = published(tmp_path, cells, readings=readings)
+    parts = [rows(f"table1/N500/M{c}", mine[:, [c]]) for c in range(6)]
+    found = judged(study, *parts)
+    assert found.loc["table1/N500", "verdict"] == "undecided"
+    assert found.loc["table1/N500", "p"] > 0.05
+    assert not (found["verdict"] == "differs").any()
+    comparer, ids = Comparer(measures(*parts), study, 1), [cell["id"] for cell in cells]
+    shared, fresh = (
+        compare_column(comparer, "table1/N500", ids, {"instances": level}).predictive.sd
+        for level in ("shared", "fresh")
+    )
+    assert fresh < 0.85 * shared
+
+
+def test_a_summary_does_not_cover_cells_that_differ(tmp_path):
+    # three cells are too large by 1.6 and three too small: their mean ratio is one
+    ratios = [1.6, 1 / 1.6] * 3
+    cells = [{"id": f"t/M{c}", "printed": f"{ratio:.3f}"} for c, ratio in enumerate(ratios)]
+    data = [units(10, spread=0.1, seed=c) for c in range(6)]
+    parts = [
+        [one | {"unit": f"P{c}/{one['unit']}"} for one in rows(f"t/M{c}", data[c])]
+        for c in range(6)
+    ]
+    logs = [np.log(d).mean() - math.log(r) for d, r in zip(data, ratios, strict=True)]
+    half = 1.67 * math.sqrt(sum(np.log(d).var(ddof=1) * 1.1 for d in data)) / 6
+    assert abs(np.mean(logs)) + half < math.log(2) / 2  # equivalent, by the first rule
+    found = judged(published(tmp_path, cells), *parts).loc["t"]
+    assert found["verdict"] == "differs" and found["heterogeneity_p"] < 1e-3
+    assert found["low"] < 0.8 and found["high"] > 1.25 and "scatter" in found["note"]
+
+
+def test_a_column_of_like_cells_agrees(tmp_path):
+    cells = [{"id": f"t/M{c}", "printed": "1.05"} for c in range(6)]
+    parts = [
+        [one | {"unit": f"P{c}/{one['unit']}"} for one in rows(f"t/M{c}", units(10, seed=c))]
+        for c in range(6)
+    ]
+    found = judged(published(tmp_path, cells), *parts)
+    assert found.loc["t", "verdict"] == "agrees" and found.loc["t", "heterogeneity_p"] > 0.05
+    assert found.loc["t", "sd"] < found["sd"].iloc[:6].min()
+
+
+def first_rule_cells(shape: Shape, drawn, studies):
+    """The first rule on cells of one published unit: run noise is added, though the variance between units has it."""
+    comparer, found = Comparer(drawn.measures, drawn.published, 1), []
+    for study in range(studies):
+        name = f"s{study}/c0"
+        own = comparer.sample(name, {})
+        runs = list(own.units.values())
+        noise = np.mean([r.var(ddof=1) / r.mean() ** 2 for r in runs])
+        between, n = own.statistic().var(ddof=1), len(runs)
+        variance = between * (1 + 1 / n) + noise / shape.their_runs + noise / own.runs() / n
+        ratio = math.log(own.means().mean() / comparer.cells[name]["value"])
+        found.append(2 * stats.t.sf(abs(ratio) / math.sqrt(variance), n - 1))
+    return np.array(found)
+
+
+def test_run_noise_is_counted_once():
+    # most of the variation between our units is the noise of their runs, and the published unit has as many of these
+    shape, off, studies = (
+        Shape("once", (20,), (20,), 1, 20, noise="half-normal", between=0.05),
+        0.55,
+        300,
+    )
+    drawn = simulate(shape, studies, 3, off)
+    first = first_rule_cells(shape, drawn, studies)
+    comparer = Comparer(drawn.measures, drawn.published, 1)
+    now = np.array([comparer.cell(f"s{study}/c0", {}).p for study in range(studies)])
+    # the first rule calls nothing what is off by a factor of 1.7 in a third of the studies in which it can be seen
+    assert (now < 0.05).mean() > 0.75 and (first < 0.05).mean() < (now < 0.05).mean() - 0.2
+    null = simulate(shape, studies, 3)
+    false = first_rule_cells(shape, null, studies)
+    comparer = Comparer(null.measures, null.published, 1)
+    alarms = np.array([comparer.cell(f"s{study}/c0", {}).p for study in range(studies)]) < 0.05
+    assert (
+        (false < 0.05).mean()
+        < 0.02
+        < alarms.mean()
+        <= 0.05 + 3.3 * math.sqrt(0.05 * 0.95 / studies)
+    )
+
+
+def test_few_runs_do_not_shift_the_ratio():
+    # the logarithm of a mean of two runs is lower than that of twenty by .15 on average
+    shape, studies = Shape("two", (20, 20), (20, 2), 1, 20, noise="half-normal", between=0.1), 200
+    drawn = simulate(shape, studies, 8)
+    comparer = Comparer(drawn.measures, drawn.published, 1)
+    effects = [comparer.cell(f"s{study}/c1", {}).center for study in range(studies)]
+    assert np.mean(effects) == pytest.approx(0.0, abs=3.3 * np.std(effects) / math.sqrt(studies))
+
+
+def test_the_shapes_in_use_are_calibrated():
+    assert {shape.their_units for shape in SHAPES} == {1, 50}
+    assert {n for shape in SHAPES for n in shape.units} == {1, 3, 5, 10, 20, 50}

@@ -1,0 +1,101 @@
+import numpy as np
+import pandas as pd
+import pytest
+from made_study import measures, rows
+
+from recheck import measures as m
+
+
+def test_an_estimate_is_the_mean_over_units_of_the_means_over_runs():
+    values = np.array([[1.0, 3.0], [4.0, 6.0], [7.0, 9.0]])
+    frame = m.estimate(measures(rows("t/a", values)))
+    (row,) = frame.to_dict("records")
+    assert row["value"] == pytest.approx(5.0)
+    assert row["se"] == pytest.approx(np.std([2.0, 5.0, 8.0], ddof=1) / np.sqrt(3))
+    assert (row["df"], row["units"], row["runs"]) == (2, 3, 6)
+
+
+def test_units_count_alike_whatever_their_runs():
+    frame = measures(
+        rows("t/a", [[1.0, 1.0, 1.0]]),
+        [{"id": "t/a", "unit": "x", "run": 0, "value": 3.0, "scale": "log"}],
+    )
+    assert m.estimate(frame)["value"].iloc[0] == pytest.approx(2.0)
+
+
+def test_one_unit_has_the_error_of_its_runs():
+    (row,) = m.estimate(measures(rows("t/a", [[1.0, 2.0, 3.0, 4.0]]))).to_dict("records")
+    assert row["se"] == pytest.approx(np.std([1, 2, 3, 4], ddof=1) / 2) and row["df"] == 3
+
+
+def test_own_standard_errors_pass_through():
+    given = [
+        {"id": "slope", "value": -0.5, "se": 0.02, "df": 7, "scale": "linear", "status": "at most"}
+    ]
+    (row,) = m.estimate(measures(given)).to_dict("records")
+    assert (row["value"], row["se"], row["df"], row["status"]) == (-0.5, 0.02, 7, "at most")
+
+
+def test_rows_that_do_not_count_are_left_out_and_named():
+    lost = [{"id": "t/b", "scale": "log", "status": "data not available"}]
+    bad = [{"id": "t/a", "unit": "y", "run": 0, "scale": "log", "status": "not converged"}]
+    frame = m.estimate(measures(rows("t/a", [[2.0], [4.0]]), bad, lost)).set_index("id")
+    assert frame.loc["t/a", "value"] == 3.0 and frame.loc["t/a", "units"] == 2
+    assert frame.loc["t/b", "status"] == "data not available" and np.isnan(
+        frame.loc["t/b", "value"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"value": np.nan}, "no finite value"),
+        ({"scale": "ratio"}, "scale other than"),
+        ({"value": -1.0}, "negative"),
+        ({"se": -1.0}, "negative standard error"),
+        ({"run": 1}, "comes twice"),
+        ({"se": 0.1}, "with and without"),
+    ],
+)
+def test_measures_that_cannot_be_judged_are_refused_by_id(change, message):
+    wrong = rows("t/a", [[1.0, 2.0]])
+    wrong[0] |= change
+    with pytest.raises(ValueError, match=message) as error:
+        measures(wrong)
+    assert "t/a" in str(error.value)
+
+
+def test_unknown_columns_are_refused():
+    with pytest.raises(ValueError, match="vlaue"):
+        m.as_measures([{"id": "a", "vlaue": 1.0}])
+
+
+def test_sources_are_merged():
+    assert (
+        m.join_sources(["a.csv:3", "a.csv:2", "b.csv:7", "a.csv:9", ""]) == "a.csv:2-3,9; b.csv:7"
+    )
+    assert m.join_sources(["a.csv:2-4; b.csv", "a.csv:5"]) == "a.csv:2-5; b.csv"
+
+
+def test_templates_have_fields():
+    frame = pd.DataFrame({"id": ["t/N50/M10", "t/N50/x/M10", "u/N50/M10"]})
+    found = m.with_fields(frame, "t/{N}/M{m}")
+    assert found[["N", "m"]].to_numpy().tolist() == [["N50", "10"]]
+    with pytest.raises(ValueError, match="template"):
+        m.pattern("t/{N}/{N}")
+
+
+def test_readings_are_text_in_alphabetical_order():
+    assert m.reading_text({"b": "1", "a": "2"}) == "a=2;b=1"
+    assert m.levels_of("a=2;b=1") == {"a": "2", "b": "1"} and m.levels_of("") == {}
+
+
+def test_a_file_is_read_as_it_was_written(tmp_path):
+    from recheck.files import write_csv
+
+    frame = measures(
+        rows("t/a", [[0.1, 1 / 3]]),
+        [{"id": "s", "value": 1.0, "se": 0.0, "df": 3, "scale": "linear"}],
+    )
+    write_csv(tmp_path / "measures.csv", frame)
+    pd.testing.assert_frame_equal(m.read(tmp_path / "measures.csv"), frame)

@@ -1,0 +1,101 @@
+"""Provenance and figures: what a run was made with, and bytes that do not depend on the day."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from recheck import style
+from recheck.provenance import (
+    check_manifest,
+    config_digest,
+    cpu_seconds,
+    provenance,
+    run_timing,
+    web_address,
+    write_manifest,
+)
+
+
+@pytest.mark.parametrize(
+    ("remote", "address"),
+    [
+        ("https://user:secret@x.org/a/b.git", "https://x.org/a/b"),
+        ("git@x.org:a/b.git", "https://x.org/a/b"),
+        ("ssh://git@x.org/a/b", "https://x.org/a/b"),
+        ("/srv/git/b", None),
+        (None, None),
+    ],
+)
+def test_web_address(remote, address):
+    assert web_address(remote) == address
+
+
+def test_record(tmp_path):
+    (tmp_path / "raw").mkdir()
+    (tmp_path / "raw" / "a").write_text("a")
+    (tmp_path / "registry.csv").write_text("file,sha256\na,0\nb,1\n")
+    config = {"scale": "tiny", "seed": 7, "x": {"b": 1, "a": 2}}
+    raw = {"registry": tmp_path / "registry.csv", "raw": tmp_path / "raw"}
+    record = provenance(tmp_path, config, ["numpy", "not-there"], extra="e", **raw)
+    assert record == provenance(tmp_path, config, ["numpy", "not-there"], extra="e", **raw)
+    assert record["commit"] is None and record["dirty"] is None
+    assert (record["scale"], record["seed"], record["extra"]) == ("tiny", 7, "e")
+    assert record["packages"] == {"numpy": np.__version__}
+    assert record["raw_data"]["a"]["as_registered"] is False
+    assert record["raw_data"]["b"] == {"sha256": None, "as_registered": False}
+    assert record["cpu"] and record["blas"]
+    assert config_digest({"a": 1, "b": 2}) == config_digest({"b": 2, "a": 1})
+
+
+def test_cpu_time(tmp_path):
+    (tmp_path / "part").mkdir()
+    frame = pd.DataFrame({"run": [1, 2], "cpu_seconds": [1800.0, 1800.0], "set_cpu_seconds": 0.0})
+    frame.to_csv(tmp_path / "part" / "x_timing.csv", index=False)
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "a.log").touch()
+    timing = tmp_path / "part" / "x_timing.csv"
+    assert cpu_seconds(timing) == 3600
+    found = run_timing([timing, timing], tmp_path / "logs")
+    assert found["cpu_hours"] == 2 and found["cpu_seconds"] == {"part": 7200.0}
+    assert found["start"] and found["end"]
+    assert run_timing([], tmp_path / "nothing")["start"] is None
+
+
+def test_manifest(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("b", "a", "c"):
+        (tmp_path / name).write_text(name)
+    write_manifest(["b", "a", "c", "a"], "MANIFEST")
+    lines = (tmp_path / "MANIFEST").read_text().splitlines()
+    assert [line[64:] for line in lines] == ["  a", "  b", "  c"]
+    assert check_manifest("MANIFEST") == []
+    (tmp_path / "a").write_text("changed")
+    (tmp_path / "b").unlink()
+    assert check_manifest("MANIFEST") == ["a: changed", "b: missing"]
+
+
+def test_figures_are_the_same_bytes(tmp_path):
+    def draw(name):
+        with style.style():
+            drawn = style.figure(2.0)
+            panels = drawn.subplots(1, 2)
+            for axes in panels:
+                axes.plot([1, 2], [1, 2], label="same")
+                style.label_panel(axes, "A")
+            panels[1].plot([1, 2], [2, 1], label="other")
+            style.legend_below(drawn, panels)
+            assert [text.get_text() for text in drawn.legends[0].get_texts()] == ["same", "other"]
+        style.save(drawn, tmp_path / f"{name}.pdf", tmp_path / f"{name}.png")
+        return [(tmp_path / f"{name}.{end}").read_bytes() for end in ("pdf", "png")]
+
+    assert draw("one") == draw("two")
+
+
+def test_error_bars_are_symmetric_on_a_logarithmic_axis():
+    below, above = style.log_error_bars([1.0, 2.0, 3.0], [0.1, 1.0, np.nan])
+    value = np.array([1.0, 2.0, 3.0])
+    np.testing.assert_allclose((value + above) / value, value / (value - below))
+    assert above[2] == 0
+    with pytest.raises(ValueError, match="value: needed are positive"):
+        style.log_error_bars([0.0], [1.0])
+    assert style.plain(-0.5) == "−0.5"

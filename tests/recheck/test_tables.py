@@ -1,0 +1,178 @@
+"""Declared tables: tidy rows and LaTeX, with and without a number."""
+
+import math
+
+import pandas as pd
+import pytest
+from made_book import book_of, rows
+
+from recheck.files import read_csv
+from recheck.layout import check_layout
+from recheck.tables import pick, tabular, write_tables
+
+LAYOUT = {
+    "units": {"table1/*": "%", "*": "s"},
+    "labels": {"M": {"M100": "100"}, "method": {"slow": r"slow$^*$"}},
+    "order": {"method": ["slow", "fast_1"]},
+    "tables": {
+        "one": {
+            "title": "One",
+            "reads": ["part"],
+            "blocks": [
+                {
+                    "cell": "table1/{N}/{M}",
+                    "rows": ["M"],
+                    "columns": ["N"],
+                    "show": ["published", "kept", "run", "verdict"],
+                    "head": "$M$",
+                    "formats": {"N200": {"factor": 1000}},
+                }
+            ],
+        },
+        "two": {
+            "title": "Two",
+            "reads": ["part"],
+            "blocks": [
+                {"cell": "x/{P}/{method}/{what}", "rows": ["P", "method"], "columns": ["what"]},
+                {
+                    "cell": "x/{P}/{method}/{what}",
+                    "rows": ["method"],
+                    "columns": ["P", "reading"],
+                    "where": {"what": "error", "P": ["P10", "P2"]},
+                    "readings": {"once": "v=once", "twice": "v=twice"},
+                    "format": {"significant": 1},
+                },
+                {"cell": "nothing/{a}", "rows": ["a"], "columns": []},
+            ],
+        },
+    },
+}
+
+
+@pytest.fixture
+def book(tmp_path):
+    kept = book_of(
+        tmp_path,
+        rows("table1/N50/M100", [0.2, 0.25, 0.3]) + rows("table1/N50/M1000", [0.07, 0.08]),
+    )
+    here = rows("table1/N50/M100", [0.21, 0.24, 0.3])
+    here += [
+        {"id": "table1/N200/M100", "value": math.nan, "scale": "log", "status": "not comparable"}
+    ]
+    for problem in ("P2", "P10"):
+        for method in ("fast_1", "slow"):
+            for k, level in enumerate(("once", "twice")):
+                here += rows(f"x/{problem}/{method}/error", [1.0 + k, 2.0], f"v={level}")
+    here += rows("x/P2/plain/error", [4.0, 5.0])
+    verdicts = pd.DataFrame({"id": ["table1/N50/M100"], "verdict": ["agrees"]})
+    return book_of(tmp_path, here, kept, verdicts)
+
+
+def test_published_kept_and_this_run(book, tmp_path):
+    write_tables(check_layout(LAYOUT), book, ["one"], tmp_path)
+    text = (tmp_path / "one.tex").read_text()
+    assert text.splitlines() == [
+        r"\begin{tabular}{llrr}",
+        r"\toprule",
+        r"$M$ &  & N50 & N200 \\",
+        r"\midrule",
+        r"100 & published & $0.245$ ($0.0268$) & $1.4$ ($0.3$) \\",
+        r" & ours & $0.250$ ($0.029$) & -- \\",
+        r" & this run & $0.250$ ($0.026$) & \textit{n.comp.} \\",
+        r" & verdict & A & -- \\",
+        r"\addlinespace",
+        r"M1000 & published & $0.072$ & -- \\",
+        r" & ours & $0.0750$ ($0.0050$) & -- \\",
+        r" & this run & -- & -- \\",
+        r" & verdict & -- & -- \\",
+        r"\bottomrule",
+        r"\end{tabular}",
+    ]
+    frame = read_csv(tmp_path / "one.csv").set_index("id")
+    assert frame.loc["table1/N50/M100", "unit_of_value"] == "%"
+    assert frame.loc["table1/N50/M100", "units"] == 3
+    assert frame.loc["table1/N50/M100", "value"] == pytest.approx(0.25)
+    assert frame.loc["table1/N200/M100", "status"] == "not comparable"
+    assert frame.loc["table1/N50/M1000", "kept"] == pytest.approx(0.075)
+
+
+def test_readings_orders_and_empty_blocks(book, tmp_path):
+    layout = {**LAYOUT, "tables": {"two": dict(LAYOUT["tables"]["two"])}}
+    first, *others = layout["tables"]["two"]["blocks"]
+    with pytest.raises(ValueError, match=r"table two, block 1: x/P2/fast_1/error has the readings"):
+        write_tables(check_layout(layout), book, None, tmp_path)
+    layout["tables"]["two"]["blocks"] = [{**first, "reading": "v=twice"}, *others]
+    write_tables(check_layout(layout), book, None, tmp_path)
+    one, two, three = (tmp_path / "two.tex").read_text().split("\\par\\bigskip\n")
+    assert [line.split(" & ")[:2] for line in one.splitlines() if "$" in line] == [
+        ["P2", r"slow$^*$"],
+        ["", r"fast\_1"],
+        ["", "plain"],
+        ["P10", r"slow$^*$"],
+        ["", r"fast\_1"],
+    ]
+    assert one.count(r"\addlinespace") == 1
+    assert r" & \multicolumn{2}{c}{P10} & \multicolumn{2}{c}{P2} \\" in two
+    assert r"\cmidrule(lr){2-3}" in two and r"\cmidrule(lr){4-5}" in two
+    assert " & once & twice & once & twice" in two
+    assert r"slow$^*$ & $1.5$ ($0.5$) & $2$ & $1.5$ ($0.5$) & $2$ \\" in two.replace(
+        "$2.00$", "$2$"
+    )
+    assert r"plain & -- & -- & $4.5$ ($0.5$) & $4.5$ ($0.5$) \\" in two
+    assert "not run at this scale" in three
+
+
+def test_reading_that_does_not_apply_is_the_only_one(book):
+    assert pick(book, "x/P2/plain/error", "v=once")["value"] == 4.5
+    assert pick(book, "x/P2/slow/error", "v=thrice") is None
+    assert pick(book, "unknown") is None
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"tabels": {}}, r"layout: \['tabels'\] are unknown"),
+        ({"tables": {"t": {"title": "T", "reads": [], "blocks": []}}}, "list of blocks"),
+        ({"tables": {"t": {"title": "T", "blocks": [1]}}}, r"\['reads'\] are missing"),
+        ({"figures": {"f": {"title": "T", "reads": [], "blocks": []}}}, r"\['blocks'\] are unk"),
+        ({"units": ["%"]}, "units: needed is a mapping"),
+        ({"order": {"M": {"a": 1}}}, "order: M: needed is a list of names"),
+    ],
+)
+def test_layout_is_refused_by_name(change, message):
+    with pytest.raises(ValueError, match=message):
+        check_layout({**LAYOUT, **change})
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"colums": ["N"]}, r"tables: t: block 1: \['colums'\] are unknown"),
+        ({"rows": ["K"]}, r"needed are fields of \['N', 'M'\]; given was \['K'\]"),
+        ({"rows": []}, r"one value in where; given was \['M'\]"),
+        ({"rows": ["M", "N"]}, "once"),
+        ({"show": ["ours"]}, "show: needed are lines of"),
+        ({"show": []}, "one line or more"),
+        ({"reading": "a=b", "readings": {"x": "a=b"}}, "both"),
+        ({"format": {"digits": 2}}, "format: 'digits' is unknown"),
+        ({"where": {"K": "1"}}, "where: needed are fields"),
+    ],
+)
+def test_block_is_refused_by_name(change, message):
+    block = {"cell": "table1/{N}/{M}", "rows": ["M"], "columns": ["N"], **change}
+    with pytest.raises(ValueError, match=message):
+        check_layout({"tables": {"t": {"title": "T", "reads": ["p"], "blocks": [block]}}})
+
+
+def test_a_table_that_is_not_declared(book, tmp_path):
+    with pytest.raises(ValueError, match="'three' is no table"):
+        write_tables(check_layout(LAYOUT), book, ["three"], tmp_path)
+
+
+def test_tabular_without_a_head_rule():
+    assert tabular("l", [["a"]], [[["b"]], [["c"]]]).splitlines()[3:7] == [
+        r"\midrule",
+        r"b \\",
+        r"\addlinespace",
+        r"c \\",
+    ]

@@ -1,0 +1,180 @@
+"""Experiment 3 on methods whose answers are known; nothing here is left to chance."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from gpcmc.inference import ConvergenceError
+from gpcmc.inference.interface import UNTRUSTED, Prediction
+from gpcmc.orthant import ExtinctionError
+from gpcmc.orthant.truths import linear_kernel_truth
+from studies.atiya2021 import runs as module
+from studies.atiya2021.experiment3 import problem3, tradeoff
+from studies.atiya2021.methods import METHODS
+from studies.atiya2021.problems import EXPERIMENT2, two_class_data
+from studies.common.pieces import Pieces
+from studies.common.seeds import generator
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A posterior that says what it is told to."""
+
+    log_evidence: float | None
+    log_evidence_se: float | None
+    prediction: Prediction
+    work: dict[str, int]
+    diagnostics: dict[str, float]
+    status: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fake:
+    """Off by `offset` nats plus a random digit, every probability 1/2."""
+
+    samples: int = 10
+    offset: float = 0.0
+    tags: tuple[str, ...] = ()
+    evidence: bool = True
+    fail: str = ""
+    says: str = "ok"
+    status: str = ""
+
+    def fit(self, prior, y, *, rng):
+        t = prior.K_star.shape[1]
+        if self.fail == "extinct" and len(y) > 100:
+            raise ExtinctionError("none left")
+        if self.fail == "convergence":
+            raise ConvergenceError("no", None)
+        noise = 0.0 if rng is None else rng.integers(10)
+        return Answer(
+            log_evidence=-100.0 + self.offset + noise if self.evidence else None,
+            log_evidence_se=0.5 if self.evidence else None,
+            prediction=Prediction(np.full(t, 0.5), np.zeros(t)),
+            work={"samples": self.samples},
+            diagnostics={"k_hat": 0.25},
+            status=self.says,
+        )
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    monkeypatch.setitem(METHODS, "fake", Fake)
+
+    def call(folder="a", **given):
+        arguments = {"root": 5, "method": "fake", "options": {}, "grid": [{}], "runs": None}
+        name = given.pop("name", "row")
+        return tradeoff(name, **arguments | given, pieces=Pieces(tmp_path / folder, [], 0))
+
+    return call
+
+
+def test_the_problem_is_experiment_2s_and_its_truth_the_closed_form():
+    gp, y, truth = problem3(5)
+    x, labels, x_star = two_class_data(EXPERIMENT2[3], generator("5/experiment2/problem3/dataset0"))
+    np.testing.assert_array_equal(y, labels)
+    np.testing.assert_allclose(gp.K, np.outer(x, x))
+    np.testing.assert_allclose(gp.K_star, np.outer(x, x_star))
+    exact = linear_kernel_truth(x, labels, x_star)
+    assert truth.log_evidence == exact.log_evidence
+    assert gp.K_star.shape == (400, 200)
+
+
+def test_errors_of_a_known_answer(run):
+    truth = problem3(5)[2]
+    rows, timing, arrays = run(options={"offset": -3.0, "tags": ["a", "b"]})
+    (row,) = rows
+    error = -103.0 - truth.log_evidence
+    assert row["log_evidence_error"] == error
+    assert row["ape_percent"] == pytest.approx(100 * abs(error) / abs(truth.log_evidence))
+    assert row["probability_mae"] == pytest.approx(np.mean(np.abs(0.5 - truth.probability)))
+    assert (row["truth"], row["status"]) == (truth.log_evidence, "ok")
+    assert (row["work_samples"], row["k_hat"], row["tags"]) == (10, 0.25, "a+b")
+    assert "seed" not in row, "a method that draws nothing has no seed"
+    assert arrays == {}
+    assert set(timing[0]) == {"method", "size", "run", "cpu_seconds"}
+
+
+def test_every_size_and_run_has_its_own_stream(run):
+    grid = [{"samples": 10}, {"samples": 20, "offset": 1.0}]
+    rows, timing, _ = run(grid=grid, runs=3)
+    keys = [(row["method"], row["size"], row["run"]) for row in rows]
+    assert keys == [("row", size, r) for size in (0, 1) for r in range(3)]
+    assert [(t["size"], t["run"]) for t in timing] == [k[1:] for k in keys]
+    assert [row["samples"] for row in rows] == [10] * 3 + [20] * 3
+    assert len({row["seed"] for row in rows}) == 6
+    for row in rows:
+        digit = generator(row["seed"]).integers(10)
+        assert row["log_evidence"] == -100.0 + row.get("offset", 0.0) + digit
+    overridden, _, _ = run("d", options={"samples": 7, "offset": 2.0}, grid=grid[:1])
+    assert (overridden[0]["samples"], overridden[0]["work_samples"]) == (10, 10)
+    assert overridden[0]["log_evidence"] == -98.0
+    # a size keeps its numbers when others come or go, and another row has other numbers
+    again, _, _ = run("b", grid=grid[1:], runs=3)
+    assert [r["log_evidence"] for r in again] == [r["log_evidence"] for r in rows[3:]]
+    assert {r["seed"] for r in run("c", name="other", grid=grid, runs=3)[0]}.isdisjoint(
+        {r["seed"] for r in rows}
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "status"),
+    [
+        ({"fail": "convergence"}, "not converged"),
+        ({"fail": "extinct"}, "extinct"),
+        ({"says": UNTRUSTED}, UNTRUSTED),
+    ],
+)
+def test_a_run_that_failed_is_a_row(run, options, status):
+    rows, timing, _ = run(options=options, runs=2)
+    assert [row["status"] for row in rows] == [status] * 2
+    answered = "fail" not in options
+    assert len(timing) == 2 * answered
+    assert ("log_evidence_error" in rows[0]) == answered
+
+
+def test_a_method_without_evidence_has_no_evidence_error(run):
+    (row,) = run(options={"evidence": False})[0]
+    assert row["log_evidence"] is None
+    assert "log_evidence_error" not in row and "ape_percent" not in row
+    assert row["probability_mae"] > 0
+
+
+def test_a_restarted_job_gives_the_same_rows(run, monkeypatch):
+    given = {"method": "orthant", "grid": [{"samples": 50}, {"samples": 100}], "runs": 2}
+    given["options"] = {"scheme": "adapted"}
+    whole, _, _ = run("whole", **given)
+    original, calls = module._infer, []
+
+    def interrupted(*args, **kwargs):
+        calls.append(1)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return original(*args, **kwargs)
+
+    monkeypatch.setattr(module, "_infer", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run("parts", **given)
+    resumed, timing, _ = run("parts", **given)
+    assert len(calls) == 3 + 2, "two of four runs were finished"
+    assert resumed == whole
+    assert len(timing) == 4
+
+
+def test_laplace_is_near_the_truth(run):
+    (row,) = run(method="laplace")[0]
+    assert abs(row["log_evidence_error"]) < 0.02
+    assert row["probability_mae"] < 0.005
+
+
+def test_bad_input(run):
+    for grid in ([], [{"samples": 1}, {"samples": 1}]):
+        with pytest.raises(ValueError, match="grid must hold one or more sizes, each once"):
+            run(grid=grid)
+    with pytest.raises(ValueError, match="rng must be a numpy.random.Generator"):
+        run(method="orthant", grid=[{"samples": 10}])
+    with pytest.raises(ValueError, match="options must not be named as results are"):
+        run(options={"tags": "a"}, grid=[{"status": "ok"}])
+    with pytest.raises(ValueError, match="samples must be an integer >= 1"):
+        run(method="orthant", grid=[{"samples": 0}], runs=1)

@@ -1,0 +1,324 @@
+"""Measures of Experiments 1 to 3 and of what belongs to no experiment, on raw files whose numbers are known."""
+
+from __future__ import annotations
+
+import math
+from types import SimpleNamespace
+
+import made_raw
+import numpy as np
+import pandas as pd
+import pytest
+
+from recheck.files import DamagedFileError, write_csv
+from recheck.measures import estimate
+from studies.atiya2021.measures import PARTS, inputs
+from studies.atiya2021.measures.common import named, raw_rows
+from studies.atiya2021.measures.convergence import jackknife_ratio
+from studies.atiya2021.measures.seconds import Crossing, crossing
+
+PUBLISHED = made_raw.CELLS
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """Measures and estimates (by id) of all parts."""
+    root, reference = made_raw.everything(tmp_path_factory.mktemp("made"))
+    parts = ("experiment1", "experiment2", "experiment3", "other")
+    measures = pd.concat(
+        [PARTS[part](root, PUBLISHED, reference) for part in parts], ignore_index=True
+    )
+    return measures, estimate(measures).set_index("id")
+
+
+def value(made, name):
+    return made[1].loc[name, "value"]
+
+
+# --- Experiment 1
+
+
+def test_a_cell_is_the_mean_over_instances(made):
+    row = made[1].loc["table1/N50/M10000"]
+    errors = 100 * np.arange(1, 5) * 0.01 / 50
+    assert row["value"] == pytest.approx(errors.mean())
+    assert row["se"] == pytest.approx(errors.std(ddof=1) / 2)
+    assert (row["units"], row["runs"], row["df"]) == (4, 4, 3)
+    assert value(made, "experiment1/N50/M10000/nats") == pytest.approx(0.025)
+    assert value(made, "experiment1/N50/M10000/instances") == 4
+
+
+def test_rows_name_their_instance_their_seed_and_their_line(made):
+    rows = made[0][made[0]["id"] == "table1/N200/M30000"]
+    assert rows["unit"].tolist() == [f"experiment1/N200/instance{i}" for i in range(4)]
+    assert rows["source"].iloc[0] == "experiment1/N200.csv:3"
+    assert rows["seed"].iloc[0] == "1/experiment1/N200/instance0/samples30000"
+    assert set(rows["scale"]) == {"log"}
+
+
+def test_slopes_are_minus_one_half(made):
+    for name in ("slope/table1/P1/ours", "slope/table2/P2/ours", "claim/slope/table1"):
+        assert value(made, name) == pytest.approx(-0.5)
+    assert made[1].loc["slope/table1/P1/published", "df"] == 4
+
+
+def test_formulas_are_compared_with_what_was_measured(made):
+    # squares are 1, 4, 9, 16 times 1/M, of which Eq. (44) predicts 1/M
+    assert value(made, "variance/experiment1/P1/ratio") == pytest.approx(7.5)
+    assert value(made, "claim/variance/experiment1") == pytest.approx(7.5)
+    assert value(made, "variance/experiment1/P1/runs") == 12
+    # of two runs at +-e the unbiased variance is 2 e^2
+    assert value(made, "variance/experiment2/P1/ratio") == pytest.approx(2 * 14 / 3)
+    assert value(made, "claim/variance/dependence") == value(made, "claim/variance/experiment2")
+    assert made[1].loc["claim/bias/experiment1", "scale"] == "linear"
+
+
+def test_errors_fall_with_the_dimension_as_made(made):
+    assert value(made, "claim/dimension") == pytest.approx(-1.0)
+    assert value(made, "claim/integral/order") == pytest.approx(-500 / math.log(10))
+
+
+def test_coarse_grids(made):
+    assert value(made, "experiment1/N50/step0.2/truth-error") == pytest.approx(0.05)
+    assert value(made, "experiment1/N50/step0.2/largest-truth-error") == pytest.approx(0.2)
+    assert value(made, "experiment1/N50/step0.2/largest-over-mean") == pytest.approx(4)
+    # one instance is off by 0.002 * 50 nats
+    scored = 100 / 4 * (abs(0.01 + 0.1) / 50.1 + (0.02 + 0.03 + 0.04) / 50)
+    assert value(made, "experiment1/N50/step0.2/M10000/error") == pytest.approx(scored)
+
+
+def test_findings_about_printed_numbers_need_no_runs(tmp_path):
+    found = estimate(PARTS["experiment1"](tmp_path, PUBLISHED, tmp_path)).set_index("id")["value"]
+    assert found["finding/brackets/tables2-3/P1-P3/runs"] == 20
+    assert found["finding/brackets/tables2-3/P4/runs"] == 15
+    assert math.isnan(found["finding/brackets/table1/P3/runs"])
+    assert found["finding/floor/N500/fit"] == pytest.approx(0.0382, abs=1e-4)
+    assert not any(name.startswith(("table1", "claim")) for name in found.index)
+
+
+def test_other_schemes_are_not_comparable(tmp_path):
+    made_raw.experiment1(tmp_path, dimensions=(50,), scheme="adapted")
+    found = estimate(PARTS["experiment1"](tmp_path, PUBLISHED, tmp_path)).set_index("id")
+    assert found.loc["table1/N50/M10000", "status"] == "not comparable"
+    assert "claim/variance/experiment1" not in found.index
+
+
+def test_one_instance_has_no_standard_error(tmp_path):
+    made_raw.experiment1(tmp_path, dimensions=(50,), instances=1)
+    found = estimate(PARTS["experiment1"](tmp_path, PUBLISHED, tmp_path)).set_index("id")
+    assert math.isnan(found.loc["table1/N50/M10000", "se"])
+    assert found.loc["variance/experiment1/P1/ratio", "status"] != "ok"
+
+
+# --- Experiment 2
+
+
+def test_data_sets_are_the_units_of_both_tables(made):
+    rows = made[0]
+    units = [set(rows[rows["id"] == f"table{n}/P1/M10000"]["unit"]) for n in (2, 3)]
+    assert units[0] == units[1] == {f"experiment2/P1/dataset{d}" for d in range(3)}
+    row = made[1].loc["table2/P1/M10000"]
+    assert (row["units"], row["runs"]) == (3, 6)
+    assert row["value"] == pytest.approx(0.02)
+    assert row["se"] == pytest.approx(0.01 / math.sqrt(3))
+
+
+def test_spread_between_data_sets(made):
+    assert value(made, "spread/table2/P1/M10000/lowest") == pytest.approx(0.01)
+    assert value(made, "spread/table2/P1/M10000/highest") == pytest.approx(0.03)
+    assert value(made, "spread/table2/P1/M10000/data-sets-below-published") == 0
+    factor = math.exp(np.log([1, 2, 3]).std(ddof=1))
+    assert value(made, "spread/table3/P1/factor") == pytest.approx(factor)
+    assert value(made, "experiment2/P1/M10000/runs-most") == 2
+
+
+# --- Experiment 3
+
+
+def test_points_count_where_half_of_the_runs_converged(made):
+    estimates = made[1]
+    assert estimates.loc["experiment3/ess-gpml/size0/mae", "status"] == "1 of 4"
+    assert estimates.loc["experiment3/ess-gpml/size0/unconverged/mae", "runs"] == 3
+    row = estimates.loc["experiment3/orthant/size1/mae"]
+    assert row["value"] == pytest.approx(math.exp(-3))
+    assert (row["units"], row["runs"], row["df"]) == (1, 4, 3)
+    assert value(made, "experiment3/orthant/size1/count") == 1000
+    assert estimates.loc["experiment3/ep/size0/mape", "runs"] == 1
+
+
+def test_claims_about_seconds(made):
+    name = "claim/time/evidence-ess/as-distributed"
+    assert value(made, name) == pytest.approx(10.0)  # as made
+    assert made[1].loc[name, "se"] > 0
+    assert value(made, "time/claims/evidence-ess/as-distributed/extrapolation") == pytest.approx(
+        1.0
+    )
+    # its last error is a tenth of that of the sampler at one second, which takes it a hundred
+    assert value(made, "claim/time/evidence-ess/corrected") == pytest.approx(0.01)
+    assert value(made, "time/claims/evidence-ess/corrected/extrapolation") == pytest.approx(10)
+    assert (
+        made[1].loc["claim/time/evidence-hmc/as-distributed", "status"] == "0 of 4 runs converged"
+    )
+    assert "claim/time/evidence-hmc/corrected" not in made[1].index  # not run
+
+
+def test_seconds_for_a_target(made):
+    assert value(made, "time/probability/target") == -4.0
+    # exp(-3)/sqrt(s) is exp(-4) at e^2 seconds; as distributed at ten times that
+    assert value(made, "time/probability/orthant/seconds") == pytest.approx(math.exp(2))
+    assert value(made, "time/probability/ess-gpml/ratio") == pytest.approx(10)
+    assert made[1].loc["time/probability/ep/seconds", "status"] == "not reached"
+    assert value(made, "time/evidence/ep/sampler-seconds") == pytest.approx(4)
+
+
+@pytest.fixture
+def line():
+    return pd.DataFrame(
+        {"seconds": [1.0, 10.0, 100.0], "log_error": [-1.0, -2.0, -3.0], "log_error_se": 0.1}
+        | {"df": 9.0, "exact": False}
+    )
+
+
+def test_crossing_interpolates_between_sizes(line):
+    found = crossing(line, -1.5)
+    assert math.exp(found.log) == pytest.approx(math.sqrt(10))
+    assert found.status == "ok"
+    # of each end half a standard error, times log 10 a unit of log error
+    assert found.se == pytest.approx(math.log(10) * 0.1 * math.sqrt(0.5))
+    assert crossing(line, -1.5, 0.1, 5.0).se > found.se
+
+
+def test_crossing_says_what_is_a_bound_or_extrapolated(line):
+    assert crossing(line, 0.0).status == "at most"
+    assert crossing(line, -1.01).doubt == 0 and crossing(line, -0.99).doubt > 0.4
+    further = crossing(line, -4.0)
+    assert further.log == pytest.approx(math.log(100) + 2) and further.beyond == pytest.approx(2)
+    assert crossing(line, -9.0).status == "at least"
+    assert crossing(line, -4.0, converges=False).status == "at least"
+    assert crossing(line.assign(exact=True), -4.0).status == "not reached"
+    assert crossing(line[:0], -1.0).status == "not run"
+
+
+@pytest.mark.parametrize(
+    ("above", "below", "status"),
+    [
+        ("ok", "ok", "ok"),
+        ("at least", "ok", "at least"),
+        ("ok", "at least", "at most"),
+        ("at least", "at most", "at least"),
+        ("at most", "at most", "not comparable"),
+        ("not reached", "ok", "not reached"),
+    ],
+)
+def test_ratios_of_bounds(above, below, status):
+    ratio = Crossing(1.0, 0.3, 9.0, above).over(Crossing(0.5, 0.4, 9.0, below))
+    assert ratio.status == status
+    if status in ("ok", "at least", "at most"):
+        assert (ratio.log, ratio.se) == pytest.approx((0.5, 0.5))
+
+
+def test_a_claim_rests_on_no_doubtful_bound():
+    doubtful = Crossing(1.0, 0.0, 9.0, "at least", doubt=0.1)
+    assert doubtful.row("claim/time/x", "")["status"] == "not comparable"
+    assert doubtful.row("time/x", "")["status"] == "at least"
+
+
+# --- the rest
+
+
+def test_orders_and_counts(made):
+    assert value(made, "ordering/sorted/hard/nats") == pytest.approx(0.04)
+    assert value(made, "claim/order/sorted-evidence") == pytest.approx(4.0)
+    assert value(made, "claim/soft-count/probability") == pytest.approx(0.25)
+    assert value(made, "claim/order/extreme") == pytest.approx(0.5)
+    rows = made[0][made[0]["id"] == "ordering/sorted/hard/nats"]
+    assert rows["unit"].tolist() == [f"experiment2/P2/dataset{d}" for d in range(3)]
+
+
+def test_equations(made):
+    assert value(made, "equations/52/printed") == 1.0
+    assert made[1].loc["equations/31/corrected", "status"] == "none"
+    assert (value(made, "claim/limit/small"), made[1].loc["claim/limit/small", "se"]) == (1e-12, 0)
+
+
+def test_defects(made):
+    effect = "defects/effect/linear/ess/double-variance/repaired/longest"
+    assert value(made, f"{effect}/mae") == pytest.approx(0.002)
+    assert made[1].loc[f"{effect}/mae", "se"] == pytest.approx(0, abs=1e-15)
+    assert value(made, f"{effect}/nats") == 0
+    assert value(made, "defects/linear/ess/all/longest/log-mae") == pytest.approx(math.log(0.013))
+    assert value(made, "defects/all/longest/samples") == 200
+    assert value(made, "defects/all/shorter/converged") == 0
+
+
+def test_reference(made):
+    assert value(made, "reference/P1/entries") == 2
+    assert value(made, "reference/all/uncertified") == 1
+    assert value(made, "reference/P1/largest-z") == 1.5
+    assert "reference/P1/largest-k-hat" not in made[1].index
+    assert value(made, "reference-check/P2/S6/best/z") == 2.0
+    assert value(made, "reference-check/all/agree") == 1
+
+
+# --- reading
+
+
+def test_nothing_run_gives_no_rows(tmp_path):
+    for part in ("experiment3", "other"):
+        rows = PARTS[part](tmp_path, PUBLISHED, tmp_path)
+        assert rows["id"].str.startswith("experiment3/quoted").all()
+
+
+def test_inputs_are_the_raw_files_of_a_part(monkeypatch):
+    import studies.atiya2021.jobs
+
+    made = [
+        (
+            "experiment1/N50",
+            {"rows": "experiment1/N50.csv", "timing": "experiment1/N50_timing.csv"},
+        ),
+        ("ordering", {"rows": "ordering.csv"}),
+        ("defects/linear_ess", {"rows": "defects/linear_ess.csv"}),
+        ("problem1", {"arrays": "experiment4/problem1.npz"}),
+        ("problem2", {"arrays": "experiment4/problem2.npz"}),
+    ]
+    jobs = {
+        name: SimpleNamespace(
+            outputs=outputs,
+            kind=name[:-1] if name.startswith("problem") else "run",
+            arguments={"number": int(name[-1])} if name.startswith("problem") else {},
+        )
+        for name, outputs in made
+    }
+    config = {"atiya2021": {"experiment4": {"problems": [1]}}}
+    monkeypatch.setattr(studies.atiya2021.jobs, "jobs", lambda config: jobs)
+    assert inputs("experiment1", config) == ["experiment1/N50.csv", "experiment1/N50_timing.csv"]
+    assert inputs("experiment4", config) == ["experiment4/problem1.npz"]
+    assert inputs("other", config) == ["defects/linear_ess.csv", "ordering.csv"]
+    with pytest.raises(ValueError, match="part: needed is one of"):
+        inputs("experiment9", {})
+
+
+def test_raw_files_are_checked(tmp_path):
+    frame = pd.DataFrame({"a": [1.0, np.nan]})
+    write_csv(tmp_path / "x.csv", frame)
+    with pytest.raises(ValueError, match=r"x.csv: columns \['b'\] are missing"):
+        raw_rows(tmp_path, "x.csv", ["b"])
+    with pytest.raises(ValueError, match=r"x.csv: line 3: a is nan"):
+        raw_rows(tmp_path, "x.csv", ["a"], finite=["a"])
+    (tmp_path / "x.csv").write_text("a\n1.0\n2.0\n")
+    with pytest.raises(DamagedFileError, match=r"x.csv"):
+        raw_rows(tmp_path, "x.csv", ["a"])
+
+
+def test_named_fills_a_template():
+    frame = pd.DataFrame({"N": [50, 200], "M": [1, 2]})
+    assert named(frame, "t/N{N}/M{M}").tolist() == ["t/N50/M1", "t/N200/M2"]
+
+
+def test_jackknife_of_a_mean_is_its_standard_error():
+    x = np.array([1.0, 2.0, 4.0, 9.0])
+    found = jackknife_ratio(x, np.ones(4), pd.Series(range(4)))
+    assert found.value == 4.0
+    assert found.se == pytest.approx(x.std(ddof=1) / 2)
+    assert math.isnan(jackknife_ratio(x, np.ones(4), pd.Series([0] * 4)).se)

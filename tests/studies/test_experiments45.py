@@ -1,0 +1,319 @@
+"""Measures of Experiments 4 and 5 from small raw files whose numbers are known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from recheck.files import DamagedFileError, write_arrays, write_csv
+from recheck.measures import estimate
+from studies.atiya2021.measures import PARTS
+from studies.atiya2021.measures.experiment4_cells import ONCE, TWICE, deviations
+from studies.atiya2021.measures.experiment4_runs import PAPER, PUBLISHED_SETTINGS
+from studies.atiya2021.problems import Problem
+from studies.atiya2021.reference import digest
+
+TRAIN, TEST = 6, 5
+METHODS = [*PAPER.values(), "ep", "laplace", "best"]
+BAYES = np.linspace(0.1, 0.9, TEST)
+PUBLISHED = """id,table,column,printed,bracket,bracket_kind,scale,units,runs,section
+table4/P1/new/mae-post,4,table4/new/mae-post,0.1177,,,log,1,1,6.4
+table4/P1/ess/mae-post,4,table4/ess/mae-post,0.1177,,,log,1,1,6.4
+table4/P1/new/mae-med,4,table4/new/mae-med,1.4e-3,,,log,1,1,6.4
+table4/P1/titsias/mae-med,4,table4/titsias/mae-med,1.7e-3,,,log,1,1,6.4
+table4/P1/ess/mae-med,4,table4/ess/mae-med,2.6e-3,,,log,1,1,6.4
+table4/P1/hmc/mae-med,4,table4/hmc/mae-med,8.1e-3,,,log,1,1,6.4
+table4/P7/new/mae-med,4,table4/new/mae-med,1.8e-3,,,log,1,1,6.4
+"""
+
+
+class Study:
+    """Folders of a small run, and what is in them."""
+
+    def __init__(self, folder, *, settings=PUBLISHED_SETTINGS, iterations=50_000):
+        self.root, self.reference = folder / "run", folder / "reference"
+        self.published = folder / "published"
+        self.published.mkdir(parents=True)
+        (self.published / "cells.csv").write_text(PUBLISHED)
+        rng = np.random.default_rng(1)
+        self.problem = Problem(
+            rng.normal(size=(TRAIN, 2)),
+            np.array([-1.0, 1.0] * (TRAIN // 2)),
+            rng.normal(size=(TEST, 2)),
+            np.where(BAYES > 0.5, 1.0, -1.0),
+            BAYES,
+        )
+        arrays = {name: getattr(self.problem, name) for name in Problem.__dataclass_fields__}
+        write_arrays(self.root / "experiment4/problem1.npz", arrays)
+        self.rows, self.probability = {}, {}
+        for method in METHODS:
+            self.add(method, rng, settings, iterations)
+        chains = [method for method in METHODS if method.endswith("-gpml")]
+        for method in chains:
+            self.add(method, rng, settings, iterations, folder="experiment4/single_variance")
+        keys = [(0, 0), (1, 0)]
+        spread = [
+            (1, d, f"7/P1/{d}", k, "laplace", 0.1 + 0.02 * d) for d, _ in keys for k in settings
+        ]
+        columns = ["problem", "dataset", "seed", "set", "method", "mae_post"]
+        write_csv(self.root / "experiment4/spread.csv", pd.DataFrame(spread, columns=columns))
+        self.truth(settings)
+
+    def add(self, method, rng, settings, iterations, folder="experiment4"):
+        exact, rows, arrays = method in ("ep", "laplace"), [], {}
+        runs = [(0, 0)] if exact else [(0, 0), (0, 1), (1, 0)]
+        for number, (alpha, beta) in settings.items():
+            p = np.clip(BAYES + 0.05 * rng.normal(size=(len(runs), TEST)), 0.01, 0.99)
+            names = {
+                "probability": p,
+                "probability_se": 0 * p,
+                "ok": np.ones(len(runs), dtype=bool),
+            }
+            names |= {"dataset": [d for d, _ in runs], "replicate": [r for _, r in runs]}
+            arrays |= {f"{name}_set{number}": np.asarray(values) for name, values in names.items()}
+            for (dataset, replicate), one in zip(runs, p, strict=True):
+                row = {"problem": 1, "method": method, "alpha": alpha, "beta": beta, "set": number}
+                row |= {"dataset": dataset, "replicate": replicate, "trivial": False}
+                row |= {"seed": None if exact else f"7/set{number}/{method}/{dataset}-{replicate}"}
+                row |= {"status": "ok", "log_evidence": -4 + 0.1 * rng.normal()}
+                row |= {"log_evidence_se": 0.0 if exact else 0.05 + 0.01 * rng.random()}
+                row |= {"mae_post": np.abs(one - BAYES).mean(), "error_rate": 0.2, "samples": 100}
+                row |= {"effective_samples": 50.0}
+                row |= {"iterations": iterations} if method == PAPER["titsias"] else {}
+                row |= {"count": "soft", "scheme": "bootstrap"} if method == PAPER["new"] else {}
+                rows.append(row)
+        key = (folder, method)
+        self.rows[key], self.probability[key] = pd.DataFrame(rows), arrays
+        self.write(*key)
+
+    def write(self, folder, method):
+        path, rows = self.root / folder / "problem1", self.rows[folder, method]
+        write_csv(path / f"{method}.csv", rows)
+        write_arrays(path / f"{method}.npz", self.probability[folder, method])
+        timing = rows[["set", "dataset", "replicate"]].assign(cpu_seconds=1.0 + rows["set"])
+        write_csv(path / f"{method}_timing.csv", timing)
+
+    def truth(self, settings):
+        rows, arrays = [], {}
+        for number, (alpha, beta) in settings.items():
+            name = f"problem1_set{number}"
+            arrays |= {name: BAYES, f"{name}_se": np.full(TEST, 1e-4)}
+            row = {"problem": 1, "set": number, "alpha": alpha, "beta": beta}
+            row |= {"digest": digest(self.problem, alpha, beta), "trivial": False}
+            row |= {"log_evidence": -4.0, "log_evidence_se": 1e-4, "certifier_se": 1e-3, "z": 0.5}
+            rows.append(row | {"verdict": "certified", "randomizations": 32})
+        write_csv(self.reference / "evidence.csv", pd.DataFrame(rows))
+        write_arrays(self.reference / "probabilities.npz", arrays)
+
+    def change(self, method, where, folder="experiment4", **values):
+        """Change columns of the rows that fit a query."""
+        rows = self.rows[folder, method]
+        for name, value in values.items():
+            rows.loc[rows.eval(where), name] = value
+        self.write(folder, method)
+
+    def measures(self, part="experiment4"):
+        return PARTS[part](self.root, self.published, self.reference)
+
+    def estimates(self, part="experiment4"):
+        return estimate(self.measures(part)).set_index(["id", "reading"])
+
+
+@pytest.fixture
+def study(tmp_path):
+    return Study(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """A study that no test changes, its measures and its estimates."""
+    study = Study(tmp_path_factory.mktemp("whole"))
+    rows = study.measures()
+    return study, rows, estimate(rows).set_index(["id", "reading"])
+
+
+def settings_mean(study, method, dataset, replicate, folder="experiment4"):
+    rows = study.rows[folder, method]
+    return rows[(rows["dataset"] == dataset) & (rows["replicate"] == replicate)]["mae_post"].mean()
+
+
+def test_a_cell_has_a_row_a_data_set_and_run_averaged_over_settings(whole):
+    study, rows, _ = whole
+    mine = rows[rows["id"] == "table4/P1/new/mae-post"].set_index(["unit", "run"])
+    assert len(mine) == 3
+    for dataset, replicate in ((0, 0), (0, 1), (1, 0)):
+        row = mine.loc[(f"experiment4/P1/dataset{dataset}", str(replicate))]
+        expected = settings_mean(study, "orthant", dataset, replicate)
+        np.testing.assert_allclose(row["value"], expected, rtol=1e-12)
+    assert row["source"] == "experiment4/problem1/orthant.csv:4,7,10,13,16,19"
+    assert row["seed"] == "7"
+
+
+def test_readings_of_the_toolbox(whole):
+    study, rows, found = whole
+    once = found.loc[("table4/P1/ess/mae-post", ONCE)]
+    folder = "experiment4/single_variance"
+    expected = np.mean([settings_mean(study, "ess-gpml", d, 0, folder) for d in (0, 1)])
+    np.testing.assert_allclose(once["value"], expected, rtol=1e-12)
+    assert once["units"] == 2
+    assert found.loc[("table4/P1/ess/mae-post", TWICE), "runs"] == 3
+    assert ("table4/P1/new/mae-post", ONCE) not in found.index
+    for reading, folder in ((TWICE, "experiment4"), (ONCE, "experiment4/single_variance")):
+        errors = []
+        for number in PUBLISHED_SETTINGS:
+            paper = [
+                study.probability[folder if m.endswith("gpml") else "experiment4", m]
+                for m in PAPER.values()
+            ]
+            p = np.stack([arrays[f"probability_set{number}"][2] for arrays in paper])
+            errors.append(np.abs(p[0] - np.median(p, axis=0)).mean())
+        mine = rows[(rows["id"] == "table4/P1/new/mae-med") & (rows["reading"] == reading)]
+        value = mine.loc[mine["unit"] == "experiment4/P1/dataset1", "value"].item()
+        np.testing.assert_allclose(value, np.mean(errors), rtol=1e-12)
+
+
+def test_deviations_pair_runs_in_order():
+    found = deviations({"a": np.array([[0.1], [0.2], [0.9]]), "b": np.array([[0.3], [0.2]])}, "a")
+    np.testing.assert_allclose(found, [0.1, 0.0])
+
+
+def test_at_the_papers_budget_every_run_counts(study):
+    study.change("hmc-gpml", "`set` == 2", status="not converged")
+    assert study.estimates().loc[("table4/P1/hmc/mae-med", TWICE), "status"] == "ok"
+
+
+def test_below_it_only_those_that_converged(tmp_path):
+    study = Study(tmp_path, iterations=100)
+    study.change("hmc-gpml", "`set` == 2 and dataset == 0", status="not converged")
+    arrays = study.probability["experiment4", "hmc-gpml"]
+    arrays["ok_set2"] = np.array([False, False, True])
+    study.write("experiment4", "hmc-gpml")
+    found = study.estimates()
+    assert found.loc[("table4/P1/hmc/mae-med", TWICE), "units"] == 1
+    rows = study.measures()
+    rows = rows[(rows["id"] == "table4/P1/hmc/mae-med") & (rows["reading"] == TWICE)]
+    assert rows["status"].tolist() == ["not converged", "ok"]
+    average = (
+        study.measures().set_index("id").loc["experiment4/P1/certified/hmc-gpml/mae-reference"]
+    )
+    assert average["status"] == "5 of 6"
+    assert np.isfinite(average["value"])
+
+
+def test_missing_settings_and_missing_data(tmp_path):
+    study = Study(tmp_path, settings={k: PUBLISHED_SETTINGS[k] for k in (1, 4)})
+    found = study.estimates()
+    assert found.loc[("table4/P1/new/mae-post", ""), "status"] == "not comparable"
+    assert found.loc[("table4/P1/new/mae-med", TWICE), "status"] == "not comparable"
+    columns = ["mae_post", "error_rate", "log_evidence", "log_evidence_se"]
+    nothing = dict.fromkeys(columns, np.nan) | {"status": "data not available"}
+    for method in METHODS:
+        study.change(method, "problem == 1", **nothing)
+        study.probability["experiment4", method] = {}
+        study.write("experiment4", method)
+    write_arrays(study.root / "experiment4/problem1.npz", {})
+    found = study.estimates()
+    for name in ("table4/P1/new/mae-post", "experiment4/P1/all/orthant/mae-post"):
+        assert found.loc[(name, ""), "status"] == "data not available"
+
+
+def test_settings_are_summarised_once(whole):
+    study, _, found = whole
+    rows = study.rows["experiment4", "orthant"].query("`set` == 3 and dataset == 0")
+    base = "experiment4/P1/S3/orthant"
+    nats = (rows["log_evidence"] + 4).abs()
+    np.testing.assert_allclose(found.loc[(f"{base}/nats", ""), "value"], nats.mean())
+    logs = rows["log_evidence"].to_numpy()
+    value = found.loc[(f"{base}/log-evidence", ""), "value"]
+    np.testing.assert_allclose(value, np.log(np.exp(logs).mean()))
+    difference = found.loc[(f"{base}/difference", "")]
+    np.testing.assert_allclose(difference["value"], value + 4)
+    assert found.loc[("experiment4/P1/S3/ep/nats", ""), "se"] == 0
+    assert found.loc[("experiment4/P1/S3/orthant/cpu-seconds", ""), "value"] == 4.0
+    over = [found.loc[(f"experiment4/P1/S{k}/orthant/nats", ""), "value"] for k in range(1, 7)]
+    average = found.loc[("experiment4/P1/certified/orthant/nats", ""), "value"]
+    np.testing.assert_allclose(average, np.mean(over))
+
+
+def test_claims(whole):
+    _, rows, found = whole
+    failures = rows[rows["id"] == "claim/works/no-failure"]
+    assert len(failures) == 18
+    assert failures["value"].eq(0).all()
+    worst = rows[rows["id"] == "claim/works/right"]
+    assert len(worst) == 12
+    assert worst["se"].gt(0).all()
+    for claim in ("median/close", "evidence/ess", "sampler/same-speed"):  # one problem is no sample
+        assert found.loc[(f"claim/{claim}", ""), "status"] == "not comparable"
+    assert found.loc[("between/table4/P1/mae-post", ""), "units"] == 2
+
+
+def test_bad_files_are_refused_by_name(study):
+    study.change("orthant", "`set` == 2", mae_post=np.nan)
+    with pytest.raises(ValueError, match=r"problem1/orthant.csv: line 5: mae_post is nan"):
+        study.measures()
+    path = study.root / "experiment4/problem1/ep.csv"
+    path.write_text(path.read_text() + "\n")
+    with pytest.raises(DamagedFileError, match=r"ep\.csv"):
+        study.measures()
+
+
+def test_a_reference_of_other_data_is_refused(study):
+    arrays = {name: getattr(study.problem, name) for name in Problem.__dataclass_fields__}
+    write_arrays(study.root / "experiment4/problem1.npz", arrays | {"y_train": np.ones(TRAIN)})
+    with pytest.raises(ValueError, match="setting 1 was computed on other data"):
+        study.measures()
+
+
+def test_without_results_there_are_no_rows(tmp_path):
+    (tmp_path / "cells.csv").write_text(PUBLISHED)
+    for part in ("experiment4", "experiment5"):
+        assert PARTS[part](tmp_path, tmp_path, tmp_path).empty
+
+
+def tune(root):
+    """Two chains, of which one has converged, and two ways of tuning on one problem."""
+    folder, rng = root / "experiment5", np.random.default_rng(2)
+    for method, status, effective in (
+        ("pm-ep-1", "ok", 200.0),
+        ("surrogate", "not converged", 9.0),
+    ):
+        row = {"problem": 1, "method": method, "seed": f"7/{method}", "chains": 2, "status": status}
+        row |= {"iterations": 100, "burn_in": 10, "acceptance": 0.3, "log_loss": 0.5}
+        row |= {"log_loss_se": 0.01}
+        for name in ("log_alpha", "log_beta"):
+            row |= {f"{name}_mean": 1.0, f"{name}_mean_se": 0.1, f"{name}_sd": 0.5}
+            row |= {f"{name}_r_hat": 1.01, f"{name}_effective_samples": effective}
+        rates = {f"log_{x}_effective_per_second": effective for x in ("alpha", "beta")}
+        path = folder / "problem1" / method
+        write_csv(f"{path}.csv", pd.DataFrame([row]))
+        seconds = {"problem": 1, "method": method, "cpu_seconds": 2.0} | rates
+        write_csv(f"{path}_timing.csv", pd.DataFrame([seconds]))
+        draws = {name: rng.normal(size=(2, 20)) for name in ("log_alpha", "log_beta")}
+        write_arrays(f"{path}.npz", draws)
+    rows, timing = [], []
+    for method, samples, short in (("orthant-2000", 2000, 2.0), ("orthant-20000", 20_000, 0.5)):
+        for replicate in (0, 1):
+            key = {"problem": 1, "method": method, "replicate": replicate, "stage": "search"}
+            row = key | {"status": "ok", "samples": samples, "log_alpha": 1.0, "log_beta": 0.5}
+            row |= {"evidence": -30 - short, "evidence_se": 0.01, "log_loss": 0.5, "seed": "7"}
+            row |= {"evidence_shortfall": short + replicate, "error_rate": 0.2, "evaluations": 30}
+            rows.append(row | {"at_bound": False})
+            timing.append(key | {"cpu_seconds": 3.0})
+    write_csv(folder / "problem1_tuning.csv", pd.DataFrame(rows))
+    write_csv(folder / "problem1_tuning_timing.csv", pd.DataFrame(timing))
+
+
+def test_experiment5(tmp_path):
+    tune(tmp_path)
+    found = estimate(PARTS["experiment5"](tmp_path, tmp_path, tmp_path)).set_index("id")
+    assert found.loc["experiment5/P1/surrogate/log-alpha-mean", "status"] == "not converged"
+    assert found.loc["experiment5/P1/surrogate/effective-samples", "value"] == 9.0
+    assert found.loc["experiment5/P1/pm-ep-1/log-alpha-draws", "runs"] == 40
+    assert "experiment5/P1/surrogate/log-alpha-draws" not in found.index
+    assert found.loc["posterior/converged", "value"] == 1
+    assert found.loc["tuning/small/samples", "value"] == 2000
+    assert found.loc["tuning/P1/orthant-2000/search/shortfall", "value"] == 2.5
+    assert found.loc["claim/tuning/small", "value"] == 1.0
+    assert found.loc["tuning/P1/chosen/log-beta", "value"] == 0.5

@@ -1,0 +1,89 @@
+"""Figures and tables of Experiments 4 and 5: of a small run, and of none."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+from test_experiments45 import Study, tune
+
+from recheck import style
+from recheck.book import Book
+from recheck.layout import check_layout
+from recheck.measures import COLUMNS, ESTIMATES, estimate
+from recheck.published import read_cells
+from recheck.tables import write_tables
+from studies.atiya2021 import figures
+from studies.atiya2021.figures import experiment4, experiment5
+
+FIGURES = {name: getattr(experiment4, name) for name in experiment4.__all__}
+FIGURES |= {name: getattr(experiment5, name) for name in experiment5.__all__}
+LAYOUT = "{}/../layout{}.yaml".format(figures.__path__[0], "{}")
+
+
+@pytest.fixture(scope="module")
+def books(tmp_path_factory):
+    """Books of a small run and of none."""
+    study = Study(tmp_path_factory.mktemp("study"))
+    tune(study.root)
+    parts = [study.measures(part) for part in ("experiment4", "experiment5")]
+    rows = pd.concat(parts, ignore_index=True)
+    cells = read_cells(study.published / "cells.csv")
+    empty = pd.DataFrame(columns=ESTIMATES), pd.DataFrame(columns=COLUMNS)
+    return {"small": Book(estimate(rows), rows, cells), "none": Book(*empty, cells)}
+
+
+@pytest.mark.parametrize("name", FIGURES)
+@pytest.mark.parametrize("which", ["small", "none"])
+def test_every_figure_can_be_read(books, name, which):
+    with style.style():
+        drawn = FIGURES[name](books[which])
+        drawn.draw_without_rendering()
+    texts = list(drawn.findobj(lambda one: hasattr(one, "get_fontsize")))
+    assert min(text.get_fontsize() for text in texts) >= 8
+    assert drawn.get_size_inches()[0] <= 166 / 25.4
+
+
+def test_partial_averages_are_hollow(books):
+    rows = books["small"].measures
+    mine = rows["id"] == "experiment4/P1/certified/orthant/mae-reference"
+    rows = rows.assign(status=rows["status"].mask(mine, "5 of 6"))
+    book = Book(books["small"].estimates, rows, books["small"].cells.reset_index(drop=True))
+    drawn = experiment4.accuracy(book)
+    faces = [line.get_markerfacecolor() for line in drawn.axes[0].lines]
+    assert faces.count("white") == 1
+
+
+def merged():
+    """Both layout files as one."""
+    parts = []
+    for end in ("", "4"):
+        try:
+            with open(LAYOUT.format(end), encoding="utf-8") as stream:
+                parts.append(yaml.safe_load(stream))
+        except FileNotFoundError:  # merged into one file
+            parts.append({})
+    whole: dict = {}
+    for part in parts:
+        for key, values in part.items():
+            for name, value in values.items():
+                old = whole.setdefault(key, {}).get(name)
+                both = isinstance(old, dict) and key == "labels"
+                whole[key][name] = {**old, **value} if both else value
+    return check_layout(whole)
+
+
+def test_tables_have_numbers(books, tmp_path):
+    layout = merged()
+    names = [
+        name
+        for name, entry in layout.tables.items()
+        if {"experiment4", "experiment5"} & set(entry.reads)
+    ]
+    assert {"table4", "readings", "accuracy", "evidence", "chains", "tuning"} <= set(names)
+    write_tables(layout, books["small"], names, tmp_path)
+    for name in names:
+        table = pd.read_csv(tmp_path / f"{name}.csv")
+        assert np.isfinite(table["value"]).any(), name
+    write_tables(layout, books["none"], names, tmp_path)

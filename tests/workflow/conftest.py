@@ -1,0 +1,42 @@
+"""One tiny run for all tests of the workflow, whichever worker asks first."""
+
+import fcntl
+import os
+import shutil
+
+import pytest
+from running import copy_project, snakemake
+
+
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory):
+    """A project whose tiny run is finished; tests that change it work on a copy."""
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    with open(shared / "tiny.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        folder = shared / "tiny" / "project"
+        if not folder.exists():
+            copy_project(folder)
+            done = snakemake(folder, "--cores", "2", OMP_NUM_THREADS="2", OPENBLAS_NUM_THREADS="2")
+            (folder / "run.log").write_text(done.stdout)
+        log = (folder / "run.log").read_text()
+        assert (folder / "results/tiny/MANIFEST.sha256").exists(), log
+    return folder
+
+
+@pytest.fixture
+def changed(finished, tmp_path):
+    """A copy of the finished project."""
+    shutil.copytree(finished, tmp_path / "project", symlinks=True)
+    return tmp_path / "project"
+
+
+@pytest.fixture
+def built(finished, tmp_path):
+    """A copy with its extensions built and no results."""
+    ignore = shutil.ignore_patterns("results", "figures", "pieces", "log")
+    shutil.copytree(finished, tmp_path / "project", symlinks=True, ignore=ignore)
+    # `ignore_patterns` knows names alone, and src/studies has a folder of that name too
+    shutil.copytree(finished / "src", tmp_path / "project/src", dirs_exist_ok=True)
+    return tmp_path / "project"

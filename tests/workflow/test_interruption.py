@@ -1,0 +1,239 @@
+"""Runs that are killed, run twice at once, or run out of room, in temporary copies of the project.
+
+The runs are a part of the tiny scale: both kinds of Experiments 1 and 2, and three methods of Experiment 4.
+"""
+
+import contextlib
+import json
+import os
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import time
+
+import numpy as np
+import pytest
+from running import command, digests, environment, snakemake
+
+pytestmark = pytest.mark.slow
+
+STUDY = "results/tiny/atiya2021"
+METHODS = ["laplace", "ep", "orthant"]
+TARGETS = [
+    "experiment1",
+    "experiment2",
+    *(f"{STUDY}/experiment4/problem1/{method}.csv" for method in METHODS),
+]
+PIECES = "build/pieces/tiny/atiya2021/**/*.npz"
+
+
+def start(folder, *arguments, variables=None, **options):
+    """A run as the leader of its own group, with its output in `folder/run.log`."""
+    with open(folder / "run.log", "w") as log:
+        return subprocess.Popen(
+            command(*arguments),
+            cwd=folder,
+            env=environment(**(variables or {})),
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            **options,
+        )
+
+
+def kill(run):
+    """SIGKILL to the run and all that it started."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(run.pid, signal.SIGKILL)
+    run.wait()
+
+
+def wait_for(condition, seconds=120):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "waited for nothing"
+        time.sleep(0.05)
+
+
+def jobs(text):
+    """What the jobs of a run say of themselves: of those that began, and of those that finished."""
+    names = dict(re.findall(r"^(?:local)?(?:Job|rule) (\d+): (.*)$", text, flags=re.MULTILINE))
+    finished = re.findall(r"^Finished jobid: (\d+) ", text, flags=re.MULTILINE)
+    return set(names.values()), {names[number] for number in finished if number in names}
+
+
+def same_as(folder, finished):
+    """Whether the raw results of a part are those of the finished run."""
+    one, two = digests(folder), digests(finished)
+    return len(one) > 10 and all(two[name] == digest for name, digest in one.items())
+
+
+def test_a_run_killed_at_random_moments_goes_on_where_it_was(finished, built):
+    """Three kills at random moments."""
+    folder = built
+    rng = np.random.default_rng(20210308)
+    ended, pieces = set(), {}
+    for attempt in range(3):
+        run = start(folder, *TARGETS, "--cores", "2")
+        wait_for(lambda: "\nJob " in (folder / "run.log").read_text())
+        if attempt == 2:  # however slow the machine is, there is something to lose
+            wait_for(lambda: any(folder.glob(PIECES)))
+        time.sleep(rng.uniform(0.5, 4.0))
+        kill(run)
+        began, now = jobs((folder / "run.log").read_text())
+        assert not began & ended, "a finished job ran again"
+        ended |= now
+        pieces |= {path.name: path.stat().st_mtime_ns for path in folder.glob(PIECES)}
+    assert ended and pieces, "nothing was finished before the kills: the test tells nothing"
+    done = snakemake(folder, *TARGETS, "--cores", "2")
+    assert done.returncode == 0, done.stdout
+    began, _ = jobs(done.stdout)
+    assert not began & ended, "a finished job ran again"
+    assert same_as(folder, finished)
+    kept = {path.name: path.stat().st_mtime_ns for path in folder.glob(PIECES)}
+    assert kept.items() >= pieces.items(), "a finished piece was made again"
+    assert "Nothing to be done" in snakemake(folder, *TARGETS, "--dry-run").stdout
+
+
+def test_a_half_written_table_of_a_killed_job_is_never_taken_for_a_result(finished, built):
+    # stands in for the worst moments of a kill: within the writing of a table, and between it and its digest
+    (built / "src/sitecustomize.py").write_text(
+        "import os, signal, sys\n"
+        "where = os.environ.get('TEST_DIE')\n"
+        "if where and 'run.py' in ' '.join(sys.orig_argv):\n"
+        "    replace = os.replace\n"
+        "    def die(source, target, **options):\n"
+        "        if str(target).endswith(where):\n"
+        "            open(target, 'wb').write(open(source, 'rb').read()[:200])\n"
+        "            os.killpg(0, signal.SIGKILL)\n"
+        "        replace(source, target, **options)\n"
+        "    os.replace = die\n"
+    )
+    table = f"{STUDY}/experiment1/N50.csv"
+    whole = (finished / table).read_bytes()
+    for ending in ("N50.csv", "N50.csv.digest"):
+        run = start(built, table, "--cores", "1", variables={"TEST_DIE": ending})
+        assert run.wait(timeout=120) == -signal.SIGKILL
+        assert (built / table).exists()
+    refused = snakemake(built, table, "--cores", "1", "--workflow-profile", "none")
+    assert refused.returncode != 0
+    assert "incomplete" in refused.stdout and table in refused.stdout
+    done = snakemake(built, table, "--cores", "1")
+    assert done.returncode == 0, done.stdout
+    assert (built / table).read_bytes() == whole
+
+
+def test_of_two_runs_at_once_the_second_says_so_and_stops(finished, built):
+    first = start(built, *TARGETS, "--cores", "1")
+    try:
+        wait_for(lambda: "\nJob " in (built / "run.log").read_text())
+        os.killpg(
+            first.pid, signal.SIGSTOP
+        )  # so that it is at work for as long as this test needs it
+        second = snakemake(built, f"{STUDY}/equations.csv", "--cores", "1")
+        assert second.returncode != 0
+        assert f"Another run is at work in this folder (process {first.pid}" in second.stdout
+        assert not (built / STUDY / "equations.csv").exists()
+        assert snakemake(built, "--dry-run").returncode == 0, "looking is allowed"
+        os.killpg(first.pid, signal.SIGCONT)
+        assert first.wait(timeout=300) == 0, (built / "run.log").read_text()
+    finally:
+        kill(first)
+    assert same_as(built, finished)
+
+
+def test_jobs_that_outlive_their_run_keep_others_out(built):
+    table = f"{STUDY}/experiment2/problem1.csv"
+    run = start(built, table, "--cores", "1")
+    try:
+        wait_for(lambda: "\nJob " in (built / "run.log").read_text())
+        wait_for(lambda: list(built.glob("results/tiny/logs/atiya2021/experiment2/*.log")))
+        os.killpg(run.pid, signal.SIGSTOP)  # its job sleeps, for as long as this test needs it
+        os.kill(run.pid, signal.SIGKILL)  # the run alone
+        run.wait()
+        refused = snakemake(built, table, "--cores", "1")
+        assert refused.returncode != 0
+        assert (
+            "A job that another run left behind is at work in this folder (process "
+            in refused.stdout
+        )
+    finally:
+        kill(run)
+    assert snakemake(built, table, "--cores", "1").returncode == 0
+
+
+@contextlib.contextmanager
+def small_disk(folder):
+    """A file system of 40 kB in the place of a folder."""
+    folder.mkdir(parents=True)
+    mount = ["mount", "-t", "tmpfs", "-o", "size=40k", "tmpfs", str(folder)]
+    if subprocess.run(mount, capture_output=True).returncode != 0:
+        pytest.skip("mounting is not allowed")
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)
+
+
+@pytest.mark.parametrize("kind", ["disk", "limit"])
+def test_a_full_disk_is_said_and_leaves_nothing_behind(finished, built, kind):
+    """40 kB are too few for Problem 6; as a small disk, and as a limit of the size of files."""
+    target = f"{STUDY}/experiment4/problem6.npz"
+    (built / "results/tiny").mkdir(parents=True)
+    shutil.copy2(finished / "results/tiny/schema.json", built / "results/tiny")
+    room = 40 * 1024
+    limits = (room, resource.getrlimit(resource.RLIMIT_FSIZE)[1])
+    limit, disk, words = (
+        (None, small_disk((built / target).parent), "No space left on device")
+        if kind == "disk"
+        else (
+            lambda: resource.setrlimit(resource.RLIMIT_FSIZE, limits),
+            contextlib.nullcontext(),
+            "File too large",
+        )
+    )
+    with disk:
+        run = start(built, target, "--cores", "1", preexec_fn=limit)
+        assert run.wait(timeout=120) == 1
+        assert words in (built / "run.log").read_text()
+        assert not (built / target).exists()
+    done = snakemake(built, target, "--cores", "1")
+    assert done.returncode == 0, done.stdout
+    with np.load(built / target) as stored:
+        assert stored["X_train"].shape == (1000, 2)
+
+
+def test_results_of_another_schema_are_refused_by_name(built):
+    folder = built / "results/tiny"
+    (folder / "experiment1").mkdir(parents=True)
+    (folder / "experiment1/N50.csv").write_text("x\n1\n")
+    for stamp, found in ((None, "version none"), (json.dumps({"version": 0}), "version 0")):
+        if stamp:
+            (folder / "schema.json").write_text(stamp)
+        refused = snakemake(built, *TARGETS, "--cores", "1")
+        assert refused.returncode != 0
+        assert "results/tiny was written under another schema" in refused.stdout
+        assert found in refused.stdout
+    assert (folder / "experiment1/N50.csv").read_text() == "x\n1\n", "nothing is touched"
+
+
+def test_stored_pieces_are_put_back_and_only_the_rest_is_computed(finished, built):
+    """CPU seconds are never the same twice: where they are, nothing was computed."""
+    shutil.copytree(finished / "build/pieces", built / "build/pieces")
+    done = snakemake(built, "keep", "--cores", "1")
+    assert done.returncode == 0, done.stdout
+    assert re.search(r"\d+ pieces of \d+ jobs kept", done.stdout)
+    shutil.rmtree(built / "build/pieces")
+    (built / "data/reference/atiya2021/kept-tiny/pieces/experiment4/problem1_ep.zip").unlink()
+    done = snakemake(built, "resume", "--cores", "1")
+    assert done.returncode == 0, done.stdout
+    assert re.search(r"\d+ pieces of \d+ jobs put back", done.stdout)
+    done = snakemake(built, *TARGETS, "--cores", "1")
+    assert done.returncode == 0, done.stdout
+    assert same_as(built, finished)
+    timings = [path.relative_to(built) for path in built.rglob("results/**/*_timing.csv")]
+    assert len(timings) == 5
+    computed = [t for t in timings if (finished / t).read_bytes() != (built / t).read_bytes()]
+    assert [path.name for path in computed] == ["ep_timing.csv"]

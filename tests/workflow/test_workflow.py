@@ -1,0 +1,390 @@
+"""The workflow at tiny scale, in temporary copies of the project."""
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import sys
+import sysconfig
+import venv
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from running import MIRROR, copy_project, digests, made, planned, snakemake
+
+from gpcmc.gp import prior, rbf
+from gpcmc.inference import Orthant, infer
+from recheck.files import read_arrays, read_csv
+from studies.atiya2021.problems import Problem
+from studies.common.seeds import generator
+
+pytestmark = pytest.mark.slow
+
+STUDY = "results/tiny/atiya2021"
+RUNS = {"run", "run_rows", "run_without_arrays", "run_experiment2", "patterns"}
+needs_data = pytest.mark.skipif(not MIRROR.exists(), reason="the real data are not here")
+needs_latex = pytest.mark.skipif(shutil.which("latexmk") is None, reason="there is no LaTeX here")
+
+
+@pytest.fixture(scope="module")
+def unmade(tmp_path_factory):
+    """A project in which nothing has been run."""
+    return copy_project(tmp_path_factory.mktemp("none") / "project")
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# A finished run
+
+
+def test_a_finished_run_has_nothing_to_do(finished):
+    assert planned(finished) == {}
+
+
+def test_summary_has_three_lines(finished):
+    lines = (finished / "results/tiny/summary.txt").read_text().splitlines()
+    assert [line.partition(":")[0] for line in lines] == ["Paper", "Audit", "Left out"]
+
+
+def test_every_file_is_made_by_a_rule_and_is_in_the_manifest(finished):
+    manifest = finished / "results/tiny/MANIFEST.sha256"
+    listed = dict(reversed(line.split("  ")) for line in manifest.read_text().splitlines())
+    files = made(finished)
+    assert set(files) - set(listed) == {"results/tiny/MANIFEST.sha256"}
+    assert listed == {name: hashlib.sha256(files[name].read_bytes()).hexdigest() for name in listed}
+    strangers = snakemake(finished, "--list-untracked").stdout.splitlines()
+    strangers = [name for name in strangers if name.startswith(("results/", "figures/"))]
+    # the stamp is there before any rule runs, and a digest belongs to the file beside it
+    assert {name for name in strangers if not name.endswith(".digest")} <= {
+        "results/tiny/schema.json"
+    }
+
+
+def test_every_measure_names_lines_that_are_there(finished):
+    sources = read_csv(finished / STUDY / "measures.csv")["source"].dropna().unique()
+    lengths, checked = {}, 0
+    for source in sources:
+        for place in source.split("; "):
+            name, _, lines = place.partition(":")
+            path = finished / STUDY / name
+            if name.endswith(".csv") and path.exists():
+                if name not in lengths:
+                    lengths[name] = len(path.read_text().splitlines())
+                checked += 1
+                assert all(2 <= int(n) <= lengths[name] for n in re.findall(r"\d+", lines)), place
+    assert checked > 500
+
+
+@needs_data
+def test_a_row_can_be_made_again_from_its_seed(finished):
+    folder = finished / STUDY / "experiment4"
+    row = read_csv(folder / "problem7/orthant.csv").iloc[1]
+    problem = Problem(**read_arrays(folder / "problem7.npz"))
+    gp = prior(rbf(row.alpha, row.beta), problem.X_train, problem.X_test)
+    result = infer(Orthant(samples=int(row.samples)), gp, problem.y_train, rng=generator(row.seed))
+    assert result.log_evidence == row.log_evidence
+    stored = read_arrays(folder / "problem7/orthant.npz")
+    np.testing.assert_array_equal(result.probability, stored["probability_set3"][1])
+
+
+def test_drawn_and_typeset_again_nothing_changes(changed):
+    names = [name for name in made(changed) if name.endswith((".tex", ".pdf", ".png"))]
+    before = {name: (changed / name).read_bytes() for name in names}
+    shutil.rmtree(changed / "figures")
+    shutil.rmtree(changed / STUDY / "tables")
+    pdfs = ["paper"] if shutil.which("latexmk") else []
+    done = snakemake(changed, *pdfs, "draw_figures_atiya2021", "--cores", "2", "--forcerun", *pdfs)
+    assert done.returncode == 0, done.stdout
+    again = {name: (changed / name).read_bytes() for name in names if (changed / name).exists()}
+    assert any(name.endswith(".png") for name in again)
+    assert [name for name in again if again[name] != before[name]] == []
+
+
+def site_packages():
+    """Where this interpreter finds installed packages."""
+    return [path for path in sys.path if path.endswith(("site-packages", "dist-packages"))]
+
+
+def test_a_folder_with_a_space_cores_and_thread_variables_do_not_change_a_byte(finished, tmp_path):
+    """The whole run had two cores and two threads; a part of it has one, elsewhere."""
+    other = copy_project(tmp_path / "a spa\N{LATIN SMALL LETTER C WITH CEDILLA}e")
+    targets = [
+        *("experiment1", "experiment2", f"{STUDY}/ordering.csv"),
+        *(f"{STUDY}/experiment3/{row}.csv" for row in ("orthant", "ess")),
+        *(f"{STUDY}/experiment4/problem1/{row}.csv" for row in ("ep", "orthant", "hmc-gpml")),
+        *(f"{STUDY}/experiment5/problem1/pm-ep-1.csv", f"{STUDY}/defects/linear_ess.csv"),
+    ]
+    # an environment in that folder, as make would have made it
+    venv.create(other / ".venv", symlinks=True)
+    site = sysconfig.get_path("purelib", vars={"base": str(other / ".venv")})
+    (Path(site) / "all.pth").write_text("\n".join(site_packages()))
+    python = other / ".venv/bin/python"
+    variables = {"OMP_NUM_THREADS": "1", "LC_ALL": "C", "TZ": "Asia/Tokyo"}
+    done = snakemake(other, *targets, "--cores", "1", python=python, **variables)
+    assert done.returncode == 0, done.stdout
+    one, two = digests(other), digests(finished)
+    assert len([name for name in one if name.endswith((".csv", ".npz"))]) > 12
+    assert [name for name in one if one[name] != two[name]] == []
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# What runs again, and what does not
+
+
+@pytest.fixture(scope="module")
+def edited(finished):
+    """What a dry run would do after an edit of the finished project, which is undone."""
+
+    def plan(files, edit, *targets):
+        paths = [finished / file for file in files]
+        before = [(path.read_bytes(), path.stat()) for path in paths]
+        try:
+            for path, (content, _) in zip(paths, before, strict=True):
+                path.write_bytes(edit(content))
+            return planned(finished, *targets)
+        finally:
+            for path, (content, status) in zip(paths, before, strict=True):
+                path.write_bytes(content)
+                os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+    return plan
+
+
+def test_a_comment_runs_nothing(edited):
+    files = [
+        *("src/gpcmc/inference/laplace.py", "src/studies/atiya2021/experiment4.py"),
+        *("src/studies/atiya2021/measures/experiment1.py", "src/recheck/judge.py"),
+        "src/studies/atiya2021/figures/convergence.py",
+    ]
+    assert edited(files, lambda text: text + b"\n# a comment\n") == {}
+
+
+def test_an_edit_of_a_method_runs_the_jobs_of_this_method(edited):
+    edit = lambda text: text + b"\nEDITED = 1\n"  # noqa: E731
+    jobs = edited(["src/gpcmc/inference/elliptical.py"], edit, "experiment3", "experiment4")
+    assert "compile" not in jobs and "patterns" not in jobs
+    assert jobs["run_without_arrays"] == 2  # ess, ess-ais of Experiment 3
+    assert jobs["run"] == 2  # ess on two problems
+
+
+def test_an_edit_of_a_figure_runs_no_method_and_no_judge(edited):
+    file = "src/studies/atiya2021/figures/convergence.py"
+    jobs = edited([file], lambda text: text + b"\nEDITED = 1\n")
+    assert jobs.keys() <= {"draw_figures_atiya2021", "paper", "summary", "all"}
+
+
+def test_the_extensions_are_built_again_for_their_sources_alone(edited):
+    edit = lambda text: text + b"\n# edited\n"  # noqa: E731
+    assert edited(["src/gpcmc/orthant/_sampler.pyx"], edit, "experiment1")["compile"] == 1
+    assert edited(["pyproject.toml"], edit, "experiment1") == {}
+
+
+def test_sources_that_change_during_a_run_are_refused(built):
+    table = f"{STUDY}/experiment3/laplace.csv"
+    source = built / "src/gpcmc/inference/laplace.py"
+    # stands in for a person who edits while jobs wait
+    (built / "src/sitecustomize.py").write_text(
+        "import sys\n"
+        "if 'run.py' in ' '.join(sys.orig_argv):\n"
+        f"    open({str(source)!r}, 'a').write('EDITED = 1\\n')\n"
+    )
+    done = snakemake(built, table, "--cores", "1")
+    assert done.returncode != 0 and not (built / table).exists()
+    assert "experiment3/laplace: its sources changed during the run" in done.stdout
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Results that are altered, damaged or gone
+
+
+def test_a_damaged_result_is_refused_by_name_and_remade_once_deleted(changed):
+    table = changed / STUDY / "experiment1/N50.csv"
+    whole = table.read_bytes()
+    harmed = [whole.replace(b"1", b"2", 1), b"".join(whole.splitlines(keepends=True)[:-1])]
+    for content in harmed:
+        table.write_bytes(content)
+        done = snakemake(changed, f"{STUDY}/measures/experiment1.csv", "--cores", "1")
+        assert done.returncode != 0
+        assert "experiment1/N50.csv" in done.stdout
+        assert "delete it and run snakemake again" in done.stdout
+    table.unlink()
+    done = snakemake(changed, f"{STUDY}/measures/experiment1.csv", "--cores", "1")
+    assert done.returncode == 0, done.stdout
+    assert table.read_bytes() == whole
+
+
+def test_altered_verdicts_are_refused_by_name(changed):
+    table = changed / STUDY / "verdicts.csv"
+    table.write_text(table.read_text().replace("undecided", "agrees", 1))
+    done = snakemake(changed, "audit", "--cores", "1", "--forcerun", "audit")
+    assert done.returncode != 0
+    assert "atiya2021/verdicts.csv" in done.stdout
+    assert "delete it and run snakemake again" in done.stdout
+
+
+def test_without_raw_results_all_that_follows_the_measures_is_built(changed):
+    study = changed / STUDY
+    for name in [f"experiment{k}" for k in range(1, 6)] + ["defects"]:
+        shutil.rmtree(study / name)
+    for name in ("ordering", "equations", "reference_check"):
+        (study / f"{name}.csv").unlink()
+    for path in [*study.glob("*.csv"), study / "tables", changed / "figures"]:
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    targets = ["audit", "draw_tables_atiya2021", "draw_figures_atiya2021"]
+    targets += ["paper"] if shutil.which("latexmk") else ["results/tiny/values.tex"]
+    assert not planned(changed, *targets).keys() & (RUNS | {"measure"})
+    done = snakemake(changed, *targets, "--cores", "2")
+    assert done.returncode == 0, done.stdout
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Targets
+
+
+@pytest.mark.parametrize(
+    ("target", "runs"),
+    [
+        ("table1", {"run_rows": 1, "run_without_arrays": 1, "measure": 1}),
+        ("figure1", {"run_without_arrays": 13, "measure": 1}),
+        ("experiment2", {"run_experiment2": 1}),
+    ],
+)
+def test_a_target_runs_what_it_needs_and_no_more(unmade, target, runs):
+    jobs = planned(unmade, target)
+    assert jobs.pop("compile") == 1 and jobs.pop(target) == 1
+    assert jobs == runs
+
+
+def test_there_are_such_targets(unmade):
+    targets = {
+        *("table2", "table3", "table4", "figure2", "figure_floor", "experiment5", "defects"),
+        *("audit", "reference", "calibrate", "notebook", "provenance"),
+    }
+    assert targets <= planned(unmade, *targets).keys()
+
+
+def test_a_table_alone_is_that_of_the_whole_run(changed):
+    tables = changed / STUDY / "tables"
+    before = (tables / "table1.csv").read_bytes()
+    shutil.rmtree(tables)
+    done = snakemake(changed, "table1", "--cores", "1")
+    assert done.returncode == 0, done.stdout
+    assert {path.name for path in tables.iterdir()} == {
+        *("table1.csv", "table1.csv.digest", "table1.tex")
+    }
+    assert (tables / "table1.csv").read_bytes() == before
+
+
+@pytest.mark.parametrize("scale", ["smoke", "standard", "published"])
+def test_every_scale_is_accepted(unmade, scale):
+    """The other tests run the tiny one alone."""
+    assert planned(unmade, scale=scale)["all"] == 1
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Configuration
+
+
+def test_a_wrong_configuration_is_refused_by_name(unmade):
+    """Before any job, with the key, what was given and what is allowed, all at once."""
+    settings = ["seed=abc", "sede=1", "missing_data=maybe", "data={retries: -1}"]
+    done = snakemake(unmade, "--dry-run", settings=settings)
+    assert done.returncode != 0 and "Job stats" not in done.stdout
+    assert "Traceback" not in done.stdout
+    lines = [line.strip() for line in done.stdout.splitlines()]
+    for key, given, allowed in [
+        ("seed", "'abc'", "whole number"),
+        ("sede", "1", "known are"),
+        ("missing_data", "'maybe'", "continue"),
+        ("data.retries", "-1", "whole number"),
+    ]:
+        (line,) = [line for line in lines if line.startswith(f"{key}:")]
+        assert given in line and allowed in line
+
+
+def test_an_unknown_scale_is_refused_by_name(unmade):
+    done = snakemake(unmade, "--dry-run", scale="huge")
+    assert done.returncode != 0 and "Traceback" not in done.stdout
+    assert (
+        "scale: given 'huge'; allowed is a scale that has a file config/<scale>.yaml" in done.stdout
+    )
+
+
+def test_nested_keys_can_be_given_on_the_command_line(unmade):
+    """Snakemake reads their numbers and truth values as texts."""
+    settings = ["data={retries: 1, standardise: {usps: true}}", "seed=5"]
+    done = snakemake(unmade, "--dry-run", settings=settings)
+    assert done.returncode == 0, done.stdout
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Data, LaTeX, kept results
+
+
+@needs_data
+def test_a_damaged_raw_file_is_refused_by_name(changed):
+    raw = changed / "data/raw/crabs.csv"
+    raw.write_bytes(raw.read_bytes().replace(b"8.1", b"8.2", 1))
+    done = snakemake(changed, "experiment4", "--cores", "1")
+    assert done.returncode != 0
+    assert "crabs.csv" in done.stdout and "sha256" in done.stdout
+
+
+def test_without_network_and_mirror_it_says_what_is_left_out(built):
+    shutil.rmtree(built / "data/raw", ignore_errors=True)
+    nowhere = "http://127.0.0.1:9"
+    offline = {"http_proxy": nowhere, "https_proxy": nowhere, "GPCMC_DATA_MIRRORS": ""}
+    settings = ["data={mirrors: [], retries: 0}"]
+    table = f"{STUDY}/experiment4/problem7/ep.csv"
+    done = snakemake(built, table, "--cores", "2", settings=settings, **offline)
+    assert done.returncode == 0, done.stdout
+    assert list(read_csv(built / table).status) == ["data not available"]
+    status = json.loads((built / "results/tiny/data/crabs.csv.json").read_text())
+    assert not status["available"] and "data/raw/crabs.csv" in status["instructions"]
+    settings = [*settings, "missing_data=fail"]
+    stopped = snakemake(built, table, "--cores", "1", settings=settings, **offline)
+    assert stopped.returncode != 0 and "data/raw/" in stopped.stdout
+    # and a file that is placed by hand afterwards is found
+    if MIRROR.exists():
+        (built / "data/raw").mkdir(exist_ok=True)
+        shutil.copy2(MIRROR / "crabs.csv", built / "data/raw/crabs.csv")
+        done = snakemake(built, table, "--cores", "2", settings=settings[:1], **offline)
+        assert done.returncode == 0, done.stdout
+        assert list(read_csv(built / table).status) == ["ok"]
+
+
+def test_without_latex_all_but_the_pdfs_is_built(changed, tmp_path):
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name in ("bash", "cc", "gcc", "git", "env"):
+        if found := shutil.which(name):
+            (programs / name).symlink_to(found)
+    path = os.pathsep.join([os.path.dirname(sys.executable), str(programs)])
+    (changed / "results/tiny/summary.txt").unlink()
+    done = snakemake(changed, "--cores", "1", PATH=path)
+    assert done.returncode == 0, done.stdout
+    first = (changed / "results/tiny/summary.txt").read_text().splitlines()[0]
+    assert "there is no LaTeX here" in first and "apt-get install" in first
+
+
+@pytest.mark.parametrize("target", ["resume", "verify_kept"])
+def test_that_nothing_is_kept_is_said_before_any_job(unmade, target):
+    done = snakemake(unmade, target, "--dry-run")
+    assert done.returncode != 0 and "Job stats" not in done.stdout
+    assert "Nothing is kept in data/reference/atiya2021/kept-tiny/pieces" in done.stdout
+    assert "`make keep SCALE=tiny`" in done.stdout
+
+
+def test_results_that_are_kept_are_those_of_the_run(changed):
+    done = snakemake(changed, "keep_results", "--cores", "1")
+    assert done.returncode == 0, done.stdout
+    kept = changed / "data/reference/atiya2021/kept-tiny"
+    for name in ("measures", "estimates"):
+        pd.testing.assert_frame_equal(
+            read_csv(kept / f"{name}.csv.gz"), read_csv(changed / STUDY / f"{name}.csv")
+        )
+    assert {path.name for path in kept.iterdir()} >= {"verdicts.csv", "provenance.json", "results"}
+    assert (kept / "results/experiment1/N50.csv").exists()
+    assert not list(kept.rglob("*_timing.csv"))

@@ -1,0 +1,75 @@
+# Targets of the study of Atiya et al. (2021), each alone. What comes after `defects` is not part of `all`.
+
+
+# The longest jobs start first.
+use rule run as run_experiment2 with:
+    wildcard_constraints:
+        run="atiya2021/experiment2/problem[0-9]+",
+    priority: 2
+
+
+ruleorder: run_experiment2 > run
+
+
+rule experiment1:
+    input:
+        made_by("atiya2021", "experiment1", "quadrature"),
+    localrule: True
+
+
+rule experiment2:
+    input:
+        made_by("atiya2021", "experiment2"),
+    localrule: True
+
+
+rule experiment3:
+    input:
+        made_by("atiya2021", "experiment3"),
+    localrule: True
+
+
+rule experiment4:
+    input:
+        made_by("atiya2021", "experiment4", "single_variance", "spread"),
+    localrule: True
+
+
+rule experiment5:
+    input:
+        made_by("atiya2021", "experiment5", "tuning"),
+    localrule: True
+
+
+rule defects:
+    input:
+        made_by("atiya2021", "defects"),
+    localrule: True
+
+
+# Counts that give all methods equal CPU seconds, to be copied to the file of the scale.
+rule calibrate:
+    input:
+        made_by("atiya2021", "calibrate"),
+    localrule: True
+
+
+# The files in data/reference are no declared outputs: Snakemake would delete them before the job runs, and make
+# them again in every ordinary run.
+rule reference:
+    input:
+        rows=made_by("atiya2021", "reference"),
+        truths=made_by("atiya2021", "reference_truths"),
+        compiled="build/compiled.json",
+    output:
+        "<results>/atiya2021/reference/provenance.json",
+    log:
+        "<results>/logs/atiya2021/reference.log",
+    params:
+        store="data/reference/atiya2021",
+        config=CONFIG,
+        packages=PACKAGES,
+    message:
+        "Put the certified reference in data/reference/atiya2021"
+    script:
+        "../scripts/reference.py"

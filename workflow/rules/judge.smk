@@ -1,0 +1,59 @@
+# Verdicts on published cells, contrasts, columns and claims; planted faults that the judge should detect; the audit.
+
+
+rule judge:
+    input:
+        published,
+        measures="<results>/{study}/measures.csv",
+        estimates="<results>/{study}/estimates.csv",
+    output:
+        verdicts="<results>/{study}/verdicts.csv",
+        readings="<results>/{study}/readings.csv",
+    log:
+        "<results>/logs/{study}/judge.log",
+    params:
+        seed=CONFIG["seed"],
+        code=code("recheck.judge"),
+    message:
+        "Judge what {wildcards.study} published"
+    script:
+        "../scripts/judge.py"
+
+
+rule controls:
+    input:
+        published,
+        measures="<results>/{study}/measures.csv",
+        estimates="<results>/{study}/estimates.csv",
+        verdicts="<results>/{study}/verdicts.csv",
+    output:
+        controls="<results>/{study}/controls.csv",
+    log:
+        "<results>/logs/{study}/controls.log",
+    params:
+        seed=CONFIG["seed"],
+        code=code("recheck.controls"),
+    message:
+        "Plant faults, and see which the judge detects"
+    script:
+        "../scripts/judge.py"
+
+
+rule audit:
+    input:
+        [path for study in STUDIES for path in sorted(glob(f"data/published/{study}/*"))],
+        "src/recheck/audit.html.j2",
+        verdicts=expand("<results>/{study}/verdicts.csv", study=STUDIES),
+        layouts=expand("src/studies/{study}/layout.yaml", study=STUDIES),
+    output:
+        table=shown("<results>/audit.csv", "Audit", "Every verdict"),
+        page=shown("<results>/audit.html", "Audit", "Every verdict"),
+    log:
+        "<results>/logs/audit.log",
+    params:
+        studies=STUDIES,
+        code=code("recheck.audit"),
+    message:
+        "Put the verdicts of all studies together"
+    script:
+        "../scripts/audit.py"

@@ -1,0 +1,24 @@
+"""Verdicts on what a study published, and what the printed numbers say about each reading; or planted faults."""
+
+from pathlib import Path
+
+from begin import begin
+
+results = begin(snakemake)
+
+from recheck.book import Book
+from recheck.controls import controls
+from recheck.files import read_csv, write_csv
+from recheck.judge import judge
+from recheck.published import read_published
+
+study, made, seed = snakemake.wildcards.study, snakemake.output, snakemake.params.seed
+folder = Path("data/published", study)
+book, published = Book.read(results / study, folder), read_published(folder)
+if snakemake.rule == "judge":
+    found = judge(book.measures, book.estimates.reset_index(drop=True), published, seed)
+    write_csv(made.verdicts, found.frame)
+    write_csv(made.readings, found.readings)
+else:
+    verdicts = read_csv(snakemake.input.verdicts)
+    write_csv(made.controls, controls(book.measures, verdicts, published, seed))

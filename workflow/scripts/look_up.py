@@ -1,0 +1,76 @@
+"""The look-ups of the text: what each prints, where each comes from, and the captions that the layouts give."""
+
+import re
+from pathlib import Path
+
+from begin import begin
+
+results = begin(snakemake)
+
+import yaml
+
+from recheck.book import Book
+from recheck.files import read_json, write_text
+from recheck.layout import Layout, read_layout
+from recheck.lookups import Facts, Study, collect, uses
+from recheck.origins import write_origins, write_values
+
+given, made, first = snakemake.params, snakemake.output, snakemake.params.studies[0]
+
+
+def code_of_figures(study: str) -> dict[str, str]:
+    """File and line of the function that draws each figure."""
+    places = {}
+    for path in sorted(Path("src/studies", study, "figures").glob("*.py")):
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            if found := re.match(r"def ([a-z]\w*)\(", line):
+                places[f"figures/{found[1]}"] = f"{path.as_posix()}:{number}"
+    return places
+
+
+def study_of(name: str) -> Study:
+    """What look-ups need of a study."""
+    kept, layout = Path("data/reference", name, "kept"), f"src/studies/{name}/layout.yaml"
+    published = f"data/published/{name}"
+    book = Book.read(results / name, Path(published), None, kept if kept.is_dir() else None)
+    folder = kept.as_posix() if kept.is_dir() else ""
+    return Study(
+        book,
+        read_layout(layout),
+        f"{results.as_posix()}/{name}",
+        published,
+        folder,
+        layout,
+        code_of_figures(name),
+    )
+
+
+def captions(layout: Layout) -> str:
+    r"""``\tablecaption{name}`` and ``\figurecaption{name}``: title, caption, and where the data come from."""
+    lines = [r"\newcommand{\tablecaption}[1]{\csname tablecaption@#1\endcsname}"]
+    lines += [r"\newcommand{\figurecaption}[1]{\csname figurecaption@#1\endcsname}"]
+    for kind in ("tables", "figures"):
+        for name, entry in getattr(layout, kind).items():
+            text = f"{entry.caption} \\origin{{{kind}/{name}}}"
+            lines.append(rf"\expandafter\def\csname {kind[:-1]}caption@{name}\endcsname{{{text}}}")
+    return "\n".join([*lines, ""])
+
+
+def facts(path: str) -> Facts:
+    """A file of values, JSON being YAML too."""
+    return Facts(yaml.safe_load(Path(path).read_text(encoding="utf-8")), path)
+
+
+studies = {name: study_of(name) for name in given.studies}
+write_text(made.captions, captions(studies[first].layout))
+record = read_json(snakemake.input.provenance)
+values = {
+    "run": Facts(record, snakemake.input.provenance),
+    "protocol": facts(f"data/published/{first}/protocol.yaml"),
+}
+kept = Path("data/reference", first, "kept/provenance.json")
+if kept.exists():
+    values["kept"] = Facts(read_json(kept), kept.as_posix())
+found = collect(uses([*snakemake.input.text, made.captions]), studies, values, given.numbers)
+write_values(found, made.values)
+write_origins(found, studies, record, results, made.origins)

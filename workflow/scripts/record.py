@@ -1,0 +1,35 @@
+"""What a run was made with; or what it has made: three lines, and checksums of every file."""
+
+from pathlib import Path
+
+from begin import begin
+
+results = begin(snakemake)
+
+from recheck.files import read_csv, read_json, write_json, write_text
+from recheck.provenance import provenance, run_timing, write_manifest
+from recheck.published import read_published
+from recheck.summary import summary
+
+given = snakemake.params
+if snakemake.rule == "provenance":
+    timings = sorted(results.rglob("*_timing.csv"))
+    names = {str(path): path.relative_to(results).parts[1].split("_")[0] for path in timings}
+    raw = {"registry": "data/registry.csv", "raw": "data/raw"}
+    built = read_json(snakemake.input.compiled)
+    record = provenance(".", given.config, given.packages, compiled=built, **raw)
+    write_json(snakemake.output[0], record | run_timing(timings, results / "logs", names))
+else:
+    status = [read_json(path) for path in snakemake.input.data]
+    text = summary(
+        read_csv(snakemake.input.audit),
+        snakemake.input.get("pdfs", []),
+        [f"place {one['instructions']}" for one in status if not one["available"]],
+        factor=read_published(f"data/published/{given.study}").protocol.informative,
+        scale=results.name,
+    )
+    write_text(snakemake.output.summary, text)
+    files = [path for top in ("results", "figures") for path in Path(top, results.name).rglob("*")]
+    made = [path for path in files if path.is_file() and path.parts[2] != "logs"]
+    manifest = snakemake.output.manifest
+    write_manifest([path for path in made if path != Path(manifest)], manifest)

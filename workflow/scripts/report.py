@@ -1,0 +1,30 @@
+"""Tables or figures of a study: all of them, or those that are named."""
+
+from importlib import import_module
+from pathlib import Path
+
+from begin import begin
+
+results = begin(snakemake)
+
+from recheck.book import Book
+from recheck.layout import read_layout
+
+given = snakemake.params
+published, kept = (Path("data", name, given.study) for name in ("published", "reference"))
+kept /= "kept"
+book = Book.read(results / given.study, published, given.parts, kept if kept.is_dir() else None)
+if given.figures:
+    from recheck.style import save, style
+
+    figures = import_module(f"studies.{given.study}.figures").FIGURES
+    for name in given.only or figures:
+        stem = f"figures/{results.name}/{given.study}/{name}"
+        with style():
+            drawn = figures[name](book)
+        save(drawn, f"{stem}.pdf", f"{stem}.png")
+else:
+    from recheck.tables import write_tables
+
+    layout = read_layout(f"src/studies/{given.study}/layout.yaml")
+    write_tables(layout, book, given.only, results / given.study / "tables")
