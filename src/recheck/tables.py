@@ -171,7 +171,9 @@ def _row(
     found = pick(book, id, reading, where) or _MISSING
     kept = (pick(book.kept, id, reading, where) if book.kept else None) or _MISSING
     cell = book.cells.loc[id] if id in book.cells.index else {"printed": "", "bracket": ""}
-    verdicts = (book.kept or book).verdicts
+    # the verdict on the numbers that the text prints
+    verdicts = book.kept.verdicts if book.kept else book.verdicts
+    verdicts = verdicts if len(verdicts) else book.verdicts
     verdict = verdicts.loc[id, "verdict"] if id in verdicts.index else ""
     return {
         **fields,

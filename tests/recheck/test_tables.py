@@ -96,6 +96,12 @@ def test_published_kept_and_this_run(book, tmp_path):
     assert frame.loc["table1/N50/M1000", "kept"] == pytest.approx(0.075)
 
 
+def test_the_verdict_is_that_on_the_kept_numbers(book, tmp_path):
+    book.kept.verdicts = book.verdicts.assign(verdict="differs")
+    write_tables(check_layout(LAYOUT), book, ["one"], tmp_path)
+    assert r" & verdict & D & -- \\" in (tmp_path / "one.tex").read_text()
+
+
 def test_readings_orders_and_empty_blocks(book, tmp_path):
     layout = {**LAYOUT, "tables": {"two": dict(LAYOUT["tables"]["two"])}}
     first, *others = layout["tables"]["two"]["blocks"]

@@ -1,7 +1,6 @@
 """Recompute a random sample of kept pieces; carry the rest over where they are the same, and drop it where not."""
 
 import os
-import subprocess
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from importlib import import_module
@@ -14,7 +13,7 @@ results = begin(snakemake)
 # parallel by jobs, one thread each
 os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1")
 
-from recheck.files import write_json
+from recheck.files import read_json, write_json
 from studies.common.verify import carry_over, plan, summary, verify_job
 
 given = snakemake.params
@@ -27,14 +26,13 @@ def verify(study: str, store: str, name: str, drawn: list[str]) -> dict:
     return verify_job(name, store, drawn, lambda check: run(Path("build"), verify=check))
 
 
-answer = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=False)
-commit = answer.stdout.strip() or "unknown"
 for study, folder in given.stores.items():
     store = f"{folder}/pieces"
     planned = plan(store, share=given.share, seed_root=given.seed)
     drawn = [job["drawn"] for job in planned["jobs"].values()]
     with ProcessPoolExecutor(snakemake.threads, mp_context=get_context("fork")) as pool:
         reports = list(pool.map(partial(verify, study, store), planned["jobs"], drawn))
+    commit = read_json(f"{folder}/provenance.json")["commit"]
     how = {"share": given.share, "seed_root": given.seed, "commit": commit}
     outcome = carry_over(reports, store, store, **how)
     write_json(f"{folder}/verification.json", {"plan": planned, "outcome": outcome})
