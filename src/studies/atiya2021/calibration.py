@@ -202,8 +202,7 @@ def calibrate_all(
 def uncalibrated(row: Mapping[str, Any], number: int) -> dict[str, Any]:
     """Return method and options of a row on a problem, without the counts that a calibration found."""
     grow = SIZES.get(row["method"], ({}, 0))[0]
-    fixed = {key: v for key, v in row.items() if not (key in grow and isinstance(v, list))}
-    options = on_problem(fixed, number)
-    for key in ("replicates", "data_sets"):
-        options.pop(key, None)
+    counted = {key for key, value in row.items() if key in grow and isinstance(value, list)}
+    left_out = counted | {"replicates", "data_sets", "problems"}
+    options = on_problem({key: v for key, v in row.items() if key not in left_out}, number)
     return {"method": options.pop("method"), "options": options}

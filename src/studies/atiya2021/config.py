@@ -14,9 +14,7 @@ from pydantic import Field
 
 from studies.atiya2021.jobs import PATTERNS, PROBLEMS, on_problem
 from studies.atiya2021.methods import MODULES
-from studies.atiya2021.names import REAL
 from studies.common.configuration import (
-    NINE,
     ROW_NAME,
     Block,
     Boolean,
@@ -119,6 +117,7 @@ class TradeoffRow(Block, extra="allow"):
 
     method: Method
     grid: Annotated[list[dict[str, Any]], listed(1)] = Field(default=[])
+    data_sets: Repeats = 1
 
 
 class Experiment3(Block):
@@ -142,6 +141,7 @@ class Row(Block, extra="allow"):
     method: Method
     replicates: Annotated[Any, whole_each(3, MANY)] = None
     data_sets: Annotated[Any, whole_each(1, MANY)] = None
+    problems: Problems = Field(default=list(PROBLEMS))
 
 
 class Experiment4(Block):
@@ -326,23 +326,7 @@ def _combinations(study: Mapping[str, Any]) -> Iterator[str]:
     for cell in two["grid"]:
         if cell["datasets"] * cell["runs"] < 3:
             yield f"{STUDY}.experiment2.grid: given {cell}; allowed are at least 3 datasets x runs"
-    yield from _data_sets(four)
     yield from _chains(study["experiment5"]["posterior"])
-
-
-def _data_sets(four: Mapping[str, Any]) -> Iterator[str]:
-    given = four["data_sets"]
-    every = given if isinstance(given, list) else [given] * NINE
-    for name, row in four["methods"].items():
-        key = f"experiment4.methods.{name}" if "data_sets" in row else "experiment4"
-        for problem in REAL.keys() & set(four["problems"]):
-            own = row.get("data_sets", every)
-            drawn = on_problem({"data_sets": own}, problem)["data_sets"]
-            if drawn != 1:
-                yield (
-                    f"{STUDY}.{key}.data_sets: given {drawn} on Problem {problem}; allowed is 1, because its data are "
-                    "real: a list has one value a problem"
-                )
 
 
 def _chains(posterior: Mapping[str, Any]) -> Iterator[str]:

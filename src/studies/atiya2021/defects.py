@@ -25,7 +25,8 @@ from gpcmc.inference.twisted import Twisted
 from gpcmc.orthant.truths import linear_kernel_truth
 from studies.atiya2021.problems import EXPERIMENT2, synthetic_problem, two_class_data
 from studies.atiya2021.runs import infer
-from studies.atiya2021.toolbox import APPLICABLE, DYNAMIC, GpmlMonteCarlo, GpmlPosterior, Sampler
+from studies.atiya2021.toolbox import APPLICABLE, DYNAMIC, GpmlMonteCarlo, Sampler
+from studies.atiya2021.toolbox_posterior import GpmlPosterior
 from studies.common.pieces import Piece, Pieces, Row, join
 from studies.common.seeds import generator, seed
 from studies.common.timing import import_late

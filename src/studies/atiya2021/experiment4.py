@@ -11,16 +11,10 @@ from typing import Any
 import numpy as np
 
 from gpcmc.gp.covariance import prior, rbf
-from gpcmc.inference.interface import OK, Inference, Method
+from gpcmc.inference.interface import OK, Method
 from studies.atiya2021.methods import METHODS
-from studies.atiya2021.names import REAL
-from studies.atiya2021.problems import (
-    Problem,
-    data_set_seed,
-    synthetic_problem,
-    trivial,
-)
-from studies.atiya2021.runs import NO_DATA, attempt, infer
+from studies.atiya2021.problems import Problem, further_data_set, trivial
+from studies.atiya2021.runs import NO_DATA, Answer, attempt, infer
 from studies.common.pieces import Piece, Pieces, Row, join
 from studies.common.seeds import generator, seed
 from studies.common.timing import import_late
@@ -40,6 +34,7 @@ def experiment4(
     options: Mapping[str, Any],
     replicates: int | None,
     data_sets: int,
+    standardise: bool = False,
     pieces: Pieces,
 ) -> Piece:
     """Run one method on one problem at every hyperparameter setting.
@@ -55,7 +50,9 @@ def experiment4(
         A name in `studies.atiya2021.methods.METHODS`, and the method's options.
     replicates, data_sets : int or None, int
         Runs on the first data set, None for a method that draws nothing at random; data sets, of which those after
-        the first get one run each.
+        the first get one run each. Further data sets of real data are other splits.
+    standardise : bool
+        Whether the features of further splits are scaled by their training patterns.
     pieces : Pieces
         Finished runs, five a piece.
 
@@ -64,21 +61,20 @@ def experiment4(
     rows, timing, arrays : list of dict, list of dict, dict
         One row a run, also where it failed. Arrays by setting k: `probability_set<k>` and
         `probability_se_set<k>`, (runs, t), of the runs that predicted;
-        `dataset_set<k>`, `replicate_set<k>` and `ok_set<k>`, (runs,), say which they are.
+        `dataset_set<k>`, `replicate_set<k>` and `ok_set<k>`, (runs,), say which they are. Of the toolbox's chains,
+        `probability_<reading>_set<k>` and the column ``mae_post_<reading>`` too.
 
     Raises
     ------
     ValueError
-        If a problem with real data shall have several data sets, or an option is not as the method needs it.
+        If an option is not as the method needs it.
     """
-    if number in REAL and data_sets != 1:
-        raise ValueError(f"data_sets must be 1 for problem {number} (real data); got {data_sets}")
     fitter = METHODS[method](**options)
     if problem is None:
         some = partial(_without_data, number, name)
     else:
         columns = dict(options) if replicates else None
-        some = partial(_some_runs, number, name, problem, root, fitter, columns)
+        some = partial(_some_runs, number, name, problem, standardise, root, fitter, columns)
     import_late()
     runs = [(0, replicate) for replicate in range(replicates or 1)]
     runs += [(dataset, 0) for dataset in range(1, data_sets)]
@@ -103,6 +99,7 @@ def _some_runs(
     number: int,
     name: str,
     problem: Problem,
+    standardise: bool,
     root: int,
     fitter: Method,
     options: Mapping[str, Any] | None,
@@ -114,11 +111,11 @@ def _some_runs(
     setting = f"set{int(hyper['set'])}"
     rows: list[Row] = []
     timing: list[Row] = []
-    kept: list[tuple[int, int, Inference]] = []
+    kept: list[tuple[int, int, Answer]] = []
     for dataset, of_it in groupby(runs, key=itemgetter(0)):
         data = problem
         if dataset:
-            data = synthetic_problem(number, generator(data_set_seed(number, dataset, root)))
+            data = further_data_set(number, problem, dataset, root=root, standardise=standardise)
         gp = prior(rbf(hyper["alpha"], hyper["beta"]), data.X_train, data.X_test)
         alone = trivial(gp.K, hyper["beta"])
         for _, replicate in of_it:
@@ -146,7 +143,7 @@ def _some_runs(
     return rows, timing, _arrays(setting, kept)
 
 
-def _arrays(setting: str, kept: Sequence[tuple[int, int, Inference]]) -> dict[str, np.ndarray]:
+def _arrays(setting: str, kept: Sequence[tuple[int, int, Answer]]) -> dict[str, np.ndarray]:
     """Test probabilities of the runs (data set, replicate, answer) that predicted; {} if none did."""
     if not kept:
         return {}
@@ -157,10 +154,14 @@ def _arrays(setting: str, kept: Sequence[tuple[int, int, Inference]]) -> dict[st
         "replicate": [replicate for _, replicate, _ in kept],
         "ok": [found.status == OK for _, _, found in kept],
     }
+    for reading in kept[0][2].readings:
+        arrays[f"probability_{reading}"] = [
+            found.readings[reading].probability for _, _, found in kept
+        ]
     return {f"{name}_{setting}": np.array(values) for name, values in arrays.items()}
 
 
-def _result_columns(result: Inference, problem: Problem) -> Row:
+def _result_columns(result: Answer, problem: Problem) -> Row:
     columns: Row = {
         "status": result.status,
         "log_evidence": result.log_evidence,
@@ -168,10 +169,16 @@ def _result_columns(result: Inference, problem: Problem) -> Row:
     }
     if len(result.probability):
         decided = np.where(result.probability >= 0.5, 1.0, -1.0)
-        error = np.abs(result.probability - problem.bayes_posterior)
         columns |= {
-            "mae_post": float(np.mean(error)),
+            "mae_post": _mae_post(result.probability, problem),
             "error_rate": float(np.mean(decided != problem.y_test)),
         }
+        for reading, prediction in result.readings.items():
+            columns[f"mae_post_{reading}"] = _mae_post(prediction.probability, problem)
     columns |= {f"work_{what}": count for what, count in result.work.items()}
     return columns | result.diagnostics
+
+
+def _mae_post(probability: np.ndarray, problem: Problem) -> float:
+    """Mean absolute error against the class probabilities of the law that drew the data; NaN for real data."""
+    return float(np.mean(np.abs(probability - problem.bayes_posterior)))

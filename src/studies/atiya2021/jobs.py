@@ -23,8 +23,8 @@ PROBLEMS = tuple(range(1, 10))
 PATTERNS = {1: 100, 2: 200, 3: 400, 4: 800}
 #: Problems and samplers of the study of the toolbox's defects.
 CASES, SAMPLERS = ("linear", "smooth", "rough"), ("ess", "hmc")
-#: Defects of the toolbox without the double variance (`studies.atiya2021.toolbox.DEFECTS`).
-SINGLE_VARIANCE = ("right-end-point", "stale-energy", "shrinking-step")
+#: The paper's methods, by row of Experiment 4: they also run on Problem 9 with the images as scanned.
+PAPER = ("orthant", "control-variables", "ess-gpml", "hmc-gpml")
 #: The largest population of the orthant sampler.
 _POPULATION = 200_000
 _STUDY = "studies.atiya2021"
@@ -86,7 +86,7 @@ def jobs(config: Mapping[str, Any]) -> dict[str, Job]:
         *_experiment1(study["experiment1"], root),
         *_experiment2(study["experiment2"], root),
         *_experiment3(study["experiment3"], root),
-        *_experiment4(study["experiment4"], root),
+        *_experiment4(study["experiment4"], config["data"]["standardise"], root),
         *_experiment5(study["experiment5"], root),
         *_others(study, root),
         *_reference(study, root),
@@ -156,19 +156,20 @@ def _problem(number: int) -> dict[str, str]:
 
 
 def _patterns(config: Mapping[str, Any], root: int) -> Iterator[Job]:
-    for number in PROBLEMS:
-        real = number in REAL
+    named = [(number, f"problem{number}", REAL.get(number)) for number in PROBLEMS]
+    for number, stem, data in [*named, (9, "problem9_raw", "usps_raw")]:
         arguments: dict[str, Any] = {"number": number, "root": root}
-        if real:
-            arguments["standardise"] = config["data"]["standardise"][REAL[number]]
+        if data:
+            standardise = config["data"]["standardise"][REAL[number]]
+            arguments |= {"standardise": standardise, "name": data}
         yield Job(
-            f"problem{number}",
+            stem,
             "problem",
-            {"arrays": f"experiment4/problem{number}.npz"},
+            {"arrays": f"experiment4/{stem}.npz"},
             raw_status(number),
             arguments,
-            (f"{_STUDY}.problems", *(_DATA if real else ())),
-            files=(REGISTRY,) if real else (),
+            (f"{_STUDY}.problems", *(_DATA if data else ())),
+            files=(REGISTRY,) if data else (),
         )
 
 
@@ -204,7 +205,8 @@ def _experiment2(given: Mapping[str, Any], root: int) -> Iterator[Job]:
 
 def _experiment3(given: Mapping[str, Any], root: int) -> Iterator[Job]:
     for name, row in given["methods"].items():
-        options = {key: value for key, value in row.items() if key not in ("method", "grid")}
+        own = ("method", "grid", "data_sets")
+        options = {key: value for key, value in row.items() if key not in own}
         arguments = {
             "name": name,
             "root": root,
@@ -212,6 +214,7 @@ def _experiment3(given: Mapping[str, Any], root: int) -> Iterator[Job]:
             "options": options,
             "grid": row.get("grid", [{}]),
             "runs": given["runs"] if "grid" in row else None,
+            "data_sets": row.get("data_sets", 1),
         }
         stem = f"experiment3/{name}"
         modules = (f"{_STUDY}.experiment3", MODULES[row["method"]])
@@ -219,10 +222,13 @@ def _experiment3(given: Mapping[str, Any], root: int) -> Iterator[Job]:
         yield Job(stem, "experiment3", _outputs(stem), {}, arguments, modules, memory)
 
 
-def _experiment4(given: Mapping[str, Any], root: int) -> Iterator[Job]:
-    module = f"{_STUDY}.experiment4"
+def _experiment4(
+    given: Mapping[str, Any], standardise: Mapping[str, bool], root: int
+) -> Iterator[Job]:
     for number in given["problems"]:
         for name, row in given["methods"].items():
+            if number not in row.get("problems", PROBLEMS):
+                continue
             arguments = {
                 "number": number,
                 "name": name,
@@ -230,13 +236,22 @@ def _experiment4(given: Mapping[str, Any], root: int) -> Iterator[Job]:
                 "hyperparameters": given["hyperparameters"],
                 **method_on_problem(row, number, given["data_sets"]),
             }
-            modules = (module, MODULES[row["method"]])
+            if number in REAL and arguments["data_sets"] > 1:
+                arguments["standardise"] = standardise[REAL[number]]
+            modules = (f"{_STUDY}.experiment4", MODULES[row["method"]])
             memory = _population_mb(1000, arguments["options"].get("samples", 0))
-            outputs = _outputs(f"experiment4/problem{number}/{name}", arrays=True)
-            job = f"experiment4/problem{number}_{name}"
-            yield Job(job, "experiment4", outputs, _problem(number), arguments, modules, memory)
-            if row["method"] == "gpml":
-                yield _single_variance(number, name, arguments, modules)
+            images = ("", "_raw") if number == 9 and name in PAPER else ("",)
+            for raw in images:
+                problem = f"problem{number}{raw}"
+                yield Job(
+                    f"experiment4/{problem}_{name}",
+                    "experiment4",
+                    _outputs(f"experiment4/{problem}/{name}", arrays=True),
+                    {"problem": f"experiment4/{problem}.npz"},
+                    arguments | ({"data_sets": 1} if raw else {}),
+                    modules,
+                    memory,
+                )
     arguments = {
         "problems": given["problems"],
         "root": root,
@@ -250,35 +265,13 @@ def _experiment4(given: Mapping[str, Any], root: int) -> Iterator[Job]:
 
 def method_on_problem(row: Mapping[str, Any], number: int, data_sets: list[int]) -> dict[str, Any]:
     """Return what Experiment 4 needs of a row of its methods on a problem."""
-    here = on_problem(row, number)
+    here = on_problem({key: v for key, v in row.items() if key != "problems"}, number)
     return {
         "method": here.pop("method"),
         "replicates": here.pop("replicates", None),
         "data_sets": here.pop("data_sets", data_sets[number - 1]),
         "options": here,
     }
-
-
-def _single_variance(
-    number: int, name: str, arguments: dict[str, Any], modules: tuple[str, ...]
-) -> Job:
-    """Return the job of a toolbox row without its double variance: the first run of each data set, at most three.
-
-    The name of the row keys the random streams: these are the chains of Experiment 4, read otherwise.
-    """
-    fewer = {
-        "options": arguments["options"] | {"defects": list(SINGLE_VARIANCE)},
-        "replicates": 1,
-        "data_sets": min(arguments["data_sets"], 3),
-    }
-    return Job(
-        f"experiment4/single_variance/problem{number}_{name}",
-        "single_variance",
-        _outputs(f"experiment4/single_variance/problem{number}/{name}", arrays=True),
-        _problem(number),
-        arguments | fewer,
-        modules,
-    )
 
 
 def _experiment5(given: Mapping[str, Any], root: int) -> Iterator[Job]:

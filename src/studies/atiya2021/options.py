@@ -46,7 +46,7 @@ def problems_of_methods(study: Mapping[str, Any]) -> list[str]:
 def _experiment3(given: Mapping[str, Any]) -> Iterator[str]:
     for name, row in given["methods"].items():
         key = f"experiment3.methods.{name}"
-        options = {k: v for k, v in row.items() if k not in ("method", "grid")}
+        options = {k: v for k, v in row.items() if k not in ("method", "grid", "data_sets")}
         cells = row.get("grid", [{}])
         for cell in cells:
             yield from problems_of_options(key, row["method"], options | cell)
@@ -62,7 +62,8 @@ def _experiment4(given: Mapping[str, Any]) -> Iterator[str]:
     for name, row in given["methods"].items():
         key, method = f"experiment4.methods.{name}", row["method"]
         yield from _replicates(key, method, row.get("replicates"))
-        options = {k: v for k, v in row.items() if k not in ("method", "replicates", "data_sets")}
+        own = ("method", "replicates", "data_sets", "problems")
+        options = {k: v for k, v in row.items() if k not in own}
         short = {k: v for k, v in options.items() if isinstance(v, list) and len(v) != NINE}
         for option, value in short.items():
             yield f"{key}.{option}: given {value}; allowed is one value, or a list of nine, one a problem"

@@ -19,7 +19,7 @@ from studies.common.pieces import Piece
 from studies.common.seeds import generator, seed
 
 if TYPE_CHECKING:
-    from studies.common.data import Entry
+    from studies.common.data import Entry, RawData
 
 #: K is called beta I when no covariance exceeds this share of the variance.
 TRIVIAL = 1e-12
@@ -103,14 +103,14 @@ def synthetic_problem(number: int, rng: np.random.Generator) -> Problem:
 
 
 def real_problem(
-    number: int,
+    name: str,
     folder: str | Path,
     registry: Sequence[Entry],
     *,
     standardise: bool,
     rng: np.random.Generator,
 ) -> Problem:
-    """Split the data of Problem 7, 8 or 9 at the paper's sizes.
+    """Split the data of Problem 7, 8 or 9 at the paper's sizes; `name` is a key of `data.DATASETS`.
 
     Raises
     ------
@@ -120,11 +120,48 @@ def real_problem(
     # its table schemas cost a third of a second, and no method needs them
     from studies.common import data
 
-    name = REAL[number]
-    raw = data.load(name, folder, registry)
-    parts = data.split(raw, *data.PAPER_SIZES[name], standardise=standardise, rng=rng)
+    return _split(data.load(name, folder, registry), *data.PAPER_SIZES[name], standardise, rng)
+
+
+def _split(
+    raw: RawData, n_train: int, n_test: int, standardise: bool, rng: np.random.Generator
+) -> Problem:
+    from studies.common import data
+
+    parts = data.split(raw, n_train, n_test, standardise=standardise, rng=rng)
     unknown = np.full(len(parts.y_test), np.nan)
     return Problem(parts.X_train, parts.y_train, parts.X_test, parts.y_test, unknown)
+
+
+def further_data_set(
+    number: int, first: Problem, dataset: int, *, root: int, standardise: bool = False
+) -> Problem:
+    """Return another data set of a problem: a new draw, or the patterns of real data split anew.
+
+    Parameters
+    ----------
+    number, first : int, Problem
+        Problem, 1 to 9, and its first data set.
+    dataset, root : int, int
+        Which data set, from 1; root of the random streams.
+    standardise : bool
+        Whether the features of real data are scaled by the moments of the new training patterns. That those of `first`
+        were scaled by its own makes no difference.
+    """
+    rng = generator(data_set_seed(number, dataset, root))
+    if number not in REAL:
+        return synthetic_problem(number, rng)
+    from studies.common import data
+
+    raw = data.RawData(
+        REAL[number],
+        np.concatenate([first.X_train, first.X_test]),
+        np.concatenate([first.y_train, first.y_test]),
+        feature_names=(),
+        class_names=("-1", "+1"),
+        notes=(),
+    )
+    return _split(raw, len(first.y_train), len(first.y_test), standardise, rng)
 
 
 def data_set_seed(number: int, dataset: int, root: int) -> str:
@@ -134,7 +171,12 @@ def data_set_seed(number: int, dataset: int, root: int) -> str:
 
 
 def patterns(
-    number: int, *, root: int, statuses: Sequence[Path] = (), standardise: bool = False
+    number: int,
+    *,
+    root: int,
+    statuses: Sequence[Path] = (),
+    standardise: bool = False,
+    name: str = "",
 ) -> Piece:
     """Return the patterns of a problem's first data set.
 
@@ -148,6 +190,8 @@ def patterns(
         JSON files that say whether the raw files are there (Problems 7 to 9).
     standardise : bool
         Whether features are scaled by the training patterns' means and deviations (Problems 7 to 9).
+    name : str
+        Which of `studies.common.data.DATASETS` (Problems 7 to 9).
 
     Returns
     -------
@@ -170,7 +214,7 @@ def patterns(
 
     raw, registry = Path(RAW), data.read_registry(REGISTRY)
     data.require(data.check(raw, registry, [REAL[number]]))
-    problem = real_problem(number, raw, registry, standardise=standardise, rng=rng)
+    problem = real_problem(name, raw, registry, standardise=standardise, rng=rng)
     return [], [], dataclasses.asdict(problem)
 
 

@@ -43,7 +43,6 @@ RUNNERS = {
     "experiment2": Runner("experiment2:experiment2"),
     "experiment3": Runner("experiment3:tradeoff"),
     "experiment4": Runner("experiment4:experiment4"),
-    "single_variance": Runner("experiment4:experiment4"),
     "spread": Runner(
         "spread:mae_post_of_data_sets",
         pieces=False,

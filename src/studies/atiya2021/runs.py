@@ -3,18 +3,37 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
 from gpcmc.gp.covariance import Prior
-from gpcmc.inference.interface import NOT_CONVERGED, ConvergenceError, Inference, Method
-from gpcmc.inference.interface import infer as _infer
+from gpcmc.inference.interface import (
+    NOT_CONVERGED,
+    ConvergenceError,
+    Inference,
+    Method,
+    Prediction,
+)
 from gpcmc.orthant.sampler import ExtinctionError
 
 #: What a row says where a run has no answer: the raw data could not be had; all samples were lost.
 NO_DATA, EXTINCT = "data not available", "extinct"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer(Inference):
+    """The numbers of one run.
+
+    Attributes
+    ----------
+    readings : mapping of str to Prediction
+        Of a chain of the toolbox, its predictions in each way that the authors may have made them; else empty.
+    """
+
+    readings: Mapping[str, Prediction] = field(default_factory=dict)
 
 
 class Attempt(NamedTuple):
@@ -22,7 +41,7 @@ class Attempt(NamedTuple):
 
     Attributes
     ----------
-    found : Inference or None
+    found : Answer or None
         The method's answer; None where it has none.
     status : str
         The answer's own, or why there is none.
@@ -30,19 +49,28 @@ class Attempt(NamedTuple):
         CPU seconds of this process, around the method alone.
     """
 
-    found: Inference | None
+    found: Answer | None
     status: str
     seconds: float
 
 
-def infer(
-    method: Method, gp: Prior, y: np.ndarray, *, rng: np.random.Generator | None
-) -> Inference:
-    """Return a method's evidence and test probabilities."""
-    return _infer(method, gp, y, rng=rng)
+def infer(method: Method, gp: Prior, y: np.ndarray, *, rng: np.random.Generator | None) -> Answer:
+    """Return a method's evidence and test probabilities, without the samples that they come from."""
+    posterior = method.fit(gp, y, rng=rng)
+    readings = getattr(posterior, "readings", None)
+    return Answer(
+        log_evidence=posterior.log_evidence,
+        log_evidence_se=posterior.log_evidence_se,
+        probability=posterior.prediction.probability,
+        probability_se=posterior.prediction.standard_error,
+        work=posterior.work,
+        diagnostics=posterior.diagnostics,
+        status=posterior.status,
+        readings=readings(gp.K_star, gp.k_star_star) if readings and len(gp.k_star_star) else {},
+    )
 
 
-def attempt(compute: Callable[[], Inference]) -> Attempt:
+def attempt(compute: Callable[[], Answer]) -> Attempt:
     """Run a method, and time it; an iteration or a population that failed is an answer too."""
     start = time.process_time()
     found = None

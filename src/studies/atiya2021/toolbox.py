@@ -15,7 +15,7 @@ with none it is *corrected*:
     A test pattern's probability averages Phi(m_s / sqrt(1 + v)) over the samples' conditional means
     m_s, where v is the variance of the whole posterior, spread of the m_s included: that spread is
     counted twice. The corrected v is the variance given one sample (Rasmussen and Williams 2006,
-    Eq. 2.26).
+    Eq. 2.26). `studies.atiya2021.toolbox_posterior` has both, and a third that a user of the toolbox may have printed.
 ``stale-energy``
     Hybrid Monte Carlo keeps the energy and gradient of its state from when they were computed; after
     a change of temperature they are those of the former temperature, until a proposal is accepted.
@@ -45,37 +45,32 @@ MacKay (2010), Elliptical slice sampling, Figure 2. Kuss and Rasmussen (2005), f
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
-from scipy.linalg import cholesky, solve_triangular
-from scipy.special import logsumexp, ndtr
+from scipy.linalg import cholesky
 
-from gpcmc._threads import one_thread
 from gpcmc._validation import (
     FloatArray,
-    check_cross_covariance,
     check_option,
     check_positive_int,
 )
 from gpcmc.gp.covariance import Prior
 from gpcmc.gp.likelihood import log_likelihood
-from gpcmc.inference.annealing import jackknife
-from gpcmc.inference.convergence import convergence, mean_samples, monitored
-from gpcmc.inference.interface import Method, Prediction, chain_status, with_prediction
+from gpcmc.inference.convergence import convergence, monitored
+from gpcmc.inference.interface import Method, chain_status, with_prediction
 from studies.atiya2021.toolbox_annealing import (
     FIRST_STEP,
     TARGET_ACCEPTANCE,
     EllipticalState,
     HamiltonianState,
-    annealed_log_weights,
     elliptical_block,
     hamiltonian_block,
     log_likelihood_gradient,
     temperatures,
 )
+from studies.atiya2021.toolbox_posterior import GpmlPosterior
 
 Sampler = Literal["hmc", "ess"]
 
@@ -87,115 +82,6 @@ DYNAMIC = ("stale-energy", "shrinking-step")
 APPLICABLE: dict[Sampler, tuple[str, ...]] = {"hmc": DEFECTS, "ess": DEFECTS[:2]}
 
 _NOISE = 1e-6  # added to the diagonal of K, times its mean
-
-
-@dataclass(frozen=True, slots=True)
-class GpmlPosterior:
-    """A chain and annealed runs, and how to read them.
-
-    ``dataclasses.replace(posterior, defects=...)`` reads the same chains with or without
-    ``right-end-point`` and ``double-variance``.
-
-    Attributes
-    ----------
-    defects : tuple of str
-        Those that are switched on.
-    f : (s, n) array
-        Samples of the latent values.
-    log_likelihood : (s,) array
-        Of the samples.
-    inverse_temperature : (s,) array
-        Of the annealed runs.
-    annealed_log_likelihood : (r, s) array
-        Of the state that each annealed run leaves at each inverse temperature.
-    L : (n, n) array
-        Lower Cholesky factor of K, the toolbox's noise included.
-    work : dict of str to int
-        Counts: transitions, likelihood_evaluations, matrix_vector_products, factorizations, samples.
-    diagnostics : dict of str to float
-        ``effective_samples`` and ``r_hat``: the worst over the log likelihood and at most 50 latent
-        values, the chain's two halves taken as two chains
-        (`gpcmc.inference.convergence.convergence`); of hybrid Monte Carlo ``acceptance`` of all proposals,
-        ``annealing_acceptance`` and ``step_size``, the chain's last; of slice sampling ``off_slice``,
-        the number of moves that the toolbox's limit forced.
-    status : str
-        ``OK`` or ``NOT_CONVERGED``, from the diagnostics; the annealed runs have no part in it.
-    prediction : Prediction
-        At the test inputs of the prior, with the defects of the fit; after ``replace`` use `predict`.
-    """
-
-    defects: tuple[str, ...]
-    f: FloatArray
-    log_likelihood: FloatArray
-    inverse_temperature: FloatArray
-    annealed_log_likelihood: FloatArray
-    L: FloatArray
-    work: dict[str, int]
-    diagnostics: dict[str, float]
-    status: str
-    prediction: Prediction = field(default_factory=Prediction.none)
-
-    @property
-    def log_weights(self) -> FloatArray:
-        """Log weights of the annealed runs."""
-        return annealed_log_weights(
-            self.inverse_temperature,
-            self.annealed_log_likelihood,
-            right="right-end-point" in self.defects,
-        )
-
-    @property
-    def log_evidence(self) -> float:
-        """Log of the mean weight, nats."""
-        return float(logsumexp(self.log_weights) - np.log(len(self.log_weights)))
-
-    @property
-    def log_evidence_se(self) -> float:
-        """Its standard error, nats, such that 1.96 of it cover 95 % with so few runs.
-
-        The jackknife's over the runs, times the 97.5 % point of Student's t over the normal's: 2.2
-        for three runs. Of normal log weights with standard deviation 0.5, 1, 2 and 3 nats, three
-        runs then cover the truth in 94, 92, 83 and 70 % of cases: what the runs have not met, no
-        spread of theirs can tell, and no more the bias of ``right-end-point``.
-        """
-        return jackknife(self.log_weights)
-
-    @one_thread()
-    def predict(self, K_star: ArrayLike, k_star_star: ArrayLike) -> Prediction:
-        """Return P(y* = +1 | y), the mean over the samples.
-
-        The standard errors are those of the mean of a correlated series; with ``double-variance``
-        that of the estimate's influence function, the sampling error of the variance included.
-
-        Parameters
-        ----------
-        K_star : (n, t) array
-            Covariances between training and test latent values.
-        k_star_star : (t,) array
-            Prior variances at the test inputs.
-
-        Raises
-        ------
-        ValueError
-            If shapes do not agree or an entry is not finite.
-        """
-        K_star, k_star_star = check_cross_covariance(
-            "K_star", K_star, "k_star_star", k_star_star, self.f.shape[1]
-        )
-        v = solve_triangular(self.L, K_star, lower=True, check_finite=False)
-        variance = np.maximum(k_star_star - np.einsum("ij,ij->j", v, v), 0.0)
-        mean = self.f @ solve_triangular(self.L, v, lower=True, trans=1, check_finite=False)
-        twice = "double-variance" in self.defects
-        square = (mean - mean.mean(axis=0)) ** 2
-        spread = square.mean(axis=0)
-        scale = np.sqrt(1.0 + variance + (spread if twice else 0.0))
-        z = mean / scale
-        values = ndtr(z)
-        probability = values.mean(axis=0)
-        if twice:
-            bend = np.mean(-0.5 * z * np.exp(-0.5 * z * z), axis=0) / np.sqrt(2.0 * np.pi)
-            values = values + bend / scale**2 * (square - spread)
-        return Prediction(probability, _series_standard_error(values))
 
 
 @dataclass(frozen=True, slots=True)
@@ -377,15 +263,3 @@ def _diagnostics(f: FloatArray, log_likelihood: FloatArray) -> dict[str, float]:
     return found | {
         "effective_samples": min(found["effective_samples"], float(len(log_likelihood)))
     }
-
-
-def _series_standard_error(values: FloatArray) -> FloatArray:
-    """Standard errors (t,) of the means of (s, t) correlated series; 0 for a constant one."""
-    deviation = values.std(axis=0, ddof=1)
-    moves = deviation > 0.0
-    error = np.zeros(values.shape[1])
-    if moves.any():
-        error[moves] = deviation[moves] / np.sqrt(
-            np.minimum(mean_samples(values[None][:, :, moves]), len(values))
-        )
-    return error

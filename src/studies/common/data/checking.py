@@ -113,7 +113,7 @@ def _breast_cancer(folder: str | PathLike[str], registry: Sequence[Entry]) -> It
 
 
 def _usps(folder: str | PathLike[str], registry: Sequence[Entry]) -> Iterator[Fact]:
-    table, raw = usps_table(folder, registry), load_usps(folder, registry)
+    table, raw = usps_table(folder, registry), load_usps(folder, registry, smoothed=False)
     yield "entries that break the table's schema", 0, _violations(USPS, table)
     rows = {"zip.train.gz": (7291, 658, 556), "zip.test.gz": (2007, 166, 160)}
     for file, (every, threes, fives) in rows.items():
@@ -129,6 +129,8 @@ def _usps(folder: str | PathLike[str], registry: Sequence[Entry]) -> Iterator[Fa
     yield "five (-1)", 716, int((raw.y < 0).sum())
     yield "repeated images", 0, len(raw.X) - len(np.unique(raw.X, axis=0))
     yield "constant pixels", 0, int((np.ptp(raw.X, axis=0) == 0).sum())
+    blurred = load_usps(folder, registry).X
+    yield "range of the smoothed grey values", "-1 to 0.999999", _range(pd.Series(blurred.ravel()))
 
 
 FACTS: dict[str, Callable[[str | PathLike[str], Sequence[Entry]], Iterator[Fact]]] = {

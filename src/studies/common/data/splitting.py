@@ -19,6 +19,7 @@ PAPER_SIZES: dict[str, tuple[int, int]] = {
     "crabs": (100, 100),
     "breast_cancer": (200, 249),
     "usps": (750, 790),
+    "usps_raw": (750, 790),
 }
 """Numbers of training and test patterns in the paper's Problems 7, 8 and 9."""
 
