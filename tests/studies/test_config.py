@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from studies.atiya2021.config import check
-from studies.atiya2021.jobs import REAL, Job, jobs
+from studies.atiya2021.jobs import PAPER, REAL, Job, jobs
 from studies.atiya2021.runners import RUNNERS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -102,7 +102,7 @@ METHODS = f"{FOUR}/methods"
         (f"{METHODS}/ep/replicates", 3, "allowed is nothing, for ep draws nothing at random"),
         (f"{METHODS}/orthant/replicates", MISSING, "missing; allowed are 3 or more"),
         (f"{METHODS}/control-variables/burn_in", 10**5, "allowed are at most the iterations: 300"),
-        (f"{METHODS}/orthant/data_sets", 3, "given 3 on Problem 7; allowed is 1"),
+        (f"{METHODS}/orthant/problems", [10], "given [10]; allowed is a list of one or more of [1, 2"),
         ("atiya2021/experiment3/methods/ess/grid", [{"samples": 3200}] * 2, "allowed is each size once"),
         ("atiya2021/experiment3/methods/ess/grid", MISSING, "missing; allowed is a list of sizes"),
         (f"{FIVE}/posterior/methods/pm-ep-1/burn_in", 25, "at most the iterations: 24"),
@@ -159,8 +159,12 @@ def test_the_jobs_of_a_scale(scale):
         assert all((ROOT / path).exists() for path in job.files)
     four = load(scale)["atiya2021"]["experiment4"]
     expected = {
-        f"experiment4/problem{p}_{row}" for p in four["problems"] for row in four["methods"]
+        f"experiment4/problem{p}_{name}"
+        for name, row in four["methods"].items()
+        for p in row.get("problems", four["problems"])
     }
+    if 9 in four["problems"]:
+        expected |= {f"experiment4/problem9_raw_{name}" for name in PAPER}
     assert expected == {name for name, job in found.items() if job.kind == "experiment4"}
 
 
@@ -180,12 +184,20 @@ def test_a_job_of_options_that_are_lists():
         job = found[f"experiment4/problem{problem}_best"]
         assert job.arguments["options"]["points"] == best["points"][problem - 1]
         assert job.inputs == {"problem": f"experiment4/problem{problem}.npz"}
-    single = found["experiment4/single_variance/problem1_ess-gpml"]
-    assert single.arguments["name"] == "ess-gpml" and single.arguments["replicates"] == 1
-    assert "double-variance" not in single.arguments["options"]["defects"]
     assert {name for name, job in found.items() if job.kind == "problem" and job.inputs} == {
-        f"problem{number}" for number in REAL
+        *(f"problem{number}" for number in REAL),
+        "problem9_raw",
     }
+    raw = {name for name in found if name.startswith("experiment4/problem9_raw_")}
+    assert raw == {f"experiment4/problem9_raw_{row}" for row in PAPER}
+
+
+def test_a_row_of_experiment_4_may_name_its_problems():
+    config = load("standard")
+    config["atiya2021"]["experiment4"]["methods"]["ep"]["problems"] = [1, 7]
+    found = {name for name in jobs(check(config)) if name.endswith("_ep")}
+    assert {"experiment4/problem1_ep", "experiment4/problem7_ep"} <= found
+    assert "experiment4/problem2_ep" not in found
 
 
 def test_jobs_and_configuration_are_imported_lightly():

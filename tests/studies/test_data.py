@@ -18,9 +18,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.spatial.distance import cdist
 
+from gpcmc.gp import Prior
+from gpcmc.inference import ExpectationPropagation, Laplace, infer
 from studies.common import data as datasets
 from studies.common.data import DamagedFileError, DataUnavailableError, Entry, RawData, fetch, split
+from studies.common.data.parse import PIXELS, usps_table
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 REGISTRY = REPOSITORY / "data" / "registry.csv"
@@ -529,7 +533,12 @@ def test_facts_of_the_real_data(real: tuple[Path, tuple[Entry, ...]]):
 
 @pytest.mark.parametrize(
     ("name", "patterns", "features", "positive"),
-    [("crabs", 200, 6, 100), ("breast_cancer", 449, 9, 236), ("usps", 1540, 256, 824), ("usps_raw", 1540, 256, 824)],
+    [
+        ("crabs", 200, 6, 100),
+        ("breast_cancer", 449, 9, 236),
+        ("usps", 1540, 256, 824),
+        ("usps_raw", 1540, 256, 824),
+    ],
 )
 def test_arrays_of_the_real_data(
     name: str, patterns: int, features: int, positive: int, real: tuple[Path, tuple[Entry, ...]]

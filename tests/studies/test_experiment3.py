@@ -9,7 +9,7 @@ from gpcmc.inference import ConvergenceError
 from gpcmc.inference.interface import UNTRUSTED, Prediction
 from gpcmc.orthant import ExtinctionError
 from gpcmc.orthant.truths import linear_kernel_truth
-from studies.atiya2021 import runs as module
+from studies.atiya2021 import experiment3 as module
 from studies.atiya2021.experiment3 import problem3, tradeoff
 from studies.atiya2021.methods import METHODS
 from studies.atiya2021.problems import EXPERIMENT2, two_class_data
@@ -93,7 +93,19 @@ def test_errors_of_a_known_answer(run):
     assert (row["work_samples"], row["k_hat"], row["tags"]) == (10, 0.25, "a+b")
     assert "seed" not in row, "a method that draws nothing has no seed"
     assert arrays == {}
-    assert set(timing[0]) == {"method", "size", "run", "cpu_seconds"}
+    assert set(timing[0]) == {"method", "dataset", "size", "run", "cpu_seconds"}
+
+
+def test_further_data_sets_get_one_run_a_size_and_have_truths_of_their_own(run):
+    rows, timing, _ = run(grid=[{"samples": 10}, {"samples": 20}], runs=2, data_sets=3)
+    keys = [(row["dataset"], row["size"], row["run"]) for row in rows]
+    first = [(0, size, r) for size in (0, 1) for r in range(2)]
+    assert keys == [*first, (1, 0, 0), (1, 1, 0), (2, 0, 0), (2, 1, 0)]
+    assert [(t["dataset"], t["size"], t["run"]) for t in timing] == keys
+    assert len({row["seed"] for row in rows}) == 8
+    truths = [problem3(5, dataset=k)[2].log_evidence for k in range(3)]
+    assert len(set(truths)) == 3
+    assert [row["truth"] for row in rows] == [truths[k[0]] for k in keys]
 
 
 def test_every_size_and_run_has_its_own_stream(run):
@@ -145,7 +157,7 @@ def test_a_restarted_job_gives_the_same_rows(run, monkeypatch):
     given = {"method": "orthant", "grid": [{"samples": 50}, {"samples": 100}], "runs": 2}
     given["options"] = {"scheme": "adapted"}
     whole, _, _ = run("whole", **given)
-    original, calls = module._infer, []
+    original, calls = module.infer, []
 
     def interrupted(*args, **kwargs):
         calls.append(1)
@@ -153,7 +165,7 @@ def test_a_restarted_job_gives_the_same_rows(run, monkeypatch):
             raise KeyboardInterrupt
         return original(*args, **kwargs)
 
-    monkeypatch.setattr(module, "_infer", interrupted)
+    monkeypatch.setattr(module, "infer", interrupted)
     with pytest.raises(KeyboardInterrupt):
         run("parts", **given)
     resumed, timing, _ = run("parts", **given)

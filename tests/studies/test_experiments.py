@@ -16,8 +16,15 @@ from studies.atiya2021 import calibration, experiment1, experiment4, problems
 from studies.atiya2021.calibration import BUDGET, calibrate, calibrate_all, uncalibrated
 from studies.atiya2021.experiment2 import experiment2
 from studies.atiya2021.methods import DETERMINISTIC, METHODS, MODULES
-from studies.atiya2021.problems import EXPERIMENT2, data_set_seed, synthetic_problem, two_class_data
-from studies.common import code, pieces
+from studies.atiya2021.problems import (
+    EXPERIMENT2,
+    Problem,
+    data_set_seed,
+    further_data_set,
+    synthetic_problem,
+    two_class_data,
+)
+from studies.common import code, data, pieces
 from studies.common.pieces import Pieces
 from studies.common.seeds import generator, seed
 
@@ -343,11 +350,46 @@ def test_further_data_sets_get_one_run_each(tmp_path):
     of_dataset = [np.mean([r["log_evidence"] for r in rows if r["dataset"] == d]) for d in range(3)]
     assert np.ptp(of_dataset) > 0.5, "other data have another evidence"
     assert list(arrays["dataset_set3"]) == [0, 0, 0, 1, 2]
-    with pytest.raises(ValueError, match="data_sets must be 1 for problem 7"):
-        experiment4.experiment4(
-            7, "ep", problem, root=5, hyperparameters=[], method="ep", replicates=None, data_sets=2,
-            options={}, pieces=Pieces(tmp_path / "7", [], 0),
-        )  # fmt: skip
+
+
+@pytest.mark.parametrize("standardise", [True, False])
+def test_further_data_sets_of_real_data_are_other_splits(standardise):
+    rng = np.random.default_rng(3)
+    X, y = rng.normal(2.0, 3.0, (90, 2)), np.repeat([1.0, -1.0], [30, 60])
+    raw = data.RawData("made", X, y, (), ("-1", "+1"), ())
+    parts = data.split(raw, 40, 50, standardise=standardise, rng=rng)
+    first = Problem(parts.X_train, parts.y_train, parts.X_test, parts.y_test, np.full(50, np.nan))
+    one, two = (further_data_set(7, first, k, root=5, standardise=standardise) for k in (1, 2))
+    for other in (one, two):
+        assert other.X_train.shape == (40, 2) and other.X_test.shape == (50, 2)
+        assert abs(np.sum(other.y_train > 0) - 40 / 3) < 1, "stratified"
+        if standardise:
+            np.testing.assert_allclose(other.X_train.mean(axis=0), 0.0, atol=1e-12)
+            np.testing.assert_allclose(other.X_train.std(axis=0), 1.0)
+        # the same patterns, up to the shift and scale of each split
+        pooled = np.concatenate([other.X_train, other.X_test])
+        standard = (pooled - pooled.mean(axis=0)) / pooled.std(axis=0)
+        expected = (X - X.mean(axis=0)) / X.std(axis=0)
+        np.testing.assert_allclose(np.sort(standard, axis=0), np.sort(expected, axis=0))
+    assert not np.array_equal(one.y_train, two.y_train)
+    again = further_data_set(7, first, 1, root=5, standardise=standardise)
+    np.testing.assert_array_equal(again.X_train, one.X_train)
+
+
+def test_a_chain_of_the_toolbox_is_read_in_three_ways(tmp_path):
+    problem = synthetic_problem(1, generator(data_set_seed(1, 0, 5)))
+    options = {"sampler": "ess", "samples": 8, "skip": 2, "burn_in": 2, "annealing_runs": 2}
+    rows, _, arrays = experiment4.experiment4(
+        1, "chain", problem, root=5, hyperparameters=[{"set": 3, "alpha": 3.0, "beta": 2.0}],
+        method="gpml", replicates=3, data_sets=2, options=options, pieces=Pieces(tmp_path, [], 0),
+    )  # fmt: skip
+    np.testing.assert_array_equal(arrays["probability_twice_set3"], arrays["probability_set3"])
+    assert [row["mae_post_twice"] for row in rows] == [row["mae_post"] for row in rows]
+    for name in ("once", "moments"):
+        assert arrays[f"probability_{name}_set3"].shape == (4, 50)
+        assert not np.allclose(arrays[f"probability_{name}_set3"], arrays["probability_set3"])
+        errors = np.abs(arrays[f"probability_{name}_set3"][0] - problem.bayes_posterior)
+        assert rows[0][f"mae_post_{name}"] == pytest.approx(np.mean(errors))
 
 
 def test_a_failed_run_has_its_seconds_and_pieces_of_few_runs_make_the_same(tmp_path, monkeypatch):

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.special import log_ndtr, ndtr
+from scipy.special import log_ndtr, ndtr, ndtri
 from truths import log_half_plane, log_one_factor, reference
 
 from gpcmc.gp import Prior, linear, prior, rbf
@@ -26,6 +26,7 @@ from studies.atiya2021.toolbox_annealing import (
     hamiltonian_transition,
     temperatures,
 )
+from studies.atiya2021.toolbox_posterior import MOMENTS, ONCE, TWICE
 from studies.common.pieces import Pieces
 from studies.common.seeds import generator
 
@@ -408,6 +409,41 @@ def test_probabilities_are_the_stated_averages():
         expected = np.mean([ndtr(m / np.sqrt(1 + variance)) for m in mean], axis=0)
         np.testing.assert_allclose(found.probability, expected, rtol=1e-9)
         assert (found.standard_error > 0).all()
+
+
+def test_readings_of_a_normal_posterior_are_known_in_closed_form():
+    """If the means are normal, `once` and `moments` are right, and `twice` adds their spread again.
+
+    The samples are quantiles, so that the averages are integrals to four digits.
+    """
+    prior = Prior([[4.0]])
+    posterior = GpmlMonteCarlo("ess", **SHORT).fit(prior, [1.0], rng=np.random.default_rng(0))
+    middle, spread = 0.8, 1.5
+    quantiles = ndtri((np.arange(20_000) + 0.5) / 20_000)
+    posterior = replace(posterior, f=middle + spread * quantiles[:, None])
+    share, variance = 0.5, 4.0 - 0.5**2 * 4.0  # a test value with half of the training value in it
+    found = posterior.readings([[share * 4.0]], [4.0])
+    mean, between = share * middle, (share * spread) ** 2
+    right = ndtr(mean / np.sqrt(1 + variance + between))
+    again = ndtr(mean / np.sqrt(1 + variance + 2 * between))
+    assert found[ONCE].probability[0] == pytest.approx(right, abs=1e-4)
+    assert found[MOMENTS].probability[0] == pytest.approx(right, abs=1e-4)
+    assert found[TWICE].probability[0] == pytest.approx(again, abs=1e-4)
+    assert again < right - 0.004
+
+
+@pytest.mark.parametrize("name", [TWICE, MOMENTS, ONCE])
+def test_standard_errors_of_readings_are_those_of_independent_chains(name):
+    """Independent draws; the deviation of 500 probabilities is known to 16 % (5 of its errors)."""
+    rng = np.random.default_rng(21)
+    posterior = GpmlMonteCarlo("ess", **SHORT).fit(Prior([[4.0]]), [1.0], rng=rng)
+    found = []
+    for _ in range(500):
+        chain = replace(posterior, f=1 + rng.standard_normal((400, 1)))
+        reading = chain.readings([[3.0]], [4.0])[name]
+        found.append((reading.probability[0], reading.standard_error[0]))
+    p, se = np.array(found).T
+    assert 0.86 < np.sqrt(np.mean(se**2)) / np.std(p) < 1.22
 
 
 @pytest.mark.parametrize(("case", "floor"), [("L", 3.685e-3), ("L3", 9.125e-4)])

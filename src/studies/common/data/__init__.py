@@ -20,6 +20,7 @@ from studies.common.data.parse import (
     load_breast_cancer,
     load_crabs,
     load_usps,
+    smooth,
 )
 from studies.common.data.registry import (
     DamagedFileError,
@@ -48,6 +49,7 @@ __all__ = [
     "load_usps",
     "read_registry",
     "require",
+    "smooth",
     "split",
     "to_html",
     "verify",
