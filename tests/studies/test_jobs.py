@@ -110,9 +110,9 @@ def test_jobs_without_pieces_and_without_rows(run):
         "quadrature", {"dimensions": [50], "root": 1, "instances": 2, "steps": [0.1], "limit": 8.0}, "q.csv"
     )  # fmt: skip
     assert list(found["instance"]) == [0, 1]
-    given = {"root": 1, "hyperparameters": [SETTING], "data_sets": 2}
-    assert len(results_of("spread", {"problems": [1, 7], **given}, "s.csv")) == 2
-    none = results_of("spread", {"problems": [7], **given}, "none.csv")
+    given = {"root": 1, "hyperparameters": [SETTING]}
+    assert len(results_of("spread", {"data_sets": {"1": 2, "3": 3}, **given}, "s.csv")) == 5
+    none = results_of("spread", {"data_sets": {}, **given}, "none.csv")
     assert len(none) == 0 and "mae_post" in none
     assert len(results_of("equations", {"root": 1}, "equations.csv")) == 8
 

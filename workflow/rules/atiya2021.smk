@@ -31,7 +31,13 @@ rule experiment3:
 
 rule experiment4:
     input:
-        made_by("atiya2021", "experiment4", "single_variance", "spread"),
+        made_by("atiya2021", "experiment4", "spread"),
+    localrule: True
+
+
+rule benchmark:
+    input:
+        made_by("atiya2021", "benchmark"),
     localrule: True
 
 

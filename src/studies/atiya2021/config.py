@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from studies.atiya2021.jobs import PATTERNS, PROBLEMS, on_problem
-from studies.atiya2021.methods import MODULES
+from studies.atiya2021.methods import DETERMINISTIC, MODULES
 from studies.common.configuration import (
     ROW_NAME,
     Block,
@@ -150,8 +150,17 @@ class Experiment4(Block):
     problems: Problems
     hyperparameters: Annotated[list[Setting], listed(1)]
     data_sets: Annotated[Any, whole_each(1, MANY)]
-    spread_data_sets: Annotated[int, whole(2, MANY)]
+    spread_data_sets: Annotated[Any, whole_each(2, MANY)]
     methods: dict[Name, Row] = Field(min_length=1)
+
+
+class Benchmark(Block):
+    """Error against CPU seconds."""
+
+    problems: Problems
+    methods: Annotated[list[Name], listed(1)]
+    parts: Annotated[list[Annotated[int, whole(2, 1024)]], listed(1)]
+    replicates: Replicates
 
 
 class Chains(Block):
@@ -251,6 +260,7 @@ class Study(Block):
     experiment2: Experiment2
     experiment3: Experiment3
     experiment4: Experiment4
+    benchmark: Benchmark
     experiment5: Experiment5
     defects: Defects
     ordering: Ordering
@@ -326,6 +336,11 @@ def _combinations(study: Mapping[str, Any]) -> Iterator[str]:
     for cell in two["grid"]:
         if cell["datasets"] * cell["runs"] < 3:
             yield f"{STUDY}.experiment2.grid: given {cell}; allowed are at least 3 datasets x runs"
+    for name in study["benchmark"]["methods"]:
+        row = four["methods"].get(name)
+        if row is None or row["method"] in DETERMINISTIC:
+            known = [key for key, r in four["methods"].items() if r["method"] not in DETERMINISTIC]
+            yield f"{STUDY}.benchmark.methods: given {name!r}; allowed are {known}"
     yield from _chains(study["experiment5"]["posterior"])
 
 

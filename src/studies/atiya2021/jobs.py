@@ -6,12 +6,13 @@ workflow imports this module before any job starts, so it imports nothing heavy.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from studies.atiya2021.methods import MODULES
+from studies.atiya2021.methods import MODULES, SIZES
 from studies.atiya2021.names import REAL, REFERENCE, REGISTRY
 
 if TYPE_CHECKING:
@@ -69,17 +70,7 @@ class Job:
 
 
 def jobs(config: Mapping[str, Any]) -> dict[str, Job]:
-    """Return all jobs of a configuration by name, those of the reference and the calibration included.
-
-    Parameters
-    ----------
-    config : mapping
-        As `studies.atiya2021.config.check` returns it.
-
-    Returns
-    -------
-    dict of str to Job
-    """
+    """Return all jobs of a configuration, which `config.check` has passed, by name; the reference's are among them."""
     study, root = config["atiya2021"], config["seed"]
     found = [
         *_patterns(config, root),
@@ -87,6 +78,7 @@ def jobs(config: Mapping[str, Any]) -> dict[str, Job]:
         *_experiment2(study["experiment2"], root),
         *_experiment3(study["experiment3"], root),
         *_experiment4(study["experiment4"], config["data"]["standardise"], root),
+        *_benchmark(study["experiment4"], study["benchmark"], root),
         *_experiment5(study["experiment5"], root),
         *_others(study, root),
         *_reference(study, root),
@@ -252,15 +244,58 @@ def _experiment4(
                     modules,
                     memory,
                 )
+    spread = {"data_sets": given["spread_data_sets"]}
     arguments = {
-        "problems": given["problems"],
         "root": root,
         "hyperparameters": given["hyperparameters"],
-        "data_sets": given["spread_data_sets"],
+        "data_sets": {
+            str(number): on_problem(spread, number)["data_sets"]
+            for number in given["problems"]
+            if number not in REAL
+        },
     }
     stem = "experiment4/spread"
-    modules = (f"{_STUDY}.spread", MODULES["laplace"])
+    modules = (f"{_STUDY}.spread", MODULES["ep"])
     yield Job(stem, "spread", _outputs(stem, timing=False), {}, arguments, modules)
+
+
+def _benchmark(four: Mapping[str, Any], given: Mapping[str, Any], root: int) -> Iterator[Job]:
+    """Rows of Experiment 4 with parts of their counts: with the whole counts, error against CPU seconds."""
+    for part in given["parts"]:
+        for number in given["problems"]:
+            for row in given["methods"]:
+                whole = method_on_problem(four["methods"][row], number, [1] * len(PROBLEMS))
+                name = f"{row}-part{part}"
+                arguments = {
+                    "number": number,
+                    "name": name,
+                    "root": root,
+                    "hyperparameters": four["hyperparameters"],
+                    **whole,
+                    "options": part_of(whole["method"], whole["options"], part),
+                    "replicates": given["replicates"],
+                    "data_sets": 1,
+                }
+                yield Job(
+                    f"benchmark/problem{number}_{name}",
+                    "benchmark",
+                    _outputs(f"benchmark/part{part}/problem{number}/{row}", arrays=True),
+                    _problem(number),
+                    arguments,
+                    (f"{_STUDY}.experiment4", MODULES[whole["method"]]),
+                    _population_mb(1000, arguments["options"].get("samples", 0)),
+                )
+
+
+def part_of(method: str, options: Mapping[str, Any], part: int) -> dict[str, Any]:
+    """Return options whose counts are a part of the given ones, and no smaller than a method can use."""
+    counts, least = SIZES.get(method, ({"iterations": 1.0, "burn_in": 0.1}, 1000))
+    scaled = {
+        name: max(options[name] // part, math.ceil(least * share))
+        for name, share in counts.items()
+        if name in options
+    }
+    return dict(options) | scaled
 
 
 def method_on_problem(row: Mapping[str, Any], number: int, data_sets: list[int]) -> dict[str, Any]:

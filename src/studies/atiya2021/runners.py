@@ -43,9 +43,9 @@ RUNNERS = {
     "experiment2": Runner("experiment2:experiment2"),
     "experiment3": Runner("experiment3:tradeoff"),
     "experiment4": Runner("experiment4:experiment4"),
+    "benchmark": Runner("experiment4:experiment4"),
     "spread": Runner(
         "spread:mae_post_of_data_sets",
-        pieces=False,
         columns=("problem", "dataset", "seed", "set", "method", "mae_post"),
     ),
     "experiment5": Runner("experiment5:hyperparameter_posterior"),
