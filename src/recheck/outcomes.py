@@ -101,13 +101,15 @@ def _restricted(published: Published, name: str, levels: Mapping[str, str]) -> s
 
 
 def _check_readings(measures: pd.DataFrame, published: Published) -> None:
+    claims = {claim.id for claim in published.claims}
     for name, reading in measures[["id", "reading"]].drop_duplicates().itertuples(index=False):
-        if name not in published.cells.index or not reading:
+        claim = name.removeprefix("claim/") in claims and name.startswith("claim/")
+        if not reading or not (claim or name in published.cells.index):
             continue
         allowed = published.combinations([name], "runs")
         if not any(levels_of(reading).items() <= levels.items() for levels in allowed):
             raise ValueError(
-                f"measures: {name}: reading {reading!r} is none of readings.yaml for this cell; "
+                f"measures: {name}: reading {reading!r} is none of readings.yaml for this cell or claim; "
                 f"allowed are {[reading_text(levels) for levels in allowed]}"
             )
 
@@ -257,12 +259,14 @@ class _Shown:
 
     def claim(self, claim: Claim, rows: Mapping[str, pd.DataFrame]) -> list[Outcome]:
         name = f"claim/{claim.id}"
-        readings = [reading for one, reading in self.estimates if one == name]
         shown: dict[str, Any] = {"table": "", "printed": _region(claim), "scale": "linear"}
-        if not readings:
-            return [Outcome(name, "claim", "", {**shown, "note": ""}, verdict="not run")]
         found = []
-        for reading in readings:
+        for levels in self.published.combinations([name], "runs"):
+            reading = reading_text(levels)
+            if (name, reading) not in self.estimates:
+                row = {**shown, "note": ""}
+                found.append(Outcome(name, "claim", reading, row, verdict="not run"))
+                continue
             estimate = self.estimates[name, reading]
             row = {
                 **shown,

@@ -15,8 +15,9 @@ def own(value, se, df=10.0, name="claim/c", **more):
     ]
 
 
-def verdict(tmp_path, region, *parts):
-    study = published(tmp_path, [], claims=f"- {{id: c, section: 1, statement: s, {region}}}")
+def verdict(tmp_path, region, *parts, **files):
+    claims = f"- {{id: c, section: 1, statement: s, {region}}}"
+    study = published(tmp_path, [], claims=claims, **files)
     frame = measures(*parts)
     return judge(frame, estimate(frame), study, 1).frame.set_index("id").loc["claim/c"]
 
@@ -101,6 +102,12 @@ def test_claims_are_corrected_over_their_family_and_exact_ones_are_not(tmp_path)
 
 
 def test_a_claim_has_readings(tmp_path):
+    choice = "v: {statement: s, levels: {a: x, b: y}, kind: runs, applies: [claim/c]}"
     both = own(0.5, 0.01, reading="v=a") + own(5.0, 0.01, reading="v=b")
-    found = verdict(tmp_path, "below: 1", both)
+    found = verdict(tmp_path, "below: 1", both, readings=choice)
     assert found["verdict"] == "depends on a reading" and found["readings"] == "v=a"
+    # it differs only if every reading was run
+    found = verdict(tmp_path, "below: 1", both[1:], readings=choice)
+    assert found["verdict"] == "undecided" and "not run under v=a" in found["note"]
+    with pytest.raises(ValueError, match="none of readings.yaml for this cell or claim"):
+        verdict(tmp_path, "below: 1", own(0.5, 0.01, reading="v=c"), readings=choice)

@@ -26,6 +26,21 @@ FORMS = {"shipped": "as-distributed", "proper": "corrected"}
 NOT_CONVERGED = "no ratio of what did not converge"
 
 
+#: Ids that are measured no more, because their table or figure is gone or because the text never quoted them.
+DROPPED = re.compile(
+    r"(accuracy/.*/(largest|settings|nats-(median|largest-.*))|budget|efficiency|ep/mean|evidence|furthest|mae-med"
+    r"|mae-post/(published|ours).*|posterior|seconds|status|hard/(?!runs|judged|replicates|own).*|experiment4/[a-z].*"
+    r"|mae-post/data-sets/P1/count|settings/[^/]*/(?!samples).*|control-variables/usps-(?!limit).*|experiment4/P\d/(all|nontrivial)"
+    r"|experiment4/P\d/S\d/[^/]*/(?!difference|per-pattern|certified).*|experiment4/P\d/certified/[^/]*/largest-reference"
+    r"|experiment[123]/.*/(instances|data-sets|runs.*|converged|bias|largest-over-mean)|experiment3/quoted/ess-over-new"
+    r"|finding/floor/.*/fit|slope/table1/furthest|spread/.*/data-sets-below-published|time/\w+/target"
+    r"|variance/.*(/M\d+/.*|/own)|defects/.*/(converged|log-mae)|defects/all/.*|reference/.*/uncertified"
+    r"|reference/truths/certified|experiment5/.*/cpu-seconds|tuning/P.*/(runs|at-bound)|tuning/(judge-se|at-bound|best/.*)"
+    r"|tuning/\w+-final/.*|tuning/\w+/(cpu|log-loss))(/.*)?"
+)
+GONE = "its table or figure is gone"
+
+
 class Pair(NamedTuple):
     """An old number and its new id; without one, why it disappeared. The field may be ``log`` or ``log_se``."""
 
@@ -226,6 +241,13 @@ def same(old: float, new: float) -> bool:
     return any(float(f"{old:.{n}g}") == old == float(f"{new:.{n}g}") for n in DIGITS)
 
 
+def placed(pair: Pair) -> Pair:
+    """The pair as it is called now: claims on CPU time have a reading, and some ids are gone."""
+    if found := re.fullmatch(r"((?:claim/time|time/claims)/[^/]+)/([a-z-]+)(/.*)?", pair.id):
+        return pair._replace(id=found[1] + (found[3] or ""), reading=f"chain={found[2]}")
+    return pair._replace(reason=GONE) if DROPPED.fullmatch(pair.id) else pair
+
+
 def compare(folder: Path, estimates: pd.DataFrame) -> pd.DataFrame:
     """Every old number with its new one: ``part``, ``old``, ``id``, ``before``, ``now``, ``verdict``, ``reason``."""
     known = estimates.set_index(["id", "reading"])
@@ -233,7 +255,7 @@ def compare(folder: Path, estimates: pd.DataFrame) -> pd.DataFrame:
     for path in sorted(Path(__file__).parent.glob("compare_first_edition_*.py")):
         parts |= import_module(path.stem).PAIRS
     for part, pairs in parts.items():
-        for pair in pairs(folder):
+        for pair in map(placed, pairs(folder)):
             row: dict[str, Any] = {
                 "part": part,
                 "old": pair.old,

@@ -45,7 +45,6 @@ def test_a_cell_is_the_mean_over_instances(made):
     assert row["se"] == pytest.approx(errors.std(ddof=1) / 2)
     assert (row["units"], row["runs"], row["df"]) == (4, 4, 3)
     assert value(made, "experiment1/N50/M10000/nats") == pytest.approx(0.025)
-    assert value(made, "experiment1/N50/M10000/instances") == 4
 
 
 def test_rows_name_their_instance_their_seed_and_their_line(made):
@@ -81,7 +80,6 @@ def test_errors_fall_with_the_dimension_as_made(made):
 def test_coarse_grids(made):
     assert value(made, "experiment1/N50/step0.2/truth-error") == pytest.approx(0.05)
     assert value(made, "experiment1/N50/step0.2/largest-truth-error") == pytest.approx(0.2)
-    assert value(made, "experiment1/N50/step0.2/largest-over-mean") == pytest.approx(4)
     # one instance is off by 0.002 * 50 nats
     scored = 100 / 4 * (abs(0.01 + 0.1) / 50.1 + (0.02 + 0.03 + 0.04) / 50)
     assert value(made, "experiment1/N50/step0.2/M10000/error") == pytest.approx(scored)
@@ -92,7 +90,6 @@ def test_findings_about_printed_numbers_need_no_runs(tmp_path):
     assert found["finding/brackets/tables2-3/P1-P3/runs"] == 20
     assert found["finding/brackets/tables2-3/P4/runs"] == 15
     assert math.isnan(found["finding/brackets/table1/P3/runs"])
-    assert found["finding/floor/N500/fit"] == pytest.approx(0.0382, abs=1e-4)
     assert not any(name.startswith(("table1", "claim")) for name in found.index)
 
 
@@ -126,10 +123,8 @@ def test_data_sets_are_the_units_of_both_tables(made):
 def test_spread_between_data_sets(made):
     assert value(made, "spread/table2/P1/M10000/lowest") == pytest.approx(0.01)
     assert value(made, "spread/table2/P1/M10000/highest") == pytest.approx(0.03)
-    assert value(made, "spread/table2/P1/M10000/data-sets-below-published") == 0
     factor = math.exp(np.log([1, 2, 3]).std(ddof=1))
     assert value(made, "spread/table3/P1/factor") == pytest.approx(factor)
-    assert value(made, "experiment2/P1/M10000/runs-most") == 2
 
 
 # --- Experiment 3
@@ -146,24 +141,22 @@ def test_points_count_where_half_of_the_runs_converged(made):
     assert estimates.loc["experiment3/ep/size0/mape", "runs"] == 1
 
 
-def test_claims_about_seconds(made):
-    name = "claim/time/evidence-ess/as-distributed"
-    assert value(made, name) == pytest.approx(10.0)  # as made
-    assert made[1].loc[name, "se"] > 0
-    assert value(made, "time/claims/evidence-ess/as-distributed/extrapolation") == pytest.approx(
-        1.0
-    )
+def test_claims_about_seconds_have_a_reading(made):
+    found = made[1].reset_index().set_index(["id", "reading"])
+    twice, once = "chain=as-distributed", "chain=corrected"
+    name, where = "claim/time/evidence-ess", "time/claims/evidence-ess/extrapolation"
+    assert found.loc[(name, twice), "value"] == pytest.approx(10.0)  # as made
+    assert found.loc[(name, twice), "se"] > 0
+    assert found.loc[(where, twice), "value"] == pytest.approx(1.0)
     # its last error is a tenth of that of the sampler at one second, which takes it a hundred
-    assert value(made, "claim/time/evidence-ess/corrected") == pytest.approx(0.01)
-    assert value(made, "time/claims/evidence-ess/corrected/extrapolation") == pytest.approx(10)
-    assert (
-        made[1].loc["claim/time/evidence-hmc/as-distributed", "status"] == "0 of 4 runs converged"
-    )
-    assert "claim/time/evidence-hmc/corrected" not in made[1].index  # not run
+    assert found.loc[(name, once), "value"] == pytest.approx(0.01)
+    assert found.loc[(where, once), "value"] == pytest.approx(10)
+    name = "claim/time/evidence-hmc"
+    assert found.loc[(name, twice), "status"] == "0 of 4 runs converged"
+    assert (name, once) not in found.index  # not run
 
 
 def test_seconds_for_a_target(made):
-    assert value(made, "time/probability/target") == -4.0
     # exp(-3)/sqrt(s) is exp(-4) at e^2 seconds; as distributed at ten times that
     assert value(made, "time/probability/orthant/seconds") == pytest.approx(math.exp(2))
     assert value(made, "time/probability/ess-gpml/ratio") == pytest.approx(10)
@@ -246,17 +239,14 @@ def test_defects(made):
     assert value(made, f"{effect}/mae") == pytest.approx(0.002)
     assert made[1].loc[f"{effect}/mae", "se"] == pytest.approx(0, abs=1e-15)
     assert value(made, f"{effect}/nats") == 0
-    assert value(made, "defects/linear/ess/all/longest/log-mae") == pytest.approx(math.log(0.013))
-    assert value(made, "defects/all/longest/samples") == 200
-    assert value(made, "defects/all/shorter/converged") == 0
+    assert value(made, "defects/linear/ess/all/longest/mae") == pytest.approx(0.013)
 
 
 def test_reference(made):
     assert value(made, "reference/P1/entries") == 2
-    assert value(made, "reference/all/uncertified") == 1
+    assert value(made, "reference/all/certified") == 1
     assert value(made, "reference/P1/largest-z") == 1.5
     assert "reference/P1/largest-k-hat" not in made[1].index
-    assert value(made, "reference-check/P2/S6/best/z") == 2.0
     assert value(made, "reference-check/all/agree") == 1
 
 

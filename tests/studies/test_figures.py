@@ -1,4 +1,4 @@
-"""Figures of Experiments 1 to 3 and of the defects: complete, legible in print, drawn also if nothing was run."""
+"""Figures of Experiments 1 to 3: complete, legible in print, drawn also if nothing was run."""
 
 from __future__ import annotations
 
@@ -16,23 +16,17 @@ from studies.atiya2021.figures import FIGURES
 from studies.atiya2021.measures import PARTS
 
 NAMES = (
-    "error_experiment1",
-    "error_experiment2",
+    "errors",
     "floor",
-    "variance",
     "figure1",
     "figure2",
-    "defects",
 )
 SMALLEST = 8.0  # points
 PANELS = {
-    "error_experiment1": 3,
-    "error_experiment2": 8,
+    "errors": 12,
     "floor": 3,
-    "variance": 4,
     "figure1": 1,
     "figure2": 1,
-    "defects": 6,
 }
 
 
@@ -93,8 +87,10 @@ def test_runs_that_did_not_converge_are_hollow(books):
 
 
 def test_published_points_are_all_there(books):
-    figure = draw("error_experiment1", books["nothing"])
-    for axes in figure.axes:
+    figure = draw("errors", books["nothing"])
+    shown = [axes for axes in figure.axes if axes.axison]
+    assert len(shown) == 11
+    for axes in shown:
         assert [len(line.get_xdata()) for line in axes.lines if line.get_marker() == "s"] == [6]
 
 

@@ -15,22 +15,16 @@ __all__ = ["FIGURES"]
 
 #: Modules and the figures in them; a module is imported when one of its figures is drawn.
 _MODULES = {
-    "convergence": ("error_experiment1", "error_experiment2", "floor", "variance"),
-    "tradeoff": ("figure1", "figure2", "defects"),
-    "experiment4": ("reliability", "evidence", "accuracy", "seconds", "status"),
+    "convergence": ("errors", "floor"),
+    "tradeoff": ("figure1", "figure2"),
+    "experiment4": ("reliability", "evidence", "accuracy"),
     "experiment5": ("posterior",),
 }
 
 
 def _figure(module: str, name: str) -> Callable[[Book], Figure]:
-    def draw(book: Book) -> Figure:
-        return getattr(import_module(f"{__name__}.{module}"), name)(book)
-
-    draw.__doc__ = f"See `{__name__}.{module}.{name}`."
-    return draw
+    return lambda book: getattr(import_module(f"{__name__}.{module}"), name)(book)
 
 
 #: Every figure by name.
-FIGURES: dict[str, Callable[[Book], Figure]] = {
-    name: _figure(module, name) for module, names in _MODULES.items() for name in names
-}
+FIGURES = {name: _figure(module, name) for module, names in _MODULES.items() for name in names}

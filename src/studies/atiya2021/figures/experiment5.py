@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from recheck import style
 from recheck.book import Book
-from studies.atiya2021.figures.common import handle, label, legend, nothing
+from studies.atiya2021.figures.common import handle, label, legend, nothing, table
 
 __all__ = ["posterior"]
 
@@ -26,7 +26,7 @@ def posterior(book: Book) -> Figure:
     columns = min(max(len(problems), 1), 3 if len(problems) > 4 else 2)
     rows = max(1, math.ceil(len(problems) / columns))
     figure = style.figure(0.6 + 2.45 * rows)
-    panels = np.atleast_1d(np.asarray(figure.subplots(rows, columns, squeeze=False))).ravel()
+    panels = np.ravel(figure.subplots(rows, columns, squeeze=False))
     for axes in panels[max(len(problems), 1) :]:
         axes.set_axis_off()
     if not problems:
@@ -44,51 +44,30 @@ def posterior(book: Book) -> Figure:
 
 
 def _panel(axes: Axes, book: Book, problem: str, draws: pd.DataFrame) -> None:
-    method = str(draws["method"].iloc[0])
     wide = draws.pivot(index="run", columns="parameter", values="value")
     converged = (draws["status"] == "ok").all()
+    look: dict[str, Any] = {"marker": ".", "linestyle": "none"}
     color = style.BLUE if converged else style.GREY
-    look: dict[str, Any] = {
-        "marker": ".",
-        "markersize": 4,
-        "markeredgewidth": 0,
-        "linestyle": "none",
-    }
-    axes.plot(wide["alpha"], wide["beta"], color=color, alpha=0.45, zorder=1, **look)
-    title = f"{label('problem', problem)}: {label('method', method)}"
+    small: dict[str, Any] = {"markersize": 4, "markeredgewidth": 0, "alpha": 0.45, "zorder": 1}
+    axes.plot(wide["alpha"], wide["beta"], color=color, **look, **small)
+    title = f"{label('problem', problem)}: {label('method', draws['method'].iloc[0])}"
     style.label_panel(axes, title + ("" if converged else " (not converged)"))
-    means = book.select(f"experiment5/{problem}/{{method}}/{{quantity}}").dropna(subset="value")
-    names = ["log-alpha-mean", "log-beta-mean"]
-    means = means[means["quantity"].isin(names)]
-    means = means.pivot(index="method", columns="quantity", values=["value", "se"])
-    known = means.reindex(columns=pd.MultiIndex.from_product([["value", "se"], names])).dropna(
-        subset=[("value", name) for name in names]
+    alpha, beta = (
+        book.select(f"experiment5/{problem}/{{method}}/log-{name}-mean").set_index("method")
+        for name in ("alpha", "beta")
     )
-    axes.errorbar(
-        known["value", "log-alpha-mean"],
-        known["value", "log-beta-mean"],
-        xerr=known["se", "log-alpha-mean"],
-        yerr=known["se", "log-beta-mean"],
-        color=style.INK,
-        marker=".",
-        markersize=3,
-        linewidth=0.6,
-        linestyle="none",
-        zorder=3,
+    known = alpha.merge(beta, on="method", suffixes=("", "_beta")).dropna(
+        subset=["value", "value_beta"]
     )
-    pairs = book.select("experiment4/{setting}/{parameter}")
-    pairs = pairs.pivot(index="setting", columns="parameter", values="value")
+    look |= {"color": style.INK, "markersize": 3, "linewidth": 0.6, "zorder": 3}
+    axes.errorbar(known["value"], known["value_beta"], known["se_beta"], known["se"], **look)
+    pairs = table(book, "experiment4/{setting}/{parameter}", "setting", "parameter")
     for setting, row in pairs.iterrows():
         place = math.log(row["alpha"]), math.log(row["beta"])
         axes.plot(*place, color=style.ORANGE, marker="s", zorder=4)
         box = {"facecolor": "white", "edgecolor": "none", "pad": 0.3, "alpha": 0.7}
-        text: dict[str, Any] = {
-            "xytext": (4, 2),
-            "textcoords": "offset points",
-            "fontsize": 8,
-            "bbox": box,
-        }
-        axes.annotate(str(setting)[1:], place, color=style.ORANGE, zorder=4, **text)
+        text: dict[str, Any] = {"xytext": (4, 2), "textcoords": "offset points", "fontsize": 8}
+        axes.annotate(str(setting)[1:], place, color=style.ORANGE, zorder=4, bbox=box, **text)
     chosen = book.select(f"tuning/{problem}/chosen/{{quantity}}").set_index("quantity")["value"]
     if len(chosen) == 2:
         place = chosen["log-alpha"], chosen["log-beta"]

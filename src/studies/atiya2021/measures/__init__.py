@@ -12,32 +12,22 @@ if TYPE_CHECKING:
 
 __all__ = ["PARTS", "inputs"]
 
+_NAMES = ("experiment1", "experiment2", "experiment3", "experiment4", "experiment5", "other")
+#: How the raw files of the last part begin; those of the others begin with the name of the part.
+_OTHER = ("defects/", "ordering.csv", "equations.csv", "reference_check.csv")
+
 
 def _part(name: str) -> Callable[[Path, Path, Path], pd.DataFrame]:
     """The function of a part, its module imported at the first call."""
 
     def measures(root: Path, published: Path, reference: Path) -> pd.DataFrame:
-        module = import_module(f"{__name__}.{name}")
-        return getattr(module, f"measure_{name}")(Path(root), Path(published), Path(reference))
+        return import_module(f"{__name__}.{name}").measure(root, published, reference)
 
-    measures.__doc__ = f"Measures of the part {name}: see `{__name__}.{name}.measure_{name}`."
     return measures
 
 
 #: Every part, from the folders of results, published numbers and reference to the rows of its measures.
-PARTS: dict[str, Callable[[Path, Path, Path], pd.DataFrame]] = {
-    name: _part(name)
-    for name in (
-        "experiment1",
-        "experiment2",
-        "experiment3",
-        "experiment4",
-        "experiment5",
-        "other",
-    )
-}
-#: How the raw files of the last part begin; those of the others begin with the name of the part.
-_OTHER = ("defects/", "ordering.csv", "equations.csv", "reference_check.csv")
+PARTS = {name: _part(name) for name in _NAMES}
 
 
 def inputs(part: str, config: Mapping[str, Any]) -> list[str]:

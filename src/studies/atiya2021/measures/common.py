@@ -1,36 +1,39 @@
 """Rows of measures: reading raw files, naming rows after their ids, and estimates that have an error of their own.
 
-A row of measures says one thing about one unit and run, or is itself an estimate (`estimate`). Raw files are read here
-and nowhere else; every row knows the file and the line that it came from.
+Every row knows the file and the line that it came from.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatch
 from pathlib import Path
-from string import Formatter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from recheck.files import read_csv
-from recheck.measures import COLUMNS, OK, as_measures
+from recheck.measures import COLUMNS, OK, as_measures, join_sources, with_fields
 from recheck.published import read_cells
 
 __all__ = [
     "PRINTED",
+    "Known",
+    "Row",
     "combine",
+    "each",
     "estimate",
+    "geometric_mean",
     "mean_and_error",
-    "measure",
+    "measured",
     "named",
     "published_cells",
     "raw_rows",
-    "whole",
 ]
+
+Row = dict[str, Any]
 
 #: Source of what follows from the printed numbers alone.
 PRINTED = "data/published/atiya2021/cells.csv"
@@ -38,33 +41,22 @@ PRINTED = "data/published/atiya2021/cells.csv"
 _TEXT = ("seed", "status", "method", "count", "scheme", "equation", "verdict", "order", "switched")
 
 
+class Known(NamedTuple):
+    """A value with its standard error (0: exact, NaN: unknown), the degrees of freedom of that, and a status."""
+
+    value: float
+    se: float = 0.0
+    df: float = math.nan
+    status: str = OK
+
+
 def raw_rows(
     root: Path, pattern: str, columns: Sequence[str], *, finite: Sequence[str] = ()
 ) -> pd.DataFrame:
-    """The rows of all raw files whose name fits a pattern, below one another.
+    """The rows of all raw files whose name fits a pattern, below one another, with their ``source``.
 
-    Parameters
-    ----------
-    root : path
-        Folder of the study's results.
-    pattern : str
-        Files below it, such as ``experiment1/N*.csv``. Timing files fit only a pattern that names them.
-    columns : sequence of str
-        Columns that each file must have.
-    finite : sequence of str
-        Columns whose entries must all be finite: a mean would pass over a gap in silence.
-
-    Returns
-    -------
-    DataFrame
-        The columns of the files, and ``source`` (file and line). Without files: no rows, and those columns.
-
-    Raises
-    ------
-    ValueError
-        A file lacks a column, or an entry of `finite` is missing or infinite.
-    DamagedFileError
-        A file is not as it was written (`recheck.files`).
+    Timing files fit only a pattern that names them. The entries of the columns `finite` must be finite, because a mean
+    would pass over a gap in silence. Without files there are no rows, and the columns that are needed.
     """
     frames = []
     for path in sorted(Path(root).glob(pattern)):
@@ -73,7 +65,7 @@ def raw_rows(
         frame = read_csv(path, dtype=dict.fromkeys(_TEXT, str))
         if missing := [name for name in columns if name not in frame]:
             raise ValueError(f"{path}: columns {missing} are missing; needed are {list(columns)}")
-        _refuse_gaps(path, frame, finite)
+        refuse_gaps(str(path), frame, finite)
         name = path.relative_to(root).as_posix()
         frames.append(frame.assign(source=[f"{name}:{line + 2}" for line in range(len(frame))]))
     if not frames:
@@ -81,43 +73,35 @@ def raw_rows(
     return pd.concat(frames, ignore_index=True)
 
 
-def _refuse_gaps(path: Path, frame: pd.DataFrame, finite: Sequence[str]) -> None:
-    for name in finite:
-        values = frame[name].astype(float)
+def refuse_gaps(name: str, frame: pd.DataFrame, finite: Sequence[str]) -> None:
+    """Refuse a file by name and line if an entry of a column is missing or infinite."""
+    for column in finite:
+        values = frame[column].astype(float)
         gaps = values.index[~np.isfinite(values)]
         if len(gaps):
             raise ValueError(
-                f"{path}: line {gaps[0] + 2}: {name} is {values[gaps[0]]}; needed is a finite number "
+                f"{name}: line {gaps[0] + 2}: {column} is {values[gaps[0]]}; needed is a finite number "
                 f"({len(gaps)} such rows)"
             )
 
 
-def published_cells(published: Path, pattern: str) -> pd.DataFrame:
-    """The published cells whose id fits a pattern such as ``table1/*``.
-
-    Returns
-    -------
-    DataFrame
-        As `recheck.published.read_cells`, without an index, and taken from the id: ``block`` (its second component,
-        ``N50`` or ``P1``) and ``samples``.
-    """
+def published_cells(published: Path, template: str) -> pd.DataFrame:
+    """The published cells whose id fits a template, with its fields as columns; those of digits are numbers."""
     cells = read_cells(Path(published) / "cells.csv").reset_index(drop=True)
-    cells = cells[[fnmatch(name, pattern) for name in cells["id"]]].reset_index(drop=True)
-    samples = pd.to_numeric(cells["id"].str.extract(r"/M(\d+)$")[0])
-    return cells.assign(block=cells["id"].str.split("/").str[1], samples=samples)
+    cells = with_fields(cells, template).reset_index(drop=True)
+    for name in cells.columns[: template.count("{")]:
+        if len(cells) and cells[name].str.isdigit().all():
+            cells[name] = cells[name].astype(int)
+    return cells
 
 
 def named(frame: pd.DataFrame, template: str) -> pd.Series:
     """A text for every row: a template such as ``table1/N{dimension}/M{samples}`` filled from its columns."""
-    text = pd.Series("", index=frame.index, dtype=object)
-    for literal, name, _, _ in Formatter().parse(template):
-        text = text + literal
-        if name is not None:
-            text = text + frame[name].astype(str)
-    return text
+    texts = [template.format_map(row) for row in frame.to_dict("records")]
+    return pd.Series(texts, index=frame.index, dtype=object)
 
 
-def measure(
+def measured(
     frame: pd.DataFrame,
     template: str,
     value: pd.Series,
@@ -128,30 +112,7 @@ def measure(
     status: pd.Series | str = OK,
     reading: str = "",
 ) -> pd.DataFrame:
-    """One row of measures for each row of a frame.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        Raw rows, with ``source`` and, of random runs, ``seed``.
-    template, unit : str
-        The id and the unit, with columns of the frame in braces.
-    value : Series
-        What was measured.
-    run : Series or int
-        The replicate within a unit.
-    scale : str
-        ``log`` if the quantity is compared as a ratio, ``linear`` if as a difference.
-    status : Series or str
-        ``ok``, or why a row does not count. A row without a finite value never counts.
-    reading : str
-        Levels of unstated choices under which the rows were made.
-
-    Returns
-    -------
-    DataFrame
-        The columns `COLUMNS`.
-    """
+    """One row of measures for each raw row; id and unit are templates. A row without a finite value never counts."""
     status = pd.Series(status, index=frame.index, dtype=object)
     value = value.astype(float)
     table = {
@@ -171,30 +132,41 @@ def measure(
 
 
 def estimate(
-    name: str,
-    value: float,
-    source: str,
-    *,
-    se: float = math.nan,
-    df: float = math.nan,
-    scale: str = "linear",
-    status: str = OK,
-    reading: str = "",
-) -> dict[str, Any]:
-    """A row that is itself an estimate, with a standard error; of an exact number the error is zero."""
-    if status == OK and not math.isfinite(value):
+    name: str, found: Known | float, source: str, *, scale: str = "linear", reading: str = ""
+) -> Row:
+    """A row that is itself an estimate. A plain number is exact."""
+    known = found if isinstance(found, Known) else Known(float(found))
+    status = known.status
+    if status == OK and not math.isfinite(known.value):
         status = "not defined"
     texts = {"id": name, "reading": reading, "unit": "", "run": 0, "scale": scale, "seed": ""}
-    return texts | {"value": value, "status": status, "source": source, "se": se, "df": df}
+    numbers = {"value": known.value, "se": known.se, "df": known.df}
+    return texts | numbers | {"status": status, "source": source}
 
 
-def whole(name: str, value: float, source: str) -> dict[str, Any]:
-    """A count, or another number that has no error."""
-    return estimate(name, float(value), source, se=0.0)
+def each(
+    frame: pd.DataFrame,
+    by: str | list[str],
+    template: str,
+    quantities: Mapping[str, Callable[[pd.DataFrame], Known | float]],
+    *,
+    scale: str = "linear",
+    source: str = "",
+) -> Iterator[Row]:
+    """An estimate of every quantity for every group of rows.
+
+    The template has the columns of `by` in braces, and ``{quantity}``. Without a source it is that of the rows.
+    """
+    by = [by] if isinstance(by, str) else by
+    for key, group in frame.groupby(by, sort=False):
+        where = source or join_sources(group["source"])
+        for quantity, find in quantities.items():
+            name = template.format(**dict(zip(by, key, strict=True)), quantity=quantity)
+            yield estimate(name, find(group), where, scale=scale)
 
 
-def combine(*parts: pd.DataFrame | Iterable[dict[str, Any]]) -> pd.DataFrame:
-    """Tables and lists of rows below one another, as `recheck.measures.as_measures` checks them."""
+def combine(*parts: pd.DataFrame | Iterable[Row]) -> pd.DataFrame:
+    """Tables and rows below one another, as `recheck.measures.as_measures` checks them."""
     frames = [p if isinstance(p, pd.DataFrame) else pd.DataFrame(list(p)) for p in parts]
     frames = [frame for frame in frames if len(frame)]
     if not frames:
@@ -208,3 +180,12 @@ def mean_and_error(values: pd.Series) -> tuple[float, float]:
     values = values.astype(float)
     se = float(values.std(ddof=1) / math.sqrt(len(values))) if len(values) > 1 else math.nan
     return float(values.mean()) if len(values) else math.nan, se
+
+
+def geometric_mean(logs: pd.Series) -> Known:
+    """Geometric mean of units, from their logarithms. With fewer than two it has no error, and is not compared."""
+    if len(logs) < 2:
+        return Known(math.nan, math.nan, status="not comparable")
+    mean, se = mean_and_error(logs)
+    value = math.exp(mean)
+    return Known(value, value * se, len(logs) - 1.0)

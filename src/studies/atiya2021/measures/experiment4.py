@@ -1,75 +1,136 @@
-"""Measures of Experiment 4: the cells of Table 4, every problem, setting and method, and the claims of section 6.4."""
+"""Measures of Experiment 4: the cells of Table 4, errors against the reference, and the claims of section 6.4."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
-from recheck.measures import OK, as_measures
+from recheck.measures import OK, as_measures, join_sources
+from studies.atiya2021.measures.common import Known, Row, combine, each, estimate
 from studies.atiya2021.measures.experiment4_cells import (
     between_data_sets,
-    consensus,
     contrasts,
+    medians_of,
     table4,
 )
-from studies.atiya2021.measures.experiment4_claims import claims, hard_settings
-from studies.atiya2021.measures.experiment4_posterior import posterior_rows
-from studies.atiya2021.measures.experiment4_runs import read_runs
+from studies.atiya2021.measures.experiment4_claims import claims, mae_post_ranges, works
+from studies.atiya2021.measures.experiment4_runs import Runs, predictions, read_runs
 from studies.atiya2021.measures.experiment4_settings import (
-    all_deviations,
-    averages,
     by_setting,
-    deviation_rows,
     reference_rows,
     summarise,
+    within,
 )
-from studies.atiya2021.measures.experiment4_summaries import summaries
+from studies.atiya2021.names import REAL
+from studies.atiya2021.runs import NO_DATA
 
-__all__ = ["measure_experiment4"]
+__all__ = ["measure"]
+
+#: The problems of the paper; the reliability diagrams leave out what was added.
+_NINE = range(1, 10)
+#: Bins of equal width of the predicted probability.
+_BINS = 10
 
 
-def measure_experiment4(root: Path, published: Path, reference: Path) -> pd.DataFrame:
-    """Measures of Experiment 4.
-
-    Parameters
-    ----------
-    root : Path
-        Results of the study, ``results/<scale>/atiya2021``.
-    published : Path
-        ``data/published/atiya2021``.
-    reference : Path
-        ``data/reference/atiya2021``.
-
-    Returns
-    -------
-    DataFrame
-        `recheck.measures.COLUMNS`; without rows where nothing was run.
-
-    Raises
-    ------
-    DamagedFileError
-        A file is not what was written.
-    ValueError
-        See `read_runs`.
-    """
+def measure(root: Path, published: Path, reference: Path) -> pd.DataFrame:
+    """All measures of Experiment 4."""
     runs = read_runs(root, reference)
     if runs.rows.empty:
         return as_measures(between_data_sets(runs))
-    deviations = all_deviations(runs, consensus(published))
-    strict = summarise(runs, runs.first["status"] == OK, deviations)
-    loose = summarise(runs, runs.first["counts"], deviations)
+    medians = medians_of(published)
+    strict = summarise(runs, runs.first["status"] == OK, medians)
+    loose = summarise(runs, runs.first["counts"], medians)
     cells = as_measures(table4(runs, published))
     rows = [
         *contrasts(cells),
         *between_data_sets(runs),
-        *by_setting(runs, strict),
-        *deviation_rows(deviations),
-        *averages(strict),
+        *by_setting(strict),
         *reference_rows(runs, strict),
-        *summaries(runs, strict),
-        *posterior_rows(runs, strict, loose, cells, published),
-        *hard_settings(runs, strict),
+        *_accuracy(strict),
+        *_against_ep(strict),
+        *_samples(runs),
+        *_reliability(runs),
+        *mae_post_ranges(runs, strict, published),
         *claims(runs, loose, published),
     ]
-    return as_measures(pd.concat([cells, pd.DataFrame(rows)], ignore_index=True))
+    return combine(cells, as_measures(rows), *works(runs))
+
+
+def _accuracy(strict: pd.DataFrame) -> Iterator[Row]:
+    """Mean and largest errors against the certified reference, over problems and settings."""
+    for method, group in within(strict, "certified").groupby("method"):
+        errors = group["mae_reference"].dropna()
+        if len(errors):
+            mean, source = Known(errors.mean(), np.nan), join_sources(group["source"])
+            yield estimate(f"accuracy/{method}/mean", mean, source, scale="log")
+        if group["nats"].notna().any():
+            worst = group.loc[group["nats"].idxmax()]
+            largest = Known(worst["nats"], np.nan)
+            yield estimate(f"accuracy/{method}/nats-largest", largest, worst["source"], scale="log")
+
+
+def _against_ep(strict: pd.DataFrame) -> Iterator[Row]:
+    """In how many settings expectation propagation is closer to the reference than a Monte Carlo method."""
+    certified = within(strict, "certified")
+    wide = certified.pivot(index=["problem", "set"], columns="method", values="mae_reference")
+    for method in sorted(set(wide) - {"ep", "laplace"}) if "ep" in wide else ():
+        both = wide[["ep", method]].dropna()
+        if len(both):
+            source = join_sources(certified.loc[certified["method"].isin(both.columns), "source"])
+            yield estimate(f"ep/common/{method}", len(both), source)
+            yield estimate(f"ep/closer/{method}", (both["ep"] < both[method]).sum(), source)
+
+
+def _samples(runs: Runs) -> Iterator[Row]:
+    """Samples that methods had, by problem."""
+    there = runs.rows[runs.rows["samples"].notna() & (runs.rows["status"] != NO_DATA)]
+    most = {"samples": lambda group: group["samples"].max()}
+    yield from each(there, ["method", "problem"], "settings/{method}/{quantity}/P{problem}", most)
+
+
+def _reliability(runs: Runs) -> Iterator[Row]:
+    """Predicted probability of class 1 against the frequency of class 1, in bins of the prediction.
+
+    Settings in which the prior is the same for every pattern but itself predict one half everywhere and are left out.
+    The settings share their test patterns, so the standard error of a frequency counts distinct patterns.
+    """
+    first = runs.first
+    shown = first[(first["status"] == OK) & ~first["trivial"] & first["problem"].isin(_NINE)]
+    pieces = []
+    for (problem, method, _), rows in shown.groupby(["problem", "method", "set"]):
+        found, data = predictions(rows), runs.problems.get(problem)
+        if not data or not len(found):
+            continue
+        mean = found.mean(axis=0)
+        columns = {
+            "group": REAL.get(problem, "synthetic").replace("_", "-"),
+            "method": method,
+            "bin": np.minimum((mean * _BINS).astype(int), _BINS - 1),
+            "pattern": [f"{problem}/{i}" for i in range(len(mean))],
+            "predicted": mean,
+            "positive": data["y_test"] > 0,
+            "bayes": data["bayes_posterior"],
+            "source": f"experiment4/problem{problem}/{method}.npz",
+        }
+        pieces.append(pd.DataFrame(columns))
+    if pieces:
+        bins, by = pd.concat(pieces, ignore_index=True), ["group", "method", "bin"]
+        quantities = {
+            "frequency": _frequency,
+            "predicted": lambda rows: rows["predicted"].mean(),
+            "patterns": lambda rows: rows["pattern"].nunique(),
+        }
+        template = "reliability/{group}/{method}/bin{bin}/{quantity}"
+        yield from each(bins, by, template, quantities)
+        bayes = {"bayes": lambda rows: rows["bayes"].mean()}
+        yield from each(bins[bins["group"] == "synthetic"], by, template, bayes)
+
+
+def _frequency(rows: pd.DataFrame) -> Known:
+    """Frequency of class 1; half a pattern more on either side keeps a bin of one class from claiming to be exact."""
+    n, frequency = rows["pattern"].nunique(), float(rows["positive"].mean())
+    smoothed = (frequency * n + 0.5) / (n + 1)
+    return Known(frequency, float(np.sqrt(smoothed * (1 - smoothed) / n)))

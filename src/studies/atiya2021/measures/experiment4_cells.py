@@ -6,98 +6,123 @@ the runs with the same replicate; where some do not count, the first of each set
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from recheck.measures import OK, join_sources, with_fields
-from studies.atiya2021.measures.common import published_cells
-from studies.atiya2021.measures.experiment4_runs import (
-    PAPER,
-    PUBLISHED_SETTINGS,
-    SAMPLER,
-    Runs,
-    common_path,
-)
+from studies.atiya2021.measures.common import Row, published_cells
+from studies.atiya2021.measures.experiment4_runs import PAPER, SAMPLER, Runs, predictions
 from studies.atiya2021.runs import NO_DATA
 
-__all__ = ["ONCE", "TWICE", "between_data_sets", "consensus", "contrasts", "deviations", "table4"]
+__all__ = ["between_data_sets", "contrasts", "deviations", "medians_of", "table4"]
 
 #: The toolbox's chains as distributed count the variance of a prediction twice; repaired, once.
 TWICE, ONCE = "variance=twice", "variance=once"
 #: The paper's methods that are chains of the toolbox.
-CHAINS = ("ess-gpml", "hmc-gpml")
+CHAINS = ["ess-gpml", "hmc-gpml"]
+#: Hyperparameter settings that a published cell is an average over: (alpha, beta) by number.
+PUBLISHED_SETTINGS = {
+    1: (5.0, 1.0),
+    2: (5.0, 5.0),
+    3: (3.0, 2.0),
+    4: (0.5, 0.5),
+    5: (3.0, 1.0),
+    6: (0.5, 3.0),
+}
 
-Row = dict[str, Any]
+
+def _cells(published: Path) -> pd.DataFrame:
+    cells = published_cells(published, "table4/P{problem}/{paper}/{metric}")
+    return cells.assign(method=cells["paper"].map(PAPER))
 
 
-def consensus(published: Path) -> dict[int, list[str]]:
+def medians_of(published: Path) -> dict[int, list[str]]:
     """Methods whose median a published MAE-MED of a problem is taken from: four, or three on USPS."""
-    cells = published_cells(published, "table4/*/mae-med")
-    parts = cells["id"].str.extract(r"table4/P(\d+)/(\w+)/")
-    numbers, names = parts[0].astype(int), parts[1].map(PAPER)
-    return {int(number): list(found) for number, found in names.groupby(numbers)}
+    cells = _cells(published)
+    cells = cells[cells["metric"] == "mae-med"]
+    return {int(number): list(found) for number, found in cells["method"].groupby(cells["problem"])}
 
 
 def deviations(probabilities: Mapping[str, np.ndarray], method: str) -> np.ndarray:
-    """Mean |P - median| over test patterns.
-
-    Parameters
-    ----------
-    probabilities : mapping of str to (runs, t) array
-        Predictions of the methods that the median is over; their runs are paired in order.
-    method : str
-        One of them.
-
-    Returns
-    -------
-    (pairs,) array
-    """
+    """Mean |P - median| over test patterns, of a method and the median of all; their runs are paired in order."""
     n = min(map(len, probabilities.values()))
+    if not n:
+        return np.empty(0)
     medians = np.median(np.stack([found[:n] for found in probabilities.values()]), axis=0)
     return np.abs(probabilities[method][:n] - medians).mean(axis=1)
 
 
-def table4(runs: Runs, published: Path) -> list[Row]:
-    """Rows of all cells of Table 4.
+def table4(runs: Runs, published: Path) -> Iterator[Row]:
+    """Rows of all cells of Table 4, one a data set and run, or one that says why there is none."""
+    medians = medians_of(published)
+    for cell in _cells(published).itertuples():
+        post, chain = cell.metric == "mae-post", cell.method in CHAINS
+        names = [cell.method] if post else medians[cell.problem]
+        for reading in (TWICE, ONCE) if chain or not post else ("",):
+            rows = _under(runs, reading, cell.problem)
+            rows = rows[rows["method"].isin(names)]
+            if set(rows["method"]) == set(names):
+                for row in _cell(rows, names, cell.method, post):
+                    yield {"id": cell.id, "reading": reading} | row
 
-    Returns
-    -------
-    list of dict
-        ``table4/P<p>/<method>/<metric>``: one row a data set and run, and one that says why where there is none.
-    """
-    cells, rows = published_cells(published, "table4/*"), []
-    medians = consensus(published)
-    for cell in cells["id"]:
-        _, place, name, metric = cell.split("/")
-        problem, method = int(place.removeprefix("P")), PAPER[name]
-        chain = method in CHAINS
-        if metric == "mae-post":
-            rows += _mae_post(runs, cell, problem, method, TWICE if chain else "")
-            rows += _mae_post(runs, cell, problem, method, ONCE) if chain else []
+
+def _under(runs: Runs, reading: str, problem: int) -> pd.DataFrame:
+    """Runs on a problem under a reading, and which of them are used; once counted are the first."""
+    rows = runs.rows[runs.rows["problem"] == problem]
+    if reading != ONCE:
+        return rows.assign(used=rows["counts"])
+    single = runs.single[runs.single["problem"] == problem]
+    rows = pd.concat([rows[~rows["method"].isin(CHAINS)], single])
+    return rows.assign(used=rows["replicate"] == 0)
+
+
+def _cell(rows: pd.DataFrame, names: list[str], method: str, post: bool) -> Iterator[Row]:
+    """One cell under one reading: the mean absolute error against the Bayes posterior, or deviation from the median."""
+    by_method = dict(list(rows.groupby("method")))
+    mine = by_method[method]
+    if refused := next(filter(None, (_refused(by_method[name], name) for name in names)), None):
+        yield _row(mine, 0, status=refused)
+        return
+    shared = set.intersection(*({*of_method["dataset"]} for of_method in by_method.values()))
+    for dataset in sorted(shared):
+        part = rows[rows["dataset"] == dataset]
+        used = part[part["used"] & np.isfinite(part["mae_post"])] if post else part[part["used"]]
+        if post:
+            settings = [used["mae_post"][used["set"] == k].to_numpy() for k in PUBLISHED_SETTINGS]
         else:
-            rows += _mae_med(runs, cell, problem, method, medians[problem], TWICE)
-            rows += _mae_med(runs, cell, problem, method, medians[problem], ONCE)
-    return rows
+            settings = [_deviations(used, k, names, method) for k in PUBLISHED_SETTINGS]
+        n, order = min(map(len, settings)), used.groupby("set").cumcount()
+        if not n:
+            yield _row(part, dataset, status=_why(part))
+        for run, value in enumerate(np.mean([errors[:n] for errors in settings], axis=0)):
+            behind = used[order == run] if post else part
+            yield _row(behind, dataset, run=run, value=value, seed=common_path(behind["seed"]))
 
 
-def between_data_sets(runs: Runs) -> list[Row]:
-    """MAE-POST of Laplace's approximation on many data sets: how far apart data sets are."""
-    return [
-        {
-            "id": f"between/table4/P{problem}/mae-post",
-            "unit": f"experiment4/P{problem}/dataset{dataset}",
-            "run": 0,
-            "value": float(rows["mae_post"].mean()),
-            "scale": "log",
-            "source": join_sources(rows["file"] + ":" + rows["line"].astype(str)),
-            "seed": common_path(rows["seed"]),
-        }
-        for (problem, dataset), rows in runs.spread.groupby(["problem", "dataset"])
-    ]
+def _deviations(used: pd.DataFrame, number: int, names: list[str], method: str) -> np.ndarray:
+    """Deviations from the median with one setting."""
+    rows = used[used["set"] == number]
+    return deviations({name: predictions(rows[rows["method"] == name]) for name in names}, method)
+
+
+def _row(behind: pd.DataFrame, dataset: int, **given: object) -> Row:
+    unit = f"experiment4/P{behind['problem'].iloc[0]}/dataset{dataset}"
+    row = {"unit": unit, "run": 0, "scale": "log", "value": np.nan, "status": OK}
+    return row | {"source": join_sources(behind["source"])} | given
+
+
+def common_path(seeds: Iterable[str]) -> str:
+    """The part of seeds, which are paths, that all have in common; empty without any."""
+    parts = [seed.split("/") for seed in set(seeds) if isinstance(seed, str)]
+    same = []
+    for names in zip(*parts, strict=False):
+        if len(set(names)) > 1:
+            break
+        same.append(names[0])
+    return "/".join(same)
 
 
 def _refused(rows: pd.DataFrame, method: str) -> str | None:
@@ -114,115 +139,26 @@ def _refused(rows: pd.DataFrame, method: str) -> str | None:
     return None
 
 
-def _row(cell: str, reading: str, problem: int, dataset: int, **given: Any) -> Row:
-    unit = f"experiment4/P{problem}/dataset{dataset}"
-    row = {"id": cell, "reading": reading, "unit": unit, "run": 0, "scale": "log"}
-    return row | {"value": np.nan, "status": OK} | given
-
-
-def _none(cell: str, reading: str, rows: pd.DataFrame, status: str, dataset: int = 0) -> Row:
-    """The row that says why there is no value."""
-    problem = int(rows["problem"].iloc[0])
-    return _row(cell, reading, problem, dataset, status=status, source=join_sources(rows["source"]))
-
-
-def _mae_post(runs: Runs, cell: str, problem: int, method: str, reading: str) -> list[Row]:
-    """Mean absolute error against the Bayes posterior; with the variance counted once, of first runs."""
-    every = runs.single_rows if reading == ONCE else runs.rows
-    rows = every[(every["problem"] == problem) & (every["method"] == method)]
-    if rows.empty:
-        return []
-    if refused := _refused(rows, method):
-        return [_none(cell, reading, rows, refused)]
-    good = rows[rows["counts"]] if reading != ONCE else rows[rows["replicate"] == 0]
-    good = good[np.isfinite(good["mae_post"])]
-    found = []
-    for dataset, part in rows.groupby("dataset"):
-        mine = good[good["dataset"] == dataset]
-        order = mine.groupby("set").cumcount()
-        table = mine.assign(order=order).pivot(index="order", columns="set", values="mae_post")
-        table = table.reindex(columns=list(PUBLISHED_SETTINGS)).dropna()
-        if table.empty:
-            found.append(_none(cell, reading, part, _why(part), int(dataset)))
-        for run, value in table.mean(axis=1).items():
-            of_run = mine[order == run]
-            given = {"run": run, "value": value, "source": join_sources(of_run["source"])}
-            seed = common_path(of_run["seed"])
-            found.append(_row(cell, reading, problem, int(dataset), seed=seed, **given))
-    return found
-
-
 def _why(rows: pd.DataFrame) -> str:
     """The most frequent reason why runs do not count."""
     bad = rows.loc[rows["status"] != OK, "status"]
     return str(bad.mode().iloc[0]) if len(bad) else "not comparable"
 
 
-def _finder(runs: Runs, problem: int, dataset: int, reading: str) -> Callable[..., np.ndarray]:
-    """Predictions of a method with one setting, on a data set under a reading."""
-    once, every = reading == ONCE, reading == ONCE or problem in runs.at_budget
-
-    def find(method: str, number: int) -> np.ndarray:
-        source = runs.single_predictions if once and method in CHAINS else runs.predictions
-        found = source.get((problem, method, number))
-        return np.empty((0, 0)) if found is None else found.on(dataset, every=every, first=once)
-
-    return find
+def between_data_sets(runs: Runs) -> list[Row]:
+    """MAE-POST of Laplace's approximation on many data sets: how far apart data sets are."""
+    return [
+        _row(rows, dataset, value=float(rows["mae_post"].mean()), seed=common_path(rows["seed"]))
+        | {"id": f"between/table4/P{problem}/mae-post"}
+        for (problem, dataset), rows in runs.spread.groupby(["problem", "dataset"])
+    ]
 
 
-def _mae_med(
-    runs: Runs, cell: str, problem: int, method: str, names: Sequence[str], reading: str
-) -> list[Row]:
-    """Mean absolute deviation from the median of the paper's methods."""
-    inside = runs.rows[(runs.rows["problem"] == problem) & runs.rows["method"].isin(list(names))]
-    if reading == ONCE:
-        single = runs.single_rows[runs.single_rows["problem"] == problem]
-        chains = {name for name in names if name in CHAINS}
-        if not chains <= set(single["method"]):
-            return []
-        inside = pd.concat([inside[~inside["method"].isin(list(chains))], single])
-    if set(inside["method"]) != set(names):
-        return []
-    by_method = {name: inside[inside["method"] == name] for name in names}
-    for name, rows in by_method.items():
-        if refused := _refused(rows, name):
-            return [_none(cell, reading, by_method[method], refused)]
-    found = []
-    shared = set.intersection(*({*rows["dataset"]} for rows in by_method.values()))
-    for dataset in sorted(shared):
-        part = inside[inside["dataset"] == dataset]
-        find = _finder(runs, problem, dataset, reading)
-        errors: list[np.ndarray] = []
-        for number in PUBLISHED_SETTINGS:
-            predicted = {name: find(name, number) for name in names}
-            errors.append(
-                deviations(predicted, method) if all(map(len, predicted.values())) else np.empty(0)
-            )
-        n = min(map(len, errors))
-        if not n:
-            found.append(_none(cell, reading, part, _why(part), dataset))
-        values = np.mean([one[:n] for one in errors], axis=0) if n else []
-        said = {"source": join_sources(part["source"]), "seed": common_path(part["seed"])}
-        found += [
-            _row(cell, reading, problem, dataset, run=run, value=value, **said)
-            for run, value in enumerate(values)
-        ]
-    return found
-
-
-def contrasts(cells: pd.DataFrame) -> list[dict[str, Any]]:
+def contrasts(cells: pd.DataFrame) -> list[Row]:
     """MAE-POST of a method less that of the proposed one, on each data set and under each reading.
 
-    Parameters
-    ----------
-    cells : DataFrame
-        Measures of the cells of Table 4.
-
-    Returns
-    -------
-    list of dict
-        ``contrast/table4/P<p>/<method>-new/mae-post``, the ids of the contrasts in ``protocol.yaml``. One row a data
-        set that both methods have, the difference of their means over runs.
+    The ids are those of the contrasts in ``protocol.yaml``. One row a data set that both methods have, the difference
+    of their means over runs.
     """
     good = with_fields(cells[cells["status"] == OK], "table4/{problem}/{method}/mae-post")
     keys = ["problem", "method", "reading", "unit"]
@@ -240,7 +176,6 @@ def contrasts(cells: pd.DataFrame) -> list[dict[str, Any]]:
             "run": 0,
             "value": row.value - row.value_new,
             "scale": "linear",
-            "status": OK,
             "source": join_sources([row.source, row.source_new]),
             "seed": row.seed,
         }

@@ -1,127 +1,59 @@
-"""Experiment 4 as it was run: every run with its errors against the certified reference.
+"""Experiment 4 as it was run: every run with its predictions and its errors against the certified reference.
 
 Two rules say which runs count. Of our own questions a run counts if its status is "ok". At the paper's budget, where
 control variables had the published number of iterations, every run that predicted counts, converged or not, because
-the paper looks at no diagnostics; this rule (`Runs.counts`) holds for the published cells and the paper's claims.
+the paper looks at no diagnostics; this rule (the column ``counts``) holds for the published cells and the paper's
+claims.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from recheck.files import read_arrays, read_csv
+from recheck.files import read_arrays
 from recheck.measures import OK
+from studies.atiya2021.measures.common import raw_rows
 from studies.atiya2021.names import REAL
 from studies.atiya2021.problems import Problem
 
-__all__ = [
-    "MEASURES",
-    "PAPER",
-    "PUBLISHED_SETTINGS",
-    "SAMPLER",
-    "Predictions",
-    "Runs",
-    "common_path",
-    "read_runs",
-]
+__all__ = ["PAPER", "SAMPLER", "Runs", "predictions", "read_runs"]
 
 #: The paper's own method, and its four methods by the names that the paper prints.
 SAMPLER = "orthant"
 PAPER = {"new": SAMPLER, "titsias": "control-variables", "ess": "ess-gpml", "hmc": "hmc-gpml"}
-#: Hyperparameter settings that a published cell of Table 4 is an average over: (alpha, beta) by number.
-PUBLISHED_SETTINGS = {
-    1: (5.0, 1.0),
-    2: (5.0, 5.0),
-    3: (3.0, 2.0),
-    4: (0.5, 0.5),
-    5: (3.0, 1.0),
-    6: (0.5, 3.0),
-}
 #: Iterations of control variables in Experiment 4 (section 6.4), whose CPU time every method had.
 PUBLISHED_ITERATIONS = 50_000
 
-#: What is measured of a run: the column of `Runs.rows`, the last part of the id, and the scale of comparison.
-MEASURES = {
-    "nats": ("nats", "log"),
-    "mae_reference": ("mae-reference", "log"),
-    "largest_reference": ("largest-reference", "log"),
-    "mae_post": ("mae-post", "log"),
-    "mae_med": ("mae-med", "log"),
-    "error_rate": ("error-rate", "linear"),
-    "cpu_seconds": ("cpu-seconds", "log"),
-    "effective_samples": ("effective-samples", "log"),
-    "effective_per_second": ("effective-per-second", "log"),
-}
-
-_KEY = ["problem", "method", "set", "dataset", "replicate"]
-_NUMBERS = ["log_evidence", "log_evidence_se", "mae_post", "error_rate", "effective_samples"]
-_NUMBERS += ["k_hat", "r_hat", "samples", "iterations", "controls_needed", "max_controls"]
-_TEXT = ["seed", "status", "count", "scheme", "trivial"]
-
-
-@dataclass(frozen=True, slots=True)
-class Predictions:
-    """Test probabilities of the runs of one method on one problem with one hyperparameter setting.
-
-    Attributes
-    ----------
-    probability : (runs, t) array
-        P(class 1) at the test patterns; only runs that predicted.
-    dataset, replicate : (runs,) arrays of int
-        Which run it is; data set 0 is the problem's first.
-    ok : (runs,) array of bool
-        Whether the status of the run is "ok".
-    """
-
-    probability: np.ndarray
-    dataset: np.ndarray
-    replicate: np.ndarray
-    ok: np.ndarray
-
-    def on(self, dataset: int, *, every: bool, first: bool = False) -> np.ndarray:
-        """Probabilities on one data set, shape (runs, t): of every run or those that are "ok"; of the first alone."""
-        kept = (self.dataset == dataset) & (self.ok | every)
-        return self.probability[kept & (self.replicate == 0) if first else kept]
+_RUN = ["problem", "method", "set", "dataset", "replicate"]
+_NUMBERS = ["log_evidence", "log_evidence_se", "mae_post", "error_rate", "cpu_seconds", "samples"]
+_NUMBERS += ["iterations", "controls_needed", "max_controls"]
+_NEEDED = [*_RUN, "alpha", "beta", "trivial", "status"]
+#: Columns of the reference as the rows of runs call them.
+_REFERENCE = {"log_evidence": "reference", "log_evidence_se": "reference_se", "verdict": "verdict"}
+_REFERENCE |= {"certifier_se": "certifier_se", "randomizations": "known_sets", "z": "z"}
 
 
 @dataclass(frozen=True)
 class Runs:
     """What Experiment 4 left, read once.
 
-    Attributes
-    ----------
-    rows : DataFrame
-        One row a run: ``problem``, ``set``, ``method``, ``dataset``, ``replicate``, ``alpha``, ``beta``, ``status``,
-        ``counts`` (by the paper's rule), ``trivial`` (K is beta I to rounding), ``exact`` (nothing is drawn at random),
-        ``seed``, ``source``, what the run measured, and ``cpu_seconds``. On the first data set also its errors
-        against the reference: ``nats``, ``mae_reference``, ``largest_reference``.
-    predictions : dict
-        `Predictions` by (problem, method, setting).
-    single_rows, single_predictions
-        The same of the toolbox's chains with the variance of predictions counted once.
-    problems : dict
-        Arrays of each problem's first data set by number; without arrays if the data are not available.
-    reference : DataFrame
-        The certified reference by (problem, setting), with ``probability`` and ``probability_se``, arrays.
-    at_budget : frozenset of int
-        Problems whose runs had the paper's budget.
-    spread : DataFrame
-        Errors of Laplace's approximation on further data sets.
+    `rows` has one row a run: what the run measured, its ``source`` and its ``probability`` (class 1 at the test
+    patterns, or None), whether it ``counts`` by the paper's rule, whether the prior is ``trivial`` (K is beta I to
+    rounding), the reference of its setting, and on the first data set its errors ``nats`` and ``mae_reference``.
+    `single` has the toolbox's chains with the variance of predictions counted once. `problems` has the arrays of each
+    problem's first data set, none if the data are not available; `reference` the certified reference by problem and
+    setting; `spread` the errors of Laplace's approximation on further data sets.
     """
 
     rows: pd.DataFrame
-    predictions: dict[tuple[int, str, int], Predictions]
-    single_rows: pd.DataFrame
-    single_predictions: dict[tuple[int, str, int], Predictions]
+    single: pd.DataFrame
     problems: dict[int, dict[str, np.ndarray]]
     reference: pd.DataFrame
-    at_budget: frozenset[int]
     spread: pd.DataFrame
 
     @property
@@ -130,129 +62,74 @@ class Runs:
         return self.rows[self.rows["dataset"] == 0]
 
 
-def common_path(seeds: Iterable[str]) -> str:
-    """The part of seeds, which are paths, that all have in common; empty without any."""
-    parts = [seed.split("/") for seed in set(seeds) if isinstance(seed, str)]
-    same = []
-    for names in zip(*parts, strict=False):
-        if len(set(names)) > 1:
-            break
-        same.append(names[0])
-    return "/".join(same)
+def predictions(rows: pd.DataFrame) -> np.ndarray:
+    """Test probabilities of the runs that predicted, shape (runs, t)."""
+    there = [one for one in rows["probability"] if one is not None]
+    return np.stack(there) if there else np.empty((0, 0))
 
 
 def read_runs(root: Path, reference: Path) -> Runs:
-    """Read all files of Experiment 4 and the certified reference, each once.
-
-    Parameters
-    ----------
-    root : Path
-        Results of the study.
-    reference : Path
-        Folder of the certified reference.
-
-    Raises
-    ------
-    DamagedFileError
-        A file is not what was written.
-    ValueError
-        A run whose status is "ok" has a number that is missing or infinite, or the reference of a setting was
-        computed on other data.
-    """
-    rows, predictions = _read_folder(root, "experiment4")
-    single_rows, single_predictions = _read_folder(root, "experiment4/single_variance")
+    """Read all files of Experiment 4 and the certified reference, each once."""
+    rows = _read_folder(root, "experiment4")
     problems = {
         int(path.stem.removeprefix("problem")): read_arrays(path)
-        for path in root.glob("experiment4/problem*.npz")
+        for path in sorted(root.glob("experiment4/problem*.npz"))
     }
     known = _reference(reference, rows, problems)
     own = rows[rows["method"] == PAPER["titsias"]]
-    budget = frozenset(own.loc[own["iterations"] == PUBLISHED_ITERATIONS, "problem"])
-    loose = rows["problem"].isin(budget) & rows["error_rate"].notna()
+    at_budget = set(own.loc[own["iterations"] == PUBLISHED_ITERATIONS, "problem"])
+    loose = rows["problem"].isin(at_budget) & rows["error_rate"].notna()
     rows["counts"] = (rows["status"] == OK) | loose
-    spread = root / "experiment4/spread.csv"
     columns = ["problem", "dataset", "seed", "set", "method", "mae_post"]
-    further = read_csv(spread) if spread.exists() else pd.DataFrame(columns=columns)
-    further = further.assign(line=further.index + 2, file="experiment4/spread.csv")
     return Runs(
-        _with_errors(rows, predictions, known),
-        predictions,
-        single_rows,
-        single_predictions,
+        _with_errors(rows, known),
+        _read_folder(root, "experiment4/single_variance"),
         dict(sorted(problems.items())),
         known,
-        budget,
-        further,
+        raw_rows(root, "experiment4/spread.csv", columns),
     )
 
 
-def _read_folder(
-    root: Path, folder: str
-) -> tuple[pd.DataFrame, dict[tuple[int, str, int], Predictions]]:
-    """Rows and predictions of all methods below a folder."""
-    frames = []
-    predictions: dict[tuple[int, str, int], Predictions] = {}
-    for path in sorted(root.glob(f"{folder}/problem*/*.csv")):
-        if path.stem.endswith("_timing"):
-            continue
-        frame = read_csv(path, dtype=dict.fromkeys(_TEXT, str))
-        name = path.relative_to(root).as_posix()
-        timing = path.with_name(f"{path.stem}_timing.csv")
-        if timing.exists():
-            seconds = read_csv(timing)[["set", "dataset", "replicate", "cpu_seconds"]]
-            frame = frame.merge(seconds, on=["set", "dataset", "replicate"], how="left")
-        frame = frame.assign(method=path.stem, file=name, line=frame.index + 2)
-        _refuse_gaps(frame, name)
-        frames.append(frame)
-        arrays = path.with_suffix(".npz")
-        if arrays.exists():
-            problem = int(frame["problem"].iloc[0])
-            found = _predictions(read_arrays(arrays), name)
-            predictions |= {(problem, path.stem, number): p for number, p in found.items()}
-    wanted = [*_KEY, *_TEXT, *_NUMBERS, "alpha", "beta", "cpu_seconds", "file", "line"]
-    rows = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=wanted)
-    rows = rows.reindex(columns=[*rows.columns, *(n for n in wanted if n not in rows.columns)])
-    rows[[*_NUMBERS, "cpu_seconds"]] = rows[[*_NUMBERS, "cpu_seconds"]].astype(float)
-    rows["exact"] = rows["seed"].isna()
+def _read_folder(root: Path, folder: str) -> pd.DataFrame:
+    """Runs of all methods below a folder."""
+    rows = raw_rows(root, f"{folder}/problem*/*.csv", _NEEDED)
+    timing = raw_rows(root, f"{folder}/problem*/*_timing.csv", [*_RUN, "cpu_seconds"])
+    rows = rows.merge(timing[[*_RUN, "cpu_seconds"]], on=_RUN, how="left")
+    rows = rows.reindex(columns=list(dict.fromkeys([*rows, *_NUMBERS, "seed", "count", "scheme"])))
+    rows[_NUMBERS] = rows[_NUMBERS].astype(float)
     rows["trivial"] = rows["trivial"].astype(str).str.lower() == "true"
-    rows["source"] = rows["file"] + ":" + rows["line"].astype(str)
-    rows["effective_per_second"] = rows["effective_samples"] / rows["cpu_seconds"]
-    return rows, predictions
+    gaps = rows[(rows["status"] == OK) & ~rows["problem"].isin(list(REAL))]
+    _refuse(gaps[~np.isfinite(gaps["mae_post"])], "mae_post")
+    found = _predictions(root, folder)
+    keys = zip(*(rows[name] for name in _RUN), strict=True)
+    rows["probability"] = pd.Series([found.get(key) for key in keys], dtype=object)
+    finite = [one is None or bool(np.isfinite(one).all()) for one in rows["probability"]]
+    _refuse(rows[(rows["status"] == OK) & ~pd.Series(finite, dtype=bool)], "probability")
+    rows["probability"] = rows["probability"].where(pd.Series(finite, dtype=bool), None)
+    return rows
 
 
-def _refuse_gaps(frame: pd.DataFrame, name: str) -> None:
-    """Raise ValueError, by file and line, for an error of a run that counts which is no number."""
-    counts = frame[(frame["status"] == OK) & ~frame["problem"].isin(list(REAL))]
-    values = counts.get("mae_post", pd.Series(np.nan, counts.index)).astype(float)
-    gaps = values.index[~np.isfinite(values)]
-    if len(gaps):
+def _refuse(rows: pd.DataFrame, column: str) -> None:
+    """Refuse runs that count and lack a number, by file and line of the first."""
+    for row in rows.head(1).to_dict("records"):
+        file, _, line = row["source"].rpartition(":")
         raise ValueError(
-            f"{name}: line {gaps[0] + 2}: mae_post is {values[gaps[0]]} in a run that is ok; needed is a "
-            f"finite number ({len(gaps)} such rows)"
+            f"{file}: line {line}: {column} is {row[column]} in a run that is ok; needed is a finite number "
+            f"({len(rows)} such rows)"
         )
 
 
-def _predictions(arrays: dict[str, np.ndarray], name: str) -> dict[int, Predictions]:
-    """Predictions by setting, of the runs that predicted."""
+def _predictions(root: Path, folder: str) -> dict[tuple[int, str, int, int, int], np.ndarray]:
+    """Test probabilities by run."""
     found = {}
-    numbers = (re.fullmatch(r"probability_set(\d+)", array) for array in arrays)
-    for number in sorted(int(match.group(1)) for match in numbers if match):
-        probability, ok = (
-            arrays[f"probability_set{number}"],
-            arrays[f"ok_set{number}"].astype(bool),
-        )
-        finite = np.isfinite(probability).all(axis=1)
-        if (ok & ~finite).any():
-            row = int(np.flatnonzero(ok & ~finite)[0])
-            raise ValueError(
-                f"{name}: row {row} of probability_set{number} in the npz file beside it is not finite, "
-                "although its run is ok"
-            )
-        dataset, replicate = (arrays[f"{which}_set{number}"] for which in ("dataset", "replicate"))
-        if finite.any():
-            found[number] = Predictions(
-                probability[finite], dataset[finite], replicate[finite], ok[finite]
-            )
+    for path in sorted(root.glob(f"{folder}/problem*/*.npz")):
+        problem, arrays = int(path.parent.name.removeprefix("problem")), read_arrays(path)
+        for name in arrays:
+            if match := re.fullmatch(r"probability_set(\d+)", name):
+                number = int(match.group(1))
+                runs = (arrays[f"{which}_set{number}"] for which in ("dataset", "replicate"))
+                for dataset, replicate, probability in zip(*runs, arrays[name], strict=True):
+                    found[problem, path.stem, number, int(dataset), int(replicate)] = probability
     return found
 
 
@@ -262,15 +139,13 @@ def _reference(
     """The reference of the settings that were run, by problem and setting; without those that have none."""
     from studies.atiya2021.reference import digest  # the library's kernels come with it
 
-    path = folder / "evidence.csv"
-    if not path.exists():
-        return pd.DataFrame(columns=["log_evidence", "log_evidence_se", "verdict", "probability"])
-    evidence = read_csv(path).assign(file="data/reference/atiya2021/evidence.csv")
-    evidence = evidence.assign(line=evidence.index + 2)
-    arrays = read_arrays(folder / "probabilities.npz")
-    wanted = rows[["problem", "set", "alpha", "beta"]].drop_duplicates(["problem", "set"])
-    found = evidence.merge(wanted, on=["problem", "set"], suffixes=("", "_run"))
-    found = found[[bool(problems.get(number)) for number in found["problem"]]]
+    keys, columns = ["problem", "set"], [*_REFERENCE, "digest", "alpha", "beta"]
+    evidence = raw_rows(folder, "evidence.csv", [*keys, *columns])
+    evidence["source"] = "data/reference/atiya2021/" + evidence["source"]
+    wanted = rows[[*keys, "alpha", "beta"]].drop_duplicates(keys)
+    found = evidence.merge(wanted, on=keys, suffixes=("", "_run"))
+    there = [number for number, arrays in problems.items() if arrays]
+    found = found[found["problem"].isin(there)]
     for row in found.itertuples():
         of_run = digest(Problem(**problems[row.problem]), row.alpha_run, row.beta_run)
         if of_run != row.digest:
@@ -279,42 +154,28 @@ def _reference(
                 f"hyperparameters: its digest is {row.digest}, that of these is {of_run}; "
                 "run `snakemake reference` to compute it anew"
             )
+    arrays = read_arrays(folder / "probabilities.npz") if len(found) else {}
     names = [f"problem{row.problem}_set{row.set}" for row in found.itertuples()]
-    found["probability"] = [arrays[name] for name in names]
-    found["probability_se"] = [arrays[f"{name}_se"] for name in names]
-    return found.set_index(["problem", "set"])
+    found["probability"] = pd.Series([arrays[name] for name in names], found.index, dtype=object)
+    found["probability_se"] = [float(np.mean(arrays[f"{name}_se"])) for name in names]
+    return found.set_index(keys)
 
 
-def _with_errors(
-    rows: pd.DataFrame, predictions: dict[tuple[int, str, int], Predictions], known: pd.DataFrame
-) -> pd.DataFrame:
-    """Rows with the errors of runs on the first data set against the reference."""
-    found = []
-    for (problem, method, number), run in predictions.items():
-        if (problem, number) not in known.index:
-            continue
-        first = run.dataset == 0
-        errors = np.abs(run.probability[first] - known.at[(problem, number), "probability"])
-        found.append(
-            pd.DataFrame(
-                {
-                    "problem": problem,
-                    "method": method,
-                    "set": number,
-                    "dataset": 0,
-                    "replicate": run.replicate[first],
-                    "mae_reference": errors.mean(axis=1),
-                    "largest_reference": errors.max(axis=1),
-                }
-            )
-        )
-    names = ["mae_reference", "largest_reference"]
-    nothing = pd.DataFrame(columns=[*_KEY, *names])
-    errors_ = pd.concat(found, ignore_index=True) if found else nothing.astype(object)
-    rows = rows.merge(errors_, on=_KEY, how="left")
-    rows[names] = rows[names].astype(float)
-    truth = known[["log_evidence"]].rename(columns={"log_evidence": "truth"}).reset_index()
-    rows = rows.merge(truth, on=["problem", "set"], how="left") if len(known) else rows
-    truth_ = rows["truth"].astype(float) if "truth" in rows else pd.Series(np.nan, rows.index)
-    nats = (rows["log_evidence"] - truth_).abs()
-    return rows.assign(nats=nats.where(rows["dataset"] == 0)).drop(columns="truth", errors="ignore")
+def _with_errors(rows: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
+    """Rows with the reference of their settings and, on the first data set, with their errors against it."""
+    rows = rows.join(known[list(_REFERENCE)].rename(columns=_REFERENCE), on=["problem", "set"])
+    first = rows["dataset"] == 0
+    nats = (rows["log_evidence"] - rows["reference"].astype(float)).abs()
+    errors = [
+        np.abs(row.probability - known.at[(row.problem, row.set), "probability"]).mean()
+        if row.dataset == 0
+        and row.probability is not None
+        and (row.problem, row.set) in known.index
+        else np.nan
+        for row in rows.itertuples()
+    ]
+    return rows.assign(
+        nats=nats.where(first),
+        mae_reference=pd.Series(errors, rows.index, dtype=float),
+        certified=rows["verdict"] == "certified",
+    )

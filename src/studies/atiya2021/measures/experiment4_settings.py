@@ -1,14 +1,12 @@
 """Experiment 4 by problem, hyperparameter setting and method, on the first data set of each problem.
 
-Runs are rows of their own wherever a value is the mean over runs. A log evidence is averaged on the probability scale,
-and an average over settings gives each the same weight, so both are rows with their own standard errors.
+A log evidence is averaged on the probability scale, and an average over settings gives each the same weight.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -16,95 +14,49 @@ from scipy.special import logsumexp, softmax
 
 from gpcmc.inference.interface import NOT_CONVERGED, UNTRUSTED
 from recheck.measures import OK, join_sources
-from studies.atiya2021.measures.common import estimate, whole
-from studies.atiya2021.measures.experiment4_cells import TWICE, deviations
-from studies.atiya2021.measures.experiment4_runs import MEASURES, Runs
-from studies.atiya2021.names import REAL
+from studies.atiya2021.measures.common import Known, Row, each, estimate
+from studies.atiya2021.measures.experiment4_cells import deviations
+from studies.atiya2021.measures.experiment4_runs import Runs, predictions
 from studies.atiya2021.runs import NO_DATA
 
-__all__ = [
-    "all_deviations",
-    "averages",
-    "by_setting",
-    "deviation_rows",
-    "mean_over_settings",
-    "reference_rows",
-    "summarise",
-    "within",
-]
+__all__ = ["by_setting", "complete_means", "reference_rows", "summarise", "within"]
 
-Row = dict[str, Any]
-
-KEY = ["problem", "set", "method"]
+_KEY = ["problem", "set", "method"]
 #: Statuses of runs whose seconds count: they did their work.
 _WORKED = [OK, NOT_CONVERGED, UNTRUSTED]
-#: Averages over settings: all settings, those where K is not beta I to rounding, and of these the certified ones.
-_SCOPES = {
-    "all": ("mae_post", "mae_med"),
-    "nontrivial": ("error_rate", "cpu_seconds", "effective_per_second"),
-    "certified": ("mae_reference", "nats", "largest_reference"),
-}
+#: Errors against the reference, and the last part of their ids.
+_ERRORS = {"mae_reference": "mae-reference", "nats": "nats"}
 
 
-def by_setting(runs: Runs, summary: pd.DataFrame) -> list[Row]:
-    """One row a run and measure; a run that does not count has its status, and may have no value."""
-    first, rows = runs.first, []
-    for column, (name, scale) in MEASURES.items():
-        if column != "mae_med":
-            rows += _of_runs(first, column, name, scale)
-    for name, column in (("k-hat", "k_hat"), ("r-hat", "r_hat")):
-        for (problem, number, method), group in first.dropna(subset=column).groupby(KEY):
-            path = f"experiment4/P{problem}/S{number}/{method}/{name}"
-            rows.append(estimate(path, group[column].max(), join_sources(group["source"])))
-    return [*rows, *_evidence(runs, summary)]
+def summarise(runs: Runs, counts: pd.Series, medians: dict[int, list[str]]) -> pd.DataFrame:
+    """Means over the runs that count, by problem, setting and method.
 
-
-def _of_runs(first: pd.DataFrame, column: str, name: str, scale: str) -> list[Row]:
-    """Rows of one measure. Methods and problems that cannot have it have no rows."""
-    worked = first["status"].isin(_WORKED) if column == "cpu_seconds" else first["status"] == OK
-    there = first[column].notna()
-    gives = there.groupby(first["method"]).transform("any")
-    empty = (first["status"] == NO_DATA).groupby(first["problem"]).transform("all")
-    has = there.groupby(first["problem"]).transform("any") | empty
-    if column == "mae_post":
-        has &= ~first["problem"].isin(list(REAL))
-    wanted = first[there | (~worked & gives & has)]
-    exact = wanted["exact"] & (column != "cpu_seconds")
-    table = pd.DataFrame(
-        {
-            "id": "experiment4/P"
-            + wanted["problem"].astype(str)
-            + "/S"
-            + wanted["set"].astype(str)
-            + "/"
-            + wanted["method"]
-            + f"/{name}",
-            "unit": "experiment4/P" + wanted["problem"].astype(str) + "/dataset0",
-            "run": wanted["replicate"],
-            "value": wanted[column],
-            "scale": scale,
-            "status": wanted["status"].where(~worked[wanted.index], OK),
-            "source": wanted["source"],
-            "seed": wanted["seed"],
-            "se": np.where(exact, 0.0, np.nan),
-        }
+    ``status`` is "ok" if all runs count, else the most frequent other one. Standard errors of errors are from the
+    spread of the runs, and zero of methods that draw nothing.
+    """
+    first = runs.first
+    firsts = {name: (name, "first") for name in ("alpha", "beta", "certified", "reference")}
+    table = first.groupby(_KEY).agg(
+        **firsts,
+        reference_se=("reference_se", "first"),
+        trivial=("trivial", "any"),
+        exact=("seed", lambda seeds: seeds.isna().all()),
+        source=("source", join_sources),
     )
-    return table.to_dict("records")
-
-
-def _evidence(runs: Runs, summary: pd.DataFrame) -> Iterator[Row]:
-    """Log evidence by setting and method, and its difference from the reference."""
-    gives = set(runs.first["method"][runs.first["log_evidence"].notna()])
-    for row in summary[summary["method"].isin(gives)].itertuples():
-        path = f"experiment4/P{row.problem}/S{row.set}/{row.method}"
-        if math.isnan(row.log_evidence):
-            yield estimate(f"{path}/log-evidence", math.nan, row.source, status=row.status)
-            yield estimate(f"{path}/difference", math.nan, row.source, status=row.status)
-            continue
-        yield estimate(f"{path}/log-evidence", row.log_evidence, row.source, se=row.log_evidence_se)
-        if not math.isnan(row.difference):
-            se = row.difference_se
-            yield estimate(f"{path}/difference", row.difference, row.source, se=se)
+    good = first[counts].groupby(_KEY)
+    bad = first[~counts].groupby(_KEY)["status"].agg(lambda found: found.mode().iloc[0])
+    table["status"] = bad.reindex(table.index).fillna(OK)
+    for name in _ERRORS:
+        se = good[name].std() / np.sqrt(good[name].count())
+        exact = table["exact"] & good.size().reindex(table.index).notna()
+        table[name], table[f"{name}_se"] = good[name].mean(), se
+        table[f"{name}_se"] = table[f"{name}_se"].mask(exact, 0.0)
+    table["mae_post"] = good["mae_post"].mean()
+    table["mae_med"] = _deviations(first[first["counts"]], medians)
+    table["cpu_seconds"] = first[first["status"].isin(_WORKED)].groupby(_KEY)["cpu_seconds"].mean()
+    logs = pd.DataFrame({key: _average_evidence(group) for key, group in good}).T
+    table[["log_evidence", "log_evidence_se"]] = logs.reindex(table.index, columns=[0, 1])
+    return table.reset_index()
 
 
 def _average_evidence(group: pd.DataFrame) -> tuple[float, float]:
@@ -123,202 +75,95 @@ def _average_evidence(group: pd.DataFrame) -> tuple[float, float]:
     return float(logsumexp(logs) - np.log(len(logs))), max(own, between)
 
 
-def summarise(runs: Runs, counts: pd.Series, found: pd.DataFrame) -> pd.DataFrame:
-    """Means over the runs that count, by problem, setting and method.
-
-    Parameters
-    ----------
-    runs : Runs
-    counts : Series of bool
-        Which of `Runs.first` count.
-    found : DataFrame
-        `all_deviations`.
-
-    Returns
-    -------
-    DataFrame
-        ``problem``, ``set``, ``method``, ``alpha``, ``beta``, ``trivial``, ``runs``, ``ok`` (how many count),
-        ``status`` ("ok" if all do, else the most frequent other one), ``certified``, ``reference`` (log evidence, NaN
-        without one), ``source``; ``log_evidence`` and ``difference`` (from the reference, nats) with standard errors;
-        each column of `MEASURES`, with ``_se`` from the spread of the runs.
-    """
-    first = runs.first
-    groups = first.groupby(KEY, sort=True)
-    table = groups.agg(
-        alpha=("alpha", "first"),
-        beta=("beta", "first"),
-        trivial=("trivial", "any"),
-        runs=("status", "size"),
-        exact=("exact", "all"),
-        source=("source", join_sources),
-    )
-    good = first[counts].groupby(KEY)
-    table["ok"] = good.size().reindex(table.index, fill_value=0)
-    bad = first.loc[~counts].groupby(KEY)["status"].agg(lambda found: found.mode().iloc[0])
-    table["status"] = bad.reindex(table.index).fillna(OK)
-    columns = [name for name in MEASURES if name not in ("cpu_seconds", "mae_med")]
-    worked = first[first["status"].isin(_WORKED)].groupby(KEY)
-    others = [("cpu_seconds", worked), ("mae_med", found.groupby(KEY))]
-    for name, source in [*((name, good) for name in columns), *others]:
-        table[name] = source[name].mean()
-        table[f"{name}_se"] = source[name].std() / np.sqrt(source[name].count())
-    exact = [f"{name}_se" for name in columns]
-    table[exact] = table[exact].mask(table["exact"] & (table["ok"] > 0), 0.0, axis=0)
-    logs = {key: _average_evidence(group) for key, group in good}
-    table["log_evidence"] = pd.Series({key: pair[0] for key, pair in logs.items()}, dtype=float)
-    table["log_evidence_se"] = pd.Series({key: pair[1] for key, pair in logs.items()}, dtype=float)
-    known = runs.reference.reindex(columns=["log_evidence", "log_evidence_se", "verdict"])
-    known = known.rename(columns={"log_evidence": "reference", "log_evidence_se": "reference_se"})
-    table = table.reset_index().merge(known.reset_index(), on=["problem", "set"], how="left")
-    table["certified"] = table["verdict"] == "certified"
-    table["difference"] = table["log_evidence"] - table["reference"].astype(float)
-    table["difference_se"] = np.hypot(table["log_evidence_se"], table["reference_se"].astype(float))
-    return table
-
-
-def all_deviations(runs: Runs, medians: dict[int, list[str]]) -> pd.DataFrame:
-    """MAE-MED of every method on first data sets, by the paper's rule.
-
-    Parameters
-    ----------
-    runs : Runs
-    medians : dict
-        `consensus`: methods that the median is over, by problem.
-
-    Returns
-    -------
-    DataFrame
-        ``problem``, ``set``, ``method``, ``run``, ``mae_med``: one row a median, of runs paired in order. All runs of a
-        method that has no part in the median are set beside each of them.
-    """
-    rows = []
-    for problem, method, number in sorted(runs.predictions):
-        every, names = problem in runs.at_budget, medians.get(problem, [])
-        found = {
-            name: runs.predictions[problem, name, number].on(0, every=every)
-            for name in {*names, method}
-            if (problem, name, number) in runs.predictions
-        }
-        if not names or set(found) != {*names, method} or not all(map(len, found.values())):
-            continue
-        paper = {name: found[name] for name in names}
-        if method in names:
-            values = deviations(paper, method)
-        else:
-            n = min(map(len, paper.values()))
-            middle = np.median(np.stack([p[:n] for p in paper.values()]), axis=0)
-            values = np.abs(found[method][None] - middle[:, None]).mean(axis=(1, 2))
-        rows += [(problem, number, method, run, value) for run, value in enumerate(values)]
-    return pd.DataFrame(rows, columns=[*KEY, "run", "mae_med"])
-
-
-def deviation_rows(found: pd.DataFrame) -> list[Row]:
-    """The rows of `all_deviations` as measures."""
-    return [
-        {
-            "id": f"experiment4/P{row.problem}/S{row.set}/{row.method}/mae-med",
-            "reading": TWICE,
-            "unit": f"experiment4/P{row.problem}/dataset0",
-            "run": row.run,
-            "value": row.mae_med,
-            "scale": "log",
-            "source": f"experiment4/problem{row.problem}/{row.method}.csv",
-        }
-        for row in found.itertuples()
-    ]
-
-
-class Mean(NamedTuple):
-    """A mean over hyperparameter settings: over so many of those that are wanted."""
-
-    value: float
-    se: float
-    settings: int
-    wanted: int
+def _deviations(used: pd.DataFrame, medians: dict[int, list[str]]) -> pd.Series:
+    """MAE-MED of the paper's methods."""
+    found = []
+    for (problem, number), rows in used.groupby(["problem", "set"]):
+        names = medians.get(problem, [])
+        probabilities = {name: predictions(rows[rows["method"] == name]) for name in names}
+        for method in names:
+            values = deviations(probabilities, method)
+            found += [(problem, number, method, value) for value in values]
+    return pd.DataFrame(found, columns=[*_KEY, "value"]).groupby(_KEY)["value"].mean()
 
 
 def within(summary: pd.DataFrame, scope: str) -> pd.DataFrame:
-    """The rows of a summary that a scope takes in: ``all``, ``nontrivial`` or ``certified``."""
-    if scope == "all":
-        return summary
+    """The rows of a summary that a scope takes in: ``nontrivial`` or, of these, ``certified``."""
     summary = summary[~summary["trivial"]]
     return summary[summary["certified"]] if scope == "certified" else summary
 
 
-def mean_over_settings(used: pd.DataFrame, column: str) -> Mean:
-    """Mean of a column over those rows of `summarise`, of one problem and method, that have a value.
+def complete_means(summary: pd.DataFrame, column: str, methods: list[str]) -> pd.DataFrame:
+    """Means over settings by problem (rows) and method, where all settings have a value."""
+    used = summary[summary["method"].isin(methods)].groupby(["problem", "method"])[column]
+    means = used.agg(lambda values: values.mean() if values.notna().all() else math.nan)
+    return means.unstack().reindex(columns=methods).astype(float)
 
-    A setting with one run has no standard error of its own; it is given the mean variance of the others.
+
+def by_setting(summary: pd.DataFrame) -> Iterator[Row]:
+    """Differences of log evidence from the reference by setting, and averages of errors over certified settings.
+
+    Only an average over all settings counts, because settings differ much more than methods do. One over fewer has a
+    value, and a status that says how many.
     """
+    gives = summary.groupby("method")["log_evidence"].transform(lambda found: found.notna().any())
+    for row in summary[gives].itertuples():
+        name = f"experiment4/P{row.problem}/S{row.set}/{row.method}/difference"
+        if math.isnan(row.log_evidence):
+            yield estimate(name, Known(math.nan, math.nan, status=row.status), row.source)
+        elif not pd.isna(row.reference):
+            se = float(np.hypot(row.log_evidence_se, row.reference_se))
+            yield estimate(name, Known(row.log_evidence - row.reference, se), row.source)
+    certified = within(summary, "certified")
+    for (problem, method), group in summary.groupby(["problem", "method"]):
+        mine = certified[(certified["problem"] == problem) & (certified["method"] == method)]
+        for column, last in _ERRORS.items():
+            known = _over_settings(mine, column)
+            status = known.status or _absent(summary, group, column)
+            name = f"experiment4/P{problem}/certified/{method}/{last}"
+            if status:
+                found, source = known._replace(status=status), join_sources(mine["source"])
+                yield estimate(name, found, source, scale="log")
+
+
+def _over_settings(used: pd.DataFrame, column: str) -> Known:
+    """Mean of a column over settings; one with one run is given the mean variance of the others."""
     there = used[column].notna()
     n = int(there.sum())
     if not n:
-        return Mean(math.nan, math.nan, 0, len(used))
+        return Known(math.nan, math.nan, status="")
     variances = used.loc[there, f"{column}_se"] ** 2
     se = math.sqrt(float(variances.fillna(variances.mean()).sum(skipna=False))) / n
-    return Mean(float(used.loc[there, column].mean()), se, n, len(used))
+    status = OK if n == len(used) else f"{n} of {len(used)}"
+    return Known(float(used.loc[there, column].mean()), se, status=status)
 
 
-def averages(summary: pd.DataFrame) -> list[Row]:
-    """Averages over settings by problem and method.
-
-    Only an average over all settings of its scope counts, because settings differ much more than methods do. One over
-    fewer has a value, and a status that says how many.
-    """
-    rows = []
-    for scope, columns in _SCOPES.items():
-        used = dict(list(within(summary, scope).groupby(["problem", "method"])))
-        for (problem, method), group in summary.groupby(["problem", "method"]):
-            mine = used.get((problem, method), group.iloc[:0])
-            source = join_sources(mine["source"])
-            for column in columns:
-                name, scale = MEASURES[column]
-                mean = mean_over_settings(mine, column)
-                status = _status(summary, group, column, mean)
-                if status:
-                    path = f"experiment4/P{problem}/{scope}/{method}/{name}"
-                    reading = TWICE if column == "mae_med" else ""
-                    given: Row = {"se": mean.se, "scale": scale, "reading": reading}
-                    rows.append(estimate(path, mean.value, source, status=status, **given))
-    return rows
-
-
-def _status(summary: pd.DataFrame, group: pd.DataFrame, column: str, mean: Mean) -> str:
-    """Whether an average counts, or why not; empty if its method or problem cannot have it."""
-    if mean.settings:
-        return OK if mean.settings == mean.wanted else f"{mean.settings} of {mean.wanted}"
-    problem, method = group["problem"].iloc[0], group["method"].iloc[0]
+def _absent(summary: pd.DataFrame, group: pd.DataFrame, column: str) -> str:
+    """Why there is no average; empty if the method or the problem cannot have it."""
     if (group["status"] == NO_DATA).any():
-        return "" if column == "mae_post" and problem in REAL else NO_DATA
-    here, mine = summary[summary["problem"] == problem], summary[summary["method"] == method]
-    possible = here[column].notna().any() and mine[column].notna().any()
+        return NO_DATA
+    possible = all(
+        summary[column][summary[key] == group[key].iloc[0]].notna().any()
+        for key in ("problem", "method")
+    )
     bad = group.loc[group["status"] != OK, "status"]
     return str(bad.mode().iloc[0]) if possible and len(bad) else ""
 
 
-def reference_rows(runs: Runs, summary: pd.DataFrame) -> list[Row]:
+def reference_rows(runs: Runs, summary: pd.DataFrame) -> Iterator[Row]:
     """The certified reference by setting, its mean standard error of a probability by problem, and the settings."""
-    rows = []
     for (problem, number), cell in runs.reference.iterrows():
-        path = f"experiment4/P{problem}/S{number}/reference"
-        source = f"{cell['file']}:{cell['line']}"
+        path, source = f"experiment4/P{problem}/S{number}/reference", cell["source"]
         evidence, se = float(cell["log_evidence"]), float(cell["log_evidence_se"])
-        rows.append(estimate(f"{path}/log-evidence", evidence, source, se=se))
         size = len(runs.problems[problem]["y_train"])
-        rows.append(estimate(f"{path}/per-pattern", evidence / size, source, se=se / size))
-        error = float(np.mean(cell["probability_se"]))
-        rows.append(whole(f"{path}/probability-se", error, source))
-        rows.append(whole(f"{path}/certified", cell["verdict"] == "certified", source))
-        rows.append(whole(f"{path}/trivial", bool(cell["trivial"]), source))
-    ran = within(summary, "certified").drop_duplicates(["problem", "set"])
-    for problem, group in ran.groupby("problem"):
-        cells = [runs.reference.loc[(problem, number)] for number in group["set"]]
-        error = float(np.mean([np.mean(cell["probability_se"]) for cell in cells]))
-        source = join_sources(f"{cell['file']}:{cell['line']}" for cell in cells)
-        path = f"experiment4/P{problem}/certified/reference/probability-se"
-        rows.append(whole(path, error, source))
+        yield estimate(f"{path}/per-pattern", Known(evidence / size, se / size), source)
+        yield estimate(f"{path}/certified", cell["verdict"] == "certified", source)
+    ran = within(summary, "certified").drop_duplicates(["problem", "set"])[["problem", "set"]]
+    cells = runs.reference.reindex(pd.MultiIndex.from_frame(ran)).reset_index()
+    errors = {"probability-se": lambda group: np.mean(group["probability_se"])}
+    template = "experiment4/P{problem}/certified/reference/{quantity}"
+    yield from each(cells, "problem", template, errors)
     for number, group in summary.groupby("set"):
         for name in ("alpha", "beta"):
             source = group["source"].iloc[0]
-            rows.append(whole(f"experiment4/S{number}/{name}", group[name].iloc[0], source))
-    return rows
+            yield estimate(f"experiment4/S{number}/{name}", group[name].iloc[0], source)

@@ -10,64 +10,53 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from recheck.measures import OK, join_sources
+from recheck.measures import join_sources
 from studies.atiya2021.measures.common import (
+    Known,
+    Row,
     combine,
+    each,
     estimate,
-    mean_and_error,
-    measure,
+    geometric_mean,
+    measured,
     raw_rows,
-    whole,
 )
 
-__all__ = ["measure_other"]
+__all__ = ["measure"]
 
-#: The defects of the toolbox, in the order of tables.
+#: The defects of the toolbox, and what one of them does: differences between two sets of defects.
 DEFECTS = ("right-end-point", "double-variance", "stale-energy", "shrinking-step")
-#: Claims about orders and counts: the quantity, and which (order, count) stands over which other.
-_ORDERINGS = {
-    "soft-count/evidence": ("square-error", ("shuffled", "soft"), ("shuffled", "hard")),
-    "soft-count/probability": ("square-mae", ("shuffled", "soft"), ("shuffled", "hard")),
-    "order/sorted-evidence": ("square-error", ("sorted", "hard"), ("shuffled", "hard")),
-    "order/sorted-probability": ("square-mae", ("sorted", "hard"), ("shuffled", "hard")),
-    "order/interleaved": ("square-error", ("interleaved", "hard"), ("shuffled", "hard")),
-    "order/extreme": ("variance-eq44", ("sorted", "hard"), ("shuffled", "hard")),
+COMPARISONS = {"repaired": ("all", "without-{}"), "alone": ("only-{}", "none")}
+_DEFECT_QUANTITIES = {
+    "nats": ("log_evidence_error", "linear"),
+    "mape": ("ape_percent", "log"),
+    "mae": ("probability_mae", "log"),
 }
-#: Claims that are formulas: the name of the equation in the numerical check.
+#: Claims about orders and counts: the column whose mean square is compared (of the last, the mean), and which
+#: order and count stand over the shuffled patterns with the hard count.
+_ORDERINGS = {
+    "soft-count/evidence": ("nats", 2, ("shuffled", "soft")),
+    "soft-count/probability": ("mae", 2, ("shuffled", "soft")),
+    "order/sorted-evidence": ("nats", 2, ("sorted", "hard")),
+    "order/sorted-probability": ("mae", 2, ("sorted", "hard")),
+    "order/interleaved": ("nats", 2, ("interleaved", "hard")),
+    "order/extreme": ("variance-eq44", 1, ("sorted", "hard")),
+}
+#: Claims that are formulas, by the name of the equation in the numerical check.
 _EQUATIONS = {
-    "limit/small": "section 3.3 (small)",
-    "limit/large": "section 3.3 (large)",
-    "limit/alpha": "31",
-    "recursion": "48-51",
+    "section 3.3 (small)": "limit/small",
+    "section 3.3 (large)": "limit/large",
+    "31": "limit/alpha",
+    "48-51": "recursion",
 }
 CERTIFIED, AGREES, DIFFERS = "certified", "agrees", "differs"
 _REFERENCE = "data/reference/atiya2021"
 
 
-def measure_other(root: Path, published: Path, reference: Path) -> pd.DataFrame:
-    """All measures that belong to no experiment.
-
-    Parameters
-    ----------
-    root : path
-        Folder of the study's results.
-    published : path
-        Not needed here.
-    reference : path
-        Folder of the certified reference: ``evidence.csv``, ``truths.csv``.
-    """
-    return combine(
-        *_ordering(root),
-        _equations(root),
-        *_defects(root),
-        *_defect_effects(root),
-        _reference(reference),
-        _reference_check(root),
-    )
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# Orders and counts, equations
+def measure(root: Path, published: Path, reference: Path) -> pd.DataFrame:
+    """All measures that belong to no experiment."""
+    parts = [_ordering(root), _defects(root), [_equations(root), _reference(reference)]]
+    return combine(*(rows for part in parts for rows in part), _reference_check(root))
 
 
 def _ordering(root: Path) -> Iterator[Any]:
@@ -75,150 +64,77 @@ def _ordering(root: Path) -> Iterator[Any]:
     columns = ["problem", "dataset", "order", "run", "count", "seed"]
     numbers = ["log_evidence_error", "probability_mae", "smallest_stage", "variance_eq44"]
     rows = raw_rows(root, "ordering.csv", [*columns, *numbers], finite=numbers)
-    if rows.empty:
-        return
-    values = {
-        "nats": rows["log_evidence_error"].abs(),
-        "square-error": rows["log_evidence_error"].abs() ** 2,
-        "mae": rows["probability_mae"],
-        "square-mae": rows["probability_mae"].abs() ** 2,
-        "smallest-stage": rows["smallest_stage"],
-        "variance-eq44": rows["variance_eq44"].abs(),
-    }
+    names = dict(zip(numbers, ("nats", "mae", "smallest-stage", "variance-eq44"), strict=True))
+    rows = rows.rename(columns=names)
+    rows[list(names.values())] = rows[list(names.values())].astype(float).abs()
     unit = "experiment2/P{problem}/dataset{dataset}"
-    for quantity, value in values.items():
+    for quantity in names.values():
         template = f"ordering/{{order}}/{{count}}/{quantity}"
-        yield measure(rows, template, value, unit=unit, run=rows["run"])
-    source = join_sources(rows["source"])
-    for claim, (quantity, above, below) in _ORDERINGS.items():
-        means = values[quantity].groupby([rows["order"], rows["count"], rows["dataset"]]).mean()
+        yield measured(rows, template, rows[quantity], unit=unit, run=rows["run"])
+    for claim, (quantity, power, above) in _ORDERINGS.items():
+        means = (rows[quantity] ** power).groupby([rows["order"], rows["count"], rows["dataset"]])
+        means, below = means.mean(), ("shuffled", "hard")
         if {above, below} <= set(means.index.droplevel("dataset")):
-            logs = np.log(means[above] / means[below])
-            log, se = mean_and_error(pd.Series(logs.to_numpy()))
-            value, df = math.exp(log), len(logs) - 1.0
-            status = OK if math.isfinite(se) else "not comparable"
-            row = estimate(f"claim/{claim}", value, source, se=value * se, df=df, scale="log")
-            yield [row | {"status": status}]
+            ratio = geometric_mean(np.log(means[above] / means[below]))
+            yield [estimate(f"claim/{claim}", ratio, join_sources(rows["source"]), scale="log")]
 
 
-def _equations(root: Path) -> Iterator[dict[str, Any]]:
+def _equations(root: Path) -> Iterator[Row]:
     """The largest error of each printed formula and of its correction, exact up to rounding."""
-    rows = raw_rows(root, "equations.csv", ["equation", "printed_error", "corrected_error"])
-    claims = {equation: claim for claim, equation in _EQUATIONS.items()}
-    for equation, group in rows.groupby("equation", sort=False):
-        source = join_sources(group["source"])
-        name = str(equation).replace(" ", "-").replace("(", "").replace(")", "")
-        for kind in ("printed", "corrected"):
-            value = group[f"{kind}_error"].max(skipna=False)
-            # what has no value cannot be evaluated: blocks of a matrix that do not conform
-            status = OK if math.isfinite(value) else "undefined" if kind == "printed" else "none"
-            yield whole(f"equations/{name}/{kind}", value, source) | {"status": status}
-        if equation in claims:
-            largest = float(group["printed_error"].max(skipna=False))
-            yield whole(f"claim/{claims[str(equation)]}", largest, source)
+    columns = ["equation", "printed_error", "corrected_error"]
+    rows = raw_rows(root, "equations.csv", columns)
+    rows["name"] = rows["equation"].str.replace(r"[()]", "", regex=True).str.replace(" ", "-")
+    rows["claim"] = rows["equation"].map(_EQUATIONS)
+
+    def largest(column: str, absent: str, group: pd.DataFrame) -> Known:
+        value = float(group[column].max(skipna=False))
+        return Known(value) if math.isfinite(value) else Known(value, status=absent)
+
+    quantities = {
+        # what has no value cannot be evaluated: blocks of a matrix that do not conform
+        "printed": lambda group: largest("printed_error", "undefined", group),
+        "corrected": lambda group: largest("corrected_error", "none", group),
+    }
+    yield from each(rows, "name", "equations/{name}/{quantity}", quantities)
+    printed = {"": quantities["printed"]}
+    yield from each(rows.dropna(subset="claim"), "claim", "claim/{claim}{quantity}", printed)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# Defects of the toolbox
+def _defects(root: Path) -> Iterator[pd.DataFrame]:
+    """Errors with sets of defects, at the longest and shorter chains, and what each defect does.
 
-
-def _defect_rows(root: Path) -> pd.DataFrame:
-    """Runs with sets of defects: their ``case``, ``chain`` (longest, shorter, ...) and ``set`` as ids have them."""
+    Every run counts, converged or not. The sets share their random numbers, so their differences are those of runs.
+    """
     columns = ["sampler", "switched", "samples", "replicate", "status", "seed"]
-    columns += ["log_evidence_error", "ape_percent", "probability_mae"]
+    columns += [column for column, _ in _DEFECT_QUANTITIES.values()]
     rows = raw_rows(root, "defects/*.csv", columns)
     if rows.empty:
-        return rows
+        return
     rows["case"] = rows["source"].str.extract(r"defects/([^_]+)_")[0]
     rank = rows.groupby(["case", "sampler"])["samples"].rank(method="dense", ascending=False)
-    names = {1: "longest", 2: "shorter"}
-    rows["chain"] = rank.map(lambda place: names.get(int(place), f"shorter{place:.0f}"))
+    rows["chain"] = rank.map(
+        lambda place: {1: "longest", 2: "shorter"}.get(place, f"{place:.0f}th")
+    )
     rows["set"] = rows["switched"].str.replace(" ", "-")
     # the linear case is the first data set of Problem 3 of Experiment 2
-    own = {"linear": "experiment2/P3/dataset0"}
-    rows["data"] = rows["case"].map(lambda case: own.get(case, f"defects/{case}"))
-    return rows
-
-
-_DEFECT_QUANTITIES = {
-    "nats": ("log_evidence_error", "linear"),
-    "mape": ("ape_percent", "log"),
-    "mae": ("probability_mae", "log"),
-}
-
-
-def _defects(root: Path) -> Iterator[Any]:
-    """Errors with sets of defects. Every run counts, converged or not: the sets share their chains and are compared."""
-    rows = _defect_rows(root)
-    if rows.empty:
-        return
-    base = "defects/{case}/{sampler}/{set}/{chain}"
+    rows["data"] = ("defects/" + rows["case"]).replace("defects/linear", "experiment2/P3/dataset0")
+    base, keys = "{case}/{sampler}/", ["case", "sampler", "chain", "replicate"]
     for quantity, (column, scale) in _DEFECT_QUANTITIES.items():
-        run = rows["replicate"]
-        yield measure(rows, f"{base}/{quantity}", rows[column], unit="{data}", run=run, scale=scale)
-    exact: list[dict[str, Any]] = []
-    for (case, sampler, switched, chain), group in rows.groupby(
-        ["case", "sampler", "set", "chain"]
-    ):
-        name, source = f"defects/{case}/{sampler}/{switched}/{chain}", join_sources(group["source"])
-        exact.append(whole(f"{name}/converged", int((group["status"] == OK).sum()), source))
-        mae, se = mean_and_error(group["probability_mae"])
-        if mae > 0:
-            log, df = math.log(mae), len(group) - 1.0
-            exact.append(estimate(f"{name}/log-mae", log, source, se=se / mae, df=df))
-    for chain, group in rows.groupby("chain"):
-        ends = group[group["set"].isin(["all", "none"])]
-        source = join_sources(ends["source"])
-        counts = {
-            "samples": int(group["samples"].max()),
-            "replicates": int(group["replicate"].nunique()),
-            "runs": len(ends),
-            "converged": int((ends["status"] == OK).sum()),
-        }
-        exact += [whole(f"defects/all/{chain}/{key}", n, source) for key, n in counts.items()]
-    yield exact
+        template, given = f"defects/{base}{{set}}/{{chain}}/{quantity}", {"unit": "{data}"}
+        yield measured(rows, template, rows[column], run=rows["replicate"], scale=scale, **given)
+        for defect in DEFECTS:
+            for comparison, names in COMPARISONS.items():
+                one, other = (rows[rows["set"] == name.format(defect)] for name in names)
+                pair = one.merge(other, on=keys, suffixes=("", "_other"))
+                sources = zip(pair["source"], pair["source_other"], strict=True)
+                pair["source"] = [join_sources(both) for both in sources]
+                change, run = pair[column] - pair[f"{column}_other"], pair["replicate"]
+                template = f"defects/effect/{base}{defect}/{comparison}/{{chain}}/{quantity}"
+                yield measured(pair, template, change, run=run, scale="linear", **given)
 
 
-def _defect_effects(root: Path) -> Iterator[pd.DataFrame]:
-    """What one defect does: differences between runs that share their random numbers.
-
-    ``repaired`` is the toolbox with all defects less the toolbox with all but this one; ``alone`` is the toolbox with
-    this one less the toolbox with none.
-    """
-    rows = _defect_rows(root)
-    if rows.empty:
-        return
-    keys = ["case", "sampler", "chain", "replicate"]
-    by_set = dict(list(rows.groupby("set")))
-    for defect in DEFECTS:
-        pairs = {
-            "repaired": ("all", f"without-{defect}"),
-            "alone": (f"only-{defect}", "none"),
-        }
-        for comparison, (name, other) in pairs.items():
-            if not {name, other} <= by_set.keys():
-                continue
-            pair = by_set[name].merge(by_set[other], on=keys, suffixes=("", "_other"))
-            pair["source"] = [
-                join_sources([a, b])
-                for a, b in zip(pair["source"], pair["source_other"], strict=True)
-            ]
-            for quantity, (column, _) in _DEFECT_QUANTITIES.items():
-                change = pair[column] - pair[f"{column}_other"]
-                template = f"defects/effect/{{case}}/{{sampler}}/{defect}/{comparison}/{{chain}}/{quantity}"
-                run, unit = pair["replicate"], "{data}"
-                yield measure(pair, template, change, unit=unit, run=run, scale="linear")
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# The certified reference
-
-
-def _reference(reference: Path) -> Iterator[dict[str, Any]]:
+def _reference(reference: Path) -> Iterator[Row]:
     """How many entries are certified, and how sure the least sure of them is."""
-    columns = ["problem", "set", "verdict", "trivial", "log_evidence_se", "max_probability_se"]
-    rows = raw_rows(reference, "evidence.csv", [*columns, "certifier_se", "z", "k_hat"])
-    rows["source"] = f"{_REFERENCE}/" + rows["source"]
     largest = {
         "log-evidence-se": "log_evidence_se",
         "probability-se": "max_probability_se",
@@ -226,46 +142,37 @@ def _reference(reference: Path) -> Iterator[dict[str, Any]]:
         "z": "z",
         "k-hat": "k_hat",
     }
-    groups = [
-        ("all", rows),
-        *((f"P{problem}", group) for problem, group in rows.groupby("problem")),
-    ]
-    for block, group in groups:
-        if group.empty:
-            continue
-        good, source = group[group["verdict"] == CERTIFIED], join_sources(group["source"])
-        yield whole(f"reference/{block}/entries", len(group), source)
-        yield whole(f"reference/{block}/certified", len(good), source)
-        yield whole(f"reference/{block}/uncertified", len(group) - len(good), source)
-        yield whole(f"reference/{block}/trivial", int(group["trivial"].sum()), source)
-        for quantity, column in largest.items():
-            values = good[column].abs() if column == "z" else good[column]
-            if values.notna().any():
-                yield whole(f"reference/{block}/largest-{quantity}", float(values.max()), source)
+    columns = ["problem", "set", "verdict", "trivial", *largest.values()]
+    rows = raw_rows(reference, "evidence.csv", columns)
+    rows = rows.assign(source=f"{_REFERENCE}/" + rows["source"], z=rows["z"].abs())
+    blocks = "P" + rows["problem"].astype(str)
+    rows = pd.concat([rows.assign(block="all"), rows.assign(block=blocks)])
+    certified = rows[rows["verdict"] == CERTIFIED]
+    template = "reference/{block}/{quantity}"
+    counts = {
+        "entries": len,
+        "certified": lambda group: (group["verdict"] == CERTIFIED).sum(),
+        "trivial": lambda group: group["trivial"].sum(),
+    }
+    yield from each(rows, "block", template, counts)
+    sources = rows.groupby("block")["source"].agg(join_sources)
+    for quantity, column in largest.items():
+        values = certified.groupby("block")[column].max().dropna()
+        for block, value in values.items():
+            yield estimate(f"reference/{block}/largest-{quantity}", value, sources[block])
     truths = raw_rows(reference, "truths.csv", ["verdict"])
     if len(truths):
         source = join_sources(f"{_REFERENCE}/" + truths["source"])
-        yield whole("reference/truths/entries", len(truths), source)
-        certified = int((truths["verdict"] == CERTIFIED).sum())
-        yield whole("reference/truths/certified", certified, source)
+        yield estimate("reference/truths/entries", len(truths), source)
 
 
-def _reference_check(root: Path) -> Iterator[dict[str, Any]]:
-    """Entries of the reference that this run estimated again, by two methods each."""
-    columns = ["problem", "set", "method", "z", "max_z", "verdict"]
-    rows = raw_rows(root, "reference_check.csv", columns)
-    for _, row in rows.iterrows():
-        name = f"P{row['problem']}/S{row['set']}/{str(row['method']).replace(' ', '-')}"
-        for quantity, column in (("z", "z"), ("largest-z", "max_z")):
-            if math.isfinite(row[column]):
-                value = float(row[column])
-                yield whole(f"reference-check/{name}/{quantity}", value, row["source"])
+def _reference_check(root: Path) -> Iterator[Row]:
+    """How many entries of the reference this run drew, estimated again by two methods each, and found to agree."""
+    rows = raw_rows(root, "reference_check.csv", ["problem", "set", "verdict"])
     if rows.empty:
         return
-    source = join_sources(rows["source"])
     done = rows[rows["verdict"].isin([AGREES, DIFFERS])]
     agree = (done["verdict"] == AGREES).groupby([done["problem"], done["set"]]).all()
     drawn = len(rows.drop_duplicates(["problem", "set"]))
-    counts = {"drawn": drawn, "done": len(agree), "agree": int(agree.sum())}
-    for key, count in counts.items():
-        yield whole(f"reference-check/all/{key}", count, source)
+    for quantity, count in {"drawn": drawn, "done": len(agree), "agree": agree.sum()}.items():
+        yield estimate(f"reference-check/all/{quantity}", count, join_sources(rows["source"]))

@@ -1,7 +1,7 @@
 """CPU seconds for an error in Experiment 3, and the paper's claims about them.
 
 Curves of log error against log CPU seconds are interpolated between sizes. Bounds and extrapolations say what they are:
-a bound has the status "at least" or "at most", and beside a ratio stands the factor by which the longest runs
+a bound has the status "at least" or "at most", and beside a claim stands the factor by which the longest runs
 were extrapolated.
 """
 
@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,13 +17,13 @@ from scipy.special import stdtr
 
 from recheck.measures import OK, join_sources, with_fields
 from recheck.measures import estimate as summarise
-from studies.atiya2021.measures.common import estimate, whole
+from studies.atiya2021.measures.common import Known, Row, estimate
 
 __all__ = ["Crossing", "crossing", "times"]
 
 #: Rows of the configuration that give the two errors of a method. Of the corrected chains one row has the chain alone
 #: and one the annealed runs.
-SERIES: dict[str, tuple[str, str]] = {"ess": ("ess", "ess-ais"), "hmc": ("hmc", "hmc-ais")}
+SERIES = {"ess": ("ess", "ess-ais"), "hmc": ("hmc", "hmc-ais")}
 #: Methods whose errors do not fall as the inverse square root of time without end.
 BIASED = ("ess-gpml", "hmc-gpml", "laplace", "ep")
 SAMPLER = "orthant"
@@ -50,26 +49,16 @@ CLAIMS = {
     "probability-tie": ("ess", "probability", "moderate"),
     "probability-ess": ("ess", "probability", "high"),
 }
-#: The two forms of a sampler, and what its name then ends with.
-FORMS = {"as-distributed": "-gpml", "corrected": ""}
+#: Levels of the reading ``chain``, and what the name of a sampler then ends with.
+CHAINS = {"as-distributed": "-gpml", "corrected": ""}
 
 
 @dataclass(frozen=True, slots=True)
 class Crossing:
-    """Natural log of CPU seconds, or of a ratio of them.
+    """Natural log of CPU seconds, or of a ratio of them, with its standard error and the degrees of freedom of that.
 
-    Attributes
-    ----------
-    log : float
-        NaN if there is none; ``status`` then says why.
-    se, df : float
-        Standard error of `log` and its degrees of freedom; of a bound that of what else was measured.
-    status : str
-        ``ok``, ``at least``, ``at most``, or why there is no value.
-    beyond : float
-        Log of the factor by which the longest CPU seconds were extrapolated; zero if they were not.
-    doubt : float
-        Of a bound: the probability that noise alone made it one.
+    The status is ``ok``, ``at least``, ``at most``, or why there is no value. `beyond` is the log of the factor by
+    which the longest CPU seconds were extrapolated. `doubt` is the probability that noise alone made a bound of it.
     """
 
     log: float
@@ -96,13 +85,12 @@ class Crossing:
             min(1.0, self.doubt + other.doubt),
         )
 
-    def row(self, name: str, source: str) -> dict[str, Any]:
+    def row(self, name: str, source: str, reading: str = "") -> Row:
         """As a row of measures: the factor itself, with its standard error. A claim rests on no doubtful bound."""
-        value, status = math.exp(self.log), self.status
-        if name.startswith("claim/") and self.doubt > DOUBT:
-            status = "not comparable"
-        se = value * self.se
-        return estimate(name, value, source, se=se, df=self.df, scale="log", status=status)
+        doubtful = name.startswith("claim/") and self.doubt > DOUBT
+        value, status = math.exp(self.log), "not comparable" if doubtful else self.status
+        known = Known(value, value * self.se, self.df, status)
+        return estimate(name, known, source, scale="log", reading=reading)
 
 
 def _joint(errors: Sequence[float], dfs: Sequence[float]) -> tuple[float, float]:
@@ -127,33 +115,20 @@ def crossing(
     *,
     converges: bool = True,
 ) -> Crossing:
-    """CPU seconds that a method needs for an error, by interpolation on logarithmic axes.
+    """CPU seconds that a method needs for a log error, by interpolation on logarithmic axes.
 
-    Parameters
-    ----------
-    line : DataFrame
-        Sizes of one method that count: ``seconds``, ``log_error``, ``log_error_se``, ``df``, ``exact``.
-    target, target_se, target_df : float
-        Natural log of the error, its standard error, and the degrees of freedom of that.
-    converges : bool
-        Whether to go on from the last size as errors fall with the square root of time, to at most `FARTHEST`
-        times its seconds.
+    They lie between the last size with a larger error and the next one. If no size has a larger error, they are at most
+    the seconds of the first size. If the last one has, they are at least its seconds; of a method that `converges` the
+    error goes on to fall with the square root of time, to at most `FARTHEST` times the seconds.
 
-    Returns
-    -------
-    Crossing
-        Between the last size with a larger error and the next one. If no size has a larger error: at most the seconds
-        of the first size. If the last one has: extrapolated, or at least its seconds; of a deterministic method
-        "not reached".
+    `line` has the sizes of one method that count: ``seconds``, ``log_error``, ``log_error_se``, ``df``, ``exact``.
     """
     if line.empty or not math.isfinite(target):
         return Crossing(math.nan, status="not run")
     line = line.sort_values("seconds")
-    x = np.log(line["seconds"].to_numpy(dtype=float))
-    e = line["log_error"].to_numpy(dtype=float)
-    s = line["log_error_se"].to_numpy(dtype=float)
-    df = line["df"].to_numpy(dtype=float)
-    above = np.flatnonzero(e > target)
+    names = ["seconds", "log_error", "log_error_se", "df"]
+    x, e, s, df = (line[name].to_numpy(dtype=float) for name in names)
+    x, above = np.log(x), np.flatnonzero(e > target)
     if not len(above):
         doubt = _doubt(target - e[0], [s[0], target_se], [df[0], target_df])
         return Crossing(float(x[0]), status="at most", doubt=doubt)
@@ -179,43 +154,33 @@ class _Curves:
 
     def __init__(self, measures: pd.DataFrame) -> None:
         wide = with_fields(summarise(measures), "experiment3/{method}/size{size}/{quantity}")
-        found = []
-        for (method, size), group in wide.groupby(["method", "size"]):
-            one = group.set_index("quantity")
-            for error, quantity in ERRORS.items():
-                if quantity in one.index and "seconds" in one.index:
-                    found.append(
-                        self._point(method, int(size), error, one.loc[[quantity, "seconds"]])
-                    )
-        columns = ["method", "size", "error", "status", "seconds", "log_error", "log_error_se"]
-        points = pd.DataFrame(found, columns=[*columns, "df", "exact", "source"])
-        self.points = points.sort_values(["method", "size"])
-
-    @staticmethod
-    def _point(method: str, size: int, error: str, pair: pd.DataFrame) -> dict[str, Any]:
-        what, seconds = pair.iloc[0], pair.iloc[1]
-        exact = what["seed"] == ""
-        counts = what["status"] == OK and what["value"] > 0 and seconds["value"] > 0
-        log_se = what["se"] / what["value"] if counts and not exact else 0.0
-        return {
-            "method": method,
-            "size": size,
-            "error": error,
-            "status": what["status"] if what["status"] != OK or counts else "not timed",
-            "seconds": seconds["value"],
-            "log_error": math.log(what["value"]) if counts else math.nan,
-            "log_error_se": log_se if math.isfinite(log_se) else 0.0,
-            "df": max(what["runs"] - 1.0, 1.0),
-            "exact": exact,
-            "source": join_sources([what["source"], seconds["source"]]),
-        }
+        wide["size"] = wide["size"].astype(int)
+        seconds = wide[wide["quantity"] == "seconds"]
+        frames = []
+        for error, quantity in ERRORS.items():
+            of_error = wide[wide["quantity"] == quantity].assign(error=error)
+            frames.append(of_error.merge(seconds, on=["method", "size"], suffixes=("", "_seconds")))
+        both = pd.concat(frames, ignore_index=True)
+        timed = (both["value"] > 0) & (both["value_seconds"] > 0)
+        counts, exact = (both["status"] == OK) & timed, both["seed"] == ""
+        sources = zip(both["source"], both["source_seconds"], strict=True)
+        self.points = both.assign(
+            status=both["status"].mask((both["status"] == OK) & ~timed, "not timed"),
+            seconds=both["value_seconds"],
+            log_error=np.log(both["value"].where(counts)),
+            log_error_se=(both["se"] / both["value"]).where(counts & ~exact).fillna(0.0),
+            df=(both["runs"] - 1.0).clip(lower=1.0),
+            exact=exact,
+            source=[join_sources(pair) for pair in sources],
+        ).sort_values(["method", "size"])
 
     def line(self, method: str, error: str, *, every: bool = False) -> pd.DataFrame:
         """The sizes of a series that count, or every size, in the order of sizes."""
-        pair = SERIES.get(method, (method, method))
-        row = dict(zip(("probability", "evidence"), pair, strict=True))[error]
+        rows = dict(
+            zip(("probability", "evidence"), SERIES.get(method, (method,) * 2), strict=True)
+        )
         points = self.points
-        line = points[(points["method"] == row) & (points["error"] == error)]
+        line = points[(points["method"] == rows[error]) & (points["error"] == error)]
         return line if every else line[line["status"] == OK]
 
     def needed(self, method: str, error: str, target: float) -> Crossing:
@@ -235,39 +200,23 @@ class _Curves:
     def targets(self) -> dict[str, float]:
         """Log errors at which all methods are compared.
 
-        Of the evidence the quoted one, of probabilities the least of the sampler, rounded up to halves.
+        Of the evidence it is the quoted one, of probabilities the least of the sampler, rounded up to halves.
         """
         least = self.line(SAMPLER, "probability")["log_error"].min()
         rounded = math.ceil(2.0 * least) / 2.0 if math.isfinite(least) else math.nan
         return {"evidence": TARGET, "probability": rounded}
 
 
-def times(measures: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    """CPU seconds for an error, ratios of them, and the paper's claims, from the points of Experiment 3.
-
-    Parameters
-    ----------
-    measures : DataFrame
-        Rows ``experiment3/<method>/size<k>/<quantity>``.
-
-    Yields
-    ------
-    dict
-        Rows of measures: ``experiment3/<method>/size<k>/<error>-ratio``, ``time/<error>/<method>/<quantity>``, and
-        ``time/<error>/target``; of each claim ``claim/time/<claim>/<form>``, and beside it under
-        ``time/claims/<claim>/<form>`` where it was judged and how far the sampler was extrapolated.
-    """
+def times(measures: pd.DataFrame) -> Iterator[Row]:
+    """CPU seconds for an error, ratios of them, and the paper's claims, from the points of Experiment 3."""
     for name, (seconds, log) in QUOTED.items():
-        yield whole(f"experiment3/quoted/{name}/seconds", seconds, QUOTED_SOURCE)
-        yield whole(f"experiment3/quoted/{name}/log-mape", log, QUOTED_SOURCE)
-    ratio = QUOTED["ess"][0] / QUOTED["new"][0]
-    yield whole("experiment3/quoted/ess-over-new", ratio, QUOTED_SOURCE)
+        yield estimate(f"experiment3/quoted/{name}/seconds", seconds, QUOTED_SOURCE)
+        yield estimate(f"experiment3/quoted/{name}/log-mape", log, QUOTED_SOURCE)
     curves = _Curves(measures)
     for _, point in curves.points[curves.points["status"] == OK].iterrows():
         if point["method"] != SAMPLER:
-            name = f"experiment3/{point['method']}/size{point['size']}"
-            source = str(point["source"])
-            yield curves.against(point).row(f"{name}/{point['error']}-ratio", source)
+            name = f"experiment3/{point['method']}/size{point['size']}/{point['error']}-ratio"
+            yield curves.against(point).row(name, str(point["source"]))
             if point["exact"]:
                 yield from _match(curves, point)
     for error, target in curves.targets().items():
@@ -275,7 +224,7 @@ def times(measures: pd.DataFrame) -> Iterator[dict[str, Any]]:
     yield from _claims(curves)
 
 
-def _match(curves: _Curves, point: pd.Series) -> Iterator[dict[str, Any]]:
+def _match(curves: _Curves, point: pd.Series) -> Iterator[Row]:
     """CPU seconds that the sampler needs for the error of a deterministic method."""
     line = curves.line(SAMPLER, point["error"])
     if line.empty:
@@ -287,15 +236,13 @@ def _match(curves: _Curves, point: pd.Series) -> Iterator[dict[str, Any]]:
     yield found.row(name, join_sources([*line["source"], point["source"]]))
 
 
-def _at_target(curves: _Curves, error: str, target: float) -> Iterator[dict[str, Any]]:
-    points = curves.points[curves.points["error"] == error]
-    if not math.isfinite(target) or points.empty:
+def _at_target(curves: _Curves, error: str, target: float) -> Iterator[Row]:
+    there = curves.points["method"][curves.points["error"] == error]
+    if not math.isfinite(target) or there.empty:
         return
-    rows = {row: name for name, pair in SERIES.items() for row in pair}
-    methods = dict.fromkeys(rows.get(method, method) for method in points["method"])
-    yield whole(f"time/{error}/target", target, join_sources(points["source"]))
+    series = {row: name for name, pair in SERIES.items() for row in pair}
     sampler = curves.needed(SAMPLER, error, target)
-    for method in methods:
+    for method in dict.fromkeys(series.get(method, method) for method in there):
         source = join_sources(curves.line(method, error, every=True)["source"])
         found = curves.needed(method, error, target)
         yield found.row(f"time/{error}/{method}/seconds", source)
@@ -303,16 +250,16 @@ def _at_target(curves: _Curves, error: str, target: float) -> Iterator[dict[str,
             yield found.over(sampler).row(f"time/{error}/{method}/ratio", source)
 
 
-def _claims(curves: _Curves) -> Iterator[dict[str, Any]]:
+def _claims(curves: _Curves) -> Iterator[Row]:
+    """The claims under each level of the reading ``chain``, and where they are judged under ``time/claims``."""
     for claim, (method, error, where) in CLAIMS.items():
-        for form, suffix in FORMS.items():
+        for chain, suffix in CHAINS.items():
             every = curves.line(method + suffix, error, every=True).sort_values("size")
             if every.empty or curves.line(SAMPLER, error).empty:
                 continue
             line = every[every["status"] == OK]
-            point = every.iloc[0] if where == "moderate" else every.iloc[-1]
-            if where != "moderate" and len(line):
-                point = line.iloc[-1]
+            last = line if len(line) else every
+            point = every.iloc[0] if where == "moderate" else last.iloc[-1]
             target = TARGET if where == "target" else float(point["log_error"])
             if where == "moderate" and len(line) == 1:
                 found = Crossing(math.nan, status="one size only")
@@ -323,10 +270,15 @@ def _claims(curves: _Curves) -> Iterator[dict[str, Any]]:
                 found = found.over(curves.needed(SAMPLER, error, TARGET))
             else:
                 found = curves.against(point)
-            source, name = join_sources(every["source"]), f"{claim}/{form}"
-            yield found.row(f"claim/time/{name}", source)
-            if math.isfinite(target):
-                yield whole(f"time/claims/{name}/log-error", target, source)
-            if math.isfinite(found.log):
-                beyond = math.exp(found.beyond)
-                yield whole(f"time/claims/{name}/extrapolation", beyond, source)
+            source, reading = join_sources(every["source"]), f"chain={chain}"
+            yield found.row(f"claim/time/{claim}", source, reading)
+            yield from _where(claim, target, found, source, reading)
+
+
+def _where(claim: str, target: float, found: Crossing, source: str, reading: str) -> Iterator[Row]:
+    """At which error a claim is judged, and by which factor the longest CPU seconds were extrapolated."""
+    name, beyond = f"time/claims/{claim}", math.exp(found.beyond)
+    if math.isfinite(target):
+        yield estimate(f"{name}/log-error", target, source, reading=reading)
+    if math.isfinite(found.log):
+        yield estimate(f"{name}/extrapolation", beyond, source, reading=reading)
