@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,17 +11,14 @@ import pytest
 from recheck.files import DamagedFileError, write_arrays, write_csv
 from recheck.measures import estimate
 from studies.atiya2021.measures import PARTS
-from studies.atiya2021.measures.experiment4_cells import (
-    ONCE,
-    PUBLISHED_SETTINGS,
-    TWICE,
-    deviations,
-)
+from studies.atiya2021.measures.experiment4_cells import PUBLISHED_SETTINGS, deviations
 from studies.atiya2021.measures.experiment4_runs import PAPER
 from studies.atiya2021.problems import Problem
 from studies.atiya2021.reference import digest
 
 TRAIN, TEST = 6, 5
+READINGS = ("twice", "moments", "once")
+STUDY = Path(__file__).resolve().parents[2] / "data/published/atiya2021"
 METHODS = [*PAPER.values(), "ep", "laplace", "best"]
 BAYES = np.linspace(0.1, 0.9, TEST)
 PUBLISHED = """id,table,column,printed,bracket,bracket_kind,scale,units,runs,section
@@ -41,6 +40,9 @@ class Study:
         self.published = folder / "published"
         self.published.mkdir(parents=True)
         (self.published / "cells.csv").write_text(PUBLISHED)
+        for name in ("claims.yaml", "readings.yaml", "protocol.yaml"):
+            text = (STUDY / name).read_text(encoding="utf-8")
+            (self.published / name).write_text(text, encoding="utf-8")
         rng = np.random.default_rng(1)
         self.problem = Problem(
             rng.normal(size=(TRAIN, 2)),
@@ -54,9 +56,6 @@ class Study:
         self.rows, self.probability = {}, {}
         for method in METHODS:
             self.add(method, rng, settings, iterations)
-        chains = [method for method in METHODS if method.endswith("-gpml")]
-        for method in chains:
-            self.add(method, rng, settings, iterations, folder="experiment4/single_variance")
         keys = [(0, 0), (1, 0)]
         spread = [
             (1, d, f"7/P1/{d}", k, "laplace", 0.1 + 0.02 * d) for d, _ in keys for k in settings
@@ -75,9 +74,16 @@ class Study:
                 "probability_se": 0 * p,
                 "ok": np.ones(len(runs), dtype=bool),
             }
+            read = {}
+            if "-gpml" in method:
+                read = {"twice": p} | {
+                    name: np.clip(p + 0.02 * rng.normal(size=p.shape), 0.01, 0.99)
+                    for name in READINGS[1:]
+                }
+            names |= {f"probability_{name}": found for name, found in read.items()}
             names |= {"dataset": [d for d, _ in runs], "replicate": [r for _, r in runs]}
             arrays |= {f"{name}_set{number}": np.asarray(values) for name, values in names.items()}
-            for (dataset, replicate), one in zip(runs, p, strict=True):
+            for place, ((dataset, replicate), one) in enumerate(zip(runs, p, strict=True)):
                 row = {"problem": 1, "method": method, "alpha": alpha, "beta": beta, "set": number}
                 row |= {"dataset": dataset, "replicate": replicate, "trivial": False}
                 row |= {"seed": None if exact else f"7/set{number}/{method}/{dataset}-{replicate}"}
@@ -85,6 +91,8 @@ class Study:
                 row |= {"log_evidence_se": 0.0 if exact else 0.05 + 0.01 * rng.random()}
                 row |= {"mae_post": np.abs(one - BAYES).mean(), "error_rate": 0.2, "samples": 100}
                 row |= {"effective_samples": 50.0}
+                for name, found in read.items():
+                    row[f"mae_post_{name}"] = np.abs(found[place] - BAYES).mean()
                 row |= {"iterations": iterations} if method == PAPER["titsias"] else {}
                 row |= {"count": "soft", "scheme": "bootstrap"} if method == PAPER["new"] else {}
                 rows.append(row)
@@ -156,27 +164,64 @@ def test_a_cell_has_a_row_a_data_set_and_run_averaged_over_settings(whole):
     assert row["seed"] == "7"
 
 
+def levels(**given):
+    """The reading of a median: the defaults of what is unsaid, with some levels replaced."""
+    chosen = {"count": "equal-seconds", "hmc": "equal-seconds", "variance": "once"} | given
+    return ";".join(f"{choice}={chosen[choice]}" for choice in sorted(chosen))
+
+
 def test_readings_of_the_toolbox(whole):
     study, rows, found = whole
-    once = found.loc[("table4/P1/ess/mae-post", ONCE)]
-    folder = "experiment4/single_variance"
-    expected = np.mean([settings_mean(study, "ess-gpml", d, 0, folder) for d in (0, 1)])
-    np.testing.assert_allclose(once["value"], expected, rtol=1e-12)
-    assert once["units"] == 2
-    assert found.loc[("table4/P1/ess/mae-post", TWICE), "runs"] == 3
-    assert ("table4/P1/new/mae-post", ONCE) not in found.index
-    for reading, folder in ((TWICE, "experiment4"), (ONCE, "experiment4/single_variance")):
+    for name in READINGS:
+        chain = found.loc[("table4/P1/ess/mae-post", f"variance={name}")]
+        column = f"mae_post_{name}"
+        values = study.rows["experiment4", "ess-gpml"].groupby(["dataset", "replicate"])[column]
+        means = values.mean()
+        assert chain["value"] == pytest.approx((means[0].mean() + means[1].mean()) / 2)
+        assert (chain["units"], chain["runs"]) == (2, 3)
         errors = []
         for number in PUBLISHED_SETTINGS:
             paper = [
-                study.probability[folder if m.endswith("gpml") else "experiment4", m]
+                study.probability["experiment4", m][
+                    f"probability_{name}_set{number}"
+                    if m.endswith("gpml")
+                    else f"probability_set{number}"
+                ][2]
                 for m in PAPER.values()
             ]
-            p = np.stack([arrays[f"probability_set{number}"][2] for arrays in paper])
-            errors.append(np.abs(p[0] - np.median(p, axis=0)).mean())
+            errors.append(np.abs(paper[0] - np.median(paper, axis=0)).mean())
+        reading = levels(variance=name)
         mine = rows[(rows["id"] == "table4/P1/new/mae-med") & (rows["reading"] == reading)]
         value = mine.loc[mine["unit"] == "experiment4/P1/dataset1", "value"].item()
         np.testing.assert_allclose(value, np.mean(errors), rtol=1e-12)
+    assert ("table4/P1/new/mae-post", "count=equal-seconds") in found.index
+    assert not found.index.get_level_values("reading").str.contains("million").any()
+
+
+def test_a_reading_takes_its_own_runs(study):
+    rng = np.random.default_rng(5)
+    for row, options in (
+        ("orthant-million-hard", {"count": "hard", "scheme": "bootstrap"}),
+        ("hmc-gpml-20", {}),
+    ):
+        study.add(row, rng, PUBLISHED_SETTINGS, 50_000)
+        study.change(row, "problem == 1", **options)
+    found = study.estimates()
+    hard = found.loc[("table4/P1/new/mae-post", "count=million-hard"), "value"]
+    means = study.rows["experiment4", "orthant-million-hard"].groupby(["dataset", "replicate"])
+    means = means["mae_post"].mean()
+    assert hard == pytest.approx((means[0].mean() + means[1].mean()) / 2)
+    both = levels(count="million-hard", hmc="20")
+    assert found.loc[("table4/P1/ess/mae-med", both), "units"] == 2
+    every = (both, levels(), levels(hmc="20"), levels(count="million-hard"))
+    values = {found.loc[("table4/P1/ess/mae-med", one), "value"] for one in every}
+    assert len(values) == 4, "the median moves with the other methods"
+    contrasts = found.loc["contrast/table4/P1/ess-new/mae-post"].index
+    assert set(contrasts) == {
+        f"count={count};variance={name}"
+        for count in ("equal-seconds", "million-hard")
+        for name in READINGS
+    }
 
 
 def test_deviations_pair_runs_in_order():
@@ -186,7 +231,7 @@ def test_deviations_pair_runs_in_order():
 
 def test_at_the_papers_budget_every_run_counts(study):
     study.change("hmc-gpml", "`set` == 2", status="not converged")
-    assert study.estimates().loc[("table4/P1/hmc/mae-med", TWICE), "status"] == "ok"
+    assert study.estimates().loc[("table4/P1/hmc/mae-med", levels()), "status"] == "ok"
 
 
 def test_below_it_only_those_that_converged(tmp_path):
@@ -196,9 +241,9 @@ def test_below_it_only_those_that_converged(tmp_path):
     arrays["ok_set2"] = np.array([False, False, True])
     study.write("experiment4", "hmc-gpml")
     found = study.estimates()
-    assert found.loc[("table4/P1/hmc/mae-med", TWICE), "units"] == 1
+    assert found.loc[("table4/P1/hmc/mae-med", levels()), "units"] == 1
     rows = study.measures()
-    rows = rows[(rows["id"] == "table4/P1/hmc/mae-med") & (rows["reading"] == TWICE)]
+    rows = rows[(rows["id"] == "table4/P1/hmc/mae-med") & (rows["reading"] == levels())]
     assert rows["status"].tolist() == ["not converged", "ok"]
     average = (
         study.measures().set_index("id").loc["experiment4/P1/certified/hmc-gpml/mae-reference"]
@@ -210,8 +255,10 @@ def test_below_it_only_those_that_converged(tmp_path):
 def test_missing_settings_and_missing_data(tmp_path):
     study = Study(tmp_path, settings={k: PUBLISHED_SETTINGS[k] for k in (1, 4)})
     found = study.estimates()
-    assert found.loc[("table4/P1/new/mae-post", ""), "status"] == "not comparable"
-    assert found.loc[("table4/P1/new/mae-med", TWICE), "status"] == "not comparable"
+    assert (
+        found.loc[("table4/P1/new/mae-post", "count=equal-seconds"), "status"] == "not comparable"
+    )
+    assert found.loc[("table4/P1/new/mae-med", levels()), "status"] == "not comparable"
     columns = ["mae_post", "error_rate", "log_evidence", "log_evidence_se"]
     nothing = dict.fromkeys(columns, np.nan) | {"status": "data not available"}
     for method in METHODS:
@@ -220,8 +267,11 @@ def test_missing_settings_and_missing_data(tmp_path):
         study.write("experiment4", method)
     write_arrays(study.root / "experiment4/problem1.npz", {})
     found = study.estimates()
-    for name in ("table4/P1/new/mae-post", "experiment4/P1/certified/orthant/nats"):
-        assert found.loc[(name, ""), "status"] == "data not available"
+    for name in (
+        ("table4/P1/new/mae-post", "count=equal-seconds"),
+        ("experiment4/P1/certified/orthant/nats", ""),
+    ):
+        assert found.loc[name, "status"] == "data not available"
 
 
 def test_settings_are_summarised_once(whole):

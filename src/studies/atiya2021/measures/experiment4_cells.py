@@ -1,4 +1,4 @@
-"""The published cells of Table 4, under both readings of the toolbox's variance.
+"""The published cells of Table 4, under each reading of what the paper leaves unsaid.
 
 A run is one number here: its error, averaged over the six hyperparameter settings. With one run a setting these are
 the runs with the same replicate; where some do not count, the first of each setting make the first, and so on.
@@ -6,21 +6,28 @@ the runs with the same replicate; where some do not count, the first of each set
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from recheck.measures import OK, join_sources, with_fields
+from recheck.measures import OK, join_sources, levels_of, reading_text, with_fields
+from recheck.published import read_published
 from studies.atiya2021.measures.common import Row, published_cells
-from studies.atiya2021.measures.experiment4_runs import PAPER, SAMPLER, Runs, predictions
+from studies.atiya2021.measures.experiment4_runs import PAPER, SAMPLER, Runs
 from studies.atiya2021.runs import NO_DATA
 
 __all__ = ["between_data_sets", "contrasts", "deviations", "medians_of", "table4"]
 
-#: The toolbox's chains as distributed count the variance of a prediction twice; repaired, once.
-TWICE, ONCE = "variance=twice", "variance=once"
+#: What the row of a method in the configuration ends with, by level of a choice that the paper leaves unsaid.
+UNSAID = {
+    "orthant": {"million-soft": "-million-soft", "million-hard": "-million-hard"},
+    "hmc-gpml": {"20": "-20", "50": "-50", "200": "-200"},
+}
+#: Which choice that is, in ``readings.yaml``.
+CHOICE = {"orthant": "count", "hmc-gpml": "hmc"}
 #: The paper's methods that are chains of the toolbox.
 CHAINS = ["ess-gpml", "hmc-gpml"]
 #: Hyperparameter settings that a published cell is an average over: (alpha, beta) by number.
@@ -56,56 +63,82 @@ def deviations(probabilities: Mapping[str, np.ndarray], method: str) -> np.ndarr
 
 
 def table4(runs: Runs, published: Path) -> Iterator[Row]:
-    """Rows of all cells of Table 4, one a data set and run, or one that says why there is none."""
-    medians = medians_of(published)
+    """Rows of all cells of Table 4 under each reading that was run: one a data set and run, or why there is none."""
+    medians, readings = medians_of(published), read_published(published)
+    answers = _Answers(runs)
     for cell in _cells(published).itertuples():
-        post, chain = cell.metric == "mae-post", cell.method in CHAINS
-        names = [cell.method] if post else medians[cell.problem]
-        for reading in (TWICE, ONCE) if chain or not post else ("",):
-            rows = _under(runs, reading, cell.problem)
-            rows = rows[rows["method"].isin(names)]
-            if set(rows["method"]) == set(names):
-                for row in _cell(rows, names, cell.method, post):
-                    yield {"id": cell.id, "reading": reading} | row
+        metric = "mae_post" if cell.metric == "mae-post" else "probability"
+        papers = [cell.method] if metric == "mae_post" else medians[cell.problem]
+        for levels in readings.combinations([cell.id], "runs"):
+            chosen = {paper: _chosen(paper, metric, levels) for paper in papers}
+            parts = [answers.of(cell.problem, *one) for one in chosen.values()]
+            if all(len(part) for part in parts):
+                for row in _cell(dict(zip(papers, parts, strict=True)), cell.method, levels):
+                    yield {"id": cell.id, "reading": reading_text(levels)} | row
 
 
-def _under(runs: Runs, reading: str, problem: int) -> pd.DataFrame:
-    """Runs on a problem under a reading, and which of them are used; once counted are the first."""
-    rows = runs.rows[runs.rows["problem"] == problem]
-    if reading != ONCE:
-        return rows.assign(used=rows["counts"])
-    single = runs.single[runs.single["problem"] == problem]
-    rows = pd.concat([rows[~rows["method"].isin(CHAINS)], single])
-    return rows.assign(used=rows["replicate"] == 0)
+def _chosen(paper: str, metric: str, levels: Mapping[str, str]) -> tuple[str, str, bool]:
+    """Which row of the configuration stands for a method under a reading, which column, on which images."""
+    row = paper + UNSAID.get(paper, {}).get(levels.get(CHOICE.get(paper, ""), ""), "")
+    variance = f"_{levels['variance']}" if paper in CHAINS and "variance" in levels else ""
+    return row, metric + variance, levels.get("images") == "raw"
 
 
-def _cell(rows: pd.DataFrame, names: list[str], method: str, post: bool) -> Iterator[Row]:
+class _Answers:
+    """Runs of one row on one problem, looked up once; the column that is read is called ``answer``."""
+
+    def __init__(self, runs: Runs) -> None:
+        self._by_row = [
+            dict(list(of.groupby(["problem", "method"]))) for of in (runs.rows, runs.scanned)
+        ]
+        self._none = runs.rows.head(0)
+        self._found: dict[tuple[int, str, str, bool], pd.DataFrame] = {}
+
+    def of(self, problem: int, row: str, column: str, scanned: bool) -> pd.DataFrame:
+        key = (problem, row, column, scanned)
+        if key not in self._found:
+            rows = self._by_row[scanned].get((problem, row), self._none)
+            self._found[key] = rows.assign(answer=rows[column] if len(rows) else None)
+        return self._found[key]
+
+
+def _cell(
+    by_method: Mapping[str, pd.DataFrame], method: str, levels: Mapping[str, str]
+) -> Iterator[Row]:
     """One cell under one reading: the mean absolute error against the Bayes posterior, or deviation from the median."""
-    by_method = dict(list(rows.groupby("method")))
     mine = by_method[method]
-    if refused := next(filter(None, (_refused(by_method[name], name) for name in names)), None):
-        yield _row(mine, 0, status=refused)
+    refused = [_refused(rows, name, levels) for name, rows in by_method.items()]
+    if said := next(filter(None, refused), None):
+        yield _row(mine, 0, status=said)
         return
-    shared = set.intersection(*({*of_method["dataset"]} for of_method in by_method.values()))
+    shared = set.intersection(*({*rows["dataset"]} for rows in by_method.values()))
     for dataset in sorted(shared):
-        part = rows[rows["dataset"] == dataset]
-        used = part[part["used"] & np.isfinite(part["mae_post"])] if post else part[part["used"]]
-        if post:
-            settings = [used["mae_post"][used["set"] == k].to_numpy() for k in PUBLISHED_SETTINGS]
-        else:
-            settings = [_deviations(used, k, names, method) for k in PUBLISHED_SETTINGS]
-        n, order = min(map(len, settings)), used.groupby("set").cumcount()
+        of_data = {name: rows[rows["dataset"] == dataset] for name, rows in by_method.items()}
+        used = {
+            name: rows[rows["counts"] & rows["answer"].notna()] for name, rows in of_data.items()
+        }
+        by_set = {name: dict(list(rows.groupby("set")["answer"])) for name, rows in used.items()}
+        settings = [
+            _errors({name: found.get(k, ()) for name, found in by_set.items()}, method)
+            for k in PUBLISHED_SETTINGS
+        ]
+        n, part = min(map(len, settings)), pd.concat(of_data.values())
         if not n:
             yield _row(part, dataset, status=_why(part))
         for run, value in enumerate(np.mean([errors[:n] for errors in settings], axis=0)):
-            behind = used[order == run] if post else part
+            behind = part
+            if len(by_method) == 1:
+                behind = used[method][used[method].groupby("set").cumcount() == run]
             yield _row(behind, dataset, run=run, value=value, seed=common_path(behind["seed"]))
 
 
-def _deviations(used: pd.DataFrame, number: int, names: list[str], method: str) -> np.ndarray:
-    """Deviations from the median with one setting."""
-    rows = used[used["set"] == number]
-    return deviations({name: predictions(rows[rows["method"] == name]) for name in names}, method)
+def _errors(answers: Mapping[str, Sequence[Any]], method: str) -> np.ndarray:
+    """Errors of the runs with one setting: as they are, or deviations of predictions from the median of methods."""
+    if len(answers) == 1:
+        return np.asarray(list(answers[method]), dtype=float)
+    if not all(map(len, answers.values())):
+        return np.empty(0)
+    return deviations({name: np.stack(list(of)) for name, of in answers.items()}, method)
 
 
 def _row(behind: pd.DataFrame, dataset: int, **given: object) -> Row:
@@ -125,7 +158,7 @@ def common_path(seeds: Iterable[str]) -> str:
     return "/".join(same)
 
 
-def _refused(rows: pd.DataFrame, method: str) -> str | None:
+def _refused(rows: pd.DataFrame, method: str, levels: Mapping[str, str]) -> str | None:
     """Why the runs of one method cannot be averaged as the published cell is, or None."""
     if (rows["status"] == NO_DATA).any():
         return NO_DATA
@@ -133,7 +166,8 @@ def _refused(rows: pd.DataFrame, method: str) -> str | None:
     if used != {(number, *pair) for number, pair in PUBLISHED_SETTINGS.items()}:
         return "not comparable"
     if method == SAMPLER:  # files of other methods do not say
-        named = {("count", "soft"), ("scheme", "bootstrap")}
+        counted = "hard" if levels.get("count") == "million-hard" else "soft"
+        named = {("count", counted), ("scheme", "bootstrap")}
         if any(set(rows[column].dropna()) - {wanted} for column, wanted in named):
             return "not comparable"
     return None
@@ -146,7 +180,7 @@ def _why(rows: pd.DataFrame) -> str:
 
 
 def between_data_sets(runs: Runs) -> list[Row]:
-    """MAE-POST of Laplace's approximation on many data sets: how far apart data sets are."""
+    """MAE-POST of expectation propagation on many data sets: how far apart data sets are."""
     return [
         _row(rows, dataset, value=float(rows["mae_post"].mean()), seed=common_path(rows["seed"]))
         | {"id": f"between/table4/P{problem}/mae-post"}
@@ -166,18 +200,23 @@ def contrasts(cells: pd.DataFrame) -> list[Row]:
         value=("value", "mean"), source=("source", join_sources), seed=("seed", "first")
     )
     means = means.reset_index()
-    new = means[means["method"] == "new"][["problem", "unit", "value", "source"]]
+    new = means[means["method"] == "new"][["problem", "unit", "reading", "value", "source"]]
     both = means[means["method"] != "new"].merge(new, on=["problem", "unit"], suffixes=("", "_new"))
-    return [
-        {
-            "id": f"contrast/table4/{row.problem}/{row.method}-new/mae-post",
-            "reading": row.reading,
-            "unit": row.unit,
-            "run": 0,
-            "value": row.value - row.value_new,
-            "scale": "linear",
-            "source": join_sources([row.source, row.source_new]),
-            "seed": row.seed,
-        }
-        for row in both.itertuples()
-    ]
+    rows = []
+    for row in both.itertuples():
+        own, others = levels_of(row.reading), levels_of(row.reading_new)
+        if own | others != others | own:  # of one choice, two levels
+            continue
+        rows.append(
+            {
+                "id": f"contrast/table4/{row.problem}/{row.method}-new/mae-post",
+                "reading": reading_text(own | others),
+                "unit": row.unit,
+                "run": 0,
+                "value": row.value - row.value_new,
+                "scale": "linear",
+                "source": join_sources([row.source, row.source_new]),
+                "seed": row.seed,
+            }
+        )
+    return rows

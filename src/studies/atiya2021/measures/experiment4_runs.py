@@ -21,11 +21,13 @@ from studies.atiya2021.measures.common import raw_rows
 from studies.atiya2021.names import REAL
 from studies.atiya2021.problems import Problem
 
-__all__ = ["PAPER", "SAMPLER", "Runs", "predictions", "read_runs"]
+__all__ = ["PAPER", "READINGS", "SAMPLER", "Runs", "predictions", "read_runs"]
 
 #: The paper's own method, and its four methods by the names that the paper prints.
 SAMPLER = "orthant"
 PAPER = {"new": SAMPLER, "titsias": "control-variables", "ess": "ess-gpml", "hmc": "hmc-gpml"}
+#: Ways to read a prediction from a chain of the toolbox (`studies.atiya2021.toolbox_posterior`).
+READINGS = ("twice", "moments", "once")
 #: Iterations of control variables in Experiment 4 (section 6.4), whose CPU time every method had.
 PUBLISHED_ITERATIONS = 50_000
 
@@ -44,14 +46,15 @@ class Runs:
 
     `rows` has one row a run: what the run measured, its ``source`` and its ``probability`` (class 1 at the test
     patterns, or None), whether it ``counts`` by the paper's rule, whether the prior is ``trivial`` (K is beta I to
-    rounding), the reference of its setting, and on the first data set its errors ``nats`` and ``mae_reference``.
-    `single` has the toolbox's chains with the variance of predictions counted once. `problems` has the arrays of each
+    rounding), the reference of its setting, and on the first data set its errors ``nats`` and ``mae_reference``. The
+    toolbox's chains also have ``probability_<reading>`` and ``mae_post_<reading>`` for each of `READINGS`. `scanned`
+    has the runs of Problem 9 on images that are not smoothed. `problems` has the arrays of each
     problem's first data set, none if the data are not available; `reference` the certified reference by problem and
     setting; `spread` the errors of Laplace's approximation on further data sets.
     """
 
     rows: pd.DataFrame
-    single: pd.DataFrame
+    scanned: pd.DataFrame
     problems: dict[int, dict[str, np.ndarray]]
     reference: pd.DataFrame
     spread: pd.DataFrame
@@ -70,39 +73,45 @@ def predictions(rows: pd.DataFrame) -> np.ndarray:
 
 def read_runs(root: Path, reference: Path) -> Runs:
     """Read all files of Experiment 4 and the certified reference, each once."""
-    rows = _read_folder(root, "experiment4")
+    rows = _counted(_read_folder(root, "experiment4/problem[0-9]"))
     problems = {
         int(path.stem.removeprefix("problem")): read_arrays(path)
-        for path in sorted(root.glob("experiment4/problem*.npz"))
+        for path in sorted(root.glob("experiment4/problem[0-9].npz"))
     }
     known = _reference(reference, rows, problems)
-    own = rows[rows["method"] == PAPER["titsias"]]
-    at_budget = set(own.loc[own["iterations"] == PUBLISHED_ITERATIONS, "problem"])
-    loose = rows["problem"].isin(at_budget) & rows["error_rate"].notna()
-    rows["counts"] = (rows["status"] == OK) | loose
     columns = ["problem", "dataset", "seed", "set", "method", "mae_post"]
     return Runs(
         _with_errors(rows, known),
-        _read_folder(root, "experiment4/single_variance"),
+        _counted(_read_folder(root, "experiment4/problem[0-9]_raw")),
         dict(sorted(problems.items())),
         known,
         raw_rows(root, "experiment4/spread.csv", columns),
     )
 
 
+def _counted(rows: pd.DataFrame) -> pd.DataFrame:
+    """Runs with the paper's rule: at its budget every run that predicted counts."""
+    own = rows[rows["method"] == PAPER["titsias"]]
+    at_budget = set(own.loc[own["iterations"] == PUBLISHED_ITERATIONS, "problem"])
+    loose = rows["problem"].isin(at_budget) & rows["error_rate"].notna()
+    return rows.assign(counts=(rows["status"] == OK) | loose)
+
+
 def _read_folder(root: Path, folder: str) -> pd.DataFrame:
-    """Runs of all methods below a folder."""
-    rows = raw_rows(root, f"{folder}/problem*/*.csv", _NEEDED)
-    timing = raw_rows(root, f"{folder}/problem*/*_timing.csv", [*_RUN, "cpu_seconds"])
+    """Runs of all methods in folders that fit a pattern, one a problem."""
+    rows = raw_rows(root, f"{folder}/*.csv", _NEEDED)
+    timing = raw_rows(root, f"{folder}/*_timing.csv", [*_RUN, "cpu_seconds"])
     rows = rows.merge(timing[[*_RUN, "cpu_seconds"]], on=_RUN, how="left")
-    rows = rows.reindex(columns=list(dict.fromkeys([*rows, *_NUMBERS, "seed", "count", "scheme"])))
-    rows[_NUMBERS] = rows[_NUMBERS].astype(float)
+    numbers = [*_NUMBERS, *(f"mae_post_{reading}" for reading in READINGS)]
+    rows = rows.reindex(columns=list(dict.fromkeys([*rows, *numbers, "seed", "count", "scheme"])))
+    rows[numbers] = rows[numbers].astype(float)
     rows["trivial"] = rows["trivial"].astype(str).str.lower() == "true"
     gaps = rows[(rows["status"] == OK) & ~rows["problem"].isin(list(REAL))]
     _refuse(gaps[~np.isfinite(gaps["mae_post"])], "mae_post")
     found = _predictions(root, folder)
-    keys = zip(*(rows[name] for name in _RUN), strict=True)
-    rows["probability"] = pd.Series([found.get(key) for key in keys], dtype=object)
+    keys = list(zip(*(rows[name] for name in _RUN), strict=True))
+    for column in ("probability", *(f"probability_{reading}" for reading in READINGS)):
+        rows[column] = pd.Series([found.get((column, *key)) for key in keys], dtype=object)
     finite = [one is None or bool(np.isfinite(one).all()) for one in rows["probability"]]
     _refuse(rows[(rows["status"] == OK) & ~pd.Series(finite, dtype=bool)], "probability")
     rows["probability"] = rows["probability"].where(pd.Series(finite, dtype=bool), None)
@@ -119,17 +128,18 @@ def _refuse(rows: pd.DataFrame, column: str) -> None:
         )
 
 
-def _predictions(root: Path, folder: str) -> dict[tuple[int, str, int, int, int], np.ndarray]:
-    """Test probabilities by run."""
-    found = {}
-    for path in sorted(root.glob(f"{folder}/problem*/*.npz")):
-        problem, arrays = int(path.parent.name.removeprefix("problem")), read_arrays(path)
+def _predictions(root: Path, folder: str) -> dict[tuple[str, int, str, int, int, int], np.ndarray]:
+    """Test probabilities by column and run."""
+    found, pattern = {}, rf"(probability(?:_(?:{'|'.join(READINGS)}))?)_set(\d+)"
+    for path in sorted(root.glob(f"{folder}/*.npz")):
+        problem, arrays = int(path.parent.name.removeprefix("problem")[0]), read_arrays(path)
         for name in arrays:
-            if match := re.fullmatch(r"probability_set(\d+)", name):
-                number = int(match.group(1))
+            if match := re.fullmatch(pattern, name):
+                column, number = match.group(1), int(match.group(2))
                 runs = (arrays[f"{which}_set{number}"] for which in ("dataset", "replicate"))
                 for dataset, replicate, probability in zip(*runs, arrays[name], strict=True):
-                    found[problem, path.stem, number, int(dataset), int(replicate)] = probability
+                    run = (problem, path.stem, number, int(dataset), int(replicate))
+                    found[column, *run] = probability
     return found
 
 
