@@ -21,7 +21,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from recheck.columns import compare_column
 from recheck.compare import Comparer
 from recheck.measures import estimate
 from recheck.printed import half_unit, number
@@ -245,8 +244,8 @@ def _comparisons(shape: Shape, drawn: Simulated, studies: int, kind: str) -> lis
             one = comparer.contrast(f"s{study}", (ids[0], ids[1]), rule, levels)
             found.append((one, one.p, math.nan))
         elif kind == "column":
-            column = compare_column(comparer, f"s{study}", ids, levels)
-            found.append((column.predictive, column.p, column.heterogeneity))
+            column = comparer.column(f"s{study}", ids, levels)
+            found.append((column, column.p, column.heterogeneity))
         else:  # the cell with the fewest runs is the hardest
             one = comparer.cell(ids[-1], levels)
             found.append((one, one.p, math.nan))
@@ -282,8 +281,7 @@ def _rates(shape: Shape, kind: str, studies: int, seed: int) -> dict[str, object
     null = _comparisons(shape, simulate(shape, studies, seed), studies, kind)
     tail = (1 - COVERAGE) / 2
     covered = [tail <= one.above(0.0) <= 1 - tail for one, _, _ in null]
-    level = LEVEL / 2 if kind == "column" else LEVEL
-    some = np.array([one.detectable(level, POWER) for one, _, _ in null[:_POWER_STUDIES]])
+    some = np.array([one.detectable(LEVEL, POWER) for one, _, _ in null[:_POWER_STUDIES]])
     # the published number is off in either direction, by what our own data make detectable
     shift = np.where(np.arange(len(some)) % 2, 1.0, -1.0) * some
     margin = 0.1 if shape.linear else math.log(MARGIN)

@@ -24,7 +24,6 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from recheck.columns import compare_column
 from recheck.compare import Comparer, NotComparedError
 from recheck.judge import check, holm, judge
 from recheck.measures import estimate
@@ -122,7 +121,7 @@ class _Family:
     def columns(self) -> dict[str, list[str]]:
         """Cells by column to which no reading applies and which do not differ, on the scale ``log``."""
         found = {}
-        for column, ids in self.comparer.columns().items():
+        for column, ids in self.comparer.columns.items():
             cells = [
                 name
                 for name in ids
@@ -140,17 +139,6 @@ class _Family:
         adjusted = dict(zip(p, holm(np.array(list(p.values()))), strict=True))
         return any(adjusted[name] <= self.protocol.family_error for name in changed)
 
-    def altered(self, factors: dict[str, float]) -> Comparer:
-        """The comparison with published numbers, and their brackets, times these factors."""
-        cells = self.published.cells.copy()
-        for name, factor in factors.items():
-            for column in ("value", "bracket_value", "rounding"):
-                cells.loc[name, column] *= factor
-        found = object.__new__(Comparer)
-        found.__dict__.update(self.comparer.__dict__)
-        found.cells = cells.to_dict("index")
-        return found
-
     def shift(self, planted: _Planted, cells: Sequence[str], part: float) -> None:
         """Move the cell of a column with the smallest detectable factor by a power of this factor."""
         able = [name for name in cells if math.isfinite(self.detectable[name])]
@@ -159,7 +147,7 @@ class _Family:
         name = min(able, key=lambda one: self.detectable[one])
         factor = self.detectable[name] ** part
         chance = self.comparer.cell(name, {}).power(-math.log(factor), self.level)
-        p = self.altered({name: factor}).cell(name, {}).p
+        p = self.comparer.altered({name: factor}).cell(name, {}).p
         planted.add(name, chance, self.rejects({name: p}))
 
     def swap(self, planted: _Planted, cells: Sequence[str]) -> None:
@@ -174,7 +162,7 @@ class _Family:
             1 - self.comparer.cell(name, {}).power(-math.log(factor), self.level)
             for name, factor in factors.items()
         ]
-        altered = self.altered(factors)
+        altered = self.comparer.altered(factors)
         found = self.rejects({name: altered.cell(name, {}).p for name in pair})
         # the cells of a pair share units: both are found or missed together in part, the bolder one decides
         planted.add(" and ".join(pair), 1 - min(missed), found)
@@ -197,11 +185,11 @@ class _Family:
         wrong = Comparer(rows.assign(value=rows["value"] * factor), self.published, seed)
         designs = self.published.combinations(cells, "design")
         try:
-            before = [compare_column(self.comparer, column, cells, one) for one in designs]
-            after = [compare_column(wrong, column, cells, one) for one in designs]
+            before = [self.comparer.column(column, cells, one) for one in designs]
+            after = [wrong.column(column, cells, one) for one in designs]
         except NotComparedError:
             return
-        chance = min(one.predictive.power(math.log(factor), self.level / 2) for one in before)
+        chance = min(one.power(math.log(factor), self.level) for one in before)
         planted.add(column, chance, self.rejects({column: max(one.p for one in after)}))
 
 

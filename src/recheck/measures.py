@@ -49,6 +49,7 @@ __all__ = [
     "as_measures",
     "check",
     "estimate",
+    "fitting",
     "join_sources",
     "levels_of",
     "pattern",
@@ -292,6 +293,13 @@ def levels_of(reading: str) -> dict[str, str]:
 def reading_text(levels: Mapping[str, str]) -> str:
     """The reading with these levels: choices in alphabetical order."""
     return ";".join(f"{choice}={levels[choice]}" for choice in sorted(levels))
+
+
+def fitting(by_reading: Mapping[str, Any], levels: Mapping[str, str]) -> Any:
+    """The entry by reading whose levels are all asked for, with the most of them; None without one."""
+    owned = {reading: levels_of(reading) for reading in by_reading}
+    fits = [(len(own), reading) for reading, own in owned.items() if own.items() <= levels.items()]
+    return by_reading[max(fits)[1]] if fits else None
 
 
 def pattern(template: str) -> re.Pattern[str]:

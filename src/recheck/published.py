@@ -181,9 +181,12 @@ class Published:
                     found.append((rule.id.format(**fields), row["id"], second, rule))
         return found
 
-    def combinations(self, ids: Sequence[str], kind: str) -> list[dict[str, str]]:
-        """All combinations of levels of the choices of one kind that apply to these cells; one empty of none."""
-        choices = [c for c in self.readings.values() if c.kind == kind and c.applies_to(ids)]
+    def combinations(self, ids: Sequence[str], *kinds: str) -> list[dict[str, str]]:
+        """All combinations of levels of the choices (of these kinds) that apply to cells; one empty of none."""
+        choices = [c for c in self.readings.values() if c.applies_to(ids)]
+        if kinds:
+            choices = [choice for choice in choices if choice.kind in kinds]
+        choices.sort(key=lambda choice: choice.kind, reverse=True)  # runs before design
         names = [choice.name for choice in choices]
         product = itertools.product(*[list(choice.levels) for choice in choices])
         return [dict(zip(names, levels, strict=True)) for levels in product]
