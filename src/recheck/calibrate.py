@@ -23,8 +23,7 @@ import pandas as pd
 
 from recheck.compare import Comparer
 from recheck.measures import estimate
-from recheck.printed import half_unit, number
-from recheck.published import STANDARD_ERROR, Contrast, Protocol, Published
+from recheck.published import STANDARD_ERROR, Contrast, Protocol, Published, half_unit, number
 
 __all__ = ["COLUMNS", "SHAPES", "Shape", "calibrate", "family", "main", "simulate"]
 
@@ -240,7 +239,7 @@ def _comparisons(shape: Shape, drawn: Simulated, studies: int, kind: str) -> lis
     for study in range(studies):
         ids = [f"s{study}/c{cell}" for cell in range(len(shape.units))]
         if kind == "contrast":
-            rule = Contrast("d", ids[0], ids[1], "linear", 1.0)
+            rule = Contrast(id="d", first=ids[0], second=ids[1], scale="linear", margin=1.0)
             one = comparer.contrast(f"s{study}", (ids[0], ids[1]), rule, levels)
             found.append((one, one.p, math.nan))
         elif kind == "column":
