@@ -42,7 +42,15 @@ _NUMBER = re.compile(
 
 
 class _Entry(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, coerce_numbers_to_str=True)
+    model_config = ConfigDict(frozen=True, coerce_numbers_to_str=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _known(cls, row: Any) -> Any:
+        known = list(cls.model_fields)
+        if isinstance(row, dict) and (strange := sorted(row.keys() - set(known))):
+            raise ValueError(f"{strange} are unknown; known are {known}")
+        return row
 
 
 class Claim(_Entry):
@@ -331,7 +339,4 @@ def _entry(model: type[Model], row: Any, where: str) -> Model:
     except ValidationError as error:
         one = error.errors()[0]
         place = ".".join(str(part) for part in one["loc"])
-        raise ValueError(
-            f"{where}: {place}: {one['msg']}; given was {one['input']!r}, "
-            f"known keys are {list(model.model_fields)}"
-        ) from None
+        raise ValueError(f"{where}: {place}: {one['msg']}; given was {one['input']!r}") from None
