@@ -19,7 +19,7 @@ import pandas as pd
 from scipy.special import bdtr, bdtrc, betaincinv, stdtr, stdtrit
 
 from recheck.compare import NotComparedError
-from recheck.measures import COUNTED, unit_means
+from recheck.measures import COUNTED
 from recheck.published import Claim
 
 __all__ = ["Quantity", "quantity"]
@@ -140,7 +140,7 @@ def quantity(claim: Claim, estimate: Mapping[str, Any], rows: pd.DataFrame) -> Q
     region = (_scaled(claim.low, scale), _scaled(claim.high, scale))
     if good["se"].notna().any():
         return _furthest(good, scale, *region)
-    units = unit_means(rows)["mean"].to_numpy(dtype=float)
+    units = good.groupby("unit", sort=False)["value"].mean().to_numpy()
     if scale == "linear" and np.isin(units, (0.0, 1.0)).all():
         return Quantity(float(units.mean()), 0.0, math.inf, scale, *region, trials=len(units))
     value, se = float(estimate["value"]), float(estimate["se"])
