@@ -35,7 +35,11 @@ from recheck.predictive import Predictive, Sampler, combined, excess
 from recheck.published import STANDARD_ERROR, Contrast, Published
 from recheck.replay import Between, Noise, printed_error, replayed, run_noise
 
-__all__ = ["Comparer", "NotComparedError", "Sample", "no_counted"]
+__all__ = ["Comparer", "Levels", "NotComparedError", "Sample", "no_counted"]
+
+
+#: Levels by choice, of what the paper does not say.
+Levels = Mapping[str, str]
 
 
 class NotComparedError(Exception):
@@ -115,14 +119,14 @@ class Comparer:
     # -----------------------------------------------------------------------------------------------------------------
     # Our side
 
-    def sample(self, name: str, levels: Mapping[str, str]) -> Sample:
+    def sample(self, name: str, levels: Levels) -> Sample:
         """Our side of a cell: of the rows whose levels are among those asked for, those with the most."""
         found = fitting(self._samples.get(name, {}), levels)
         if found is not None:
             return found
         raise no_counted(fitting(self._status.get(name, {}), levels) or "not run")
 
-    def _relatives(self, name: str, levels: Mapping[str, str], scale: str) -> list[Sample]:
+    def _relatives(self, name: str, levels: Levels, scale: str) -> list[Sample]:
         """Samples with the same relative variation: of the column's cells that share a unit, this one first."""
         own = self.sample(name, levels)
         if "linear" in (scale, self.cells[name]["scale"]):
@@ -135,7 +139,7 @@ class Comparer:
         shares = [one for one in others if one and not own.units.keys().isdisjoint(one.units)]
         return [own, *shares]
 
-    def _noise(self, name: str, levels: Mapping[str, str], scale: str) -> Noise:
+    def _noise(self, name: str, levels: Levels, scale: str) -> Noise:
         """Variation between runs, which has to be known where the published runs differ from ours in number."""
         samples = self._relatives(name, levels, scale)
         key = scale, frozenset((sample.id, sample.reading) for sample in samples)
@@ -148,7 +152,7 @@ class Comparer:
             raise NotComparedError(why)
         return self._noises[key]
 
-    def _between(self, name: str, levels: Mapping[str, str], noise: Noise, scale: str) -> Between:
+    def _between(self, name: str, levels: Levels, noise: Noise, scale: str) -> Between:
         """Variation between units: measured elsewhere, or pooled over the cells that share them."""
         samples = self._relatives(name, levels, scale)
         cheap = self._elsewhere(samples[0])
@@ -178,12 +182,12 @@ class Comparer:
     # -----------------------------------------------------------------------------------------------------------------
     # Both sides
 
-    def cell(self, name: str, levels: Mapping[str, str]) -> Predictive:
+    def cell(self, name: str, levels: Levels) -> Predictive:
         """Compare one cell under these levels by choice."""
         return self._together(f"{name}@{self.sample(name, levels).reading}", [name], levels)
 
     def contrast(
-        self, name: str, pair: tuple[str, str], rule: Contrast, levels: Mapping[str, str]
+        self, name: str, pair: tuple[str, str], rule: Contrast, levels: Levels
     ) -> Predictive:
         """Compare a difference of two cells on the same units."""
         if any(self.cells[one]["units"] > 1 for one in pair):
@@ -191,7 +195,7 @@ class Comparer:
         stream = f"{name}@{self.sample(pair[0], levels).reading}"
         return self._replayed(stream, pair, levels, np.array([1.0, -1.0]), rule.scale)
 
-    def column(self, name: str, cells: Sequence[str], levels: Mapping[str, str]) -> Predictive:
+    def column(self, name: str, cells: Sequence[str], levels: Levels) -> Predictive:
         """Compare a column; `cells` are those that can be compared, `levels` has those of the column's design too."""
         if len(cells) < 2:
             raise NotComparedError("fewer than two cells can be compared")
@@ -216,7 +220,7 @@ class Comparer:
         worst = min(1.0, len(tests) * min(tests)) if tests else math.nan
         return replace(whole, cells=effects, heterogeneity=worst)
 
-    def _together(self, stream: str, cells: Sequence[str], levels: Mapping[str, str]) -> Predictive:
+    def _together(self, stream: str, cells: Sequence[str], levels: Levels) -> Predictive:
         """The mean of cells that share units; `stream` names the draws."""
         row = self.cells[cells[0]]
         if row["bracket_kind"] == STANDARD_ERROR:
@@ -224,9 +228,7 @@ class Comparer:
         weights = np.full(len(cells), 1.0 / len(cells))
         return self._replayed(stream, cells, levels, weights, row["scale"])
 
-    def _ours(
-        self, cells: Sequence[str], levels: Mapping[str, str]
-    ) -> tuple[list[Sample], list[str]]:
+    def _ours(self, cells: Sequence[str], levels: Levels) -> tuple[list[Sample], list[str]]:
         """Samples of cells, and the units that all of them have."""
         samples = [self.sample(cell, levels) for cell in cells]
         units = [unit for unit in samples[0].units if all(unit in one.units for one in samples)]
@@ -235,12 +237,7 @@ class Comparer:
         return samples, units
 
     def _replayed(
-        self,
-        stream: str,
-        cells: Sequence[str],
-        levels: Mapping[str, str],
-        weights: np.ndarray,
-        scale: str,
+        self, stream: str, cells: Sequence[str], levels: Levels, weights: np.ndarray, scale: str
     ) -> Predictive:
         """A weighted sum of cells without printed standard errors; a mean of several has a test of its scatter."""
         (samples, units), rows = self._ours(cells, levels), [self.cells[cell] for cell in cells]
@@ -276,7 +273,7 @@ class Comparer:
         by_cell = dict(zip(cells, effects.tolist(), strict=True))
         return replace(found, cells=by_cell, heterogeneity=p)
 
-    def _printed(self, stream: str, cells: Sequence[str], levels: Mapping[str, str]) -> Predictive:
+    def _printed(self, stream: str, cells: Sequence[str], levels: Levels) -> Predictive:
         """Cells with printed standard errors: on the linear scale, relative to ours where there are several.
 
         Under ``fresh`` the published errors are independent. Under ``shared`` they have two parts. One varies as much

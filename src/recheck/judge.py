@@ -27,7 +27,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -38,7 +38,7 @@ from recheck.measures import UNSEEN, levels_of
 from recheck.outcomes import QUANTILES, Outcome, outcomes
 from recheck.published import Published
 
-__all__ = ["COLUMNS", "VERDICTS", "Verdicts", "check", "decide", "holm", "judge"]
+__all__ = ["COLUMNS", "VERDICTS", "Verdicts", "check", "holm", "judge"]
 
 VERDICTS = ("agrees", "undecided", "differs", "depends on a reading", *UNSEEN)
 COLUMNS = [
@@ -62,12 +62,10 @@ class Verdicts:
     readings : DataFrame
         Evidence on the readings: ``choice``, ``level``, ``kind``, ``compared``, ``agrees``, ``differs`` (numbers of
         hypotheses), ``log_likelihood`` (sum of the log densities of the printed numbers, at the best levels of others).
-    outcomes : list of Outcome
     """
 
     frame: pd.DataFrame
     readings: pd.DataFrame
-    outcomes: list[Outcome] = field(repr=False)
 
 
 def judge(
@@ -90,9 +88,21 @@ def judge(
     ValueError
         A reading of the measures of a cell is not in ``readings.yaml`` for this cell.
     """
-    verdicts = decide(outcomes(measures, estimates, published, seed), published)
-    check(verdicts.frame, published)
-    return verdicts
+    pairs, cases = _tested(outcomes(measures, estimates, published, seed), published)
+    rate, cells = published.protocol.family_error, published.cells
+    by_id = dict(list(pairs.groupby("id", sort=False)))
+    verdicts = {name: _verdict(cases.loc[name], own, rate) for name, own in by_id.items()}
+    differing = {name for name, verdict in verdicts.items() if verdict == "differs"}
+    rows = []
+    for name, own in by_id.items():
+        note = _unseen_note(own)
+        lost = sorted(differing & set(cells.index[cells["column"] == name]))
+        if verdicts[name] == "agrees" and lost:
+            verdicts[name], note = "undecided", f"{', '.join(lost)} of its cells differ"
+        rows.append(_row(cases.loc[name], own, verdicts[name], note))
+    frame = pd.DataFrame(rows, columns=COLUMNS)
+    check(frame, published)
+    return Verdicts(frame, _evidence(pairs, published))
 
 
 def check(frame: pd.DataFrame, published: Published) -> None:
@@ -110,24 +120,6 @@ def check(frame: pd.DataFrame, published: Published) -> None:
             )
     if unknown := sorted(set(frame["verdict"]) - set(VERDICTS)):
         raise ValueError(f"verdicts: {unknown} are unknown; known are {list(VERDICTS)}")
-
-
-def decide(found: Sequence[Outcome], published: Published) -> Verdicts:
-    """Give verdicts to outcomes, family by family."""
-    pairs, cases = _tested(found, published)
-    rate, cells = published.protocol.family_error, published.cells
-    by_id = dict(list(pairs.groupby("id", sort=False)))
-    verdicts = {name: _verdict(cases.loc[name], own, rate) for name, own in by_id.items()}
-    differing = {name for name, verdict in verdicts.items() if verdict == "differs"}
-    rows = []
-    for name, own in by_id.items():
-        note = _unseen_note(own)
-        lost = sorted(differing & set(cells.index[cells["column"] == name]))
-        if verdicts[name] == "agrees" and lost:
-            verdicts[name], note = "undecided", f"{', '.join(lost)} of its cells differ"
-        rows.append(_row(cases.loc[name], own, verdicts[name], note))
-    frame = pd.DataFrame(rows, columns=COLUMNS)
-    return Verdicts(frame, _evidence(pairs, published), list(found))
 
 
 def _tested(found: Sequence[Outcome], published: Published) -> tuple[pd.DataFrame, pd.DataFrame]:

@@ -46,7 +46,7 @@ __all__ = [
 
 COLUMNS = ["id", "reading", "unit", "run", "value", "scale", "status", "source", "seed", "se", "df"]
 ESTIMATES = [
-    *["id", "reading", "value", "se", "df", "units", "runs", "scale", "status", "source", "seed"],
+    *["id", "reading", "value", "se", "df", "units", "runs", "scale", "status", "source", "seed"]
 ]
 OK = "ok"
 #: Statuses of rows whose value is a bound.

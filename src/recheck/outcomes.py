@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ import pandas as pd
 from scipy.special import stdtrit
 
 from recheck.claims import Quantity, quantity
-from recheck.compare import Comparer, NotComparedError, no_counted
+from recheck.compare import Comparer, Levels, NotComparedError, no_counted
 from recheck.measures import COUNTED, fitting, join_sources, levels_of, reading_text
 from recheck.predictive import Predictive, Ratio
 from recheck.published import Claim, Contrast, Published
@@ -29,23 +29,11 @@ Compared = tuple[Predictive | Quantity, float, float]
 
 @dataclass(frozen=True)
 class Outcome:
-    """One hypothesis under one reading.
+    """One hypothesis under one reading: the entries that the table shows, and what was compared.
 
-    Attributes
-    ----------
-    id, kind, reading : str
-    row : dict
-        What the table shows of it.
-    found : Predictive or Quantity or None
-        What was compared.
-    p, p_agree : float
-        p-values of the hypotheses that it is as published, and that it is outside the margin. NaN: not compared.
-    informative : float
-        Detectable effect within which it is informative.
-    scatters : bool
-        Whether the cells of a column scatter too much to be summarised, at the error rate without correction.
-    verdict : str
-        Why it was not compared.
+    `p` and `p_agree` are p-values of the hypotheses that it is as published, and that it is outside the margin. A
+    detectable effect within `informative` makes it informative. It `scatters` if the cells of a column differ too much
+    to be summarised, at the error rate without correction. `verdict` says why it was not compared.
     """
 
     id: str
@@ -123,12 +111,7 @@ class _Study:
             self.estimates.setdefault(row["id"], {})[row["reading"]] = row
 
     def outcome(
-        self,
-        kind: str,
-        name: str,
-        levels: Mapping[str, str],
-        build: Callable[..., Compared],
-        *given: Any,
+        self, kind: str, name: str, levels: Levels, build: Callable[..., Compared], *given: Any
     ) -> Outcome:
         """One hypothesis under one reading."""
         row: Row = {"note": ""}
@@ -151,7 +134,7 @@ class _Study:
         row["heterogeneity_p"] = found.heterogeneity
         return Outcome(*key, found, found.p, found.p_agree(margin), informative, scatters)
 
-    def cell(self, row: Row, name: str, levels: Mapping[str, str]) -> Compared:
+    def cell(self, row: Row, name: str, levels: Levels) -> Compared:
         """A cell."""
         cell = self.cells[name]
         row |= {key: cell[key] for key in ("table", "printed", "scale")}
@@ -167,13 +150,7 @@ class _Study:
         return found, *self._margins(logs)
 
     def contrast(
-        self,
-        row: Row,
-        name: str,
-        levels: Mapping[str, str],
-        first: str,
-        second: str,
-        rule: Contrast,
+        self, row: Row, name: str, levels: Levels, first: str, second: str, rule: Contrast
     ) -> Compared:
         """A difference or a ratio of two cells."""
         pair, logs = (first, second), rule.scale == "log"
@@ -202,12 +179,7 @@ class _Study:
         return found, limit, limit
 
     def column(
-        self,
-        row: Row,
-        name: str,
-        levels: Mapping[str, str],
-        ids: Sequence[str],
-        usable: Sequence[str],
+        self, row: Row, name: str, levels: Levels, ids: Sequence[str], usable: Sequence[str]
     ) -> Compared:
         """A column: the mean over its cells that can be compared."""
         row |= {key: self.cells[ids[0]][key] for key in ("table", "scale")}
@@ -226,9 +198,7 @@ class _Study:
         }
         return found, *self._margins(logs)
 
-    def claim(
-        self, row: Row, name: str, levels: Mapping[str, str], claim: Claim, estimate: Row
-    ) -> Compared:
+    def claim(self, row: Row, name: str, levels: Levels, claim: Claim, estimate: Row) -> Compared:
         """A claim: its margin is its region."""
         row |= {"table": "", "printed": _region(claim), "scale": "linear"}
         if not estimate:
@@ -257,7 +227,7 @@ class _Study:
         agree, informative = self.protocol.agree, self.protocol.informative
         return (math.log(agree), math.log(informative)) if logs else (agree, agree)
 
-    def _ours(self, name: str, levels: Mapping[str, str]) -> Row:
+    def _ours(self, name: str, levels: Levels) -> Row:
         readings = self.estimates.get(name, {})
         try:
             found = readings[self.comparer.sample(name, levels).reading]

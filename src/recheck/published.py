@@ -70,19 +70,20 @@ class Claim(_Entry):
     @property
     def low(self) -> float:
         """The lower end of the region: infinite where it is open, NaN without a region."""
-        return self._end(0, self.above, self.below)
+        return self._ends[0]
 
     @property
     def high(self) -> float:
         """The upper end."""
-        return self._end(1, self.below, self.above)
+        return self._ends[1]
 
-    def _end(self, place: int, own: float | None, other: float | None) -> float:
-        if self.between is not None:
-            return self.between[place]
-        if own is not None:
-            return own
-        return math.nan if other is None else (-math.inf, math.inf)[place]
+    @property
+    def _ends(self) -> tuple[float, float]:
+        if self.above is not None:
+            return self.above, math.inf
+        if self.below is not None:
+            return -math.inf, self.below
+        return self.between or (math.nan, math.nan)
 
     @model_validator(mode="after")
     def _region(self) -> Claim:

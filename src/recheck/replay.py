@@ -26,14 +26,8 @@ from scipy.special import digamma, ndtri, polygamma
 from recheck.predictive import DRAWS, Predictive, Ratio, Sampler
 
 __all__ = [
-    "Between",
-    "EffectiveNumber",
-    "Noise",
-    "RunNoise",
-    "effective_number",
-    "printed_error",
-    "replayed",
-    "run_noise",
+    *["Between", "EffectiveNumber", "Noise", "RunNoise"],
+    *["effective_number", "printed_error", "replayed", "run_noise"],
 ]
 
 #: Values that the distribution of run noise has to be known from before it replaces the gamma distribution.
@@ -44,15 +38,8 @@ _KNOWN_NOISE = 40
 class Noise:
     """Variation between runs on one unit.
 
-    Attributes
-    ----------
-    variance : float
-        Of one run: relative to the unit's mean on the scale ``log``, as it is on a linear one.
-    df : float
-        Degrees of freedom of the variance; 0 where it is unknown.
-    scale : str
-    values : ndarray
-        Runs over their unit's mean where many are known: they replace the gamma distribution.
+    `variance` is that of one run, relative to the unit's mean on the scale ``log``. It has `df` degrees of freedom, 0
+    where it is unknown. Many `values`, runs over their unit's mean, replace the gamma distribution.
     """
 
     variance: float
@@ -109,16 +96,9 @@ class Noise:
 
 
 class RunNoise(NamedTuple):
-    """Noise of runs in a statistic.
+    """Noise of runs in a statistic: bias of ours less that of the published one, and variances on one unit.
 
-    Attributes
-    ----------
-    shift : float
-        Bias of our statistic on one unit, less that of the published one.
-    ours, theirs : float
-        Variances on one unit.
-    df : float
-        Degrees of freedom of both; infinite where there is no noise.
+    `df` are the degrees of freedom of both variances; infinite where there is no noise.
     """
 
     shift: float
@@ -141,12 +121,13 @@ class Between(NamedTuple):
 
 def run_noise(terms: Sequence[tuple[float, Noise, float, float]]) -> RunNoise:
     """Noise of a weighted sum of cells: weight, noise, our runs a unit and published ones, of each."""
-    mine = [(weight, *noise.of_mean(runs)) for weight, noise, runs, _ in terms]
-    theirs = [(weight, *noise.of_mean(runs)) for weight, noise, _, runs in terms]
-    bias = sum(w * b for w, b, _ in mine) - sum(w * b for w, b, _ in theirs)
-    g, h = (sum(w**2 * v for w, _, v in side) for side in (mine, theirs))
-    df = max((noise.df for _, noise, _, _ in terms), default=0.0)
-    return RunNoise(bias, g, h, df if df and (g or h) else math.inf)
+    weights = np.array([weight for weight, *_ in terms])
+    mine = np.array([noise.of_mean(runs) for _, noise, runs, _ in terms])
+    theirs = np.array([noise.of_mean(runs) for _, noise, _, runs in terms])
+    shift = float(weights @ (mine - theirs)[:, 0])
+    ours, others = (float(weights**2 @ side[:, 1]) for side in (mine, theirs))
+    df = max(noise.df for _, noise, *_ in terms)
+    return RunNoise(shift, ours, others, df if df and (ours or others) else math.inf)
 
 
 def replayed(
@@ -160,24 +141,10 @@ def replayed(
     rounding: float = 0.0,
     fresh: Between | None = None,
 ) -> Predictive:
-    """A published statistic beside ours: both are means over units.
+    """A published statistic beside ours: both are means over units, ours and published ones in number.
 
-    Parameters
-    ----------
-    effect : float
-        Our statistic less the published one.
-    published : float
-        The published statistic.
-    units : (int, int)
-        Ours and published ones.
-    between : Between
-        Variance between units, of ours and of the published ones.
-    noise : RunNoise
-    sampler : Sampler
-    rounding : float
-        Variance of rounding.
-    fresh : Between or None
-        Variance between published units, where it differs: of cells that had units of their own.
+    `effect` is our statistic less the published one, `rounding` a variance. `fresh` is the variance between published
+    units where it differs from ours: of cells that had units of their own.
     """
     ours, theirs = units
     inner = sampler(noise.df)
