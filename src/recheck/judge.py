@@ -124,33 +124,27 @@ def check(frame: pd.DataFrame, published: Published) -> None:
 
 def _tested(found: Sequence[Outcome], published: Published) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Pairs of a hypothesis and a reading, and the hypotheses, both with p-values corrected over their families."""
-    protocol, names = published.protocol, ["id", "kind", "reading", "p", "p_agree", "verdict"]
-    pairs = pd.DataFrame([[getattr(one, name) for name in names] for one in found], columns=names)
+    protocol, pairs = published.protocol, pd.DataFrame([vars(one) for one in found])
     family = {kind: name for name, kinds in protocol.families.items() for kind in kinds}
-    pairs = pairs.assign(
-        family=pairs["kind"].map(family),
-        outcome=found,
-        seen=pairs["verdict"] == "",
-        scatters=[one.scatters for one in found],
-        chance=[not one.exact and not one.verdict for one in found],
-    )
+    pairs = pairs.assign(family=pairs["kind"].map(family), seen=pairs["verdict"] == "")
+    pairs["chance"] = [one is not None and not one.exact for one in pairs["found"]]
     pairs["chance"] = pairs["seen"] & pairs.groupby("id")["chance"].transform("any")
-    rules = {"kind": "first", "family": "first", "p": "max", "p_agree": "max"}
+    rules = {"family": "first", "p": "max", "p_agree": "max"}
     rules |= dict.fromkeys(["seen", "scatters", "chance"], "any")
     cases = pairs.groupby("id", sort=False).agg(rules)
     for table in (pairs, cases):
         families = table[table["chance"]].groupby("family")
-        adjusted, agreement = families["p"].transform(holm), families["p_agree"].transform(_bh)
-        table["p_adjusted"] = adjusted.reindex(table.index).fillna(table["p"])
-        table["q_agree"] = agreement.reindex(table.index).fillna(table["p_agree"])
+        table["p_adjusted"] = families["p"].transform(holm)
+        table["q_agree"] = families["p_agree"].transform(false_discovery_control)
+        table.fillna({"p_adjusted": table["p"], "q_agree": table["p_agree"]}, inplace=True)
     rate = protocol.family_error
     pairs["differs"] = pairs["p_adjusted"] <= rate
     pairs["agrees"] = (pairs["q_agree"] <= rate) & ~pairs["scatters"] & ~pairs["differs"]
     sizes = cases[cases["chance"]].groupby("family").size()
     level = rate / cases["family"].map(sizes).fillna(1)
     pairs["detectable"] = [
-        one.found.detectable(level[one.id], protocol.power) if one.found else math.nan
-        for one in found
+        math.nan if one is None else one.detectable(level[name], protocol.power)
+        for name, one in zip(pairs["id"], pairs["found"], strict=True)
     ]
     return pairs, cases
 
@@ -178,28 +172,28 @@ def _unseen_note(own: pd.DataFrame) -> str:
 def _row(case: pd.Series, own: pd.DataFrame, verdict: str, note: str) -> dict[str, Any]:
     """The row of the table: under the reading that fits best."""
     compared = own[own["seen"]] if case["seen"] else own
-    best = max(compared["outcome"], key=lambda one: (one.p, one.p_agree))
-    logs = best.row.get("scale") == "log"
-    low, high = (best.row.get(name, math.nan) for name in ("low", "high"))
-    detectable = max(compared["detectable"])
+    best = compared.sort_values(["p", "p_agree"], ascending=False, kind="stable").iloc[0]
+    entries = best["row"]
+    logs, low, high = (entries.get(name, math.nan) for name in ("scale", "low", "high"))
+    logs, detectable = logs == "log", max(compared["detectable"])
     shown = detectable
     if logs:  # infinite where nothing is found
         shown = math.inf if detectable > 40 else math.exp(detectable)
     factor = math.nan
     if verdict == "undecided":
         factor = shown
-    elif verdict == "agrees" and best.kind != "claim":
+    elif verdict == "agrees" and best["kind"] != "claim":
         factor = max(high, 1 / low) if logs else max(abs(low), abs(high))
-    several = f"shown under {best.reading}" if len(own) > 1 and best.reading else ""
-    notes = [best.row["note"], several, note]
+    several = f"shown under {best['reading']}" if len(own) > 1 and best["reading"] else ""
+    notes = [entries["note"], several, note]
     return {
-        **best.row,
-        **case[["kind", "family", "p", "p_adjusted"]],
-        "id": best.id,
+        **entries,
+        **best[["id", "kind", "family"]],
+        **case[["p", "p_adjusted"]],
         "p_agree": case["q_agree"],
         "factor": factor,
         "detectable": shown,
-        "informative": bool(detectable <= best.informative),
+        "informative": bool(detectable <= best["informative"]),
         "readings": "; ".join(reading for reading in own["reading"][own["agrees"]] if reading),
         "verdict": verdict,
         "note": "; ".join(text for text in notes if text),
@@ -219,7 +213,7 @@ def _evidence(pairs: pd.DataFrame, published: Published) -> pd.DataFrame:
             own = best[(best["kind"] == kind) & (best["level"] == level)]
             if len(own):
                 counts = [len(own), own["agrees"].sum(), own["differs"].sum()]
-                density = sum(one.found.log_density for one in own["outcome"])
+                density = sum(one.log_density for one in own["found"])
                 rows.append([choice.name, level, kind, *counts, density])
     names = ["choice", "level", "kind", "compared", "agrees", "differs", "log_likelihood"]
     return pd.DataFrame(rows, columns=names)
@@ -227,14 +221,6 @@ def _evidence(pairs: pd.DataFrame, published: Published) -> pd.DataFrame:
 
 def holm(p: np.ndarray) -> np.ndarray:
     """Holm's adjusted p-values."""
-    p = np.asarray(p, dtype=float)
     order = np.argsort(p, kind="stable")
-    steps = np.maximum.accumulate(p[order] * (len(p) - np.arange(len(p))))
-    adjusted = np.empty(len(p))
-    adjusted[order] = np.minimum(steps, 1.0)
-    return adjusted
-
-
-def _bh(p: np.ndarray) -> np.ndarray:
-    """Benjamini and Hochberg's adjusted p-values."""
-    return false_discovery_control(np.asarray(p, dtype=float))
+    steps = np.maximum.accumulate(np.asarray(p)[order] * (len(p) - np.arange(len(p))))
+    return np.minimum(steps, 1.0)[np.argsort(order)]

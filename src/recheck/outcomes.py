@@ -47,11 +47,6 @@ class Outcome:
     scatters: bool = False
     verdict: str = ""
 
-    @property
-    def exact(self) -> bool:
-        """Whether chance has no part."""
-        return self.found is not None and self.found.exact
-
 
 def outcomes(
     measures: pd.DataFrame, estimates: pd.DataFrame, published: Published, seed: int
