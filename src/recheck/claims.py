@@ -27,21 +27,10 @@ __all__ = ["Quantity", "quantity"]
 
 @dataclass(frozen=True)
 class Quantity:
-    """What is known of a claim's quantity, on the scale of its comparison; it is judged as a `Predictive` is.
+    """What is known of a claim's quantity and its region, on the scale of its comparison; judged as a `Predictive` is.
 
-    Attributes
-    ----------
-    value, sd, df : float
-    scale : str
-        ``log`` or ``linear``.
-    low, high : float
-        The region.
-    bound : str
-        ``at least``, ``at most`` or empty.
-    looks : int
-        Runs out of which this one was chosen.
-    trials : int
-        Of a share; 0 otherwise.
+    `bound` is ``at least``, ``at most`` or empty. Of a claim on every run, this one was chosen out of `looks`. A share
+    is one of so many `trials`.
     """
 
     value: float
@@ -137,7 +126,10 @@ def quantity(claim: Claim, estimate: Mapping[str, Any], rows: pd.DataFrame) -> Q
         raise NotComparedError("no region")
     good = rows[rows["status"].isin(COUNTED)]
     scale = str(estimate["scale"])
-    region = (_scaled(claim.low, scale), _scaled(claim.high, scale))
+    region = (claim.low, claim.high)
+    if scale == "log":
+        low, high = (math.log(end) if end > 0 else -math.inf for end in region)
+        region = (low, high)
     if good["se"].notna().any():
         return _furthest(good, scale, *region)
     units = good.groupby("unit", sort=False)["value"].mean().to_numpy()
@@ -167,10 +159,3 @@ def _furthest(good: pd.DataFrame, scale: str, low: float, high: float) -> Quanti
         raise NotComparedError("no degrees of freedom of its standard error, or no finite value")
     bound = str(good["status"].iloc[worst]).replace("ok", "")
     return Quantity(value, se, df, scale, low, high, bound=bound, looks=len(good))
-
-
-def _scaled(end: float, scale: str) -> float:
-    """An end of a region on the scale of the comparison."""
-    if scale == "linear" or math.isinf(end):
-        return end
-    return math.log(end) if end > 0 else -math.inf

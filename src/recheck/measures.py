@@ -71,11 +71,6 @@ def as_measures(rows: pd.DataFrame | Iterable[Mapping[str, Any]]) -> pd.DataFram
     -------
     DataFrame
         The columns `COLUMNS`, text as ``str`` and numbers as ``float``.
-
-    Raises
-    ------
-    ValueError
-        See `check`; also a column that is none of a measures table.
     """
     frame = rows if isinstance(rows, pd.DataFrame) else pd.DataFrame(list(rows), columns=None)
     if strange := sorted(set(frame.columns) - set(COLUMNS)):
@@ -106,19 +101,18 @@ def check(measures: pd.DataFrame) -> None:
     own = measures["se"].notna()
     value = measures["value"].astype(float)
     keys = ["id", "reading", "unit", "run"]
-    mixed = own[counted].groupby([measures["id"], measures["reading"]]).transform("nunique") > 1
+    some = measures[counted].assign(own=own)
+    mixed = some.groupby(["id", "reading"])["own"].transform("nunique") > 1
     several = counted & own & measures.duplicated(["id", "reading"], keep=False)
+    claims = measures["id"].str.startswith("claim/")
     wrong = {
         "has the status ok and no finite value": counted & ~np.isfinite(value),
         "has a scale other than log or linear": ~measures["scale"].isin(["log", "linear"]),
         "is compared as a ratio and negative": counted & (measures["scale"] == "log") & (value < 0),
         "has a negative standard error": own & (measures["se"] < 0),
         "comes twice with one unit and run": measures.duplicated(keys, keep=False),
-        "has rows with and without own standard errors": mixed.reindex(
-            measures.index, fill_value=False
-        ),
-        "has several own standard errors and is no claim": several
-        & ~measures["id"].str.startswith("claim/"),
+        "has rows with and without own standard errors": counted & mixed.reindex(measures.index),
+        "has several own standard errors and is no claim": several & ~claims,
     }
     for what, mask in wrong.items():
         if mask.any():
@@ -146,11 +140,6 @@ def estimate(measures: pd.DataFrame) -> pd.DataFrame:
     DataFrame
         `ESTIMATES`, one row an (id, reading), in the order of first appearance. ``value`` is NaN if no row
         counts, and ``status`` is then that of most rows.
-
-    Raises
-    ------
-    ValueError
-        See `check`.
     """
     check(measures)
     keys = ["id", "reading"]

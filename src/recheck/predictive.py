@@ -49,18 +49,9 @@ def _quantiles(df: float) -> np.ndarray:
 class Predictive:
     """Distribution of log(ours/published), or of ours minus published, about the true effect.
 
-    Attributes
-    ----------
-    effect : ndarray, shape (DRAWS,)
-        The observed effect, less what it is expected to be.
-    deviation : ndarray, shape (DRAWS,)
-        Standard deviations.
-    published : float
-        The published value of the statistic, on the scale of the effect.
-    cells : mapping of str to float
-        Effects of the cells of a column whose mean this is. Of one cell or contrast it is empty.
-    heterogeneity : float
-        p-value of the scatter of these cells; NaN if it cannot be tested.
+    `effect` is the observed effect less what it is expected to be, `deviation` its standard deviation, both by draw.
+    `published` is the printed statistic on the scale of the effect. Of the mean of a column, `cells` has the effects of
+    the cells, and `heterogeneity` is the p-value of their scatter; NaN if it cannot be tested.
     """
 
     effect: np.ndarray
@@ -173,12 +164,7 @@ class Predictive:
 class Ratio(Predictive):
     """Ours over published on the linear scale: both are normal, and the published one may be near zero.
 
-    Attributes
-    ----------
-    ours : float
-        Our value; ``effect`` is the logarithm of its ratio to ``published``, which is not a logarithm here.
-    ours_deviation, their_deviation : ndarray, shape (DRAWS,)
-        Standard deviations of the two values.
+    `effect` is the logarithm of the ratio of the two values; `published` is not a logarithm here.
     """
 
     ours: float = field(kw_only=True)

@@ -195,13 +195,8 @@ class Protocol(_Entry):
 class Published:
     """All that a paper printed and said, and the rules under which it is compared.
 
-    Attributes
-    ----------
-    cells : DataFrame
-        `CELLS` with ``value``, ``bracket_value`` and ``rounding`` (half a unit in the last place), indexed by id.
-    claims : tuple of Claim
-    readings : mapping of str to Choice
-    protocol : Protocol
+    `cells` has the columns `CELLS` with ``value``, ``bracket_value`` and ``rounding`` (half a unit in the last place),
+    and is indexed by id.
     """
 
     cells: pd.DataFrame

@@ -205,28 +205,18 @@ def effective_number(
 
     The errors of n units are Monte Carlo errors, but for those of a few units whose truth is wrong. The sum of all
     errors and the sum of their squares follow from mean and standard error. Our own runs say what Monte Carlo error
-    contributes to both, and it is taken off first.
+    contributes to both, and it is taken off first. All are NaN where nothing is left.
 
     Parameters
     ----------
     value, bracket : (float, float)
         Printed number and half a unit in its last place.
     n : int
-        Published units.
+        Published units, three or more.
     own_error : (float, float)
         Mean and standard deviation over units of the Monte Carlo error alone, from our runs.
     coverage, seed
         Of the interval, and of its draws.
-
-    Returns
-    -------
-    EffectiveNumber
-        NaN where nothing is left beside Monte Carlo error.
-
-    Raises
-    ------
-    ValueError
-        Fewer than three units.
     """
     if n < 3:
         raise ValueError(f"n: needed are three units or more, given was {n}")
