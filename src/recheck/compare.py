@@ -35,7 +35,7 @@ from recheck.predictive import Predictive, Sampler, combined, excess
 from recheck.published import STANDARD_ERROR, Contrast, Published
 from recheck.replay import Between, Noise, printed_error, replayed, run_noise
 
-__all__ = ["Comparer", "Levels", "NotComparedError", "Sample", "no_counted"]
+__all__ = ["Comparer", "Levels", "NotComparedError", "Sample"]
 
 
 #: Levels by choice, of what the paper does not say.
@@ -43,16 +43,11 @@ Levels = Mapping[str, str]
 
 
 class NotComparedError(Exception):
-    """No comparison is possible: `verdict` is one of `recheck.measures.UNSEEN`, the text says why."""
+    """No comparison is possible. The reason is a text, or one of `recheck.measures.UNSEEN`, then the verdict."""
 
-    def __init__(self, why: str, verdict: str = "not comparable") -> None:
-        super().__init__(why)
-        self.verdict = verdict
-
-
-def no_counted(status: str) -> NotComparedError:
-    """What is to be raised where no row counts, and most rows have this status."""
-    return NotComparedError("", status) if status in UNSEEN else NotComparedError(status)
+    def __init__(self, why: str) -> None:
+        super().__init__("" if why in UNSEEN else why)
+        self.verdict = why if why in UNSEEN else "not comparable"
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,13 +102,11 @@ class Comparer:
 
     def altered(self, factors: Mapping[str, float]) -> Comparer:
         """The comparison with published numbers, and their brackets, times these factors."""
-        found = copy.copy(self)
-        names = ("value", "bracket_value", "rounding")
-        changed = {
-            cell: {name: self.cells[cell][name] * factor for name in names}
-            for cell, factor in factors.items()
+        found, names = copy.copy(self), ("value", "bracket_value", "rounding")
+        found.cells = {
+            cell: row | {name: row[name] * factors.get(cell, 1.0) for name in names}
+            for cell, row in self.cells.items()
         }
-        found.cells = {cell: row | changed.get(cell, {}) for cell, row in self.cells.items()}
         return found
 
     # -----------------------------------------------------------------------------------------------------------------
@@ -124,7 +117,7 @@ class Comparer:
         found = fitting(self._samples.get(name, {}), levels)
         if found is not None:
             return found
-        raise no_counted(fitting(self._status.get(name, {}), levels) or "not run")
+        raise NotComparedError(fitting(self._status.get(name, {}), levels) or "not run")
 
     def _relatives(self, name: str, levels: Levels, scale: str) -> list[Sample]:
         """Samples with the same relative variation: of the column's cells that share a unit, this one first."""

@@ -12,7 +12,7 @@ import pandas as pd
 from scipy.special import stdtrit
 
 from recheck.claims import Quantity, quantity
-from recheck.compare import Comparer, Levels, NotComparedError, no_counted
+from recheck.compare import Comparer, Levels, NotComparedError
 from recheck.measures import COUNTED, fitting, join_sources, levels_of, reading_text
 from recheck.predictive import Predictive, Ratio
 from recheck.published import Claim, Contrast, Published
@@ -59,7 +59,7 @@ def outcomes(
         for name in published.cells.index
         for levels in published.combinations([name], "runs")
     ]
-    compared = {(one.id, one.reading) for one in found if not one.verdict}
+    compared = [(one.id, levels_of(one.reading).items()) for one in found if not one.verdict]
     for name, first, second, rule in published.pairs():
         for levels in published.combinations([first, second]):
             found.append(
@@ -67,9 +67,8 @@ def outcomes(
             )
     for name, ids in study.comparer.columns.items():
         for levels in published.combinations(ids) if len(ids) > 1 else []:
-            own = {cell: published.combinations([cell], "runs")[0] for cell in ids}
-            text = {cell: reading_text({one: levels[one] for one in own[cell]}) for cell in ids}
-            usable = [cell for cell in ids if (cell, text[cell]) in compared]
+            fits = {cell for cell, own in compared if own <= levels.items()}
+            usable = [cell for cell in ids if cell in fits]
             found.append(study.outcome("column", name, levels, study.column, ids, usable))
     for claim in published.claims:
         name = f"claim/{claim.id}"
@@ -197,11 +196,11 @@ class _Study:
         """A claim: its margin is its region."""
         row |= {"table": "", "printed": _region(claim), "scale": "linear"}
         if not estimate:
-            raise NotComparedError("", "not run")
+            raise NotComparedError("not run")
         row |= {key: estimate[key] for key in ("units", "runs", "scale", "source")}
         row |= {"ours": estimate["value"], "ours_se": estimate["se"]}
         if estimate["status"] not in COUNTED:
-            raise no_counted(str(estimate["status"]))
+            raise NotComparedError(str(estimate["status"]))
         found = quantity(claim, estimate, self.rows[name, estimate["reading"]])
         logs = found.scale == "log"
         if found.trials:
