@@ -145,15 +145,15 @@ class Contrast(_Entry):
         return self
 
 
-Share = Annotated[float, Field(gt=0, lt=1)]
-Factor = Annotated[float, Field(gt=1, lt=1e9)]
-Kind = Literal["cell", "contrast", "column", "claim"]
-Change = dict[Literal["date", "change", "after_results", "why"], Any]
+_Share = Annotated[float, Field(gt=0, lt=1)]
+_Factor = Annotated[float, Field(gt=1, lt=1e9)]
+_Kind = Literal["cell", "contrast", "column", "claim"]
+_Change = dict[Literal["date", "change", "after_results", "why"], Any]
 
 
 class _Margins(_Entry):
-    agree: Factor = 2.0
-    informative: Factor = 2.0
+    agree: _Factor = 2.0
+    informative: _Factor = 2.0
 
 
 class Protocol(_Entry):
@@ -163,15 +163,15 @@ class Protocol(_Entry):
     """
 
     margins: _Margins = _Margins()
-    family_error: Share = 0.05
-    power: Share = 0.8
-    interval: Share = 0.9
-    families: dict[str, tuple[Kind, ...]] = {
+    family_error: _Share = 0.05
+    power: _Share = 0.8
+    interval: _Share = 0.9
+    families: dict[str, tuple[_Kind, ...]] = {
         "numbers": ("cell", "contrast", "column"),
         "claims": ("claim",),
     }
     contrasts: tuple[Contrast, ...] = ()
-    history: tuple[Annotated[Change, Field(min_length=4)], ...] = ()
+    history: tuple[Annotated[_Change, Field(min_length=4)], ...] = ()
 
     @property
     def agree(self) -> float:
@@ -325,10 +325,10 @@ def _yaml(path: Path, kind: type) -> Any:
     return content
 
 
-Model = TypeVar("Model", bound=_Entry)
+_Model = TypeVar("_Model", bound=_Entry)
 
 
-def _entry(model: type[Model], row: Any, where: str) -> Model:
+def _entry(model: type[_Model], row: Any, where: str) -> _Model:
     """An entry of a file, checked; a refusal says where it stands and what is allowed."""
     try:
         return model.model_validate(row)
