@@ -17,15 +17,17 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+import yaml
 
-from recheck.columns import compare_column
 from recheck.compare import Comparer
+from recheck.judge import judge
 from recheck.measures import estimate
-from recheck.printed import half_unit, number
-from recheck.published import STANDARD_ERROR, Contrast, Protocol, Published
+from recheck.predictive import Predictive
+from recheck.published import STANDARD_ERROR, Contrast, Published, half_unit, number
 
 __all__ = ["COLUMNS", "SHAPES", "Shape", "calibrate", "family", "main", "simulate"]
 
@@ -40,89 +42,57 @@ COLUMNS = [
 
 @dataclass(frozen=True)
 class Shape:
-    """A design and the distribution that its studies are drawn from.
-
-    Attributes
-    ----------
-    name : str
-    units, runs : tuple of int
-        Ours, by cell of a column. A cell with fewer units has the first ones.
-    their_units, their_runs : int
-    noise : str
-        Of runs: ``normal`` (a smooth error, relative deviation `run_sd`) or ``half-normal`` (the absolute value of a
-        centred normal, as the error of one estimate is).
-    between : float
-        Standard deviation of a unit's logarithm.
-    run_sd : float
-    digits : int
-        Printed significant digits.
-    bracket : bool
-        Whether a standard error is printed.
-    fresh : bool
-        Whether published cells had units of their own.
-    wrong : float
-        Error of a wrong truth that one of the published units has in all cells, as a multiple of the mean error.
-    elsewhere : int
-        Units with which the distribution between units is measured elsewhere.
-    apart : bool
-        Whether each cell has units of its own, as a column over problems does.
-    linear : float
-        Standard deviation between units of a difference of two cells: the shape is a contrast. 0: it is none.
-    """
+    """A design and the distribution that its studies are drawn from."""
 
     name: str
-    units: tuple[int, ...]
-    runs: tuple[int, ...]
+    #: Ours, by cell of a column. A cell with fewer units has the first ones.
+    units: Sequence[int]
+    runs: Sequence[int]
     their_units: int = 1
     their_runs: int = 1
+    #: Of runs: ``normal`` is a smooth error, ``half-normal`` the absolute value of a centred normal, as the error of
+    #: one estimate is.
     noise: str = "normal"
+    #: Standard deviations of a unit's logarithm and, relative to it, of a run.
     between: float = 0.2
     run_sd: float = 0.2
+    #: Printed significant digits, and whether a standard error is printed.
     digits: int = 3
     bracket: bool = False
+    #: Whether published cells had units of their own, and whether each cell of ours has, as a column over problems.
     fresh: bool = False
-    wrong: float = 0.0
-    elsewhere: int = 0
     apart: bool = False
+    #: Units with which the distribution between units is measured elsewhere.
+    elsewhere: int = 0
+    #: Standard deviation between units of a difference of two cells: the shape is a contrast. 0: it is none.
     linear: float = 0.0
 
+    def effects(self, rng: np.random.Generator, size: tuple[int, int, int]) -> np.ndarray:
+        """Factors of units: common to the cells of a column, with a little of each cell's own."""
+        if self.linear:
+            common = 1.0 + 0.2 * rng.standard_normal((*size[:2], 1)) * np.ones(size[2])
+            common[:, :, 0] += self.linear * rng.standard_normal(size[:2])
+            return common
+        own = 1.0 if self.apart else 0.4
+        common = math.sqrt(1 - own**2) * rng.standard_normal((*size[:2], 1))
+        return np.exp(self.between * (common + own * rng.standard_normal(size)))
 
-_MANY = (50, 50, 50)
-SHAPES = (
-    Shape("50 x 1 beside 50 x 1, printed errors", _MANY, (1, 1, 1), 50, bracket=True,
-          noise="half-normal", between=0.3),
-    Shape("20 x 1 beside 50 x 1, printed errors, fresh", (20,) * 3, (1, 1, 1), 50, bracket=True,
-          noise="half-normal", between=0.3, fresh=True),
-    Shape("50 x 1 beside 50 x 1", _MANY, (1, 1, 1), 50, noise="half-normal", between=0.3),
-    Shape("20 x 4 beside 1 x 20, smooth", (20, 20, 10), (20, 4, 2), 1, 20, run_sd=0.3, digits=2),
-    Shape("20 x 4 beside 1 x 20, absolute errors", (20, 20, 10), (20, 4, 2), 1, 20,
-          noise="half-normal", between=0.15, digits=2),
-    Shape("the same, fresh", (20, 20, 10), (20, 4, 2), 1, 20, noise="half-normal", between=0.15,
-          digits=2, fresh=True),
-    Shape("the same, units alike", (20, 20, 10), (20, 4, 2), 1, 20, noise="half-normal",
-          between=0.0, digits=2),
-    Shape("5 x 6 beside 1 x 20", (5, 5, 5), (6, 2, 1), 1, 20, noise="half-normal", digits=2),
-    Shape("3 x 3 beside 1 x 20", (3, 3), (3, 1), 1, 20, noise="half-normal", digits=2),
-    Shape("10 x 1 beside 1 x 1", (10,), (1,), digits=2),
-    Shape("10 x 3 beside 1 x 1, six problems", (10,) * 6, (3,) * 6, digits=2, apart=True),
-    Shape("3 x 5 beside 1 x 1", (3, 3), (5, 5), digits=2, apart=True),
-    Shape("1 x 5 beside 1 x 1, 20 units elsewhere", (1,), (5,), elsewhere=20),
-    Shape("10 x 2 beside 1 x 1, coarse rounding", (10,), (2,), between=0.02, run_sd=0.02, digits=1),
-    Shape("contrast, 10 x 3 beside 1 x 1", (10, 10), (3, 3), linear=0.02, run_sd=0.1),
-    Shape("contrast, 3 x 1 beside 1 x 1", (3, 3), (1, 1), linear=0.02, run_sd=0.1),
-)  # fmt: skip
+    def values(self, rng: np.random.Generator, means: np.ndarray, runs: int) -> np.ndarray:
+        """Values of runs on units with these means, shape (..., runs)."""
+        normal, means = rng.standard_normal((*means.shape, runs)), means[..., None]
+        if self.noise == "half-normal":
+            return means * np.abs(normal)
+        if self.linear:
+            return means + self.run_sd * self.linear * normal
+        return means * np.exp(self.run_sd * normal - self.run_sd**2 / 2)
 
 
-@dataclass(frozen=True)
-class Simulated:
-    """Studies of a shape as the judge reads them.
+_TABLE = Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8")
+SHAPES = tuple(Shape(**row) for row in yaml.safe_load(_TABLE))
 
-    Attributes
-    ----------
-    measures : DataFrame
-    published : Published
-        One column a study; its cells are the shape's.
-    """
+
+class Simulated(NamedTuple):
+    """Studies of a shape as the judge reads them: one column a study, with the shape's cells."""
 
     measures: pd.DataFrame
     published: Published
@@ -131,66 +101,35 @@ class Simulated:
 def simulate(shape: Shape, studies: int, seed: int, shift: np.ndarray | float = 0.0) -> Simulated:
     """Draw studies of a shape.
 
-    Parameters
-    ----------
-    shape : Shape
-    studies : int
-    seed : int
-    shift : float or ndarray, shape (studies,)
-        What is added to the logarithm of each published number (to the first cell of a contrast, not as a logarithm).
-        Our side is the same whatever it is.
+    `shift`, one number or one a study, is added to the logarithm of each published number (to the first cell of a
+    contrast, not as a logarithm). Our side is the same whatever it is.
     """
     rng = np.random.default_rng(seed)
     k, most = len(shape.units), max(shape.units)
     true = 10.0 ** -np.arange(k) if not shape.linear else np.ones(k)
-    effects = _effects(shape, rng, (studies, most, k))
-    rows: dict[str, list[np.ndarray]] = {"id": [], "unit": [], "run": [], "value": []}
+    effects = shape.effects(rng, (studies, most, k))
+    parts = []
     for cell, (units, runs) in enumerate(zip(shape.units, shape.runs, strict=True)):
-        values = _runs(shape, rng, true[cell] * effects[:, :units, cell], runs)
-        where = np.indices(values.shape)
-        study = np.char.mod("s%d", where[0].ravel())
-        own = f"/c{cell}" if shape.apart else ""
-        rows["id"].append(np.char.add(np.char.add(study, "/"), f"c{cell}"))
-        unit = np.char.add(np.char.add(study, own + "/u"), np.char.mod("%d", where[1].ravel()))
-        rows["unit"].append(unit)
-        rows["run"].append(np.char.mod("%d", where[2].ravel()))
-        rows["value"].append(values.ravel())
+        values = shape.values(rng, true[cell] * effects[:, :units, cell], runs)
+        unit = f"s{{0}}/c{cell}/u{{1}}" if shape.apart else "s{0}/u{1}"
+        parts.append(_rows(values, f"s{{0}}/c{cell}", unit))
     if shape.elsewhere:
-        extra = _effects(shape, rng, (studies, shape.elsewhere, 1))[:, :, 0]
-        where = np.indices(extra.shape)
-        rows["id"].append(np.char.mod("between/s%d/c0", where[0].ravel()))
-        rows["unit"].append(np.char.mod("other%d", where[1].ravel()))
-        rows["run"].append(np.full(extra.size, "0"))
-        rows["value"].append(extra.ravel())
-    table = {name: np.concatenate(parts) for name, parts in rows.items()}
+        extra = shape.effects(rng, (studies, shape.elsewhere, 1))
+        parts.append(_rows(extra, "between/s{0}/c0", "other{1}"))
     blank = dict.fromkeys(["reading", "source", "seed"], "")
-    measures = pd.DataFrame({**table, "scale": "log", "status": "ok", **blank}).assign(
-        se=math.nan, df=math.nan
-    )
-    measures["id"] = measures["id"].astype(object)
-    measures["unit"] = measures["unit"].astype(object)
+    numbers = dict.fromkeys(["se", "df"], math.nan)
+    measures = pd.concat(parts).assign(scale="log", status="ok", **blank, **numbers)
     return Simulated(measures, Published(_printed(shape, rng, studies, true, shift)))
 
 
-def _effects(shape: Shape, rng: np.random.Generator, size: tuple[int, int, int]) -> np.ndarray:
-    """Factors of units: common to the cells of a column, with a little of each cell's own."""
-    if shape.linear:
-        common = 1.0 + 0.2 * rng.standard_normal((*size[:2], 1)) * np.ones(size[2])
-        common[:, :, 0] += shape.linear * rng.standard_normal(size[:2])
-        return common
-    own = 1.0 if shape.apart else 0.4
-    common = math.sqrt(1 - own**2) * rng.standard_normal((*size[:2], 1))
-    return np.exp(shape.between * (common + own * rng.standard_normal(size)))
-
-
-def _runs(shape: Shape, rng: np.random.Generator, means: np.ndarray, runs: int) -> np.ndarray:
-    """Values of runs on units with these means, shape (..., runs)."""
-    normal = rng.standard_normal((*means.shape, runs))
-    if shape.noise == "half-normal":
-        return means[..., None] * np.abs(normal)
-    if shape.linear:
-        return means[..., None] + shape.run_sd * shape.linear * normal
-    return means[..., None] * np.exp(shape.run_sd * normal - shape.run_sd**2 / 2)
+def _rows(values: np.ndarray, name: str, unit: str) -> pd.DataFrame:
+    """Measures of values by study, unit and run; `name` and `unit` are templates of the first two."""
+    study, place, run = (axis.ravel() for axis in np.indices(values.shape))
+    studies, units, _ = values.shape
+    names = np.array([name.format(s) for s in range(studies)], dtype=object)
+    texts = [[unit.format(s, u) for u in range(units)] for s in range(studies)]
+    columns = {"id": names[study], "unit": np.array(texts, dtype=object)[study, place]}
+    return pd.DataFrame({**columns, "run": run.astype(str), "value": values.ravel()})
 
 
 def _printed(
@@ -202,27 +141,23 @@ def _printed(
 ) -> pd.DataFrame:
     """The published cells of simulated studies: rounded, with a bracket where the shape has one."""
     k, size = len(true), (studies, shape.their_units, len(true))
-    effects = _effects(shape, rng, size)
+    effects = shape.effects(rng, size)
     if shape.fresh:
-        effects = np.stack([_effects(shape, rng, size)[:, :, c] for c in range(k)], axis=2)
-    values = _runs(shape, rng, true * effects, shape.their_runs).mean(axis=-1)
-    if shape.wrong:
-        # one truth is off by so many times the mean error with the fewest samples
-        values[:, 0, :] += shape.wrong * true[0]
-    shifts, rows = np.broadcast_to(shift, (studies,)), []
+        effects = np.stack([shape.effects(rng, size)[:, :, c] for c in range(k)], axis=2)
+    values = shape.values(rng, true * effects, shape.their_runs).mean(axis=-1)
+    shifts = np.broadcast_to(shift, (studies,))
     if shape.linear:
         values[:, :, 0] += shifts[:, None]
     else:
         values = values * np.exp(shifts)[:, None, None]
-    means = values.mean(axis=1)
-    errors = values.std(axis=1, ddof=1) if shape.their_units > 1 else np.full_like(means, np.nan)
-    errors = errors / math.sqrt(shape.their_units)
-    for study in range(studies):
-        for cell in range(k):
-            printed = f"{means[study, cell]:.{shape.digits - 1}e}"
-            rows.append((f"s{study}/c{cell}", f"s{study}", printed, errors[study, cell]))
-    frame = pd.DataFrame(rows, columns=["id", "column", "printed", "bracket_value"])
+    errors = np.full((studies, k), math.nan)
+    if shape.their_units > 1:
+        errors = values.std(axis=1, ddof=1) / math.sqrt(shape.their_units)
+    printed = [f"{mean:.{shape.digits - 1}e}" for mean in values.mean(axis=1).ravel()]
+    columns = [f"s{study}" for study in range(studies) for _ in range(k)]
+    frame = pd.DataFrame({"column": columns, "printed": printed, "bracket_value": errors.ravel()})
     return frame.assign(
+        id=[f"s{study}/c{cell}" for study in range(studies) for cell in range(k)],
         table="t",
         scale="log",
         units=shape.their_units,
@@ -233,111 +168,88 @@ def _printed(
     ).set_index("id", drop=False)
 
 
-def _comparisons(shape: Shape, drawn: Simulated, studies: int, kind: str) -> list[tuple]:
-    """Predictive, p-value and p-value of the scatter of each study."""
+def _compared(shape: Shape, drawn: Simulated, studies: int, kind: str) -> list[Predictive]:
+    """The comparison in each study; of cells the one with the fewest runs, which is the hardest."""
     comparer = Comparer(drawn.measures, drawn.published, 7)
     levels = {"instances": "fresh" if shape.fresh else "shared"}
     found = []
     for study in range(studies):
         ids = [f"s{study}/c{cell}" for cell in range(len(shape.units))]
         if kind == "contrast":
-            rule = Contrast("d", ids[0], ids[1], "linear", 1.0)
-            one = comparer.contrast(f"s{study}", (ids[0], ids[1]), rule, levels)
-            found.append((one, one.p, math.nan))
+            rule = Contrast(id="d", first=ids[0], second=ids[1], scale="linear", margin=1.0)
+            found.append(comparer.contrast(f"s{study}", (ids[0], ids[1]), rule, levels))
         elif kind == "column":
-            column = compare_column(comparer, f"s{study}", ids, levels)
-            found.append((column.predictive, column.p, column.heterogeneity))
-        else:  # the cell with the fewest runs is the hardest
-            one = comparer.cell(ids[-1], levels)
-            found.append((one, one.p, math.nan))
+            found.append(comparer.column(f"s{study}", ids, levels))
+        else:
+            found.append(comparer.cell(ids[-1], levels))
     return found
 
 
-def calibrate(studies: int, seed: int = 20210308, shapes: Sequence[Shape] = SHAPES) -> pd.DataFrame:
-    """Rates of the judge over simulated studies.
+def calibrate(
+    studies: int, seed: int = 20210308, shapes: Sequence[Shape] | None = None
+) -> pd.DataFrame:
+    """Rates of the judge over so many simulated studies of each shape and kind, one row each with `COLUMNS`.
 
-    Parameters
-    ----------
-    studies : int
-        Of each shape and kind.
-    seed : int
-    shapes : sequence of Shape
-
-    Returns
-    -------
-    DataFrame
-        `COLUMNS`: ``false_alarms`` and ``scatter_alarms`` at a level of 5 %, ``coverage`` of the interval of 90 %,
-        ``false_agreement`` at a level of 5 %, ``power`` at each study's own detectable effect at 5 %; ``detectable`` is
-        the median of these (a factor; a difference of a contrast).
+    ``false_alarms``, ``scatter_alarms`` and ``false_agreement`` are at a level of 5 %, ``coverage`` is that of the
+    interval of 90 %, and ``power`` is at each study's own detectable effect at 5 %. ``detectable`` is the median of
+    these effects (a factor; a difference of a contrast).
     """
     rows = []
-    for place, shape in enumerate(shapes):
+    for place, shape in enumerate(SHAPES if shapes is None else shapes):
         kinds = ["contrast"] if shape.linear else ["cell", "column"][: len(shape.units)]
-        for kind in kinds:
-            rows.append(_rates(shape, kind, studies, seed + 1000 * place))
+        rows += [_rates(shape, kind, studies, seed + 1000 * place) for kind in kinds]
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
 def _rates(shape: Shape, kind: str, studies: int, seed: int) -> dict[str, object]:
-    null = _comparisons(shape, simulate(shape, studies, seed), studies, kind)
+    null = _compared(shape, simulate(shape, studies, seed), studies, kind)
     tail = (1 - COVERAGE) / 2
-    covered = [tail <= one.above(0.0) <= 1 - tail for one, _, _ in null]
-    level = LEVEL / 2 if kind == "column" else LEVEL
-    some = np.array([one.detectable(level, POWER) for one, _, _ in null[:_POWER_STUDIES]])
+    some = np.array([one.detectable(LEVEL, POWER) for one in null[:_POWER_STUDIES]])
     # the published number is off in either direction, by what our own data make detectable
     shift = np.where(np.arange(len(some)) % 2, 1.0, -1.0) * some
     margin = 0.1 if shape.linear else math.log(MARGIN)
-    off = simulate(shape, studies, seed + 1, margin)
-    wrong = [one.p_agree(margin) <= LEVEL for one, _, _ in _comparisons(shape, off, studies, kind)]
+    off = _compared(shape, simulate(shape, studies, seed + 1, margin), studies, kind)
     power = math.nan
     if np.isfinite(shift).all():
         every = np.pad(shift, (0, studies - len(shift)))
-        shifted = _comparisons(shape, simulate(shape, studies, seed, every), len(shift), kind)
-        power = float(np.mean([p <= LEVEL for _, p, _ in shifted]))
-    scatter = [p for _, _, p in null if not math.isnan(p)]
+        shifted = _compared(shape, simulate(shape, studies, seed, every), len(shift), kind)
+        power = float(np.mean([one.p <= LEVEL for one in shifted]))
+    scatter = pd.Series([one.heterogeneity for one in null], dtype=float).dropna()
     return {
         "shape": shape.name,
         "kind": kind,
         "studies": studies,
-        "false_alarms": float(np.mean([p <= LEVEL for _, p, _ in null])),
-        "coverage": float(np.mean(covered)),
-        "false_agreement": float(np.mean(wrong)),
+        "false_alarms": float(np.mean([one.p <= LEVEL for one in null])),
+        "coverage": float(np.mean([tail <= one.above(0.0) <= 1 - tail for one in null])),
+        "false_agreement": float(np.mean([one.p_agree(margin) <= LEVEL for one in off])),
         "power": power,
         "detectable": float(np.median(some if shape.linear else np.exp(some))),
-        "scatter_alarms": float(np.mean([p <= LEVEL for p in scatter])) if scatter else math.nan,
+        "scatter_alarms": (scatter <= LEVEL).mean(),
     }
 
 
 def family(studies: int, seed: int = 20210308) -> tuple[float, float]:
     """Whole studies of 30 cells in ten columns, judged as a family.
 
-    Returns
-    -------
-    (float, float)
-        Share of null studies with a verdict "differs"; mean share of wrong ones among all "agrees" in studies half of
-        whose columns are off by the margin.
+    The first rate is the share of null studies with a verdict "differs". The second is the mean share of wrong ones
+    among all "agrees" in studies half of whose columns are off by the margin.
     """
-    from recheck.judge import judge
-
     shape = next(shape for shape in SHAPES if shape.name.startswith("20 x 4"))
-    rates = []
-    for shift in (0.0, math.log(MARGIN)):
-        found = []
-        for study in range(studies):
-            null = simulate(shape, 10, seed + study)
-            cells, other = null.published.cells, simulate(shape, 10, seed + study, shift)
-            half = cells["column"].str[1:].astype(int) < 5
-            cells = pd.concat([other.published.cells[half], cells[~half]])
-            off = set(cells["column"].iloc[: half.sum()]) | set(cells["id"].iloc[: half.sum()])
-            published = replace(null.published, cells=cells, protocol=Protocol())
-            frame = judge(null.measures, estimate(null.measures), published, study).frame
-            if not shift:
-                found.append(float((frame["verdict"] == "differs").any()))
-                continue
-            agreed = frame[frame["verdict"] == "agrees"]
-            found.append(float(agreed["id"].isin(off).mean()) if len(agreed) else 0.0)
-        rates.append(float(np.mean(found)))
-    return rates[0], rates[1]
+    alarms, wrong = [], []
+    for study in range(studies):
+        null, off = (simulate(shape, 10, seed + study, shift) for shift in (0.0, math.log(MARGIN)))
+        cells = null.published.cells
+        half = cells["column"].str[1:].astype(int) < 5
+        mixed = pd.concat([off.published.cells[half], cells[~half]])
+        frames = [
+            judge(null.measures, estimate(null.measures), replace(null.published, cells=own), study)
+            for own in (cells, mixed)
+        ]
+        alarms.append(float((frames[0].frame["verdict"] == "differs").any()))
+        agreed = frames[1].frame.query("verdict == 'agrees'")["id"]
+        false = agreed.isin({*cells.loc[half, "column"], *cells.loc[half, "id"]})
+        wrong.append(float(false.mean()) if len(agreed) else 0.0)
+    return float(np.mean(alarms)), float(np.mean(wrong))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

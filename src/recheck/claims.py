@@ -10,13 +10,16 @@ the end of a region that lies on its open side.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 from scipy.special import bdtr, bdtrc, betaincinv, stdtr, stdtrit
 
-from recheck.measures import COUNTED, unit_means
+from recheck.compare import NotComparedError
+from recheck.measures import COUNTED
 from recheck.published import Claim
 
 __all__ = ["Quantity", "quantity"]
@@ -24,83 +27,86 @@ __all__ = ["Quantity", "quantity"]
 
 @dataclass(frozen=True)
 class Quantity:
-    """What is known of a claim's quantity, on the scale of its comparison.
+    """What is known of a claim's quantity and its region, on the scale of its comparison; judged as a `Predictive` is.
 
-    Attributes
-    ----------
-    value, se, df : float
-    scale : str
-        ``log`` or ``linear``.
-    low, high : float
-        The region.
-    bound : str
-        ``at least``, ``at most`` or empty.
-    looks : int
-        Runs out of which this one was chosen.
-    successes, trials : int
-        Of a share; no trials otherwise.
+    `bound` is ``at least``, ``at most`` or empty. Of a claim on every run, this one was chosen out of `looks`. A share
+    is one of so many `trials`.
     """
 
     value: float
-    se: float
+    sd: float
     df: float
     scale: str
     low: float
     high: float
     bound: str = ""
     looks: int = 1
-    successes: int = 0
     trials: int = 0
+
+    heterogeneity = math.nan
+    cells: ClassVar[Mapping[str, float]] = {}
+
+    @property
+    def successes(self) -> int:
+        """Of a share."""
+        return round(self.value * self.trials)
 
     @property
     def exact(self) -> bool:
         """Whether chance has no part in the quantity; such a claim is in no family."""
-        return self.se == 0 and not self.trials
+        return self.sd == 0 and not self.trials
 
     @property
-    def distance(self) -> float:
+    def center(self) -> float:
         """Distance from the nearest end of the region, positive inside."""
         return min(self.value - self.low, self.high - self.value)
 
-    def p_values(self) -> tuple[float, float]:
-        """p-values of the hypotheses that the quantity lies inside, and that it lies outside."""
-        if self.trials:
-            return self._binomial()
-        below, above = self._tail(self.value - self.low), self._tail(self.high - self.value)
-        if self.bound == "at least" and math.isfinite(self.high) and self.value <= self.high:
-            above = 1.0
-        if self.bound == "at most" and math.isfinite(self.low) and self.value >= self.low:
-            below = 1.0
+    @property
+    def p(self) -> float:
+        """p-value of the hypothesis that the quantity lies inside."""
         inside = 1.0
         if self.value < self.low and self.bound != "at least":
-            inside = self._tail(self.low - self.value)
+            inside = self._below(self.low)
         elif self.value > self.high and self.bound != "at most":
-            inside = self._tail(self.value - self.high)
-        return min(1.0, inside * self.looks), max(below, above)
+            inside = self._above(self.high)
+        return min(1.0, inside * self.looks)
+
+    def p_agree(self, margin: float = 0.0) -> float:
+        """p-value of the hypothesis that the quantity lies outside; the region is the margin."""
+        above, below = self._above(self.low), self._below(self.high)
+        if self.bound == "at least" and math.isfinite(self.high) and self.value <= self.high:
+            below = 1.0
+        if self.bound == "at most" and math.isfinite(self.low) and self.value >= self.low:
+            above = 1.0
+        return max(above, below)
+
+    def _above(self, end: float) -> float:
+        """p-value of the hypothesis that the quantity is not above an end."""
+        if self.trials:
+            k = self.successes
+            certain = end <= 0 or not k
+            return float(end > 0) if certain else float(bdtrc(k - 1, self.trials, end))
+        return self._tail(self.value - end)
+
+    def _below(self, end: float) -> float:
+        """p-value of the hypothesis that the quantity is not below an end."""
+        if self.trials:
+            return float(bdtr(self.successes, self.trials, end)) if end < 1 else 0.0
+        return self._tail(end - self.value)
 
     def _tail(self, distance: float) -> float:
-        """p-value of the hypothesis that the quantity is beyond an end at a distance."""
-        if self.se == 0:
+        if self.sd == 0:
             return float(distance < 0)
-        return float(stdtr(self.df, -distance / self.se)) if math.isfinite(distance) else 0.0
-
-    def _binomial(self) -> tuple[float, float]:
-        n, k, low, high = self.trials, self.successes, max(self.low, 0.0), min(self.high, 1.0)
-        above = _at_least(k, n, low) if low > 0 else 0.0
-        below = float(bdtr(k, n, high)) if high < 1 else 0.0
-        inside = 1.0
-        if k / n < low:
-            inside = float(bdtr(k, n, low))
-        elif k / n > high:
-            inside = _at_least(k, n, high)
-        return inside, max(above, below)
+        return float(stdtr(self.df, -distance / self.sd)) if math.isfinite(distance) else 0.0
 
     def interval(self, coverage: float) -> tuple[float, float]:
         """Equal-tailed interval; open on the open side of a bound, Clopper and Pearson's of a share."""
         tail = (1 - coverage) / 2
         if self.trials:
-            return _clopper_pearson(self.successes, self.trials, tail)
-        half = float(stdtrit(self.df, 1 - tail)) * self.se if self.se else 0.0
+            k, rest = self.successes, self.trials - self.successes
+            low = float(betaincinv(k, rest + 1, tail)) if k else 0.0
+            return low, float(betaincinv(k + 1, rest, 1 - tail)) if rest else 1.0
+        half = float(stdtrit(self.df, 1 - tail)) * self.sd if self.sd else 0.0
         low = -math.inf if self.bound == "at most" else self.value - half
         return low, math.inf if self.bound == "at least" else self.value + half
 
@@ -108,75 +114,48 @@ class Quantity:
         """How far outside the quantity would be found; NaN for shares and bounds."""
         if self.trials or self.bound:
             return math.nan
-        if self.se == 0:
+        if self.sd == 0:
             return 0.0
         level = level / self.looks
-        return float(stdtrit(self.df, 1 - level) + stdtrit(self.df, power)) * self.se
+        return float(stdtrit(self.df, 1 - level) + stdtrit(self.df, power)) * self.sd
 
 
-def _at_least(k: int, n: int, share: float) -> float:
-    """Probability of k or more of n."""
-    return float(bdtrc(k - 1, n, share)) if k else 1.0
-
-
-def _clopper_pearson(k: int, n: int, tail: float) -> tuple[float, float]:
-    low = float(betaincinv(k, n - k + 1, tail)) if k else 0.0
-    return low, float(betaincinv(k + 1, n - k, 1 - tail)) if k < n else 1.0
-
-
-def quantity(claim: Claim, estimate: pd.Series, rows: pd.DataFrame) -> Quantity | str:
-    """The quantity of a claim.
-
-    Parameters
-    ----------
-    claim : Claim
-        With a region.
-    estimate : Series
-        `recheck.measures.ESTIMATES`: of the measure ``claim/<id>`` under one reading.
-    rows : DataFrame
-        The measures behind it.
-
-    Returns
-    -------
-    Quantity or str
-        Why there is none, if it cannot be judged.
-    """
+def quantity(claim: Claim, estimate: Mapping[str, Any], rows: pd.DataFrame) -> Quantity:
+    """The quantity of a claim, from its estimate under one reading and the measures behind it."""
+    if math.isnan(claim.low):
+        raise NotComparedError("no region")
     good = rows[rows["status"].isin(COUNTED)]
     scale = str(estimate["scale"])
-    low, high = (_scaled(end, scale) for end in (claim.low, claim.high))
+    region = (claim.low, claim.high)
+    if scale == "log":
+        low, high = (math.log(end) if end > 0 else -math.inf for end in region)
+        region = (low, high)
     if good["se"].notna().any():
-        values, errors, dfs = (good[c].to_numpy(dtype=float) for c in ("value", "se", "df"))
-        if scale == "log":
-            with np.errstate(divide="ignore"):
-                values, errors = np.log(values), errors / values
-        outside = np.maximum(low - values, values - high)
-        near = outside / np.where(errors > 0, errors, 1e-300)
-        worst = int(np.argmax(near))
-        bound = str(good["status"].iloc[worst])
-        df = dfs[worst] if errors[worst] > 0 else math.inf
-        if not (np.isfinite(values[worst]) and df > 0):
-            return "no degrees of freedom of its standard error, or no finite value"
-        return Quantity(
-            *(float(values[worst]), float(errors[worst]), float(df), scale, low, high),
-            bound=bound if bound != "ok" else "",
-            looks=len(good),
-        )
-    units = unit_means(rows)["mean"].to_numpy(dtype=float)
+        return _furthest(good, scale, *region)
+    units = good.groupby("unit", sort=False)["value"].mean().to_numpy()
     if scale == "linear" and np.isin(units, (0.0, 1.0)).all():
-        share, n = float(units.mean()), len(units)
-        return Quantity(share, 0.0, math.inf, scale, low, high, "", 1, round(units.sum()), n)
+        return Quantity(float(units.mean()), 0.0, math.inf, scale, *region, trials=len(units))
     value, se = float(estimate["value"]), float(estimate["se"])
     if len(units) < 2 or not math.isfinite(se):
-        return f"{len(units)} unit: no standard error over units"
+        raise NotComparedError(f"{len(units)} unit: no standard error over units")
     if scale == "log":
         if not value > 0:
-            return "its value is zero"
+            raise NotComparedError("its value is zero")
         value, se = math.log(value), se / value
-    return Quantity(value, se, float(estimate["df"]), scale, low, high)
+    return Quantity(value, se, float(estimate["df"]), scale, *region)
 
 
-def _scaled(end: float, scale: str) -> float:
-    """An end of a region on the scale of the comparison."""
-    if scale == "linear" or math.isinf(end):
-        return end
-    return math.log(end) if end > 0 else -math.inf
+def _furthest(good: pd.DataFrame, scale: str, low: float, high: float) -> Quantity:
+    """Of rows that have their own standard errors, the one that is furthest outside the region."""
+    values, errors, dfs = (good[c].to_numpy(dtype=float) for c in ("value", "se", "df"))
+    if scale == "log":
+        with np.errstate(divide="ignore"):
+            values, errors = np.log(values), errors / values
+    outside = np.maximum(low - values, values - high)
+    worst = int(np.argmax(outside / np.where(errors > 0, errors, 1e-300)))
+    value, se = float(values[worst]), float(errors[worst])
+    df = float(dfs[worst]) if se > 0 else math.inf
+    if not (math.isfinite(value) and df > 0):
+        raise NotComparedError("no degrees of freedom of its standard error, or no finite value")
+    bound = str(good["status"].iloc[worst]).replace("ok", "")
+    return Quantity(value, se, df, scale, low, high, bound=bound, looks=len(good))

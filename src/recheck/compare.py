@@ -1,4 +1,4 @@
-"""Cells and contrasts: our units beside a printed number, as `recheck.replay` compares them.
+"""Cells, contrasts and columns: weighted sums of cells on units of ours, beside the same sums of printed numbers.
 
 What cannot be compared
     One unit of ours beside one published unit says nothing about how much units differ. Such a cell is not comparable,
@@ -8,109 +8,85 @@ What cannot be compared
 What is pooled
     Cells of one column that share units have the same relative variation between units and between runs. Both are
     pooled over these cells, as their sample sizes change an error by a factor that is common to all units.
+Columns
+    The mean is taken unit by unit over the cells that share units, and over independent groups of such cells. A column
+    speaks for its cells only if they are alike. Its hypothesis is that every cell is drawn as ours are. Two tests look
+    at it, one of the mean and one of the scatter about the mean (Cochran's Q, with uncertain variances and the
+    covariance of cells that share units). The p-value is twice the smaller one.
+Instances
+    Where the paper leaves open whether cells had units in common, the reading ``instances`` says how the published side
+    is replayed: ``shared``, as ours are, or ``fresh``, each cell on units of its own.
 """
 
 from __future__ import annotations
 
-import functools
+import copy
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.special import fdtrc
 
-from recheck.measures import COUNTED, OK, UNSEEN, levels_of
-from recheck.predictive import Predictive, Sampler
+from recheck.measures import COUNTED, OK, UNSEEN, fitting, levels_of
+from recheck.predictive import Predictive, Sampler, combined, excess
 from recheck.published import STANDARD_ERROR, Contrast, Published
-from recheck.replay import (
-    Between,
-    Noise,
-    RunNoise,
-    one_unit,
-    printed_error,
-    run_noise,
-    several_units,
-)
+from recheck.replay import Between, Noise, printed_error, replayed, run_noise
 
-__all__ = ["Comparer", "NotComparedError", "Sample"]
+__all__ = ["Comparer", "Levels", "NotComparedError", "Sample"]
+
+
+#: Levels by choice, of what the paper does not say.
+Levels = Mapping[str, str]
 
 
 class NotComparedError(Exception):
-    """No comparison is possible: `verdict` is one of `recheck.measures.UNSEEN`, the text says why."""
+    """No comparison is possible. The reason is a text, or one of `recheck.measures.UNSEEN`, then the verdict."""
 
-    def __init__(self, verdict: str, why: str) -> None:
-        super().__init__(why)
-        self.verdict = verdict
+    def __init__(self, why: str) -> None:
+        super().__init__("" if why in UNSEEN else why)
+        self.verdict = why if why in UNSEEN else "not comparable"
 
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Our side of a cell under one reading.
-
-    Attributes
-    ----------
-    id, reading, scale : str
-    units : mapping of str to ndarray
-        Values of the runs that count, by unit.
-    """
+    """Our side of a cell under one reading: values of the runs that count, by unit."""
 
     id: str
     reading: str
-    scale: str
     units: Mapping[str, np.ndarray]
 
     def means(self, names: Sequence[str] | None = None) -> np.ndarray:
         """Means over runs of these units, or of all."""
-        return np.array([self._mean[name] for name in names or self.units])
-
-    @functools.cached_property
-    def _mean(self) -> dict[str, float]:
-        return {name: float(values.mean()) for name, values in self.units.items()}
+        return np.array([self.units[name].mean() for name in names or self.units])
 
     def runs(self, names: Sequence[str] | None = None) -> float:
         """Harmonic mean of the runs a unit."""
         return 1.0 / float(np.mean([1.0 / len(self.units[name]) for name in names or self.units]))
 
-    def statistic(self, names: Sequence[str] | None = None) -> np.ndarray:
-        """Means, or their logarithms on the scale ``log``.
-
-        Raises
-        ------
-        NotComparedError
-            A mean is zero.
-        """
+    def statistic(self, scale: str, names: Sequence[str] | None = None) -> np.ndarray:
+        """Means, or their logarithms on the scale ``log``."""
         means = self.means(names)
-        if self.scale == "linear":
+        if scale == "linear":
             return means
         if not (means > 0).all():
-            raise NotComparedError("not comparable", f"a unit of {self.id} has the mean zero")
+            raise NotComparedError(f"a unit of {self.id} has the mean zero")
         return np.log(means)
 
 
 class Comparer:
-    """Compares cells and contrasts of a study.
-
-    Parameters
-    ----------
-    measures : DataFrame
-        `recheck.measures.COLUMNS`.
-    published : Published
-    seed : int
-    """
+    """Compares cells, contrasts and columns of a study; `seed` is that of the draws of uncertain variances."""
 
     def __init__(self, measures: pd.DataFrame, published: Published, seed: int) -> None:
         self.published, self.seed = published, seed
         self.cells: dict[str, dict[str, Any]] = published.cells.to_dict("index")
+        columns = published.cells.groupby("column", sort=False).groups
+        self.columns = {str(name): list(ids) for name, ids in columns.items()}
         self._status: dict[str, dict[str, str]] = {}
         self._samples: dict[str, dict[str, Sample]] = {}
-        self._pools: dict[tuple[str, str], tuple[Between | None, Noise]] = {}
-        self._noises: dict[frozenset[tuple[str, str]], Noise] = {}
-        self._columns = {
-            str(name): list(ids)
-            for name, ids in published.cells.groupby("column", sort=False).groups.items()
-        }
+        self._noises: dict[tuple[str, frozenset[tuple[str, str]]], Noise] = {}
         wanted = measures["id"].isin(self.cells) | measures["id"].str.startswith("between/")
         for (name, reading), rows in measures[wanted].groupby(["id", "reading"], sort=False):
             good = rows[(rows["status"] == OK) & rows["se"].isna()]
@@ -121,75 +97,66 @@ class Comparer:
                 continue
             values, names = good["value"].to_numpy(dtype=float), good["unit"].to_numpy()
             units = {unit: values[names == unit] for unit in dict.fromkeys(names)}
-            scale = self.cells.get(name, {"scale": rows["scale"].iloc[0]})["scale"]
-            sample = Sample(name, reading, scale, units)
-            self._samples.setdefault(name, {})[reading] = sample
+            self._samples.setdefault(name, {})[reading] = Sample(name, reading, units)
         self._cheap = [name for name in self._samples if name.startswith("between/")]
 
-    def sampler(self, name: str) -> Sampler:
-        """Draws for one comparison."""
-        return Sampler(self.seed, name)
-
-    def columns(self) -> dict[str, list[str]]:
-        """Ids of cells by column."""
-        return self._columns
-
-    def sample(self, name: str, levels: Mapping[str, str]) -> Sample:
-        """Our side of a cell: of the rows whose levels are among those asked for, those with the most.
-
-        Raises
-        ------
-        NotComparedError
-            No row counts, with the status of the rows.
-        """
-        found = _fitting(self._samples.get(name, {}), levels)
-        if found is not None:
-            return found
-        status = _fitting(self._status.get(name, {}), levels) or "not run"
-        verdict = status if status in UNSEEN else "not comparable"
-        raise NotComparedError(verdict, "" if status in UNSEEN else status)
-
-    def relatives(self, name: str, levels: Mapping[str, str]) -> list[Sample]:
-        """Samples of the column's cells that share a unit with this one and have its design, itself first."""
-        own = self.sample(name, levels)
-        if self.cells[name]["scale"] == "linear":
-            return [own]
-        found = [own]
-        for other in self._columns[self.cells[name]["column"]]:
-            sample = _fitting(self._samples.get(other, {}), levels)
-            if (
-                other != name
-                and sample is not None
-                and not own.units.keys().isdisjoint(sample.units)
-            ):
-                found.append(sample)
+    def altered(self, factors: Mapping[str, float]) -> Comparer:
+        """The comparison with published numbers, and their brackets, times these factors."""
+        found, names = copy.copy(self), ("value", "bracket_value", "rounding")
+        found.cells = {
+            cell: row | {name: row[name] * factors.get(cell, 1.0) for name in names}
+            for cell, row in self.cells.items()
+        }
         return found
 
-    def pool(self, name: str, levels: Mapping[str, str]) -> tuple[Between | None, Noise]:
-        """Variation between units and between runs; None without two units."""
-        own = self.sample(name, levels)
-        key = (name, own.reading)
-        if key not in self._pools:
-            samples = self.relatives(name, levels)
-            same = frozenset((sample.id, sample.reading) for sample in samples)
-            if same not in self._noises:
-                runs = [values for sample in samples for values in sample.units.values()]
-                self._noises[same] = Noise.of_units(runs, own.scale)
-            noise = self._noises[same]
-            self._pools[key] = self._between(samples, noise), noise
-        return self._pools[key]
+    # -----------------------------------------------------------------------------------------------------------------
+    # Our side
 
-    def _between(self, samples: Sequence[Sample], noise: Noise) -> Between | None:
-        own = samples[0]
+    def sample(self, name: str, levels: Levels) -> Sample:
+        """Our side of a cell: of the rows whose levels are among those asked for, those with the most."""
+        found = fitting(self._samples.get(name, {}), levels)
+        if found is not None:
+            return found
+        raise NotComparedError(fitting(self._status.get(name, {}), levels) or "not run")
+
+    def _relatives(self, name: str, levels: Levels, scale: str) -> list[Sample]:
+        """Samples with the same relative variation: of the column's cells that share a unit, this one first."""
+        own = self.sample(name, levels)
+        if "linear" in (scale, self.cells[name]["scale"]):
+            return [own]
+        others = [
+            fitting(self._samples.get(other, {}), levels)
+            for other in self.columns[self.cells[name]["column"]]
+            if other != name
+        ]
+        shares = [one for one in others if one and not own.units.keys().isdisjoint(one.units)]
+        return [own, *shares]
+
+    def _noise(self, name: str, levels: Levels, scale: str) -> Noise:
+        """Variation between runs, which has to be known where the published runs differ from ours in number."""
+        samples = self._relatives(name, levels, scale)
+        key = scale, frozenset((sample.id, sample.reading) for sample in samples)
+        if key not in self._noises:
+            runs = [values for sample in samples for values in sample.units.values()]
+            self._noises[key] = Noise.of_units(runs, scale)
+        theirs = self.cells[name]["runs"]
+        if not self._noises[key].df and samples[0].runs() != theirs:
+            why = f"ours is one run a unit and theirs {theirs}: the noise of runs is unknown"
+            raise NotComparedError(why)
+        return self._noises[key]
+
+    def _between(self, name: str, levels: Levels, noise: Noise, scale: str) -> Between:
+        """Variation between units: measured elsewhere, or pooled over the cells that share them."""
+        samples = self._relatives(name, levels, scale)
+        cheap = self._elsewhere(samples[0])
+        if cheap is not None and len(cheap.units) > max(len(samples[0].units), 1):
+            return Between(float(cheap.statistic(scale).var(ddof=1)), len(cheap.units) - 1.0)
         several = [sample for sample in samples if len(sample.units) > 1]
-        cheap = self._elsewhere(own)
-        if cheap is not None and len(cheap.units) > max(len(own.units), 1):
-            cheap = Sample(cheap.id, "", own.scale, cheap.units)
-            return Between(float(cheap.statistic().var(ddof=1)), len(cheap.units) - 1.0)
         if not several:
-            return None
+            why = "one unit on each side, and the variation between units was not measured"
+            raise NotComparedError(why)
         n = np.array([len(sample.units) for sample in several], dtype=float)
-        variances = np.array([sample.statistic().var(ddof=1) for sample in several])
+        variances = np.array([sample.statistic(scale).var(ddof=1) for sample in several])
         contained = np.array([noise.of_mean(sample.runs())[1] for sample in several])
         base = max(float(np.average(variances - contained, weights=n - 1)), 0.1 * contained.mean())
         weights = (n - 1) / np.maximum(base + contained, 1e-300) ** 2
@@ -203,154 +170,222 @@ class Comparer:
             for name in self._cheap
             if _within(name.split("/")[1:], own.id.split("/"))
         ]
-        found = _fitting(self._samples[max(names)[1]], levels_of(own.reading)) if names else None
-        return found if isinstance(found, Sample) else None
+        return fitting(self._samples[max(names)[1]], levels_of(own.reading)) if names else None
 
-    def known_noise(self, name: str, levels: Mapping[str, str], noise: Noise) -> None:
-        """Refuse a cell whose published runs differ from ours in number where the noise of runs is unknown.
+    # -----------------------------------------------------------------------------------------------------------------
+    # Both sides
 
-        Raises
-        ------
-        NotComparedError
-        """
-        runs, theirs = self.sample(name, levels).runs(), self.cells[name]["runs"]
-        if not noise.df and runs != theirs:
-            why = f"ours is one run a unit and theirs {theirs}: the noise of runs is unknown"
-            raise NotComparedError("not comparable", why)
-
-    def cell(self, name: str, levels: Mapping[str, str]) -> Predictive:
-        """Compare one cell.
-
-        Parameters
-        ----------
-        name : str
-            Its id.
-        levels : mapping of str to str
-            Levels by choice.
-
-        Raises
-        ------
-        NotComparedError
-        """
-        row, own = self.cells[name], self.sample(name, levels)
-        sampler = self.sampler(f"{name}@{own.reading}")
-        if row["bracket_kind"] == STANDARD_ERROR:
-            n, means = len(own.units), own.means()
-            if n < 2 or not means.mean() > 0:
-                raise NotComparedError("not comparable", "one unit only: no standard error of ours")
-            ours = (float(means.mean()), float(means.std(ddof=1) / math.sqrt(n)), n - 1.0)
-            theirs = (row["value"], row["bracket_value"], row["units"] - 1.0)
-            return printed_error(ours, theirs, row["rounding"] ** 2 / 3, sampler)
-        if row["units"] > 1:
-            return self._several(name, own, levels, sampler)
-        between, noise = self.pool(name, levels)
-        self.known_noise(name, levels, noise)
-        if between is None:
-            why = "one unit on each side, and the variation between units was not measured"
-            raise NotComparedError("not comparable", why)
-        terms = run_noise([(1.0, noise, own.runs(), float(row["runs"]))])
-        value = math.log(row["value"]) if own.scale == "log" else row["value"]
-        effect = float(own.statistic().mean()) - value
-        rounding = self.rounding(name)
-        return one_unit(effect, value, len(own.units), between, terms, sampler, rounding=rounding)
-
-    def rounding(self, name: str) -> float:
-        """Variance of rounding, relative on the scale ``log``."""
-        row = self.cells[name]
-        relative = row["value"] if row["scale"] == "log" else 1.0
-        return float((row["rounding"] / relative) ** 2 / 3)
-
-    def _several(
-        self, name: str, own: Sample, levels: Mapping[str, str], sampler: Sampler
-    ) -> Predictive:
-        row, means, n = self.cells[name], own.means(), len(own.units)
-        _, noise = self.pool(name, levels)
-        self.known_noise(name, levels, noise)
-        if n < 2 or (own.scale == "log" and not means.mean() > 0):
-            raise NotComparedError("not comparable", "one unit only: no variation between units")
-        relative = means.mean() if own.scale == "log" else 1.0
-        terms = run_noise([(1.0, noise.plain, own.runs(), float(row["runs"]))])
-        between = Between(float(means.var(ddof=1) / relative**2), n - 1.0, terms.ours)
-        value = math.log(row["value"]) if own.scale == "log" else row["value"]
-        effect = (math.log(means.mean()) if own.scale == "log" else means.mean()) - value
-        counts, rounding = (n, row["units"]), self.rounding(name)
-        return several_units(effect, value, counts, between, terms, sampler, rounding=rounding)
+    def cell(self, name: str, levels: Levels) -> Predictive:
+        """Compare one cell under these levels by choice."""
+        return self._together(f"{name}@{self.sample(name, levels).reading}", [name], levels)
 
     def contrast(
-        self, name: str, pair: tuple[str, str], rule: Contrast, levels: Mapping[str, str]
+        self, name: str, pair: tuple[str, str], rule: Contrast, levels: Levels
     ) -> Predictive:
-        """Compare a difference of two cells on the same units.
+        """Compare a difference of two cells on the same units."""
+        if any(self.cells[one]["units"] > 1 for one in pair):
+            raise NotComparedError("published means over several units are not paired")
+        stream = f"{name}@{self.sample(pair[0], levels).reading}"
+        return self._replayed(stream, pair, levels, np.array([1.0, -1.0]), rule.scale)
 
-        Parameters
-        ----------
-        name : str
-            Id of the contrast.
-        pair : (str, str)
-            Ids of the cells.
-        rule : Contrast
-        levels : mapping of str to str
-            With ``instances=fresh`` the published cells are taken for ones on different units.
+    def column(self, name: str, cells: Sequence[str], levels: Levels) -> Predictive:
+        """Compare a column; `cells` are those that can be compared, `levels` has those of the column's design too."""
+        if len(cells) < 2:
+            raise NotComparedError("fewer than two cells can be compared")
+        rows = [self.cells[cell] for cell in cells]
+        if len({(row["bracket_kind"] == STANDARD_ERROR, row["scale"]) for row in rows}) > 1:
+            raise NotComparedError("cells of several designs")
+        groups = []
+        for place, group in enumerate(_groups([self.sample(cell, levels) for cell in cells])):
+            if len(group) > 1:
+                stream = f"{name}/{place}@{sorted(levels.items())}"
+                groups.append(self._together(stream, group, levels))
+            else:
+                only = self.cell(group[0], levels)
+                groups.append(replace(only, cells={group[0]: only.center}))
+        tests = [one.heterogeneity for one in groups if not math.isnan(one.heterogeneity)]
+        whole = groups[0]
+        if len(groups) > 1:
+            whole = combined(groups, [float(len(one.cells)) for one in groups])
+            variances = np.stack([one.deviation**2 for one in groups])
+            tests.append(excess(np.array([one.center for one in groups]), variances))
+        effects = {cell: effect for one in groups for cell, effect in one.cells.items()}
+        worst = min(1.0, len(tests) * min(tests)) if tests else math.nan
+        return replace(whole, cells=effects, heterogeneity=worst)
 
-        Raises
-        ------
-        NotComparedError
+    def _together(self, stream: str, cells: Sequence[str], levels: Levels) -> Predictive:
+        """The mean of cells that share units; `stream` names the draws."""
+        row = self.cells[cells[0]]
+        if row["bracket_kind"] == STANDARD_ERROR:
+            return self._printed(stream, cells, levels)
+        weights = np.full(len(cells), 1.0 / len(cells))
+        return self._replayed(stream, cells, levels, weights, row["scale"])
+
+    def _ours(self, cells: Sequence[str], levels: Levels) -> tuple[list[Sample], list[str]]:
+        """Samples of cells, and the units that all of them have."""
+        samples = [self.sample(cell, levels) for cell in cells]
+        units = [unit for unit in samples[0].units if all(unit in one.units for one in samples)]
+        if len(cells) > 1 and len(units) < 2:
+            raise NotComparedError(f"the cells share {len(units)} units of ours")
+        return samples, units
+
+    def _replayed(
+        self, stream: str, cells: Sequence[str], levels: Levels, weights: np.ndarray, scale: str
+    ) -> Predictive:
+        """A weighted sum of cells without printed standard errors; a mean of several has a test of its scatter."""
+        (samples, units), rows = self._ours(cells, levels), [self.cells[cell] for cell in cells]
+        theirs = int(max(row["units"] for row in rows))
+        noises, logs = [self._noise(cell, levels, scale) for cell in cells], scale == "log"
+        if theirs > 1:
+            table = np.stack([sample.means(units) for sample in samples], axis=1)
+            center = table.mean(axis=0)
+            if len(units) < 2 or (logs and not (center > 0).all()):
+                raise NotComparedError("one unit only: no variation between units")
+            noises = [noise.plain for noise in noises]
+            table, center = (table / center, np.log(center)) if logs else (table, center)
+        else:
+            table = np.stack([sample.statistic(scale, units) for sample in samples], axis=1)
+            center = table.mean(axis=0)
+        printed = np.array([row["value"] for row in rows])
+        half = np.array([row["rounding"] for row in rows]) / (printed if logs else 1.0)
+        terms = [
+            (noise, sample.runs(units), float(row["runs"]))
+            for noise, sample, row in zip(noises, samples, rows, strict=True)
+        ]
+        values = np.array([math.log(value) for value in printed]) if logs else printed
+        fresh = len(cells) > 1 and levels.get("instances") == "fresh"
+        sums = _Sums(weights, table, center - values, values, terms, half**2 / 3, theirs, fresh)
+        between = None
+        if theirs == len(cells) == 1:
+            between = self._between(cells[0], levels, noises[0], scale)
+        sampler = Sampler(self.seed, stream)
+        found = sums.replayed(sampler, between)
+        if len(cells) == 1 or weights.min() < 0:
+            return found
+        effects, p = sums.scatter(sampler)
+        by_cell = dict(zip(cells, effects.tolist(), strict=True))
+        return replace(found, cells=by_cell, heterogeneity=p)
+
+    def _printed(self, stream: str, cells: Sequence[str], levels: Levels) -> Predictive:
+        """Cells with printed standard errors: on the linear scale, relative to ours where there are several.
+
+        Under ``fresh`` the published errors are independent. Under ``shared`` they have two parts. One varies as much
+        as ours and is as correlated as ours; what a bracket has beyond it is common to all cells.
         """
-        rows = [self.cells[one] for one in pair]
-        if any(row["units"] > 1 for row in rows):
-            raise NotComparedError(
-                "not comparable", "published means over several units are not paired"
-            )
-        samples = [self.sample(one, levels) for one in pair]
-        samples = [Sample(s.id, s.reading, rule.scale, s.units) for s in samples]
-        common = [unit for unit in samples[0].units if unit in samples[1].units]
-        if len(common) < 2:
-            raise NotComparedError("not comparable", f"the cells share {len(common)} units of ours")
-        terms = self._noise_of_difference(pair, samples, common, levels)
-        logs = rule.scale == "log"
-        values = [math.log(row["value"]) if logs else row["value"] for row in rows]
-        relative = [row["rounding"] / (row["value"] if logs else 1.0) for row in rows]
-        rounding = sum(one**2 for one in relative) / 3
-        first, second = (sample.statistic(common) for sample in samples)
-        df, published = len(common) - 1.0, values[0] - values[1]
-        effect = float((first - second).mean()) - published
-        between = Between(float((first - second).var(ddof=1)), df, terms.ours)
+        (samples, shared), rows = self._ours(cells, levels), [self.cells[cell] for cell in cells]
+        k, n = len(cells), len(shared)
+        means = np.stack([sample.means(shared) for sample in samples], axis=1)
+        level = means.mean(axis=0)
+        if n < 2 or not (level > 0).all():
+            raise NotComparedError("one unit only, or a mean of zero: no standard error of ours")
+        unit = level if k > 1 else np.ones(1)
+        ours = np.atleast_2d(np.cov(means / unit, rowvar=False)) / n
+        value, bracket, rounding = (
+            np.array([row[key] for row in rows]) / unit
+            for key in ("value", "bracket_value", "rounding")
+        )
+        units = np.array([float(row["units"]) for row in rows])
+        theirs = np.diag(bracket**2)
+        if k > 1 and levels.get("instances") != "fresh":
+            variance = np.diag(ours) * n / units
+            part = np.minimum(variance, bracket**2)
+            scale = np.sqrt(part / np.where(variance > 0, variance, 1.0))
+            beyond = np.sqrt(bracket**2 - part)
+            theirs = ours * n / units[0] * np.outer(scale, scale) + np.outer(beyond, beyond)
+        found = printed_error(
+            (float((level / unit).mean()), math.sqrt(ours.mean()), n - 1.0),
+            (float(value.mean()), math.sqrt(theirs.mean()), float(units.min()) - 1.0),
+            float((rounding**2).sum() / 3) / k**2,
+            Sampler(self.seed, stream),
+        )
+        if k == 1:
+            return found
+        # one ratio for all cells: what is left over has the covariance of both sides
+        covariance = theirs + value.mean() ** 2 * ours + np.diag(rounding**2 / 3)
+        inverse = np.linalg.inv(covariance)
+        ones = np.ones(k)
+        rest = value - (ones @ inverse @ value) / (ones @ inverse @ ones)
+        # Hotelling's test: the covariance is estimated
+        q, df, rank = float(rest @ inverse @ rest), min(n, float(units.min())) - 1.0, k - 1
+        free = df - rank + 1
+        p = float(fdtrc(rank, free, q * free / (rank * df))) if free > 0 else math.nan
+        effects = dict(zip(cells, (-np.log(value)).tolist(), strict=True))
+        return replace(found, cells=effects, heterogeneity=p)
+
+
+@dataclass(frozen=True, eq=False)
+class _Sums:
+    """Weighted sums of cells on common units.
+
+    `table` has our statistics by unit and cell; `terms` noise, our and published runs of each cell; `rounding`
+    variances; `theirs` is the number of published units, and `fresh` says that each cell has its own.
+    """
+
+    weights: np.ndarray
+    table: np.ndarray
+    effects: np.ndarray
+    values: np.ndarray
+    terms: Sequence[tuple[Noise, float, float]]
+    rounding: np.ndarray
+    theirs: int
+    fresh: bool
+
+    def replayed(self, sampler: Sampler, between: Between | None) -> Predictive:
+        """The sum beside the published one; the variance between units is that of the sum unless it is given."""
+        n, weights = len(self.table), self.weights
+        noise = run_noise([(w, *term) for w, term in zip(weights, self.terms, strict=True)])
         fresh = None
-        if levels.get("instances") == "fresh":
-            fresh = Between(float(first.var(ddof=1) + second.var(ddof=1)), df, terms.ours)
-        sampler, n = self.sampler(f"{name}@{samples[0].reading}"), len(common)
-        return one_unit(
-            effect, published, n, between, terms, sampler, rounding=rounding, fresh=fresh
+        if between is None:
+            variance = float((self.table @ weights).var(ddof=1))
+            between = Between(variance, n - 1.0, noise.ours)
+        if self.fresh:
+            variance = float(weights**2 @ self.table.var(axis=0, ddof=1))
+            fresh = Between(variance, n - 1.0, noise.ours)
+        return replayed(
+            float(self.effects @ weights),
+            float(self.values @ weights),
+            (n, self.theirs),
+            between,
+            noise,
+            sampler,
+            rounding=float(weights**2 @ self.rounding),
+            fresh=fresh,
         )
 
-    def _noise_of_difference(
-        self,
-        pair: tuple[str, str],
-        samples: Sequence[Sample],
-        common: Sequence[str],
-        levels: Mapping[str, str],
-    ) -> RunNoise:
-        """Noise of runs in a difference of two cells on these units."""
-        terms = []
-        for sign, name, sample in zip((1.0, -1.0), pair, samples, strict=True):
-            noise = Noise.of_units(list(sample.units.values()), sample.scale)
-            if sample.scale == "log":
-                noise = self.pool(name, levels)[1]
-            self.known_noise(name, levels, noise)
-            terms.append((sign, noise, sample.runs(common), float(self.cells[name]["runs"])))
-        return run_noise(terms)
+    def scatter(self, sampler: Sampler) -> tuple[np.ndarray, float]:
+        """Effects of the cells, and the p-value of a scatter that units and their runs do not explain."""
+        (n, k), table = self.table.shape, self.table
+        noises = [run_noise([(1.0, *term)]) for term in self.terms]
+        effects = self.effects - [noise.shift for noise in noises]
+        rest = table - table.mean(axis=1, keepdims=True) - table.mean(axis=0) + table.mean()
+        square, df = float((rest**2).sum() / ((n - 1) * (k - 1))), (n - 1.0) * (k - 1.0)
+        contained, inner = float(np.mean([one.ours for one in noises])), sampler(noises[0].df)
+        mixed = theirs = Between(square, df, contained).draws(sampler, inner)
+        if self.fresh:
+            variance = float(table.var(axis=0, ddof=1).mean())
+            theirs = Between(variance, n - 1.0, contained).draws(sampler, inner)
+        variances = [
+            (theirs + one.theirs * inner) / self.theirs + (mixed + one.ours * inner) / n + rounding
+            for one, rounding in zip(noises, self.rounding, strict=True)
+        ]
+        return effects, excess(effects, np.maximum(np.stack(variances), 1e-24))
+
+
+def _groups(samples: Sequence[Sample]) -> list[list[str]]:
+    """Cells in groups that share units."""
+    groups: list[tuple[set[str], list[str]]] = []
+    for sample in samples:
+        units, names, rest = set(sample.units), [sample.id], []
+        for other, members in groups:
+            if other.isdisjoint(units):
+                rest.append((other, members))
+            else:
+                units, names = units | other, members + names
+        groups = [*rest, (units, names)]
+    return [names for _, names in groups]
 
 
 def _within(part: Sequence[str], whole: Sequence[str]) -> bool:
     """Whether components occur in the same order, with the first and the last in common."""
     rest = iter(whole)
     return part[0] == whole[0] and part[-1] == whole[-1] and all(one in rest for one in part)
-
-
-def _fitting(by_reading: Mapping[str, Any], levels: Mapping[str, str]) -> Any:
-    """The entry whose levels are all asked for, with the most of them; None without one."""
-    fits = [
-        (len(own), reading)
-        for reading in by_reading
-        if (own := levels_of(reading)).items() <= levels.items()
-    ]
-    return by_reading[max(fits)[1]] if fits else None

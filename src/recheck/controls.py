@@ -19,12 +19,11 @@ are taken as independent. An interval of 95 % for the number found goes with it.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 
-from recheck.columns import compare_column
 from recheck.compare import Comparer, NotComparedError
 from recheck.judge import check, holm, judge
 from recheck.measures import estimate
@@ -36,41 +35,8 @@ COLUMNS = ["control", "trials", "expected", "low", "high", "found", "as_expected
 #: Rows that are left out in turn.
 _DROPPED = 10
 
-
-class _Planted:
-    """Trials of one control: where, with what chance, and whether it was found."""
-
-    def __init__(self, control: str) -> None:
-        self.control = control
-        self.trials: list[tuple[str, float, bool]] = []
-
-    def add(self, place: str, chance: float, found: bool) -> None:
-        self.trials.append((place, chance, found))
-
-    def row(self) -> dict[str, object]:
-        chances = np.array([chance for _, chance, _ in self.trials])
-        found = sum(found for _, _, found in self.trials)
-        low, high = _range(chances)
-        return {
-            "control": self.control,
-            "trials": len(chances),
-            "expected": float(chances.sum()),
-            "low": low,
-            "high": high,
-            "found": found,
-            "as_expected": low <= found <= high,
-            "places": "; ".join(place for place, _, _ in self.trials),
-        }
-
-
-def _range(chances: np.ndarray) -> tuple[int, int]:
-    """Interval of 95 % for the number of independent events with these chances."""
-    density = np.ones(1)
-    for chance in chances:
-        density = np.convolve(density, [1 - chance, chance])
-    total = density.cumsum()
-    low = int(np.searchsorted(total, 0.025, side="right"))
-    return low, int(np.searchsorted(total, 0.975 - 1e-12))
+#: A trial: the control, where the fault was planted, the probability that it is found, whether it was.
+Trial = tuple[str, str, float, bool]
 
 
 def controls(
@@ -93,140 +59,132 @@ def controls(
     DataFrame
         `COLUMNS`, one row a control.
     """
-    family = next(kinds for kinds in published.protocol.families.values() if "cell" in kinds)
-    rows = verdicts[verdicts["kind"].isin(family) & verdicts["p"].notna()]
-    judged = _Family(rows, published, Comparer(measures, published, seed))
-    shifted = [_Planted("shifted cell, detectable"), _Planted("shifted cell, half")]
-    swapped, biased = _Planted("swapped pair"), _Planted("biased truth")
-    for place, (column, cells) in enumerate(judged.columns().items()):
-        sign = 1.0 if place % 2 else -1.0
-        for planted, part in zip(shifted, (1.0, 0.5), strict=True):
-            judged.shift(planted, cells, part * sign)
-        judged.swap(swapped, cells)
-        judged.bias(biased, column, cells, measures, seed, sign)
-    left_out = _dropped(measures, verdicts, published, seed)
-    found = [*shifted, swapped, biased, left_out]
-    return pd.DataFrame([one.row() for one in found if one.trials], columns=COLUMNS)
+    planted = _Planted(measures, verdicts, published, seed)
+    trials = [*planted.trials(), *_dropped(measures, verdicts, published, seed)]
+    rows = []
+    for control in (
+        "shifted cell, detectable",
+        "shifted cell, half",
+        "swapped pair",
+        "biased truth",
+        "dropped row",
+    ):
+        own = [trial[1:] for trial in trials if trial[0] == control]
+        if own:
+            places, chances, found = zip(*own, strict=True)
+            low, high = _range(np.array(chances))
+            numbers = [len(own), float(sum(chances)), low, high, sum(found)]
+            rows.append([control, *numbers, low <= sum(found) <= high, "; ".join(places)])
+    return pd.DataFrame(rows, columns=COLUMNS)
 
 
-class _Family:
-    """The family of the numbers, with what a planted fault changes of it."""
+def _range(chances: np.ndarray) -> tuple[int, int]:
+    """Interval of 95 % for the number of independent events with these chances."""
+    density = np.ones(1)
+    for chance in chances:
+        density = np.convolve(density, [1 - chance, chance])
+    total = density.cumsum()
+    low = int(np.searchsorted(total, 0.025, side="right"))
+    return low, int(np.searchsorted(total, 0.975 - 1e-12))
 
-    def __init__(self, rows: pd.DataFrame, published: Published, comparer: Comparer) -> None:
-        self.published, self.comparer, self.protocol = published, comparer, published.protocol
-        self.p = dict(zip(rows["id"], rows["p"].astype(float), strict=True))
-        self.detectable = dict(zip(rows["id"], rows["detectable"].astype(float), strict=True))
-        self.clean = set(rows["id"][rows["verdict"] != "differs"])
-        self.level = self.protocol.family_error / len(self.p) if len(self.p) else 1.0
 
-    def columns(self) -> dict[str, list[str]]:
-        """Cells by column to which no reading applies and which do not differ, on the scale ``log``."""
-        found = {}
-        for column, ids in self.comparer.columns().items():
-            cells = [
+class _Planted:
+    """Faults in the family of the numbers, a few a column."""
+
+    def __init__(
+        self, measures: pd.DataFrame, verdicts: pd.DataFrame, published: Published, seed: int
+    ) -> None:
+        self.measures, self.published, self.seed = measures, published, seed
+        self.comparer = Comparer(measures, published, seed)
+        kinds = next(kinds for kinds in published.protocol.families.values() if "cell" in kinds)
+        rows = verdicts[verdicts["kind"].isin(kinds) & verdicts["p"].notna()].set_index("id")
+        self.p, self.detectable = rows["p"].astype(float), rows["detectable"].astype(float)
+        self.clean = set(rows.index[rows["verdict"] != "differs"])
+        self.level = published.protocol.family_error / max(len(rows), 1)
+
+    def trials(self) -> Iterator[Trial]:
+        """Faults in cells to which no reading applies and which do not differ, on the scale ``log``."""
+        comparer = self.comparer
+        columns = {
+            column: [
                 name
                 for name in ids
                 if name in self.clean
-                and self.comparer.cells[name]["scale"] == "log"
+                and comparer.cells[name]["scale"] == "log"
                 and self.published.combinations([name], "runs") == [{}]
             ]
-            if cells:
-                found[column] = cells
-        return found
+            for column, ids in comparer.columns.items()
+        }
+        for place, (column, cells) in enumerate((c, some) for c, some in columns.items() if some):
+            sign = 1.0 if place % 2 else -1.0
+            # the cell of a column with the smallest detectable factor is off by a power of this factor
+            name = self.detectable[cells].idxmin()
+            if math.isfinite(self.detectable[name]):
+                for control, part in (("detectable", sign), ("half", 0.5 * sign)):
+                    factors = {name: self.detectable[name] ** part}
+                    yield f"shifted cell, {control}", name, *self._altered(factors)
+            # the smallest and the largest number of a column change places
+            values = {cell: comparer.cells[cell]["value"] for cell in cells}
+            small, large = min(cells, key=values.__getitem__), max(cells, key=values.__getitem__)
+            if values[small] < values[large]:
+                ratio = values[large] / values[small]
+                found = self._altered({small: ratio, large: 1 / ratio})
+                yield "swapped pair", f"{small} and {large}", *found
+            yield from self._biased(column, cells, sign)
 
-    def rejects(self, changed: dict[str, float]) -> bool:
-        """Whether Holm's test rejects one of these hypotheses with p-values changed."""
-        p = {**self.p, **changed}
-        adjusted = dict(zip(p, holm(np.array(list(p.values()))), strict=True))
-        return any(adjusted[name] <= self.protocol.family_error for name in changed)
+    def _altered(self, factors: Mapping[str, float]) -> tuple[float, bool]:
+        """The chance that printed numbers which are off by factors are found, and whether they are.
 
-    def altered(self, factors: dict[str, float]) -> Comparer:
-        """The comparison with published numbers, and their brackets, times these factors."""
-        cells = self.published.cells.copy()
-        for name, factor in factors.items():
-            for column in ("value", "bracket_value", "rounding"):
-                cells.loc[name, column] *= factor
-        found = object.__new__(Comparer)
-        found.__dict__.update(self.comparer.__dict__)
-        found.cells = cells.to_dict("index")
-        return found
-
-    def shift(self, planted: _Planted, cells: Sequence[str], part: float) -> None:
-        """Move the cell of a column with the smallest detectable factor by a power of this factor."""
-        able = [name for name in cells if math.isfinite(self.detectable[name])]
-        if not able:
-            return
-        name = min(able, key=lambda one: self.detectable[one])
-        factor = self.detectable[name] ** part
-        chance = self.comparer.cell(name, {}).power(-math.log(factor), self.level)
-        p = self.altered({name: factor}).cell(name, {}).p
-        planted.add(name, chance, self.rejects({name: p}))
-
-    def swap(self, planted: _Planted, cells: Sequence[str]) -> None:
-        """Exchange the smallest and the largest number of a column."""
-        values = {name: self.comparer.cells[name]["value"] for name in cells}
-        pair = (min(cells, key=values.__getitem__), max(cells, key=values.__getitem__))
-        if values[pair[0]] == values[pair[1]]:
-            return
-        ratio = values[pair[1]] / values[pair[0]]
-        factors = {pair[0]: ratio, pair[1]: 1 / ratio}
-        missed = [
-            1 - self.comparer.cell(name, {}).power(-math.log(factor), self.level)
+        Cells that share units are found or missed together in part: the bolder fault decides.
+        """
+        before, after = self.comparer, self.comparer.altered(factors)
+        chances = [
+            before.cell(name, {}).power(-math.log(factor), self.level)
             for name, factor in factors.items()
         ]
-        altered = self.altered(factors)
-        found = self.rejects({name: altered.cell(name, {}).p for name in pair})
-        # the cells of a pair share units: both are found or missed together in part, the bolder one decides
-        planted.add(" and ".join(pair), 1 - min(missed), found)
+        return max(chances), self._rejects({name: after.cell(name, {}).p for name in factors})
 
-    def bias(
-        self,
-        planted: _Planted,
-        column: str,
-        cells: Sequence[str],
-        measures: pd.DataFrame,
-        seed: int,
-        sign: float,
-    ) -> None:
-        """Multiply all our measures of a column, and compare it again."""
+    def _biased(self, column: str, cells: Sequence[str], sign: float) -> Iterator[Trial]:
+        """All our measures of a column times its detectable factor."""
         factor = self.detectable.get(column, math.inf)
         if not math.isfinite(factor) or column not in self.clean:
             return
         factor **= sign
-        rows = measures[measures["id"].isin(cells)]
-        wrong = Comparer(rows.assign(value=rows["value"] * factor), self.published, seed)
+        rows = self.measures[self.measures["id"].isin(cells)]
+        wrong = Comparer(rows.assign(value=rows["value"] * factor), self.published, self.seed)
         designs = self.published.combinations(cells, "design")
         try:
-            before = [compare_column(self.comparer, column, cells, one) for one in designs]
-            after = [compare_column(wrong, column, cells, one) for one in designs]
+            before = [self.comparer.column(column, cells, one) for one in designs]
+            after = [wrong.column(column, cells, one) for one in designs]
         except NotComparedError:
             return
-        chance = min(one.predictive.power(math.log(factor), self.level / 2) for one in before)
-        planted.add(column, chance, self.rejects({column: max(one.p for one in after)}))
+        chance = min(one.power(math.log(factor), self.level) for one in before)
+        yield "biased truth", column, chance, self._rejects({column: max(one.p for one in after)})
+
+    def _rejects(self, changed: Mapping[str, float]) -> bool:
+        """Whether Holm's test rejects one of these hypotheses with p-values changed."""
+        p = {**self.p, **changed}
+        adjusted = dict(zip(p, holm(np.array(list(p.values()))), strict=True))
+        return any(adjusted[name] <= self.published.protocol.family_error for name in changed)
 
 
 def _dropped(
     measures: pd.DataFrame, verdicts: pd.DataFrame, published: Published, seed: int
-) -> _Planted:
+) -> Iterator[Trial]:
     """Leave verdicts out, one at a time, and the measures of one cell."""
-    planted = _Planted("dropped row")
     rng = np.random.default_rng(seed)
-    registered = verdicts[verdicts["kind"].isin(["cell", "claim"])]
-    for place in rng.permutation(len(registered))[:_DROPPED]:
-        row = registered.iloc[int(place)]
-        rest = verdicts[verdicts["id"] != row["id"]]
-        planted.add(row["id"], 1.0, _refused(rest, published))
-    cells = verdicts[(verdicts["kind"] == "cell") & verdicts["p"].notna()]
+    registered = verdicts["id"][verdicts["kind"].isin(["cell", "claim"])]
+    for name in registered.iloc[rng.permutation(len(registered))[:_DROPPED]]:
+        yield "dropped row", name, 1.0, _refused(verdicts[verdicts["id"] != name], published)
+    cells = verdicts["id"][(verdicts["kind"] == "cell") & verdicts["p"].notna()]
     if len(cells):
-        name = str(cells["id"].iloc[int(rng.integers(len(cells)))])
-        column = published.cells.loc[name, "column"]
-        some = published.cells["column"] == column
-        part = Published(published.cells[some], (), published.readings, published.protocol)
-        rest = measures[measures["id"].isin(part.cells.index) & (measures["id"] != name)]
+        name = str(cells.iloc[int(rng.integers(len(cells)))])
+        some = published.cells[published.cells["column"] == published.cells.loc[name, "column"]]
+        part = Published(some, (), published.readings, published.protocol)
+        rest = measures[measures["id"].isin(some.index) & (measures["id"] != name)]
         frame = judge(rest, estimate(rest), part, seed).frame.set_index("id")
-        found = frame.loc[name, "verdict"] == "not run" and len(frame.index) >= int(some.sum())
-        planted.add(f"measures of {name}", 1.0, bool(found))
-    return planted
+        found = frame.loc[name, "verdict"] == "not run" and len(frame) >= len(some)
+        yield "dropped row", f"measures of {name}", 1.0, bool(found)
 
 
 def _refused(verdicts: pd.DataFrame, published: Published) -> bool:

@@ -31,35 +31,22 @@ Variation between units, measured elsewhere
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 __all__ = [
-    "BOUNDS",
-    "COLUMNS",
-    "COUNTED",
-    "ESTIMATES",
-    "OK",
-    "UNSEEN",
-    "as_measures",
-    "check",
-    "estimate",
-    "join_sources",
-    "levels_of",
-    "pattern",
-    "reading_text",
-    "unit_means",
-    "with_fields",
+    *["BOUNDS", "COLUMNS", "COUNTED", "ESTIMATES", "OK", "UNSEEN", "as_measures", "check"],
+    *["estimate", "fitting", "join_sources", "levels_of", "pattern", "reading_text", "with_fields"],
 ]
 
 COLUMNS = ["id", "reading", "unit", "run", "value", "scale", "status", "source", "seed", "se", "df"]
 ESTIMATES = [
-    *["id", "reading", "value", "se", "df", "units", "runs", "scale", "status", "source", "seed"],
+    *["id", "reading", "value", "se", "df", "units", "runs", "scale", "status", "source", "seed"]
 ]
 OK = "ok"
 #: Statuses of rows whose value is a bound.
@@ -73,7 +60,7 @@ _TEXT = ["id", "reading", "unit", "run", "scale", "status", "source", "seed"]
 
 
 def as_measures(rows: pd.DataFrame | Iterable[Mapping[str, Any]]) -> pd.DataFrame:
-    """Bring rows into the form of a measures table.
+    """Bring rows into the form of a measures table, and check them.
 
     Parameters
     ----------
@@ -83,50 +70,29 @@ def as_measures(rows: pd.DataFrame | Iterable[Mapping[str, Any]]) -> pd.DataFram
     Returns
     -------
     DataFrame
-        The columns `COLUMNS`, text as ``str`` and numbers as ``float``, checked by `check`.
-
-    Raises
-    ------
-    ValueError
-        See `check`; also a column that is none of a measures table.
+        The columns `COLUMNS`, text as ``str`` and numbers as ``float``.
     """
     frame = rows if isinstance(rows, pd.DataFrame) else pd.DataFrame(list(rows), columns=None)
     if strange := sorted(set(frame.columns) - set(COLUMNS)):
         raise ValueError(f"rows: columns {strange} are unknown; known are {COLUMNS}")
-    frame = frame.reindex(columns=COLUMNS)
-    blank = {name: OK if name == "status" else "" for name in _TEXT}
-    texts = {
-        name: frame[name].astype(object).where(frame[name].notna(), empty).map(_text)
-        for name, empty in blank.items()
-    }
-    numbers = {name: frame[name].astype(float) for name in ("value", "se", "df")}
-    frame = frame.assign(**texts, **numbers).reset_index(drop=True)
+    frame = frame.reindex(columns=COLUMNS).reset_index(drop=True)
+    for name in COLUMNS:
+        if name not in _TEXT:
+            frame[name] = frame[name].astype(float)
+            continue
+        given, blank = frame[name].astype(object), OK if name == "status" else ""
+        frame[name] = given.where(given.notna(), blank).map(_text)
     check(frame)
     return frame
 
 
 def _text(value: object) -> str:
     """Text of an entry; a run that was read as 3.0 is run 3."""
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    return str(value)
+    return f"{value:.0f}" if isinstance(value, float) and value.is_integer() else str(value)
 
 
 def check(measures: pd.DataFrame) -> None:
-    """Refuse measures that cannot be judged.
-
-    Parameters
-    ----------
-    measures : DataFrame
-        `COLUMNS`.
-
-    Raises
-    ------
-    ValueError
-        A column is absent, a row that counts has no finite value, a scale is unknown, a value is negative on the scale
-        ``log``, a unit and run come twice, or rows with and without own standard errors are mixed. The
-        message names the id.
-    """
+    """Refuse measures that cannot be judged; the message names the id and what is wrong."""
     if missing := [name for name in COLUMNS if name not in measures.columns]:
         raise ValueError(f"measures: columns {missing} are missing; needed are {COLUMNS}")
     if not len(measures):
@@ -135,19 +101,18 @@ def check(measures: pd.DataFrame) -> None:
     own = measures["se"].notna()
     value = measures["value"].astype(float)
     keys = ["id", "reading", "unit", "run"]
-    mixed = own[counted].groupby([measures["id"], measures["reading"]]).transform("nunique") > 1
+    some = measures[counted].assign(own=own)
+    mixed = some.groupby(["id", "reading"])["own"].transform("nunique") > 1
     several = counted & own & measures.duplicated(["id", "reading"], keep=False)
+    claims = measures["id"].str.startswith("claim/")
     wrong = {
         "has the status ok and no finite value": counted & ~np.isfinite(value),
         "has a scale other than log or linear": ~measures["scale"].isin(["log", "linear"]),
         "is compared as a ratio and negative": counted & (measures["scale"] == "log") & (value < 0),
         "has a negative standard error": own & (measures["se"] < 0),
         "comes twice with one unit and run": measures.duplicated(keys, keep=False),
-        "has rows with and without own standard errors": mixed.reindex(
-            measures.index, fill_value=False
-        ),
-        "has several own standard errors and is no claim": several
-        & ~measures["id"].str.startswith("claim/"),
+        "has rows with and without own standard errors": counted & mixed.reindex(measures.index),
+        "has several own standard errors and is no claim": several & ~claims,
     }
     for what, mask in wrong.items():
         if mask.any():
@@ -156,25 +121,6 @@ def check(measures: pd.DataFrame) -> None:
                 f"measures: {row['id']} (reading {row['reading']!r}, unit {row['unit']!r}, run {row['run']!r}, "
                 f"value {row['value']}, scale {row['scale']!r}) {what}; {int(mask.sum())} rows do"
             )
-
-
-def unit_means(measures: pd.DataFrame) -> pd.DataFrame:
-    """Means over the runs of each unit.
-
-    Parameters
-    ----------
-    measures : DataFrame
-        `COLUMNS`; rows that do not count are left out.
-
-    Returns
-    -------
-    DataFrame
-        One row an (id, reading, unit), in the order of the rows: ``mean``, ``variance`` (between runs, NaN
-        of one), ``runs``.
-    """
-    rows = measures[(measures["status"] == OK) & measures["se"].isna()]
-    groups = rows.groupby(["id", "reading", "unit"], sort=False)["value"]
-    return groups.agg(mean="mean", variance="var", runs="size").reset_index()
 
 
 def estimate(measures: pd.DataFrame) -> pd.DataFrame:
@@ -194,11 +140,6 @@ def estimate(measures: pd.DataFrame) -> pd.DataFrame:
     DataFrame
         `ESTIMATES`, one row an (id, reading), in the order of first appearance. ``value`` is NaN if no row
         counts, and ``status`` is then that of most rows.
-
-    Raises
-    ------
-    ValueError
-        See `check`.
     """
     check(measures)
     keys = ["id", "reading"]
@@ -251,33 +192,23 @@ def join_sources(sources: Iterable[str]) -> str:
     """
     lines: dict[str, set[int]] = {}
     for part in (part for source in sources for part in source.split("; ") if part):
-        file, _, where = part.rpartition(":")
-        found = re.fullmatch(r"\d+(-\d+)?(,\d+(-\d+)?)*", where)
-        kept = lines.setdefault(file if found and file else part, set())
-        if found and file:
-            for piece in where.split(","):
-                first, _, last = piece.partition("-")
-                kept.update(range(int(first), int(last or first) + 1))
+        found = re.fullmatch(r"(.+):(\d+(?:-\d+)?(?:,\d+(?:-\d+)?)*)", part)
+        kept = lines.setdefault(found[1] if found else part, set())
+        for piece in found[2].split(",") if found else []:
+            first, _, last = piece.partition("-")
+            kept.update(range(int(first), int(last or first) + 1))
     return "; ".join(f"{file}:{_ranges(kept)}" if kept else file for file, kept in lines.items())
 
 
 def _ranges(lines: set[int]) -> str:
     ordered = np.array(sorted(lines))
-    pieces = np.split(ordered, np.flatnonzero(np.diff(ordered) > 1) + 1)
-    return ",".join(
-        f"{piece[0]}" if len(piece) == 1 else f"{piece[0]}-{piece[-1]}" for piece in pieces
-    )
+    runs = np.split(ordered, np.flatnonzero(np.diff(ordered) > 1) + 1)
+    return ",".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else f"{run[0]}" for run in runs)
 
 
 def _common(seeds: pd.Series) -> str:
     """The path that all seeds begin with."""
-    paths = [seed.split("/") for seed in seeds.unique()]
-    shared = []
-    for parts in zip(*paths, strict=False):
-        if len(set(parts)) > 1:
-            break
-        shared.append(parts[0])
-    return "/".join(shared)
+    return posixpath.commonpath(list(seeds.unique()))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -294,42 +225,36 @@ def reading_text(levels: Mapping[str, str]) -> str:
     return ";".join(f"{choice}={levels[choice]}" for choice in sorted(levels))
 
 
+def fitting(by_reading: Mapping[str, Any], levels: Mapping[str, str]) -> Any:
+    """The entry by reading whose levels are all asked for, with the most of them; None without one."""
+    owned = {reading: levels_of(reading) for reading in by_reading}
+    fits = [(len(own), reading) for reading, own in owned.items() if own.items() <= levels.items()]
+    return by_reading[max(fits)[1]] if fits else None
+
+
 def pattern(template: str) -> re.Pattern[str]:
-    """The regular expression of a template of ids.
+    """The regular expression of a template of ids, with fields in braces: ``table1/{N}/{M}``.
 
-    Parameters
-    ----------
-    template : str
-        An id with fields in braces, each one component or part of a component: ``table1/{N}/{M}``.
-
-    Raises
-    ------
-    ValueError
-        A field comes twice, or a brace is left over.
+    A field is one component or part of a component, and comes once.
     """
-    names = re.findall(r"\{(\w+)\}", template)
-    rest = re.sub(r"\{\w+\}", "", template)
-    if len(set(names)) < len(names) or "{" in rest or "}" in rest:
-        raise ValueError(
-            f"template: needed are fields in braces, each once; given was {template!r}"
-        )
     pieces = re.split(r"\{(\w+)\}", template)
-    text = "".join(
-        re.escape(piece) if place % 2 == 0 else f"(?P<{piece}>[^/]+)"
-        for place, piece in enumerate(pieces)
-    )
-    return re.compile(text)
+    names, rest = pieces[1::2], "".join(pieces[::2])
+    if len(set(names)) < len(names) or "{" in rest or "}" in rest:
+        needed = "needed are fields in braces, each once"
+        raise ValueError(f"template: {needed}; given was {template!r}")
+    fields = [f"(?P<{name}>[^/]+)" for name in names] + [""]
+    texts = zip(map(re.escape, pieces[::2]), fields, strict=True)
+    return re.compile("".join(text + field for text, field in texts))
 
 
 def with_fields(frame: pd.DataFrame, template: str, column: str = "id") -> pd.DataFrame:
-    """Rows whose id fits a template, with one column a field in front.
+    """Rows whose id fits a template (see `pattern`), with one column a field in front.
 
     Parameters
     ----------
     frame : DataFrame
         With a column of ids.
     template : str
-        See `pattern`.
     column : str
         The column of ids.
     """
@@ -340,21 +265,3 @@ def with_fields(frame: pd.DataFrame, template: str, column: str = "id") -> pd.Da
     values = [found[name] for name in rows[column]]
     fields = pd.DataFrame(values, index=rows.index, columns=list(expression.groupindex))
     return pd.concat([fields, rows], axis=1)
-
-
-def read(path: str | Path) -> pd.DataFrame:
-    """Read a measures file that `recheck.files.write_csv` wrote.
-
-    Raises
-    ------
-    ValueError
-        See `check`; `recheck.files.DamagedFileError` of a damaged file.
-    """
-    from recheck.files import read_csv
-
-    types = dict.fromkeys(_TEXT, str)
-    return as_measures(read_csv(path, dtype=types, keep_default_na=False, na_values=_NUMBERS))
-
-
-#: Entries that are no number, by column of numbers.
-_NUMBERS = {name: ["", "nan", "NaN"] for name in ("value", "se", "df")}

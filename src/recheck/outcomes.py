@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,9 +12,8 @@ import pandas as pd
 from scipy.special import stdtrit
 
 from recheck.claims import Quantity, quantity
-from recheck.columns import Column, compare_column
-from recheck.compare import Comparer, NotComparedError
-from recheck.measures import COUNTED, UNSEEN, join_sources, levels_of, reading_text
+from recheck.compare import Comparer, Levels, NotComparedError
+from recheck.measures import COUNTED, fitting, join_sources, levels_of, reading_text
 from recheck.predictive import Predictive, Ratio
 from recheck.published import Claim, Contrast, Published
 
@@ -23,43 +22,30 @@ __all__ = ["QUANTILES", "Outcome", "outcomes"]
 #: Columns of the quantiles of the replayed number.
 QUANTILES = {"q05": 0.05, "q25": 0.25, "q50": 0.5, "q75": 0.75, "q95": 0.95}
 
+Row = dict[str, Any]
+#: What was compared, the effect within which it agrees, and the detectable effect within which it is informative.
+Compared = tuple[Predictive | Quantity, float, float]
+
 
 @dataclass(frozen=True)
 class Outcome:
-    """One hypothesis under one reading.
+    """One hypothesis under one reading: the entries that the table shows, and what was compared.
 
-    Attributes
-    ----------
-    id, kind, reading : str
-    row : dict
-        What the table shows of it.
-    p, p_agree : float
-        p-values of the hypotheses that it is as published, and that it is outside the margin. NaN: not compared.
-    detect : callable
-        Detectable effect, by level.
-    margin : float
-        Effect within which it agrees; the detectable effect within which it is informative is `informative`.
-    scatters : bool
-        Whether the cells of a column scatter too much to be summarised, at the error rate without correction.
-    exact : bool
-        Whether chance has no part.
-    verdict : str
-        Why it was not compared.
-    compared : Predictive or Column or Quantity or None
+    `p` and `p_agree` are p-values of the hypotheses that it is as published, and that it is outside the margin. A
+    detectable effect within `informative` makes it informative. It `scatters` if the cells of a column differ too much
+    to be summarised, at the error rate without correction. `verdict` says why it was not compared.
     """
 
     id: str
     kind: str
     reading: str
-    row: dict[str, Any]
+    row: Row
+    found: Any = None
     p: float = math.nan
     p_agree: float = math.nan
-    detect: Callable[[float], float] = lambda level: math.nan
     informative: float = math.nan
     scatters: bool = False
-    exact: bool = False
     verdict: str = ""
-    compared: Any = None
 
 
 def outcomes(
@@ -67,258 +53,191 @@ def outcomes(
 ) -> list[Outcome]:
     """All hypotheses under all of their readings; the parameters are those of `recheck.judge.judge`."""
     _check_readings(measures, published)
-    comparer = Comparer(measures, published, seed)
-    shown = _Shown(comparer, estimates)
+    study = _Study(measures, estimates, published, seed)
     found = [
-        shown.cell(name, levels)
+        study.outcome("cell", name, levels, study.cell)
         for name in published.cells.index
         for levels in published.combinations([name], "runs")
     ]
-    compared = {(one.id, one.reading) for one in found if not one.verdict}
+    compared = [(one.id, levels_of(one.reading).items()) for one in found if not one.verdict]
     for name, first, second, rule in published.pairs():
-        for levels in _all_levels(published, [first, second]):
-            found.append(shown.contrast(name, (first, second), rule, levels))
-    for name, ids in comparer.columns().items():
-        for levels in _all_levels(published, ids):
-            usable = [c for c in ids if (c, _restricted(published, c, levels)) in compared]
-            if len(ids) > 1:
-                found.append(shown.column(name, ids, usable, levels))
-    by_id = dict(list(measures.groupby("id", sort=False)))
+        for levels in published.combinations([first, second]):
+            found.append(
+                study.outcome("contrast", name, levels, study.contrast, first, second, rule)
+            )
+    for name, ids in study.comparer.columns.items():
+        for levels in published.combinations(ids) if len(ids) > 1 else []:
+            fits = {cell for cell, own in compared if own <= levels.items()}
+            usable = [cell for cell in ids if cell in fits]
+            found.append(study.outcome("column", name, levels, study.column, ids, usable))
     for claim in published.claims:
-        found += shown.claim(claim, by_id)
+        name = f"claim/{claim.id}"
+        for reading, estimate in study.estimates.get(name, {"": {}}).items():
+            levels = levels_of(reading)
+            found.append(study.outcome("claim", name, levels, study.claim, claim, estimate))
     return found
 
 
-def _all_levels(published: Published, ids: Sequence[str]) -> list[dict[str, str]]:
-    runs, designs = (published.combinations(ids, kind) for kind in ("runs", "design"))
-    return [{**one, **other} for one in runs for other in designs]
-
-
-def _restricted(published: Published, name: str, levels: Mapping[str, str]) -> str:
-    """The part of a reading that applies to the runs of one cell."""
-    own = published.combinations([name], "runs")[0]
-    return reading_text({choice: levels[choice] for choice in own})
-
-
 def _check_readings(measures: pd.DataFrame, published: Published) -> None:
-    claims = {claim.id for claim in published.claims}
     for name, reading in measures[["id", "reading"]].drop_duplicates().itertuples(index=False):
-        claim = name.removeprefix("claim/") in claims and name.startswith("claim/")
-        if not reading or not (claim or name in published.cells.index):
+        if name not in published.cells.index or not reading:
             continue
         allowed = published.combinations([name], "runs")
         if not any(levels_of(reading).items() <= levels.items() for levels in allowed):
             raise ValueError(
-                f"measures: {name}: reading {reading!r} is none of readings.yaml for this cell or claim; "
+                f"measures: {name}: reading {reading!r} is none of readings.yaml for this cell; "
                 f"allowed are {[reading_text(levels) for levels in allowed]}"
             )
 
 
-class _Shown:
-    """Outcomes with the entries that the table shows."""
+class _Study:
+    """Builds outcomes. A method a kind fills in what the table shows of it, and returns what was compared."""
 
-    def __init__(self, comparer: Comparer, estimates: pd.DataFrame) -> None:
-        self.comparer, self.published = comparer, comparer.published
-        self.protocol = comparer.published.protocol
-        keys = zip(estimates["id"], estimates["reading"], strict=True)
-        self.estimates = dict(zip(keys, estimates.to_dict("records"), strict=True))
+    def __init__(
+        self, measures: pd.DataFrame, estimates: pd.DataFrame, published: Published, seed: int
+    ) -> None:
+        self.comparer, self.protocol = Comparer(measures, published, seed), published.protocol
+        self.cells = self.comparer.cells
+        claims = measures["id"].str.startswith("claim/")
+        self.rows = dict(list(measures[claims].groupby(["id", "reading"], sort=False)))
+        self.estimates: dict[str, dict[str, Row]] = {}
+        for row in estimates.to_dict("records"):
+            self.estimates.setdefault(row["id"], {})[row["reading"]] = row
 
-    def cell(self, name: str, levels: dict[str, str]) -> Outcome:
-        cell = self.comparer.cells[name]
-        row: dict[str, Any] = {
-            **{key: cell[key] for key in ("table", "printed", "scale")},
-            "published": cell["value"],
-            "note": "",
-            **self._ours(name, levels),
-        }
+    def outcome(
+        self, kind: str, name: str, levels: Levels, build: Callable[..., Compared], *given: Any
+    ) -> Outcome:
+        """One hypothesis under one reading."""
+        row: Row = {"note": ""}
+        key = (name, kind, reading_text(levels), row)
         try:
-            one = self.comparer.cell(name, levels)
-            own = self.comparer.sample(name, levels)
+            found, margin, informative = build(row, name, levels, *given)
         except NotComparedError as why:
             row["note"] = str(why)
-            return Outcome(name, "cell", reading_text(levels), row, verdict=why.verdict)
+            return Outcome(*key, verdict=why.verdict)
+        low, high = found.interval(self.protocol.interval)
+        scatters = found.heterogeneity <= self.protocol.family_error
+        if scatters:
+            cells = np.array(list(found.cells.values()))
+            low, high = _over_cells(cells, self.protocol.interval)
+            furthest = list(found.cells)[int(np.argmax(np.abs(cells - found.center)))]
+            row["note"] += f"; the cells scatter, {furthest} most: the interval is over cells"
+        logs = row["scale"] == "log"
+        row |= {"effect": found.center, "sd": found.sd, "df": found.df}
+        row |= {"low": _natural(low, logs), "high": _natural(high, logs)}
+        row["heterogeneity_p"] = found.heterogeneity
+        return Outcome(*key, found, found.p, found.p_agree(margin), informative, scatters)
+
+    def cell(self, row: Row, name: str, levels: Levels) -> Compared:
+        """A cell."""
+        cell = self.cells[name]
+        row |= {key: cell[key] for key in ("table", "printed", "scale")}
+        row |= {"published": cell["value"], **self._ours(name, levels)}
+        found, own = self.comparer.cell(name, levels), self.comparer.sample(name, levels)
         row["note"] = (
             f"ours: {_count(len(own.units), 'unit')} with {_count(own.runs(), 'run')}; "
             f"published: {_count(cell['units'], 'unit')} with {_count(cell['runs'], 'run')}"
         )
-        step = 2 * cell["rounding"]
-        quantiles = np.array(one.quantiles(list(QUANTILES.values())))
-        if cell["scale"] == "log" and not isinstance(one, Ratio):
-            quantiles = np.exp(quantiles)
-        row |= zip(QUANTILES, np.round(quantiles / step) * step, strict=True)
-        return self._outcome("cell", name, levels, row, one, self.protocol.agree)
+        logs, step = row["scale"] == "log", 2 * cell["rounding"]
+        quantiles = _quantiles(found, logs)
+        row |= {key: np.round(value / step) * step for key, value in quantiles.items()}
+        return found, *self._margins(logs)
 
     def contrast(
-        self, name: str, pair: tuple[str, str], rule: Contrast, levels: dict[str, str]
-    ) -> Outcome:
-        cells = [self.comparer.cells[one] for one in pair]
-        values = [cell["value"] for cell in cells]
-        logs = rule.scale == "log"
-        row: dict[str, Any] = {
-            "table": cells[0]["table"],
-            "printed": " / ".join(c["printed"] for c in cells)
-            if logs
-            else " - ".join(c["printed"] for c in cells),
+        self, row: Row, name: str, levels: Levels, first: str, second: str, rule: Contrast
+    ) -> Compared:
+        """A difference or a ratio of two cells."""
+        pair, logs = (first, second), rule.scale == "log"
+        values = [self.cells[cell]["value"] for cell in pair]
+        row |= {
+            "table": self.cells[first]["table"],
+            "printed": (" / " if logs else " - ").join(
+                self.cells[cell]["printed"] for cell in pair
+            ),
             "scale": rule.scale,
             "published": values[0] / values[1] if logs else values[0] - values[1],
         }
-        try:
-            one = self.comparer.contrast(name, pair, rule, levels)
-            samples = [self.comparer.sample(cell, levels) for cell in pair]
-        except NotComparedError as why:
-            row["note"] = str(why)
-            return Outcome(name, "contrast", reading_text(levels), row, verdict=why.verdict)
+        found = self.comparer.contrast(name, pair, rule, levels)
+        samples = [self.comparer.sample(cell, levels) for cell in pair]
         common = sum(unit in samples[1].units for unit in samples[0].units)
-        ours = one.published + one.center
-        quantiles = np.array(one.quantiles(list(QUANTILES.values())))
+        ours = found.published + found.center
         row |= {
             "ours": math.exp(ours) if logs else ours,
             "units": common,
             "runs": min(sum(len(v) for v in sample.units.values()) for sample in samples),
-            "note": f"{pair[0]} against {pair[1]} on {common} units",
-            "source": join_sources(
-                [str(self._ours(cell, levels).get("source", "")) for cell in pair]
-            ),
-            **dict(zip(QUANTILES, np.exp(quantiles) if logs else quantiles, strict=True)),
+            "note": f"{first} against {second} on {common} units",
+            "source": join_sources([str(self._ours(cell, levels)["source"]) for cell in pair]),
+            **_quantiles(found, logs),
         }
-        return self._outcome("contrast", name, levels, row, one, rule.margin)
+        limit = math.log(rule.margin) if logs else rule.margin
+        return found, limit, limit
 
     def column(
-        self, name: str, ids: Sequence[str], usable: Sequence[str], levels: dict[str, str]
-    ) -> Outcome:
-        cells = self.comparer.cells
-        row: dict[str, Any] = {"table": cells[ids[0]]["table"], "scale": cells[ids[0]]["scale"]}
-        try:
-            found = compare_column(self.comparer, name, usable, levels)
-        except NotComparedError as why:
-            row["note"] = str(why)
-            return Outcome(name, "column", reading_text(levels), row, verdict=why.verdict)
-        ours = [self._ours(cell, levels) for cell in usable]
-        if row["scale"] == "log":
-            values = [cells[cell]["value"] for cell in usable]
+        self, row: Row, name: str, levels: Levels, ids: Sequence[str], usable: Sequence[str]
+    ) -> Compared:
+        """A column: the mean over its cells that can be compared."""
+        row |= {key: self.cells[ids[0]][key] for key in ("table", "scale")}
+        found = self.comparer.column(name, usable, levels)
+        ours = pd.DataFrame([self._ours(cell, levels) for cell in usable])
+        logs = row["scale"] == "log"
+        if logs:
+            values = [self.cells[cell]["value"] for cell in usable]
             row["published"] = math.exp(np.log(values).mean())
-            row["ours"] = math.exp(np.log([one["ours"] for one in ours]).mean())
+            row["ours"] = math.exp(np.log(ours["ours"]).mean())
         row |= {
-            "units": min(int(one["units"]) for one in ours),
-            "runs": sum(int(one["runs"]) for one in ours),
+            "units": int(ours["units"].min()),
+            "runs": int(ours["runs"].sum()),
             "note": f"mean over {len(usable)} of {len(ids)} cells",
             "source": "",
         }
-        return self._outcome("column", name, levels, row, found, self.protocol.agree)
+        return found, *self._margins(logs)
 
-    def _ours(self, name: str, levels: Mapping[str, str]) -> dict[str, Any]:
+    def claim(self, row: Row, name: str, levels: Levels, claim: Claim, estimate: Row) -> Compared:
+        """A claim: its margin is its region."""
+        row |= {"table": "", "printed": _region(claim), "scale": "linear"}
+        if not estimate:
+            raise NotComparedError("not run")
+        row |= {key: estimate[key] for key in ("units", "runs", "scale", "source")}
+        row |= {"ours": estimate["value"], "ours_se": estimate["se"]}
+        if estimate["status"] not in COUNTED:
+            raise NotComparedError(str(estimate["status"]))
+        found = quantity(claim, estimate, self.rows[name, estimate["reading"]])
+        logs = found.scale == "log"
+        if found.trials:
+            row["note"] = f"{found.successes} of {found.trials}"
+        elif found.bound:
+            row["note"] = f"{found.bound} this"
+        elif found.looks > 1:
+            row["note"] = f"furthest outside of {found.looks}"
+            row["ours"] = _natural(found.value, logs)
+            row["ours_se"] = found.sd * row["ours"] if logs else found.sd
+        if logs:
+            return found, 0.0, math.log(self.protocol.informative)
+        near = abs(found.low if math.isfinite(found.low) else found.high)
+        width = found.high - found.low
+        return found, 0.0, width if math.isfinite(width) else near
+
+    def _margins(self, logs: bool) -> tuple[float, float]:
+        agree, informative = self.protocol.agree, self.protocol.informative
+        return (math.log(agree), math.log(informative)) if logs else (agree, agree)
+
+    def _ours(self, name: str, levels: Levels) -> Row:
+        readings = self.estimates.get(name, {})
         try:
-            reading = self.comparer.sample(name, levels).reading
+            found = readings[self.comparer.sample(name, levels).reading]
         except NotComparedError:
-            readings = [
-                r for i, r in self.estimates if i == name and levels_of(r).items() <= levels.items()
-            ]
-            if not readings:
-                return {}
-            reading = readings[-1]
-        found = self.estimates[name, reading]
+            found = fitting(readings, levels)
+        if found is None:
+            return {}
         ours = {key: found[key] for key in ("units", "runs", "source")}
         return {**ours, "ours": found["value"], "ours_se": found["se"]}
 
-    def _outcome(
-        self,
-        kind: str,
-        name: str,
-        levels: Mapping[str, str],
-        row: dict[str, Any],
-        found: Predictive | Column,
-        margin: float,
-    ) -> Outcome:
-        one = found.predictive if isinstance(found, Column) else found
-        logs = row["scale"] == "log"
-        p, scatters, half = found.p, False, 1.0
-        low, high = one.interval(self.protocol.interval)
-        informative = self.protocol.informative
-        if isinstance(found, Column):
-            row["heterogeneity_p"], half = found.heterogeneity, 0.5
-            scatters = found.heterogeneity <= self.protocol.family_error
-            if scatters:
-                low, high = _over_cells(found, self.protocol.interval)
-                furthest = max(found.effects, key=lambda c: abs(found.effects[c] - one.center))
-                row["note"] += f"; the cells scatter, {furthest} most: the interval is over cells"
-        row |= {"effect": one.center, "sd": one.sd, "df": one.df}
-        row |= {"low": _natural(low, logs), "high": _natural(high, logs)}
-        limit = math.log(margin) if logs else margin
-        return Outcome(
-            name,
-            kind,
-            reading_text(levels),
-            row,
-            p,
-            one.p_agree(limit),
-            lambda level: one.detectable(level * half, self.protocol.power),
-            (math.log(informative) if kind != "contrast" else limit) if logs else limit,
-            scatters,
-            compared=found,
-        )
 
-    def claim(self, claim: Claim, rows: Mapping[str, pd.DataFrame]) -> list[Outcome]:
-        name = f"claim/{claim.id}"
-        shown: dict[str, Any] = {"table": "", "printed": _region(claim), "scale": "linear"}
-        found = []
-        for levels in self.published.combinations([name], "runs"):
-            reading = reading_text(levels)
-            if (name, reading) not in self.estimates:
-                row = {**shown, "note": ""}
-                found.append(Outcome(name, "claim", reading, row, verdict="not run"))
-                continue
-            estimate = self.estimates[name, reading]
-            row = {
-                **shown,
-                **{key: estimate[key] for key in ("units", "runs", "scale", "source")},
-                **{"ours": estimate["value"], "ours_se": estimate["se"], "note": ""},
-            }
-            if estimate["status"] not in COUNTED:
-                status = str(estimate["status"])
-                verdict = status if status in UNSEEN else "not comparable"
-                row["note"] = "" if status in UNSEEN else status
-                found.append(Outcome(name, "claim", reading, row, verdict=verdict))
-                continue
-            own = rows[name][rows[name]["reading"] == reading]
-            judged = (
-                "no region" if math.isnan(claim.low) else quantity(claim, pd.Series(estimate), own)
-            )
-            if isinstance(judged, str):
-                row["note"] = judged
-                found.append(Outcome(name, "claim", reading, row, verdict="not comparable"))
-            else:
-                found.append(self._judged(name, reading, row, judged))
-        return found
-
-    def _judged(self, name: str, reading: str, row: dict[str, Any], one: Quantity) -> Outcome:
-        inside, outside = one.p_values()
-        logs = one.scale == "log"
-        low, high = one.interval(self.protocol.interval)
-        if one.trials:
-            row["note"] = f"{one.successes} of {one.trials}"
-        elif one.bound:
-            row["note"] = f"{one.bound} this"
-        elif one.looks > 1:
-            row["note"] = f"furthest outside of {one.looks}"
-            row["ours"] = _natural(one.value, logs)
-            row["ours_se"] = one.se * row["ours"] if logs else one.se
-        row |= {"effect": one.distance, "sd": one.se, "df": one.df}
-        row |= {"low": _natural(low, logs), "high": _natural(high, logs)}
-        width = one.high - one.low
-        near = abs(one.low if math.isfinite(one.low) else one.high)
-        limit = math.log(self.protocol.informative) if logs else near
-        return Outcome(
-            name,
-            "claim",
-            reading,
-            row,
-            inside,
-            outside,
-            lambda level: one.detectable(level, self.protocol.power),
-            width if math.isfinite(width) and not logs else limit,
-            exact=one.exact,
-            compared=one,
-        )
+def _quantiles(found: Predictive, logs: bool) -> dict[str, float]:
+    """Quantiles of the replayed number."""
+    quantiles = np.array(found.quantiles(list(QUANTILES.values())))
+    natural = np.exp(quantiles) if logs and not isinstance(found, Ratio) else quantiles
+    return dict(zip(QUANTILES, natural, strict=True))
 
 
 def _count(number: float, noun: str) -> str:
@@ -337,9 +256,8 @@ def _region(claim: Claim) -> str:
     return f"above {claim.low:g}" if math.isinf(claim.high) else f"{claim.low:g} to {claim.high:g}"
 
 
-def _over_cells(column: Column, coverage: float) -> tuple[float, float]:
+def _over_cells(effects: np.ndarray, coverage: float) -> tuple[float, float]:
     """Interval of the mean over cells that scatter: their own deviation is its error."""
-    effects = np.array(list(column.effects.values()))
     half = stdtrit(len(effects) - 1.0, (1 + coverage) / 2) * effects.std(ddof=1)
     half /= math.sqrt(len(effects))
     return float(effects.mean() - half), float(effects.mean() + half)

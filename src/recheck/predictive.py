@@ -10,20 +10,14 @@ from __future__ import annotations
 import functools
 import math
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from scipy.optimize import brentq
 from scipy.special import chdtrc, chdtri, digamma, ndtr, polygamma
 
-__all__ = [
-    "DRAWS",
-    "Predictive",
-    "Ratio",
-    "Sampler",
-    "combined",
-    "excess",
-]
+__all__ = ["DRAWS", "Predictive", "Ratio", "Sampler", "combined", "excess"]
 
 #: Draws of each variance.
 DRAWS = 2048
@@ -32,14 +26,7 @@ _FAR, _FAR_RATIO = 1e5, 40.0
 
 
 class Sampler:
-    """Draws of variances for one comparison; the same seed and name give the same draws.
-
-    Parameters
-    ----------
-    seed : int
-    name : str
-        The id of what is compared.
-    """
+    """Draws of variances for one comparison; the same seed and name give the same draws."""
 
     def __init__(self, seed: int, name: str) -> None:
         self._rng = np.random.default_rng([seed, zlib.crc32(name.encode())])
@@ -62,19 +49,18 @@ def _quantiles(df: float) -> np.ndarray:
 class Predictive:
     """Distribution of log(ours/published), or of ours minus published, about the true effect.
 
-    Attributes
-    ----------
-    effect : ndarray, shape (DRAWS,) or ()
-        The observed effect, less what it is expected to be.
-    deviation : ndarray, shape (DRAWS,)
-        Standard deviations.
-    published : float
-        The published value of the statistic, on the scale of the effect.
+    `effect` is the observed effect less what it is expected to be, `deviation` its standard deviation, both by draw.
+    `published` is the printed statistic on the scale of the effect. Of the mean of a column, `cells` has the effects of
+    the cells, and `heterogeneity` is the p-value of their scatter; NaN if it cannot be tested.
     """
 
     effect: np.ndarray
     deviation: np.ndarray
     published: float = 0.0
+    cells: Mapping[str, float] = field(default_factory=dict, kw_only=True)
+    heterogeneity: float = field(default=math.nan, kw_only=True)
+
+    exact = False
 
     @property
     def center(self) -> float:
@@ -98,18 +84,24 @@ class Predictive:
             half += value * (1.0 - value / spread) / float(polygamma(2, half))
         return 2.0 * half
 
+    def _z(self, delta: float) -> np.ndarray:
+        return (self.effect - delta) / self.deviation
+
     def above(self, delta: float) -> float:
         """Probability that the true effect exceeds delta."""
-        return float(ndtr((self.effect - delta) / self.deviation).mean())
-
-    @property
-    def p(self) -> float:
-        """Two-sided p-value of no effect."""
-        return min(1.0, 2.0 * min(self.above(0.0), self.below(0.0)))
+        return float(ndtr(self._z(delta)).mean())
 
     def below(self, delta: float) -> float:
         """Probability that the true effect falls short of delta; accurate where it is small."""
-        return float(ndtr((delta - self.effect) / self.deviation).mean())
+        return float(ndtr(-self._z(delta)).mean())
+
+    @property
+    def p(self) -> float:
+        """Two-sided p-value of no effect; of a column, that every cell is drawn as ours are."""
+        mean = min(1.0, 2.0 * min(self.above(0.0), self.below(0.0)))
+        if math.isnan(self.heterogeneity):
+            return mean
+        return min(1.0, 2.0 * min(mean, self.heterogeneity))
 
     def p_agree(self, margin: float) -> float:
         """p-value of an effect outside -margin .. margin: the larger of two one-sided ones."""
@@ -117,94 +109,86 @@ class Predictive:
 
     def interval(self, coverage: float) -> tuple[float, float]:
         """Equal-tailed interval of the true effect; infinite where no end exists."""
-        tail, center, scale = (1 - coverage) / 2, self.center, self._scale
-        low = _root(lambda x: self.below(center + scale * x) - tail)
-        high = _root(lambda x: tail - self.above(center + scale * x))
+        tail, (center, scale, far) = (1 - coverage) / 2, self._ruler()
+        low = _root(lambda x: self.below(center + scale * x) - tail, far=far)
+        high = _root(lambda x: tail - self.above(center + scale * x), far=far)
         return center + scale * low, center + scale * high
 
-    @property
-    def _scale(self) -> float:
-        return float(np.median(self.deviation))
+    def _ruler(self) -> tuple[float, float, float]:
+        """Where and in which unit the ends of an interval are looked for, and how far."""
+        return self.center, float(np.median(self.deviation)), _FAR
 
-    def detectable(self, level: float, power: float) -> float:
-        """Effect that a two-sided test at a level finds with a probability."""
-        return self._scale * _needed(self.deviation / self._scale, level, power)
+    def _off(self, delta: float) -> tuple[float, np.ndarray]:
+        """An effect and the deviations of its estimate, over the median of the deviations."""
+        scale = float(np.median(self.deviation))
+        return abs(delta) / scale, self.deviation / scale
+
+    def _level(self, level: float) -> float:
+        """Level of the test of the mean: a column has a test of its scatter beside it."""
+        return level / 2 if self.cells else level
 
     def power(self, delta: float, level: float) -> float:
         """Probability with which a two-sided test at a level finds an effect."""
-        deviation = self.deviation / self._scale
-        far = abs(delta) / self._scale - _limit(deviation, level)
-        return float(ndtr(far / deviation).mean())
+        far, deviation = self._off(delta)
+        return float(ndtr((far - _limit(deviation, self._level(level))) / deviation).mean())
+
+    def detectable(self, level: float, power: float) -> float:
+        """Effect that a two-sided test at a level finds with a probability."""
+        needed = _needed(self._off(0.0)[1], self._level(level), power)
+        return float(np.median(self.deviation)) * needed
+
+    def _error(self) -> tuple[np.ndarray | float, np.ndarray]:
+        """Ours less the published statistic, and deviations of the latter under the replayed design."""
+        return self.effect, self.deviation
 
     def quantiles(self, probabilities: Sequence[float]) -> list[float]:
         """Quantiles of the published statistic under the replayed design."""
-        effect, deviation = (self.effect - self.center) / self._scale, self.deviation / self._scale
+        error, sd = self._error()
+        center, scale = float(np.mean(error)), float(np.median(sd))
+        error, sd = (error - center) / scale, sd / scale
 
         def solve(q: float) -> float:
-            return _root(lambda x: ndtr((x - effect) / deviation).mean() - q)
+            return _root(lambda x: ndtr((x - error) / sd).mean() - q)
 
-        return [self.published + self.center + self._scale * solve(q) for q in probabilities]
+        return [self.published + center + scale * solve(q) for q in probabilities]
 
     @property
     def log_density(self) -> float:
         """Logarithm of the density of the published statistic at its printed value."""
-        return _log_density(self.effect / self.deviation, self.deviation)
+        error, sd = self._error()
+        density = float((np.exp(-0.5 * (error / sd) ** 2) / sd).mean()) / math.sqrt(2 * math.pi)
+        return math.log(max(density, 1e-300))
 
 
 @dataclass(frozen=True)
 class Ratio(Predictive):
     """Ours over published on the linear scale: both are normal, and the published one may be near zero.
 
-    Attributes
-    ----------
-    ours, theirs : float
-        The two values; ``effect`` is the logarithm of their ratio and ``published`` that of the printed one.
-    ours_deviation, their_deviation : ndarray, shape (DRAWS,)
-        Standard deviations of the two values.
+    `effect` is the logarithm of the ratio of the two values; `published` is not a logarithm here.
     """
 
-    ours: float = 1.0
-    theirs: float = 1.0
-    ours_deviation: np.ndarray = field(default_factory=lambda: np.zeros(1))
-    their_deviation: np.ndarray = field(default_factory=lambda: np.zeros(1))
+    ours: float = field(kw_only=True)
+    ours_deviation: np.ndarray = field(kw_only=True)
+    their_deviation: np.ndarray = field(kw_only=True)
 
     def _z(self, delta: float) -> np.ndarray:
         ratio = math.exp(delta)
         sd = np.sqrt(self.ours_deviation**2 + ratio**2 * self.their_deviation**2)
-        return (self.ours - ratio * self.theirs) / sd
+        return (self.ours - ratio * self.published) / sd
 
-    def above(self, delta: float) -> float:
-        """Probability that the true logarithm of the ratio exceeds delta."""
-        return float(ndtr(self._z(delta)).mean())
-
-    def below(self, delta: float) -> float:
-        """Probability that it falls short of delta."""
-        return float(ndtr(-self._z(delta)).mean())
-
-    def interval(self, coverage: float) -> tuple[float, float]:
-        """Fieller's interval of the logarithm; an end is infinite where either value may be zero."""
-        tail = (1 - coverage) / 2
-        low = _root(lambda x: self.below(x) - tail, far=_FAR_RATIO)
-        return low, _root(lambda x: tail - self.above(x), far=_FAR_RATIO)
+    def _ruler(self) -> tuple[float, float, float]:
+        return 0.0, 1.0, _FAR_RATIO
 
     def _off(self, delta: float) -> tuple[float, np.ndarray]:
-        """Distance of the two values if ours is off by delta, in deviations, and these over their median.
-
-        The published relative error stays as printed.
-        """
+        """The same of the two values if ours is off by a factor; the published relative error stays as printed."""
         theirs = self.ours * math.exp(-delta)
-        sd = np.hypot(self.ours_deviation, self.their_deviation * theirs / self.theirs)
+        sd = np.hypot(self.ours_deviation, self.their_deviation * theirs / self.published)
         scale = float(np.median(sd))
         return abs(self.ours - theirs) / scale, sd / scale
 
-    def power(self, delta: float, level: float) -> float:
-        """Probability with which a two-sided test at a level finds an effect."""
-        far, deviation = self._off(delta)
-        return float(ndtr((far - _limit(deviation, level)) / deviation).mean())
-
     def detectable(self, level: float, power: float) -> float:
         """Effect that is found, in the harder direction."""
-        needed = _needed(self._off(0.0)[1], level, power)
+        needed = _needed(self._off(0.0)[1], self._level(level), power)
 
         def surplus(delta: float) -> float:
             return self._off(delta)[0] - needed
@@ -213,26 +197,8 @@ class Ratio(Predictive):
         down = _root(lambda x: surplus(-x), 0.0, far=_FAR_RATIO)
         return max(up, down)
 
-    def quantiles(self, probabilities: Sequence[float]) -> list[float]:
-        """Quantiles of the published value, were ours the truth."""
-        standard = np.hypot(self.ours_deviation, self.their_deviation)
-        scale = float(np.median(standard))
-
-        def solve(q: float) -> float:
-            return _root(lambda x: ndtr(x * scale / standard).mean() - q)
-
-        return [self.ours + scale * solve(q) for q in probabilities]
-
-    @property
-    def log_density(self) -> float:
-        """Logarithm of the density of the published value at its printed value."""
-        sd = np.hypot(self.ours_deviation, self.their_deviation)
-        return _log_density((self.ours - self.theirs) / sd, sd)
-
-
-def _log_density(z: np.ndarray, sd: np.ndarray) -> float:
-    density = float((np.exp(-0.5 * z**2) / sd).mean()) / math.sqrt(2 * math.pi)
-    return math.log(max(density, 1e-300))
+    def _error(self) -> tuple[np.ndarray | float, np.ndarray]:
+        return self.ours - self.published, np.hypot(self.ours_deviation, self.their_deviation)
 
 
 def _needed(deviation: np.ndarray, level: float, power: float) -> float:
@@ -247,8 +213,6 @@ def _limit(deviation: np.ndarray, level: float) -> float:
 
 def _root(function: Callable[[float], float], low: float | None = None, far: float = _FAR) -> float:
     """The root of an increasing function; infinite beyond `far`."""
-    from scipy.optimize import brentq
-
     low, high = -far if low is None else low, far
     if function(low) >= 0:
         return -math.inf if low < 0 else low
@@ -272,13 +236,7 @@ def combined(parts: Sequence[Predictive], weights: Sequence[float]) -> Predictiv
 
 
 def excess(effects: np.ndarray, variances: np.ndarray) -> float:
-    """p-value of effects that scatter more than independent errors let them (Q, with uncertain variances).
-
-    Parameters
-    ----------
-    effects : ndarray, shape (n,)
-    variances : ndarray, shape (n, DRAWS)
-    """
+    """p-value of n effects that scatter more than errors with variances (n, DRAWS) let them: Cochran's Q."""
     weights = 1.0 / variances
     mean = (weights * effects[:, None]).sum(axis=0) / weights.sum(axis=0)
     q = (weights * (effects[:, None] - mean) ** 2).sum(axis=0)

@@ -11,28 +11,20 @@ import fnmatch
 import itertools
 import math
 import re
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal, TypeVar
 
 import pandas as pd
 import yaml
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError, model_validator
 
 from recheck.measures import pattern, with_fields
-from recheck.printed import half_unit, number
 
 __all__ = [
-    "CELLS",
-    "STANDARD_ERROR",
-    "Choice",
-    "Claim",
-    "Contrast",
-    "Protocol",
-    "Published",
-    "read_cells",
-    "read_published",
+    *["CELLS", "STANDARD_ERROR", "Choice", "Claim", "Contrast", "Protocol", "Published"],
+    *["half_unit", "number", "read_cells", "read_published"],
 ]
 
 #: Columns of ``cells.csv``.
@@ -42,50 +34,77 @@ CELLS = [
 ]
 #: The kind of a bracket that is a standard error over the published units.
 STANDARD_ERROR = "standard error"
+_BRACKETS = [STANDARD_ERROR, "value/sqrt(n)", ""]
+#: A printed number: digits, and the power of ten in one of the ways in which it is printed.
+_NUMBER = re.compile(
+    r"([+-]?\d*\.?\d+)\s*(?:(?:[eE]\^?|x\s*10\^?|\*\s*10\^?)\{?([+-]?\d+)\}?)?\s*%?"
+)
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """A statement of the prose as a region for a quantity.
+class _Entry(BaseModel):
+    model_config = ConfigDict(frozen=True, coerce_numbers_to_str=True)
 
-    Attributes
-    ----------
-    id, section, statement : str
-        The quantity is the measure ``claim/<id>``.
-    low, high : float
-        The region, infinite where it is open; both NaN if the statement is shown and not judged.
-    unit : str
+    @model_validator(mode="before")
+    @classmethod
+    def _known(cls, row: Any) -> Any:
+        known = list(cls.model_fields)
+        if isinstance(row, dict) and (strange := sorted(row.keys() - set(known))):
+            raise ValueError(f"{strange} are unknown; known are {known}")
+        return row
+
+
+class Claim(_Entry):
+    """A statement of the prose as a region for a quantity, which is the measure ``claim/<id>``.
+
+    A claim without a region is shown and not judged.
     """
 
     id: str
     section: str
     statement: str
-    low: float
-    high: float
     unit: str = ""
+    above: FiniteFloat | None = None
+    below: FiniteFloat | None = None
+    between: tuple[float, float] | None = None
+
+    @property
+    def low(self) -> float:
+        """The lower end of the region: infinite where it is open, NaN without a region."""
+        return self._ends[0]
+
+    @property
+    def high(self) -> float:
+        """The upper end."""
+        return self._ends[1]
+
+    @property
+    def _ends(self) -> tuple[float, float]:
+        if self.above is not None:
+            return self.above, math.inf
+        if self.below is not None:
+            return -math.inf, self.below
+        return self.between or (math.nan, math.nan)
+
+    @model_validator(mode="after")
+    def _region(self) -> Claim:
+        if sum(one is not None for one in (self.above, self.below, self.between)) > 1:
+            raise ValueError("one region is needed at most")
+        if self.between and not self.low < self.high:
+            raise ValueError("between: needed is [low, high] with low < high")
+        return self
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """Something that the paper does not say.
+class Choice(_Entry):
+    """Something that the paper does not say, with a description of each level that it may have been.
 
-    Attributes
-    ----------
-    name, statement : str
-    levels : mapping of str to str
-        What it may have been, with a description of each.
-    kind : str
-        ``runs``: each level was run. ``design``: each level replays the same runs otherwise.
-    applies : tuple of str
-        Globs of ids of cells.
-    default : str
-        The level that tables show, or empty.
+    ``kind`` is ``runs`` (each level was run) or ``design`` (each level replays the same runs otherwise). ``applies``
+    has globs of ids of cells. ``default`` is the level that tables show.
     """
 
-    name: str
+    name: str = ""
     statement: str
-    levels: Mapping[str, str]
-    kind: str
+    levels: dict[str, str] = Field(min_length=2)
+    kind: Literal["runs", "design"]
     applies: tuple[str, ...]
     default: str = ""
 
@@ -93,75 +112,91 @@ class Choice:
         """Whether one of these ids is under the choice."""
         return any(fnmatch.fnmatchcase(name, glob) for name in ids for glob in self.applies)
 
+    @model_validator(mode="after")
+    def _default(self) -> Choice:
+        if self.default and self.default not in self.levels:
+            raise ValueError(f"default: needed is one of {list(self.levels)}")
+        return self
 
-@dataclass(frozen=True, slots=True)
-class Contrast:
-    """A difference of two cells on the same units.
 
-    Attributes
-    ----------
-    id, first, second : str
-        Templates of ids with the same fields; the contrast is ``first`` minus ``second``.
-    scale : str
-        ``linear`` (difference of the values) or ``log`` (of their logarithms).
-    margin : float
-        Difference, or factor if the scale is ``log``, within which a contrast agrees.
-    unit : str
-        What a difference is in; for display.
+class Contrast(_Entry):
+    """A difference of two cells on the same units, ``first`` minus ``second``, or of their logarithms.
+
+    ``id``, ``first`` and ``second`` are templates of ids with the same fields. Within ``margin``, a difference or a
+    factor, a contrast agrees. ``unit`` is what a difference is in, for display.
     """
 
     id: str
     first: str
     second: str
-    scale: str
+    scale: Literal["log", "linear"]
     margin: float
     unit: str = ""
 
+    @model_validator(mode="after")
+    def _fields(self) -> Contrast:
+        fields = pattern(self.first).groupindex.keys()
+        for name in (self.id, self.second):
+            if not pattern(name).groupindex.keys() <= fields:
+                raise ValueError(f"{name}: needed are fields of {self.first!r} alone")
+        least = 1 if self.scale == "log" else 0
+        if not self.margin > least:
+            raise ValueError(f"margin: needed is a number above {least} on the scale {self.scale}")
+        return self
 
-@dataclass(frozen=True, slots=True)
-class Protocol:
-    """Rules of the comparison.
 
-    Attributes
-    ----------
-    agree, informative : float
-        Factor within which a ratio has to be proved for "agrees", and that has to be detectable for "informative".
-    family_error, power, interval : float
-        Error rate of a family, probability for which detectable factors are given, coverage of intervals.
-    families : mapping of str to tuple of str
-        Kinds of rows (cell, contrast, column, claim) by the name of their family.
-    contrasts : tuple of Contrast
-    history : tuple of mapping
-        Changes: ``date``, ``change``, ``after_results``, ``why``.
+_Share = Annotated[float, Field(gt=0, lt=1)]
+_Factor = Annotated[float, Field(gt=1, lt=1e9)]
+_Kind = Literal["cell", "contrast", "column", "claim"]
+_Change = dict[Literal["date", "change", "after_results", "why"], Any]
+
+
+class _Margins(_Entry):
+    agree: _Factor = 2.0
+    informative: _Factor = 2.0
+
+
+class Protocol(_Entry):
+    """Rules of the comparison: margins, error rate of a family, power of detectable factors, coverage of intervals.
+
+    ``families`` has kinds of rows by the name of their family, ``history`` the changes.
     """
 
-    agree: float = 2.0
-    informative: float = 2.0
-    family_error: float = 0.05
-    power: float = 0.8
-    interval: float = 0.9
-    families: Mapping[str, tuple[str, ...]] = field(
-        default_factory=lambda: {"numbers": ("cell", "contrast", "column"), "claims": ("claim",)}
-    )
+    margins: _Margins = _Margins()
+    family_error: _Share = 0.05
+    power: _Share = 0.8
+    interval: _Share = 0.9
+    families: dict[str, tuple[_Kind, ...]] = {
+        "numbers": ("cell", "contrast", "column"),
+        "claims": ("claim",),
+    }
     contrasts: tuple[Contrast, ...] = ()
-    history: tuple[Mapping[str, Any], ...] = ()
+    history: tuple[Annotated[_Change, Field(min_length=4)], ...] = ()
 
-    def family(self, kind: str) -> str:
-        """Name of the family of a kind of rows."""
-        return next(name for name, kinds in self.families.items() if kind in kinds)
+    @property
+    def agree(self) -> float:
+        """Factor within which a ratio has to be proved for "agrees"."""
+        return self.margins.agree
+
+    @property
+    def informative(self) -> float:
+        """Factor that has to be detectable for "informative"."""
+        return self.margins.informative
+
+    @model_validator(mode="after")
+    def _kinds(self) -> Protocol:
+        kinds = sorted(kind for some in self.families.values() for kind in some)
+        if kinds != ["cell", "claim", "column", "contrast"]:
+            raise ValueError("families: needed are cell, contrast, column and claim, each once")
+        return self
 
 
 @dataclass(frozen=True, slots=True)
 class Published:
     """All that a paper printed and said, and the rules under which it is compared.
 
-    Attributes
-    ----------
-    cells : DataFrame
-        `CELLS` with ``value``, ``bracket_value`` and ``rounding`` (half a unit in the last place), indexed by id.
-    claims : tuple of Claim
-    readings : mapping of str to Choice
-    protocol : Protocol
+    `cells` has the columns `CELLS` with ``value``, ``bracket_value`` and ``rounding`` (half a unit in the last place),
+    and is indexed by id.
     """
 
     cells: pd.DataFrame
@@ -171,22 +206,25 @@ class Published:
 
     def pairs(self) -> list[tuple[str, str, str, Contrast]]:
         """Contrasts of the protocol with their cells: id, first cell, second cell, rule."""
-        found, ids = [], set(self.cells.index)
-        frame = pd.DataFrame({"id": list(self.cells.index)})
+        found, frame = [], pd.DataFrame({"id": list(self.cells.index)})
         for rule in self.protocol.contrasts:
             for row in with_fields(frame, rule.first).to_dict("records"):
-                fields = {name: row[name] for name in pattern(rule.first).groupindex}
-                second = rule.second.format(**fields)
-                if second in ids and second != row["id"]:
-                    found.append((rule.id.format(**fields), row["id"], second, rule))
+                first = row.pop("id")
+                second = rule.second.format(**row)
+                if second in self.cells.index and second != first:
+                    found.append((rule.id.format(**row), first, second, rule))
         return found
 
-    def combinations(self, ids: Sequence[str], kind: str) -> list[dict[str, str]]:
-        """All combinations of levels of the choices of one kind that apply to these cells; one empty of none."""
-        choices = [c for c in self.readings.values() if c.kind == kind and c.applies_to(ids)]
-        names = [choice.name for choice in choices]
-        product = itertools.product(*[list(choice.levels) for choice in choices])
+    def combinations(self, ids: Sequence[str], *kinds: str) -> list[dict[str, str]]:
+        """All combinations of levels of the choices (of these kinds) that apply to cells; one empty of none."""
+        choices = [choice for choice in self.readings.values() if choice.applies_to(ids)]
+        names = [one.name for one in choices if one.kind in (kinds or ("runs", "design"))]
+        product = itertools.product(*[self.readings[name].levels for name in names])
         return [dict(zip(names, levels, strict=True)) for levels in product]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Files
 
 
 def read_cells(path: str | Path) -> pd.DataFrame:
@@ -207,39 +245,48 @@ def read_cells(path: str | Path) -> pd.DataFrame:
         raise ValueError(f"{path}: columns {missing} are missing; needed are {CELLS}")
     if twice := sorted(frame["id"][frame["id"].duplicated()]):
         raise ValueError(f"{path}: cells {twice} occur more than once")
-    for row in frame.to_dict("records"):
-        _check_cell(row, f"{path}: cell {row['id']}")
+    value = frame["printed"].map(number).astype(float)
+    errors = frame["bracket_kind"] == STANDARD_ERROR
+    fine = {
+        "bracket_kind": (f"one of {_BRACKETS}", frame["bracket_kind"].isin(_BRACKETS)),
+        "scale": ("log or linear", frame["scale"].isin(["log", "linear"])),
+        "units": ("a positive integer", frame["units"].str.fullmatch("[1-9][0-9]*")),
+        "runs": ("a positive integer", frame["runs"].str.fullmatch("[1-9][0-9]*")),
+        "printed": ("a positive number", (frame["scale"] == "linear") | (value > 0)),
+        "bracket": ("a standard error", ~errors | (frame["bracket"] != "")),
+    }
+    for name, (needed, mask) in fine.items():
+        for row in frame[~mask.astype(bool)].to_dict("records"):
+            given = f"needed is {needed}, given was {row[name]!r}"
+            raise ValueError(f"{path}: cell {row['id']}: {name}: {given}")
     brackets = frame["bracket"].str.strip("()[] ")
     return frame.assign(
         units=frame["units"].astype(int),
         runs=frame["runs"].astype(int),
-        value=frame["printed"].map(number),
+        value=value,
         rounding=frame["printed"].map(half_unit),
         bracket_value=[number(text) if text else math.nan for text in brackets],
     ).set_index("id", drop=False)
 
 
-def _check_cell(row: Mapping[str, str], where: str) -> None:
-    allowed = {
-        "bracket_kind": (STANDARD_ERROR, "value/sqrt(n)", ""),
-        "scale": ("log", "linear"),
-    }
-    for name, values in allowed.items():
-        if row[name] not in values:
-            raise ValueError(
-                f"{where}: {name}: needed is one of {list(values)}, given was {row[name]!r}"
-            )
-    for name in ("units", "runs"):
-        if not re.fullmatch("[1-9][0-9]*", row[name]):
-            raise ValueError(
-                f"{where}: {name}: needed is a positive integer, given was {row[name]!r}"
-            )
-    if row["scale"] == "log" and not number(row["printed"]) > 0:
-        raise ValueError(
-            f"{where}: printed: needed is a positive number, given was {row['printed']!r}"
-        )
-    if row["bracket_kind"] == STANDARD_ERROR and not row["bracket"]:
-        raise ValueError(f"{where}: bracket: needed is a standard error, given was nothing")
+def number(text: str) -> float:
+    """The value of a printed number, such as ``0.0299``, ``1.4e-3`` or ``1.4e^-3``."""
+    return float("e".join(_parts(text)))
+
+
+def half_unit(text: str) -> float:
+    """Half a unit in the last place of a printed number."""
+    digits, exponent = _parts(text)
+    return 0.5 * 10.0 ** (int(exponent) - len(digits.partition(".")[2]))
+
+
+def _parts(text: str) -> tuple[str, str]:
+    found = _NUMBER.fullmatch(text.strip())
+    if not found:
+        needed = "needed is a number such as 0.0299 or 1.4e-3"
+        raise ValueError(f"printed: {needed}, given was {text!r}")
+    digits, exponent = found.groups(default="0")
+    return digits, exponent
 
 
 def read_published(folder: str | Path) -> Published:
@@ -255,130 +302,37 @@ def read_published(folder: str | Path) -> Published:
     ValueError
         A file has unknown or missing keys, or an entry that is not allowed; the message names file and entry.
     """
-    folder = Path(folder)
-    claims = _yaml(folder / "claims.yaml", list)
-    readings = _yaml(folder / "readings.yaml", dict)
-    protocol = _yaml(folder / "protocol.yaml", dict)
-    found = [
-        _claim(row, f"{folder / 'claims.yaml'}: entry {n + 1}") for n, row in enumerate(claims)
-    ]
-    counts = Counter(claim.id for claim in found)
-    if twice := sorted(name for name, count in counts.items() if count > 1):
-        raise ValueError(f"{folder / 'claims.yaml'}: claims {twice} occur more than once")
-    return Published(
-        cells=read_cells(folder / "cells.csv"),
-        claims=tuple(found),
-        readings={
-            name: _choice(name, row, f"{folder / 'readings.yaml'}: {name}")
-            for name, row in readings.items()
-        },
-        protocol=_protocol(protocol, str(folder / "protocol.yaml")),
-    )
+    paths = {name: Path(folder) / f"{name}.yaml" for name in ("claims", "readings", "protocol")}
+    rows, choices = _yaml(paths["claims"], list), _yaml(paths["readings"], dict)
+    claims = [_entry(Claim, row, f"{paths['claims']}: entry {n + 1}") for n, row in enumerate(rows)]
+    ids = pd.Series([claim.id for claim in claims], dtype=str)
+    if twice := sorted(ids[ids.duplicated()]):
+        raise ValueError(f"{paths['claims']}: claims {twice} occur more than once")
+    readings = {
+        name: _entry(Choice, row, f"{paths['readings']}: {name}").model_copy(update={"name": name})
+        for name, row in choices.items()
+    }
+    protocol = _entry(Protocol, _yaml(paths["protocol"], dict), str(paths["protocol"]))
+    return Published(read_cells(Path(folder) / "cells.csv"), tuple(claims), readings, protocol)
 
 
 def _yaml(path: Path, kind: type) -> Any:
     """Content of a YAML file, of one kind; empty without the file."""
-    if not path.exists():
-        return kind()
-    with path.open(encoding="utf-8") as stream:
-        content = yaml.safe_load(stream)
+    content = yaml.safe_load(path.read_text(encoding="utf-8")) if path.exists() else kind()
     if not isinstance(content, kind):
-        raise ValueError(
-            f"{path}: needed is a {kind.__name__}, given was a {type(content).__name__}"
-        )
+        needed = f"needed is a {kind.__name__}, given was a {type(content).__name__}"
+        raise ValueError(f"{path}: {needed}")
     return content
 
 
-def _keys(row: Any, needed: set[str], optional: set[str], where: str) -> None:
-    if not isinstance(row, dict):
-        raise ValueError(f"{where}: needed is a mapping with {sorted(needed)}, given was {row!r}")
-    if missing := sorted(needed - row.keys()):
-        raise ValueError(f"{where}: {missing} are missing")
-    if strange := sorted(row.keys() - needed - optional):
-        raise ValueError(f"{where}: {strange} are unknown; known are {sorted(needed | optional)}")
+_Model = TypeVar("_Model", bound=_Entry)
 
 
-def _claim(row: Any, where: str) -> Claim:
-    _keys(row, {"id", "section", "statement"}, {"above", "below", "between", "unit"}, where)
-    where = f"{where} ({row['id']})"
-    regions = [name for name in ("above", "below", "between") if name in row]
-    if len(regions) > 1:
-        raise ValueError(f"{where}: one region is needed at most, given were {regions}")
-    low, high = (-math.inf, math.inf) if regions else (math.nan, math.nan)
+def _entry(model: type[_Model], row: Any, where: str) -> _Model:
+    """An entry of a file, checked; a refusal says where it stands and what is allowed."""
     try:
-        if "between" in row:
-            low, high = (float(end) for end in row["between"])
-        low = float(row.get("above", low))
-        high = float(row.get("below", high))
-    except (TypeError, ValueError):
-        low = high = math.inf
-    if regions and (not low < high or (math.isinf(low) and math.isinf(high))):
-        needed = "[low, high] with low < high" if "between" in row else "a finite number"
-        raise ValueError(
-            f"{where}: {regions[0]}: needed is {needed}, given was {row[regions[0]]!r}"
-        )
-    names = [str(row[name]) for name in ("id", "section", "statement")]
-    return Claim(names[0], names[1], names[2], low, high, str(row.get("unit", "")))
-
-
-def _choice(name: str, row: Any, where: str) -> Choice:
-    _keys(row, {"statement", "levels", "kind", "applies"}, {"default"}, where)
-    if row["kind"] not in ("runs", "design"):
-        raise ValueError(f"{where}: kind: needed is runs or design, given was {row['kind']!r}")
-    levels = row["levels"]
-    if not isinstance(levels, dict) or len(levels) < 2:
-        raise ValueError(f"{where}: levels: needed are two levels or more, given was {levels!r}")
-    default = str(row.get("default", ""))
-    if default and default not in levels:
-        raise ValueError(
-            f"{where}: default: needed is one of {list(levels)}, given was {default!r}"
-        )
-    described = {str(level): str(text) for level, text in levels.items()}
-    return Choice(
-        name, str(row["statement"]), described, row["kind"], tuple(row["applies"]), default
-    )
-
-
-def _protocol(row: dict[str, Any], where: str) -> Protocol:
-    rates = {"family_error", "power", "interval"}
-    _keys(row, set(), rates | {"margins", "families", "contrasts", "history"}, where)
-    margins, families = row.get("margins", {}), row.get("families", {})
-    _keys(margins, set(), {"agree", "informative"}, f"{where}: margins")
-    given = {name: row[name] for name in rates & row.keys()}
-    for name, value in {**margins, **given}.items():
-        needed, low, high = ("a factor", 1, 1e9) if name in margins else ("a number", 0, 1)
-        if not (isinstance(value, int | float) and low < value < high):
-            raise ValueError(
-                f"{where}: {name}: needed is {needed} above {low}, below {high:g}, given was {value!r}"
-            )
-    kinds = [kind for some in families.values() for kind in some]
-    if families and sorted(kinds) != ["cell", "claim", "column", "contrast"]:
-        raise ValueError(
-            f"{where}: families: needed are cell, contrast, column and claim, each once; given were {kinds}"
-        )
-    if families:
-        given["families"] = {name: tuple(some) for name, some in families.items()}
-    history = row.get("history", [])
-    for one in history:
-        _keys(one, {"date", "change", "after_results", "why"}, set(), f"{where}: history")
-    return Protocol(
-        **margins,
-        **given,
-        contrasts=tuple(_contrast(one, where) for one in row.get("contrasts", [])),
-        history=tuple({**one, "date": str(one["date"])} for one in history),
-    )
-
-
-def _contrast(row: Any, where: str) -> Contrast:
-    _keys(row, {"id", "first", "second", "scale", "margin"}, {"unit"}, f"{where}: contrasts")
-    where, fields = f"{where}: contrast {row['id']}", set(pattern(row["first"]).groupindex)
-    for name in ("id", "second"):
-        if not set(pattern(row[name]).groupindex) <= fields:
-            raise ValueError(f"{where}: {name}: needed are fields of {row['first']!r} alone")
-    least = 1 if row["scale"] == "log" else 0
-    if row["scale"] not in ("log", "linear") or not row["margin"] > least:
-        raise ValueError(
-            f"{where}: needed are scale log or linear and a margin above {least}, given were "
-            f"{row['scale']!r} and {row['margin']!r}"
-        )
-    return Contrast(**row)
+        return model.model_validate(row)
+    except ValidationError as error:
+        one = error.errors()[0]
+        place = ".".join(str(part) for part in one["loc"])
+        raise ValueError(f"{where}: {place}: {one['msg']}; given was {one['input']!r}") from None

@@ -1,15 +1,14 @@
-r"""Replay of a published design: how a printed number falls if it is drawn as ours are.
+"""Replay of a published design: how a printed number falls if it is drawn as ours are.
 
 A published number rests on so many units and so many runs on each. What ours show of the variation between units and
-between runs says how such a number is distributed (`recheck.predictive`). Three designs are distinguished.
+between runs says how such a number is distributed (`recheck.predictive`).
 
-One published unit (`one_unit`)
-    The statistic is the logarithm of the unit's mean over its runs, or the value itself on a linear scale. Its variance
-    is between^2 (1 + 1/n) + noise(r_published) + noise(r_ours)/n. The variance of our unit means contains the noise of
-    our runs, which is taken off once: between^2 = max(s^2 - noise(r_ours), 0).
-Several published units (`several_units`)
-    The statistic is the logarithm of the arithmetic mean over units, or the mean itself.
-A printed standard error (`printed_error`)
+Without a printed standard error (`replayed`)
+    The statistic of one published unit is the logarithm of the unit's mean over its runs, of several the logarithm of
+    the mean over units; on a linear scale it is the mean itself. Its variance is between^2 (1/n + 1/n_published) and
+    the noise of runs on both sides. The variance of our unit means contains the noise of our runs, which is taken off
+    once: between^2 = max(s^2 - noise(r_ours), 0).
+With one (`printed_error`)
     The published side varies as it says itself. Relative errors of such cells reach 0.7, where a logarithm is far from
     normal. Ratios are therefore tested on the linear scale, as Fieller does: our value less R times theirs.
 """
@@ -27,15 +26,8 @@ from scipy.special import digamma, ndtri, polygamma
 from recheck.predictive import DRAWS, Predictive, Ratio, Sampler
 
 __all__ = [
-    "Between",
-    "EffectiveNumber",
-    "Noise",
-    "RunNoise",
-    "effective_number",
-    "one_unit",
-    "printed_error",
-    "run_noise",
-    "several_units",
+    *["Between", "EffectiveNumber", "Noise", "RunNoise"],
+    *["effective_number", "printed_error", "replayed", "run_noise"],
 ]
 
 #: Values that the distribution of run noise has to be known from before it replaces the gamma distribution.
@@ -46,22 +38,15 @@ _KNOWN_NOISE = 40
 class Noise:
     """Variation between runs on one unit.
 
-    Attributes
-    ----------
-    variance : float
-        Of one run: relative to the unit's mean on the scale ``log``, as it is on a linear one.
-    df : float
-        Degrees of freedom of the variance; 0 where it is unknown.
-    scale : str
-    values : ndarray
-        Runs over their unit's mean where many are known: they replace the gamma distribution.
+    `variance` is that of one run, relative to the unit's mean on the scale ``log``. It has `df` degrees of freedom, 0
+    where it is unknown. Many `values`, runs over their unit's mean, replace the gamma distribution.
     """
 
     variance: float
     df: float
     scale: str = "log"
     values: np.ndarray = field(default_factory=lambda: np.empty(0))
-    _drawn: dict[int, tuple[float, float]] = field(default_factory=dict, repr=False, compare=False)
+    _drawn: dict[int, np.ndarray] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def of_units(cls, units: Sequence[np.ndarray], scale: str) -> Noise:
@@ -94,38 +79,26 @@ class Noise:
         if self.scale == "linear" or not self.variance:
             return 0.0, self.variance / runs
         if len(self.values) and runs < 12:
-            return self._known(runs)
+            low, part = math.floor(runs), runs % 1
+            known = self._known(low)
+            bias, variance = (1 - part) * known + part * self._known(low + 1) if part else known
+            return float(bias), float(variance)
         shape = runs / self.variance
         return float(digamma(shape) - math.log(shape)), float(polygamma(1, shape))
 
-    def _known(self, runs: float) -> tuple[float, float]:
-        """The same, drawn from known runs; between whole numbers of runs it is interpolated."""
-        low = math.floor(runs)
-        if low != runs:
-            pairs = [self._known(float(low)), self._known(low + 1.0)]
-            part = runs - low
-            return (
-                (1 - part) * pairs[0][0] + part * pairs[1][0],
-                (1 - part) * pairs[0][1] + part * pairs[1][1],
-            )
-        if low not in self._drawn:
-            rng = np.random.default_rng(low)
-            logs = np.log(rng.choice(self.values, (8192, low)).mean(axis=1))
-            self._drawn[low] = float(logs.mean()), float(logs.var())
-        return self._drawn[low]
+    def _known(self, runs: int) -> np.ndarray:
+        """The same, drawn from known runs."""
+        if runs not in self._drawn:
+            drawn = np.random.default_rng(runs).choice(self.values, (8192, runs))
+            logs = np.log(drawn.mean(axis=1))
+            self._drawn[runs] = np.array([logs.mean(), logs.var()])
+        return self._drawn[runs]
 
 
 class RunNoise(NamedTuple):
-    """Noise of runs in a statistic.
+    """Noise of runs in a statistic: bias of ours less that of the published one, and variances on one unit.
 
-    Attributes
-    ----------
-    shift : float
-        Bias of our statistic on one unit, less that of the published one.
-    ours, theirs : float
-        Variances on one unit.
-    df : float
-        Degrees of freedom of both; infinite where there is no noise.
+    `df` are the degrees of freedom of both variances; infinite where there is no noise.
     """
 
     shift: float
@@ -135,15 +108,7 @@ class RunNoise(NamedTuple):
 
 
 class Between(NamedTuple):
-    """Variance of a statistic between units.
-
-    Attributes
-    ----------
-    variance, df : float
-        As estimated.
-    contained : float
-        What of it is noise of runs.
-    """
+    """Variance of a statistic between units: its estimate, and what of that is noise of runs."""
 
     variance: float
     df: float
@@ -156,18 +121,19 @@ class Between(NamedTuple):
 
 def run_noise(terms: Sequence[tuple[float, Noise, float, float]]) -> RunNoise:
     """Noise of a weighted sum of cells: weight, noise, our runs a unit and published ones, of each."""
-    mine = [(weight, *noise.of_mean(runs)) for weight, noise, runs, _ in terms]
-    theirs = [(weight, *noise.of_mean(runs)) for weight, noise, _, runs in terms]
-    bias = sum(w * b for w, b, _ in mine) - sum(w * b for w, b, _ in theirs)
-    g, h = (sum(w**2 * v for w, _, v in side) for side in (mine, theirs))
-    df = max((noise.df for _, noise, _, _ in terms), default=0.0)
-    return RunNoise(bias, g, h, df if df and (g or h) else math.inf)
+    weights = np.array([weight for weight, *_ in terms])
+    mine = np.array([noise.of_mean(runs) for _, noise, runs, _ in terms])
+    theirs = np.array([noise.of_mean(runs) for _, noise, _, runs in terms])
+    shift = float(weights @ (mine - theirs)[:, 0])
+    ours, others = (float(weights**2 @ side[:, 1]) for side in (mine, theirs))
+    df = max(noise.df for _, noise, *_ in terms)
+    return RunNoise(shift, ours, others, df if df and (ours or others) else math.inf)
 
 
-def one_unit(
+def replayed(
     effect: float,
     published: float,
-    units: int,
+    units: tuple[int, int],
     between: Between,
     noise: RunNoise,
     sampler: Sampler,
@@ -175,71 +141,19 @@ def one_unit(
     rounding: float = 0.0,
     fresh: Between | None = None,
 ) -> Predictive:
-    """One published unit beside the mean of a statistic over ours.
+    """A published statistic beside ours: both are means over units, ours and published ones in number.
 
-    Parameters
-    ----------
-    effect : float
-        Mean of the statistic over our units, less its published value.
-    published : float
-        The published value of the statistic.
-    units : int
-        Our units.
-    between : Between
-        Variance between units, of ours and of the published ones.
-    noise : RunNoise
-    sampler : Sampler
-    rounding : float
-        Variance of rounding.
-    fresh : Between or None
-        Variance between published units, where it differs: of a column whose cells had units of their own.
+    `effect` is our statistic less the published one, `rounding` a variance. `fresh` is the variance between published
+    units where it differs from ours: of cells that had units of their own.
     """
+    ours, theirs = units
     inner = sampler(noise.df)
     mine = between.draws(sampler, inner)
-    theirs = mine if fresh is None else fresh.draws(sampler, inner)
-    variances = mine / units + theirs + (noise.ours / units + noise.theirs) * inner + rounding
-    return Predictive(
-        effect - noise.shift * inner,
-        np.sqrt(np.maximum(variances, 1e-24)),
-        published,
-    )
-
-
-def several_units(
-    effect: float,
-    published: float,
-    counts: tuple[int, int],
-    between: Between,
-    noise: RunNoise,
-    sampler: Sampler,
-    *,
-    rounding: float = 0.0,
-    fresh: Between | None = None,
-) -> Predictive:
-    """Means over several units on both sides.
-
-    Parameters
-    ----------
-    effect : float
-        Logarithm of the ratio of the two means, or their difference.
-    counts : (int, int)
-        Our units, published units.
-    between, noise, fresh
-        As in `one_unit`, relative to the mean where the effect is a logarithm (``noise.shift`` is not used).
-    published, rounding, sampler
-        As in `one_unit`.
-    """
-    units, their_units = counts
-    inner = sampler(noise.df)
-    drawn = between.draws(sampler, inner)
-    others = drawn if fresh is None else fresh.draws(sampler, inner)
-    mine = (drawn + noise.ours * inner) / units
-    theirs = (others + noise.theirs * inner) / their_units
-    return Predictive(
-        np.full(DRAWS, effect),
-        np.sqrt(np.maximum(mine + theirs + rounding, 1e-24)),
-        published,
-    )
+    others = mine if fresh is None else fresh.draws(sampler, inner)
+    runs = (noise.ours / ours + noise.theirs / theirs) * inner
+    variances = mine / ours + others / theirs + runs + rounding
+    deviation = np.sqrt(np.maximum(variances, 1e-24))
+    return Predictive(effect - noise.shift * inner, deviation, published)
 
 
 def printed_error(
@@ -248,16 +162,7 @@ def printed_error(
     rounding: float,
     sampler: Sampler,
 ) -> Ratio:
-    """Our mean beside a published one with a printed standard error.
-
-    Parameters
-    ----------
-    ours, theirs : (float, float, float)
-        Value, standard error and degrees of freedom of each side.
-    rounding : float
-        Variance of rounding.
-    sampler : Sampler
-    """
+    """Our mean beside a printed one: value, standard error and degrees of freedom of each; the variance of rounding."""
     (mine, se, df), (their, error, their_df) = ours, theirs
     ours_sd = se * np.sqrt(sampler(df))
     their_sd = np.sqrt(error**2 * sampler(their_df) + rounding)
@@ -265,10 +170,9 @@ def printed_error(
         np.full(DRAWS, math.log(mine / their)),
         np.hypot(ours_sd / mine, their_sd / their),
         their,
-        mine,
-        their,
-        ours_sd,
-        their_sd,
+        ours=mine,
+        ours_deviation=ours_sd,
+        their_deviation=their_sd,
     )
 
 
@@ -279,25 +183,13 @@ def printed_error(
 class EffectiveNumber(NamedTuple):
     """How many wrong truths a printed mean and standard error speak of.
 
-    Attributes
-    ----------
-    value : float
-        (sum of errors)^2 / (sum of their squares) of the wrong truths: their number, were they equally wrong. There
-        are at least as many.
-    low, high : float
-        Interval, from rounding and our own Monte Carlo error.
-    numbers : tuple of int
-        Numbers of wrong truths, of one to five, that fit. A number that fits lets every larger one fit, for one more
-        truth may be wrong by next to nothing.
-    identified : bool
-        Whether exactly one number fits.
+    ``value`` is (sum of errors)^2 / (sum of their squares) of the wrong truths: their number, were they equally wrong.
+    There are at least as many. ``low`` and ``high`` are an interval, from rounding and our own Monte Carlo error.
     """
 
     value: float
     low: float
     high: float
-    numbers: tuple[int, ...]
-    identified: bool
 
 
 def effective_number(
@@ -313,28 +205,18 @@ def effective_number(
 
     The errors of n units are Monte Carlo errors, but for those of a few units whose truth is wrong. The sum of all
     errors and the sum of their squares follow from mean and standard error. Our own runs say what Monte Carlo error
-    contributes to both, and it is taken off first.
+    contributes to both, and it is taken off first. All are NaN where nothing is left.
 
     Parameters
     ----------
     value, bracket : (float, float)
         Printed number and half a unit in its last place.
     n : int
-        Published units.
+        Published units, three or more.
     own_error : (float, float)
         Mean and standard deviation over units of the Monte Carlo error alone, from our runs.
     coverage, seed
         Of the interval, and of its draws.
-
-    Returns
-    -------
-    EffectiveNumber
-        NaN, and no numbers, where nothing is left beside Monte Carlo error.
-
-    Raises
-    ------
-    ValueError
-        Fewer than three units.
     """
     if n < 3:
         raise ValueError(f"n: needed are three units or more, given was {n}")
@@ -344,9 +226,8 @@ def effective_number(
         # units with a wrong truth have their noise in quadrature, which is next to none: their share is left out
         total = n * a - (n - 1.0) * noise
         squares = n * (n - 1.0) * b**2 + n * a**2 - (n - 1.0) * (noise**2 + sd**2)
-        return np.where(
-            (total > 0) & (squares > 0), total**2 / np.where(squares > 0, squares, 1), np.nan
-        )
+        fits = (total > 0) & (squares > 0)
+        return np.where(fits, total**2 / np.where(squares > 0, squares, 1), np.nan)
 
     draws = number(
         value[0] + value[1] * rng.uniform(-1, 1, DRAWS),
@@ -356,7 +237,6 @@ def effective_number(
     point = float(number(np.array(value[0]), np.array(bracket[0]), np.array(mean)))
     draws = draws[np.isfinite(draws)]
     if not math.isfinite(point) or len(draws) < DRAWS / 2:
-        return EffectiveNumber(math.nan, math.nan, math.nan, (), False)
+        return EffectiveNumber(math.nan, math.nan, math.nan)
     low, high = np.quantile(draws, [(1 - coverage) / 2, (1 + coverage) / 2])
-    numbers = tuple(k for k in range(1, 6) if k >= low)
-    return EffectiveNumber(point, float(low), float(high), numbers, len(numbers) == 1)
+    return EffectiveNumber(point, float(low), float(high))

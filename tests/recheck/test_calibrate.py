@@ -58,7 +58,6 @@ def test_the_kept_table_has_every_shape_and_keeps_the_rates():
 
 def test_the_command_writes_the_table(tmp_path, monkeypatch):
     monkeypatch.setattr(c, "SHAPES", c.SHAPES[9:10])
-    monkeypatch.setattr(c.calibrate, "__defaults__", (1, c.SHAPES))
     monkeypatch.setattr(c, "family", lambda studies: (0.01, 0.02))
     c.main(["--studies", "10", "--output", str(tmp_path / "table.csv")])
     assert len(pd.read_csv(tmp_path / "table.csv")) == 2

@@ -88,14 +88,3 @@ def test_templates_have_fields():
 def test_readings_are_text_in_alphabetical_order():
     assert m.reading_text({"b": "1", "a": "2"}) == "a=2;b=1"
     assert m.levels_of("a=2;b=1") == {"a": "2", "b": "1"} and m.levels_of("") == {}
-
-
-def test_a_file_is_read_as_it_was_written(tmp_path):
-    from recheck.files import write_csv
-
-    frame = measures(
-        rows("t/a", [[0.1, 1 / 3]]),
-        [{"id": "s", "value": 1.0, "se": 0.0, "df": 3, "scale": "linear"}],
-    )
-    write_csv(tmp_path / "measures.csv", frame)
-    pd.testing.assert_frame_equal(m.read(tmp_path / "measures.csv"), frame)

@@ -4,8 +4,7 @@ from pathlib import Path
 import pytest
 from made_study import published
 
-from recheck.printed import half_unit, number
-from recheck.published import Claim, read_published
+from recheck.published import Claim, half_unit, number, read_published
 
 STUDY = Path(__file__).parents[2] / "data" / "published" / "atiya2021"
 
@@ -47,7 +46,8 @@ CLAIM = "- {id: c, section: '1', statement: s, %s}"
 
 def test_claims_have_regions(tmp_path):
     found = published(tmp_path, [], claims=CLAIM % "between: [0.5, 2], unit: s")
-    assert found.claims == (Claim("c", "1", "s", 0.5, 2.0, "s"),)
+    claim = Claim(id="c", section="1", statement="s", between=(0.5, 2.0), unit="s")
+    assert found.claims == (claim,) and (claim.low, claim.high) == (0.5, 2.0)
     assert math.isnan(
         published(tmp_path, [], claims="- {id: c, section: 1, statement: s}").claims[0].low
     )

@@ -12,10 +12,9 @@ from recheck.replay import (
     Noise,
     RunNoise,
     effective_number,
-    one_unit,
     printed_error,
+    replayed,
     run_noise,
-    several_units,
 )
 
 QUIET = RunNoise(0.0, 0.0, 0.0, math.inf)
@@ -29,13 +28,13 @@ def sampler(name="x"):
 @pytest.mark.parametrize("t", [0.5, 2.0, 4.0])
 def test_one_variance_gives_student_t(n, t):
     sd = 0.3 * math.sqrt(1 + 1 / n)
-    found = one_unit(t * sd, 0.0, n, Between(0.09, n - 1.0), QUIET, sampler())
+    found = replayed(t * sd, 0.0, (n, 1), Between(0.09, n - 1.0), QUIET, sampler())
     assert found.p == pytest.approx(2 * stats.t.sf(t, n - 1), rel=0.03)
     assert (found.sd, found.df) == (pytest.approx(sd, rel=0.02), pytest.approx(n - 1, rel=0.05))
 
 
 def test_the_interval_and_the_detectable_effect_are_student_t():
-    found = one_unit(0.1, 0.0, 10, Between(0.04, 9.0), QUIET, sampler())
+    found = replayed(0.1, 0.0, (10, 1), Between(0.04, 9.0), QUIET, sampler())
     sd, t = 0.2 * math.sqrt(1.1), stats.t(9)
     low, high = found.interval(0.9)
     assert low == pytest.approx(0.1 - t.ppf(0.95) * sd, rel=0.01)
@@ -49,13 +48,13 @@ def test_the_interval_and_the_detectable_effect_are_student_t():
 def test_the_noise_of_runs_is_taken_off_once():
     # 4 runs of ours contribute .04 to the variance between units of .05; the published mean has 16 runs
     noise = RunNoise(0.0, 0.04, 0.01, math.inf)
-    found = one_unit(0.0, 0.0, 1000, Between(0.05, 1e6, 0.04), noise, sampler())
+    found = replayed(0.0, 0.0, (1000, 1), Between(0.05, 1e6, 0.04), noise, sampler())
     assert found.sd == pytest.approx(math.sqrt(0.01 + 0.01 + 0.05 / 1000), rel=1e-3)
 
 
 def test_the_variance_between_units_is_not_negative():
-    found = one_unit(
-        0.0, 0.0, 5, Between(0.01, 4.0, 0.04), RunNoise(0.0, 0.04, 0.01, 1e6), sampler()
+    found = replayed(
+        0.0, 0.0, (5, 1), Between(0.01, 4.0, 0.04), RunNoise(0.0, 0.04, 0.01, 1e6), sampler()
     )
     assert np.all(found.deviation >= math.sqrt(0.01 + 0.04 / 5) * 0.999)
 
@@ -87,7 +86,7 @@ def test_noise_on_a_linear_scale_is_a_plain_variance():
 
 
 def test_many_units_on_both_sides():
-    found = several_units(0.0, 0.0, (20, 50), Between(0.36, 1e6), QUIET, sampler())
+    found = replayed(0.0, 0.0, (20, 50), Between(0.36, 1e6), QUIET, sampler())
     assert found.sd == pytest.approx(0.6 * math.sqrt(1 / 20 + 1 / 50), rel=1e-3)
 
 
@@ -164,7 +163,7 @@ def test_two_wrong_truths_are_not_taken_for_one():
     assert misled > 30  # the first rule states one truth, wrong by 1.5 to 1.7 percent
     true = sum(wrong) ** 2 / sum(w**2 for w in wrong)
     assert np.median([one.value for one in found]) == pytest.approx(true, rel=0.05)
-    assert all(1 not in one.numbers and 2 in one.numbers for one in found)
+    assert all(1 < one.low <= 2 for one in found)  # two or more, and two may be enough
     assert np.mean([one.low <= true <= one.high for one in found]) > 0.7
 
 
@@ -173,8 +172,7 @@ def test_one_wrong_truth_does_not_rule_out_two():
         value, bracket, own = printed_floor([1.5], 0.006, seed)
         found = effective_number(value, bracket, 50, own)
         assert found.value == pytest.approx(1.0, abs=0.15)
-        assert {1, 2} <= set(found.numbers) or found.low < 1.1
-        assert not found.identified
+        assert found.low < 1.1 and not math.isnan(found.value)
 
 
 def test_monte_carlo_error_alone_has_no_wrong_truths():
