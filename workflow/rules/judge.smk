@@ -43,6 +43,7 @@ rule audit:
     input:
         [path for study in STUDIES for path in sorted(glob(f"data/published/{study}/*"))],
         "src/recheck/audit.html.j2",
+        "src/recheck/picture.svg.j2",
         verdicts=expand("<results>/{study}/verdicts.csv", study=STUDIES),
         layouts=expand("src/studies/{study}/layout.yaml", study=STUDIES),
     output:

@@ -78,6 +78,7 @@ rule look_up:
         [f"data/published/{study}/protocol.yaml" for study in STUDIES],
         provenance="<results>/provenance.json",
         text=PAPER,
+        templates=["src/recheck/values.tex.j2", "src/recheck/origins.tex.j2"],
     output:
         values="<results>/values.tex",
         origins="<results>/origins.tex",
