@@ -113,9 +113,10 @@ class Table(Entry):
 
 
 class Layout(Declared):
-    """The whole file: units by glob of ids, labels and order by field, tables and figures by name."""
+    """The whole file: units by glob of ids, ids that rest on CPU seconds, labels and order by field, what is shown."""
 
     units: Mapping[str, str] = {}
+    timing: Names = ()
     labels: Mapping[str, Mapping[str, str]] = {}
     order: Mapping[str, Names] = {}
     tables: Mapping[str, Table] = {}

@@ -308,7 +308,7 @@ def _published(asked: _Asked, id: str) -> Found:
 
 def _fact(asked: _Asked, path: str, facts: Facts) -> Found:
     value: Any = facts.values
-    for part in path.split("/"):
+    for part in [path] if path in facts.values else path.split("/"):
         there = value if isinstance(value, Mapping) else {}
         if part not in there:
             raise KeyError(f"has no entry {part!r} in {facts.source}{_close(part, there)}")

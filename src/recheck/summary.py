@@ -1,8 +1,8 @@
-"""What a run says at its end, in three lines."""
+"""What a run says at its end, in a few lines."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import pandas as pd
 
@@ -68,8 +68,9 @@ def summary(
     *,
     factor: float = 2.0,
     scale: str = "",
+    beside: Mapping[str, int] | None = None,
 ) -> str:
-    """Three lines: where the PDFs are, what the audit found, what was left out and why.
+    """A line each: where the PDFs are, what the audit found, this run beside the kept results, what was left out.
 
     Parameters
     ----------
@@ -83,6 +84,8 @@ def summary(
         As `audit_lines`.
     scale : str
         Name of the scale.
+    beside : mapping of str to int
+        `recheck.remeasured.counts`.
     """
     absent = (
         f"not typeset: there is no LaTeX here (Debian, Ubuntu: apt-get install {LATEX_PACKAGES})"
@@ -94,8 +97,18 @@ def summary(
             names = ", ".join(_several(number, kind) for kind, number in kinds.items())
             at = f" at scale {scale}" if scale and verdict == "not run" else ""
             reasons.append(f"{names}: {verdict}{at}")
+    kept = ""
+    if beside and beside["kept"]:
+        same, agree, differ = (
+            beside[f"remeasured/{name}"] for name in ("identical", "agree", "differ")
+        )
+        kept = (
+            f"Kept: {beside['remeasured']} of {beside['kept']} kept estimates measured again: "
+            f"{same} identical, {agree} agree, {differ} differ (remeasured.csv)\n"
+        )
     return (
         f"Paper: {', '.join(pdfs) or absent}\n"
         f"Audit: {' '.join(audit_lines(verdicts, factor))}\n"
+        f"{kept}"
         f"Left out: {'; '.join([*reasons, *left_out]) or 'nothing'}\n"
     )

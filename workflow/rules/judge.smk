@@ -39,6 +39,24 @@ rule controls:
         "../scripts/judge.py"
 
 
+rule remeasured:
+    input:
+        lambda wildcards: sorted(glob(f"data/reference/{wildcards.study}/kept/*.csv*")),
+        published,
+        measures="<results>/{study}/measures.csv",
+        layout="src/studies/{study}/layout.yaml",
+    output:
+        remeasured="<results>/{study}/remeasured.csv",
+    log:
+        "<results>/logs/{study}/remeasured.log",
+    params:
+        code=code("recheck.remeasured"),
+    message:
+        "Set what this run measured beside the kept results"
+    script:
+        "../scripts/remeasured.py"
+
+
 rule audit:
     input:
         [path for study in STUDIES for path in sorted(glob(f"data/published/{study}/*"))],

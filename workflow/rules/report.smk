@@ -57,6 +57,7 @@ rule provenance:
         RAW_STATUS,
         # made once the numbers are, so that it tells what they were made with
         expand("<results>/{study}/verdicts.csv", study=STUDIES),
+        remeasured=expand("<results>/{study}/remeasured.csv", study=STUDIES),
         registry="data/registry.csv",
         compiled="build/compiled.json",
     output:
@@ -150,6 +151,7 @@ rule summary:
         [path for study in STUDIES for path in drawn(study, "figures", "png")],
         data=RAW_STATUS,
         audit="<results>/audit.csv",
+        provenance="<results>/provenance.json",
         pdfs=["<results>/paper.pdf", "<results>/supplement.pdf"] if HAVE_LATEX else [],
     output:
         summary="<results>/summary.txt",
