@@ -1,7 +1,8 @@
 """What a run measured beside the kept results: which kept estimates it measured again, and which of them differ.
 
-Both are compared on the runs that they share (same id, reading, unit and run), so that a run of few data sets stands
-beside the kept results of the same few. An estimate is *identical* if its value and standard error are equal to the
+Both are compared on the runs that they share: same id, reading, unit, run and seed or, without a seed, same line of the
+raw files. So a run of few data sets stands beside the kept results of the same few, and a count over all data sets
+beside none. An estimate is *identical* if its value and standard error are equal to the
 last digit. It *differs* if its difference is beyond four joint standard errors and, by Welch's t with Šidák's
 correction for the number of estimates, beyond chance at the family's error rate. (The difference is that of logarithms
 where numbers are compared as a ratio.) Without any standard error it differs if it is beyond rounding. Else it
@@ -24,7 +25,7 @@ __all__ = ["OUTCOMES", "counts", "remeasured"]
 
 #: What becomes of a kept estimate.
 OUTCOMES = ("identical", "agrees", "differs", "not run")
-_ROW = ["id", "reading", "unit", "run"]
+_ROW = ["id", "reading", "unit", "run", "origin"]
 _KEYS = _ROW[:2]
 _LEAST = 4.0  # joint standard errors
 _ROUNDING, _TINY = 1e-6, 1e-12  # relative and absolute: another processor rounds otherwise
@@ -50,6 +51,10 @@ def remeasured(
         ``id``, ``reading``, ``kept``, ``kept_se``, ``value``, ``se``, ``ratio`` (difference over joint standard error),
         ``p_adjusted``, ``outcome`` (`OUTCOMES`).
     """
+    measures, kept = (
+        frame.assign(origin=frame["seed"].where(frame["seed"] != "", frame["source"]))
+        for frame in (measures, kept)
+    )
     globs = tuple(timing)
     counted = kept[kept["status"].isin(COUNTED)]
     timed = {id for id in counted["id"].unique() if any(fnmatchcase(id, glob) for glob in globs)}
