@@ -2,58 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
 import pandas as pd
 
-from recheck.measures import COLUMNS, ESTIMATES, with_fields
+from recheck.files import read_csv
+from recheck.measures import levels_of, with_fields
 from recheck.published import read_cells
 
-__all__ = ["Book", "Entry"]
+__all__ = ["Book", "read"]
 
-_TEXT = ["id", "reading", "unit", "run", "scale", "status", "source", "seed"]
-_NUMBERS = {"value", "se", "df", "units", "runs"}
-
-
-class Entry(NamedTuple):
-    """An estimate: its value, standard error and degrees of freedom, and where it comes from."""
-
-    value: float
-    se: float
-    df: float
-    status: str
-    units: int
-    runs: int
-    source: str
-    seed: str
+#: Columns of text in measures, estimates and verdicts: a printed ``0.020`` keeps its digits, and table 1 is no number.
+_TEXT = [
+    *("id", "reading", "unit", "run", "scale", "status", "source", "seed", "kind", "table"),
+    *("family", "printed", "readings", "verdict", "note"),
+]
 
 
 class Book:
     """Estimates, measures, published cells and verdicts of a study.
 
-    Parameters
-    ----------
-    estimates : DataFrame
-        `recheck.measures.ESTIMATES`.
-    measures : DataFrame
-        `recheck.measures.COLUMNS`.
-    cells : DataFrame
-        `recheck.published.read_cells`.
-    verdicts : DataFrame or None
-        Rows of ``verdicts.csv``; None where there are none yet.
-    kept : Book or None
-        The kept results of the published scale.
-
     Attributes
     ----------
     estimates : DataFrame
-        Indexed by (id, reading).
+        `recheck.measures.ESTIMATES`, indexed by (id, reading).
     measures : DataFrame
+        `recheck.measures.COLUMNS`.
     cells, verdicts : DataFrame
-        Indexed by id.
+        `recheck.published.read_cells` and ``verdicts.csv``, indexed by id.
     kept : Book or None
+        The kept results of the published scale.
 
     Raises
     ------
@@ -71,11 +51,13 @@ class Book:
     ) -> None:
         verdicts = pd.DataFrame({"id": []}, dtype=str) if verdicts is None else verdicts
         self.estimates = _indexed(estimates, ["id", "reading"], "estimates")
-        self._places = {key: place for place, key in enumerate(self.estimates.index)}
         self.measures = measures.reset_index(drop=True)
         self.cells = _indexed(cells, ["id"], "cells")
         self.verdicts = _indexed(verdicts, ["id"], "verdicts")
         self.kept = kept
+        self._places: dict[str, dict[str, int]] = {}
+        for place, (id, reading) in enumerate(self.estimates.index):
+            self._places.setdefault(id, {})[reading] = place
 
     @classmethod
     def read(
@@ -108,36 +90,41 @@ class Book:
         study_folder, cells = Path(study_folder), read_cells(Path(cells_folder) / "cells.csv")
         names = [""] if parts is None else [f"/{part}" for part in parts]
         estimates, measures = (
-            pd.concat([_read(study_folder / f"{kind}{name}.csv") for name in names])
-            if names
-            else pd.DataFrame(columns=columns)
-            for kind, columns in (("estimates", ESTIMATES), ("measures", COLUMNS))
+            pd.concat([read(study_folder / f"{kind}{name}.csv") for name in names])
+            for kind in ("estimates", "measures")
         )
-        verdicts = study_folder / "verdicts.csv"
         old = None
         if kept is not None:
-            kept = Path(kept)
-            names = ["estimates.csv.gz", "measures.csv.gz", "verdicts.csv"]
-            frames = [_read(kept / name, kept=True) for name in names]
-            old = cls(frames[0], frames[1], cells, frames[2])
-        found = _read(verdicts) if verdicts.exists() else None
-        return cls(estimates, measures, cells, found, old)
+            files = ["estimates.csv.gz", "measures.csv.gz", "verdicts.csv"]
+            first, second, third = (read(Path(kept) / name) for name in files)
+            old = cls(first, second, cells, third)
+        verdicts = study_folder / "verdicts.csv"
+        return cls(estimates, measures, cells, read(verdicts) if verdicts.exists() else None, old)
 
-    def get(self, id: str, reading: str = "") -> Entry:
-        """The estimate of one id.
+    def get(self, id: str, reading: str = "") -> pd.Series:
+        """The estimate of an id under a reading; KeyError names the id, and the readings that there are."""
+        there = self._places.get(id, {})
+        if reading not in there:
+            known = f"readings there are {list(there)}" if there else "the id is unknown"
+            raise KeyError(f"no estimate of {id!r} with the reading {reading!r}: {known}")
+        return self.estimates.iloc[there[reading]]
 
-        Raises
-        ------
-        KeyError
-            There is none; the message names the id, and the readings that there are.
+    def pick(self, id: str, reading: str = "", where: str = "look-up") -> Mapping[str, Any] | None:
+        """The estimate of an id under a reading, or else under the single one that contradicts none of its levels.
+
+        Then the choice does not apply to the id, or was not named because only one level was run. ValueError if
+        several readings fit; it begins with `where`.
         """
-        place = self._places.get((id, reading))
-        if place is None:
-            readings = self.estimates.loc[self.estimates["id"] == id, "reading"].tolist()
-            there = f"readings there are {readings}" if readings else "the id is unknown"
-            raise KeyError(f"no estimate of {id!r} with the reading {reading!r}: {there}")
-        row = self.estimates.iloc[place]
-        return Entry(*[row[name] for name in Entry._fields])
+        there, wanted = self._places.get(id, {}), levels_of(reading)
+        fits = [
+            one
+            for one in there
+            if all(wanted.get(choice, level) == level for choice, level in levels_of(one).items())
+        ]
+        fits = [reading] if reading in there else fits
+        if len(fits) > 1:
+            raise ValueError(f"{where}: {id} has the readings {fits}; name one of them")
+        return self.get(id, fits[0]).to_dict() if fits else None
 
     def select(self, template: str) -> pd.DataFrame:
         """Estimates whose id fits a template.
@@ -171,17 +158,7 @@ def _indexed(frame: pd.DataFrame, keys: list[str], name: str) -> pd.DataFrame:
     return frame.set_index(keys, drop=False).rename_axis([None] * len(keys))
 
 
-def _read(path: Path, kept: bool = False) -> pd.DataFrame:
-    """Read a table and check its digest, which kept results may be without: they have a manifest."""
-    import recheck.files
-
-    text = dict.fromkeys([*_TEXT, *_VERDICT_TEXT], str)
-    if not kept or path.with_name(f"{path.name}.digest").exists():
-        frame = recheck.files.read_csv(path, dtype=text)
-    else:
-        frame = pd.read_csv(path, dtype=text)
-    return frame.fillna({name: "" for name in text if name in frame})
-
-
-#: Columns of text in ``verdicts.csv`` beside those of measures.
-_VERDICT_TEXT = ["kind", "table", "family", "printed", "readings", "verdict", "note"]
+def read(path: Path) -> pd.DataFrame:
+    """Read measures, estimates or verdicts, texts as texts."""
+    frame = read_csv(path, dtype=dict.fromkeys(_TEXT, str))
+    return frame.fillna({name: "" for name in _TEXT if name in frame})

@@ -16,24 +16,19 @@ import warnings
 import zipfile
 import zlib
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
 __all__ = [
-    "DamagedFileError",
-    "check",
-    "digest_path",
-    "read_arrays",
-    "read_csv",
-    "read_json",
-    "sha256",
-    "write_arrays",
-    "write_csv",
-    "write_json",
-    "write_text",
+    *("DamagedFileError", "digest_path", "read_arrays", "read_csv", "read_json", "rendered"),
+    *("sha256", "write_arrays", "write_csv", "write_json", "write_text"),
 ]
 
 _REMEDY = "delete it and run snakemake again"
@@ -76,7 +71,7 @@ def write_csv(path: str | Path, frame: pd.DataFrame, **about: Any) -> None:
 
 
 def read_csv(path: str | Path, **kwargs: Any) -> pd.DataFrame:
-    """Read what `write_csv` wrote.
+    """Read what `write_csv` wrote, every float as it was written.
 
     Parameters
     ----------
@@ -86,15 +81,11 @@ def read_csv(path: str | Path, **kwargs: Any) -> pd.DataFrame:
         Arguments of `pandas.read_csv`. ``usecols``, ``nrows`` and ``skiprows`` are allowed: the rows are
         counted only where the whole file is read.
 
-    Returns
-    -------
-    DataFrame
-        Every float as it was written.
-
     Raises
     ------
     DamagedFileError
-        See `check`.
+        There is no digest, it cannot be read, or the file's bytes or rows are not those that were
+        written. The message names the file, says what is wrong, and what to do.
     FileNotFoundError
         There is no such file.
     """
@@ -119,14 +110,10 @@ def write_arrays(path: str | Path, arrays: Mapping[str, Any], **about: Any) -> N
     path : path
         Where it goes.
     arrays : mapping of str to array
-        Any shapes; of numbers, booleans or fixed-width strings.
+        Any shapes; of numbers, booleans or fixed-width strings. Python objects are a ValueError: reading them would
+        need pickle.
     **about
-        What the digest says besides; JSON must be able to hold it.
-
-    Raises
-    ------
-    ValueError
-        An array holds Python objects: reading it would need pickle.
+        As of `write_csv`.
     """
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
@@ -144,15 +131,7 @@ def write_arrays(path: str | Path, arrays: Mapping[str, Any], **about: Any) -> N
 
 
 def read_arrays(path: str | Path) -> dict[str, np.ndarray]:
-    """Read what `write_arrays` wrote: arrays by name.
-
-    Raises
-    ------
-    DamagedFileError
-        See `check`.
-    FileNotFoundError
-        There is no such file.
-    """
+    """Read what `write_arrays` wrote, arrays by name; it refuses as `read_csv` does."""
     content, count = _checked(path)
     try:
         with np.load(io.BytesIO(content), allow_pickle=False) as stored:
@@ -162,36 +141,6 @@ def read_arrays(path: str | Path) -> dict[str, np.ndarray]:
     if len(arrays) != count:
         raise DamagedFileError(f"{path}: {len(arrays)} arrays, its digest says {count}; {_REMEDY}")
     return arrays
-
-
-def check(path: str | Path) -> dict[str, Any]:
-    """Compare a file with its digest.
-
-    Parameters
-    ----------
-    path : path
-        The file.
-
-    Returns
-    -------
-    dict
-        The digest: ``sha256``, ``rows``, ``about``.
-
-    Raises
-    ------
-    DamagedFileError
-        There is no digest, it cannot be read, or the file's bytes or rows are not those that were
-        written. The message names the file, says what is wrong, and what to do.
-    FileNotFoundError
-        There is no such file.
-    """
-    if str(path).endswith((".csv", ".csv.gz")):
-        read_csv(path)
-    elif str(path).endswith(".npz"):
-        read_arrays(path)
-    else:
-        _checked(path)
-    return _digest(path)
 
 
 def write_text(path: str | Path, text: str) -> None:
@@ -212,6 +161,33 @@ def read_json(path: str | Path) -> Any:
         raise DamagedFileError(f"{path}: not a JSON file ({error}); {_REMEDY}") from error
 
 
+def rendered(template: str, **values: Any) -> str:
+    """A template of this package with its values; those of LaTeX use ``[[ ]]`` and ``[% %]``."""
+    return _templates(".tex." in template).get_template(template).render(**values)
+
+
+@cache
+def _templates(latex: bool) -> Environment:
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    # braces are LaTeX's own
+    marks: dict[str, Any] = {
+        "block_start_string": "[%",
+        "block_end_string": "%]",
+        "variable_start_string": "[[",
+        "variable_end_string": "]]",
+        "comment_start_string": "[##",
+        "comment_end_string": "##]",
+    }
+    return Environment(
+        autoescape=not latex,
+        undefined=StrictUndefined,
+        keep_trailing_newline=True,
+        loader=FileSystemLoader(Path(__file__).parent),
+        **(marks if latex else {}),
+    )
+
+
 def _write_with_digest(path: str | Path, content: bytes, rows: int, about: dict[str, Any]) -> None:
     digest = {"about": about, "rows": rows, "sha256": hashlib.sha256(content).hexdigest()}
     text = json.dumps(digest, indent=1, sort_keys=True) + "\n"  # fails before anything is written
@@ -228,20 +204,14 @@ def _write(path: Path, content: bytes) -> None:
     os.replace(partial, path)
 
 
-def _digest(path: str | Path) -> dict[str, Any]:
-    place = digest_path(path)
+def _checked(path: str | Path) -> tuple[bytes, int]:
+    """Bytes of a file that are those of its digest, and the number of rows in it."""
+    content, place = Path(path).read_bytes(), digest_path(path)
     if not place.exists():
         raise DamagedFileError(f"{path}: it has no digest ({place.name}) beside it; {_REMEDY}")
-    stored = read_json(place)
+    stored, found = read_json(place), hashlib.sha256(content).hexdigest()
     if not isinstance(stored, dict) or {"sha256", "rows"} - stored.keys():
         raise DamagedFileError(f"{place}: not a digest; delete {path} and run snakemake again")
-    return stored
-
-
-def _checked(path: str | Path) -> tuple[bytes, int]:
-    content = Path(path).read_bytes()
-    stored = _digest(path)
-    found = hashlib.sha256(content).hexdigest()
     if found != stored["sha256"]:
         raise DamagedFileError(
             f"{path}: its bytes were changed after it was written (SHA-256 {found[:12]}, "

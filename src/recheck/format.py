@@ -1,4 +1,4 @@
-r"""One way to print a number with its standard error, for LaTeX and for plain text.
+"""One way to print a number with its standard error, for LaTeX and for plain text.
 
 The standard error is printed with two digits, and the value with as many decimals: ``0.247 (0.021)``. A number without
 a standard error has three digits. A number below a thousandth, or of a million and more, is printed with
@@ -9,20 +9,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
-from typing import Any
+from typing import Any, TypeVar
 
-__all__ = ["Format", "escape", "full", "latex", "missing", "plain", "printed"]
+from pydantic import BaseModel, ConfigDict, PositiveInt, ValidationError, model_validator
 
-_ESCAPES = {
-    "\\": r"\textbackslash{}",
-    **{character: f"\\{character}" for character in "{}$&#%_"},
-    "^": r"\textasciicircum{}",
-    "~": r"\textasciitilde{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-}
+__all__ = [
+    *("Declared", "Format", "checked", "escape", "full", "is_number", "latex", "missing"),
+    *("plain", "printed", "short"),
+]
+
+_ESCAPES = str.maketrans(
+    {
+        "\\": r"\textbackslash{}",
+        **{character: f"\\{character}" for character in "{}$&#%_"},
+        "^": r"\textasciicircum{}",
+        "~": r"\textasciitilde{}",
+        "<": r"\textless{}",
+        ">": r"\textgreater{}",
+    }
+)
 #: Statuses as they stand in a narrow table; others stand in full.
 _SHORT = {
     "": "--",
@@ -36,8 +42,39 @@ _MOST = 12  # decimals
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
-@dataclass(frozen=True, slots=True)
-class Format:
+Model = TypeVar("Model", bound="Declared")
+
+
+class Declared(BaseModel):
+    """A mapping of a file that somebody wrote; unknown keys are refused by name."""
+
+    model_config = ConfigDict(frozen=True, coerce_numbers_to_str=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _known(cls, given: Any) -> Any:
+        known = cls.model_fields.keys()
+        if isinstance(given, Mapping) and (strange := sorted(map(str, given.keys() - known))):
+            raise ValueError(f"{strange} are unknown; known are {sorted(known)}")
+        return given
+
+
+def checked(model: type[Model], content: Any, where: str) -> Model:
+    """The content of a file as a model; ValueError has a line for each thing that is wrong, with its place."""
+    try:
+        return model.model_validate(content)
+    except ValidationError as error:
+        lines = []
+        for one in error.errors():
+            place = [str(part + 1) if isinstance(part, int) else part for part in one["loc"]]
+            message = one["msg"].removeprefix("Value error, ")
+            given = one["input"]
+            shown = "" if isinstance(given, Mapping) else f"; given was {given!r}"
+            lines.append(f"{': '.join([where, *place])}: {message}{shown}")
+        raise ValueError("\n".join(lines)) from None
+
+
+class Format(Declared, strict=True):
     """How a number is printed.
 
     Attributes
@@ -56,7 +93,7 @@ class Format:
         Plain text that follows the number.
     """
 
-    significant: int | None = None
+    significant: PositiveInt | None = None
     se: bool = True
     factor: float = 1.0
     scientific: bool = False
@@ -64,39 +101,20 @@ class Format:
     compact: bool = False
     unit: str = ""
 
-    def but(self, options: Mapping[str, Any], where: str = "format") -> Format:
-        """The same with other options.
-
-        Raises
-        ------
-        ValueError
-            An option is unknown or has the wrong type; the message begins with `where`.
-        """
-        kinds: dict[str, tuple[type, ...]] = {
-            **{"significant": (int,), "factor": (int, float), "unit": (str,)},
-            **dict.fromkeys(("se", "scientific", "integer", "compact"), (bool,)),
-        }
-        for name, value in options.items():
-            if name not in kinds:
-                raise ValueError(f"{where}: {name!r} is unknown; known are {list(kinds)}")
-            if type(value) not in kinds[name]:
-                needed = " or ".join(kind.__name__ for kind in kinds[name])
-                raise ValueError(f"{where}: {name}: needed is {needed}, given was {value!r}")
-        if options.get("significant", 1) < 1:
-            raise ValueError(f"{where}: significant: needed is 1 or more")
-        return replace(self, **options)
-
 
 def escape(text: str) -> str:
     """Plain text as LaTeX that prints it."""
-    return "".join(_ESCAPES.get(character, character) for character in text)
+    return text.translate(_ESCAPES)
 
 
-def missing(status: str, *, tex: bool = True) -> str:
-    """Why there is no number, in a word or two; a dash for what was not run."""
+def is_number(value: Any) -> bool:
+    """Whether a value is a finite number."""
+    return isinstance(value, int | float) and math.isfinite(value)
+
+
+def missing(status: str) -> str:
+    """Why there is no number, in a word or two of LaTeX; a dash for what was not run."""
     word = _SHORT.get(status, status)
-    if not tex:
-        return "–" if word == "--" else word
     return word if word == "--" else rf"\textit{{{escape(word)}}}"
 
 
@@ -110,19 +128,8 @@ def full(value: object, se: float = math.nan) -> str:
 def latex(value: float, se: float = math.nan, form: Format | None = None) -> str:
     r"""A number as LaTeX: ``$0.247$ ($0.021$)``, ``$1.23\,(0.09)\times10^{-4}$``.
 
-    Parameters
-    ----------
-    value : float
-        Any finite number.
-    se : float
-        Its standard error; not printed if it is zero or not finite.
-    form : Format, optional
-        How.
-
-    Raises
-    ------
-    ValueError
-        The value is not finite: a missing value is a word (`missing`).
+    A standard error that is zero or not finite is not printed. A value that is not finite is a ValueError: a missing
+    value is a word (`missing`).
     """
     form = form or Format()
     number, error, power = _digits(value, se, form)
@@ -140,11 +147,20 @@ def plain(value: float, se: float = math.nan, form: Format | None = None) -> str
     form = form or Format()
     number, error, power = _digits(value, se, form)
     bracket = "" if not error else f"({error})" if form.compact else f" ({error})"
-    text = f"{number}{bracket}"
-    if power is not None:
-        text += f" × 10{str(power).translate(_RAISED)}"
+    raised = "" if power is None else f" × 10{str(power).translate(_RAISED)}"
     unit = form.unit if form.unit in ("", "%") else f" {form.unit}"
-    return text.replace("-", "\N{MINUS SIGN}") + unit
+    return f"{number}{bracket}{raised}".replace("-", "\N{MINUS SIGN}") + unit
+
+
+def short(value: Any, digits: int = 3, *, tex: bool = False) -> str:
+    """A number in a list of verdicts, infinite or absent as it may be."""
+    if is_number(value):
+        return (latex if tex else plain)(float(value), form=Format(significant=digits))
+    if isinstance(value, float) and math.isinf(value):
+        text = r"\infty" if tex else "∞"
+        text = text if value > 0 else f"{'-' if tex else '−'}{text}"
+        return f"${text}$" if tex else text
+    return "--" if tex else ""
 
 
 def printed(text: str, bracket: str = "", form: Format | None = None) -> str:
@@ -190,14 +206,8 @@ def _digits(value: float, se: float, form: Format) -> tuple[str, str, int | None
     if not form.integer and largest > 0 and (form.scientific or not 1e-3 <= largest < 1e6):
         power = _exponent(largest, 12 if with_se else form.significant or 3)
         value, se = value / 10.0**power, se / 10.0**power
-    if form.integer:
-        decimals = 0
-    elif with_se:
-        digits = form.significant or 2
-        decimals = digits - 1 - _exponent(se, digits)
-    else:
-        digits = form.significant or 3
-        decimals = digits - 1 - _exponent(value, digits) if value else 0
+    digits, leading = form.significant or (2 if with_se else 3), se if with_se else value
+    decimals = digits - 1 - _exponent(leading, digits) if leading and not form.integer else 0
     decimals = min(max(decimals, 0), _MOST)
     number = _grouped(f"{value:.{decimals}f}")
     if not with_se:

@@ -24,20 +24,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import pandas as pd
-
 from recheck.book import Book
 from recheck.format import Format, escape, full, latex, missing, printed
 from recheck.layout import Layout
-from recheck.tables import pick, shown
+from recheck.summary import COMPARED, VERDICTS, informative
+from recheck.tables import shown
 
 __all__ = ["Facts", "Found", "Study", "UnknownKeyError", "Use", "collect", "uses"]
 
 _KINDS = {"cells": "cell", "contrasts": "contrast", "columns": "column", "claims": "claim"}
-_COMPARED = ("agrees", "undecided", "differs", "depends on a reading")
-_VERDICTS = (*_COMPARED, "not comparable", "not run", "data not available")
 _FLAGS = {"value", "se", "percent", "scientific", "integer", "compact", "nounit", "run", "kept"}
-_FORMAT = re.compile(r"\\(?:val|valtext|ifval)(?![A-Za-z])\s*(?:\[([^\]]*)\])?\s*\{([^{}]*)\}")
+_USE = re.compile(r"\\(?:val|valtext|ifval)(?![A-Za-z])\s*(?:\[([^\]]*)\])?\s*\{([^{}]*)\}")
 
 
 class UnknownKeyError(KeyError):
@@ -56,8 +53,7 @@ class Use(NamedTuple):
     place: str
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(NamedTuple):
     """Values of a JSON or YAML file by nested name, and the file, from the root of the repository."""
 
     values: Mapping[str, Any]
@@ -97,24 +93,12 @@ class Study:
 class Found:
     """A look-up that was answered.
 
-    Attributes
-    ----------
-    key, options : str
-        As typed.
-    text : str
-        LaTeX.
-    known : bool
-        Whether there is a value; else the text is a word that says why there is none.
-    digits : str
-        The value in full.
-    source : str
-        ``file:lines`` from the root of the repository, joined by ``"; "``.
-    seed, count, verdict : str
-        Beginning of the seeds, units and runs, verdict; empty where there is none.
+    ``text`` is LaTeX: the value if it is ``known``, else a word that says why there is none. ``digits`` is the value in
+    full, ``source`` has ``file:lines`` from the root of the repository, joined by ``"; "``. ``seed`` (what all seeds
+    begin with), ``count`` (units and runs) and ``verdict`` are empty where there is none.
     """
 
-    key: str
-    options: str
+    use: Use
     text: str
     known: bool
     digits: str
@@ -122,6 +106,29 @@ class Found:
     seed: str = ""
     count: str = ""
     verdict: str = ""
+
+
+class _Asked(NamedTuple):
+    """A look-up, and the results in which it is answered."""
+
+    use: Use
+    options: Mapping[str, str]
+    study: Study
+    book: Book
+    folder: str
+
+    def form(self, unit: str = "", **more: bool) -> Format:
+        """How the options print a number."""
+        flags = {name: name in self.options for name in ("scientific", "integer", "compact")}
+        percent = "percent" in self.options
+        unit = "" if "nounit" in self.options else unit
+        return Format(
+            significant=int(self.options["digits"]) if "digits" in self.options else None,
+            se="value" not in self.options,
+            factor=100.0 if percent else 1.0,
+            unit="%" if percent else unit,
+            **(flags | more),
+        )
 
 
 def uses(files: Iterable[str | Path]) -> list[Use]:
@@ -135,8 +142,8 @@ def uses(files: Iterable[str | Path]) -> list[Use]:
     found: dict[tuple[str, str], Use] = {}
     for path in map(Path, files):
         text = re.sub(r"(?<!\\)%[^\n]*", "", path.read_text(encoding="utf-8"))
-        for match in _FORMAT.finditer(text):
-            options, key = match.group(1) or "", match.group(2)
+        for match in _USE.finditer(text):
+            options, key = match[1] or "", match[2]
             place = f"{path.name}:{text.count(chr(10), 0, match.start()) + 1}"
             if re.search(r"[#\s\\]", key):
                 raise ValueError(f"{place}: key {key!r}: needed is a key that is written out")
@@ -192,19 +199,18 @@ def _answer(
     study = study or next(iter(studies.values()))
     numbers = next((one for one in ("run", "kept") if one in options), numbers)
     old = study.book.kept if numbers == "kept" else None
+    folder = study.kept if old else study.results
+    asked = _Asked(use, options, study, old or study.book, folder)
     kind, _, rest = key.partition(":")
-    if kind == "verdict":
-        return _verdict(use, options, rest, study, old)
-    if kind == "count":
-        return _count(use, rest, study, old)
-    if kind == "published":
-        return _published(use, options, rest, study)
-    if rest:
-        if kind not in facts:
-            known = [*facts, "verdict", "count", "published", *studies]
-            raise KeyError(f"begins with {kind!r}; known are {known}")
-        return _fact(use, options, rest, facts[kind])
-    return _estimate(use, options, key, study, old)
+    if not rest:
+        return _estimate(asked, key)
+    answer = {"verdict": _verdict, "count": _count, "published": _published}.get(kind)
+    if answer:
+        return answer(asked, rest)
+    if kind not in facts:
+        known = [*facts, "verdict", "count", "published", *studies]
+        raise KeyError(f"begins with {kind!r}; known are {known}")
+    return _fact(asked, rest, facts[kind])
 
 
 def _options(use: Use) -> dict[str, str]:
@@ -220,143 +226,112 @@ def _options(use: Use) -> dict[str, str]:
     return options
 
 
-def _form(options: Mapping[str, str], unit: str = "") -> Format:
-    percent = "percent" in options
-    return Format(
-        significant=int(options["digits"]) if "digits" in options else None,
-        se="value" not in options,
-        factor=100.0 if percent else 1.0,
-        scientific="scientific" in options,
-        integer="integer" in options,
-        compact="compact" in options,
-        unit="%" if percent else "" if "nounit" in options else unit,
-    )
-
-
 def _close(key: str, there: Iterable[str]) -> str:
     near = difflib.get_close_matches(key, list(there), 3)
     return f"; close are {near}" if near else ""
 
 
-def _rooted(source: str, folder: str) -> str:
-    """Files of a run as paths from the root of the repository."""
-    parts = filter(None, source.split("; "))
-    roots = ("data/", "src/", "results/")
-    return "; ".join(part if part.startswith(roots) else f"{folder}/{part}" for part in parts)
-
-
-def _estimate(
-    use: Use, options: Mapping[str, str], key: str, study: Study, old: Book | None
-) -> Found:
+def _estimate(asked: _Asked, key: str) -> Found:
+    use, study, book = asked.use, asked.study, asked.book
     id, _, reading = key.partition("@")
-    row = pick(old or study.book, id, reading, use.place)
+    row = book.pick(id, reading, use.place)
     if row is None:
         books = [study.book, *([study.book.kept] if study.book.kept else [])]
-        elsewhere = any(pick(book, id, reading, use.place) for book in books)
+        elsewhere = any(one.pick(id, reading, use.place) for one in books)
         if not (elsewhere or (id in study.book.cells.index and not reading)):
-            there = {name for book in books for name in book.estimates["id"]}
-            readings = sorted({r for book in books for i, r in book.estimates.index if i == id})
-            why = f"has the readings {readings}" if readings else f"is no id{_close(id, there)}"
-            raise KeyError(why)
-        return Found(use.key, use.options, missing("not run"), False, "not run", study.results)
+            there = {name for one in books for name in one.estimates["id"]}
+            readings = sorted({r for one in books for i, r in one.estimates.index if i == id})
+            close = f"is no id{_close(id, there)}"
+            raise KeyError(f"has the readings {readings}" if readings else close)
+        return Found(use, missing("not run"), False, "not run", study.results)
     value, se, status = float(row["value"]), float(row["se"]), str(row["status"])
-    value, se = (se, math.nan) if "se" in options else (value, se)
+    value, se = (se, math.nan) if "se" in asked.options else (value, se)
     known = math.isfinite(value)
-    verdicts = (old or study.book).verdicts
+    # files of a run as paths from the root of the repository
+    roots, folder = ("data/", "src/", "results/"), asked.folder
+    folder = folder if book is study.book else f"{folder}/results"
+    places = filter(None, str(row["source"]).split("; "))
     return Found(
-        use.key,
-        use.options,
-        shown(value, se, status, _form(options, study.layout.unit(id))),
+        use,
+        shown(value, se, status, asked.form(study.layout.unit(id))),
         known,
         full(value, se) if known else status,
-        _rooted(str(row["source"]), f"{study.kept}/results" if old else study.results),
+        "; ".join(one if one.startswith(roots) else f"{folder}/{one}" for one in places),
         str(row["seed"]),
         f"{row['units']} units, {row['runs']} runs" if row["runs"] else "",
-        str(verdicts.loc[id, "verdict"]) if id in verdicts.index else "",
+        str(book.verdicts.loc[id, "verdict"]) if id in book.verdicts.index else "",
     )
 
 
-def _verdicts(study: Study, old: Book | None) -> tuple[pd.DataFrame, str]:
-    book = old or study.book
-    return book.verdicts, f"{study.kept if old else study.results}/verdicts.csv"
-
-
-def _verdict(
-    use: Use, options: Mapping[str, str], id: str, study: Study, old: Book | None
-) -> Found:
-    frame, file = _verdicts(study, old)
+def _verdict(asked: _Asked, id: str) -> Found:
+    frame, column = asked.book.verdicts, asked.options.get("field", "verdict")
     if id not in frame.index:
         raise KeyError(f"has no verdict{_close(id, frame.index)}")
-    column = options.get("field", "verdict")
     if column not in frame.columns:
         raise KeyError(f"asks for the column {column!r}; there are {list(frame.columns)}")
-    value, place = frame.loc[id, column], frame.index.get_loc(id)
-    return _found(use, options, value, f"{file}:{place + 2}")
+    line = frame.index.get_loc(id) + 2
+    return _given(asked, frame.loc[id, column], f"{asked.folder}/verdicts.csv:{line}")
 
 
-def _count(use: Use, path: str, study: Study, old: Book | None) -> Found:
-    frame, file = _verdicts(study, old)
-    parts = path.split("/")
+def _count(asked: _Asked, path: str) -> Found:
+    frame, parts = asked.book.verdicts, path.split("/")
     rows = frame if set(parts) & set(_KINDS) else frame[frame["kind"] == "cell"]
     for part in parts:
         word = part.replace("-", " ")
         if part in _KINDS:
             rows = rows[rows["kind"] == _KINDS[part]]
         elif part == "informative":
-            rows = rows[rows["informative"].astype(str) == "True"]
+            rows = rows[informative(rows)]
         elif part == "compared":
-            rows = rows[rows["verdict"].isin(_COMPARED)]
-        elif word in _VERDICTS:
+            rows = rows[rows["verdict"].isin(COMPARED)]
+        elif word in VERDICTS:
             rows = rows[rows["verdict"] == word]
         elif (table := part.removeprefix("table")) in set(frame["table"].astype(str)):
             rows = rows[rows["table"].astype(str) == table]
         else:
-            known = [*_KINDS, "informative", "compared", *_VERDICTS]
+            known = [*_KINDS, "informative", "compared", *VERDICTS]
             raise KeyError(f"has the part {part!r}; known are {known} and tables")
-    return _found(use, {}, len(rows), file)
+    return _given(asked._replace(options={}), len(rows), f"{asked.folder}/verdicts.csv")
 
 
-def _published(use: Use, options: Mapping[str, str], id: str, study: Study) -> Found:
-    cells = study.book.cells
+def _published(asked: _Asked, id: str) -> Found:
+    cells = asked.study.book.cells
     if id not in cells.index:
         raise KeyError(f"is no cell{_close(id, cells.index)}")
-    row, place = cells.loc[id], cells.index.get_loc(id)
-    form = _form(options, study.layout.unit(id))
+    row, form = cells.loc[id], asked.form(asked.study.layout.unit(id))
     text = printed(row["printed"], row["bracket"], form)
     text += rf"\,{escape(form.unit)}" if form.unit else ""
     digits = " ".join(filter(None, (row["printed"], row["bracket"])))
-    source = f"{study.published}/cells.csv:{place + 2}"
-    return Found(use.key, use.options, text, True, digits, source)
+    source = f"{asked.study.published}/cells.csv:{cells.index.get_loc(id) + 2}"
+    return Found(asked.use, text, True, digits, source)
 
 
-def _fact(use: Use, options: Mapping[str, str], path: str, facts: Facts) -> Found:
+def _fact(asked: _Asked, path: str, facts: Facts) -> Found:
     value: Any = facts.values
-    for part in path.split("/"):
+    for part in [path] if path in facts.values else path.split("/"):
         there = value if isinstance(value, Mapping) else {}
         if part not in there:
             raise KeyError(f"has no entry {part!r} in {facts.source}{_close(part, there)}")
         value = there[part]
-    return _found(use, options, value, facts.source)
+    return _given(asked, value, facts.source)
 
 
-def _found(use: Use, options: Mapping[str, str], value: Any, source: str) -> Found:
+def _given(asked: _Asked, value: Any, source: str) -> Found:
     """A value without a standard error: counts and given numbers keep their digits."""
-    if hasattr(value, "item"):
-        value = value.item()
+    value = value.item() if hasattr(value, "item") else value
     if value is None or value == "" or (isinstance(value, float) and not math.isfinite(value)):
-        return Found(use.key, use.options, r"\textit{none}", False, "none", source)
+        return Found(asked.use, r"\textit{none}", False, "none", source)
     if isinstance(value, list | tuple):
         text = escape(", ".join(map(str, value)))
-    elif isinstance(value, bool) or not isinstance(value, int | float):
-        text = escape(
-            {True: "yes", False: "no"}.get(value, str(value))
-            if isinstance(value, bool)
-            else str(value)
-        )
-    elif "field" in options or "digits" in options or isinstance(value, int):
-        integer = isinstance(value, int) and "percent" not in options
-        text = latex(float(value), form=_form({**options, **({"integer": ""} if integer else {})}))
+    elif isinstance(value, bool):
+        text = "yes" if value else "no"
+    elif not isinstance(value, int | float):
+        text = escape(str(value))
+    elif isinstance(value, int) and "percent" not in asked.options:
+        text = latex(float(value), form=asked.form(integer=True))
+    elif isinstance(value, int) or {"field", "digits"} & asked.options.keys():
+        text = latex(float(value), form=asked.form())
     else:  # a number that somebody chose: as many digits as were written
-        form = _form(options)
+        form = asked.form()
         text = f"${float(f'{value * form.factor:.12g}'):g}$" + (r"\,\%" if form.unit else "")
-    return Found(use.key, use.options, text, True, full(value), source)
+    return Found(asked.use, text, True, full(value), source)

@@ -72,20 +72,20 @@ def outcomes(
             found.append(study.outcome("column", name, levels, study.column, ids, usable))
     for claim in published.claims:
         name = f"claim/{claim.id}"
-        for reading, estimate in study.estimates.get(name, {"": {}}).items():
-            levels = levels_of(reading)
-            found.append(study.outcome("claim", name, levels, study.claim, claim, estimate))
+        for levels in published.combinations([name], "runs"):
+            found.append(study.outcome("claim", name, levels, study.claim, claim))
     return found
 
 
 def _check_readings(measures: pd.DataFrame, published: Published) -> None:
+    judged = {*published.cells.index, *(f"claim/{claim.id}" for claim in published.claims)}
     for name, reading in measures[["id", "reading"]].drop_duplicates().itertuples(index=False):
-        if name not in published.cells.index or not reading:
+        if name not in judged or not reading:
             continue
         allowed = published.combinations([name], "runs")
         if not any(levels_of(reading).items() <= levels.items() for levels in allowed):
             raise ValueError(
-                f"measures: {name}: reading {reading!r} is none of readings.yaml for this cell; "
+                f"measures: {name}: reading {reading!r} is none of readings.yaml for this cell or claim; "
                 f"allowed are {[reading_text(levels) for levels in allowed]}"
             )
 
@@ -192,10 +192,11 @@ class _Study:
         }
         return found, *self._margins(logs)
 
-    def claim(self, row: Row, name: str, levels: Levels, claim: Claim, estimate: Row) -> Compared:
+    def claim(self, row: Row, name: str, levels: Levels, claim: Claim) -> Compared:
         """A claim: its margin is its region."""
         row |= {"table": "", "printed": _region(claim), "scale": "linear"}
-        if not estimate:
+        estimate = self.estimates.get(name, {}).get(reading_text(levels))
+        if estimate is None:
             raise NotComparedError("not run")
         row |= {key: estimate[key] for key in ("units", "runs", "scale", "source")}
         row |= {"ours": estimate["value"], "ours_se": estimate["se"]}

@@ -1,4 +1,4 @@
-"""What a run says at its end, in three lines."""
+"""What a run says at its end, in a few lines."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ import pandas as pd
 
 from recheck.typeset import LATEX_PACKAGES
 
-__all__ = ["COMPARED", "audit_lines", "informative", "summary"]
+__all__ = ["COMPARED", "VERDICTS", "audit_lines", "informative", "summary"]
 
-#: Verdicts of what was compared, in the order in which they are listed.
-COMPARED = ("agrees", "differs", "depends on a reading", "undecided")
-_WORDS = {
+#: Verdicts in the order in which they are listed, and how one cell and several cells are said to have them.
+VERDICTS = {
     "agrees": ("agrees", "agree"),
     "differs": ("differs", "differ"),
     "depends on a reading": ("depends on a reading", "depend on a reading"),
@@ -21,6 +20,8 @@ _WORDS = {
     "not run": ("was not run", "were not run"),
     "data not available": ("has no data here", "have no data here"),
 }
+#: Those of what was compared.
+COMPARED = ("agrees", "differs", "depends on a reading", "undecided")
 
 
 def informative(verdicts: pd.DataFrame) -> pd.Series:
@@ -29,36 +30,33 @@ def informative(verdicts: pd.DataFrame) -> pd.Series:
 
 
 def audit_lines(verdicts: pd.DataFrame, factor: float = 2.0) -> list[str]:
-    """The audit in sentences: informative cells, all cells, contrasts, columns, claims.
-
-    Parameters
-    ----------
-    verdicts : DataFrame
-        ``verdicts.csv``, or that of several studies one below the other.
-    factor : float
-        The factor that an informative cell would show.
-    """
+    """The audit in sentences: cells that are informative (would show this factor), all cells, contrasts and so on."""
     cells = verdicts[verdicts["kind"] == "cell"]
-    telling = cells[informative(cells)]
-    verb = "is" if len(telling) == 1 else "are"
-    lines = [
-        f"{len(telling)} of {len(cells)} cells {verb} informative (a factor of {factor:g} would be detected): "
-        f"{_counts(telling)}."
-        if len(telling)
-        else f"None of {len(cells)} cells is informative (a factor of {factor:g} would not be detected).",
-        f"All {len(cells)} cells: {_counts(cells)}.",
-    ]
+    some = cells[informative(cells)]
+    first = (
+        f"None of {len(cells)} cells is informative (a factor of {factor:g} would not be detected)."
+    )
+    if len(some):
+        first = (
+            f"{len(some)} of {len(cells)} cells {'is' if len(some) == 1 else 'are'} informative "
+            f"(a factor of {factor:g} would be detected): {_counts(some)}."
+        )
+    lines = [first, f"All {len(cells)} cells: {_counts(cells)}."]
     for kind in ("contrast", "column", "claim"):
         rows = verdicts[verdicts["kind"] == kind]
         if len(rows):
-            lines.append(f"{len(rows)} {kind}{'s' if len(rows) > 1 else ''}: {_counts(rows)}.")
+            lines.append(f"{_several(len(rows), kind)}: {_counts(rows)}.")
     return lines
+
+
+def _several(number: int, name: str) -> str:
+    return f"{number} {name}{'s' if number > 1 else ''}"
 
 
 def _counts(rows: pd.DataFrame) -> str:
     numbers = rows["verdict"].value_counts()
     parts = [
-        f"{numbers[v]} {words[int(numbers[v] > 1)]}" for v, words in _WORDS.items() if v in numbers
+        f"{numbers[v]} {says[int(numbers[v] > 1)]}" for v, says in VERDICTS.items() if v in numbers
     ]
     return ", ".join(parts) or "none"
 
@@ -70,8 +68,9 @@ def summary(
     *,
     factor: float = 2.0,
     scale: str = "",
+    beside: Mapping[str, int] | None = None,
 ) -> str:
-    """Three lines: where the PDFs are, what the audit found, what was left out and why.
+    """A line each: where the PDFs are, what the audit found, this run beside the kept results, what was left out.
 
     Parameters
     ----------
@@ -85,25 +84,31 @@ def summary(
         As `audit_lines`.
     scale : str
         Name of the scale.
+    beside : mapping of str to int
+        `recheck.remeasured.counts`.
     """
-    where = ", ".join(pdfs)
-    if not where:
-        where = f"not typeset: there is no LaTeX here (Debian, Ubuntu: apt-get install {LATEX_PACKAGES})"
+    absent = (
+        f"not typeset: there is no LaTeX here (Debian, Ubuntu: apt-get install {LATEX_PACKAGES})"
+    )
     reasons = []
     for verdict in ("not run", "data not available", "not comparable"):
-        rows = verdicts[verdicts["verdict"] == verdict]
-        if len(rows):
-            kinds = _kinds(rows["kind"].value_counts())
+        kinds = verdicts.loc[verdicts["verdict"] == verdict, "kind"].value_counts()
+        if len(kinds):
+            names = ", ".join(_several(number, kind) for kind, number in kinds.items())
             at = f" at scale {scale}" if scale and verdict == "not run" else ""
-            reasons.append(f"{kinds}: {verdict}{at}")
-    left = "; ".join([*reasons, *left_out]) or "nothing"
-    lines = [
-        f"Paper: {where}",
-        f"Audit: {' '.join(audit_lines(verdicts, factor))}",
-        f"Left out: {left}",
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def _kinds(numbers: Mapping[str, int]) -> str:
-    return ", ".join(f"{n} {kind}{'s' if n > 1 else ''}" for kind, n in numbers.items())
+            reasons.append(f"{names}: {verdict}{at}")
+    kept = ""
+    if beside and beside["kept"]:
+        same, agree, differ = (
+            beside[f"remeasured/{name}"] for name in ("identical", "agree", "differ")
+        )
+        kept = (
+            f"Kept: {beside['remeasured']} of {beside['kept']} kept estimates measured again: "
+            f"{same} identical, {agree} agree, {differ} differ (remeasured.csv)\n"
+        )
+    return (
+        f"Paper: {', '.join(pdfs) or absent}\n"
+        f"Audit: {' '.join(audit_lines(verdicts, factor))}\n"
+        f"{kept}"
+        f"Left out: {'; '.join([*reasons, *left_out]) or 'nothing'}\n"
+    )

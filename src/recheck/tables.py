@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import groupby, pairwise
-from operator import itemgetter
+from itertools import accumulate, groupby, pairwise, takewhile
+from operator import eq, itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +19,12 @@ from recheck.book import Book
 from recheck.files import write_csv, write_text
 from recheck.format import Format, escape, latex, missing, printed
 from recheck.layout import LINES, Block, Layout
-from recheck.measures import BOUNDS, levels_of, pattern
+from recheck.measures import BOUNDS, pattern
 
-__all__ = ["LETTERS", "pick", "tabular", "tidy", "write_tables"]
+__all__ = ["shown", "tabular", "tidy", "write_tables"]
 
 #: Verdicts in the line ``verdict`` of a table.
-LETTERS = {
+_LETTERS = {
     "agrees": "A",
     "undecided": "U",
     "differs": "D",
@@ -70,84 +70,21 @@ def write_tables(
         write_text(Path(out_folder) / f"{name}.tex", "\\par\\bigskip\n".join(parts))
 
 
-def pick(
-    book: Book, id: str, reading: str = "", where: str = "look-up"
-) -> Mapping[str, Any] | None:
-    """The estimate of an id under a reading, as a mapping with ``place``, its row in the estimates.
-
-    Where the id has no such reading, a single one that contradicts none of its levels is meant: the choice does not
-    apply to the id, or was not named because only one level was run.
-
-    Raises
-    ------
-    ValueError
-        Several readings fit.
-    """
-    there = _readings(book).get(id, {})
-    if reading not in there:
-        wanted = levels_of(reading)
-        fits = [
-            one
-            for one in there
-            if all(wanted.get(choice, level) == level for choice, level in levels_of(one).items())
-        ]
-        if len(fits) > 1:
-            raise ValueError(f"{where}: {id} has the readings {fits}; name one of them")
-        if not fits:
-            return None
-        reading = fits[0]
-    place = there[reading]
-    return {**book.estimates.iloc[place].to_dict(), "place": place}
-
-
-def _readings(book: Book) -> dict[str, dict[str, int]]:
-    """Places of the estimates, by id and reading; made once a book."""
-    known: dict[str, dict[str, int]] | None = getattr(book, "_recheck_places", None)
-    if known is None:
-        known = {}
-        for place, (id, reading) in enumerate(book.estimates.index):
-            known.setdefault(id, {})[reading] = place
-        book._recheck_places = known  # type: ignore[attr-defined]
-    return known
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# Tidy
-
-
 def tidy(block: Block, layout: Layout, book: Book, where: str = "block") -> pd.DataFrame:
-    """All that a block shows, one row an id and reading, in the order of its rows and columns.
-
-    Parameters
-    ----------
-    block : Block
-        Of a table.
-    layout : Layout
-        Order and units.
-    book : Book
-        Its kept results are columns ``kept`` and ``kept_se``.
-    where : str
-        What messages begin with.
-
-    Returns
-    -------
-    DataFrame
-        The fields of the template, ``reading``, ``id``, ``unit_of_value``, ``value``, ``se``, ``status``, ``units``,
-        ``runs``, ``kept``, ``kept_se``, ``kept_status``, ``published``, ``bracket``, ``verdict``.
-    """
+    """All that a block shows, one row an id and reading, in the order of its rows and columns."""
     expression = pattern(block.cell)
-    ids = list(book.estimates["id"].unique())
-    ids += list(book.cells.index) if "published" in block.show else []
+    ids = [*book.estimates["id"], *(book.cells.index if "published" in block.show else [])]
     if book.kept is not None and "kept" in block.show:
-        ids += list(book.kept.estimates["id"].unique())
+        ids += [*book.kept.estimates["id"]]
     rows = []
     for id in dict.fromkeys(ids):
-        fields = (match := expression.fullmatch(id)) and match.groupdict()
-        if fields is None or not _wanted(fields, block):
+        if not (match := expression.fullmatch(id)):
             continue
-        for label, reading in block.readings.items():
-            if _wanted({"reading": label}, block):
-                rows.append(_row(id, fields, label, reading, layout, book, where))
+        for label, reading in block.levels.items():
+            fields = match.groupdict() | {"reading": label}
+            if all(fields[name] in values for name, values in block.where.items()):
+                fields["reading"] = label or reading
+                rows.append(fields | _numbers(id, reading, layout, book, where))
     columns = [*block.fields, "reading", "id", "unit_of_value", *_MISSING]
     columns += ["kept", "kept_se", "kept_status", "published", "bracket", "verdict"]
     indices = [*block.rows, *block.columns]
@@ -155,83 +92,53 @@ def tidy(block: Block, layout: Layout, book: Book, where: str = "block") -> pd.D
     return pd.DataFrame(rows, columns=columns)
 
 
-def _wanted(fields: Mapping[str, str], block: Block) -> bool:
-    return all(value in block.where.get(name, (value,)) for name, value in fields.items())
-
-
-def _row(
-    id: str,
-    fields: Mapping[str, str],
-    label: str,
-    reading: str,
-    layout: Layout,
-    book: Book,
-    where: str,
-) -> dict[str, Any]:
-    found = pick(book, id, reading, where) or _MISSING
-    kept = (pick(book.kept, id, reading, where) if book.kept else None) or _MISSING
+def _numbers(id: str, reading: str, layout: Layout, book: Book, where: str) -> dict[str, Any]:
+    """The number of this run, the kept and the published number of an id, and the verdict."""
+    found = book.pick(id, reading, where) or _MISSING
+    kept = (book.kept.pick(id, reading, where) if book.kept else None) or _MISSING
     cell = book.cells.loc[id] if id in book.cells.index else {"printed": "", "bracket": ""}
     # the verdict on the numbers that the text prints
-    verdicts = book.kept.verdicts if book.kept else book.verdicts
-    verdicts = verdicts if len(verdicts) else book.verdicts
-    verdict = verdicts.loc[id, "verdict"] if id in verdicts.index else ""
+    verdicts = book.kept.verdicts if book.kept and len(book.kept.verdicts) else book.verdicts
     return {
-        **fields,
-        "reading": label or reading,
         "id": id,
         "unit_of_value": layout.unit(id),
         **{name: found[name] for name in _MISSING},
         **{"kept": kept["value"], "kept_se": kept["se"], "kept_status": kept["status"]},
-        **{"published": cell["printed"], "bracket": cell["bracket"], "verdict": verdict},
+        **{"published": cell["printed"], "bracket": cell["bracket"]},
+        "verdict": verdicts.loc[id, "verdict"] if id in verdicts.index else "",
     }
 
 
 def _rank(block: Block, layout: Layout, field: str, value: str) -> tuple[Any, ...]:
     """Place of a value: by the layout's order, then by the block's choice, then naturally."""
     given = [*layout.order.get(field, ()), *block.where.get(field, ())]
-    if field == "reading":
-        given = list(block.readings)
+    given = [*block.levels] if field == "reading" else given
     if value in given:
         return (0, given.index(value))
     return (1, *[(0, int(p), "") if p.isdigit() else (1, 0, p) for p in re.split(r"(\d+)", value)])
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# LaTeX
-
-
 def _latex(block: Block, layout: Layout, frame: pd.DataFrame) -> str:
     if frame.empty:
-        return tabular("l", [[block.head or "--"]], [[["not run at this scale"]]])
-    cells: dict[tuple[_Key, _Key], Mapping[str, Any]] = {}
-    for row in frame.to_dict("records"):
-        keys = tuple(row[f] for f in block.rows), tuple(row[f] for f in block.columns)
-        cells[keys] = row
-    rows, columns = _ordered(frame, block.rows), _ordered(frame, block.columns)
-    columns.sort(
-        key=lambda key: [
-            _rank(block, layout, f, v) for f, v in zip(block.columns, key, strict=True)
-        ]
+        return tabular("l", [[block.head or "--"]], [["not run at this scale"]])
+    cells = {
+        (tuple(row[f] for f in block.rows), tuple(row[f] for f in block.columns)): row
+        for row in frame.to_dict("records")
+    }
+    rows = list(dict.fromkeys(key for key, _ in cells))
+    columns = sorted(
+        dict.fromkeys(key for _, key in cells),
+        key=lambda key: [_rank(block, layout, *at) for at in zip(block.columns, key, strict=True)],
     )
-    body: list[list[list[str]]] = []
-    group: list[list[str]] = []
+    body: list[Sequence[str]] = []
     several = len(block.show) > 1
     for above, key in pairwise([(), *rows]):
         # groups are set apart: every row of several lines, else every value of the first of several fields
         if above and (several or (len(key) > 1 and above[0] != key[0])):
-            body.append(group)
-            group = []
-        group += _lines(block, layout, cells, columns, key, above)
-    body.append(group)
+            body.append(r"\addlinespace")
+        body += _lines(block, layout, [cells.get((key, column)) for column in columns], key, above)
     left = max(len(block.rows) + several, 1)
-    head, rules = _head(block, layout, columns, left)
-    return tabular("l" * left + "r" * len(columns), head, body, rules)
-
-
-def _ordered(frame: pd.DataFrame, fields: Sequence[str]) -> list[_Key]:
-    if not fields:
-        return [()]
-    return list(dict.fromkeys(frame[list(fields)].itertuples(index=False, name=None)))
+    return tabular("l" * left + "r" * len(columns), _head(block, layout, columns, left), body)
 
 
 def _label(layout: Layout, field: str, value: str) -> str:
@@ -241,52 +148,41 @@ def _label(layout: Layout, field: str, value: str) -> str:
 def _lines(
     block: Block,
     layout: Layout,
-    cells: Mapping[tuple[_Key, _Key], Mapping[str, Any]],
-    columns: Sequence[_Key],
+    cells: Sequence[Mapping[str, Any] | None],
     key: _Key,
     above: _Key,
 ) -> list[list[str]]:
     """Lines of one row key; the published line stands once above the readings of a cell."""
     names = [_label(layout, f, v) for f, v in zip(block.rows, key, strict=True)]
-    if len(block.show) == 1:  # a label that repeats the one above it is left out
-        shared = 0
-        while shared < len(key) - 1 and above[: shared + 1] == key[: shared + 1]:
-            shared += 1
+    same = [f for f, old, new in zip(block.rows, above, key, strict=False) if old == new]
+    words = {**LINES, "run": LINES["run" if "kept" in block.show else "kept"]}
+    words |= layout.labels.get("show", {})
+    several = len(block.show) > 1
+    if not several:  # a label that repeats the one above it is left out
+        shared = len(list(takewhile(bool, map(eq, above, key[:-1]))))
         names[:shared] = [""] * shared
     lines: list[list[str]] = []
     for name in block.show:
-        if name == "published" and above and _cell_key(block, above) == _cell_key(block, key):
+        if name == "published" and above and {*block.rows} - {*same} <= {"reading"}:
             continue
-        shown = [_show(name, cells.get((key, column)), block, column, layout) for column in columns]
-        line = [*(names if not lines else [""] * len(names))]
-        if len(block.show) > 1:
-            line.append(layout.labels.get("show", {}).get(name, _line_name(name, block)))
-        lines.append([*(line or [""]), *shown])
+        left = names if not lines else [""] * len(names)
+        left = [*left, words[name]] if several else left
+        lines.append([*(left or [""]), *(_show(name, row, block, layout) for row in cells)])
     return lines
 
 
-def _line_name(name: str, block: Block) -> str:
-    return "ours" if name == "run" and "kept" not in block.show else LINES[name]
-
-
-def _cell_key(block: Block, key: _Key) -> list[str]:
-    return [value for field, value in zip(block.rows, key, strict=True) if field != "reading"]
-
-
-def _show(
-    name: str, row: Mapping[str, Any] | None, block: Block, column: _Key, layout: Layout
-) -> str:
+def _show(name: str, row: Mapping[str, Any] | None, block: Block, layout: Layout) -> str:
     """One entry of a table."""
     if row is None:
         return "--"
-    form = block.formats.get(column[-1], block.format) if column else block.format
+    last = row[block.columns[-1]] if block.columns else ""
+    form = block.formats.get(last, block.format)
     if name == "published":
         return printed(row["published"], row["bracket"], form) if row["published"] else "--"
     if name == "verdict":
-        return LETTERS.get(row["verdict"], "--")
-    kept = name == "kept"
-    value, se = (row["kept"], row["kept_se"]) if kept else (row["value"], row["se"])
-    status = row["kept_status" if kept else "status"]
+        return _LETTERS.get(row["verdict"], "--")
+    keys = ("kept", "kept_se", "kept_status") if name == "kept" else ("value", "se", "status")
+    value, se, status = (row[key] for key in keys)
     return shown(value, se, layout.labels.get("status", {}).get(status, status), form)
 
 
@@ -298,54 +194,53 @@ def shown(value: float, se: float, status: str, form: Format) -> str:
     return sign + latex(float(value), float(se), form)
 
 
-def _head(
-    block: Block, layout: Layout, columns: Sequence[_Key], left: int
-) -> tuple[list[list[str]], list[list[str]]]:
-    """Rows of the head, one a column field, and the rules below each of them."""
-    head, rules = [], []
-    depth = len(block.columns)
-    if not depth:
-        return [[block.head, *[""] * (left - 1), ""]], []
-    for level, field in enumerate(block.columns):
-        corner = block.head if level == depth - 1 else ""
-        row, below, place = [corner, *[""] * (left - 1)], [], left
-        last = level == depth - 1
-        for key, group in groupby(columns, itemgetter(slice(level + 1))):
-            width, label = len(list(group)), _label(layout, field, key[-1])
-            row.append(label if last else rf"\multicolumn{{{width}}}{{c}}{{{label}}}")
-            below.append(rf"\cmidrule(lr){{{place + 1}-{place + width}}}")
-            place += width
-        head.append(row)
-        rules.append([] if last else below)
-    return head, rules
+def _head(block: Block, layout: Layout, columns: Sequence[_Key], left: int) -> list[Sequence[str]]:
+    """Rows of the head, one a column field, and the rules below all but the last."""
+    if not block.columns:
+        return [[block.head, *[""] * left]]
+    head: list[Sequence[str]] = []
+    for depth, field in enumerate(block.columns, 1):
+        groups = [
+            (key, len(list(some))) for key, some in groupby(columns, itemgetter(slice(depth)))
+        ]
+        labels = [_label(layout, field, key[-1]) for key, _ in groups]
+        if depth == len(block.columns):
+            head.append([block.head, *[""] * (left - 1), *labels])
+            break
+        ends = accumulate((width for _, width in groups), initial=left)
+        spans = [
+            rf"\multicolumn{{{width}}}{{c}}{{{label}}}"
+            for (_, width), label in zip(groups, labels, strict=True)
+        ]
+        head.append([*[""] * left, *spans])
+        head += [rf"\cmidrule(lr){{{first + 1}-{last}}}" for first, last in pairwise(ends)]
+    return head
 
 
 def tabular(
     columns: str,
-    head: Sequence[Sequence[str]],
-    body: Sequence[Sequence[Sequence[str]]],
-    rules: Sequence[Sequence[str]] = (),
+    head: Iterable[Sequence[str]],
+    body: Iterable[Sequence[str]],
+    *,
+    breaks: bool = False,
 ) -> str:
-    r"""A booktabs table.
+    """A booktabs table, which `breaks` between pages or not.
 
     Parameters
     ----------
     columns : str
         LaTeX column specification.
-    head : sequence of rows
-        Rows of cells, LaTeX already, above the middle rule.
-    body : sequence of groups of rows
-        Groups are set apart by ``\addlinespace``.
-    rules : sequence of sequence of str
-        LaTeX below each row of the head.
+    head, body : iterable
+        Rows: cells that are LaTeX already; or a whole line, such as a rule, as one text.
     """
-    lines = [rf"\begin{{tabular}}{{{columns}}}", r"\toprule"]
-    for place, row in enumerate(head):
-        lines.append(" & ".join(row) + r" \\")
-        lines.extend(rules[place] if place < len(rules) else [])
-    lines.append(r"\midrule")
-    for place, group in enumerate(body):
-        if place:
-            lines.append(r"\addlinespace")
-        lines.extend(" & ".join(row) + r" \\" for row in group)
-    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", ""])
+    above, below = (
+        [row if isinstance(row, str) else " & ".join(row) + r" \\" for row in part]
+        for part in (head, body)
+    )
+    name = "longtable" if breaks else "tabular"
+    lines = [rf"\begin{{{name}}}{{{columns}}}", r"\toprule", *above, r"\midrule"]
+    if breaks:
+        lines += [r"\endhead", r"\bottomrule", r"\endlastfoot", *below]
+    else:
+        lines += [*below, r"\bottomrule"]
+    return "\n".join([*lines, rf"\end{{{name}}}", ""])

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from recheck.format import Format, escape, full, latex, missing, plain, printed
+from recheck.format import Format, checked, escape, full, latex, missing, plain, printed, short
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ from recheck.format import Format, escape, full, latex, missing, plain, printed
     ],
 )
 def test_plain(value, se, options, text):
-    assert plain(value, se, Format().but(options)) == text
+    assert plain(value, se, Format(**options)) == text
 
 
 def test_latex():
@@ -57,7 +57,6 @@ def test_printed_keeps_the_digits_of_the_paper():
 
 def test_words_and_full_numbers():
     assert missing("not run") == "--"
-    assert missing("not run", tex=False) == "–"
     assert missing("data not available") == r"\textit{no data}"
     assert escape("a_b & 5% <c>") == r"a\_b \& 5\% \textless{}c\textgreater{}"
     assert full(1 / 3, 0.01234) == "0.3333333333 +- 0.0123"
@@ -65,12 +64,22 @@ def test_words_and_full_numbers():
     assert full("agrees") == "agrees"
 
 
-def test_options_are_refused_by_name():
-    with pytest.raises(ValueError, match="here: 'digits' is unknown; known are"):
-        Format().but({"digits": 3}, "here")
-    with pytest.raises(ValueError, match="significant: needed is int, given was '2'"):
-        Format().but({"significant": "2"})
-    with pytest.raises(ValueError, match="se: needed is bool"):
-        Format().but({"se": 1})
-    with pytest.raises(ValueError, match="1 or more"):
-        Format().but({"significant": 0})
+def test_numbers_in_lists_of_verdicts():
+    values = (0.12345, math.inf, -math.inf, math.nan)
+    assert [short(value) for value in values] == ["0.123", "∞", "−∞", ""]
+    texts = [short(value, 2, tex=True) for value in values]
+    assert texts == ["$0.12$", r"$\infty$", r"$-\infty$", "--"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"digits": 3}, r"here: \['digits'\] are unknown; known are"),
+        ({"significant": "2"}, "here: significant: .*integer; given was '2'"),
+        ({"se": 1}, "here: se: .*boolean"),
+        ({"significant": 0}, "here: significant: .*greater than 0"),
+    ],
+)
+def test_options_are_refused_by_name(options, message):
+    with pytest.raises(ValueError, match=message):
+        checked(Format, options, "here")

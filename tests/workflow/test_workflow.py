@@ -43,9 +43,9 @@ def test_a_finished_run_has_nothing_to_do(finished):
     assert planned(finished) == {}
 
 
-def test_summary_has_three_lines(finished):
+def test_summary_has_four_lines(finished):
     lines = (finished / "results/tiny/summary.txt").read_text().splitlines()
-    assert [line.partition(":")[0] for line in lines] == ["Paper", "Audit", "Left out"]
+    assert [line.partition(":")[0] for line in lines] == ["Paper", "Audit", "Kept", "Left out"]
 
 
 def test_every_file_is_made_by_a_rule_and_is_in_the_manifest(finished):

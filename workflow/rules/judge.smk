@@ -39,10 +39,29 @@ rule controls:
         "../scripts/judge.py"
 
 
+rule remeasured:
+    input:
+        lambda wildcards: sorted(glob(f"data/reference/{wildcards.study}/kept/*.csv*")),
+        published,
+        measures="<results>/{study}/measures.csv",
+        layout="src/studies/{study}/layout.yaml",
+    output:
+        remeasured="<results>/{study}/remeasured.csv",
+    log:
+        "<results>/logs/{study}/remeasured.log",
+    params:
+        code=code("recheck.remeasured"),
+    message:
+        "Set what this run measured beside the kept results"
+    script:
+        "../scripts/remeasured.py"
+
+
 rule audit:
     input:
         [path for study in STUDIES for path in sorted(glob(f"data/published/{study}/*"))],
         "src/recheck/audit.html.j2",
+        "src/recheck/picture.svg.j2",
         verdicts=expand("<results>/{study}/verdicts.csv", study=STUDIES),
         layouts=expand("src/studies/{study}/layout.yaml", study=STUDIES),
     output:

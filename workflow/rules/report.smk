@@ -57,6 +57,7 @@ rule provenance:
         RAW_STATUS,
         # made once the numbers are, so that it tells what they were made with
         expand("<results>/{study}/verdicts.csv", study=STUDIES),
+        remeasured=expand("<results>/{study}/remeasured.csv", study=STUDIES),
         registry="data/registry.csv",
         compiled="build/compiled.json",
     output:
@@ -78,6 +79,7 @@ rule look_up:
         [f"data/published/{study}/protocol.yaml" for study in STUDIES],
         provenance="<results>/provenance.json",
         text=PAPER,
+        templates=["src/recheck/values.tex.j2", "src/recheck/origins.tex.j2"],
     output:
         values="<results>/values.tex",
         origins="<results>/origins.tex",
@@ -149,6 +151,7 @@ rule summary:
         [path for study in STUDIES for path in drawn(study, "figures", "png")],
         data=RAW_STATUS,
         audit="<results>/audit.csv",
+        provenance="<results>/provenance.json",
         pdfs=["<results>/paper.pdf", "<results>/supplement.pdf"] if HAVE_LATEX else [],
     output:
         summary="<results>/summary.txt",

@@ -12,7 +12,10 @@ from studies.common.kept import keep, resume, summary
 
 given = snakemake.params
 #: What is below a study's results and no raw table.
-DERIVED = {"measures", "estimates", "verdicts", "readings", "controls", "tables", "reference"}
+DERIVED = {
+    *("measures", "estimates", "verdicts", "readings", "controls", "remeasured", "tables"),
+    "reference",
+}
 
 
 def keep_results(made: Path, store: Path) -> str:

@@ -13,8 +13,7 @@ from begin import begin
 results = begin(snakemake)
 
 from recheck.appendix import audit_tables, longtable, protocol_table, readings_table
-from recheck.audit import read_verdicts
-from recheck.book import Book
+from recheck.book import Book, read
 from recheck.files import read_csv, read_json, write_text
 from recheck.format import escape
 from recheck.layout import read_layout
@@ -34,7 +33,7 @@ drawn = results / "paper"
 def lists() -> None:
     """The verdicts, the protocol and the negative controls, as LaTeX."""
     published = read_published(data)
-    verdicts = audit_tables(read_verdicts(folder / "verdicts.csv"), layout, published)
+    verdicts = audit_tables(read(folder / "verdicts.csv"), layout, published)
     write_text(drawn / "verdicts.tex", "\n".join(verdicts.values()))
     evidence = readings_table(published, read_csv(folder / "readings.csv"))
     write_text(drawn / "protocol.tex", protocol_table(published) + evidence)

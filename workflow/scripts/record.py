@@ -1,4 +1,4 @@
-"""What a run was made with; or what it has made: three lines, and checksums of every file."""
+"""What a run was made with; or what it has made: a summary, and checksums of every file."""
 
 from pathlib import Path
 
@@ -6,9 +6,12 @@ from begin import begin
 
 results = begin(snakemake)
 
+import pandas as pd
+
 from recheck.files import read_csv, read_json, write_json, write_text
 from recheck.provenance import provenance, run_timing, write_manifest
 from recheck.published import read_published
+from recheck.remeasured import counts
 from recheck.summary import summary
 
 given = snakemake.params
@@ -18,6 +21,7 @@ if snakemake.rule == "provenance":
     raw = {"registry": "data/registry.csv", "raw": "data/raw"}
     built = read_json(snakemake.input.compiled)
     record = provenance(".", given.config, given.packages, compiled=built, **raw)
+    record |= counts(pd.concat(map(read_csv, snakemake.input.remeasured)))
     write_json(snakemake.output[0], record | run_timing(timings, results / "logs", names))
 else:
     status = [read_json(path) for path in snakemake.input.data]
@@ -27,6 +31,7 @@ else:
         [f"place {one['instructions']}" for one in status if not one["available"]],
         factor=read_published(f"data/published/{given.study}").protocol.informative,
         scale=results.name,
+        beside=read_json(snakemake.input.provenance),
     )
     write_text(snakemake.output.summary, text)
     files = [path for top in ("results", "figures") for path in Path(top, results.name).rglob("*")]

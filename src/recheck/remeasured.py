@@ -1,0 +1,100 @@
+"""What a run measured beside the kept results: which kept estimates it measured again, and which of them differ.
+
+Both are compared on the runs that they share: same id, reading, unit, run and seed or, without a seed, same line of the
+raw files. So a run of few data sets stands beside the kept results of the same few, and a count over all data sets
+beside none. An estimate is *identical* if its value and standard error are equal to the
+last digit. It *differs* if its difference is beyond four joint standard errors and, by Welch's t with Šidák's
+correction for the number of estimates, beyond chance at the family's error rate. (The difference is that of logarithms
+where numbers are compared as a ratio.) Without any standard error it differs if it is beyond rounding. Else it
+*agrees*. Runs that share data or seeds vary less than both standard errors say, so the test is conservative. What
+rests on CPU seconds is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from recheck.measures import COUNTED, estimate
+
+__all__ = ["OUTCOMES", "counts", "remeasured"]
+
+#: What becomes of a kept estimate.
+OUTCOMES = ("identical", "agrees", "differs", "not run")
+_ROW = ["id", "reading", "unit", "run", "origin"]
+_KEYS = _ROW[:2]
+_LEAST = 4.0  # joint standard errors
+_ROUNDING, _TINY = 1e-6, 1e-12  # relative and absolute: another processor rounds otherwise
+
+
+def remeasured(
+    measures: pd.DataFrame, kept: pd.DataFrame, timing: Iterable[str] = (), error: float = 0.05
+) -> pd.DataFrame:
+    """One row a kept estimate: its value on the shared runs, that of this run, and the outcome.
+
+    Parameters
+    ----------
+    measures, kept : DataFrame
+        `recheck.measures.COLUMNS`, of this run and of the kept results.
+    timing : iterable of str
+        Globs of ids that rest on CPU seconds.
+    error : float
+        Probability that one or more of the estimates differ by chance.
+
+    Returns
+    -------
+    DataFrame
+        ``id``, ``reading``, ``kept``, ``kept_se``, ``value``, ``se``, ``ratio`` (difference over joint standard error),
+        ``p_adjusted``, ``outcome`` (`OUTCOMES`).
+    """
+    measures, kept = (
+        frame.assign(origin=frame["seed"].where(frame["seed"] != "", frame["source"]))
+        for frame in (measures, kept)
+    )
+    globs = tuple(timing)
+    counted = kept[kept["status"].isin(COUNTED)]
+    timed = {id for id in counted["id"].unique() if any(fnmatchcase(id, glob) for glob in globs)}
+    counted = counted[~counted["id"].isin(timed)]
+    shared = counted[_ROW].merge(measures.loc[measures["status"].isin(COUNTED), _ROW])
+    ours, theirs = (
+        estimate(frame.merge(shared)).set_index(_KEYS)[["value", "se", "df", "scale"]]
+        for frame in (measures, counted)
+    )
+    every = counted[_KEYS].drop_duplicates()
+    both = every.join(theirs.add_prefix("kept_"), on=_KEYS).join(ours, on=_KEYS)
+    return _judged(both.rename(columns={"kept_value": "kept"}), error)
+
+
+def _judged(both: pd.DataFrame, error: float) -> pd.DataFrame:
+    values = both[["kept", "value"]].to_numpy(float)
+    errors = both[["kept_se", "se"]].fillna(0.0).to_numpy(float)
+    degrees = both[["kept_df", "df"]].fillna(np.inf).replace(0.0, np.inf).to_numpy(float)
+    logs = (both["scale"] == "log").to_numpy() & (values > 0).all(axis=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        errors[logs] /= values[logs]
+        difference = np.abs(np.diff(np.where(logs[:, None], np.log(values), values))[:, 0])
+        joint = np.hypot(*errors.T)
+        ratio = np.where(joint > 0, difference / joint, np.where(difference > 0, np.inf, 0.0))
+        welch = joint**4 / (errors**4 / degrees).sum(axis=1)
+        p = 2 * stats.t.sf(ratio, np.where(np.isfinite(welch), welch, 1e9))
+        adjusted = -np.expm1(np.isfinite(values).all(axis=1).sum() * np.log1p(-p))
+    close = np.isclose(values[:, 0], values[:, 1], rtol=_ROUNDING, atol=_TINY)
+    same = (values[:, 0] == values[:, 1]) & (errors[:, 0] == errors[:, 1])
+    differs = (ratio > _LEAST) & (adjusted < error) & ~close
+    absent = ~np.isfinite(values).all(axis=1)
+    outcome = np.select([absent, same, differs], ["not run", "identical", "differs"], "agrees")
+    frame = both.assign(ratio=ratio, p_adjusted=adjusted, outcome=outcome)
+    columns = ["kept", "kept_se", "value", "se", "ratio", "p_adjusted", "outcome"]
+    return frame[[*_KEYS, *columns]].reset_index(drop=True)
+
+
+def counts(frame: pd.DataFrame) -> dict[str, int]:
+    """Numbers for the text: kept estimates, those re-measured, and of these by outcome."""
+    numbers = frame["outcome"].value_counts().reindex(OUTCOMES, fill_value=0)
+    names = {"identical": "identical", "agrees": "agree", "differs": "differ"}
+    found = {f"remeasured/{name}": int(numbers[outcome]) for outcome, name in names.items()}
+    return {"kept": len(frame), "remeasured": sum(found.values()), **found}
