@@ -13,9 +13,8 @@ from studies.atiya2021.measures.experiment4_cells import (
     ONCE,
     PUBLISHED_SETTINGS,
     TWICE,
-    deviations,
 )
-from studies.atiya2021.measures.experiment4_runs import PAPER
+from studies.atiya2021.measures.experiment4_runs import PAPER, deviations
 from studies.atiya2021.problems import Problem
 from studies.atiya2021.reference import digest
 
@@ -180,8 +179,9 @@ def test_readings_of_the_toolbox(whole):
 
 
 def test_deviations_pair_runs_in_order():
-    found = deviations({"a": np.array([[0.1], [0.2], [0.9]]), "b": np.array([[0.3], [0.2]])}, "a")
-    np.testing.assert_allclose(found, [0.1, 0.0])
+    runs = {"method": list("aaabb"), "set": 1, "probability": [[0.1], [0.2], [0.9], [0.3], [0.2]]}
+    found = deviations(pd.DataFrame(runs), ["a", "b"])
+    np.testing.assert_allclose(found[1, "a"], [0.1, 0.0])
 
 
 def test_at_the_papers_budget_every_run_counts(study):

@@ -6,18 +6,16 @@ the runs with the same replicate; where some do not count, the first of each set
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from recheck.measures import OK, join_sources, with_fields
-from studies.atiya2021.measures.common import Row, published_cells
-from studies.atiya2021.measures.experiment4_runs import PAPER, SAMPLER, Runs, predictions
+from studies.atiya2021.measures.common import Row, measured, published_cells
+from studies.atiya2021.measures.experiment4_runs import PAPER, SAMPLER, Runs, deviations
 from studies.atiya2021.runs import NO_DATA
-
-__all__ = ["between_data_sets", "contrasts", "deviations", "medians_of", "table4"]
 
 #: The toolbox's chains as distributed count the variance of a prediction twice; repaired, once.
 TWICE, ONCE = "variance=twice", "variance=once"
@@ -44,15 +42,6 @@ def medians_of(published: Path) -> dict[int, list[str]]:
     cells = _cells(published)
     cells = cells[cells["metric"] == "mae-med"]
     return {int(number): list(found) for number, found in cells["method"].groupby(cells["problem"])}
-
-
-def deviations(probabilities: Mapping[str, np.ndarray], method: str) -> np.ndarray:
-    """Mean |P - median| over test patterns, of a method and the median of all; their runs are paired in order."""
-    n = min(map(len, probabilities.values()))
-    if not n:
-        return np.empty(0)
-    medians = np.median(np.stack([found[:n] for found in probabilities.values()]), axis=0)
-    return np.abs(probabilities[method][:n] - medians).mean(axis=1)
 
 
 def table4(runs: Runs, published: Path) -> Iterator[Row]:
@@ -93,19 +82,14 @@ def _cell(rows: pd.DataFrame, names: list[str], method: str, post: bool) -> Iter
         if post:
             settings = [used["mae_post"][used["set"] == k].to_numpy() for k in PUBLISHED_SETTINGS]
         else:
-            settings = [_deviations(used, k, names, method) for k in PUBLISHED_SETTINGS]
+            found = deviations(used, names)
+            settings = [found.get((k, method), np.empty(0)) for k in PUBLISHED_SETTINGS]
         n, order = min(map(len, settings)), used.groupby("set").cumcount()
         if not n:
             yield _row(part, dataset, status=_why(part))
         for run, value in enumerate(np.mean([errors[:n] for errors in settings], axis=0)):
             behind = used[order == run] if post else part
             yield _row(behind, dataset, run=run, value=value, seed=common_path(behind["seed"]))
-
-
-def _deviations(used: pd.DataFrame, number: int, names: list[str], method: str) -> np.ndarray:
-    """Deviations from the median with one setting."""
-    rows = used[used["set"] == number]
-    return deviations({name: predictions(rows[rows["method"] == name]) for name in names}, method)
 
 
 def _row(behind: pd.DataFrame, dataset: int, **given: object) -> Row:
@@ -154,7 +138,7 @@ def between_data_sets(runs: Runs) -> list[Row]:
     ]
 
 
-def contrasts(cells: pd.DataFrame) -> list[Row]:
+def contrasts(cells: pd.DataFrame) -> pd.DataFrame:
     """MAE-POST of a method less that of the proposed one, on each data set and under each reading.
 
     The ids are those of the contrasts in ``protocol.yaml``. One row a data set that both methods have, the difference
@@ -168,16 +152,8 @@ def contrasts(cells: pd.DataFrame) -> list[Row]:
     means = means.reset_index()
     new = means[means["method"] == "new"][["problem", "unit", "value", "source"]]
     both = means[means["method"] != "new"].merge(new, on=["problem", "unit"], suffixes=("", "_new"))
-    return [
-        {
-            "id": f"contrast/table4/{row.problem}/{row.method}-new/mae-post",
-            "reading": row.reading,
-            "unit": row.unit,
-            "run": 0,
-            "value": row.value - row.value_new,
-            "scale": "linear",
-            "source": join_sources([row.source, row.source_new]),
-            "seed": row.seed,
-        }
-        for row in both.itertuples()
-    ]
+    pairs = zip(both["source"], both["source_new"], strict=True)
+    both["source"] = [join_sources(pair) for pair in pairs]
+    template = "contrast/table4/{problem}/{method}-new/mae-post"
+    given = {"unit": "{unit}", "scale": "linear", "reading": both["reading"]}
+    return measured(both, template, both["value"] - both["value_new"], **given)
