@@ -15,7 +15,7 @@ from recheck.measures import estimate
 from studies.atiya2021.measures import PARTS, inputs
 from studies.atiya2021.measures.common import named, raw_rows
 from studies.atiya2021.measures.convergence import jackknife_ratio
-from studies.atiya2021.measures.seconds import Crossing, crossing
+from studies.atiya2021.measures.experiment3 import Crossing, crossing
 
 PUBLISHED = made_raw.CELLS
 

@@ -11,8 +11,8 @@ import pytest
 from recheck.files import DamagedFileError, write_arrays, write_csv
 from recheck.measures import estimate
 from studies.atiya2021.measures import PARTS
-from studies.atiya2021.measures.experiment4_cells import PUBLISHED_SETTINGS, deviations
-from studies.atiya2021.measures.experiment4_runs import PAPER
+from studies.atiya2021.measures.experiment4_cells import PUBLISHED_SETTINGS
+from studies.atiya2021.measures.experiment4_runs import PAPER, deviations
 from studies.atiya2021.problems import Problem
 from studies.atiya2021.reference import digest
 
@@ -225,8 +225,9 @@ def test_a_reading_takes_its_own_runs(study):
 
 
 def test_deviations_pair_runs_in_order():
-    found = deviations({"a": np.array([[0.1], [0.2], [0.9]]), "b": np.array([[0.3], [0.2]])}, "a")
-    np.testing.assert_allclose(found, [0.1, 0.0])
+    runs = {"method": list("aaabb"), "set": 1, "probability": [[0.1], [0.2], [0.9], [0.3], [0.2]]}
+    found = deviations(pd.DataFrame(runs), ["a", "b"])
+    np.testing.assert_allclose(found[1, "a"], [0.1, 0.0])
 
 
 def test_at_the_papers_budget_every_run_counts(study):

@@ -14,10 +14,10 @@ from recheck.measures import COLUMNS, ESTIMATES, estimate
 from recheck.published import read_cells
 from recheck.tables import write_tables
 from studies.atiya2021 import figures
-from studies.atiya2021.figures import experiment4, experiment5
 
-FIGURES = {name: getattr(experiment4, name) for name in experiment4.__all__}
-FIGURES |= {name: getattr(experiment5, name) for name in experiment5.__all__}
+FIGURES = {
+    name: figures.FIGURES[name] for name in ("reliability", "evidence", "accuracy", "posterior")
+}
 LAYOUT = f"{figures.__path__[0]}/../layout.yaml"
 
 
@@ -49,7 +49,7 @@ def test_partial_averages_are_hollow(books):
     mine = rows["id"] == "experiment4/P1/certified/orthant/mae-reference"
     rows = rows.assign(status=rows["status"].mask(mine, "5 of 6"))
     book = Book(books["small"].estimates, rows, books["small"].cells.reset_index(drop=True))
-    drawn = experiment4.accuracy(book)
+    drawn = FIGURES["accuracy"](book)
     faces = [line.get_markerfacecolor() for line in drawn.axes[0].lines]
     assert faces.count("white") == 1
 

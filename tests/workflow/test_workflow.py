@@ -156,7 +156,7 @@ def test_a_comment_runs_nothing(edited):
     files = [
         *("src/gpcmc/inference/laplace.py", "src/studies/atiya2021/experiment4.py"),
         *("src/studies/atiya2021/measures/experiment1.py", "src/recheck/judge.py"),
-        "src/studies/atiya2021/figures/convergence.py",
+        "src/studies/atiya2021/figures/experiments123.py",
     ]
     assert edited(files, lambda text: text + b"\n# a comment\n") == {}
 
@@ -170,7 +170,7 @@ def test_an_edit_of_a_method_runs_the_jobs_of_this_method(edited):
 
 
 def test_an_edit_of_a_figure_runs_no_method_and_no_judge(edited):
-    file = "src/studies/atiya2021/figures/convergence.py"
+    file = "src/studies/atiya2021/figures/experiments123.py"
     jobs = edited([file], lambda text: text + b"\nEDITED = 1\n")
     assert jobs.keys() <= {"draw_figures_atiya2021", "paper", "summary", "all"}
 

@@ -18,20 +18,6 @@ from recheck import style
 from recheck.book import Book
 from recheck.layout import Layout, read_layout
 
-__all__ = [
-    "columns",
-    "drawn",
-    "handle",
-    "label",
-    "legend",
-    "log_axes",
-    "looks",
-    "nothing",
-    "ordered",
-    "published",
-    "table",
-]
-
 
 def columns(book: Book, template: str, name: str) -> pd.DataFrame:
     """Estimates of a template that have a value: its fields (M, N, size as numbers), `name` and its error."""

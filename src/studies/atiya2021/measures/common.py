@@ -18,21 +18,6 @@ from recheck.files import read_csv
 from recheck.measures import COLUMNS, OK, as_measures, join_sources, with_fields
 from recheck.published import read_cells
 
-__all__ = [
-    "PRINTED",
-    "Known",
-    "Row",
-    "combine",
-    "each",
-    "estimate",
-    "geometric_mean",
-    "mean_and_error",
-    "measured",
-    "named",
-    "published_cells",
-    "raw_rows",
-]
-
 Row = dict[str, Any]
 
 #: Source of what follows from the printed numbers alone.
@@ -65,24 +50,23 @@ def raw_rows(
         frame = read_csv(path, dtype=dict.fromkeys(_TEXT, str))
         if missing := [name for name in columns if name not in frame]:
             raise ValueError(f"{path}: columns {missing} are missing; needed are {list(columns)}")
-        refuse_gaps(str(path), frame, finite)
         name = path.relative_to(root).as_posix()
-        frames.append(frame.assign(source=[f"{name}:{line + 2}" for line in range(len(frame))]))
+        frame["source"] = [f"{name}:{line + 2}" for line in range(len(frame))]
+        for column in finite:
+            refuse(frame[~np.isfinite(frame[column].astype(float))], column)
+        frames.append(frame)
     if not frames:
         return pd.DataFrame(columns=[*columns, "source"])
     return pd.concat(frames, ignore_index=True)
 
 
-def refuse_gaps(name: str, frame: pd.DataFrame, finite: Sequence[str]) -> None:
-    """Refuse a file by name and line if an entry of a column is missing or infinite."""
-    for column in finite:
-        values = frame[column].astype(float)
-        gaps = values.index[~np.isfinite(values)]
-        if len(gaps):
-            raise ValueError(
-                f"{name}: line {gaps[0] + 2}: {column} is {values[gaps[0]]}; needed is a finite number "
-                f"({len(gaps)} such rows)"
-            )
+def refuse(rows: pd.DataFrame, column: str) -> None:
+    """Refuse rows whose entry of a column is no finite number, by file and line of the first."""
+    for row in rows.head(1).to_dict("records"):
+        file, _, line = row["source"].rpartition(":")
+        raise ValueError(
+            f"{file}: line {line}: {column} is {row[column]}; needed is a finite number ({len(rows)} such rows)"
+        )
 
 
 def published_cells(published: Path, template: str) -> pd.DataFrame:
@@ -110,7 +94,7 @@ def measured(
     run: pd.Series | int = 0,
     scale: str = "log",
     status: pd.Series | str = OK,
-    reading: str = "",
+    reading: pd.Series | str = "",
 ) -> pd.DataFrame:
     """One row of measures for each raw row; id and unit are templates. A row without a finite value never counts."""
     status = pd.Series(status, index=frame.index, dtype=object)

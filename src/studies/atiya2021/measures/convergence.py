@@ -19,8 +19,6 @@ import pandas as pd
 from recheck.measures import OK, join_sources
 from studies.atiya2021.measures.common import PRINTED, Known, Row, each, estimate
 
-__all__ = ["biases", "jackknife_ratio", "slopes", "variances"]
-
 
 def jackknife_ratio(above: pd.Series, below: pd.Series, clusters: pd.Series) -> Known:
     """Ratio of two sums. For its standard error the terms of one cluster are left out together."""

@@ -28,8 +28,6 @@ from studies.atiya2021.measures.common import (
 )
 from studies.atiya2021.measures.convergence import biases, slopes, variances
 
-__all__ = ["absolute_percentage_error", "measure", "paper_scheme"]
-
 #: The paper's numbers of the problems, by dimension.
 PROBLEMS = {50: 1, 200: 2, 500: 3}
 #: Instances behind a published cell of Table 1.

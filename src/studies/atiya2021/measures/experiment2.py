@@ -23,8 +23,6 @@ from studies.atiya2021.measures.common import (
 from studies.atiya2021.measures.convergence import biases, slopes, variances
 from studies.atiya2021.measures.experiment1 import absolute_percentage_error, paper_scheme
 
-__all__ = ["measure"]
-
 _COLUMNS = ["problem", "dataset", "samples", "run", "count", "scheme", "seed", "bias_eq43"]
 _FINITE = ["truth", "estimate", "standard_error", "variance_eq44", "mae"]
 _UNIT = "experiment2/P{problem}/dataset{dataset}"

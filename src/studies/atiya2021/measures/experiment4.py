@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,17 +18,16 @@ from studies.atiya2021.measures.experiment4_cells import (
     table4,
 )
 from studies.atiya2021.measures.experiment4_claims import claims, mae_post_ranges, works
-from studies.atiya2021.measures.experiment4_runs import Runs, predictions, read_runs
-from studies.atiya2021.measures.experiment4_settings import (
-    by_setting,
-    reference_rows,
+from studies.atiya2021.measures.experiment4_runs import (
+    ERRORS,
+    Runs,
+    predictions,
+    read_runs,
     summarise,
     within,
 )
 from studies.atiya2021.names import REAL
 from studies.atiya2021.runs import NO_DATA
-
-__all__ = ["measure"]
 
 #: The problems of the paper; the reliability diagrams leave out what was added.
 _NINE = range(1, 10)
@@ -45,10 +45,9 @@ def measure(root: Path, published: Path, reference: Path) -> pd.DataFrame:
     loose = summarise(runs, runs.first["counts"], medians)
     cells = as_measures(table4(runs, published))
     rows = [
-        *contrasts(cells),
         *between_data_sets(runs),
-        *by_setting(strict),
-        *reference_rows(runs, strict),
+        *_by_setting(strict),
+        *_reference(runs, strict),
         *_accuracy(strict),
         *_against_ep(strict),
         *_samples(runs),
@@ -56,7 +55,76 @@ def measure(root: Path, published: Path, reference: Path) -> pd.DataFrame:
         *mae_post_ranges(runs, strict, published),
         *claims(runs, loose, published),
     ]
-    return combine(cells, as_measures(rows), *works(runs))
+    return combine(cells, contrasts(cells), as_measures(rows), *works(runs))
+
+
+def _by_setting(summary: pd.DataFrame) -> Iterator[Row]:
+    """Differences of log evidence from the reference by setting, and averages of errors over certified settings.
+
+    Only an average over all settings counts, because settings differ much more than methods do. One over fewer has a
+    value, and a status that says how many.
+    """
+    gives = summary.groupby("method")["log_evidence"].transform(lambda found: found.notna().any())
+    for row in summary[gives].itertuples():
+        name = f"experiment4/P{row.problem}/S{row.set}/{row.method}/difference"
+        if math.isnan(row.log_evidence):
+            yield estimate(name, Known(math.nan, math.nan, status=row.status), row.source)
+        elif not pd.isna(row.reference):
+            se = float(np.hypot(row.log_evidence_se, row.reference_se))
+            yield estimate(name, Known(row.log_evidence - row.reference, se), row.source)
+    certified = within(summary, "certified")
+    for (problem, method), group in summary.groupby(["problem", "method"]):
+        mine = certified[(certified["problem"] == problem) & (certified["method"] == method)]
+        for column, last in ERRORS.items():
+            known = _over_settings(mine, column)
+            status = known.status or _absent(summary, group, column)
+            name = f"experiment4/P{problem}/certified/{method}/{last}"
+            if status:
+                found, source = known._replace(status=status), join_sources(mine["source"])
+                yield estimate(name, found, source, scale="log")
+
+
+def _over_settings(used: pd.DataFrame, column: str) -> Known:
+    """Mean of a column over settings; one with one run is given the mean variance of the others."""
+    there = used[column].notna()
+    n = int(there.sum())
+    if not n:
+        return Known(math.nan, math.nan, status="")
+    variances = used.loc[there, f"{column}_se"] ** 2
+    se = math.sqrt(float(variances.fillna(variances.mean()).sum(skipna=False))) / n
+    status = OK if n == len(used) else f"{n} of {len(used)}"
+    return Known(float(used.loc[there, column].mean()), se, status=status)
+
+
+def _absent(summary: pd.DataFrame, group: pd.DataFrame, column: str) -> str:
+    """Why there is no average; empty if the method or the problem cannot have it."""
+    if (group["status"] == NO_DATA).any():
+        return NO_DATA
+    possible = all(
+        summary[column][summary[key] == group[key].iloc[0]].notna().any()
+        for key in ("problem", "method")
+    )
+    bad = group.loc[group["status"] != OK, "status"]
+    return str(bad.mode().iloc[0]) if possible and len(bad) else ""
+
+
+def _reference(runs: Runs, summary: pd.DataFrame) -> Iterator[Row]:
+    """The certified reference by setting, its mean standard error of a probability by problem, and the settings."""
+    for (problem, number), cell in runs.reference.iterrows():
+        path, source = f"experiment4/P{problem}/S{number}/reference", cell["source"]
+        evidence, se = float(cell["log_evidence"]), float(cell["log_evidence_se"])
+        size = len(runs.problems[problem]["y_train"])
+        yield estimate(f"{path}/per-pattern", Known(evidence / size, se / size), source)
+        yield estimate(f"{path}/certified", cell["verdict"] == "certified", source)
+    ran = within(summary, "certified").drop_duplicates(["problem", "set"])[["problem", "set"]]
+    cells = runs.reference.reindex(pd.MultiIndex.from_frame(ran)).reset_index()
+    errors = {"probability-se": lambda group: np.mean(group["probability_se"])}
+    template = "experiment4/P{problem}/certified/reference/{quantity}"
+    yield from each(cells, "problem", template, errors)
+    settings = {name: lambda rows, name=name: rows[name].iloc[0] for name in ("alpha", "beta")}
+    yield from each(
+        summary.drop_duplicates("set"), "set", "experiment4/S{set}/{quantity}", settings
+    )
 
 
 def _accuracy(strict: pd.DataFrame) -> Iterator[Row]:
@@ -101,7 +169,7 @@ def _reliability(runs: Runs) -> Iterator[Row]:
     shown = first[(first["status"] == OK) & ~first["trivial"] & first["problem"].isin(_NINE)]
     pieces = []
     for (problem, method, _), rows in shown.groupby(["problem", "method", "set"]):
-        found, data = predictions(rows), runs.problems.get(problem)
+        found, data = predictions(rows["probability"]), runs.problems.get(problem)
         if not data or not len(found):
             continue
         mean = found.mean(axis=0)

@@ -15,11 +15,9 @@ import pandas as pd
 
 from recheck.measures import OK, join_sources, levels_of, reading_text, with_fields
 from recheck.published import read_published
-from studies.atiya2021.measures.common import Row, published_cells
-from studies.atiya2021.measures.experiment4_runs import PAPER, SAMPLER, Runs
+from studies.atiya2021.measures.common import Row, measured, published_cells
+from studies.atiya2021.measures.experiment4_runs import PAPER, SAMPLER, Runs, from_median
 from studies.atiya2021.runs import NO_DATA
-
-__all__ = ["between_data_sets", "contrasts", "deviations", "medians_of", "table4"]
 
 #: What the row of a method in the configuration ends with, by level of a choice that the paper leaves unsaid.
 UNSAID = {
@@ -51,15 +49,6 @@ def medians_of(published: Path) -> dict[int, list[str]]:
     cells = _cells(published)
     cells = cells[cells["metric"] == "mae-med"]
     return {int(number): list(found) for number, found in cells["method"].groupby(cells["problem"])}
-
-
-def deviations(probabilities: Mapping[str, np.ndarray], method: str) -> np.ndarray:
-    """Mean |P - median| over test patterns, of a method and the median of all; their runs are paired in order."""
-    n = min(map(len, probabilities.values()))
-    if not n:
-        return np.empty(0)
-    medians = np.median(np.stack([found[:n] for found in probabilities.values()]), axis=0)
-    return np.abs(probabilities[method][:n] - medians).mean(axis=1)
 
 
 def table4(runs: Runs, published: Path) -> Iterator[Row]:
@@ -136,9 +125,8 @@ def _errors(answers: Mapping[str, Sequence[Any]], method: str) -> np.ndarray:
     """Errors of the runs with one setting: as they are, or deviations of predictions from the median of methods."""
     if len(answers) == 1:
         return np.asarray(list(answers[method]), dtype=float)
-    if not all(map(len, answers.values())):
-        return np.empty(0)
-    return deviations({name: np.stack(list(of)) for name, of in answers.items()}, method)
+    paper = {name: np.array(list(of)) for name, of in answers.items()}
+    return from_median(paper).get(method, np.empty(0))
 
 
 def _row(behind: pd.DataFrame, dataset: int, **given: object) -> Row:
@@ -188,7 +176,7 @@ def between_data_sets(runs: Runs) -> list[Row]:
     ]
 
 
-def contrasts(cells: pd.DataFrame) -> list[Row]:
+def contrasts(cells: pd.DataFrame) -> pd.DataFrame:
     """MAE-POST of a method less that of the proposed one, on each data set and under each reading.
 
     The ids are those of the contrasts in ``protocol.yaml``. One row a data set that both methods have, the difference
@@ -202,21 +190,16 @@ def contrasts(cells: pd.DataFrame) -> list[Row]:
     means = means.reset_index()
     new = means[means["method"] == "new"][["problem", "unit", "reading", "value", "source"]]
     both = means[means["method"] != "new"].merge(new, on=["problem", "unit"], suffixes=("", "_new"))
-    rows = []
-    for row in both.itertuples():
-        own, others = levels_of(row.reading), levels_of(row.reading_new)
-        if own | others != others | own:  # of one choice, two levels
-            continue
-        rows.append(
-            {
-                "id": f"contrast/table4/{row.problem}/{row.method}-new/mae-post",
-                "reading": reading_text(own | others),
-                "unit": row.unit,
-                "run": 0,
-                "value": row.value - row.value_new,
-                "scale": "linear",
-                "source": join_sources([row.source, row.source_new]),
-                "seed": row.seed,
-            }
-        )
-    return rows
+    levels = [
+        (levels_of(own), levels_of(new))
+        for own, new in zip(both["reading"], both["reading_new"], strict=True)
+    ]
+    # of one choice both must have one level
+    both = both.assign(reading=[reading_text(own | new) for own, new in levels])
+    alike = [own | new == new | own for own, new in levels]
+    both = both[pd.Series(alike, both.index, dtype=bool)]
+    pairs = zip(both["source"], both["source_new"], strict=True)
+    both = both.assign(source=[join_sources(pair) for pair in pairs])
+    template = "contrast/table4/{problem}/{method}-new/mae-post"
+    given = {"unit": "{unit}", "scale": "linear", "reading": both["reading"]}
+    return measured(both, template, both["value"] - both["value_new"], **given)

@@ -24,11 +24,14 @@ from studies.atiya2021.measures.common import (
     measured,
     published_cells,
 )
-from studies.atiya2021.measures.experiment4_runs import PAPER, SAMPLER, Runs
-from studies.atiya2021.measures.experiment4_settings import complete_means, within
+from studies.atiya2021.measures.experiment4_runs import (
+    PAPER,
+    SAMPLER,
+    Runs,
+    complete_means,
+    within,
+)
 from studies.atiya2021.runs import NO_DATA
-
-__all__ = ["claims", "data_set_means", "run_gaps", "works"]
 
 _NOT_COMPARABLE = Known(math.nan, math.nan, status="not comparable")
 #: Largest difference between log evidences, in joint standard errors, of estimates that agree.

@@ -8,20 +8,22 @@ claims.
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from scipy.special import logsumexp, softmax
 
+from gpcmc.inference.interface import NOT_CONVERGED, UNTRUSTED
 from recheck.files import read_arrays
-from recheck.measures import OK
-from studies.atiya2021.measures.common import raw_rows
+from recheck.measures import OK, join_sources
+from studies.atiya2021.measures.common import raw_rows, refuse
 from studies.atiya2021.names import REAL
 from studies.atiya2021.problems import Problem
-
-__all__ = ["PAPER", "READINGS", "SAMPLER", "Runs", "predictions", "read_runs"]
 
 #: The paper's own method, and its four methods by the names that the paper prints.
 SAMPLER = "orthant"
@@ -31,6 +33,12 @@ READINGS = ("twice", "moments", "once")
 #: Iterations of control variables in Experiment 4 (section 6.4), whose CPU time every method had.
 PUBLISHED_ITERATIONS = 50_000
 
+#: Errors against the reference, and the last part of their ids.
+ERRORS = {"mae_reference": "mae-reference", "nats": "nats"}
+#: Statuses of runs whose seconds count: they did their work.
+_WORKED = [OK, NOT_CONVERGED, UNTRUSTED]
+
+_KEY = ["problem", "set", "method"]
 _RUN = ["problem", "method", "set", "dataset", "replicate"]
 _NUMBERS = ["log_evidence", "log_evidence_se", "mae_post", "error_rate", "cpu_seconds", "samples"]
 _NUMBERS += ["iterations", "controls_needed", "max_controls"]
@@ -65,10 +73,30 @@ class Runs:
         return self.rows[self.rows["dataset"] == 0]
 
 
-def predictions(rows: pd.DataFrame) -> np.ndarray:
+def predictions(probability: pd.Series) -> np.ndarray:
     """Test probabilities of the runs that predicted, shape (runs, t)."""
-    there = [one for one in rows["probability"] if one is not None]
+    there = [one for one in probability if one is not None]
     return np.stack(there) if there else np.empty((0, 0))
+
+
+def from_median(paper: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Mean |P - median of methods| over test patterns of each method's (runs, t); runs are paired in order."""
+    n = min(map(len, paper.values()), default=0)
+    if not n:
+        return {}
+    medians = np.median(np.stack([p[:n] for p in paper.values()]), axis=0)
+    return {name: np.abs(p[:n] - medians).mean(axis=1) for name, p in paper.items()}
+
+
+def deviations(used: pd.DataFrame, names: Sequence[str]) -> dict[tuple[int, str], np.ndarray]:
+    """Deviations from the median of methods by setting and method."""
+    runs = used.groupby(["set", "method"])["probability"]
+    every = {key: predictions(probability) for key, probability in runs}
+    found: dict[tuple[int, str], np.ndarray] = {}
+    for number in used["set"].unique():
+        paper = {name: every.get((number, name), np.empty((0, 0))) for name in names}
+        found |= {(int(number), name): of for name, of in from_median(paper).items()}
+    return found
 
 
 def read_runs(root: Path, reference: Path) -> Runs:
@@ -107,25 +135,15 @@ def _read_folder(root: Path, folder: str) -> pd.DataFrame:
     rows[numbers] = rows[numbers].astype(float)
     rows["trivial"] = rows["trivial"].astype(str).str.lower() == "true"
     gaps = rows[(rows["status"] == OK) & ~rows["problem"].isin(list(REAL))]
-    _refuse(gaps[~np.isfinite(gaps["mae_post"])], "mae_post")
+    refuse(gaps[~np.isfinite(gaps["mae_post"])], "mae_post")
     found = _predictions(root, folder)
     keys = list(zip(*(rows[name] for name in _RUN), strict=True))
     for column in ("probability", *(f"probability_{reading}" for reading in READINGS)):
         rows[column] = pd.Series([found.get((column, *key)) for key in keys], dtype=object)
     finite = [one is None or bool(np.isfinite(one).all()) for one in rows["probability"]]
-    _refuse(rows[(rows["status"] == OK) & ~pd.Series(finite, dtype=bool)], "probability")
+    refuse(rows[(rows["status"] == OK) & ~pd.Series(finite, dtype=bool)], "probability")
     rows["probability"] = rows["probability"].where(pd.Series(finite, dtype=bool), None)
     return rows
-
-
-def _refuse(rows: pd.DataFrame, column: str) -> None:
-    """Refuse runs that count and lack a number, by file and line of the first."""
-    for row in rows.head(1).to_dict("records"):
-        file, _, line = row["source"].rpartition(":")
-        raise ValueError(
-            f"{file}: line {line}: {column} is {row[column]} in a run that is ok; needed is a finite number "
-            f"({len(rows)} such rows)"
-        )
 
 
 def _predictions(root: Path, folder: str) -> dict[tuple[str, int, str, int, int, int], np.ndarray]:
@@ -189,3 +207,74 @@ def _with_errors(rows: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
         mae_reference=pd.Series(errors, rows.index, dtype=float),
         certified=rows["verdict"] == "certified",
     )
+
+
+def summarise(runs: Runs, counts: pd.Series, medians: dict[int, list[str]]) -> pd.DataFrame:
+    """Means over the runs that count, by problem, setting and method.
+
+    ``status`` is "ok" if all runs count, else the most frequent other one. Standard errors of errors are from the
+    spread of the runs, and zero of methods that draw nothing.
+    """
+    first = runs.first
+    firsts = {name: (name, "first") for name in ("alpha", "beta", "certified", "reference")}
+    table = first.groupby(_KEY).agg(
+        **firsts,
+        reference_se=("reference_se", "first"),
+        trivial=("trivial", "any"),
+        exact=("seed", lambda seeds: seeds.isna().all()),
+        source=("source", join_sources),
+    )
+    good = first[counts].groupby(_KEY)
+    bad = first[~counts].groupby(_KEY)["status"].agg(lambda found: found.mode().iloc[0])
+    table["status"] = bad.reindex(table.index).fillna(OK)
+    for name in ERRORS:
+        se = good[name].std() / np.sqrt(good[name].count())
+        exact = table["exact"] & good.size().reindex(table.index).notna()
+        table[name], table[f"{name}_se"] = good[name].mean(), se
+        table[f"{name}_se"] = table[f"{name}_se"].mask(exact, 0.0)
+    table["mae_post"] = good["mae_post"].mean()
+    table["mae_med"] = _deviations(first[first["counts"]], medians)
+    table["cpu_seconds"] = first[first["status"].isin(_WORKED)].groupby(_KEY)["cpu_seconds"].mean()
+    logs = pd.DataFrame({key: _average_evidence(group) for key, group in good}).T
+    table[["log_evidence", "log_evidence_se"]] = logs.reindex(table.index, columns=[0, 1])
+    return table.reset_index()
+
+
+def _average_evidence(group: pd.DataFrame) -> tuple[float, float]:
+    """Average of the evidence over runs, on the probability scale, and the standard error of its logarithm.
+
+    Two errors are at hand: from what the runs say of themselves, and from how they differ. The larger counts, for
+    a run with too few samples does not know how wrong it is.
+    """
+    there = np.isfinite(group["log_evidence"])
+    logs = group["log_evidence"].to_numpy()[there]
+    errors = group["log_evidence_se"].to_numpy()[there]
+    if not len(logs):
+        return math.nan, math.nan
+    own = float(np.sqrt(np.sum((softmax(logs) * errors) ** 2)))
+    between = float(logs.std(ddof=1) / np.sqrt(len(logs))) if len(logs) > 1 else 0.0
+    return float(logsumexp(logs) - np.log(len(logs))), max(own, between)
+
+
+def _deviations(used: pd.DataFrame, medians: dict[int, list[str]]) -> pd.Series:
+    """MAE-MED of the paper's methods."""
+    rows = [
+        (problem, number, method, value)
+        for problem, of_problem in used.groupby("problem")
+        for (number, method), found in deviations(of_problem, medians.get(problem, [])).items()
+        for value in found
+    ]
+    return pd.DataFrame(rows, columns=[*_KEY, "value"]).groupby(_KEY)["value"].mean()
+
+
+def within(summary: pd.DataFrame, scope: str) -> pd.DataFrame:
+    """The rows of a summary that a scope takes in: ``nontrivial`` or, of these, ``certified``."""
+    summary = summary[~summary["trivial"]]
+    return summary[summary["certified"]] if scope == "certified" else summary
+
+
+def complete_means(summary: pd.DataFrame, column: str, methods: list[str]) -> pd.DataFrame:
+    """Means over settings by problem (rows) and method, where all settings have a value."""
+    used = summary[summary["method"].isin(methods)].groupby(["problem", "method"])[column]
+    means = used.agg(lambda values: values.mean() if values.notna().all() else math.nan)
+    return means.unstack().reindex(columns=methods).astype(float)

@@ -22,8 +22,6 @@ from studies.atiya2021.measures.common import (
 )
 from studies.atiya2021.runs import NO_DATA
 
-__all__ = ["measure"]
-
 #: Hyperparameters, as columns of the files and as parts of ids.
 _PARAMETERS = {"log_alpha": "log-alpha", "log_beta": "log-beta"}
 #: What is measured of a tuned run and compared as a difference.

@@ -22,8 +22,6 @@ from studies.atiya2021.measures.common import (
     raw_rows,
 )
 
-__all__ = ["measure"]
-
 #: The defects of the toolbox, and what one of them does: differences between two sets of defects.
 DEFECTS = ("right-end-point", "double-variance", "stale-energy", "shrinking-step")
 COMPARISONS = {"repaired": ("all", "without-{}"), "alone": ("only-{}", "none")}
