@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ import pandas as pd
 
 from recheck.files import read_csv
 from recheck.measures import levels_of, with_fields
-from recheck.published import read_cells
+from recheck.published import default_levels, read_cells
 
 __all__ = ["Book", "read"]
 
@@ -34,6 +34,8 @@ class Book:
         `recheck.published.read_cells` and ``verdicts.csv``, indexed by id.
     kept : Book or None
         The kept results of the published scale.
+    defaults : mapping of str to str
+        The level of each choice that is meant where a reading does not name one.
 
     Raises
     ------
@@ -48,13 +50,14 @@ class Book:
         cells: pd.DataFrame,
         verdicts: pd.DataFrame | None = None,
         kept: Book | None = None,
+        defaults: Mapping[str, str] | None = None,
     ) -> None:
         verdicts = pd.DataFrame({"id": []}, dtype=str) if verdicts is None else verdicts
         self.estimates = _indexed(estimates, ["id", "reading"], "estimates")
         self.measures = measures.reset_index(drop=True)
         self.cells = _indexed(cells, ["id"], "cells")
         self.verdicts = _indexed(verdicts, ["id"], "verdicts")
-        self.kept = kept
+        self.kept, self.defaults = kept, defaults or {}
         self._places: dict[str, dict[str, int]] = {}
         for place, (id, reading) in enumerate(self.estimates.index):
             self._places.setdefault(id, {})[reading] = place
@@ -74,7 +77,7 @@ class Book:
         study_folder : Path
             ``results/<scale>/<study>``. ``verdicts.csv`` may be absent.
         cells_folder : Path
-            ``data/published/<study>``.
+            ``data/published/<study>``: ``cells.csv`` and, for the default levels, ``readings.yaml``.
         parts : sequence of str or None
             Parts of the measures; None reads all of them, from ``measures.csv`` and ``estimates.csv``.
         kept : Path or None
@@ -93,13 +96,16 @@ class Book:
             pd.concat([read(study_folder / f"{kind}{name}.csv") for name in names])
             for kind in ("estimates", "measures")
         )
+        choices = Path(cells_folder) / "readings.yaml"
+        defaults = default_levels(choices) if choices.exists() else {}
         old = None
         if kept is not None:
             files = ["estimates.csv.gz", "measures.csv.gz", "verdicts.csv"]
             first, second, third = (read(Path(kept) / name) for name in files)
-            old = cls(first, second, cells, third)
-        verdicts = study_folder / "verdicts.csv"
-        return cls(estimates, measures, cells, read(verdicts) if verdicts.exists() else None, old)
+            old = cls(first, second, cells, third, defaults=defaults)
+        path = study_folder / "verdicts.csv"
+        verdicts = read(path) if path.exists() else None
+        return cls(estimates, measures, cells, verdicts, old, defaults)
 
     def get(self, id: str, reading: str = "") -> pd.Series:
         """The estimate of an id under a reading; KeyError names the id, and the readings that there are."""
@@ -112,16 +118,13 @@ class Book:
     def pick(self, id: str, reading: str = "", where: str = "look-up") -> Mapping[str, Any] | None:
         """The estimate of an id under a reading, or else under the single one that contradicts none of its levels.
 
-        Then the choice does not apply to the id, or was not named because only one level was run. ValueError if
-        several readings fit; it begins with `where`.
+        A choice that the reading does not name has its default, if there is a choice; one that it names need not apply
+        to the id. ValueError if several readings fit; it begins with `where`.
         """
         there, wanted = self._places.get(id, {}), levels_of(reading)
-        fits = [
-            one
-            for one in there
-            if all(wanted.get(choice, level) == level for choice, level in levels_of(one).items())
-        ]
-        fits = [reading] if reading in there else fits
+        fits = [reading] if reading in there else _consistent(there, wanted)
+        if len(fits) > 1:
+            fits = _consistent(fits, {**self.defaults, **wanted}) or fits
         if len(fits) > 1:
             raise ValueError(f"{where}: {id} has the readings {fits}; name one of them")
         return self.get(id, fits[0]).to_dict() if fits else None
@@ -147,6 +150,15 @@ class Book:
     def rows(self, template: str) -> pd.DataFrame:
         """Rows of the measures whose id fits a template: one column a field, then those of the measures."""
         return with_fields(self.measures, template).reset_index(drop=True)
+
+
+def _consistent(readings: Iterable[str], wanted: Mapping[str, str]) -> list[str]:
+    """The readings none of whose levels is another than wanted."""
+    return [
+        one
+        for one in readings
+        if all(wanted.get(choice, level) == level for choice, level in levels_of(one).items())
+    ]
 
 
 def _indexed(frame: pd.DataFrame, keys: list[str], name: str) -> pd.DataFrame:

@@ -289,6 +289,12 @@ def _parts(text: str) -> tuple[str, str]:
     return digits, exponent
 
 
+def default_levels(path: str | Path) -> dict[str, str]:
+    """The default level of every choice of a ``readings.yaml``."""
+    choices = _yaml(Path(path), dict)
+    return {name: str(row["default"]) for name, row in choices.items() if row.get("default")}
+
+
 def read_published(folder: str | Path) -> Published:
     """Read and check a folder of published values.
 
