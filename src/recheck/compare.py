@@ -373,16 +373,12 @@ class _Sums:
 
 def _groups(samples: Sequence[Sample]) -> list[list[str]]:
     """Cells in groups that share units."""
-    groups: list[tuple[set[str], list[str]]] = []
+    groups: list[list[Sample]] = []
     for sample in samples:
-        units, names, rest = set(sample.units), [sample.id], []
-        for other, members in groups:
-            if other.isdisjoint(units):
-                rest.append((other, members))
-            else:
-                units, names = units | other, members + names
-        groups = [*rest, (units, names)]
-    return [names for _, names in groups]
+        linked = [some for some in groups if any(one.units.keys() & sample.units for one in some)]
+        groups = [some for some in groups if some not in linked]
+        groups.append([one for some in linked for one in some] + [sample])
+    return [[one.id for one in some] for some in groups]
 
 
 def _within(part: Sequence[str], whole: Sequence[str]) -> bool:

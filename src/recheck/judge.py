@@ -24,7 +24,6 @@ not comparable, not run, data not available
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -202,21 +201,19 @@ def _row(case: pd.Series, own: pd.DataFrame, verdict: str, note: str) -> dict[st
 
 def _evidence(pairs: pd.DataFrame, published: Published) -> pd.DataFrame:
     """What the printed numbers say about each level of each choice, over cases that were compared under every level."""
-    rows = []
-    numbers = pairs[pairs["seen"] & (pairs["kind"] != "claim")]
+    names = ["choice", "level", "kind", "compared", "agrees", "differs", "log_likelihood"]
+    tables, numbers = [], pairs[pairs["seen"] & (pairs["kind"] != "claim")]
     for choice in published.readings.values():
         levels = numbers["reading"].map(lambda text, name=choice.name: levels_of(text).get(name))
         some = numbers.assign(level=levels)[levels.notna()]
         complete = some.groupby("id")["level"].transform("nunique") == len(choice.levels)
         best = some.loc[some[complete].groupby(["id", "level"], sort=False)["p"].idxmax()]
-        for kind, level in itertools.product(("cell", "contrast", "column"), choice.levels):
-            own = best[(best["kind"] == kind) & (best["level"] == level)]
-            if len(own):
-                counts = [len(own), own["agrees"].sum(), own["differs"].sum()]
-                density = sum(one.log_density for one in own["found"])
-                rows.append([choice.name, level, kind, *counts, density])
-    names = ["choice", "level", "kind", "compared", "agrees", "differs", "log_likelihood"]
-    return pd.DataFrame(rows, columns=names)
+        if best.empty:
+            continue
+        best = best.assign(choice=choice.name, compared=1)
+        best["log_likelihood"] = [one.log_density for one in best["found"]]
+        tables.append(best.groupby(["kind", "level", "choice"], sort=False)[names[3:]].sum())
+    return pd.concat(tables).reset_index()[names] if tables else pd.DataFrame(columns=names)
 
 
 def holm(p: np.ndarray) -> np.ndarray:

@@ -204,6 +204,7 @@ def test_a_small_difference_agrees_within_the_margin(tmp_path):
         study, rows("t/old/e", data + 0.0005 * rng.standard_normal((10, 1))), rows("t/new/e", data)
     )
     assert found.loc["c/old", "verdict"] == "agrees" and found.loc["c/old", "factor"] < 0.005
+    assert found.loc["c/old", "df"] == pytest.approx(9, rel=0.1)
 
 
 def test_every_cell_and_claim_has_a_verdict(tmp_path):
