@@ -22,25 +22,10 @@ _TEXT = [
 
 
 class Book:
-    """Estimates, measures, published cells and verdicts of a study.
+    """Estimates, indexed by (id, reading), measures, published cells and verdicts, indexed by id; and those kept.
 
-    Attributes
-    ----------
-    estimates : DataFrame
-        `recheck.measures.ESTIMATES`, indexed by (id, reading).
-    measures : DataFrame
-        `recheck.measures.COLUMNS`.
-    cells, verdicts : DataFrame
-        `recheck.published.read_cells` and ``verdicts.csv``, indexed by id.
-    kept : Book or None
-        The kept results of the published scale.
-    defaults : mapping of str to str
-        The level of each choice that is meant where a reading does not name one.
-
-    Raises
-    ------
-    ValueError
-        An estimate, a cell or a verdict comes twice.
+    `defaults` has the level of each choice that is meant where a reading does not name one.
+    ValueError says which estimate, cell or verdict comes twice.
     """
 
     def __init__(

@@ -75,31 +75,17 @@ def checked(model: type[Model], content: Any, where: str) -> Model:
 
 
 class Format(Declared, strict=True):
-    """How a number is printed.
+    """How a number is printed."""
 
-    Attributes
-    ----------
-    significant : int or None
-        Digits of the standard error (two if None), or of a value without one (three if None).
-    se : bool
-        Whether the standard error is printed.
-    factor : float
-        The value is multiplied by it, for a head such as "in thousandths".
-    scientific, integer : bool
-        Always a power of ten; always a whole number.
-    compact : bool
-        The standard error in units of the last digit, ``0.247(21)``.
-    unit : str
-        Plain text that follows the number.
-    """
-
-    significant: PositiveInt | None = None
-    se: bool = True
-    factor: float = 1.0
-    scientific: bool = False
-    integer: bool = False
-    compact: bool = False
-    unit: str = ""
+    significant: PositiveInt | None = (
+        None  # digits of the standard error (2), or of a value without one (3)
+    )
+    se: bool = True  # whether the standard error is printed
+    factor: float = 1.0  # of the value, for a head such as "in thousandths"
+    scientific: bool = False  # always a power of ten
+    integer: bool = False  # always a whole number
+    compact: bool = False  # the standard error in units of the last digit, ``0.247(21)``
+    unit: str = ""  # plain text that follows the number
 
 
 def escape(text: str) -> str:
@@ -132,14 +118,13 @@ def latex(value: float, se: float = math.nan, form: Format | None = None) -> str
     value is a word (`missing`).
     """
     form = form or Format()
-    number, error, power = _digits(value, se, form)
+    number, error, power = (text.replace(" ", r"\,") for text in _digits(value, se, form))
     unit = rf"\,{escape(form.unit)}" if form.unit else ""
-    number, error = (text.replace(" ", r"\,") for text in (number, error))
-    if power is not None:
-        bracket = "" if not error else f"({error})" if form.compact else rf"\,({error})"
+    bracket = "" if not error else f"({error})" if form.compact else rf"\,({error})"
+    if power:
         return rf"${number}{bracket}\times10^{{{power}}}${unit}"
-    bracket = "" if not error else f"({error})$" if form.compact else f"$ (${error}$)"
-    return f"${number}{bracket or '$'}{unit}"
+    apart = error and not form.compact
+    return (f"${number}$ (${error}$)" if apart else f"${number}{bracket}$") + unit
 
 
 def plain(value: float, se: float = math.nan, form: Format | None = None) -> str:
@@ -147,7 +132,7 @@ def plain(value: float, se: float = math.nan, form: Format | None = None) -> str
     form = form or Format()
     number, error, power = _digits(value, se, form)
     bracket = "" if not error else f"({error})" if form.compact else f" ({error})"
-    raised = "" if power is None else f" × 10{str(power).translate(_RAISED)}"
+    raised = f" × 10{power.translate(_RAISED)}" if power else ""
     unit = form.unit if form.unit in ("", "%") else f" {form.unit}"
     return f"{number}{bracket}{raised}".replace("-", "\N{MINUS SIGN}") + unit
 
@@ -195,17 +180,17 @@ def _shown(number: Decimal) -> tuple[str, str]:
     return f"{number.scaleb(-power):f}", rf"\times10^{{{power}}}"
 
 
-def _digits(value: float, se: float, form: Format) -> tuple[str, str, int | None]:
-    """Digits of a value and of its standard error (empty without one), and the power of ten."""
+def _digits(value: float, se: float, form: Format) -> tuple[str, str, str]:
+    """Digits of a value, of its standard error and of the power of ten, the latter two empty without one."""
     if not math.isfinite(value):
         raise ValueError(f"value: needed is a finite number, given was {value}")
     value, se = value * form.factor, se * form.factor
     with_se = form.se and math.isfinite(se) and se > 0
     largest = max(abs(value), se if with_se else 0.0)
-    power = None
+    power = ""
     if not form.integer and largest > 0 and (form.scientific or not 1e-3 <= largest < 1e6):
-        power = _exponent(largest, 12 if with_se else form.significant or 3)
-        value, se = value / 10.0**power, se / 10.0**power
+        exponent = _exponent(largest, 12 if with_se else form.significant or 3)
+        value, se, power = value / 10.0**exponent, se / 10.0**exponent, str(exponent)
     digits, leading = form.significant or (2 if with_se else 3), se if with_se else value
     decimals = digits - 1 - _exponent(leading, digits) if leading and not form.integer else 0
     decimals = min(max(decimals, 0), _MOST)

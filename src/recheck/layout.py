@@ -28,37 +28,18 @@ Names = Annotated[
 
 
 class Block(Declared):
-    """One tabular of a table; the attributes are the keys of the file.
+    """One tabular of a table; the attributes are the keys of the file."""
 
-    Attributes
-    ----------
-    cell : str
-        Template of ids, with fields in braces.
-    rows, columns : tuple of str
-        Fields that index rows and columns.
-    show : tuple of str
-        Lines of a row group, of `LINES`.
-    where : mapping of str to tuple of str
-        Values of a field that are shown; other ids are left out.
-    reading, readings : str, mapping of str to str
-        The reading that is shown; or readings by label, for the field ``reading``.
-    head : str
-        LaTeX of the top left corner.
-    format : Format
-    formats : mapping of str to Format
-        By value of the last column field.
-    """
-
-    cell: str
-    rows: Names
+    cell: str  # template of ids, with fields in braces
+    rows: Names  # fields that index rows
     columns: Names
-    show: Annotated[Names, Field(min_length=1)] = ("run",)
-    where: Mapping[str, Names] = {}
-    reading: str = ""
-    readings: Mapping[str, str] = {}
-    head: str = ""
+    show: Annotated[Names, Field(min_length=1)] = ("run",)  # lines of a row group, of `LINES`
+    where: Mapping[str, Names] = {}  # values of a field that are shown; other ids are left out
+    reading: str = ""  # the one that is shown; or
+    readings: Mapping[str, str] = {}  # several by label, for the field ``reading``
+    head: str = ""  # LaTeX of the top left corner
     format: Format = Format()
-    formats: Mapping[str, Format] = {}
+    formats: Mapping[str, Format] = {}  # by value of the last column field
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -135,18 +116,5 @@ def read_layout(path: str | Path) -> Layout:
 
 
 def check_layout(content: Any, where: str = "layout") -> Layout:
-    """Check the content of a layout file.
-
-    Parameters
-    ----------
-    content : mapping
-        As YAML gives it.
-    where : str
-        What messages begin with.
-
-    Raises
-    ------
-    ValueError
-        A key is unknown or missing, or an entry is not allowed; the message names it.
-    """
+    """Check the content of a layout file; ValueError has a line for each thing that is wrong, `where` in front."""
     return checked(Layout, content, where)

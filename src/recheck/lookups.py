@@ -62,49 +62,31 @@ class Facts(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Study:
-    """What look-ups need of a study; folders are named from the root of the repository.
-
-    Attributes
-    ----------
-    book : Book
-    layout : Layout
-    results : str
-        ``results/<scale>/<study>``.
-    published : str
-        ``data/published/<study>``.
-    kept : str
-        Folder of kept results; their raw files are below its ``results``.
-    layout_file : str
-        The layout.
-    code : mapping of str to str
-        ``file:line`` of the code of ``figures/<name>``.
-    """
+    """What look-ups need of a study; folders are named from the root of the repository."""
 
     book: Book
     layout: Layout
-    results: str
-    published: str
-    kept: str = ""
+    results: str  # ``results/<scale>/<study>``
+    published: str  # ``data/published/<study>``
+    kept: str = ""  # folder of kept results; their raw files are below its ``results``
     layout_file: str = ""
-    code: Mapping[str, str] = field(default_factory=dict)
+    code: Mapping[str, str] = field(default_factory=dict)  # ``file:line`` of ``figures/<name>``
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
     """A look-up that was answered.
 
-    ``text`` is LaTeX: the value if it is ``known``, else a word that says why there is none. ``digits`` is the value in
-    full, ``source`` has ``file:lines`` from the root of the repository, joined by ``"; "``. ``seed`` (what all seeds
-    begin with), ``count`` (units and runs) and ``verdict`` are empty where there is none.
+    ``text`` is LaTeX: the value if it is ``known``, else a word that says why there is none.
     """
 
     use: Use
     text: str
     known: bool
-    digits: str
-    source: str
-    seed: str = ""
-    count: str = ""
+    digits: str  # the value in full
+    source: str  # ``file:lines`` from the root of the repository, joined by ``"; "``
+    seed: str = ""  # what all seeds begin with
+    count: str = ""  # units and runs
     verdict: str = ""
 
 

@@ -22,10 +22,7 @@ import pandas as pd
 
 from recheck.files import sha256, write_text
 
-__all__ = [
-    *("check_manifest", "config_digest", "cpu_seconds", "provenance", "run_timing", "web_address"),
-    "write_manifest",
-]
+__all__ = ["provenance", "run_timing", "web_address", "write_manifest"]
 
 
 def provenance(
@@ -37,7 +34,7 @@ def provenance(
     raw: str | Path | None = None,
     **more: Any,
 ) -> dict[str, Any]:
-    """Collect what a run was made with.
+    """Collect what a run was made with, in a form that JSON can hold.
 
     Parameters
     ----------
@@ -47,23 +44,17 @@ def provenance(
         The configuration, with ``scale`` and ``seed``.
     packages : iterable of str
         Distributions whose versions are noted; absent ones are left out.
-    registry : path, optional
-        Table of raw files with columns ``file`` and ``sha256``.
-    raw : path, optional
-        Folder of the raw files.
+    registry, raw : path, optional
+        Table of raw files with columns ``file`` and ``sha256``, and their folder.
     **more
         Further entries.
-
-    Returns
-    -------
-    dict
-        JSON can hold it.
     """
     git = ("git", "-C", str(repository))
     commit = _answer(*git, "rev-parse", "HEAD")
     status = _answer(*git, "status", "--porcelain")
     epoch = _answer(*git, "log", "-1", "--format=%ct") if commit else None
     remote = _answer(*git, "remote", "get-url", "origin") if commit else None
+    digested = json.dumps(config, sort_keys=True, default=str)
     compiler = (sysconfig.get_config_var("CC") or "cc").split()[0]
     return {
         "commit": commit,
@@ -74,7 +65,7 @@ def provenance(
         "scale": config.get("scale"),
         "seed": config.get("seed"),
         "config": dict(config),
-        "config_sha256": config_digest(config),
+        "config_sha256": hashlib.sha256(digested.encode()).hexdigest(),
         "python": platform.python_version(),
         "packages": _versions(packages),
         "compiler": next(iter((_answer(compiler, "--version") or "").splitlines()), None),
@@ -85,11 +76,6 @@ def provenance(
         "raw_data": _raw_data(Path(registry), Path(raw)) if registry and raw else {},
         **more,
     }
-
-
-def config_digest(config: Mapping[str, object]) -> str:
-    """SHA-256 of a configuration as JSON with sorted keys."""
-    return hashlib.sha256(json.dumps(config, sort_keys=True, default=str).encode()).hexdigest()
 
 
 def web_address(remote: str | None) -> str | None:
@@ -104,7 +90,7 @@ def web_address(remote: str | None) -> str | None:
 def run_timing(
     timings: Iterable[str | Path], logs: str | Path, names: Mapping[str, str] | None = None
 ) -> dict[str, object]:
-    """When a run began and ended, and the CPU time that its methods took.
+    """When a run began and ended in UTC, and the CPU time of its methods, in hours and by name in seconds.
 
     Parameters
     ----------
@@ -115,55 +101,33 @@ def run_timing(
         began; of a run that was interrupted that includes the pause.
     names : mapping of str to str, optional
         What a timing file belongs to; the name of its folder by default.
-
-    Returns
-    -------
-    dict
-        ``start`` and ``end`` (of the last job that was timed) in UTC, ``cpu_hours`` of the methods, and
-        ``cpu_seconds`` by name.
     """
     paths = [Path(path) for path in timings]
     seconds: dict[str, float] = {}
     for path in paths:
         name = (names or {}).get(str(path), path.parent.name)
-        seconds[name] = seconds.get(name, 0.0) + cpu_seconds(path)
+        spent = pd.read_csv(path).filter(regex="cpu_seconds$").sum().sum()
+        seconds[name] = seconds.get(name, 0.0) + float(spent)
     began = [path.stat().st_mtime for path in Path(logs).rglob("*.log")]
     ended = [path.stat().st_mtime for path in paths]
 
-    def moment(stamp: float) -> str:
+    def moment(stamp: float | None) -> str | None:
+        if stamp is None:
+            return None
         return datetime.fromtimestamp(stamp, UTC).isoformat(timespec="seconds")
 
     return {
-        "start": moment(min(began)) if began else None,
-        "end": moment(max(ended)) if ended else None,
+        "start": moment(min(began, default=None)),
+        "end": moment(max(ended, default=None)),
         "cpu_hours": round(sum(seconds.values()) / 3600, 4),
         "cpu_seconds": {name: round(value, 1) for name, value in sorted(seconds.items())},
     }
-
-
-def cpu_seconds(timing: str | Path) -> float:
-    """Sum of the columns ``...cpu_seconds`` of one timing file."""
-    frame = pd.read_csv(timing)
-    return float(frame[[name for name in frame if name.endswith("cpu_seconds")]].sum().sum())
 
 
 def write_manifest(paths: Iterable[str | Path], path: str | Path) -> None:
     """Write the SHA-256 of each file, in the form and order that ``sha256sum --check`` reads."""
     names = sorted({Path(name).as_posix() for name in paths})
     write_text(path, "".join(f"{sha256(name)}  {name}\n" for name in names))
-
-
-def check_manifest(path: str | Path, root: str | Path = ".") -> list[str]:
-    """Files of a manifest that are missing or were changed; empty if all is well."""
-    wrong = []
-    for line in Path(path).read_text(encoding="utf-8").splitlines():
-        digest, _, name = line.partition("  ")
-        file = Path(root) / name
-        if not file.is_file():
-            wrong.append(f"{name}: missing")
-        elif sha256(file) != digest:
-            wrong.append(f"{name}: changed")
-    return wrong
 
 
 def _answer(*command: str) -> str | None:

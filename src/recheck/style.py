@@ -6,10 +6,10 @@ any common colour blindness can tell apart, and each series has its own marker b
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     *("BLUE", "COLOURS", "GREY", "INK", "MARKERS", "ORANGE", "WIDTH", "figure", "label_panel"),
-    *("legend_below", "log_error_bars", "plain", "save", "style"),
+    *("log_error_bars", "plain", "save", "style"),
 ]
 
 #: Width of a figure in inches: the text width of the paper, so that nothing is scaled there.
@@ -35,29 +35,14 @@ MARKERS = ["o", "s", "^", "D", "v", "P", "X", "<", ">", "*"]
 _STYLE: dict[str, Any] = {
     "font.family": "STIXGeneral",
     "mathtext.fontset": "stix",
-    "font.size": 9,
-    "axes.titlesize": 9,
-    "axes.labelsize": 9,
-    "xtick.labelsize": 8,
-    "ytick.labelsize": 8,
-    "legend.fontsize": 8,
-    "legend.frameon": False,
-    "axes.edgecolor": INK,
-    "axes.linewidth": 0.6,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "grid.color": "#dddddd",
-    "grid.linewidth": 0.4,
-    "lines.linewidth": 1.1,
-    "lines.markersize": 4,
-    "errorbar.capsize": 1.5,
-    "pdf.fonttype": 42,
-    "ps.fonttype": 42,
-    "pdf.compression": 6,
-    "savefig.dpi": 200,
-    "figure.dpi": 100,
+    **dict.fromkeys(("font.size", "axes.titlesize", "axes.labelsize"), 9),
+    **dict.fromkeys(("xtick.labelsize", "ytick.labelsize", "legend.fontsize"), 8),
+    **dict.fromkeys(("legend.frameon", "axes.spines.top", "axes.spines.right"), False),
+    **{"axes.edgecolor": INK, "axes.linewidth": 0.6, "axes.grid": True, "axes.axisbelow": True},
+    **{"grid.color": "#dddddd", "grid.linewidth": 0.4, "errorbar.capsize": 1.5},
+    **{"lines.linewidth": 1.1, "lines.markersize": 4},
+    **{"pdf.fonttype": 42, "ps.fonttype": 42, "pdf.compression": 6},
+    **{"savefig.dpi": 200, "figure.dpi": 100},
 }
 
 
@@ -68,8 +53,7 @@ def style() -> Iterator[None]:
 
     with mpl.rc_context():
         mpl.rcdefaults()
-        for name, value in _STYLE.items():
-            mpl.rcParams[name] = value  # type: ignore[index]
+        mpl.rcParams.update(cast(Any, _STYLE))
         yield
 
 
@@ -88,45 +72,13 @@ def label_panel(axes: Axes, text: str) -> None:
     axes.set_title(text, loc="left")
 
 
-def legend_below(drawn: Figure, axes: Axes | Sequence[Axes], columns: int = 4) -> None:
-    """One legend for several panels, below all of them; a series that is in many panels stands once."""
-    handles: dict[str, Any] = {}
-    for one in np.atleast_1d(np.asarray(axes, dtype=object)).ravel():
-        for handle, label in zip(*one.get_legend_handles_labels(), strict=True):
-            handles.setdefault(label, handle)
-    drawn.legend(
-        list(handles.values()),
-        list(handles),
-        loc="outside lower center",
-        ncols=min(columns, len(handles) or 1),
-    )
-
-
 def log_error_bars(
     value: np.ndarray, se: np.ndarray, width: float = 1.0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Lengths of error bars for a logarithmic axis.
+    """Distances below and above positive values, for ``errorbar(yerr=...)`` on a logarithmic axis.
 
-    The bars are symmetric there: the standard error of the logarithm is ``se / value``.
-
-    Parameters
-    ----------
-    value : ndarray, shape (n,)
-        Positive numbers.
-    se : ndarray, shape (n,)
-        Their standard errors; no bar is drawn where it is not finite.
-    width : float
-        So many standard errors.
-
-    Returns
-    -------
-    below, above : ndarray, shape (n,)
-        Distances from the value, for ``errorbar(yerr=...)``.
-
-    Raises
-    ------
-    ValueError
-        A value is not positive.
+    The bars are symmetric there, since the standard error of the logarithm is ``se / value``. They are so many standard
+    errors long as `width` says, and absent where `se` is not finite.
     """
     value, se = np.asarray(value, dtype=float), np.asarray(se, dtype=float)
     if (value <= 0).any():

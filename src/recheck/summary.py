@@ -80,10 +80,8 @@ def summary(
         The typeset documents; empty where there is no LaTeX.
     left_out : iterable of str
         Further reasons in words, such as data that are missing and where to put them.
-    factor : float
-        As `audit_lines`.
-    scale : str
-        Name of the scale.
+    factor, scale : float, str
+        What an informative cell would show (`audit_lines`), and the name of the scale.
     beside : mapping of str to int
         `recheck.remeasured.counts`.
     """
@@ -99,12 +97,12 @@ def summary(
             reasons.append(f"{names}: {verdict}{at}")
     kept = ""
     if beside and beside["kept"]:
-        same, agree, differ = (
-            beside[f"remeasured/{name}"] for name in ("identical", "agree", "differ")
-        )
+        outcomes = [
+            f"{beside[f'remeasured/{word}']} {word}" for word in ("identical", "agree", "differ")
+        ]
         kept = (
             f"Kept: {beside['remeasured']} of {beside['kept']} kept estimates measured again: "
-            f"{same} identical, {agree} agree, {differ} differ (remeasured.csv)\n"
+            f"{', '.join(outcomes)} (remeasured.csv)\n"
         )
     return (
         f"Paper: {', '.join(pdfs) or absent}\n"

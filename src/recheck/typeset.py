@@ -66,34 +66,24 @@ def typeset(
             (folder / place).mkdir(exist_ok=True)
             for path in paths:
                 shutil.copy(path, folder / place)
-        for _ in range(2 if len(pdfs) > 1 else 1):
-            for main in pdfs:
-                _latexmk(main, folder, epoch, log)
+        for main in [*pdfs] * min(len(pdfs), 2):
+            _latexmk(main, folder, epoch, log)
+        wide = []
         for main, pdf in pdfs.items():
             Path(pdf).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(folder / Path(main).with_suffix(".pdf"), pdf)
-        logs = {
-            main: (folder / Path(main).with_suffix(".log")).read_text(errors="replace")
-            for main in pdfs
-        }
-    return [f"{main}: {line}" for main, text in logs.items() for line in too_wide(text)]
+            messages = (folder / Path(main).with_suffix(".log")).read_text(errors="replace")
+            wide += [f"{main}: {line}" for line in too_wide(messages)]
+    return wide
 
 
 def _latexmk(main: str, folder: Path, epoch: int, log: str | Path | None) -> None:
-    environment = os.environ | {
-        "SOURCE_DATE_EPOCH": str(epoch),
-        "FORCE_SOURCE_DATE": "1",
-        "TZ": "UTC",
-        "LC_ALL": "C",
-        "max_print_line": "200",
-    }
+    clock = {"SOURCE_DATE_EPOCH": str(epoch), "FORCE_SOURCE_DATE": "1", "TZ": "UTC"}
+    options = "-norc -pdf -interaction=nonstopmode -halt-on-error -file-line-error"
     done = subprocess.run(
-        [
-            *("latexmk", "-norc", "-pdf", "-interaction=nonstopmode", "-halt-on-error"),
-            *("-file-line-error", main),
-        ],
+        ["latexmk", *options.split(), main],
         cwd=folder,
-        env=environment,
+        env=os.environ | clock | {"LC_ALL": "C", "max_print_line": "200"},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         check=False,

@@ -1,14 +1,13 @@
 """Provenance and figures: what a run was made with, and bytes that do not depend on the day."""
 
+import subprocess
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from recheck import style
 from recheck.provenance import (
-    check_manifest,
-    config_digest,
-    cpu_seconds,
     provenance,
     run_timing,
     web_address,
@@ -44,7 +43,8 @@ def test_record(tmp_path):
     assert record["raw_data"]["a"]["as_registered"] is False
     assert record["raw_data"]["b"] == {"sha256": None, "as_registered": False}
     assert record["cpu"] and record["blas"]
-    assert config_digest({"a": 1, "b": 2}) == config_digest({"b": 2, "a": 1})
+    swapped = provenance(tmp_path, {"x": {"a": 2, "b": 1}, "seed": 7, "scale": "tiny"}, [])
+    assert swapped["config_sha256"] == record["config_sha256"]
 
 
 def test_cpu_time(tmp_path):
@@ -54,7 +54,6 @@ def test_cpu_time(tmp_path):
     (tmp_path / "logs").mkdir()
     (tmp_path / "logs" / "a.log").touch()
     timing = tmp_path / "part" / "x_timing.csv"
-    assert cpu_seconds(timing) == 3600
     found = run_timing([timing, timing], tmp_path / "logs")
     assert found["cpu_hours"] == 2 and found["cpu_seconds"] == {"part": 7200.0}
     assert found["start"] and found["end"]
@@ -68,10 +67,10 @@ def test_manifest(tmp_path, monkeypatch):
     write_manifest(["b", "a", "c", "a"], "MANIFEST")
     lines = (tmp_path / "MANIFEST").read_text().splitlines()
     assert [line[64:] for line in lines] == ["  a", "  b", "  c"]
-    assert check_manifest("MANIFEST") == []
+    check = ["sha256sum", "--check", "--quiet", "MANIFEST"]
+    assert subprocess.run(check, check=False).returncode == 0
     (tmp_path / "a").write_text("changed")
-    (tmp_path / "b").unlink()
-    assert check_manifest("MANIFEST") == ["a: changed", "b: missing"]
+    assert subprocess.run(check, check=False).returncode
 
 
 def test_figures_are_the_same_bytes(tmp_path):
@@ -83,8 +82,6 @@ def test_figures_are_the_same_bytes(tmp_path):
                 axes.plot([1, 2], [1, 2], label="same")
                 style.label_panel(axes, "A")
             panels[1].plot([1, 2], [2, 1], label="other")
-            style.legend_below(drawn, panels)
-            assert [text.get_text() for text in drawn.legends[0].get_texts()] == ["same", "other"]
         style.save(drawn, tmp_path / f"{name}.pdf", tmp_path / f"{name}.png")
         return [(tmp_path / f"{name}.{end}").read_bytes() for end in ("pdf", "png")]
 
