@@ -11,7 +11,7 @@ from recheck import style
 from recheck.book import Book
 from recheck.layout import read_layout
 from recheck.measures import COLUMNS, ESTIMATES, estimate
-from recheck.published import read_cells
+from recheck.published import default_levels, read_cells
 from recheck.tables import write_tables
 from studies.atiya2021 import figures
 
@@ -30,7 +30,9 @@ def books(tmp_path_factory):
     rows = pd.concat(parts, ignore_index=True)
     cells = read_cells(study.published / "cells.csv")
     empty = pd.DataFrame(columns=ESTIMATES), pd.DataFrame(columns=COLUMNS)
-    return {"small": Book(estimate(rows), rows, cells), "none": Book(*empty, cells)}
+    defaults = default_levels(study.published / "readings.yaml")
+    small = Book(estimate(rows), rows, cells, defaults=defaults)
+    return {"small": small, "none": Book(*empty, cells)}
 
 
 @pytest.mark.parametrize("name", FIGURES)
