@@ -16,8 +16,9 @@ from scipy.stats import norm
 from truths import reference as stored_case
 
 from gpcmc.gp import prior, rbf
+from gpcmc.gp.covariance import orthant_covariance
 from gpcmc.inference import Inference, Twisted, infer
-from gpcmc.inference.interface import UNTRUSTED
+from gpcmc.inference.interface import NOT_CONVERGED, UNTRUSTED
 from gpcmc.orthant.truths import constant_kernel_truth
 from recheck.files import read_csv
 from studies.atiya2021 import certify as module
@@ -268,49 +269,63 @@ def test_a_trivial_cell_is_marked(tmp_path):
 
 
 def test_a_wrong_certifier_and_a_wrong_reference_are_caught(tmp_path, monkeypatch):
-    for name, certifier, plan in (
-        ("adapted", "adapted orthant", Plan()),
-        ("_laplace", "Laplace importance sampling", Plan(max_draws=0, points=4)),
-    ):
-        original = getattr(module, name)
+    smooth = {"hyperparameters": [SETS[2]]}
+    original = module.model
+    monkeypatch.setattr(module, "model", lambda problem, alpha, _: original(problem, alpha, 2.6))
+    (row,), _ = compute(tmp_path, key="latent", **smooth)
+    assert row["verdict"] == UNCERTIFIED and "differs" in row["reason"]
+    monkeypatch.undo()
 
-        def wrong(problem, gp, *args, original=original, **kwargs):
-            longer = prior(rbf(3.0, 2.6), problem.X_train, problem.X_test)
-            return original(problem, longer, *args, **kwargs)
+    sampler = module.adapted
 
-        monkeypatch.setattr(module, name, wrong)
-        (row,), _ = compute(tmp_path, hyperparameters=[SETS[2]], key=name, plan=plan)
-        assert row["certifier"] == certifier
-        assert row["verdict"] == UNCERTIFIED and "differs" in row["reason"]
-        monkeypatch.undo()
+    def wrong(problem, gp, *args, **kwargs):
+        longer = prior(rbf(3.0, 2.6), problem.X_train, problem.X_test)
+        return sampler(problem, longer, *args, **kwargs)
+
+    monkeypatch.setattr(module, "adapted", wrong)
+    (row,), _ = compute(tmp_path, key="sampler", **smooth)
+    assert row["verdict"] == UNCERTIFIED and "differs" in row["reason"]
+    assert abs(row["z"]) < MAX_Z < abs(row["sampler_z"])
+    monkeypatch.undo()
 
     best = reference_module.best
 
     def biased(*args):
-        name, found = best(*args)
-        return name, dataclasses.replace(found, log_evidence=found.log_evidence + 0.025)
+        found = best(*args)
+        return dataclasses.replace(found, log_evidence=found.log_evidence + 0.025)
 
     monkeypatch.setattr(reference_module, "best", biased)  # five of the certifier's errors
     (row,), _ = compute(tmp_path, key="reference")
     assert row["verdict"] == UNCERTIFIED and row["reason"] == "log evidence differs"
 
 
-def test_where_the_sampler_is_dear_importance_sampling_certifies_if_trusted(tmp_path, monkeypatch):
-    (row,), _ = compute(
-        tmp_path, hyperparameters=[SETS[2]], key="trusted", plan=Plan(max_draws=0, points=4)
-    )
-    assert row["certifier"] == "Laplace importance sampling" and row["verdict"] == CERTIFIED
-    original = module._laplace
+def test_an_orthant_matrix_that_is_wrong_for_all_who_share_it_is_caught(tmp_path, monkeypatch):
+    def broken(K, y):
+        return orthant_covariance(K, y) + 0.2 * np.eye(len(K))  # a probit of too much noise
 
-    def heavy(*args, **kwargs):
-        found = original(*args, **kwargs)
-        return dataclasses.replace(found, diagnostics={"k_hat": 0.6})
+    for user in ("twisted", "orthant"):
+        monkeypatch.setattr(f"gpcmc.inference.{user}.orthant_covariance", broken)
+    (row,), _ = compute(tmp_path)
+    assert abs(row["sampler_z"]) < MAX_Z, "they agree with one another"
+    assert row["verdict"] == UNCERTIFIED and "log evidence differs" in row["reason"]
 
-    monkeypatch.setattr(module, "_laplace", heavy)
-    (row,), _ = compute(
-        tmp_path, hyperparameters=[SETS[2]], key="heavy", plan=Plan(max_draws=0, points=4)
-    )
-    assert row["certifier"] == "adapted orthant" and row["verdict"] == CERTIFIED
+
+def test_where_the_sampler_is_dear_it_is_left_out(tmp_path):
+    (row,), _ = compute(tmp_path, hyperparameters=[SETS[2]], plan=Plan(max_draws=0))
+    assert row["certifier"] == "latent annealing" and row["verdict"] == CERTIFIED
+    assert row["sampler_samples"] == 0 and np.isnan(row["sampler_z"])
+
+
+def test_one_certifier_is_enough_and_none_may_differ():
+    loose, tight = certifier(se=6e-3), certifier()
+    assert verdict(made(), loose)["reason"] == "certifier: standard error"
+    assert verdict(made(), loose, tight)["verdict"] == CERTIFIED
+    assert verdict(made(), tight, None)["verdict"] == CERTIFIED
+    apart = certifier(log_evidence=-50.03)
+    assert verdict(made(), tight, apart)["reason"] == "log evidence differs"
+    for changes in ({"status": NOT_CONVERGED}, {"diagnostics": {"k_hat": 0.8}}):
+        unsure = dataclasses.replace(tight, **changes)
+        assert verdict(made(), unsure)["reason"] == "certifier: standard error"
 
 
 def test_points_are_doubled_until_the_errors_are_small(tmp_path, monkeypatch):
@@ -322,11 +337,11 @@ def test_points_are_doubled_until_the_errors_are_small(tmp_path, monkeypatch):
         return found
 
     monkeypatch.setattr(module, "infer", fake)
-    _, found = module.best(None, None, "7/x", Plan(points=64, randomizations=4))
+    found = module.best(None, None, "7/x", Plan(points=64, randomizations=4))
     assert [a[:2] for a in asked] == [(64, 4), (128, 4), (256, 4)], "by the probabilities' errors"
     assert found.probability_se[0] < REFERENCE.probability
     assert len({a[2] for a in asked}) == 3, "new random numbers each time"
-    _, found = module.best(None, None, "7/x", Plan(points=64, max_points=128))
+    found = module.best(None, None, "7/x", Plan(points=64, max_points=128))
     assert asked[-1][0] == 128 and verdict(found, certifier())["verdict"] == UNCERTIFIED
 
 
@@ -337,17 +352,16 @@ def test_certifier_draws_as_many_samples_as_its_errors_ask_for():
         asked.append((samples, rng.random()))
         return made(se=1.0 / np.sqrt(samples), probability_se=0.02 / np.sqrt(samples))
 
-    plan = Plan(pilot=1000, max_samples=10**6)
     pilot = run(1000, rng=generator("7/x"))
-    found = module.sized(run, pilot, "7/x", plan)
+    found = module.sized(run, pilot, "7/x", 1000, 10**6)
     assert [a for a, _ in asked] == [1000, pytest.approx(44_000, abs=1)]
     assert len({random for _, random in asked}) == 2 and found.log_evidence_se < CERTIFIER.evidence
     asked.clear()
-    capped = module.sized(run, pilot, "7/x", Plan(pilot=1000, max_samples=20_000))
+    capped = module.sized(run, pilot, "7/x", 1000, 20_000)
     assert [a for a, _ in asked] == [20_000]
     assert verdict(made(), capped)["reason"] == "certifier: standard error"
     asked.clear()
-    module.sized(run, run(10**9, rng=generator("7/x")), "7/x", plan)
+    module.sized(run, run(10**9, rng=generator("7/x")), "7/x", 1000, 10**6)
     assert asked[1][0] == 1000, "the pilot is not the estimate, however good it is"
 
 

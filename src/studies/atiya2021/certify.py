@@ -1,14 +1,16 @@
-"""How a reference value is computed, and how a method that shares no estimator with it certifies it.
+"""How a reference value is computed, and how methods that share nothing with it certify it.
 
 The reference comes from twisted EP (`gpcmc.inference.twisted`), with points doubled until the standard errors are
-below `REFERENCE`. The certifier is the adapted orthant sampler; where that would take more than `Plan.max_draws`,
-importance sampling with Laplace's Gaussian if the k-hat of its weights is below one half. Minimax tilting is no
-certifier, because it is the defence of twisted EP. The certifier's standard errors must be below `CERTIFIER`.
+below `REFERENCE`. The certifier is annealed importance sampling of the latent values (`latent_certifier`), which
+shares neither the orthant matrix nor its order nor the code of the kernel. The adapted orthant sampler certifies as
+well where it takes at most `Plan.max_draws`. Minimax tilting is no certifier, because it is the defence of twisted EP.
+A cell is certified if a certifier's standard errors are below `CERTIFIER`, and if the reference agrees with every
+certifier that was run.
 
 The log evidences must differ by less than three joint standard errors. The largest of the t differences between test
 probabilities must lie below the bound that t independent normal differences exceed as rarely as one exceeds three
 (Sidak's; dependence between the probabilities makes it rarer still). A right cell is thus refused with a probability
-of at most 0.0054.
+of at most 0.0054 for each certifier.
 """
 
 from __future__ import annotations
@@ -23,10 +25,10 @@ from numpy.typing import ArrayLike
 from scipy.stats import norm, t
 
 from gpcmc.gp.covariance import Prior
-from gpcmc.inference.importance import ImportanceSampling
-from gpcmc.inference.interface import OK, Inference
+from gpcmc.inference.interface import MAX_K_HAT, OK, Inference
 from gpcmc.inference.orthant import Orthant
 from gpcmc.inference.twisted import Twisted
+from studies.atiya2021.latent_certifier import annealed, gaussian, model
 from studies.atiya2021.problems import Problem
 from studies.atiya2021.runs import infer
 from studies.common.pieces import Row
@@ -49,8 +51,6 @@ CERTIFIER = Limits(5e-3, 1e-3)
 MAX_Z = 3.0
 #: How rarely a right value is refused: as rarely as a normal variable exceeds `MAX_Z` in size.
 LEVEL = float(2 * norm.sf(MAX_Z))
-#: Below this k-hat the weights of a certifier have a variance, and its errors a meaning.
-MAX_CERTIFIER_K_HAT = 0.5
 #: Added to joint standard errors: where K is beta I nothing is left but rounding.
 ROUNDING = 1e-9
 
@@ -91,51 +91,66 @@ class Plan:
     points, max_points : int
         Sobol' points of a randomisation, at first and at most.
     randomizations : int
-    pilot : int
-        Samples of the run that tells how many samples the certifier needs.
-    max_samples : int
-        Samples of the certifier at most.
+    chains, max_chains : int
+        Of the latent certifier: in the run that tells how many it needs, and at most.
+    pilot, max_samples : int
+        Samples of the adapted sampler, likewise.
     population : int
         Samples of one of its populations at most.
     max_draws : float
-        Samples times patterns of the adapted sampler above which importance sampling is tried first.
+        Samples times patterns above which the adapted sampler is left out.
     """
 
     points: int = 1024
     max_points: int = 2**17
     randomizations: int = 32
+    chains: int = 2000
+    max_chains: int = 200_000
     pilot: int = 20_000
     max_samples: int = 40_000_000
     population: int = 50_000
     max_draws: float = 1e9
 
 
-def verdict(reference: Inference, certifier: Inference) -> Row:
-    """Say whether the certifier bears out the reference.
+def verdict(reference: Inference, *certifiers: Inference | None) -> Row:
+    """Say whether the certifiers bear out the reference.
+
+    Parameters
+    ----------
+    reference : Inference
+    certifiers : Inference or None
+        None for one that was left out; the first is there.
 
     Returns
     -------
     dict
-        ``z``: difference of the log evidences in joint standard errors; ``max_z``: largest of the test
-        probabilities', and ``max_z_threshold``; ``verdict``; ``reason``, ``AGREES`` for a certified cell.
+        ``z``: difference of the log evidences from the first certifier's in joint standard errors; ``max_z``: largest
+        of the test probabilities', and ``max_z_threshold``; ``verdict``; ``reason``, ``AGREES`` for a certified cell.
     """
-    z, max_z = differences(reference, certifier)
     threshold = largest_of(len(reference.probability), LEVEL)
+    every = [found for found in certifiers if found is not None]
+    apart = [differences(reference, found) for found in every]
     problems = [
         f"reference: {reference.status}" if reference.status != OK else "",
         "reference: standard error" if not _within(reference, REFERENCE) else "",
-        "certifier: standard error" if not _within(certifier, CERTIFIER) else "",
-        "log evidence differs" if not abs(z) < MAX_Z else "",
-        "probability differs" if not max_z < threshold else "",
+        "certifier: standard error" if not any(map(_fit, every)) else "",
+        "log evidence differs" if not all(abs(z) < MAX_Z for z, _ in apart) else "",
+        "probability differs" if not all(max_z < threshold for _, max_z in apart) else "",
     ]
     reason = "; ".join(filter(None, problems))
     return {
-        "z": z,
-        "max_z": max_z,
+        "z": apart[0][0],
+        "max_z": apart[0][1],
         "max_z_threshold": threshold,
         "verdict": UNCERTIFIED if reason else CERTIFIED,
         "reason": reason or AGREES,
     }
+
+
+def _fit(certifier: Inference) -> bool:
+    """Whether a certifier's standard errors are small enough, and mean what they say."""
+    trusted = certifier.diagnostics.get("k_hat", -np.inf) <= MAX_K_HAT
+    return trusted and certifier.status == OK and _within(certifier, CERTIFIER)
 
 
 def largest_of(count: int, level: float, degrees_of_freedom: float = np.inf) -> float:
@@ -151,15 +166,15 @@ def largest_of(count: int, level: float, degrees_of_freedom: float = np.inf) -> 
     return float(t.isf(each / 2, degrees_of_freedom))
 
 
-def best(gp: Prior, y: Array, path: str, plan: Plan) -> tuple[str, Inference]:
-    """Double the points until the standard errors are small enough, with new seeds each time."""
+def best(gp: Prior, y: Array, path: str, plan: Plan) -> Inference:
+    """Twisted EP with points doubled until the standard errors are small enough, with new seeds each time."""
     points = plan.points
     while True:
         rng = generator(seed(path, f"points{points}"))
         method = Twisted(points=points, randomizations=plan.randomizations)
         found = infer(method, gp, y, rng=rng)
         if _within(found, REFERENCE) or 2 * points > plan.max_points:
-            return "best", found
+            return found
         points *= 2
 
 
@@ -180,42 +195,36 @@ def adapted(
     return infer(method, ordered, problem.y_train[order], rng=rng)
 
 
-def _laplace(problem: Problem, gp: Prior, samples: int, *, rng: np.random.Generator) -> Inference:
-    """Importance sampling with Laplace's Gaussian."""
-    method = ImportanceSampling(samples=samples, proposal="laplace", points="random")
-    return infer(method, gp, problem.y_train, rng=rng)
+def latent(problem: Problem, alpha: float, beta: float, path: str, plan: Plan) -> Inference:
+    """Annealed importance sampling of the latent values, with as many chains as its errors ask for."""
+    path, given = seed(path, "latent"), model(problem, alpha, beta)
+    run = partial(annealed, given, q=gaussian(given))
+    pilot = run(plan.chains, rng=generator(seed(path, "pilot")))
+    return sized(run, pilot, path, plan.chains, plan.max_chains)
 
 
-def certify(problem: Problem, gp: Prior, path: str, plan: Plan) -> tuple[str, Inference]:
-    """The adapted orthant sampler; where it is dear, importance sampling if that can be trusted."""
-    sampler = partial(adapted, problem, gp, plan.population)
-    pilot = sampler(plan.pilot, rng=generator(seed(path, "pilot")))
+def sampler(problem: Problem, gp: Prior, path: str, plan: Plan) -> Inference | None:
+    """The adapted orthant sampler, or None where it is dear."""
+    run = partial(adapted, problem, gp, plan.population)
+    pilot = run(plan.pilot, rng=generator(seed(path, "pilot")))
     if _needed(pilot, plan.pilot) * len(gp.K) > plan.max_draws:
-        run, of_run = partial(_laplace, problem, gp), seed(path, "laplace")
-        first = run(plan.pilot, rng=generator(seed(of_run, "pilot")))
-        if _trusted(first):
-            found = sized(run, first, of_run, plan)
-            if _trusted(found) and _within(found, CERTIFIER):
-                return "Laplace importance sampling", found
-    return "adapted orthant", sized(sampler, pilot, path, plan)
+        return None
+    return sized(run, pilot, path, plan.pilot, plan.max_samples)
 
 
-def _trusted(found: Inference) -> bool:
-    """Whether the weights have a variance, as far as k-hat can tell."""
-    return found.diagnostics.get("k_hat", -np.inf) < MAX_CERTIFIER_K_HAT
-
-
-def sized(run: Callable[..., Inference], pilot: Inference, path: str, plan: Plan) -> Inference:
-    """Run with as many samples as a pilot says, and with more if that was not enough.
+def sized(
+    run: Callable[..., Inference], pilot: Inference, path: str, least: int, most: int
+) -> Inference:
+    """Run with as many samples as a pilot of `least` says, and with more if that was not enough.
 
     The pilot is not used again, so that a small error met by chance does not pass for a small one.
     """
-    found, samples = pilot, plan.pilot
+    found, samples = pilot, least
     for attempt in range(4):
-        least = 2 * samples if attempt else plan.pilot
-        samples = min(max(least, _needed(found, samples)), plan.max_samples)
+        at_least = 2 * samples if attempt else least
+        samples = min(max(at_least, _needed(found, samples)), most)
         found = run(samples, rng=generator(seed(path, f"certifier{attempt}")))
-        if _within(found, CERTIFIER) or samples == plan.max_samples:
+        if _within(found, CERTIFIER) or samples == most:
             break
     return found
 

@@ -20,7 +20,16 @@ import pandas as pd
 from gpcmc.gp.covariance import Prior, prior, rbf
 from gpcmc.inference.interface import Inference
 from recheck.files import read_arrays, read_csv, write_arrays, write_csv
-from studies.atiya2021.certify import CERTIFIED, Array, Plan, best, certify, verdict
+from studies.atiya2021.certify import (
+    CERTIFIED,
+    Array,
+    Plan,
+    best,
+    differences,
+    latent,
+    sampler,
+    verdict,
+)
 from studies.atiya2021.problems import Problem, digest_bytes, trivial
 from studies.common.pieces import Piece, Pieces, Row
 from studies.common.seeds import seed
@@ -197,17 +206,20 @@ def reference_problem(
         number_of_set = int(hyper["set"])
         gp = prior(rbf(hyper["alpha"], hyper["beta"]), problem.X_train, problem.X_test)
         path = seed(root, "reference", f"problem{number}", f"set{number_of_set}")
-        value, of_value = _stored(
-            pieces, f"set{number_of_set}", partial(best, gp, problem.y_train, path, plan)
+        compute: dict[str, Callable[[], Inference | None]] = {
+            "set": partial(best, gp, problem.y_train, path, plan),
+            "latent": partial(latent, problem, hyper["alpha"], hyper["beta"], path, plan),
+            "sampler": partial(sampler, problem, gp, path, plan),
+        }
+        value, certifier, second = (
+            _stored(pieces, f"{piece}{number_of_set}", run) for piece, run in compute.items()
         )
-        other, of_other = _stored(
-            pieces, f"certifier{number_of_set}", partial(certify, problem, gp, path, plan)
-        )
+        assert value is not None and certifier is not None
         rows.append(
             _cell_columns(number, hyper, problem, gp)
-            | _columns(value, of_value, path, plan.randomizations)
-            | _certifier_columns(other, of_other)
-            | verdict(value, other)
+            | _columns(value, path, plan.randomizations)
+            | _certifier_columns(value, certifier, second)
+            | verdict(value, certifier, second)
         )
         name = _name(number, number_of_set)
         arrays |= {name: value.probability, f"{name}_se": value.probability_se}
@@ -229,13 +241,13 @@ def _cell_columns(number: int, hyper: Mapping[str, float], problem: Problem, gp:
     }
 
 
-def _columns(value: Inference, method: str, path: str, randomizations: int) -> Row:
+def _columns(value: Inference, path: str, randomizations: int) -> Row:
     """What a row says of the reference value."""
     return {
         "log_evidence": value.log_evidence,
         "log_evidence_se": value.log_evidence_se,
         "max_probability_se": float(np.max(value.probability_se)),
-        "method": method,
+        "method": "best",
         "seed": path,
         "samples": value.work["samples"],
         "randomizations": randomizations,
@@ -244,27 +256,32 @@ def _columns(value: Inference, method: str, path: str, randomizations: int) -> R
     }
 
 
-def _certifier_columns(other: Inference, method: str) -> Row:
-    """What a row says of the certifier's value."""
+def _certifier_columns(value: Inference, other: Inference, second: Inference | None) -> Row:
+    """What a row says of the certifier's value, and of the adapted sampler's where it was run."""
+    z, max_z = (np.nan, np.nan) if second is None else differences(value, second)
     return {
-        "certifier": method,
+        "certifier": "latent annealing",
         "certifier_log_evidence": other.log_evidence,
         "certifier_se": other.log_evidence_se,
         "certifier_max_probability_se": float(np.max(other.probability_se)),
         "certifier_samples": other.work["samples"],
-        "certifier_k_hat": other.diagnostics.get("k_hat", np.nan),
+        "certifier_k_hat": other.diagnostics["k_hat"],
+        "sampler_log_evidence": np.nan if second is None else second.log_evidence,
+        "sampler_se": np.nan if second is None else second.log_evidence_se,
+        "sampler_samples": 0 if second is None else second.work["samples"],
+        "sampler_z": z,
+        "sampler_max_z": max_z,
     }
 
 
-def _stored(
-    pieces: Pieces, name: str, compute: Callable[[], tuple[str, Inference]]
-) -> tuple[Inference, str]:
-    """Keep a method's name and its estimates as a finished piece, and give them back."""
+def _stored(pieces: Pieces, name: str, compute: Callable[[], Inference | None]) -> Inference | None:
+    """Keep a method's estimates as a finished piece, and give them back; None where it gave none."""
 
     def piece() -> Piece:
-        method, found = compute()
+        found = compute()
+        if found is None:
+            return [], [], {}
         row = {
-            "method": method,
             "log_evidence": found.log_evidence,
             "log_evidence_se": found.log_evidence_se,
             "work": found.work,
@@ -274,9 +291,8 @@ def _stored(
         arrays = {"probability": found.probability, "probability_se": found.probability_se}
         return [row], [], arrays
 
-    (row,), _, arrays = pieces.get(name, piece)
-    method = row.pop("method")
-    return Inference(**(row | arrays)), method
+    rows, _, arrays = pieces.get(name, piece)
+    return Inference(**(rows[0] | arrays)) if rows else None
 
 
 def _name(problem: int, number_of_set: int) -> str:

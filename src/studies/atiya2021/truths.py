@@ -103,7 +103,8 @@ def _one_factor(root: int, plan: Plan, dimension: int, instance: int) -> Piece:
         return Inference(found.log_probability, found.standard_error, none, none, work)
 
     truth = _exact(one_factor_log_probability(d), np.empty(0))
-    found = sized(run, run(plan.pilot, rng=generator(seed(path, "pilot"))), path, plan)
+    pilot = run(plan.pilot, rng=generator(seed(path, "pilot")))
+    found = sized(run, pilot, path, plan.pilot, plan.max_samples)
     return [_truth_row(1, dimension, instance, path, truth, found)], [], {}
 
 
@@ -118,7 +119,8 @@ def _two_classes(root: int, plan: Plan, number: int, dataset: int) -> Piece:
     def run(samples: int, *, rng: np.random.Generator) -> Inference:
         return infer(Orthant(samples=samples, scheme="adapted"), gp, y, rng=rng)
 
-    found = sized(run, run(plan.pilot, rng=generator(seed(path, "pilot"))), path, plan)
+    pilot = run(plan.pilot, rng=generator(seed(path, "pilot")))
+    found = sized(run, pilot, path, plan.pilot, plan.max_samples)
     return [_truth_row(2, number, dataset, path, truth, found)], [], {}
 
 
