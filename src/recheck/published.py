@@ -77,7 +77,7 @@ class Choice:
     kind : str
         ``runs``: each level was run. ``design``: each level replays the same runs otherwise.
     applies : tuple of str
-        Globs of ids of cells.
+        Globs of ids of cells and claims.
     default : str
         The level that tables show, or empty.
     """

@@ -18,7 +18,7 @@ from scipy.special import stdtr
 
 from recheck.measures import OK, join_sources, with_fields
 from recheck.measures import estimate as summarise
-from studies.atiya2021.measures.common import Known, Row, combine, estimate, measured, raw_rows
+from studies.atiya2021.measures.common import Known, Row, combine, estimate, measured, timed_rows
 
 _KEYS = ["method", "size", "run"]
 #: What is measured of a run, and its column.
@@ -70,11 +70,8 @@ def measure(root: Path, published: Path, reference: Path) -> pd.DataFrame:
     A size counts if half of its runs, and at least two, have converged. Otherwise its status says how many have, as
     "1 of 10", and what the other runs gave stands under ``unconverged``: no average mixes the two.
     """
-    rows = raw_rows(root, "experiment3/*.csv", [*_KEYS, "status"])
-    timing = raw_rows(root, "experiment3/*_timing.csv", [*_KEYS, "cpu_seconds"])
-    rows = rows.merge(timing[[*_KEYS, "cpu_seconds"]], on=_KEYS, how="left")
-    needed = ["probability_mae", "ape_percent", "log_evidence_error", "seed", *_COUNTS]
-    rows = rows.reindex(columns=list(dict.fromkeys([*rows.columns, *needed])))
+    optional = ["probability_mae", "ape_percent", "log_evidence_error", "seed", *_COUNTS]
+    rows = timed_rows(root, "experiment3/*", _KEYS, optional)
     rows["nats"] = rows["log_evidence_error"].astype(float).abs()
     found = [part for _, group in rows.groupby(["method", "size"]) for part in _point(group)]
     measures = combine(*found, _counts(rows))

@@ -53,9 +53,9 @@ def measure(root: Path, published: Path, reference: Path) -> pd.DataFrame:
         *_samples(runs),
         *_reliability(runs),
         *mae_post_ranges(runs, strict, published),
-        *claims(runs, loose, published),
+        *claims(runs, loose),
     ]
-    return combine(cells, contrasts(cells), as_measures(rows), *works(runs))
+    return combine(cells, contrasts(cells), rows, *works(runs))
 
 
 def _by_setting(summary: pd.DataFrame) -> Iterator[Row]:

@@ -40,10 +40,10 @@ _MAX_Z = 3.0
 _ROUNDING = 1e-6
 
 
-def claims(runs: Runs, loose: pd.DataFrame, published: Path) -> Iterator[Row]:
+def claims(runs: Runs, loose: pd.DataFrame) -> Iterator[Row]:
     """The quantity of every claim that Experiment 4 decides, but for those on single runs: `works`."""
     yield from _medians(loose)
-    yield from _mae_post(runs, loose, published)
+    yield from _mae_post(runs, loose)
     yield _seconds("control-variables/slow", loose, PAPER["titsias"])
     yield _seconds("sampler/same-speed", loose, SAMPLER)
     yield from _usps(runs)
@@ -82,7 +82,7 @@ def data_set_means(runs: Runs) -> pd.Series:
     return runs.spread.groupby(["problem", "dataset"])["mae_post"].mean()
 
 
-def _mae_post(runs: Runs, loose: pd.DataFrame, published: Path) -> Iterator[Row]:
+def _mae_post(runs: Runs, loose: pd.DataFrame) -> Iterator[Row]:
     """Whether methods differ by less than data sets do, and how MAE-POST depends on the size of the training set."""
     ours = complete_means(loose, "mae_post", list(PAPER.values()))
     several = ours[ours.count(axis=1) > 1]

@@ -21,7 +21,7 @@ from scipy.special import logsumexp, softmax
 from gpcmc.inference.interface import NOT_CONVERGED, UNTRUSTED
 from recheck.files import read_arrays
 from recheck.measures import OK, join_sources
-from studies.atiya2021.measures.common import raw_rows, refuse
+from studies.atiya2021.measures.common import raw_rows, refuse, timed_rows
 from studies.atiya2021.names import REAL
 from studies.atiya2021.problems import Problem
 
@@ -38,9 +38,9 @@ _WORKED = [OK, NOT_CONVERGED, UNTRUSTED]
 
 _KEY = ["problem", "set", "method"]
 _RUN = ["problem", "method", "set", "dataset", "replicate"]
-_NUMBERS = ["log_evidence", "log_evidence_se", "mae_post", "error_rate", "cpu_seconds", "samples"]
-_NUMBERS += ["iterations", "controls_needed", "max_controls"]
-_NEEDED = [*_RUN, "alpha", "beta", "trivial", "status"]
+_NUMBERS = ["alpha", "beta", "log_evidence", "log_evidence_se", "mae_post", "error_rate"]
+_NUMBERS += ["samples", "iterations", "controls_needed", "max_controls"]
+_TEXT = ["trivial", "seed", "count", "scheme"]
 #: Columns of the reference as the rows of runs call them.
 _REFERENCE = {"log_evidence": "reference", "log_evidence_se": "reference_se", "verdict": "verdict"}
 _REFERENCE |= {"certifier_se": "certifier_se", "randomizations": "known_sets", "z": "z"}
@@ -113,11 +113,8 @@ def read_runs(root: Path, reference: Path) -> Runs:
 
 def _read_folder(root: Path, folder: str) -> pd.DataFrame:
     """Runs of all methods below a folder."""
-    rows = raw_rows(root, f"{folder}/problem*/*.csv", _NEEDED)
-    timing = raw_rows(root, f"{folder}/problem*/*_timing.csv", [*_RUN, "cpu_seconds"])
-    rows = rows.merge(timing[[*_RUN, "cpu_seconds"]], on=_RUN, how="left")
-    rows = rows.reindex(columns=list(dict.fromkeys([*rows, *_NUMBERS, "seed", "count", "scheme"])))
-    rows[_NUMBERS] = rows[_NUMBERS].astype(float)
+    rows = timed_rows(root, f"{folder}/problem*/*", _RUN, [*_NUMBERS, *_TEXT])
+    rows[[*_NUMBERS, "cpu_seconds"]] = rows[[*_NUMBERS, "cpu_seconds"]].astype(float)
     rows["trivial"] = rows["trivial"].astype(str).str.lower() == "true"
     gaps = rows[(rows["status"] == OK) & ~rows["problem"].isin(list(REAL))]
     refuse(gaps[~np.isfinite(gaps["mae_post"])], "mae_post")
