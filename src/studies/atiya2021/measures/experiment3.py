@@ -18,7 +18,15 @@ from scipy.special import stdtr
 
 from recheck.measures import OK, join_sources, with_fields
 from recheck.measures import estimate as summarise
-from studies.atiya2021.measures.common import Known, Row, combine, estimate, measured, timed_rows
+from studies.atiya2021.measures.common import (
+    Known,
+    Row,
+    combine,
+    each,
+    estimate,
+    measured,
+    timed_rows,
+)
 
 _KEYS = ["method", "size", "run"]
 #: What is measured of a run, and its column.
@@ -28,7 +36,7 @@ _QUANTITIES = {
     "nats": "nats",
     "seconds": "cpu_seconds",
 }
-#: Counts that make the sizes of a method: the first that varies, else the first that is there.
+#: Counts that may make the sizes of a method.
 _COUNTS = ["temperatures", "points", "samples"]
 _UNIT = "experiment2/P3/dataset0"
 
@@ -94,14 +102,14 @@ def _point(group: pd.DataFrame) -> Iterator[pd.DataFrame]:
 
 
 def _counts(rows: pd.DataFrame) -> Iterator[Row]:
-    """The count that makes a size of a method."""
-    for method, mine in rows.groupby("method"):
-        counts = mine[_COUNTS].apply(pd.to_numeric, errors="coerce")
-        there = counts.loc[:, (counts > 0).all()]
-        varies = there.loc[:, there.nunique() > 1] if (there.nunique() > 1).any() else there
-        for size, group in mine.groupby("size") if len(there.columns) else ():
-            count, source = varies.loc[group.index[0]].iloc[0], join_sources(group["source"])
-            yield estimate(f"experiment3/{method}/size{size}/count", count, source)
+    """The count that makes the sizes of a method: the one that varies most, else the first that is there."""
+    for _, mine in rows.groupby("method"):
+        counts = mine[_COUNTS].apply(pd.to_numeric, errors="coerce").dropna(axis="columns")
+        if len(counts.columns):
+            mine = mine.assign(made=counts[counts.nunique().idxmax()])
+            template = "experiment3/{method}/size{size}/{quantity}"
+            quantities = {"count": lambda group: group["made"].iloc[0]}
+            yield from each(mine, ["method", "size"], template, quantities)
 
 
 @dataclass(frozen=True, slots=True)

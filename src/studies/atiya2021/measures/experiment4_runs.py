@@ -185,7 +185,7 @@ def _with_errors(rows: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
     return rows.assign(
         nats=nats.where(first),
         mae_reference=pd.Series(errors, rows.index, dtype=float),
-        certified=rows["verdict"] == "certified",
+        certified=(rows["verdict"] == "certified") & ~rows["trivial"],
     )
 
 
@@ -245,12 +245,6 @@ def _deviations(used: pd.DataFrame, medians: dict[int, list[str]]) -> pd.Series:
         for value in found
     ]
     return pd.DataFrame(rows, columns=[*_KEY, "value"]).groupby(_KEY)["value"].mean()
-
-
-def within(summary: pd.DataFrame, scope: str) -> pd.DataFrame:
-    """The rows of a summary that a scope takes in: ``nontrivial`` or, of these, ``certified``."""
-    summary = summary[~summary["trivial"]]
-    return summary[summary["certified"]] if scope == "certified" else summary
 
 
 def complete_means(summary: pd.DataFrame, column: str, methods: list[str]) -> pd.DataFrame:
