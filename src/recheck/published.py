@@ -98,7 +98,7 @@ class Choice(_Entry):
     """Something that the paper does not say, with a description of each level that it may have been.
 
     ``kind`` is ``runs`` (each level was run) or ``design`` (each level replays the same runs otherwise). ``applies``
-    has globs of ids of cells. ``default`` is the level that tables show.
+    has globs of ids of cells and claims. ``default`` is the level that tables show.
     """
 
     name: str = ""

@@ -93,7 +93,7 @@ def test_errors_of_a_known_answer(run):
     assert (row["work_samples"], row["k_hat"], row["tags"]) == (10, 0.25, "a+b")
     assert "seed" not in row, "a method that draws nothing has no seed"
     assert arrays == {}
-    assert set(timing[0]) == {"method", "dataset", "size", "run", "cpu_seconds"}
+    assert set(timing[0]) == {"method", "size", "run", "cpu_seconds"}
 
 
 def test_further_data_sets_get_one_run_a_size_and_have_truths_of_their_own(run):

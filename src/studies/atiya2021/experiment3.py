@@ -59,7 +59,7 @@ def tradeoff(
     Returns
     -------
     rows, timing : list of dict
-        One row a run: ``dataset``, ``size`` (place in the grid), the options, ``truth``, errors against it (nats, per
+        One row a run: ``size`` (place in the grid), ``dataset`` if there are several, the options, ``truth``, errors against it (nats, per
         cent), what the method says of itself; of the toolbox's chains also ``probability_mae_<reading>``. A run that
         failed has its status, and no seconds.
 
@@ -75,7 +75,9 @@ def tradeoff(
     import_late()
 
     def one(dataset: int, size: int, run: int) -> Piece:
-        key: Row = {"method": name, "dataset": dataset, "size": size, "run": run}
+        key: Row = {"method": name, "size": size, "run": run}
+        if data_sets > 1:
+            key["dataset"] = dataset
         further = [f"dataset{dataset}"] if dataset else []
         path = None
         if runs is not None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,17 +18,13 @@ _NAMES = ("experiment1", "experiment2", "experiment3", "experiment4", "experimen
 _OTHER = ("defects/", "ordering.csv", "equations.csv", "reference_check.csv")
 
 
-def _part(name: str) -> Callable[[Path, Path, Path], pd.DataFrame]:
-    """The function of a part, its module imported at the first call."""
-
-    def measures(root: Path, published: Path, reference: Path) -> pd.DataFrame:
-        return import_module(f"{__name__}.{name}").measure(root, published, reference)
-
-    return measures
+def _measure(part: str, root: Path, published: Path, reference: Path) -> pd.DataFrame:
+    """The measures of a part, its module imported at the first call."""
+    return import_module(f"{__name__}.{part}").measure(root, published, reference)
 
 
 #: Every part, from the folders of results, published numbers and reference to the rows of its measures.
-PARTS = {name: _part(name) for name in _NAMES}
+PARTS = {name: partial(_measure, name) for name in _NAMES}
 
 
 def inputs(part: str, config: Mapping[str, Any]) -> list[str]:

@@ -36,12 +36,17 @@ class Known(NamedTuple):
 
 
 def raw_rows(
-    root: Path, pattern: str, columns: Sequence[str], *, finite: Sequence[str] = ()
+    root: Path,
+    pattern: str,
+    columns: Sequence[str],
+    *,
+    finite: Sequence[str] = (),
+    optional: Sequence[str] = (),
 ) -> pd.DataFrame:
     """The rows of all raw files whose name fits a pattern, below one another, with their ``source``.
 
     Timing files fit only a pattern that names them. The entries of the columns `finite` must be finite, because a mean
-    would pass over a gap in silence. Without files there are no rows, and the columns that are needed.
+    would pass over a gap in silence; `optional` columns may be absent. Without files there are no rows.
     """
     frames = []
     for path in sorted(Path(root).glob(pattern)):
@@ -56,8 +61,29 @@ def raw_rows(
             refuse(frame[~np.isfinite(frame[column].astype(float))], column)
         frames.append(frame)
     if not frames:
-        return pd.DataFrame(columns=[*columns, "source"])
-    return pd.concat(frames, ignore_index=True)
+        return pd.DataFrame(columns=list(dict.fromkeys([*columns, *optional, "source"])))
+    rows = pd.concat(frames, ignore_index=True)
+    return rows.reindex(columns=list(dict.fromkeys([*rows.columns, *optional])))
+
+
+def timed_rows(
+    root: Path,
+    pattern: str,
+    keys: list[str],
+    optional: Sequence[str],
+    seconds: Sequence[str] = ("cpu_seconds",),
+) -> pd.DataFrame:
+    """The rows of raw files, by the beginning of their pattern, with columns of the timing files beside them.
+
+    Where files do not name the data set, it is the first.
+    """
+    needed = [key for key in keys if key != "dataset"]
+    rows = raw_rows(root, f"{pattern}.csv", [*needed, "status"], optional=["dataset", *optional])
+    timing = raw_rows(root, f"{pattern}_timing.csv", needed, optional=["dataset", *seconds])
+    rows, timing = (
+        frame.assign(dataset=frame["dataset"].fillna(0).astype(int)) for frame in (rows, timing)
+    )
+    return rows.merge(timing[[*keys, *seconds]], on=keys, how="left")
 
 
 def refuse(rows: pd.DataFrame, column: str) -> None:

@@ -18,9 +18,17 @@ from scipy.special import stdtr
 
 from recheck.measures import OK, join_sources, with_fields
 from recheck.measures import estimate as summarise
-from studies.atiya2021.measures.common import Known, Row, combine, estimate, measured, raw_rows
+from studies.atiya2021.measures.common import (
+    Known,
+    Row,
+    combine,
+    each,
+    estimate,
+    measured,
+    timed_rows,
+)
 
-_KEYS = ["method", "size", "run"]
+_KEYS = ["method", "dataset", "size", "run"]
 #: What is measured of a run, and its column.
 _QUANTITIES = {
     "mae": "probability_mae",
@@ -28,7 +36,7 @@ _QUANTITIES = {
     "nats": "nats",
     "seconds": "cpu_seconds",
 }
-#: Counts that make the sizes of a method: the first that varies, else the first that is there.
+#: Counts that may make the sizes of a method.
 _COUNTS = ["temperatures", "points", "samples"]
 _UNIT = "experiment2/P3/dataset0"
 
@@ -70,11 +78,9 @@ def measure(root: Path, published: Path, reference: Path) -> pd.DataFrame:
     A size counts if half of its runs, and at least two, have converged. Otherwise its status says how many have, as
     "1 of 10", and what the other runs gave stands under ``unconverged``: no average mixes the two.
     """
-    rows = raw_rows(root, "experiment3/*.csv", [*_KEYS, "status"])
-    timing = raw_rows(root, "experiment3/*_timing.csv", [*_KEYS, "cpu_seconds"])
-    rows = rows.merge(timing[[*_KEYS, "cpu_seconds"]], on=_KEYS, how="left")
-    needed = ["probability_mae", "ape_percent", "log_evidence_error", "seed", *_COUNTS]
-    rows = rows.reindex(columns=list(dict.fromkeys([*rows.columns, *needed])))
+    optional = ["probability_mae", "ape_percent", "log_evidence_error", "seed", *_COUNTS]
+    rows = timed_rows(root, "experiment3/*", _KEYS, optional)
+    rows = rows[rows["dataset"] == 0]
     rows["nats"] = rows["log_evidence_error"].astype(float).abs()
     found = [part for _, group in rows.groupby(["method", "size"]) for part in _point(group)]
     measures = combine(*found, _counts(rows))
@@ -97,14 +103,14 @@ def _point(group: pd.DataFrame) -> Iterator[pd.DataFrame]:
 
 
 def _counts(rows: pd.DataFrame) -> Iterator[Row]:
-    """The count that makes a size of a method."""
-    for method, mine in rows.groupby("method"):
-        counts = mine[_COUNTS].apply(pd.to_numeric, errors="coerce")
-        there = counts.loc[:, (counts > 0).all()]
-        varies = there.loc[:, there.nunique() > 1] if (there.nunique() > 1).any() else there
-        for size, group in mine.groupby("size") if len(there.columns) else ():
-            count, source = varies.loc[group.index[0]].iloc[0], join_sources(group["source"])
-            yield estimate(f"experiment3/{method}/size{size}/count", count, source)
+    """The count that makes the sizes of a method: the one that varies most, else the first that is there."""
+    for _, mine in rows.groupby("method"):
+        counts = mine[_COUNTS].apply(pd.to_numeric, errors="coerce").dropna(axis="columns")
+        if len(counts.columns):
+            mine = mine.assign(made=counts[counts.nunique().idxmax()])
+            template = "experiment3/{method}/size{size}/{quantity}"
+            quantities = {"count": lambda group: group["made"].iloc[0]}
+            yield from each(mine, ["method", "size"], template, quantities)
 
 
 @dataclass(frozen=True, slots=True)

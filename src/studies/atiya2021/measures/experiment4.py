@@ -24,7 +24,6 @@ from studies.atiya2021.measures.experiment4_runs import (
     predictions,
     read_runs,
     summarise,
-    within,
 )
 from studies.atiya2021.names import REAL
 from studies.atiya2021.runs import NO_DATA
@@ -53,9 +52,9 @@ def measure(root: Path, published: Path, reference: Path) -> pd.DataFrame:
         *_samples(runs),
         *_reliability(runs),
         *mae_post_ranges(runs, strict, published),
-        *claims(runs, loose, published),
+        *claims(runs, loose),
     ]
-    return combine(cells, contrasts(cells), as_measures(rows), *works(runs))
+    return combine(cells, contrasts(cells), rows, *works(runs))
 
 
 def _by_setting(summary: pd.DataFrame) -> Iterator[Row]:
@@ -72,7 +71,7 @@ def _by_setting(summary: pd.DataFrame) -> Iterator[Row]:
         elif not pd.isna(row.reference):
             se = float(np.hypot(row.log_evidence_se, row.reference_se))
             yield estimate(name, Known(row.log_evidence - row.reference, se), row.source)
-    certified = within(summary, "certified")
+    certified = summary[summary["certified"]]
     for (problem, method), group in summary.groupby(["problem", "method"]):
         mine = certified[(certified["problem"] == problem) & (certified["method"] == method)]
         for column, last in ERRORS.items():
@@ -116,7 +115,7 @@ def _reference(runs: Runs, summary: pd.DataFrame) -> Iterator[Row]:
         size = len(runs.problems[problem]["y_train"])
         yield estimate(f"{path}/per-pattern", Known(evidence / size, se / size), source)
         yield estimate(f"{path}/certified", cell["verdict"] == "certified", source)
-    ran = within(summary, "certified").drop_duplicates(["problem", "set"])[["problem", "set"]]
+    ran = summary[summary["certified"]].drop_duplicates(["problem", "set"])[["problem", "set"]]
     cells = runs.reference.reindex(pd.MultiIndex.from_frame(ran)).reset_index()
     errors = {"probability-se": lambda group: np.mean(group["probability_se"])}
     template = "experiment4/P{problem}/certified/reference/{quantity}"
@@ -129,7 +128,7 @@ def _reference(runs: Runs, summary: pd.DataFrame) -> Iterator[Row]:
 
 def _accuracy(strict: pd.DataFrame) -> Iterator[Row]:
     """Mean and largest errors against the certified reference, over problems and settings."""
-    for method, group in within(strict, "certified").groupby("method"):
+    for method, group in strict[strict["certified"]].groupby("method"):
         errors = group["mae_reference"].dropna()
         if len(errors):
             mean, source = Known(errors.mean(), np.nan), join_sources(group["source"])
@@ -142,7 +141,7 @@ def _accuracy(strict: pd.DataFrame) -> Iterator[Row]:
 
 def _against_ep(strict: pd.DataFrame) -> Iterator[Row]:
     """In how many settings expectation propagation is closer to the reference than a Monte Carlo method."""
-    certified = within(strict, "certified")
+    certified = strict[strict["certified"]]
     wide = certified.pivot(index=["problem", "set"], columns="method", values="mae_reference")
     for method in sorted(set(wide) - {"ep", "laplace"}) if "ep" in wide else ():
         both = wide[["ep", method]].dropna()

@@ -24,13 +24,7 @@ from studies.atiya2021.measures.common import (
     measured,
     published_cells,
 )
-from studies.atiya2021.measures.experiment4_runs import (
-    PAPER,
-    SAMPLER,
-    Runs,
-    complete_means,
-    within,
-)
+from studies.atiya2021.measures.experiment4_runs import PAPER, SAMPLER, Runs, complete_means
 from studies.atiya2021.runs import NO_DATA
 
 _NOT_COMPARABLE = Known(math.nan, math.nan, status="not comparable")
@@ -40,10 +34,10 @@ _MAX_Z = 3.0
 _ROUNDING = 1e-6
 
 
-def claims(runs: Runs, loose: pd.DataFrame, published: Path) -> Iterator[Row]:
+def claims(runs: Runs, loose: pd.DataFrame) -> Iterator[Row]:
     """The quantity of every claim that Experiment 4 decides, but for those on single runs: `works`."""
     yield from _medians(loose)
-    yield from _mae_post(runs, loose, published)
+    yield from _mae_post(runs, loose)
     yield _seconds("control-variables/slow", loose, PAPER["titsias"])
     yield _seconds("sampler/same-speed", loose, SAMPLER)
     yield from _usps(runs)
@@ -82,7 +76,7 @@ def data_set_means(runs: Runs) -> pd.Series:
     return runs.spread.groupby(["problem", "dataset"])["mae_post"].mean()
 
 
-def _mae_post(runs: Runs, loose: pd.DataFrame, published: Path) -> Iterator[Row]:
+def _mae_post(runs: Runs, loose: pd.DataFrame) -> Iterator[Row]:
     """Whether methods differ by less than data sets do, and how MAE-POST depends on the size of the training set."""
     ours = complete_means(loose, "mae_post", list(PAPER.values()))
     several = ours[ours.count(axis=1) > 1]
@@ -106,7 +100,7 @@ def _mae_post(runs: Runs, loose: pd.DataFrame, published: Path) -> Iterator[Row]
 
 def _seconds(claim: str, loose: pd.DataFrame, method: str) -> Row:
     """CPU seconds with the smallest alpha over those with the largest, geometric mean over problems."""
-    rows = within(loose[loose["method"] == method], "nontrivial")
+    rows = loose[(loose["method"] == method) & ~loose["trivial"]]
     logs = np.log(rows["cpu_seconds"].where(rows["cpu_seconds"] > 0))
     ends = [
         logs[rows["alpha"] == end].groupby(rows["problem"]).mean()
@@ -142,8 +136,7 @@ def _gap(claim: str, loose: pd.DataFrame, method: str, problem: int | None = Non
     Of one problem it is the geometric mean over settings. They share its data set, so its standard error is for other
     settings and not for other data.
     """
-    cells = within(loose, "nontrivial")
-    cells = cells[cells["method"].isin([SAMPLER, method])]
+    cells = loose[~loose["trivial"] & loose["method"].isin([SAMPLER, method])]
     if problem is not None:
         cells = cells[cells["problem"] == problem]
     wide = cells.pivot(index=["problem", "set"], columns="method", values="log_evidence")

@@ -21,7 +21,7 @@ from scipy.special import logsumexp, softmax
 from gpcmc.inference.interface import NOT_CONVERGED, UNTRUSTED
 from recheck.files import read_arrays
 from recheck.measures import OK, join_sources
-from studies.atiya2021.measures.common import raw_rows, refuse
+from studies.atiya2021.measures.common import raw_rows, refuse, timed_rows
 from studies.atiya2021.names import REAL
 from studies.atiya2021.problems import Problem
 
@@ -40,9 +40,9 @@ _WORKED = [OK, NOT_CONVERGED, UNTRUSTED]
 
 _KEY = ["problem", "set", "method"]
 _RUN = ["problem", "method", "set", "dataset", "replicate"]
-_NUMBERS = ["log_evidence", "log_evidence_se", "mae_post", "error_rate", "cpu_seconds", "samples"]
-_NUMBERS += ["iterations", "controls_needed", "max_controls"]
-_NEEDED = [*_RUN, "alpha", "beta", "trivial", "status"]
+_NUMBERS = ["alpha", "beta", "log_evidence", "log_evidence_se", "mae_post", "error_rate"]
+_NUMBERS += ["samples", "iterations", "controls_needed", "max_controls"]
+_TEXT = ["trivial", "seed", "count", "scheme"]
 #: Columns of the reference as the rows of runs call them.
 _REFERENCE = {"log_evidence": "reference", "log_evidence_se": "reference_se", "verdict": "verdict"}
 _REFERENCE |= {"certifier_se": "certifier_se", "randomizations": "known_sets", "z": "z"}
@@ -127,12 +127,9 @@ def _counted(rows: pd.DataFrame) -> pd.DataFrame:
 
 def _read_folder(root: Path, folder: str) -> pd.DataFrame:
     """Runs of all methods in folders that fit a pattern, one a problem."""
-    rows = raw_rows(root, f"{folder}/*.csv", _NEEDED)
-    timing = raw_rows(root, f"{folder}/*_timing.csv", [*_RUN, "cpu_seconds"])
-    rows = rows.merge(timing[[*_RUN, "cpu_seconds"]], on=_RUN, how="left")
     numbers = [*_NUMBERS, *(f"mae_post_{reading}" for reading in READINGS)]
-    rows = rows.reindex(columns=list(dict.fromkeys([*rows, *numbers, "seed", "count", "scheme"])))
-    rows[numbers] = rows[numbers].astype(float)
+    rows = timed_rows(root, f"{folder}/*", _RUN, [*numbers, *_TEXT])
+    rows[[*numbers, "cpu_seconds"]] = rows[[*numbers, "cpu_seconds"]].astype(float)
     rows["trivial"] = rows["trivial"].astype(str).str.lower() == "true"
     gaps = rows[(rows["status"] == OK) & ~rows["problem"].isin(list(REAL))]
     refuse(gaps[~np.isfinite(gaps["mae_post"])], "mae_post")
@@ -205,7 +202,7 @@ def _with_errors(rows: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
     return rows.assign(
         nats=nats.where(first),
         mae_reference=pd.Series(errors, rows.index, dtype=float),
-        certified=rows["verdict"] == "certified",
+        certified=(rows["verdict"] == "certified") & ~rows["trivial"],
     )
 
 
@@ -265,12 +262,6 @@ def _deviations(used: pd.DataFrame, medians: dict[int, list[str]]) -> pd.Series:
         for value in found
     ]
     return pd.DataFrame(rows, columns=[*_KEY, "value"]).groupby(_KEY)["value"].mean()
-
-
-def within(summary: pd.DataFrame, scope: str) -> pd.DataFrame:
-    """The rows of a summary that a scope takes in: ``nontrivial`` or, of these, ``certified``."""
-    summary = summary[~summary["trivial"]]
-    return summary[summary["certified"]] if scope == "certified" else summary
 
 
 def complete_means(summary: pd.DataFrame, column: str, methods: list[str]) -> pd.DataFrame:

@@ -18,7 +18,7 @@ from studies.atiya2021.measures.common import (
     each,
     estimate,
     measured,
-    raw_rows,
+    timed_rows,
 )
 from studies.atiya2021.runs import NO_DATA
 
@@ -38,24 +38,17 @@ def measure(root: Path, published: Path, reference: Path) -> pd.DataFrame:
     )
 
 
-def _with_columns(frame: pd.DataFrame, names: list[str]) -> pd.DataFrame:
-    """The same with columns of NaN for those that are absent."""
-    return frame.reindex(columns=list(dict.fromkeys([*frame.columns, *names])))
-
-
 def _chains(root: Path) -> pd.DataFrame:
     """The chains, one row a problem and method; of both hyperparameters what is worse tells of convergence."""
-    keys = ["problem", "method"]
-    frame = raw_rows(root, "experiment5/problem*/*.csv", [*keys, "status"])
-    timing = raw_rows(root, "experiment5/problem*/*_timing.csv", keys)
     of_both = {
         part: [f"{which}_{part}" for which in _PARAMETERS]
         for part in ("mean", "mean_se", "sd", "r_hat", "effective_samples", "effective_per_second")
     }
-    rates = of_both["effective_per_second"]
-    frame = frame.merge(_with_columns(timing, rates)[[*keys, *rates]], on=keys, how="left")
-    needs = [name for names in of_both.values() for name in names]
-    frame = _with_columns(frame, [*needs, "acceptance", "log_loss", "log_loss_se", "seed"])
+    rates = of_both.pop("effective_per_second")
+    optional = [name for names in of_both.values() for name in names]
+    optional += ["acceptance", "log_loss", "log_loss_se", "seed"]
+    keys = ["problem", "method"]
+    frame = timed_rows(root, "experiment5/problem*/*", keys, optional, rates)
     return frame.assign(
         r_hat=frame[of_both["r_hat"]].max(axis=1),
         effective_samples=frame[of_both["effective_samples"]].min(axis=1),
@@ -99,13 +92,11 @@ def _draws(root: Path, chains: pd.DataFrame) -> Iterator[pd.DataFrame]:
 
 def _tuned(root: Path) -> pd.DataFrame:
     """Tuned runs, one row a problem, method, replicate and stage. Seconds of a second look contain the search."""
-    frame = raw_rows(root, "experiment5/problem*_tuning.csv", [*_KEYS, "status"])
-    timing = raw_rows(root, "experiment5/problem*_tuning_timing.csv", [*_KEYS, "cpu_seconds"])
-    timing = timing[[*_KEYS, "cpu_seconds"]].astype({"cpu_seconds": float})
-    timing = timing.sort_values("stage", ascending=False)  # the search comes first
-    timing["cpu_seconds"] = timing.groupby(_KEYS[:3])["cpu_seconds"].cumsum()
-    frame = frame.merge(timing, on=_KEYS, how="left")
-    return _with_columns(frame, [*_TUNED, "evidence", "evidence_se", "samples", "seed"])
+    optional = [*_TUNED, "evidence", "evidence_se", "samples", "seed"]
+    frame = timed_rows(root, "experiment5/problem*_tuning", _KEYS, optional)
+    in_order = frame.sort_values("stage", ascending=False)  # the search comes first
+    seconds = in_order["cpu_seconds"].astype(float).groupby([in_order[k] for k in _KEYS[:3]])
+    return frame.assign(cpu_seconds=seconds.cumsum())
 
 
 def _tuning(tuned: pd.DataFrame) -> Iterator[pd.DataFrame | Iterator[Row]]:
