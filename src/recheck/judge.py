@@ -24,6 +24,7 @@ not comparable, not run, data not available
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -33,12 +34,15 @@ import numpy as np
 import pandas as pd
 from scipy.stats import false_discovery_control
 
-from recheck.measures import UNSEEN, levels_of
+from recheck.measures import UNSEEN, levels_of, reading_text
 from recheck.outcomes import QUANTILES, Outcome, outcomes
 from recheck.published import Published
 
 __all__ = ["COLUMNS", "VERDICTS", "Verdicts", "check", "holm", "judge"]
 
+_EVIDENCE = ["choice", "level", "kind", "compared", "agrees", "differs", "log_likelihood"]
+#: The choice under which the evidence on readings has their combinations.
+COMBINATION = "combination"
 VERDICTS = ("agrees", "undecided", "differs", "depends on a reading", *UNSEEN)
 COLUMNS = [
     *["id", "kind", "table", "family", "published", "printed", "ours", "ours_se", "units", "runs"],
@@ -61,6 +65,8 @@ class Verdicts:
     readings : DataFrame
         Evidence on the readings: ``choice``, ``level``, ``kind``, ``compared``, ``agrees``, ``differs`` (numbers of
         hypotheses), ``log_likelihood`` (sum of the log densities of the printed numbers, at the best levels of others).
+        The choice `COMBINATION` has a row for each combination of levels that were run: contrasts, and cells that are
+        in none, of those that were compared under every combination.
     """
 
     frame: pd.DataFrame
@@ -101,7 +107,8 @@ def judge(
         rows.append(_row(cases.loc[name], own, verdicts[name], note))
     frame = pd.DataFrame(rows, columns=COLUMNS)
     check(frame, published)
-    return Verdicts(frame, _evidence(pairs, published))
+    evidence = pd.concat([_evidence(pairs, published), _combinations(pairs, published)])
+    return Verdicts(frame, evidence.reset_index(drop=True))
 
 
 def check(frame: pd.DataFrame, published: Published) -> None:
@@ -201,7 +208,6 @@ def _row(case: pd.Series, own: pd.DataFrame, verdict: str, note: str) -> dict[st
 
 def _evidence(pairs: pd.DataFrame, published: Published) -> pd.DataFrame:
     """What the printed numbers say about each level of each choice, over cases that were compared under every level."""
-    names = ["choice", "level", "kind", "compared", "agrees", "differs", "log_likelihood"]
     tables, numbers = [], pairs[pairs["seen"] & (pairs["kind"] != "claim")]
     for choice in published.readings.values():
         levels = numbers["reading"].map(lambda text, name=choice.name: levels_of(text).get(name))
@@ -212,8 +218,29 @@ def _evidence(pairs: pd.DataFrame, published: Published) -> pd.DataFrame:
             continue
         best = best.assign(choice=choice.name, compared=1)
         best["log_likelihood"] = [one.log_density for one in best["found"]]
-        tables.append(best.groupby(["kind", "level", "choice"], sort=False)[names[3:]].sum())
-    return pd.concat(tables).reset_index()[names] if tables else pd.DataFrame(columns=names)
+        tables.append(best.groupby(["kind", "level", "choice"], sort=False)[_EVIDENCE[3:]].sum())
+    found = pd.concat(tables).reset_index() if tables else pd.DataFrame(columns=_EVIDENCE)
+    return found[_EVIDENCE]
+
+
+def _combinations(pairs: pd.DataFrame, published: Published) -> pd.DataFrame:
+    """What the printed numbers say together about each combination of levels that were run."""
+    choices = {name for name, choice in published.readings.items() if choice.kind == "runs"}
+    within = {cell for _, first, second, _ in published.pairs() for cell in (first, second)}
+    kinds = pairs["kind"].isin(["cell", "contrast"]) & ~pairs["id"].isin(within)
+    used = pairs[kinds].assign(levels=pairs["reading"].map(levels_of))
+    used = used[[bool(choices & set(levels)) for levels in used["levels"]]]
+    used = used[used.groupby("id")["seen"].transform("all")]
+    names = sorted({choice for levels in used["levels"] for choice in levels} & choices)
+    several = [list(published.readings[name].levels) for name in names]
+    rows = []
+    for chosen in itertools.product(*several) if len(names) > 1 else ():
+        levels = dict(zip(names, chosen, strict=True))
+        own = used[[all(levels.get(c, v) == v for c, v in one.items()) for one in used["levels"]]]
+        density = float(sum(one.log_density for one in own["found"]))
+        counts = [own["id"].nunique(), own["agrees"].sum(), own["differs"].sum()]
+        rows.append([COMBINATION, reading_text(levels), "numbers", *counts, density])
+    return pd.DataFrame(rows, columns=_EVIDENCE)
 
 
 def holm(p: np.ndarray) -> np.ndarray:

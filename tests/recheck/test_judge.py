@@ -9,7 +9,7 @@ from scipy import stats
 
 from recheck.calibrate import SHAPES, Shape, simulate
 from recheck.compare import Comparer
-from recheck.judge import VERDICTS, check, holm, judge
+from recheck.judge import COMBINATION, VERDICTS, check, holm, judge
 from recheck.measures import estimate
 
 
@@ -350,3 +350,44 @@ def test_few_runs_do_not_shift_the_ratio():
 def test_the_shapes_in_use_are_calibrated():
     assert {shape.their_units for shape in SHAPES} == {1, 50}
     assert {n for shape in SHAPES for n in shape.units} == {1, 3, 5, 10, 20, 50}
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_the_combination_of_readings_that_was_printed_has_most_likelihood(tmp_path, seed):
+    """Twelve numbers printed under one of four combinations, each a factor of exp(0.4) from the next.
+
+    A number has a deviation of 0.3, so the right combination is ahead of the next by 12 (0.4 / 0.3)^2 / 2 = 11 nats on
+    average, with a deviation of 4.6: a wrong one is first in 1 % of studies.
+    """
+    rng = np.random.default_rng(seed)
+    levels = [("a=x;b=u", 0.0), ("a=x;b=v", 0.4), ("a=y;b=u", 0.8), ("a=y;b=v", 1.2)]
+    true, shift = levels[seed % 4]
+    choice = "{name}: {{statement: s, levels: {{{levels}}}, kind: runs, applies: [{applies}]}}\n"
+    text = choice.format(name="a", levels="x: s, y: t", applies="t/*")
+    text += choice.format(name="b", levels="u: s, v: t", applies="t/*")
+    cells, parts = [], []
+    for k in range(12):
+        printed = math.exp(shift + 0.3 * rng.standard_normal())
+        cells.append({"id": f"t/c{k}", "printed": f"{printed:.4f}"})
+        values = np.exp(0.3 * rng.standard_normal((10, 1)))
+        parts += [rows(f"t/c{k}", values * math.exp(by), reading) for reading, by in levels]
+    study, frame = published(tmp_path, cells, readings=text), measures(*parts)
+    found = judge(frame, estimate(frame), study, 1).readings
+    found = found[found["choice"] == COMBINATION].set_index("level")
+    assert set(found.index) == {reading for reading, _ in levels}
+    assert (found["compared"] == 12).all()
+    assert found["log_likelihood"].idxmax() == true
+
+
+def test_numbers_that_were_not_compared_under_every_combination_have_no_part(tmp_path):
+    text = "".join(
+        f"{name}: {{statement: s, levels: {{x: s, y: t}}, kind: runs, applies: [t/*]}}\n"
+        for name in "ab"
+    )
+    study = published(tmp_path, [{"id": f"t/{k}", "printed": "1.00"} for k in "pq"], readings=text)
+    every = [f"a={a};b={b}" for a in "xy" for b in "xy"]
+    parts = [rows("t/p", units(5), reading) for reading in every]
+    parts += [rows("t/q", units(5), reading) for reading in every[:3]]
+    frame = measures(*parts)
+    found = judge(frame, estimate(frame), study, 1).readings
+    assert (found[found["choice"] == COMBINATION]["compared"] == 1).all()

@@ -59,9 +59,9 @@ def tradeoff(
     Returns
     -------
     rows, timing : list of dict
-        One row a run: ``size`` (place in the grid), ``dataset`` if there are several, the options, ``truth``, errors against it (nats, per
-        cent), what the method says of itself; of the toolbox's chains also ``probability_mae_<reading>``. A run that
-        failed has its status, and no seconds.
+        One row a run: ``size`` (place in the grid), ``dataset`` if there are several, the options, ``truth``, errors
+        against it (nats, per cent), what the method says of itself; of the toolbox's chains also
+        ``probability_mae_<reading>``. A run that failed has its status, and no seconds.
 
     Raises
     ------
