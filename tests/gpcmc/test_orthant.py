@@ -11,11 +11,12 @@ import pytest
 import truths
 from gpcmc.orthant._sampler import Population, innovations, normal_cdf, normal_quantile, predict
 from scipy.special import log_ndtr, ndtr, ndtri
-from scipy.stats import kstest
+from scipy.stats import binom, kstest
 
 from gpcmc import orthant_probability
 from gpcmc.gp import Prior, linear, prior, rbf
 from gpcmc.inference import Orthant, infer
+from gpcmc.inference.interface import MIN_EFFECTIVE, NOT_CONVERGED, OK
 from gpcmc.orthant import ExtinctionError, _reference, populations
 from gpcmc.orthant.sampler import conditional_probability, orthant_ratio, sample_orthant
 from gpcmc.orthant.truths import one_factor_log_probability
@@ -186,13 +187,20 @@ def test_blocks_multiply(scheme, count):
     assert_unbiased(log_estimates(cov, 300, 2000, scheme, count), -np.log(5) - np.log(6))
 
 
+def one_factor_loadings(n):
+    """Five different ones, n / 5 times each, for the quadrature's sake."""
+    return np.random.default_rng(3).uniform(-1, 1, 5), np.full(5, n // 5)
+
+
 @pytest.mark.parametrize(("scheme", "count"), UNBIASED)
-def test_one_factor(scheme, count):
-    d = np.random.default_rng(3).uniform(-1, 1, 40)
+@pytest.mark.parametrize("n", [5, 20, 60])
+def test_one_factor(n, scheme, count):
+    few, counts = one_factor_loadings(n)
+    d = np.random.default_rng(4).permutation(np.repeat(few, counts))
     cov = np.outer(d, d)
     np.fill_diagonal(cov, 1.0)
-    truth = float(truths.log_one_factor(d / np.sqrt(1 - d**2), np.ones(40)))
-    assert_unbiased(log_estimates(cov, 400, 3000, scheme, count), truth)
+    truth = float(truths.log_one_factor(few / np.sqrt(1 - few**2), counts))
+    assert_unbiased(log_estimates(cov, 300, 1000, scheme, count), truth)
 
 
 @pytest.mark.parametrize(("scheme", "count"), UNBIASED)
@@ -314,6 +322,91 @@ def test_intervals_cover(scheme, count):
         )
         hits += abs(e.log_probability - one_factor_log_probability(d)) < 1.96 * e.standard_error
     assert hits >= 175
+
+
+def distant_pairs(count, rho):
+    """Coordinates k and count + k have correlation rho, all others none: what resampling forgets is needed later."""
+    cov = np.eye(2 * count)
+    cov[range(count), range(count, 2 * count)] = cov[range(count, 2 * count), range(count)] = rho
+    return cov, count * float(truths.log_half_plane(rho))
+
+
+def intervals(cov, truth, replicates, **options):
+    """Whether 1.96 standard errors reach the truth, the deviations in standard errors, and the eves."""
+    found = [
+        orthant_probability(cov, scheme="adapted", rng=np.random.default_rng(k), **options)
+        for k in range(replicates)
+    ]
+    z = np.array([(e.log_probability - truth) / e.standard_error for e in found])
+    return np.abs(z) < 1.96, z, np.array([e.effective_eves for e in found])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("pairs", "rho", "samples", "runs"),
+    [
+        (10, -0.7, 400, 1),
+        (20, -0.6, 1000, 1),
+        (20, -0.6, 3000, 3),
+        (20, -0.6, 4000, 10),
+        (30, 0.8, 500, 1),
+    ],
+)
+def test_adapted_errors_are_calibrated_at_small_budgets(pairs, rho, samples, runs):
+    """300 seeds. Of normal deviations with an error that is right, or up to 7 % off, 92 to 97 % lie within 1.96
+    errors: fewer or more hits than these bounds have a probability of 1e-5 on either side."""
+    cov, truth = distant_pairs(pairs, rho)
+    hits, _, eves = intervals(cov, truth, 300, samples=samples, runs=runs)
+    low, high = binom.ppf(1e-5, 300, 0.92), binom.ppf(1 - 1e-5, 300, 0.97)
+    assert low <= hits.sum() <= high, (hits.mean(), np.median(eves))
+
+
+@pytest.mark.parametrize(("pairs", "rho", "samples"), [(30, -0.7, 2000), (40, -0.9, 500)])
+def test_where_errors_are_too_small_the_eves_are_few(pairs, rho, samples):
+    """Of 60 intervals that cover in 95 of 100 cases, 51 or fewer would with a probability of 4e-3."""
+    cov, truth = distant_pairs(pairs, rho)
+    hits, _, eves = intervals(cov, truth, 60, samples=samples, runs=1)
+    assert hits.sum() <= 51, "what the status is for"
+    assert np.max(eves) < MIN_EFFECTIVE / 2
+    independent = orthant_probability(
+        np.eye(10), samples=300, scheme="adapted", rng=np.random.default_rng(0)
+    )
+    assert independent.effective_eves == pytest.approx(300)
+
+
+@pytest.mark.parametrize(("beta", "status"), [(0.5, OK), (50.0, NOT_CONVERGED)])
+def test_status_follows_the_eves(beta, status):
+    rng = np.random.default_rng(0)
+    gp = prior(rbf(0.5, beta), rng.normal(size=(80, 2)), rng.normal(size=(3, 2)))
+    y = rng.choice([-1.0, 1.0], 80)
+    result = infer(Orthant(samples=1000, scheme="adapted"), gp, y, rng=rng)
+    assert result.status == status
+    assert (result.diagnostics["effective_eves"] >= MIN_EFFECTIVE) == (status == OK)
+
+
+def test_one_eve_is_no_certainty():
+    """All samples descend from one: the genealogy's variance is at its limit, and its errors are not zero."""
+    alone = populations.Genealogy(variance=1.0, fourth=1.0, shares=1.0)
+    estimate, _ = populations._combine([1000], [np.log([0.5, 0.5])], [alone], "adapted")
+    assert estimate.effective_eves == 1.0
+    # Student's t of 2 degrees of freedom, over the normal's point, times the root of log 1000
+    assert estimate.standard_error == pytest.approx(4.30265 / 1.95996 * np.sqrt(np.log(1000)), 1e-5)
+
+
+def test_ten_populations_or_more_speak_for_themselves():
+    """The spread between them alone, with Student's t; the genealogy is not asked."""
+    sizes, log_p = [100] * 10, np.log(np.linspace(0.1, 0.2, 10))
+    stages = [np.array([value]) for value in log_p]
+    quiet = populations.Genealogy(0.0, 0.0, 0.01)
+    estimate, _ = populations._combine(sizes, stages, [quiet] * 10, "adapted")
+    p = np.exp(log_p)
+    variance = p.var(ddof=1) / 10 / p.mean() ** 2
+    expected = 2.26216 / 1.95996 * np.sqrt(-np.log1p(-variance))
+    assert estimate.standard_error == pytest.approx(expected, rel=1e-5)
+    passes = [(np.array([value]), np.zeros(1)) for value in np.linspace(0.4, 0.6, 10)]
+    _, error = populations.average_predictions(np.full(10, 0.1), passes, "adapted", 1000.0)
+    spread = np.std(np.linspace(0.4, 0.6, 10), ddof=1) / np.sqrt(10)
+    assert error[0] == pytest.approx(2.26216 / 1.95996 * spread, rel=1e-5)
 
 
 def test_test_pattern_is_a_ratio_of_orthants():

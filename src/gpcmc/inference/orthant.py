@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gpcmc import _validation as validation
 from gpcmc.gp.covariance import Prior, orthant_covariance
-from gpcmc.inference.interface import OK, Method, Prediction
+from gpcmc.inference.interface import MIN_EFFECTIVE, NOT_CONVERGED, OK, Method, Prediction
 from gpcmc.orthant.sampler import (
     Array,
     Count,
@@ -46,6 +46,7 @@ class OrthantPosterior:
     _signs: Array  # y in the order of the coordinates
     _order: NDArray[np.intp]
     _count: Count
+    _scheme: Scheme
     _rng: np.random.Generator
 
     @property
@@ -65,16 +66,24 @@ class OrthantPosterior:
 
     @property
     def diagnostics(self) -> dict[str, float]:
-        """``extinct_populations`` and ``least_stage_probability``."""
-        return {
+        """``extinct_populations``, ``least_stage_probability``; of the adapted scheme ``effective_eves``."""
+        found = {
             "extinct_populations": float(self.estimate.extinct),
             "least_stage_probability": float(np.exp(np.min(self.estimate.log_stage_probabilities))),
         }
+        if self._scheme == "adapted":
+            found["effective_eves"] = self.estimate.effective_eves
+        return found
 
     @property
     def status(self) -> str:
-        """``OK``: a population without samples raises."""
-        return OK
+        """``NOT_CONVERGED`` where the adapted scheme has fewer than `MIN_EFFECTIVE` effective eves, else ``OK``.
+
+        With fewer, its standard errors are too small more often than they say. The paper's scheme makes no such
+        statement, and a population without samples raises.
+        """
+        few = self._scheme == "adapted" and self.estimate.effective_eves < MIN_EFFECTIVE
+        return NOT_CONVERGED if few else OK
 
     def predict(self, K_star: ArrayLike, k_star_star: ArrayLike) -> Prediction:
         """P(y* = +1 | y) from the training pass's samples (Eqs 59 to 62).
@@ -175,4 +184,6 @@ class Orthant(Method[OrthantPosterior]):
                 runs=self.runs,
                 rng=rng,
             )
-        return OrthantPosterior(estimate, prediction, particles, signs, order, self.count, rng)
+        return OrthantPosterior(
+            estimate, prediction, particles, signs, order, self.count, self.scheme, rng
+        )

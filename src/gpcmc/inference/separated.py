@@ -105,7 +105,13 @@ class SeparatedPosterior:
 
     @property
     def diagnostics(self) -> dict[str, float]:
-        """Pareto k-hat, effective samples and their share, and the bound on log(weight/mean weight)."""
+        """Pareto k-hat, effective samples and their share, and ``log_weight_bound``.
+
+        The last is a proven bound on log(weight / mean weight). Where it is below the logarithm of a tenth of the
+        samples, no weight that was never drawn could change the average by much. Above, it is vacuous: it proves
+        that the variance is finite, and not that the standard error is right; k-hat is then all there is to go by.
+        On large problems with rough kernels it is vacuous at any number of samples.
+        """
         return self.estimate.diagnostics
 
     @property

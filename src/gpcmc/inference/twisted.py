@@ -3,7 +3,8 @@
 Expectation propagation leaves a Gaussian site on f_i for each label. The site on v_i = y_i f_i + noise that,
 convolved with the probit's unit noise, is that one stands for v_i >= 0. `gpcmc.orthant.twisting` draws with these
 sites as look-ahead, and scrambled Sobol' points make the draws even. A ninth of the draws are by minimax
-tilting, which bounds all weights. The estimate of the evidence is unbiased whatever the sites and tilts.
+tilting, which bounds all weights; ``diagnostics["log_weight_bound"]`` says how tightly, and its description when that
+helps. The estimate of the evidence is unbiased whatever the sites and tilts.
 """
 
 from __future__ import annotations

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, TypeVar
+from typing import Literal, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp
+from scipy.special import logsumexp, ndtri, stdtrit
 
 from gpcmc import _validation as validation
 from gpcmc.orthant._sampler import Population, Segment
@@ -23,6 +23,8 @@ Samples = tuple[list[Segment], np.ndarray, np.ndarray, np.ndarray]
 MAX_POPULATION = 200_000
 #: The adapted scheme resamples below this fraction of the population.
 ESS_THRESHOLD = 0.5
+#: From so many populations on, the adapted scheme takes its standard errors from their spread.
+MIN_POPULATIONS = 10
 
 
 class ExtinctionError(RuntimeError):
@@ -38,15 +40,22 @@ class OrthantEstimate:
     log_probability : float
         Natural logarithm of the estimate.
     standard_error : float
-        Standard error of `log_probability` (the relative one of the probability), from the genealogy,
-        or from the spread between populations where that is larger. It is too small where a handful of
-        eves have descendants left: then no run knows how wrong it is, and only more samples tell.
+        Standard error of `log_probability` (the relative one of the probability). With the adapted scheme: from the
+        spread between populations, if there are `MIN_POPULATIONS` or more, otherwise from the genealogy, and in
+        either case widened by Student's t for the few contributions that it is estimated from. With the
+        bootstrap scheme: the larger of the two, as it is. The genealogy says too little where few eves have
+        descendants left, so read `effective_eves` with it.
     log_stage_probabilities : (n,) array
         log P(v_i inside | v_1 .. v_{i-1} inside), estimated; their sum is `log_probability`.
     samples, populations : int
         Samples in all, and the number of populations they were divided into.
     extinct : int
         Populations that lost all their samples; each counted as probability zero.
+    effective_eves : float
+        (sum w)^2 / sum w^2 over the eves, the samples at the first coordinate, w being the weight of an eve's
+        descendants. Its inverse is about the relative variance of the estimated probability. Below 100 the
+        standard error is too small more often than it says, and below 10 it means nothing: what a run has never
+        seen is not in its genealogy.
     """
 
     log_probability: float
@@ -55,6 +64,7 @@ class OrthantEstimate:
     samples: int
     populations: int
     extinct: int
+    effective_eves: float
 
 
 def population_sizes(samples: int, runs: int | None) -> list[int]:
@@ -110,7 +120,7 @@ def train(
     diagonal = np.diag(L)
     G, shift = np.ascontiguousarray(L / diagonal[:, None]), np.ascontiguousarray(offset / diagonal)
     threshold = ESS_THRESHOLD if scheme == "adapted" else 0.0
-    log_stages, errors = [], []
+    log_stages, genealogies = [], []
     alive: list[int] = []
     harvested: list[T] = []
     population = None
@@ -119,11 +129,11 @@ def train(
             population = Population(G, shift, size, count == "soft", threshold)
         failed = population.run(rng)
         log_stages.append(_stages(population, failed))
-        errors.append(_relative_variance(population))
+        genealogies.append(_genealogy(population))
         if not failed:
             alive.append(k)
             harvested.append(harvest(population))
-    estimate, weights = _combine(sizes, log_stages, errors)
+    estimate, weights = _combine(sizes, log_stages, genealogies, scheme)
     return estimate, weights[alive], harvested
 
 
@@ -140,14 +150,25 @@ def _stages(population: Population, failed: int) -> Array:
     return log_stages
 
 
-def _relative_variance(population: Population) -> float:
-    """Of the probability estimate, from the eves' influence on it."""
+class Genealogy(NamedTuple):
+    """What the eves of a population say of the error of its probability estimate."""
+
+    variance: float  # relative; the sum of squares of the eves' contributions
+    fourth: float  # sum of the fourth powers of these contributions
+    shares: float  # sum of squares of the eves' shares in the weight
+
+
+def _genealogy(population: Population) -> Genealogy:
     M = population.M
-    return float(np.sum(population.influence**2) / (M * max(M - 1, 1)))
+    squares, pairs = population.influence**2, M * max(M - 1, 1)
+    weights = np.bincount(population.eves, weights=population.weights)
+    shares = np.sum(weights**2) / np.sum(weights) ** 2
+    variance, fourth = np.sum(squares) / pairs, np.sum(squares**2) / pairs**2
+    return Genealogy(float(variance), float(fourth), float(shares))
 
 
 def _combine(
-    sizes: list[int], log_stages: list[Array], errors: list[float]
+    sizes: list[int], log_stages: list[Array], genealogies: list[Genealogy], scheme: Scheme
 ) -> tuple[OrthantEstimate, Array]:
     """Average the populations' estimates on the probability scale (paper, section 6.1)."""
     paths = np.cumsum(log_stages, axis=1)  # log probability of the first i coordinates
@@ -163,23 +184,61 @@ def _combine(
         )
     weights = np.exp(paths[:, -1] + log_size - averaged[-1])
     alive = weights > 0
-    genealogy = np.sum(weights[alive] ** 2 * np.asarray(errors)[alive])
+    variance, fourth, shares = np.array(genealogies)[alive].T
+    genealogy = np.sum(weights[alive] ** 2 * variance)
     runs = len(sizes)
     between = np.sum((weights - weights.mean()) ** 2) * runs / (runs - 1) if runs > 1 else 0.0
+    if scheme == "bootstrap":
+        error = np.sqrt(max(genealogy, between))
+    elif runs >= MIN_POPULATIONS:
+        error = _log_error(between, runs - 1.0, runs)
+    else:
+        quartic = np.sum(weights[alive] ** 4 * fourth)
+        degrees = 2.0 * genealogy**2 / quartic if quartic > 0 else np.inf
+        error = _log_error(genealogy, degrees, int(np.sum(sizes)))
     estimate = OrthantEstimate(
         log_probability=float(averaged[-1]),
-        standard_error=float(np.sqrt(max(genealogy, between))),
+        standard_error=float(error),
         log_stage_probabilities=np.diff(averaged, prepend=0.0),
         samples=int(np.sum(sizes)),
         populations=len(sizes),
         extinct=extinct,
+        effective_eves=float(np.sum(weights) ** 2 / np.sum(weights[alive] ** 2 * shares)),
     )
     return estimate, weights
 
 
-def average_predictions(weights: Array, passes: list[tuple[Array, Array]]) -> tuple[Array, Array]:
-    """Return probabilities and standard errors (t,) from those of the populations, by their weights."""
-    probability = weights @ np.array([p for p, _ in passes])
-    variance = weights**2 @ np.array([v for _, v in passes])
+def _log_error(variance: float, degrees: float, contributions: int) -> float:
+    """Return the standard error of a logarithm from an estimated relative variance.
+
+    The variance is estimated by shares in a whole, so it stops at one however large it is: a pair of samples has one
+    eve with a probability p, and different ones with 1 - p, p growing with each stage's variance as
+    1 - exp(-variance) does (Lee and Whiteley 2018). `degrees` are those of the variance: its squared coefficient of
+    variation is 2 / degrees.
+    """
+    return float(np.sqrt(-np.log1p(-min(variance, 1.0 - 1.0 / contributions)))) * widening(degrees)
+
+
+def widening(degrees: float) -> float:
+    """Return the 97.5 % point of Student's t over the normal's."""
+    return float(stdtrit(max(degrees, 1.0), 0.975) / ndtri(0.975))
+
+
+def average_predictions(
+    weights: Array, passes: list[tuple[Array, Array]], scheme: Scheme, eves: float
+) -> tuple[Array, Array]:
+    """Return probabilities and standard errors (t,) from those of the populations, by their weights.
+
+    The errors of the adapted scheme are as those of `OrthantEstimate`; `eves` are the effective ones.
+    """
+    each = np.array([p for p, _ in passes])
+    probability = weights @ each
+    runs = len(passes)
+    if scheme == "adapted" and runs >= MIN_POPULATIONS:
+        variance = weights**2 @ (each - probability) ** 2 * runs / (runs - 1)
+        factor = widening(runs - 1.0)
+    else:
+        variance = weights**2 @ np.array([v for _, v in passes])
+        factor = widening(eves - 1.0) if scheme == "adapted" else 1.0
     # the weights sum to one up to rounding: a probability of 1 must not print as 1.0000000000000002
-    return np.clip(probability, 0.0, 1.0), np.sqrt(variance)
+    return np.clip(probability, 0.0, 1.0), np.sqrt(variance) * factor

@@ -18,7 +18,8 @@ Two schemes:
 Everything is on the log scale. Standard errors come from the genealogy: samples that descend from
 different first-stage samples (eves) interact only through averages, so the relative error of the
 estimate is a sum over eves of what their descendants added to each factor (after Lee and Whiteley,
-2018, Biometrika 105, 609).
+2018, Biometrika 105, 609). With ten populations or more, those of the adapted scheme come from the
+spread between populations: independent runs are the better judges.
 """
 
 from __future__ import annotations
@@ -75,11 +76,16 @@ class Particles:
         samples.
     weights : (len(populations),) array
         Share of each population in the average: proportional to its estimated probability.
+    scheme : {"bootstrap", "adapted"}
+    eves : float
+        Effective number of eves.
     """
 
     L: Array
     populations: tuple[Samples, ...]
     weights: Array
+    scheme: Scheme
+    eves: float
 
 
 @one_thread()
@@ -177,7 +183,7 @@ def sample_orthant(
     estimate, weights, kept = train(
         L, np.zeros(len(L)), sizes, count, scheme, rng, samples_of, reuse=False
     )
-    return estimate, Particles(L, tuple(kept), weights)
+    return estimate, Particles(L, tuple(kept), weights, scheme, estimate.effective_eves)
 
 
 @one_thread()
@@ -214,7 +220,7 @@ def conditional_probability(
     """
     A = test_rows(particles.L, cross_cov, variance)
     passes = [predict(*samples, A, count == "soft", rng) for samples in particles.populations]
-    return average_predictions(particles.weights, passes)
+    return average_predictions(particles.weights, passes, particles.scheme, particles.eves)
 
 
 @one_thread()
@@ -258,7 +264,7 @@ def orthant_ratio(
         rng,
         lambda population: predict(*samples_of(population), A, count == "soft", rng),
     )
-    return estimate, *average_predictions(weights, passes)
+    return estimate, *average_predictions(weights, passes, scheme, estimate.effective_eves)
 
 
 def _check_options(count: str, scheme: str, rng: np.random.Generator) -> None:

@@ -71,6 +71,7 @@ class Model:
     y: Array
 
 
+@one_thread()
 def model(problem: Problem, alpha: float, beta: float) -> Model:
     """Return the covariances of the paper's Eq. (3), beta exp(-|x - x'|^2 / alpha^2), without their white part.
 
@@ -121,6 +122,7 @@ class Gaussian:
         return likelihood + prior, start
 
 
+@one_thread()
 def gaussian(model: Model, *, sweeps: int = 200, tolerance: float = 1e-6) -> Gaussian:
     """Find sites by expectation propagation, all at once and half of the way, and make q of them."""
     values, vectors = np.linalg.eigh(model.K)

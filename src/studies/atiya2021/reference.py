@@ -187,10 +187,8 @@ def reference_problem(
 
     Returns
     -------
-    rows, timing : list of dict
-        One row a cell; no timing.
-    arrays : dict
-        As `Reference.arrays`.
+    Piece
+        One row a cell, no timing, and arrays as `Reference.arrays`.
 
     Raises
     ------
