@@ -227,10 +227,11 @@ def _combinations(pairs: pd.DataFrame, published: Published) -> pd.DataFrame:
     """What the printed numbers say together about each combination of levels that were run."""
     choices = {name for name, choice in published.readings.items() if choice.kind == "runs"}
     within = {cell for _, first, second, _ in published.pairs() for cell in (first, second)}
-    kinds = pairs["kind"].isin(["cell", "contrast"]) & ~pairs["id"].isin(within)
-    used = pairs[kinds].assign(levels=pairs["reading"].map(levels_of))
-    used = used[[bool(choices & set(levels)) for levels in used["levels"]]]
-    used = used[used.groupby("id")["seen"].transform("all")]
+    levels_of_pairs = [levels_of(reading) for reading in pairs["reading"]]
+    some = pd.Series([bool(choices & set(one)) for one in levels_of_pairs], pairs.index)
+    numbers = pairs["kind"].isin(["cell", "contrast"]) & ~pairs["id"].isin(within) & some
+    complete = pairs.groupby("id")["seen"].transform("all").astype(bool)
+    used = pairs.assign(levels=levels_of_pairs)[numbers & complete]
     names = sorted({choice for levels in used["levels"] for choice in levels} & choices)
     several = [list(published.readings[name].levels) for name in names]
     rows = []

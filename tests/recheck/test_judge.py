@@ -352,12 +352,12 @@ def test_the_shapes_in_use_are_calibrated():
     assert {n for shape in SHAPES for n in shape.units} == {1, 3, 5, 10, 20, 50}
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(4))
 def test_the_combination_of_readings_that_was_printed_has_most_likelihood(tmp_path, seed):
-    """Twelve numbers printed under one of four combinations, each a factor of exp(0.4) from the next.
+    """Six numbers printed under one of four combinations, each a factor of exp(0.4) from the next.
 
-    A number has a deviation of 0.3, so the right combination is ahead of the next by 12 (0.4 / 0.3)^2 / 2 = 11 nats on
-    average, with a deviation of 4.6: a wrong one is first in 1 % of studies.
+    A number has a deviation of 0.2, so the right combination is ahead of the next by 6 (0.4 / 0.2)^2 / 2 = 12 nats on
+    average, with a deviation of 4.9: a wrong one is first in 1 % of studies.
     """
     rng = np.random.default_rng(seed)
     levels = [("a=x;b=u", 0.0), ("a=x;b=v", 0.4), ("a=y;b=u", 0.8), ("a=y;b=v", 1.2)]
@@ -366,16 +366,16 @@ def test_the_combination_of_readings_that_was_printed_has_most_likelihood(tmp_pa
     text = choice.format(name="a", levels="x: s, y: t", applies="t/*")
     text += choice.format(name="b", levels="u: s, v: t", applies="t/*")
     cells, parts = [], []
-    for k in range(12):
-        printed = math.exp(shift + 0.3 * rng.standard_normal())
+    for k in range(6):
+        printed = math.exp(shift + 0.2 * rng.standard_normal())
         cells.append({"id": f"t/c{k}", "printed": f"{printed:.4f}"})
-        values = np.exp(0.3 * rng.standard_normal((10, 1)))
+        values = np.exp(0.2 * rng.standard_normal((10, 1)))
         parts += [rows(f"t/c{k}", values * math.exp(by), reading) for reading, by in levels]
     study, frame = published(tmp_path, cells, readings=text), measures(*parts)
     found = judge(frame, estimate(frame), study, 1).readings
     found = found[found["choice"] == COMBINATION].set_index("level")
     assert set(found.index) == {reading for reading, _ in levels}
-    assert (found["compared"] == 12).all()
+    assert (found["compared"] == 6).all()
     assert found["log_likelihood"].idxmax() == true
 
 

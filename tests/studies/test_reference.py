@@ -491,7 +491,7 @@ def problem_of(number):
         pytest.skip("the raw data are not here")
     registry = datasets.read_registry(ROOT / "data" / "registry.csv")
     name = REAL[number]
-    return real_problem(number, MIRROR, registry, standardise=name != "usps", rng=rng)
+    return real_problem(name, MIRROR, registry, standardise=name != "usps", rng=rng)
 
 
 def test_kept_reference_is_complete():
