@@ -79,13 +79,17 @@ def small_problem(n=20, t=5, seed=0):
     return Problem(X, y, X_star, np.ones(t), np.full(t, np.nan))
 
 
-def compute(tmp_path, problem=None, hyperparameters=ROUGH, **options):
+FEW = Plan(chains=2000)
+
+
+def compute(tmp_path, problem=None, hyperparameters=ROUGH, plan=FEW, **options):
     rows, _, arrays = reference_problem(
         1,
         problem or small_problem(),
         root=7,
         hyperparameters=hyperparameters,
         pieces=Pieces(tmp_path / "pieces", [], options.pop("key", 0)),
+        plan=plan,
         **options,
     )
     return rows, arrays
@@ -311,7 +315,7 @@ def test_an_orthant_matrix_that_is_wrong_for_all_who_share_it_is_caught(tmp_path
 
 
 def test_where_the_sampler_is_dear_it_is_left_out(tmp_path):
-    (row,), _ = compute(tmp_path, hyperparameters=[SETS[2]], plan=Plan(max_draws=0))
+    (row,), _ = compute(tmp_path, hyperparameters=[SETS[2]], plan=Plan(chains=2000, max_draws=0))
     assert row["certifier"] == "latent annealing" and row["verdict"] == CERTIFIED
     assert row["sampler_samples"] == 0 and np.isnan(row["sampler_z"])
 

@@ -92,7 +92,7 @@ class Plan:
         Sobol' points of a randomisation, at first and at most.
     randomizations : int
     chains, max_chains : int
-        Of the latent certifier: in the run that tells how many it needs, and at most.
+        Of the latent certifier: at least, also in the run that tells how many it needs, and at most.
     pilot, max_samples : int
         Samples of the adapted sampler, likewise.
     population : int
@@ -104,7 +104,7 @@ class Plan:
     points: int = 1024
     max_points: int = 2**17
     randomizations: int = 32
-    chains: int = 2000
+    chains: int = 10_000  # with fewer, small probabilities are averages of skew variables
     max_chains: int = 200_000
     pilot: int = 20_000
     max_samples: int = 40_000_000
