@@ -22,7 +22,7 @@ from scipy.linalg import LinAlgError, cholesky, solve_triangular
 from gpcmc._threads import one_thread
 from gpcmc._validation import FloatArray, check_cross_covariance
 from gpcmc.gp.covariance import Prior
-from gpcmc.gp.likelihood import predictive_probability
+from gpcmc.gp.link import PROBIT, Likelihood
 from gpcmc.inference.interface import OK, Method, Prediction, with_prediction
 
 
@@ -50,6 +50,8 @@ class GaussianPosterior:
         Empty, and ``OK``: a method that does not converge raises.
     prediction : Prediction
         At the test inputs of the prior.
+    likelihood : Likelihood
+        Whose posterior it is; predictions average it.
     """
 
     log_evidence: float
@@ -62,6 +64,7 @@ class GaussianPosterior:
     diagnostics: dict[str, float] = field(default_factory=dict)
     status: str = OK
     prediction: Prediction = field(default_factory=Prediction.none)
+    likelihood: Likelihood = field(default=PROBIT, repr=False)
 
     @one_thread()
     def latent(self, K_star: ArrayLike, k_star_star: ArrayLike) -> tuple[FloatArray, FloatArray]:
@@ -96,7 +99,7 @@ class GaussianPosterior:
         return K_star.T @ self.a, np.maximum(variance, 0.0)
 
     def predict(self, K_star: ArrayLike, k_star_star: ArrayLike) -> Prediction:
-        """Return P(y* = +1 | y), the latent Gaussian averaged over the probit (Eq. 3.63).
+        """Return P(y* = +1 | y), the likelihood averaged over the latent Gaussian (Eqs. 3.25, 3.63).
 
         Parameters
         ----------
@@ -110,7 +113,7 @@ class GaussianPosterior:
         ValueError
             As `latent`.
         """
-        probability = predictive_probability(*self.latent(K_star, k_star_star))
+        probability = self.likelihood.predictive_probability(*self.latent(K_star, k_star_star))
         return Prediction(probability, np.zeros_like(probability))
 
 
