@@ -18,6 +18,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import LinAlgError, cholesky, solve_triangular
+from scipy.linalg.lapack import dpotri
 
 from gpcmc._threads import one_thread
 from gpcmc._validation import FloatArray, check_cross_covariance
@@ -127,7 +128,9 @@ class GaussianApproximation(Method[GaussianPosterior]):
         return with_prediction(self.approximate(prior.K, y), prior)
 
     @abstractmethod
-    def approximate(self, K: FloatArray, y: FloatArray) -> GaussianPosterior:
+    def approximate(
+        self, K: FloatArray, y: FloatArray, start: GaussianPosterior | None = None
+    ) -> GaussianPosterior:
         """Return the Gaussian for arguments that are checked already, without a prediction.
 
         Parameters
@@ -136,12 +139,37 @@ class GaussianApproximation(Method[GaussianPosterior]):
             Prior covariance, positive semidefinite.
         y : (n,) array
             Labels -1/+1.
+        start : GaussianPosterior, optional
+            Of another K and the same labels: the iteration starts there, and ends where it would without it.
 
         Raises
         ------
         ConvergenceError
             If the iteration meets its limit; it carries the last iterate.
         """
+
+    @abstractmethod
+    def gradient_matrix(
+        self, K: FloatArray, y: FloatArray, posterior: GaussianPosterior
+    ) -> FloatArray:
+        """Return the symmetric M (n, n) with d log Z = tr(M dK) / 2, for what `approximate` returned.
+
+        Parameters
+        ----------
+        K, y
+            As of `approximate`.
+        posterior : GaussianPosterior
+            At the fixed point, for K and y.
+        """
+
+
+def noise_precision(posterior: GaussianPosterior) -> FloatArray:
+    """Return R = S^(1/2) B^-1 S^(1/2) (n, n), which is (K + S^-1)^-1 where S is not singular."""
+    inverse, _ = dpotri(posterior.L, lower=1)
+    inverse = np.tril(inverse)
+    inverse += np.tril(inverse, -1).T
+    root = np.sqrt(posterior.S)
+    return root[:, None] * inverse * root
 
 
 def factorize(K: FloatArray, S: FloatArray) -> FloatArray:

@@ -6,7 +6,7 @@ Cholesky factorization, n^3 / 3 flops; 5 to 15 steps are usual.
 
 References
 ----------
-Rasmussen and Williams (2006), Algorithms 3.1 and 3.2, Eqs. (3.12), (3.13), (3.26), (3.32).
+Rasmussen and Williams (2006), Algorithms 3.1, 3.2, 5.1, Eqs. (3.12), (3.13), (3.26), (3.32), (5.22)-(5.24).
 """
 
 from __future__ import annotations
@@ -15,11 +15,16 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
-from scipy.linalg import cho_solve
+from scipy.linalg import cho_solve, solve_triangular
 
 from gpcmc._validation import FloatArray, check_option, check_positive, check_positive_int
 from gpcmc.gp.link import LIKELIHOODS, LOGISTIC, Likelihood, mackay_predictive_probability
-from gpcmc.inference.gaussian import GaussianApproximation, GaussianPosterior, factorize
+from gpcmc.inference.gaussian import (
+    GaussianApproximation,
+    GaussianPosterior,
+    factorize,
+    noise_precision,
+)
 from gpcmc.inference.interface import ConvergenceError
 
 _HALVINGS = 40
@@ -71,7 +76,9 @@ class Laplace(GaussianApproximation):
             return replace(LOGISTIC, predictive_probability=mackay_predictive_probability)
         return LIKELIHOODS[self.likelihood]
 
-    def approximate(self, K: FloatArray, y: FloatArray) -> GaussianPosterior:
+    def approximate(
+        self, K: FloatArray, y: FloatArray, start: GaussianPosterior | None = None
+    ) -> GaussianPosterior:
         """Find the mode of p(f | y) and the Gaussian there; f, a, W and L are those of one iterate."""
         likelihood = self.record
 
@@ -81,6 +88,10 @@ class Laplace(GaussianApproximation):
         a = np.zeros(len(y))
         f = np.zeros(len(y))
         psi, rise = objective(a, f), np.inf
+        if start is not None:
+            f_start = K @ start.a
+            if (psi_start := objective(start.a, f_start)) > psi:
+                a, f, psi = start.a, f_start, psi_start
         magnitude, eps = np.abs(K), np.sqrt(len(y)) * np.finfo(float).eps
         for iteration in range(self.max_iterations + 1):
             gradient, W = likelihood.derivatives(y, f)
@@ -122,3 +133,21 @@ class Laplace(GaussianApproximation):
                 posterior,
             )
         return posterior
+
+    def gradient_matrix(
+        self, K: FloatArray, y: FloatArray, posterior: GaussianPosterior
+    ) -> FloatArray:
+        """Return M = a a' - R + v a' + a v', v = (I - R K) s, s_i = Sigma_ii (d^3 log p / df_i^3) / 2.
+
+        The first two terms are for a fixed mode (Rasmussen and Williams 2006, Eq. 5.22). The others follow the mode,
+        on which W depends (Eqs. 5.23, 5.24).
+        """
+        a, R = posterior.a, noise_precision(posterior)
+        half = solve_triangular(
+            posterior.L, np.sqrt(posterior.S)[:, None] * K, lower=True, check_finite=False
+        )
+        variance = K.diagonal() - np.einsum("ij,ij->j", half, half)
+        s = 0.5 * variance * posterior.likelihood.third_derivative(y, posterior.mean)
+        v = s - R @ (K @ s)
+        across = np.outer(v + 0.5 * a, a)
+        return across + across.T - R
