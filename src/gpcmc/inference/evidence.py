@@ -1,6 +1,7 @@
-"""The log marginal likelihood as a function of the kernel's hyperparameters, with its gradient.
+"""The log marginal likelihood as a function of the kernel's hyperparameters, with its gradient, and its maximum.
 
-Laplace's method and expectation propagation give both. The hyperparameters are those of ``kernel.theta``: logarithms.
+Laplace's method and expectation propagation give value and gradient. The hyperparameters are those of ``kernel.theta``:
+logarithms. L-BFGS-B climbs within the kernel's bounds, as in scikit-learn.
 
 References
 ----------
@@ -9,16 +10,37 @@ Rasmussen and Williams (2006), sections 5.1, 5.5.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.optimize import minimize
 
 from gpcmc._threads import one_thread
 from gpcmc._validation import FloatArray
 from gpcmc.gp.gradient import covariance_with_gradient
+from gpcmc.inference.ep import ExpectationPropagation
 from gpcmc.inference.gaussian import GaussianApproximation, GaussianPosterior
+from gpcmc.inference.interface import ConvergenceError, Method
 
 if TYPE_CHECKING:  # scikit-learn takes half a second
     from sklearn.gaussian_process.kernels import Kernel
+
+_TOLERANCE = 1e-8  # of expectation propagation in a search: gradients are then good to 1e-7
+_NEAR = 1e-3  # a hyperparameter is at its bound if its logarithm is so near
+_FLAT = 1e-2  # nats for each unit of a logarithm; steeper is no maximum
+
+
+def surface_method(method: Method) -> GaussianApproximation:
+    """Return the method whose evidence is climbed: Laplace's method itself, else expectation propagation.
+
+    The evidence of a Monte Carlo method is noisy, and has no gradient; expectation propagation is near it.
+    """
+    if isinstance(method, ExpectationPropagation):
+        return replace(method, tolerance=max(method.tolerance, _TOLERANCE))
+    if isinstance(method, GaussianApproximation):
+        return method
+    return ExpectationPropagation(tolerance=_TOLERANCE)
 
 
 @dataclass(slots=True)
@@ -69,5 +91,104 @@ class EvidenceSurface:
 
     def _approximate(self, K: FloatArray) -> GaussianPosterior:
         """Start from the last posterior: an optimiser's next point is seldom far."""
-        self._last = self.method.approximate(K, self.y, self._last)
-        return self._last
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            found = self.method.approximate(K, self.y, self._last)
+        if not -np.inf < found.log_evidence <= 0.0:
+            raise ValueError(
+                "theta must make smaller variances: the log marginal likelihood is lost in rounding, "
+                f"at {found.log_evidence:.3g}"
+            )
+        self._last = found
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Optimum:
+    """The highest point of an evidence surface that was found.
+
+    Attributes
+    ----------
+    theta : (p,) array
+        Logarithms of the hyperparameters.
+    log_evidence : float
+        There, in nats.
+    at_bound : tuple of str
+        Names of the hyperparameters that ended at a bound, as in ``"k2__length_scale[1]"``, counted from 0.
+    converged : bool
+        Whether the surface is flat there, apart from slopes towards a bound.
+    evaluations : int
+        Of value and gradient, over all starts.
+    """
+
+    theta: FloatArray
+    log_evidence: float
+    at_bound: tuple[str, ...]
+    converged: bool
+    evaluations: int
+
+
+def maximize(surface: EvidenceSurface, n_restarts: int, rng: np.random.Generator) -> Optimum:
+    """Climb from the kernel's own hyperparameters, and from others drawn log-uniformly within the bounds.
+
+    A point where the method fails, because a covariance is too large for floating point, counts as a poor one.
+
+    Parameters
+    ----------
+    surface : EvidenceSurface
+    n_restarts : int
+        Starts besides the first.
+    rng : numpy.random.Generator
+        Used by restarts only.
+
+    Raises
+    ------
+    ValueError
+        If a bound is not finite and there are restarts, or the method fails at all starts.
+    """
+    bounds: FloatArray = surface.kernel.bounds
+    lowest, highest = bounds.T
+    starts = [np.clip(surface.kernel.theta, lowest, highest)]
+    if n_restarts:
+        if not np.isfinite(bounds).all():
+            raise ValueError(
+                f"n_restarts={n_restarts} needs a kernel with finite bounds; got {bounds}"
+            )
+        starts += list(rng.uniform(lowest, highest, size=(n_restarts, len(bounds))))
+    poor = -10.0 * np.log(2.0) * len(surface.y)
+    failure: Exception | None = None
+    best = Optimum(starts[0], -np.inf, (), False, 0)
+    evaluations = 0
+
+    def objective(theta: FloatArray) -> tuple[float, FloatArray]:
+        nonlocal best, evaluations, failure
+        evaluations += 1
+        try:
+            value, gradient = surface.value_and_gradient(theta)
+        except (ValueError, ConvergenceError) as error:
+            failure = error
+            return -poor, np.zeros(len(theta))
+        if value > best.log_evidence:
+            inside = np.clip(theta + gradient, lowest, highest) - theta
+            flat = bool(np.abs(inside).max() <= _FLAT)
+            best = Optimum(theta.copy(), value, (), flat, 0)
+        return -value, -gradient
+
+    for start in starts:
+        minimize(objective, start, jac=True, method="L-BFGS-B", bounds=bounds)
+    if not np.isfinite(best.log_evidence) and failure is not None:
+        raise ValueError(f"kernel: no evidence at any start, {starts}: {failure}") from failure
+    return replace(best, at_bound=_at_bound(surface.kernel, best.theta), evaluations=evaluations)
+
+
+def _at_bound(kernel: Kernel, theta: FloatArray) -> tuple[str, ...]:
+    """Names of the hyperparameters that are at one of their bounds."""
+    names: list[str] = []
+    for parameter in kernel.hyperparameters:
+        if not parameter.fixed:
+            several = parameter.n_elements > 1
+            names += [
+                f"{parameter.name}[{k}]" if several else parameter.name
+                for k in range(parameter.n_elements)
+            ]
+    near = (np.abs(kernel.bounds - theta[:, None]) <= _NEAR).any(axis=1)
+    return tuple(name for name, is_near in zip(names, near, strict=True) if is_near)
