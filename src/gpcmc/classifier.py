@@ -12,20 +12,21 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import RBF, Kernel
 from sklearn.utils import Tags
-from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gpcmc._threads import one_thread
 from gpcmc._validation import FloatArray, check_array, check_option
 from gpcmc.gp import prior
 from gpcmc.gp.covariance import flush_subnormal
-from gpcmc.inference import METHODS, Method, Posterior, method_class
+from gpcmc.inference import METHODS, Laplace, Method, Posterior, method_class
 from gpcmc.inference.evidence import EvidenceSurface, maximize, surface_method
+from gpcmc.inference.multiclass import MulticlassLaplace, one_hot
 from gpcmc.inference.pseudo_marginal import HyperparameterPosterior, PseudoMarginal
 
 
 class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):
-    """Binary Gaussian process classification.
+    """Gaussian process classification.
 
     By default `fit` maximises expectation propagation's marginal likelihood over the kernel's hyperparameters, and
     predicts by expectation propagation. That needs no seed. On moons and Pima, with 100 to 500 patterns, its
@@ -34,6 +35,9 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):
     For a marginal likelihood that is unbiased and has a standard error, choose ``inference="twisted-ep"``: the
     hyperparameters are fitted by expectation propagation, and the evidence is then estimated at the optimum. For speed
     choose ``"laplace"``, whose fit takes a fifth of the time.
+
+    More than two classes need ``"laplace"``, which fits all of them at once with the softmax likelihood, whatever its
+    options say of the likelihood. For another method put this class into ``sklearn.multiclass.OneVsRestClassifier``.
 
     Parameters
     ----------
@@ -54,8 +58,8 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):
 
     Attributes
     ----------
-    classes_ : (2,) array
-        The two labels, sorted; the second one is the paper's class 1.
+    classes_ : (C,) array
+        The labels, sorted; of two, the second one is the paper's class 1.
     kernel_ : Kernel
         The kernel with the hyperparameters used.
     at_bound_ : tuple of str
@@ -101,18 +105,19 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
+        laplace = isinstance(self.inference, Laplace) or self.inference == "laplace"
+        tags.classifier_tags.multi_class = laplace
         return tags
 
     @one_thread()
     def fit(self, X: ArrayLike, y: ArrayLike) -> GaussianProcessClassifier:
-        """Infer the latent function from X (n, d) and labels y (n,) of two classes.
+        """Infer the latent function from X (n, d) and labels y (n,) of two classes, or of more for Laplace's method.
 
         Raises
         ------
         ValueError
-            If X is not finite, the labels are of one class or of more than two, or an argument of the class is not
-            as needed.
+            If X is not finite, the labels are of one class, or of more than the method can have, or an argument of the
+            class is not as needed.
         ConvergenceError
             If the method iterates and does not converge.
         ExtinctionError
@@ -120,31 +125,37 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):
         """
         X, y = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(y)
-        classes, positive = np.unique(y, return_inverse=True)
-        if len(classes) > 2:
-            raise ValueError(
-                "Only binary classification is supported. The type of the target is "
-                f"{type_of_target(y)}: y must hold two classes; got {len(classes)}"
-            )
+        classes, code = np.unique(y, return_inverse=True)
         if len(classes) < 2:
             raise ValueError(f"y must hold two classes; got one class only: {classes.tolist()}")
-        kernel, method, rng = self._kernel(), self._method(), self._rng()
+        kernel, method, rng = self._kernel(), self._method(len(classes)), self._rng()
         n_restarts = self._n_restarts()
         self.classes_ = classes
         self._X_train: FloatArray = np.asarray(X, dtype=np.float64)
-        self._signs: FloatArray = np.where(positive == 1, 1.0, -1.0)
+        self._y_train: FloatArray = (
+            np.where(code == 1, 1.0, -1.0) if len(classes) == 2 else one_hot(code)
+        )
         self.at_bound_: tuple[str, ...] = ()
         if self.optimizer is not None and not isinstance(method, PseudoMarginal) and kernel.n_dims:
             kernel = self._maximum(kernel, method, n_restarts, rng)
         self.kernel_ = kernel
-        self.posterior_: Posterior = method.fit(prior(kernel, self._X_train), self._signs, rng=rng)
+        blocks = prior(kernel, self._X_train)
+        self.posterior_: Posterior = (
+            method.fit(blocks, code)
+            if isinstance(method, MulticlassLaplace)
+            else method.fit(blocks, self._y_train, rng=rng)
+        )
         return self
 
     def _maximum(
-        self, kernel: Kernel, method: Method, n_restarts: int, rng: np.random.Generator
+        self,
+        kernel: Kernel,
+        method: Method | MulticlassLaplace,
+        n_restarts: int,
+        rng: np.random.Generator,
     ) -> Kernel:
         """Return the kernel at the maximum of the marginal likelihood; warn of what a user should know of it."""
-        surface = EvidenceSurface(surface_method(method), kernel, self._X_train, self._signs)
+        surface = EvidenceSurface(surface_method(method), kernel, self._X_train, self._y_train)
         found = maximize(surface, n_restarts, rng)
         self.at_bound_ = found.at_bound
         if found.at_bound:
@@ -203,13 +214,13 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError(
                 f"theta must have shape {own.shape} as kernel_.theta has; got {theta.shape}"
             )
-        method = surface_method(self._method())
-        surface = EvidenceSurface(method, self.kernel_, self._X_train, self._signs)
+        method = surface_method(self._method(len(self.classes_)))
+        surface = EvidenceSurface(method, self.kernel_, self._X_train, self._y_train)
         return surface.value_and_gradient(theta) if eval_gradient else surface.value(theta)
 
     @one_thread()
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Return probabilities (t, 2) of the classes, in the order of ``classes_``.
+        """Return probabilities (t, C) of the classes, in the order of ``classes_``.
 
         Raises
         ------
@@ -225,6 +236,8 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):
         else:
             K_star = flush_subnormal(self.kernel_(self._X_train, X))
             p = self.posterior_.predict(K_star, self.kernel_.diag(X)).probability
+        if len(self.classes_) > 2:
+            return p
         return np.column_stack([1.0 - p, p])
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
@@ -237,8 +250,8 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):
         ValueError
             If X is not finite or has another number of features than in `fit`.
         """
-        second = self.predict_proba(X)[:, 1] >= 0.5
-        return self.classes_[second.astype(int)]
+        p = self.predict_proba(X)
+        return self.classes_[p.argmax(axis=1) if p.shape[1] > 2 else (p[:, 1] >= 0.5).astype(int)]
 
     @property
     def log_marginal_likelihood_(self) -> float:
@@ -273,15 +286,25 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):
             )
         return clone(self.kernel)
 
-    def _method(self) -> Method:
-        """Return the options that `inference` names, or is."""
+    def _method(self, classes: int) -> Method | MulticlassLaplace:
+        """Return the options that `inference` names, or is; for more than two classes those of the softmax."""
         if isinstance(self.inference, Method):
-            return self.inference
-        if isinstance(self.inference, str):
-            return method_class(self.inference, argument="inference")()
+            method = self.inference
+        elif isinstance(self.inference, str):
+            method = method_class(self.inference, argument="inference")()
+        else:
+            raise ValueError(
+                f"inference must be a name of {', '.join(METHODS)}, or an instance of a method's options; "
+                f"got {self.inference!r}"
+            )
+        if classes == 2:
+            return method
+        if isinstance(method, Laplace):
+            return MulticlassLaplace(method.tolerance, method.max_iterations)
         raise ValueError(
-            f"inference must be a name of {', '.join(METHODS)}, or an instance of a method's options; "
-            f"got {self.inference!r}"
+            "Only binary classification is supported. The type of the target is multiclass: y must hold "
+            f"two classes with inference={self.inference!r}; got {classes}. Use inference='laplace', or "
+            "sklearn.multiclass.OneVsRestClassifier around this one"
         )
 
     def _n_restarts(self) -> int:

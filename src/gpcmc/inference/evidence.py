@@ -11,7 +11,7 @@ Rasmussen and Williams (2006), sections 5.1, 5.5.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from scipy.optimize import minimize
@@ -20,8 +20,9 @@ from gpcmc._threads import one_thread
 from gpcmc._validation import FloatArray
 from gpcmc.gp.gradient import covariance_with_gradient
 from gpcmc.inference.ep import ExpectationPropagation
-from gpcmc.inference.gaussian import GaussianApproximation, GaussianPosterior
+from gpcmc.inference.gaussian import GaussianApproximation
 from gpcmc.inference.interface import ConvergenceError, Method
+from gpcmc.inference.multiclass import MulticlassLaplace
 
 if TYPE_CHECKING:  # scikit-learn takes half a second
     from sklearn.gaussian_process.kernels import Kernel
@@ -31,14 +32,25 @@ _NEAR = 1e-3  # a hyperparameter is at its bound if its logarithm is so near
 _FLAT = 1e-2  # nats for each unit of a logarithm; steeper is no maximum
 
 
-def surface_method(method: Method) -> GaussianApproximation:
+class Approximation(Protocol):
+    """A method whose evidence has a gradient: a `GaussianApproximation` or `MulticlassLaplace`."""
+
+    def approximate(self, K: FloatArray, y: FloatArray, start: Any = None) -> Any:
+        """Return the approximate posterior, with its `log_evidence`; `start` is one at another K."""
+
+    def gradient_matrix(self, K: FloatArray, y: FloatArray, posterior: Any) -> FloatArray:
+        """Return M with d log Z = tr(M dK) / 2."""
+        ...
+
+
+def surface_method(method: Method | MulticlassLaplace) -> Approximation:
     """Return the method whose evidence is climbed: Laplace's method itself, else expectation propagation.
 
     The evidence of a Monte Carlo method is noisy, and has no gradient; expectation propagation is near it.
     """
     if isinstance(method, ExpectationPropagation):
         return replace(method, tolerance=max(method.tolerance, _TOLERANCE))
-    if isinstance(method, GaussianApproximation):
+    if isinstance(method, GaussianApproximation | MulticlassLaplace):
         return method
     return ExpectationPropagation(tolerance=_TOLERANCE)
 
@@ -49,20 +61,20 @@ class EvidenceSurface:
 
     Attributes
     ----------
-    method : GaussianApproximation
+    method : Approximation
         Laplace's method or expectation propagation.
     kernel : Kernel
         Its hyperparameters that are not fixed are the arguments.
     X : (n, d) array
-    y : (n,) array
-        Labels -1/+1.
+    y : (n,) or (C, n) array
+        Labels as the method takes them.
     """
 
-    method: GaussianApproximation
+    method: Approximation
     kernel: Kernel
     X: FloatArray
     y: FloatArray
-    _last: GaussianPosterior | None = None
+    _last: Any = None
 
     @one_thread()
     def value(self, theta: FloatArray) -> float:
@@ -71,7 +83,7 @@ class EvidenceSurface:
         Raises
         ------
         ValueError, ConvergenceError
-            As `GaussianApproximation.approximate`.
+            As the method's `approximate`.
         """
         K, _ = covariance_with_gradient(self.kernel.clone_with_theta(theta), self.X)
         return self._approximate(K).log_evidence
@@ -83,13 +95,13 @@ class EvidenceSurface:
         Raises
         ------
         ValueError, ConvergenceError
-            As `GaussianApproximation.approximate`.
+            As the method's `approximate`.
         """
         K, contract = covariance_with_gradient(self.kernel.clone_with_theta(theta), self.X)
         posterior = self._approximate(K)
         return posterior.log_evidence, contract(self.method.gradient_matrix(K, self.y, posterior))
 
-    def _approximate(self, K: FloatArray) -> GaussianPosterior:
+    def _approximate(self, K: FloatArray) -> Any:
         """Start from the last posterior: an optimiser's next point is seldom far."""
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             found = self.method.approximate(K, self.y, self._last)
@@ -154,7 +166,7 @@ def maximize(surface: EvidenceSurface, n_restarts: int, rng: np.random.Generator
                 f"n_restarts={n_restarts} needs a kernel with finite bounds; got {bounds}"
             )
         starts += list(rng.uniform(lowest, highest, size=(n_restarts, len(bounds))))
-    poor = -10.0 * np.log(2.0) * len(surface.y)
+    poor = -10.0 * np.log(2.0) * len(surface.X)
     failure: Exception | None = None
     best = Optimum(starts[0], -np.inf, (), False, 0)
     evaluations = 0

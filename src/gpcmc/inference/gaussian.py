@@ -165,11 +165,15 @@ class GaussianApproximation(Method[GaussianPosterior]):
 
 def noise_precision(posterior: GaussianPosterior) -> FloatArray:
     """Return R = S^(1/2) B^-1 S^(1/2) (n, n), which is (K + S^-1)^-1 where S is not singular."""
-    inverse, _ = dpotri(posterior.L, lower=1)
-    inverse = np.tril(inverse)
-    inverse += np.tril(inverse, -1).T
     root = np.sqrt(posterior.S)
-    return root[:, None] * inverse * root
+    return root[:, None] * inverse_from_factor(posterior.L) * root
+
+
+def inverse_from_factor(L: FloatArray) -> FloatArray:
+    """Return (L L')^-1 (n, n), L lower triangular."""
+    lower = np.tril(dpotri(L, lower=1)[0])
+    lower += np.tril(lower, -1).T
+    return lower
 
 
 def factorize(K: FloatArray, S: FloatArray) -> FloatArray:
