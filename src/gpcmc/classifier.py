@@ -155,7 +155,8 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):
         rng: np.random.Generator,
     ) -> Kernel:
         """Return the kernel at the maximum of the marginal likelihood; warn of what a user should know of it."""
-        surface = EvidenceSurface(surface_method(method), kernel, self._X_train, self._y_train)
+        approximation = surface_method(method, searching=True)
+        surface = EvidenceSurface(approximation, kernel, self._X_train, self._y_train)
         found = maximize(surface, n_restarts, rng)
         self.at_bound_ = found.at_bound
         if found.at_bound:

@@ -1,6 +1,7 @@
 """Hyperparameters at the maximum of the marginal likelihood, behind the classifier."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -109,11 +110,12 @@ def test_a_monte_carlo_method_reports_its_evidence_at_the_optimum_of_ep():
 
 
 def test_whose_evidence_is_climbed():
-    assert surface_method(LOGISTIC) is LOGISTIC
-    assert surface_method(Twisted()) == ExpectationPropagation(tolerance=1e-8)
-    assert surface_method(ExpectationPropagation(tolerance=1e-4, block=7)) == (
-        ExpectationPropagation(tolerance=1e-4, block=7)
-    )
+    own, quick = ExpectationPropagation(block=7), ExpectationPropagation(tolerance=1e-4, block=7)
+    assert surface_method(LOGISTIC, searching=True) is LOGISTIC
+    assert surface_method(Twisted()) == ExpectationPropagation()
+    assert surface_method(own) is own
+    assert surface_method(own, searching=True) == replace(own, tolerance=1e-6)
+    assert surface_method(quick, searching=True) == quick
 
 
 def test_nothing_is_fitted_where_nothing_can_be():

