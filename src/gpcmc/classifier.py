@@ -165,14 +165,14 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):
                 "maximum there or beyond. Widen the bounds, or fix the value. A length scale at its upper "
                 "bound says that an input does not matter; a variance there, that the classes are separable",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
         if not found.converged:
             warnings.warn(
                 "the optimizer stopped where the marginal likelihood still rises; try n_restarts, or a "
                 "kernel with other starting values",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
         return kernel.clone_with_theta(found.theta)
 

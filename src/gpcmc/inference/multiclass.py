@@ -240,16 +240,11 @@ class MulticlassLaplace:
             direction = gradient - _apply_R(
                 E, M, gradient @ K
             )  # 8-10, a subtracted before it can cancel
-            for halving in range(_HALVINGS):
-                a_new = a + 0.5**halving * direction
-                f_new = a_new @ K  # 11
-                psi_new = _objective(y, a_new, f_new)
-                if psi_new >= psi - psi_rounding:
-                    break
-            else:
+            higher = _climb(K, y, a, direction, psi - psi_rounding)
+            if higher is None:
                 break  # no ascent along a Newton direction: the iterate is as good as it gets
-            rise = abs(psi_new - psi)
-            a, f, psi = a_new, f_new, psi_new
+            a, f, psi_new = higher
+            rise, psi = abs(psi_new - psi), psi_new
 
         posterior = MulticlassPosterior(
             log_evidence=psi - half_log_det,  # 16, corrected
@@ -306,6 +301,19 @@ def one_hot(labels: NDArray[np.integer]) -> FloatArray:
 def _objective(y: FloatArray, a: FloatArray, f: FloatArray) -> float:
     """Psi(f) = log p(y | f) - f' K^-1 f / 2 (Eq. 3.34; line 15, corrected)."""
     return float(np.sum(y * log_softmax(f, axis=0)) - 0.5 * np.sum(a * f))
+
+
+def _climb(
+    K: FloatArray, y: FloatArray, a: FloatArray, direction: FloatArray, least: float
+) -> tuple[FloatArray, FloatArray, float] | None:
+    """Return a, f and Psi after the longest of the halved steps with Psi >= `least`; None if there is none."""
+    for halving in range(_HALVINGS):
+        a_new = a + 0.5**halving * direction
+        f_new = a_new @ K  # 11
+        psi = _objective(y, a_new, f_new)
+        if psi >= least:
+            return a_new, f_new, psi
+    return None
 
 
 def _factors(K: FloatArray, pi: FloatArray) -> tuple[FloatArray, FloatArray, float]:
