@@ -69,7 +69,7 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):
         log p(y | X) at `kernel_`, in nats. Methods that give none (control variables, pseudo-marginal) have no such
         attribute.
     log_marginal_likelihood_se_ : float
-        Its Monte Carlo standard error, in nats; 0.0 for a deterministic method.
+        Its Monte Carlo standard error, in nats; 0.0 for a deterministic method, of whose bias it says nothing.
     posterior_ : Posterior
         What the inference method returned.
     n_features_in_ : int

@@ -35,6 +35,7 @@ KERNELS = {
     + ConstantKernel(0.5)
     + RBF(4.0) * RBF([1.0, 2.0, 3.0]),
     "some fixed": Matern(1.2) * ConstantKernel(2.0, "fixed") + RBF(1.0, "fixed") + WhiteKernel(0.3),
+    "constant": ConstantKernel(0.7),
     "power": Exponentiation(RBF(2.0), 2.0) + ConstantKernel(0.1, "fixed"),
 }
 EACH_KERNEL = pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)

@@ -9,6 +9,7 @@ from sklearn.datasets import make_moons
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.gaussian_process import GaussianProcessClassifier as ScikitLearn
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
+from sklearn.metrics import log_loss
 
 from gpcmc import GaussianProcessClassifier
 from gpcmc.gp import prior
@@ -107,6 +108,21 @@ def test_a_monte_carlo_method_reports_its_evidence_at_the_optimum_of_ep():
     assert surface == pytest.approx(by_ep.log_marginal_likelihood_, abs=1e-6)
     difference = abs(surface - exact.log_marginal_likelihood_)
     assert 5 * exact.log_marginal_likelihood_se_ < difference < 0.5
+
+
+def test_the_defaults_serve_a_newcomer():
+    (X, y), (X_star, y_star) = (make_moons(n, noise=0.3, random_state=n) for n in (100, 500))
+    loss = {}
+    for name, options in {
+        "default": {},
+        "unfitted": {"optimizer": None},
+        "paper": {"inference": "orthant", "optimizer": None, "random_state": 0},
+        "exact": {"inference": "twisted-ep", "random_state": 0},
+    }.items():
+        classifier = GaussianProcessClassifier(**options).fit(X, y)
+        loss[name] = log_loss(y_star, classifier.predict_proba(X_star))
+    assert loss["default"] < min(loss["unfitted"], loss["paper"]) - 0.01
+    assert loss["default"] == pytest.approx(loss["exact"], abs=2e-3)
 
 
 def test_whose_evidence_is_climbed():
