@@ -1,3 +1,5 @@
+import doctest
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -6,6 +8,7 @@ from sklearn.gaussian_process.kernels import RBF
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from truths import reference
 
+import gpcmc.classifier
 from gpcmc.classifier import GaussianProcessClassifier
 from gpcmc.gp import prior, rbf
 from gpcmc.inference import (
@@ -18,10 +21,15 @@ from gpcmc.inference import (
 )
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @parametrize_with_checks(
     [
-        GaussianProcessClassifier(inference=method)
-        for method in ("laplace", "ep", Orthant(samples=2000))
+        GaussianProcessClassifier(),
+        GaussianProcessClassifier(inference="laplace", n_restarts=1),
+        *(
+            GaussianProcessClassifier(inference=method, optimizer=None)
+            for method in ("laplace", "ep", Orthant(samples=2000))
+        ),
     ]
 )
 def test_it_is_a_scikit_learn_estimator(estimator, check):
@@ -32,7 +40,8 @@ def test_it_is_a_scikit_learn_estimator(estimator, check):
 def test_it_says_what_the_functions_say(method):
     X, y, X_star, _, _ = reference("R", "R_alpha3_beta2_truth")
     labels = np.where(y > 0, "versicolor", "setosa")
-    classifier = GaussianProcessClassifier(rbf(3, 2), inference=method).fit(X, labels)
+    classifier = GaussianProcessClassifier(rbf(3, 2), inference=method, optimizer=None)
+    classifier.fit(X, labels)
     result = infer(method, prior(rbf(3, 2), X, X_star), y, rng=None)
     assert list(classifier.classes_) == ["setosa", "versicolor"]
     assert classifier.log_marginal_likelihood_ == result.log_evidence
@@ -59,7 +68,9 @@ def test_every_method_classifies(name):
     X, y = X[:40], y[:40]
     method = METHODS[name](**QUICK.get(name, {}))
     first, again = (
-        GaussianProcessClassifier(rbf(3, 2), inference=method, random_state=1).fit(X, y)
+        GaussianProcessClassifier(rbf(3, 2), inference=method, optimizer=None, random_state=1).fit(
+            X, y
+        )
         for _ in range(2)
     )
     found = first.predict_proba(X_star)
@@ -79,8 +90,10 @@ def test_every_method_classifies(name):
 @pytest.mark.parametrize("name", ["orthant", "laplace", "ep", "twisted-ep", "best"])
 def test_a_name_stands_for_the_default_options(name):
     X, y, _, _, _ = reference("L")
-    by_name = GaussianProcessClassifier(inference=name, random_state=1).fit(X, y)
-    by_options = GaussianProcessClassifier(inference=method_class(name)(), random_state=1).fit(X, y)
+    by_name, by_options = (
+        GaussianProcessClassifier(inference=inference, optimizer=None, random_state=1).fit(X, y)
+        for inference in (name, method_class(name)())
+    )
     assert by_name.log_marginal_likelihood_ == by_options.log_marginal_likelihood_
 
 
@@ -92,13 +105,16 @@ def test_options_survive_a_clone():
 
 def test_the_callers_kernel_is_not_touched():
     kernel = rbf(1, 1)
-    classifier = GaussianProcessClassifier(kernel, inference="ep").fit([[0.0], [1.0]], [0, 1])
+    classifier = GaussianProcessClassifier(kernel, optimizer=None).fit([[0.0], [1.0]], [0, 1])
     assert classifier.kernel_ == kernel and classifier.kernel_ is not kernel
+    X, y, _, _, _ = reference("R", "R_alpha3_beta2_truth")
+    fitted = GaussianProcessClassifier(kernel).fit(X, y)
+    assert fitted.kernel_ != kernel and kernel == rbf(1, 1)
 
 
 @pytest.mark.parametrize("state", [0, None, np.random.default_rng(0), np.random.RandomState(0)])
 def test_any_usual_random_state_will_do(state):
-    GaussianProcessClassifier(inference="ep", random_state=state).fit([[0.0], [1.0]], [0, 1])
+    GaussianProcessClassifier(optimizer=None, random_state=state).fit([[0.0], [1.0]], [0, 1])
 
 
 @pytest.mark.parametrize(
@@ -119,11 +135,18 @@ def test_any_usual_random_state_will_do(state):
         ({"kernel": "rbf"}, [0, 1, 1], "kernel must be one of .* or None; got 'rbf'"),
         ({"kernel": RBF}, [0, 1, 1], "kernel must be one of"),
         ({"inference": "ep", "random_state": "x"}, [0, 1, 1], "random_state must be"),
+        ({"optimizer": "adam"}, [0, 1, 1], "optimizer must be one of lbfgs; got 'adam'"),
+        ({"n_restarts": -1}, [0, 1, 1], "n_restarts must be an integer >= 0; got -1"),
+        ({"n_restarts": 1.5}, [0, 1, 1], "n_restarts must be an integer >= 0"),
     ],
 )
 def test_bad_input_is_named(options, y, message):
     with pytest.raises(ValueError, match=message):
         GaussianProcessClassifier(**options).fit([[0.0], [1.0], [2.0]], y)
+
+
+def test_the_example_of_the_docstring():
+    assert doctest.testmod(gpcmc.classifier).failed == 0
 
 
 def test_it_must_be_fitted_first():

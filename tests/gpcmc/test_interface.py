@@ -176,7 +176,8 @@ def test_the_library_knows_no_study_and_no_engine():
 
 def test_the_public_names_are_there():
     assert set(gpcmc.__all__) <= set(dir(gpcmc))
-    assert gpcmc.GaussianProcessClassifier().inference == "orthant"
+    defaults = gpcmc.GaussianProcessClassifier().get_params()
+    assert defaults["inference"] == "ep" and defaults["optimizer"] == "lbfgs"
     estimate = gpcmc.orthant_probability(np.eye(2), samples=100, rng=np.random.default_rng(0))
     assert isinstance(estimate, gpcmc.OrthantEstimate)
     with pytest.raises(AttributeError, match="has no attribute 'Classifier'"):

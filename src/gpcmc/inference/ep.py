@@ -17,7 +17,7 @@ products.
 References
 ----------
 Rasmussen and Williams (2006), Algorithms 3.5 and 3.6, Eqs. (3.56), (3.58), (3.59), (3.65),
-(3.68)-(3.75).
+(3.68)-(3.75), (5.27).
 """
 
 from __future__ import annotations
@@ -30,7 +30,12 @@ from scipy.special import log_ndtr
 
 from gpcmc._validation import FloatArray, check_positive, check_positive_int
 from gpcmc.gp.likelihood import hazard
-from gpcmc.inference.gaussian import GaussianApproximation, GaussianPosterior, factorize
+from gpcmc.inference.gaussian import (
+    GaussianApproximation,
+    GaussianPosterior,
+    factorize,
+    noise_precision,
+)
 from gpcmc.inference.interface import ConvergenceError
 
 _EPS = float(np.finfo(float).eps)
@@ -66,7 +71,9 @@ class ExpectationPropagation(GaussianApproximation):
         check_positive_int("max_sweeps", self.max_sweeps)
         check_positive_int("block", self.block)
 
-    def approximate(self, K: FloatArray, y: FloatArray) -> GaussianPosterior:
+    def approximate(
+        self, K: FloatArray, y: FloatArray, start: GaussianPosterior | None = None
+    ) -> GaussianPosterior:
         """Match moments site by site until nothing moves; the result is that of one set of sites.
 
         Raises
@@ -77,6 +84,8 @@ class ExpectationPropagation(GaussianApproximation):
             If the tolerance is not met in `max_sweeps`; carries the last state.
         """
         tau, nu = np.zeros(len(y)), np.zeros(len(y))
+        if start is not None:
+            tau, nu = start.S.copy(), start.a + start.S * start.mean
         L, Sigma, a, mu = _recompute(K, tau, nu)
         log_z = _log_evidence(y, tau, nu, L, Sigma, mu)
         sweeps, done = 0, False
@@ -111,6 +120,12 @@ class ExpectationPropagation(GaussianApproximation):
                 posterior,
             )
         return posterior
+
+    def gradient_matrix(
+        self, K: FloatArray, y: FloatArray, posterior: GaussianPosterior
+    ) -> FloatArray:
+        """Return M = a a' - R (Rasmussen and Williams, Eq. 5.27): at the fixed point log Z is flat in the sites."""
+        return np.outer(posterior.a, posterior.a) - noise_precision(posterior)
 
 
 def _cavity(

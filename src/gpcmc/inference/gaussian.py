@@ -18,11 +18,12 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import LinAlgError, cholesky, solve_triangular
+from scipy.linalg.lapack import dpotri
 
 from gpcmc._threads import one_thread
 from gpcmc._validation import FloatArray, check_cross_covariance
 from gpcmc.gp.covariance import Prior
-from gpcmc.gp.likelihood import predictive_probability
+from gpcmc.gp.link import PROBIT, Likelihood
 from gpcmc.inference.interface import OK, Method, Prediction, with_prediction
 
 
@@ -50,6 +51,8 @@ class GaussianPosterior:
         Empty, and ``OK``: a method that does not converge raises.
     prediction : Prediction
         At the test inputs of the prior.
+    likelihood : Likelihood
+        Whose posterior it is; predictions average it.
     """
 
     log_evidence: float
@@ -62,6 +65,7 @@ class GaussianPosterior:
     diagnostics: dict[str, float] = field(default_factory=dict)
     status: str = OK
     prediction: Prediction = field(default_factory=Prediction.none)
+    likelihood: Likelihood = field(default=PROBIT, repr=False)
 
     @one_thread()
     def latent(self, K_star: ArrayLike, k_star_star: ArrayLike) -> tuple[FloatArray, FloatArray]:
@@ -96,7 +100,7 @@ class GaussianPosterior:
         return K_star.T @ self.a, np.maximum(variance, 0.0)
 
     def predict(self, K_star: ArrayLike, k_star_star: ArrayLike) -> Prediction:
-        """Return P(y* = +1 | y), the latent Gaussian averaged over the probit (Eq. 3.63).
+        """Return P(y* = +1 | y), the likelihood averaged over the latent Gaussian (Eqs. 3.25, 3.63).
 
         Parameters
         ----------
@@ -110,7 +114,7 @@ class GaussianPosterior:
         ValueError
             As `latent`.
         """
-        probability = predictive_probability(*self.latent(K_star, k_star_star))
+        probability = self.likelihood.predictive_probability(*self.latent(K_star, k_star_star))
         return Prediction(probability, np.zeros_like(probability))
 
 
@@ -124,7 +128,9 @@ class GaussianApproximation(Method[GaussianPosterior]):
         return with_prediction(self.approximate(prior.K, y), prior)
 
     @abstractmethod
-    def approximate(self, K: FloatArray, y: FloatArray) -> GaussianPosterior:
+    def approximate(
+        self, K: FloatArray, y: FloatArray, start: GaussianPosterior | None = None
+    ) -> GaussianPosterior:
         """Return the Gaussian for arguments that are checked already, without a prediction.
 
         Parameters
@@ -133,12 +139,41 @@ class GaussianApproximation(Method[GaussianPosterior]):
             Prior covariance, positive semidefinite.
         y : (n,) array
             Labels -1/+1.
+        start : GaussianPosterior, optional
+            Of another K and the same labels: the iteration starts there, and ends where it would without it.
 
         Raises
         ------
         ConvergenceError
             If the iteration meets its limit; it carries the last iterate.
         """
+
+    @abstractmethod
+    def gradient_matrix(
+        self, K: FloatArray, y: FloatArray, posterior: GaussianPosterior
+    ) -> FloatArray:
+        """Return the symmetric M (n, n) with d log Z = tr(M dK) / 2, for what `approximate` returned.
+
+        Parameters
+        ----------
+        K, y
+            As of `approximate`.
+        posterior : GaussianPosterior
+            At the fixed point, for K and y.
+        """
+
+
+def noise_precision(posterior: GaussianPosterior) -> FloatArray:
+    """Return R = S^(1/2) B^-1 S^(1/2) (n, n), which is (K + S^-1)^-1 where S is not singular."""
+    root = np.sqrt(posterior.S)
+    return root[:, None] * inverse_from_factor(posterior.L) * root
+
+
+def inverse_from_factor(L: FloatArray) -> FloatArray:
+    """Return (L L')^-1 (n, n), L lower triangular."""
+    lower = np.tril(dpotri(L, lower=1)[0])
+    lower += np.tril(lower, -1).T
+    return lower
 
 
 def factorize(K: FloatArray, S: FloatArray) -> FloatArray:

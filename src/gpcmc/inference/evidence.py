@@ -1,0 +1,208 @@
+"""The log marginal likelihood as a function of the kernel's hyperparameters, with its gradient, and its maximum.
+
+Laplace's method and expectation propagation give value and gradient. The hyperparameters are those of ``kernel.theta``:
+logarithms. L-BFGS-B climbs within the kernel's bounds, as in scikit-learn.
+
+References
+----------
+Rasmussen and Williams (2006), sections 5.1, 5.5.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from scipy.optimize import minimize
+
+from gpcmc._threads import one_thread
+from gpcmc._validation import FloatArray
+from gpcmc.gp.gradient import covariance_with_gradient
+from gpcmc.inference.ep import ExpectationPropagation
+from gpcmc.inference.gaussian import GaussianApproximation
+from gpcmc.inference.interface import ConvergenceError, Method
+from gpcmc.inference.multiclass import MulticlassLaplace
+
+if TYPE_CHECKING:  # scikit-learn takes half a second
+    from sklearn.gaussian_process.kernels import Kernel
+
+_TOLERANCE = 1e-6  # of expectation propagation in a search: gradients are then good to 1e-6, the values to 1e-10
+_NEAR = 1e-3  # a hyperparameter is at its bound if its logarithm is so near
+_FLAT = 1e-2  # nats for each unit of a logarithm; steeper is no maximum
+
+
+class Approximation(Protocol):
+    """A method whose evidence has a gradient: a `GaussianApproximation` or `MulticlassLaplace`."""
+
+    def approximate(self, K: FloatArray, y: FloatArray, start: Any = None) -> Any:
+        """Return the approximate posterior, with its `log_evidence`; `start` is one at another K."""
+
+    def gradient_matrix(self, K: FloatArray, y: FloatArray, posterior: Any) -> FloatArray:
+        """Return M with d log Z = tr(M dK) / 2."""
+        ...
+
+
+def surface_method(method: Method | MulticlassLaplace, *, searching: bool = False) -> Approximation:
+    """Return the method whose evidence is climbed: Laplace's method itself, else expectation propagation.
+
+    The evidence of a Monte Carlo method is noisy, and has no gradient; expectation propagation is near it. While
+    `searching`, expectation propagation stops earlier, which saves a third of the time.
+    """
+    if isinstance(method, MulticlassLaplace):
+        return method
+    found = method if isinstance(method, GaussianApproximation) else ExpectationPropagation()
+    if searching and isinstance(found, ExpectationPropagation):
+        return replace(found, tolerance=max(found.tolerance, _TOLERANCE))
+    return found
+
+
+@dataclass(slots=True)
+class EvidenceSurface:
+    """Log marginal likelihood of a kernel's hyperparameters, by a Gaussian approximation.
+
+    Attributes
+    ----------
+    method : Approximation
+        Laplace's method or expectation propagation.
+    kernel : Kernel
+        Its hyperparameters that are not fixed are the arguments.
+    X : (n, d) array
+    y : (n,) or (C, n) array
+        Labels as the method takes them.
+    """
+
+    method: Approximation
+    kernel: Kernel
+    X: FloatArray
+    y: FloatArray
+    _last: Any = None
+
+    @one_thread()
+    def value(self, theta: FloatArray) -> float:
+        """Return log Z (nats) at theta, the logarithms of the hyperparameters.
+
+        Raises
+        ------
+        ValueError, ConvergenceError
+            As the method's `approximate`.
+        """
+        K, _ = covariance_with_gradient(self.kernel.clone_with_theta(theta), self.X)
+        return self._approximate(K).log_evidence
+
+    @one_thread()
+    def value_and_gradient(self, theta: FloatArray) -> tuple[float, FloatArray]:
+        """Return log Z (nats) and its gradient (p,) at theta.
+
+        Raises
+        ------
+        ValueError, ConvergenceError
+            As the method's `approximate`.
+        """
+        K, contract = covariance_with_gradient(self.kernel.clone_with_theta(theta), self.X)
+        posterior = self._approximate(K)
+        return posterior.log_evidence, contract(self.method.gradient_matrix(K, self.y, posterior))
+
+    def _approximate(self, K: FloatArray) -> Any:
+        """Start from the last posterior: an optimiser's next point is seldom far."""
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            found = self.method.approximate(K, self.y, self._last)
+        if not -np.inf < found.log_evidence <= 0.0:
+            raise ValueError(
+                "theta must make smaller variances: the log marginal likelihood is lost in rounding, "
+                f"at {found.log_evidence:.3g}"
+            )
+        self._last = found
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Optimum:
+    """The highest point of an evidence surface that was found.
+
+    Attributes
+    ----------
+    theta : (p,) array
+        Logarithms of the hyperparameters.
+    log_evidence : float
+        There, in nats.
+    at_bound : tuple of str
+        Names of the hyperparameters that ended at a bound, as in ``"k2__length_scale[1]"``, counted from 0.
+    converged : bool
+        Whether the surface is flat there, apart from slopes towards a bound.
+    evaluations : int
+        Of value and gradient, over all starts.
+    """
+
+    theta: FloatArray
+    log_evidence: float
+    at_bound: tuple[str, ...]
+    converged: bool
+    evaluations: int
+
+
+def maximize(surface: EvidenceSurface, n_restarts: int, rng: np.random.Generator) -> Optimum:
+    """Climb from the kernel's own hyperparameters, and from others drawn log-uniformly within the bounds.
+
+    A point where the method fails, because a covariance is too large for floating point, counts as a poor one.
+
+    Parameters
+    ----------
+    surface : EvidenceSurface
+    n_restarts : int
+        Starts besides the first.
+    rng : numpy.random.Generator
+        Used by restarts only.
+
+    Raises
+    ------
+    ValueError
+        If a bound is not finite and there are restarts, or the method fails at all starts.
+    """
+    bounds: FloatArray = surface.kernel.bounds
+    lowest, highest = bounds.T
+    starts = [np.clip(surface.kernel.theta, lowest, highest)]
+    if n_restarts:
+        if not np.isfinite(bounds).all():
+            raise ValueError(
+                f"n_restarts={n_restarts} needs a kernel with finite bounds; got {bounds}"
+            )
+        starts += list(rng.uniform(lowest, highest, size=(n_restarts, len(bounds))))
+    poor = -10.0 * np.log(2.0) * len(surface.X)
+    failure: Exception | None = None
+    best = Optimum(starts[0], -np.inf, (), False, 0)
+    evaluations = 0
+
+    def objective(theta: FloatArray) -> tuple[float, FloatArray]:
+        nonlocal best, evaluations, failure
+        evaluations += 1
+        try:
+            value, gradient = surface.value_and_gradient(theta)
+        except (ValueError, ConvergenceError) as error:
+            failure = error
+            return -poor, np.zeros(len(theta))
+        if value > best.log_evidence:
+            inside = np.clip(theta + gradient, lowest, highest) - theta
+            flat = bool(np.abs(inside).max() <= _FLAT)
+            best = Optimum(theta.copy(), value, (), flat, 0)
+        return -value, -gradient
+
+    for start in starts:
+        minimize(objective, start, jac=True, method="L-BFGS-B", bounds=bounds)
+    if not np.isfinite(best.log_evidence) and failure is not None:
+        raise ValueError(f"kernel: no evidence at any start, {starts}: {failure}") from failure
+    return replace(best, at_bound=_at_bound(surface.kernel, best.theta), evaluations=evaluations)
+
+
+def _at_bound(kernel: Kernel, theta: FloatArray) -> tuple[str, ...]:
+    """Names of the hyperparameters that are at one of their bounds."""
+    names: list[str] = []
+    for parameter in kernel.hyperparameters:
+        if not parameter.fixed:
+            several = parameter.n_elements > 1
+            names += [
+                f"{parameter.name}[{k}]" if several else parameter.name
+                for k in range(parameter.n_elements)
+            ]
+    near = (np.abs(kernel.bounds - theta[:, None]) <= _NEAR).any(axis=1)
+    return tuple(name for name, is_near in zip(names, near, strict=True) if is_near)

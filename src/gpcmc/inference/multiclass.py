@@ -1,0 +1,335 @@
+"""Laplace's approximation for more than two classes, with the softmax likelihood: Algorithms 3.3 and 3.4.
+
+Every class has a latent function of its own, and all have the same prior covariance K. p(y_i = c | f) is the softmax of
+the C latent values at x_i. The covariance of all latent values is never formed: with the probabilities
+D_c = diag(pi_c),
+
+    E_c = D_c^(1/2) (I + D_c^(1/2) K D_c^(1/2))^-1 D_c^(1/2),      M = chol(sum_c E_c),
+
+hold all that is needed. A Newton step takes C + 1 Cholesky factorizations.
+
+Three lines of the printed algorithms are corrected. In lines 15 and 16 of Algorithm 3.3 the log-sum-exp is subtracted.
+Line 16 also lacks - sum_i log M_ii, without which it is not Eq. (3.44). In line 11 of Algorithm 3.4 the product is
+with every E_c.
+
+References
+----------
+Rasmussen and Williams (2006), Algorithms 3.3, 3.4, 5.1, Eqs. (3.34)-(3.44), (5.22)-(5.24).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import cho_solve, cholesky, solve_triangular
+from scipy.special import log_softmax, softmax
+
+from gpcmc._threads import one_thread
+from gpcmc._validation import (
+    FloatArray,
+    check_covariance,
+    check_cross_covariance,
+    check_positive,
+    check_positive_int,
+)
+from gpcmc.gp.covariance import Prior
+from gpcmc.inference.gaussian import factorize, inverse_from_factor
+from gpcmc.inference.interface import OK, ConvergenceError, Prediction, with_prediction
+from gpcmc.inference.normal_points import PointSet
+
+_HALVINGS = 40
+_CHUNK = 64  # test inputs at a time
+_SEED = (3, 4)  # of the points: predictions repeat to the bit
+
+
+@dataclass(frozen=True, slots=True)
+class MulticlassPosterior:
+    """The Gaussian at the mode of C latent functions; all fields belong to the same iterate.
+
+    Attributes
+    ----------
+    log_evidence : float
+        Approximate log marginal likelihood, in nats.
+    mean : (C, n) array
+        The mode f = K a.
+    a : (C, n) array
+        The weights of the predictive means.
+    E : (C, n, n) array
+        As above.
+    M : (n, n) array
+        Lower Cholesky factor of the sum of E.
+    work : dict of str to int
+        Counts: iterations and factorizations.
+    points, randomizations : int
+        Of the Sobol' points that average the softmax over the latent Gaussian.
+    log_evidence_se, diagnostics, status, prediction
+        As of `gpcmc.inference.GaussianPosterior`.
+    """
+
+    log_evidence: float
+    mean: FloatArray
+    a: FloatArray
+    E: FloatArray
+    M: FloatArray
+    work: dict[str, int]
+    points: int
+    randomizations: int
+    log_evidence_se: float = 0.0
+    diagnostics: dict[str, float] = field(default_factory=dict)
+    status: str = OK
+    prediction: Prediction = field(default_factory=Prediction.none)
+
+    @one_thread()
+    def latent(self, K_star: ArrayLike, k_star_star: ArrayLike) -> tuple[FloatArray, FloatArray]:
+        """Return means (t, C) and covariances (t, C, C) of the latent values at the test inputs.
+
+        Parameters
+        ----------
+        K_star : (n, t) array
+            Covariances between training and test latent values.
+        k_star_star : (t,) array
+            Prior variances at the test inputs.
+
+        Raises
+        ------
+        ValueError
+            If shapes do not agree, or an entry is not finite.
+        """
+        K_star, k_star_star = check_cross_covariance(
+            "K_star", K_star, "k_star_star", k_star_star, self.a.shape[1]
+        )
+        b = self.E @ K_star  # (C, n, t)
+        u = np.stack([solve_triangular(self.M, one, lower=True, check_finite=False) for one in b])
+        covariance = np.einsum("cnt,dnt->tcd", u, u)
+        each = np.arange(len(b))
+        covariance[:, each, each] += k_star_star[:, None] - np.einsum("nt,cnt->tc", K_star, b)
+        return K_star.T @ self.a.T, covariance
+
+    def predict(self, K_star: ArrayLike, k_star_star: ArrayLike) -> Prediction:
+        """Return the class probabilities (t, C): the softmax averaged over the latent Gaussian, by Sobol' points.
+
+        Parameters
+        ----------
+        K_star : (n, t) array
+            Covariances between training and test latent values.
+        k_star_star : (t,) array
+            Prior variances at the test inputs.
+
+        Raises
+        ------
+        ValueError
+            As `latent`.
+        """
+        K_star, k_star_star = np.asarray(K_star), np.asarray(k_star_star)
+        total, classes = self.points * self.randomizations, len(self.a)
+        draws = list(PointSet("sobol", total, self.points, classes, _SEED).blocks())
+        averages = np.empty((self.randomizations, len(k_star_star), classes))
+        for start in range(0, len(k_star_star), _CHUNK):
+            part = slice(start, start + _CHUNK)
+            mean, covariance = self.latent(K_star[:, part], k_star_star[part])
+            variance, V = np.linalg.eigh(covariance)
+            root = V * np.sqrt(np.maximum(variance, 0.0))[:, None, :]
+            for average, normals in zip(averages, draws, strict=True):
+                f = mean[:, None] + normals @ root.transpose(0, 2, 1)
+                average[part] = softmax(f, axis=2).mean(axis=1)
+        spread = averages.std(axis=0, ddof=1) if self.randomizations > 1 else 0.0 * averages[0]
+        return Prediction(averages.mean(axis=0), spread / np.sqrt(self.randomizations))
+
+
+@dataclass(frozen=True, slots=True)
+class MulticlassLaplace:
+    """Options of Laplace's method for two or more classes.
+
+    Attributes
+    ----------
+    tolerance : float
+        Newton stops when Psi rises by less than this times |Psi| and no entry of its gradient exceeds this, or what
+        rounding leaves of either.
+    max_iterations : int
+        Newton steps at most.
+    points : int
+        Sobol' points of a randomisation, a power of two.
+    randomizations : int
+        Independent randomisations: their spread is the standard error of the probabilities.
+
+    Raises
+    ------
+    ValueError
+        If an option is not as above.
+    """
+
+    tolerance: float = 1e-12
+    max_iterations: int = 200
+    points: int = 512
+    randomizations: int = 4
+
+    def __post_init__(self) -> None:
+        check_positive("tolerance", self.tolerance)
+        check_positive_int("max_iterations", self.max_iterations)
+        check_positive_int("randomizations", self.randomizations)
+        if check_positive_int("points", self.points) & (self.points - 1):
+            raise ValueError(f"points must be a power of two; got {self.points}")
+
+    def fit(self, prior: Prior, y: ArrayLike) -> MulticlassPosterior:
+        """Find the posterior, the evidence, and the probabilities (t, C) at the prior's test inputs.
+
+        Parameters
+        ----------
+        prior : Prior
+            Covariances at n training and t test inputs; t may be 0. All classes share them.
+        y : (n,) array of int
+            Labels 0 to C - 1, each of which occurs.
+
+        Raises
+        ------
+        ValueError
+            If an argument is not as above.
+        ConvergenceError
+            If Newton's iteration meets its limit.
+        """
+        with one_thread():
+            K = check_covariance("prior.K", prior.K, semidefinite=True)
+            labels = np.asarray(y)
+            found = np.unique(labels)
+            if labels.shape != (len(K),) or list(found) != list(range(max(len(found), 2))):
+                raise ValueError(
+                    f"y must hold {len(K)} labels 0, 1, ..., C - 1, each at least once; got shape "
+                    f"{labels.shape} with labels {found[:5].tolist()}"
+                )
+            return with_prediction(self.approximate(K, one_hot(labels)), prior)
+
+    def approximate(
+        self, K: FloatArray, y: FloatArray, start: MulticlassPosterior | None = None
+    ) -> MulticlassPosterior:
+        """Find the mode of p(f | y) and the Gaussian there, for arguments that are checked already.
+
+        Parameters
+        ----------
+        K : (n, n) array
+            Prior covariance of each latent function, positive semidefinite.
+        y : (C, n) array
+            1 for the class of each pattern, else 0.
+        start : MulticlassPosterior, optional
+            Of another K and the same labels.
+
+        Raises
+        ------
+        ConvergenceError
+            If Newton's iteration meets its limit; it carries the last iterate.
+        """
+        a, f = np.zeros(y.shape), np.zeros(y.shape)
+        psi, rise = _objective(y, a, f), np.inf
+        if start is not None:
+            f_start = start.a @ K
+            if (psi_start := _objective(y, start.a, f_start)) > psi:
+                a, f, psi = start.a, f_start, psi_start
+        magnitude, eps = np.abs(K), np.sqrt(y.size) * np.finfo(float).eps
+        for iteration in range(self.max_iterations + 1):
+            pi = softmax(f, axis=0)
+            E, M, half_log_det = _factors(K, pi)
+            rounding = eps * (np.abs(a) @ magnitude)  # of f = K a
+            psi_rounding = eps * abs(psi) + np.sum(np.abs(a) * rounding)
+            gradient = y - pi - a  # of Psi
+            steepness = np.abs(gradient)
+            flat = steepness <= self.tolerance * max(1.0, np.abs(a).max()) + pi * rounding + eps
+            done = bool(flat.all()) and rise <= self.tolerance * abs(psi) + psi_rounding
+            if done or iteration == self.max_iterations:
+                break
+            direction = gradient - _apply_R(
+                E, M, gradient @ K
+            )  # 8-10, a subtracted before it can cancel
+            higher = _climb(K, y, a, direction, psi - psi_rounding)
+            if higher is None:
+                break  # no ascent along a Newton direction: the iterate is as good as it gets
+            a, f, psi_new = higher
+            rise, psi = abs(psi_new - psi), psi_new
+
+        posterior = MulticlassPosterior(
+            log_evidence=psi - half_log_det,  # 16, corrected
+            mean=f,
+            a=a,
+            E=E,
+            M=M,
+            work={
+                "newton_steps": iteration,
+                "cholesky_factorizations": (iteration + 1) * (len(y) + 1),
+            },
+            points=self.points,
+            randomizations=self.randomizations,
+        )
+        if not done:
+            raise ConvergenceError(
+                f"laplace: Newton stopped after {iteration} steps with gradient {steepness.max():.3g} "
+                f"and last rise {rise:.3g}; raise max_iterations or tolerance",
+                posterior,
+            )
+        return posterior
+
+    def gradient_matrix(
+        self, K: FloatArray, y: FloatArray, posterior: MulticlassPosterior
+    ) -> FloatArray:
+        """Return M (n, n) with d log Z = tr(M dK) / 2: the sum over classes of a a' - R_cc + v a' + a v'.
+
+        v = (I - R K) s, and s is the derivative of -log |I + K W| / 2 in f, through the third derivatives of the
+        softmax. With the posterior covariance S (C, C) of one pattern's latent values it is
+
+            s_c = -pi_c (S_cc - sum_d pi_d S_dd - 2 (S pi)_c + 2 pi' S pi) / 2.
+        """
+        a, E = posterior.a, posterior.E
+        pi = softmax(posterior.mean, axis=0)
+        _, S = posterior.latent(K, K.diagonal())
+        S_pi = np.einsum("ncd,dn->cn", S, pi)
+        variance = np.einsum("ncc->cn", S)
+        means = np.sum(pi * variance, axis=0) - 2.0 * np.sum(pi * S_pi, axis=0)
+        s = -0.5 * pi * (variance - means - 2.0 * S_pi)
+        v = s - _apply_R(E, posterior.M, s @ K)
+        across = (v + 0.5 * a).T @ a
+        total = across + across.T
+        for E_c in E:
+            u = solve_triangular(posterior.M, E_c, lower=True, check_finite=False)
+            total -= E_c - u.T @ u
+        return total
+
+
+def one_hot(labels: NDArray[np.integer]) -> FloatArray:
+    """Return (C, n): 1 for the class of each pattern, else 0."""
+    return np.eye(int(labels.max()) + 1)[:, labels]
+
+
+def _objective(y: FloatArray, a: FloatArray, f: FloatArray) -> float:
+    """Psi(f) = log p(y | f) - f' K^-1 f / 2 (Eq. 3.34; line 15, corrected)."""
+    return float(np.sum(y * log_softmax(f, axis=0)) - 0.5 * np.sum(a * f))
+
+
+def _climb(
+    K: FloatArray, y: FloatArray, a: FloatArray, direction: FloatArray, least: float
+) -> tuple[FloatArray, FloatArray, float] | None:
+    """Return a, f and Psi after the longest of the halved steps with Psi >= `least`; None if there is none."""
+    for halving in range(_HALVINGS):
+        a_new = a + 0.5**halving * direction
+        f_new = a_new @ K  # 11
+        psi = _objective(y, a_new, f_new)
+        if psi >= least:
+            return a_new, f_new, psi
+    return None
+
+
+def _factors(K: FloatArray, pi: FloatArray) -> tuple[FloatArray, FloatArray, float]:
+    """Return E (C, n, n), M, and log |I + K W| / 2 (lines 4-7, Eq. 3.44)."""
+    E = np.empty((len(pi), *K.shape))
+    half_log_det = 0.0
+    for E_c, pi_c in zip(E, pi, strict=True):
+        L = factorize(K, pi_c)
+        half_log_det += float(np.sum(np.log(L.diagonal())))
+        root = np.sqrt(pi_c)
+        np.multiply(root[:, None] * inverse_from_factor(L), root, out=E_c)
+    M = cholesky(E.sum(axis=0), lower=True, overwrite_a=True, check_finite=False)
+    return E, M, half_log_det + float(np.sum(np.log(M.diagonal())))
+
+
+def _apply_R(E: FloatArray, M: FloatArray, b: FloatArray) -> FloatArray:
+    """Return R b (C, n), R = (K + W^-1)^-1 with blocks delta_cd E_c - E_c (M M')^-1 E_d."""
+    c = np.einsum("cij,cj->ci", E, b)
+    return c - E @ cho_solve((M, True), c.sum(axis=0), check_finite=False)

@@ -1,0 +1,192 @@
+"""Laplace's method with the softmax likelihood."""
+
+import numpy as np
+import pytest
+from scipy.special import log_softmax, logsumexp, softmax
+from sklearn.datasets import load_iris
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel
+from sklearn.model_selection import train_test_split
+from sklearn.multiclass import OneVsRestClassifier
+
+from gpcmc import GaussianProcessClassifier
+from gpcmc.gp import Prior, prior, rbf
+from gpcmc.inference import ConvergenceError, Laplace
+from gpcmc.inference.evidence import EvidenceSurface
+from gpcmc.inference.multiclass import MulticlassLaplace, one_hot
+
+
+def three_classes(seed=0, n=12, noise=0.5):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, 2))
+    angle = np.arctan2(X[:, 1], X[:, 0]) + noise * rng.standard_normal(n)
+    labels = (np.floor(3 * (angle + np.pi) / (2 * np.pi)).astype(int)) % 3
+    labels[:3] = [0, 1, 2]
+    return X, labels
+
+
+def dense(K, posterior, y):
+    """The (Cn, Cn) matrices: prior, W and their log evidence (Eqs. 3.38, 3.44)."""
+    C, n = y.shape
+    f, pi = posterior.mean.ravel(), softmax(posterior.mean, axis=0)
+    stacked = np.vstack([np.diag(one) for one in pi])
+    W, whole = np.diag(pi.ravel()) - stacked @ stacked.T, np.kron(np.eye(C), K)
+    log_z = np.sum(y * log_softmax(posterior.mean, axis=0)) - 0.5 * f @ np.linalg.solve(whole, f)
+    return whole, W, log_z - 0.5 * np.linalg.slogdet(np.eye(C * n) + whole @ W)[1]
+
+
+def test_evidence_and_covariances_are_those_of_dense_matrices():
+    X, labels = three_classes()
+    K = rbf(1.0, 4.0)(X)
+    posterior = MulticlassLaplace().fit(Prior(K), labels)
+    whole, W, log_z = dense(K, posterior, one_hot(labels))
+    assert posterior.log_evidence == pytest.approx(log_z, rel=1e-12)
+    X_star = np.random.default_rng(1).standard_normal((4, 2))
+    blocks = prior(rbf(1.0, 4.0), X, X_star)
+    mean, covariance = posterior.latent(blocks.K_star, blocks.k_star_star)
+    weights = np.linalg.solve(K, blocks.K_star)
+    A, left = np.kron(np.eye(3), weights), 4.0 - np.sum(blocks.K_star * weights, axis=0)
+    expected = A.T @ np.linalg.inv(np.linalg.inv(whole) + W) @ A + np.diag(np.tile(left, 3))
+    for test in range(4):
+        rows = test + 4 * np.arange(3)
+        np.testing.assert_allclose(covariance[test], expected[np.ix_(rows, rows)], atol=1e-10)
+        np.testing.assert_allclose(mean[test], (A.T @ posterior.mean.ravel())[rows], atol=1e-10)
+
+
+def test_the_mode_is_a_fixed_point():
+    X, labels = three_classes(1, n=40)
+    K, y = rbf(0.7, 30.0)(X), one_hot(labels)
+    posterior = MulticlassLaplace().approximate(K, y)
+    np.testing.assert_allclose(posterior.a, y - softmax(posterior.mean, axis=0), atol=1e-10)
+    np.testing.assert_allclose(posterior.mean, posterior.a @ K, atol=1e-10)
+
+
+@pytest.mark.parametrize("beta", [0.5, 20.0])
+def test_two_classes_are_the_binary_method_with_twice_the_covariance(beta):
+    X, labels = three_classes(2, n=30)
+    labels = np.minimum(labels, 1)
+    blocks = prior(rbf(1.0, beta), X, X[:6] + 0.4)
+    double = Prior(2 * blocks.K, 2 * blocks.K_star, 2 * blocks.k_star_star)
+    binary = Laplace(likelihood="logistic").fit(double, 2.0 * labels - 1.0)
+    multiple = MulticlassLaplace().fit(blocks, labels)
+    assert multiple.log_evidence == pytest.approx(binary.log_evidence, rel=1e-12)
+    mean, covariance = multiple.latent(blocks.K_star, blocks.k_star_star)
+    contrast = np.array([-1.0, 1.0])
+    moments = binary.latent(double.K_star, double.k_star_star)
+    np.testing.assert_allclose(mean @ contrast, moments[0], atol=1e-10)
+    np.testing.assert_allclose(covariance @ contrast @ contrast, moments[1], atol=1e-10)
+    p, se = multiple.prediction.probability, multiple.prediction.standard_error
+    np.testing.assert_allclose(p[:, 1], binary.prediction.probability, atol=2e-4)
+    assert (np.abs(p[:, 1] - binary.prediction.probability) < 8 * se[:, 1] + 1e-7).all()
+    np.testing.assert_allclose(p.sum(axis=1), 1.0)
+
+
+def test_names_of_the_classes_do_not_matter():
+    X, labels = three_classes(3, n=40)
+    blocks, order = prior(rbf(1.0, 9.0), X, X[:5] + 0.3), np.array([2, 0, 1])
+    straight = MulticlassLaplace().fit(blocks, labels)
+    turned = MulticlassLaplace().fit(blocks, order[labels])
+    assert turned.log_evidence == pytest.approx(straight.log_evidence, rel=1e-12)
+    np.testing.assert_allclose(turned.mean[order], straight.mean, atol=1e-9)
+    found = turned.prediction.probability[:, order]
+    np.testing.assert_allclose(found, straight.prediction.probability, atol=1e-3)
+
+
+def test_importance_sampling_corrects_the_evidence():
+    # the exact evidences of all labelings sum to 1; those of Laplace's method need not
+    X, _ = three_classes(4, n=3)
+    K = rbf(1.0, 3.0)(X)
+    rng, total, by_laplace = np.random.default_rng(0), 0.0, 0.0
+    for code in range(27):
+        labels = np.array([code % 3, code // 3 % 3, code // 9])
+        y = np.eye(3)[:, labels]
+        posterior = MulticlassLaplace().approximate(K, y)
+        whole, W, _ = dense(K, posterior, y)
+        C = np.linalg.cholesky(np.linalg.inv(np.linalg.inv(whole) + W))
+        u = rng.standard_normal((4000, 9))
+        f = posterior.mean.ravel() + u @ C.T
+        log_p = np.sum(y * log_softmax(f.reshape(-1, 3, 3), axis=1), axis=(1, 2))
+        log_p -= 0.5 * np.sum(f * np.linalg.solve(whole, f.T).T, axis=1)
+        log_p -= 0.5 * np.linalg.slogdet(whole)[1]
+        log_q = -0.5 * np.sum(u * u, axis=1) - np.sum(np.log(np.diag(C)))
+        log_z = logsumexp(log_p - log_q) - np.log(4000)
+        assert posterior.log_evidence == pytest.approx(log_z, abs=0.3)
+        total, by_laplace = total + np.exp(log_z), by_laplace + np.exp(posterior.log_evidence)
+    assert total == pytest.approx(1.0, abs=0.02) and abs(by_laplace - 1.0) > 0.03
+
+
+@pytest.mark.parametrize(
+    "kernel", [4.0 * RBF(1.0), 4.0 * RBF([1.0, 3.0]), 1.0 * RBF(0.5) + ConstantKernel(2.0)]
+)
+def test_gradients_are_central_differences(kernel):
+    X, labels = three_classes(5, n=40)
+    y, method, step = one_hot(labels), MulticlassLaplace(), 1e-4
+    _, gradient = EvidenceSurface(method, kernel, X, y).value_and_gradient(kernel.theta)
+    for k, along in enumerate(step * np.eye(len(gradient))):
+        up, down = (
+            EvidenceSurface(method, kernel, X, y).value(kernel.theta + sign * along)
+            for sign in (1, -1)
+        )
+        assert gradient[k] == pytest.approx((up - down) / (2 * step), rel=1e-6, abs=3e-7)
+
+
+def test_a_start_elsewhere_does_not_change_the_result():
+    X, labels = three_classes(6, n=40)
+    surface = EvidenceSurface(MulticlassLaplace(), 1.0 * RBF(1.0), X, one_hot(labels))
+    for theta in ([0.0, 0.0], [6.0, 1.0], [-6.0, 0.0], [0.0, 0.0]):
+        cold = EvidenceSurface(MulticlassLaplace(), surface.kernel, X, surface.y)
+        assert surface.value(np.array(theta)) == pytest.approx(
+            cold.value(np.array(theta)), rel=1e-10
+        )
+
+
+@pytest.mark.parametrize("beta", [1e-12, 1e6])
+@pytest.mark.parametrize("kind", ["rbf", "constant", "identity", "contradiction"])
+def test_singular_and_extreme_covariances(kind, beta):
+    X, labels = three_classes(7, n=30)
+    K = {"constant": np.ones((30, 30)), "identity": np.eye(30)}.get(kind, rbf(1.0, 1.0)(X))
+    if kind == "contradiction":
+        K = np.tile(K[:15, :15], (2, 2))
+    posterior = MulticlassLaplace().fit(Prior(beta * K, beta * K[:, :4], beta * np.ones(4)), labels)
+    p = posterior.prediction.probability
+    assert -1e3 < posterior.log_evidence < 0 and ((p >= 0) & (p <= 1)).all()
+    if beta < 1:
+        assert posterior.log_evidence == pytest.approx(-30 * np.log(3), abs=1e-6)
+
+
+# --- behind the classifier
+
+
+def test_the_classifier_takes_more_than_two_classes():
+    X, names = load_iris(return_X_y=True)
+    names = np.array(["setosa", "versicolor", "virginica"])[names]
+    X, X_star, names, truth = train_test_split(X, names, random_state=0, stratify=names)
+    classifier = GaussianProcessClassifier(inference="laplace")
+    classifier.fit(X, names)
+    assert list(classifier.classes_) == ["setosa", "versicolor", "virginica"]
+    assert classifier.score(X_star, truth) > 0.9
+    p = classifier.predict_proba(X_star)
+    assert p.shape == (len(X_star), 3)
+    assert (classifier.classes_[p.argmax(axis=1)] == classifier.predict(X_star)).all()
+    value, gradient = classifier.log_marginal_likelihood(eval_gradient=True)
+    assert value == pytest.approx(classifier.log_marginal_likelihood_)
+    assert np.abs(gradient).max() < 1e-2
+
+
+def test_other_methods_say_what_to_use():
+    X, labels = three_classes(8, n=30)
+    for inference in ("ep", "twisted-ep"):
+        with pytest.raises(ValueError, match="Use inference='laplace', or sklearn.multiclass.One"):
+            GaussianProcessClassifier(inference=inference).fit(X, labels)
+    one_against_rest = OneVsRestClassifier(GaussianProcessClassifier(optimizer=None))
+    assert one_against_rest.fit(X, labels).score(X, labels) > 0.5
+
+
+def test_bad_arguments_are_named():
+    for labels in ([0, 2, 2], [0, 0, 0], [0, 1], [1, 2, 3]):
+        with pytest.raises(ValueError, match="y must hold 3 labels 0, 1, ..., C - 1"):
+            MulticlassLaplace().fit(Prior(np.eye(3)), labels)
+    with pytest.raises(ValueError, match="points must be a power of two; got 100"):
+        MulticlassLaplace(points=100)
+    X, labels = three_classes(9)
+    with pytest.raises(ConvergenceError, match="raise max_iterations"):
+        MulticlassLaplace(max_iterations=1).fit(prior(rbf(1, 9), X), labels)
