@@ -205,6 +205,44 @@ def accuracy(book: Book) -> Figure:
     return figure
 
 
+#: Panels of the benchmark: problems by their training patterns, and settings with a smooth and a rough kernel.
+_SIZES = {"P1": 50, "P2": 200, "P9": 750, "P6": 1000}
+_ROUGHNESS = {
+    "smooth": dict.fromkeys(_SIZES, "S2"),
+    "rough": dict.fromkeys(_SIZES, "S6") | {"P9": "S3"},
+}
+
+
+def benchmark(book: Book) -> Figure:
+    """Errors of probabilities against CPU seconds by method, one panel a problem and kernel."""
+    rows = book.rows("benchmark/{problem}/{setting}/{method}/{part}/{quantity}")
+    rows = rows[(rows["status"] == "ok") & (rows["value"] > 0)]
+    keys = ["problem", "setting", "method", "part"]
+    means = rows.assign(value=np.log(rows["value"])).groupby([*keys, "quantity"])["value"].mean()
+    points = np.exp(means.unstack()).reindex(columns=["seconds", "mae"]).dropna().reset_index()
+    methods = looks(ordered(points["method"]))
+    figure = style.figure(5.0)
+    panels = figure.subplots(2, 4, sharex=True, sharey=True)
+    for line, (kernel, settings) in zip(panels, _ROUGHNESS.items(), strict=True):
+        for axes, (problem, setting) in zip(line, settings.items(), strict=True):
+            own = points[(points["problem"] == problem) & (points["setting"] == setting)]
+            axes.set(xscale="log", yscale="log")
+            for method, curve in own.groupby("method"):
+                color, marker = methods[str(method)]
+                curve = curve.sort_values("seconds")
+                look = {"color": color, "marker": marker, "markersize": 3, "linewidth": 0.8}
+                axes.plot(curve["seconds"], curve["mae"], **look)
+            if own.empty:
+                nothing(axes, "not run")
+            style.label_panel(axes, f"$N={_SIZES[problem]}$, {kernel}")
+    figure.supxlabel("CPU seconds", fontsize=9)
+    figure.supylabel("mean $|p - p_{\\mathrm{ref}}|$", fontsize=9)
+    handles = [handle(label("method", m), *look, linestyle="-") for m, look in methods.items()]
+    if handles:
+        legend(figure, handles, 4)
+    return figure
+
+
 _GREEN = "#009e73"
 
 

@@ -13,9 +13,12 @@ if TYPE_CHECKING:
 
 __all__ = ["PARTS", "inputs"]
 
-_NAMES = ("experiment1", "experiment2", "experiment3", "experiment4", "experiment5", "other")
-#: How the raw files of the last part begin; those of the others begin with the name of the part.
-_OTHER = ("defects/", "ordering.csv", "equations.csv", "reference_check.csv")
+_NAMES = (*(f"experiment{k}" for k in range(1, 6)), "benchmark", "other")
+#: How the raw files of a part begin, if not with its name.
+_BEGIN = {
+    "benchmark": ("benchmark/", "experiment4/"),
+    "other": ("defects/", "ordering.csv", "equations.csv", "reference_check.csv"),
+}
 
 
 def _measure(part: str, root: Path, published: Path, reference: Path) -> pd.DataFrame:
@@ -46,7 +49,7 @@ def inputs(part: str, config: Mapping[str, Any]) -> list[str]:
 
     if part not in PARTS:
         raise ValueError(f"part: needed is one of {list(PARTS)}, given was {part!r}")
-    begins = _OTHER if part == "other" else (f"{part}/",)
+    begins = _BEGIN.get(part, (f"{part}/",))
     problems = config["atiya2021"]["experiment4"]["problems"]
     files = {
         file

@@ -99,9 +99,9 @@ def deviations(used: pd.DataFrame, names: Sequence[str]) -> dict[tuple[int, str]
     return found
 
 
-def read_runs(root: Path, reference: Path) -> Runs:
-    """Read all files of Experiment 4 and the certified reference, each once."""
-    rows = _counted(_read_folder(root, "experiment4/problem[0-9]"))
+def read_runs(root: Path, reference: Path, folder: str = "experiment4") -> Runs:
+    """Read all files of Experiment 4, or of another folder of such runs, and the certified reference, each once."""
+    rows = _counted(_read_folder(root, f"{folder}/problem[0-9]"))
     problems = {
         int(path.stem.removeprefix("problem")): read_arrays(path)
         for path in sorted(root.glob("experiment4/problem[0-9].npz"))
@@ -110,7 +110,7 @@ def read_runs(root: Path, reference: Path) -> Runs:
     columns = ["problem", "dataset", "seed", "set", "method", "mae_post"]
     return Runs(
         _with_errors(rows, known),
-        _counted(_read_folder(root, "experiment4/problem[0-9]_raw")),
+        _counted(_read_folder(root, f"{folder}/problem[0-9]_raw")),
         dict(sorted(problems.items())),
         known,
         raw_rows(root, "experiment4/spread.csv", columns),
