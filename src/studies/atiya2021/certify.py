@@ -28,7 +28,7 @@ from gpcmc.gp.covariance import Prior
 from gpcmc.inference.interface import MAX_K_HAT, OK, Inference
 from gpcmc.inference.orthant import Orthant
 from gpcmc.inference.twisted import Twisted
-from studies.atiya2021.latent_certifier import annealed, gaussian, model
+from studies.atiya2021.latent_certifier import STATES, annealed, gaussian, model
 from studies.atiya2021.problems import Problem
 from studies.atiya2021.runs import infer
 from studies.common.pieces import Row
@@ -91,10 +91,12 @@ class Plan:
     points, max_points : int
         Sobol' points of a randomisation, at first and at most.
     randomizations : int
-    chains, max_chains : int
-        Of the latent certifier: at least, also in the run that tells how many it needs, and at most.
+    chains : int
+        Of the latent certifier: at least, also in the run that tells how many it needs.
+    max_moves : float
+        Moves of all its chains at most: ten minutes with a thousand patterns.
     pilot, max_samples : int
-        Samples of the adapted sampler, likewise.
+        Samples of the adapted sampler: in the run that tells how many it needs, and at most.
     population : int
         Samples of one of its populations at most.
     max_draws : float
@@ -105,7 +107,7 @@ class Plan:
     max_points: int = 2**17
     randomizations: int = 32
     chains: int = 10_000  # with fewer, small probabilities are averages of skew variables
-    max_chains: int = 200_000
+    max_moves: float = 6e6
     pilot: int = 20_000
     max_samples: int = 40_000_000
     population: int = 50_000
@@ -200,7 +202,8 @@ def latent(problem: Problem, alpha: float, beta: float, path: str, plan: Plan) -
     path, given = seed(path, "latent"), model(problem, alpha, beta)
     run = partial(annealed, given, q=gaussian(given))
     pilot = run(plan.chains, rng=generator(seed(path, "pilot")))
-    return sized(run, pilot, path, plan.chains, plan.max_chains)
+    most = int(plan.max_moves / (pilot.work["temperatures"] + STATES))
+    return sized(run, pilot, path, plan.chains, most)
 
 
 def sampler(problem: Problem, gp: Prior, path: str, plan: Plan) -> Inference | None:
