@@ -24,6 +24,8 @@ from gpcmc.inference.evidence import EvidenceSurface, maximize, surface_method
 from gpcmc.inference.multiclass import MulticlassLaplace, one_hot
 from gpcmc.inference.pseudo_marginal import HyperparameterPosterior, PseudoMarginal
 
+_UNCORRELATED = 1e-3  # largest correlation of a kernel that tells nothing of other inputs
+
 
 class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):
     """Gaussian process classification.
@@ -136,10 +138,19 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):
             np.where(code == 1, 1.0, -1.0) if len(classes) == 2 else one_hot(code)
         )
         self.at_bound_: tuple[str, ...] = ()
-        if self.optimizer is not None and not isinstance(method, PseudoMarginal) and kernel.n_dims:
+        fits = self.optimizer is not None and not isinstance(method, PseudoMarginal)
+        if fits and kernel.n_dims:
             kernel = self._maximum(kernel, method, n_restarts, rng)
         self.kernel_ = kernel
         blocks = prior(kernel, self._X_train)
+        if fits and np.abs(np.triu(blocks.K, 1)).max() < _UNCORRELATED * blocks.K.diagonal().max():
+            warnings.warn(
+                "no two patterns are correlated, so that every class is as probable as another everywhere: "
+                "the optimizer found no slope. Scale the inputs, start from a length scale of the order of "
+                "the distances between them, or set n_restarts",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
         self.posterior_: Posterior = (
             method.fit(blocks, code)
             if isinstance(method, MulticlassLaplace)

@@ -110,6 +110,20 @@ def test_a_monte_carlo_method_reports_its_evidence_at_the_optimum_of_ep():
     assert 5 * exact.log_marginal_likelihood_se_ < difference < 0.5
 
 
+@pytest.mark.parametrize("inference", ["ep", "laplace"])
+def test_inputs_too_far_apart_for_the_kernel_are_noticed(inference):
+    X, y = noisy_problem(9, n=40, d=3)
+    with pytest.warns(
+        ConvergenceWarning, match="no two patterns are correlated.* Scale the inputs"
+    ):
+        lost = GaussianProcessClassifier(inference=inference).fit(1e3 * X, y)
+    np.testing.assert_allclose(lost.predict_proba(X), 0.5, atol=1e-3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        GaussianProcessClassifier(RBF(1e3), inference).fit(1e3 * X, y)
+
+
+@pytest.mark.slow
 def test_the_defaults_serve_a_newcomer():
     (X, y), (X_star, y_star) = (make_moons(n, noise=0.3, random_state=n) for n in (100, 500))
     loss = {}
