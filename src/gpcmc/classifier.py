@@ -36,7 +36,7 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):
 
     For a marginal likelihood that is unbiased and has a standard error, choose ``inference="twisted-ep"``: the
     hyperparameters are fitted by expectation propagation, and the evidence is then estimated at the optimum. For speed
-    choose ``"laplace"``, whose fit takes a fifth of the time.
+    choose ``"laplace"``, whose fit takes a third to a twelfth of the time.
 
     More than two classes need ``"laplace"``, which fits all of them at once with the softmax likelihood, whatever its
     options say of the likelihood. For another method put this class into ``sklearn.multiclass.OneVsRestClassifier``.
