@@ -21,8 +21,9 @@ from studies.common.seeds import generator, seed
 if TYPE_CHECKING:
     from studies.common.data import Entry, RawData
 
-#: K is called beta I when no covariance exceeds this share of the variance.
-TRIVIAL = 1e-12
+#: K is called beta I when no covariance exceeds this share of the variance: every probability is then one half to seven
+#: digits, and an average over settings would be diluted by errors of zero.
+TRIVIAL = 1e-8
 
 #: Decimals of the features that enter a digest: another processor may round the last bits otherwise.
 DECIMALS = 8
