@@ -224,6 +224,25 @@ def test_a_reading_takes_its_own_runs(study):
     }
 
 
+def test_the_benchmark_has_parts_and_the_whole(study):
+    rng = np.random.default_rng(6)
+    study.add("orthant-part8", rng, PUBLISHED_SETTINGS, 50_000, folder="benchmark/part8")
+    rows = study.measures("benchmark").set_index(["id", "run"])
+    whole, part = (
+        [rows.loc[(f"benchmark/P1/S2/orthant/part{k}/mae", str(run)), "value"] for run in (0, 1)]
+        for k in (1, 8)
+    )
+    for found, key in (
+        (whole, ("experiment4", "orthant")),
+        (part, ("benchmark/part8", "orthant-part8")),
+    ):
+        own = study.probability[key]["probability_set2"][:2]
+        np.testing.assert_allclose(found, np.abs(own - BAYES).mean(axis=1))
+    assert set(rows.index.get_level_values("run")) == {"0", "1"}, "the first data set alone"
+    methods = rows.index.get_level_values("id").str.split("/").str[3]
+    assert set(methods) == {"orthant"}, "of the whole, only rows that have parts"
+
+
 def test_deviations_pair_runs_in_order():
     runs = {"method": list("aaabb"), "set": 1, "probability": [[0.1], [0.2], [0.9], [0.3], [0.2]]}
     found = deviations(pd.DataFrame(runs), ["a", "b"])

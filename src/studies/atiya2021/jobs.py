@@ -279,7 +279,7 @@ def _benchmark(four: Mapping[str, Any], given: Mapping[str, Any], root: int) -> 
                 yield Job(
                     f"benchmark/problem{number}_{name}",
                     "benchmark",
-                    _outputs(f"benchmark/part{part}/problem{number}/{row}", arrays=True),
+                    _outputs(f"benchmark/part{part}/problem{number}/{name}", arrays=True),
                     _problem(number),
                     arguments,
                     (f"{_STUDY}.experiment4", MODULES[whole["method"]]),

@@ -235,8 +235,10 @@ def benchmark(book: Book) -> Figure:
             if own.empty:
                 nothing(axes, "not run")
             style.label_panel(axes, f"$N={_SIZES[problem]}$, {kernel}")
-    figure.supxlabel("CPU seconds", fontsize=9)
-    figure.supylabel("mean $|p - p_{\\mathrm{ref}}|$", fontsize=9)
+    for axes in panels[1]:
+        axes.set_xlabel("CPU seconds")
+    for axes in panels[:, 0]:
+        axes.set_ylabel("mean $|p - p_{\\mathrm{ref}}|$")
     handles = [handle(label("method", m), *look, linestyle="-") for m, look in methods.items()]
     if handles:
         legend(figure, handles, 4)

@@ -40,4 +40,5 @@ def measure(root: Path, published: Path, reference: Path) -> pd.DataFrame:
 def _part(root: Path, reference: Path, part: int, folder: str) -> pd.DataFrame:
     """Runs on first data sets whose reference is certified, where the prior is not trivial."""
     rows = read_runs(root, reference, folder).first
-    return rows[rows["certified"] & ~rows["trivial"]].assign(part=part)
+    rows = rows[rows["certified"] & ~rows["trivial"]]
+    return rows.assign(part=part, method=rows["method"].str.removesuffix(f"-part{part}"))
