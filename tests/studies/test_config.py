@@ -11,6 +11,7 @@ import yaml
 
 from studies.atiya2021.config import check
 from studies.atiya2021.jobs import PAPER, REAL, Job, jobs
+from studies.atiya2021.methods import METHODS as METHODS_OF_STUDY
 from studies.atiya2021.runners import RUNNERS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -166,6 +167,13 @@ def test_the_jobs_of_a_scale(scale):
     if 9 in four["problems"]:
         expected |= {f"experiment4/problem9_raw_{name}" for name in PAPER}
     assert expected == {name for name, job in found.items() if job.kind == "experiment4"}
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_parts_of_counts_are_counts_that_the_methods_take(scale):
+    for job in jobs(check(load(scale))).values():
+        if job.kind == "benchmark":
+            METHODS_OF_STUDY[job.arguments["method"]](**job.arguments["options"])
 
 
 def test_the_kept_pieces_are_of_these_jobs():

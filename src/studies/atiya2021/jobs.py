@@ -291,7 +291,7 @@ def part_of(method: str, options: Mapping[str, Any], part: int) -> dict[str, Any
     """Return options whose counts are a part of the given ones, and no smaller than a method can use."""
     counts, least = SIZES.get(method, ({"iterations": 1.0, "burn_in": 0.1}, 1000))
     scaled = {
-        name: max(options[name] // part, math.ceil(least * share))
+        name: max(options[name] // (2 * part) * 2, math.ceil(least * share))  # antithetic: even
         for name, share in counts.items()
         if name in options
     }
