@@ -205,6 +205,19 @@ def test_a_full_disk_is_said_and_leaves_nothing_behind(finished, built, kind):
         assert stored["X_train"].shape == (1000, 2)
 
 
+def test_of_extensions_that_a_full_disk_cut_short_nothing_is_left(built):
+    (built / "build/compiled.json").unlink()
+    (built / "src/gpcmc/orthant/_sampler.pyx").touch()
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+    run = start(
+        *(built, "build/compiled.json", "--cores", "1"),
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (40 * 1024, limit)),
+    )
+    assert run.wait(timeout=120) == 1
+    assert "File too large" in (built / "run.log").read_text()
+    assert not (built / "build/cython").exists()
+
+
 def test_results_of_another_schema_are_refused_by_name(built):
     folder = built / "results/tiny"
     (folder / "experiment1").mkdir(parents=True)

@@ -134,16 +134,18 @@ def test_a_folder_with_a_space_cores_and_thread_variables_do_not_change_a_byte(f
 
 
 @pytest.fixture(scope="module")
-def edited(finished):
-    """What a dry run would do after an edit of the finished project, which is undone."""
+def edited(finished, tmp_path_factory):
+    """What a dry run would do after an edit of the finished project, in a copy: other tests copy that project."""
+    copy = tmp_path_factory.mktemp("edited") / "project"
+    shutil.copytree(finished, copy, symlinks=True)
 
     def plan(files, edit, *targets):
-        paths = [finished / file for file in files]
+        paths = [copy / file for file in files]
         before = [(path.read_bytes(), path.stat()) for path in paths]
         try:
             for path, (content, _) in zip(paths, before, strict=True):
                 path.write_bytes(edit(content))
-            return planned(finished, *targets)
+            return planned(copy, *targets)
         finally:
             for path, (content, status) in zip(paths, before, strict=True):
                 path.write_bytes(content)

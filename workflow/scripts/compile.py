@@ -1,5 +1,6 @@
 """Build the Cython extensions in place, beside their sources in src."""
 
+import shutil
 import subprocess
 import sys
 
@@ -10,6 +11,11 @@ begin(snakemake)
 from recheck.files import sha256, write_json
 
 command = [sys.executable, "setup.py", "build_ext", "--inplace"]
-subprocess.run(command, check=True, stdout=sys.stderr, stderr=sys.stderr)
+try:
+    subprocess.run(command, check=True, stdout=sys.stderr, stderr=sys.stderr)
+except subprocess.CalledProcessError:
+    # Cython takes a file that a full disk cut short for a finished one, because it is newer than its source
+    shutil.rmtree("build/cython", ignore_errors=True)
+    raise
 sources = {path: sha256(path) for path in snakemake.input.sources}
 write_json(snakemake.output[0], {"python": sys.version, "sources": sources})
