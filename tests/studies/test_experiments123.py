@@ -75,6 +75,8 @@ def test_formulas_are_compared_with_what_was_measured(made):
 def test_errors_fall_with_the_dimension_as_made(made):
     assert value(made, "claim/dimension") == pytest.approx(-1.0)
     assert value(made, "claim/integral/order") == pytest.approx(-500 / math.log(10))
+    # M times Eq. (44) is one for all of N stages together
+    assert value(made, "claim/stages/middle") == pytest.approx(np.mean([1 / 50, 1 / 200, 1 / 500]))
 
 
 def test_coarse_grids(made):
@@ -108,6 +110,10 @@ def test_one_instance_has_no_standard_error(tmp_path):
 
 
 # --- Experiment 2
+
+
+def test_relative_errors_of_the_evidence_are_a_fortieth_of_those_of_probabilities(made):
+    assert value(made, "claim/tuning/evidence-error") == pytest.approx(1 / 40)
 
 
 def test_data_sets_are_the_units_of_both_tables(made):

@@ -64,6 +64,7 @@ def measure(root: Path, published: Path, reference: Path) -> pd.DataFrame:
         variances(runs, "experiment1"),
         biases(runs, "experiment1"),
         _dimension(runs),
+        _stages(runs),
         *_quadrature(root, runs),
         _brackets(published),
         _floor(table1, cells),
@@ -93,6 +94,13 @@ def _dimension(runs: pd.DataFrame) -> Iterator[Row]:
     fit, covariance = np.polyfit(x, means["level"].to_numpy(), 1, cov=True)
     found = Known(float(fit[0]), float(np.sqrt(covariance[0, 0])), len(means) - 2.0)
     yield estimate("claim/dimension", found, join_sources(runs["source"]))
+
+
+def _stages(runs: pd.DataFrame) -> pd.DataFrame:
+    """Mean of (1 - P_i) / P_i over the stages of the longest runs, from Eq. (44); it is one if every P_i is a half."""
+    last = runs[runs["samples"] == runs["samples"].max()]
+    odds = last["samples"] * last["variance_eq44"] / last["dimension"]
+    return measured(last, "claim/stages/middle", odds, unit=_UNIT)
 
 
 def _quadrature(root: Path, runs: pd.DataFrame) -> list[Any]:

@@ -10,12 +10,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from recheck.measures import OK
+from recheck.measures import OK, join_sources
 from studies.atiya2021.measures.common import (
     Known,
     Row,
     combine,
     each,
+    estimate,
+    geometric_mean,
     measured,
     published_cells,
     raw_rows,
@@ -45,7 +47,16 @@ def measure(root: Path, published: Path, reference: Path) -> pd.DataFrame:
         scored = runs.assign(error=runs[column])
         cells = published_cells(published, f"{table}/P{{problem}}/M{{samples}}")
         found += [slopes(scored, cells, table), _spread(scored, table)]
-    return combine(*found, variances(_squares(runs), "experiment2"), biases(runs, "experiment2"))
+    found += [variances(_squares(runs), "experiment2"), biases(runs, "experiment2")]
+    return combine(*found, _evidence_error(runs))
+
+
+def _evidence_error(runs: pd.DataFrame) -> list[Row]:
+    """Relative error of log L over the error of a probability: geometric mean over problems, all M counting alike."""
+    means = np.log(runs.groupby(["problem", "samples"])[["ape", "mae"]].mean())
+    ratios = (means["ape"] - math.log(100) - means["mae"]).groupby("problem").mean()
+    found, source = geometric_mean(ratios), join_sources(runs["source"])
+    return [estimate("claim/tuning/evidence-error", found, source, scale="log")]
 
 
 def _squares(runs: pd.DataFrame) -> pd.DataFrame:

@@ -17,7 +17,12 @@ from studies.atiya2021.measures.experiment4_cells import (
     medians_of,
     table4,
 )
-from studies.atiya2021.measures.experiment4_claims import claims, mae_post_ranges, works
+from studies.atiya2021.measures.experiment4_claims import (
+    claims,
+    mae_post_ranges,
+    only_chains,
+    works,
+)
 from studies.atiya2021.measures.experiment4_runs import (
     ERRORS,
     Runs,
@@ -53,6 +58,7 @@ def measure(root: Path, published: Path, reference: Path) -> pd.DataFrame:
         *_reliability(runs),
         *mae_post_ranges(runs, strict, published),
         *claims(runs, loose),
+        only_chains(strict),
     ]
     return combine(cells, contrasts(cells), rows, *works(runs))
 
