@@ -77,6 +77,7 @@ rule look_up:
     input:
         [path for study in STUDIES for path in book(study)],
         [f"data/published/{study}/protocol.yaml" for study in STUDIES],
+        readings=f"<results>/{STUDIES[0]}/readings.csv",
         provenance="<results>/provenance.json",
         text=PAPER,
         templates=["src/recheck/values.tex.j2", "src/recheck/origins.tex.j2"],

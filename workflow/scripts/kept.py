@@ -19,7 +19,7 @@ DERIVED = {
 
 
 def keep_results(made: Path, store: Path) -> str:
-    """Store measures, estimates, verdicts and provenance of a study, and its raw tables without seconds."""
+    """Store a study's measures, verdicts, provenance and raw tables without seconds, both PDFs and README's figure."""
     for name in ("measures", "estimates"):
         table = read_csv(made / f"{name}.csv", dtype=str, keep_default_na=False)
         write_csv(store / f"{name}.csv.gz", table)
@@ -34,7 +34,12 @@ def keep_results(made: Path, store: Path) -> str:
     for path in raw:
         (store / "results" / path).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(made / path, store / "results" / path)
-    return f"Measures, verdicts and {len(raw)} raw tables kept in {store}"
+    for name in ("paper.pdf", "supplement.pdf"):
+        if (made.parent / name).exists():  # not without LaTeX
+            shutil.copy(made.parent / name, store.parents[1])
+    picture = Path("figures", *made.parts[-2:], "accuracy.png")
+    shutil.copy(picture, store.parents[1])
+    return f"Measures, verdicts, {len(raw)} raw tables and the documents kept in {store.parents[1]}"
 
 
 for study, store in given.stores.items():

@@ -10,7 +10,7 @@ results = begin(snakemake)
 import yaml
 
 from recheck.book import Book
-from recheck.files import read_json, write_text
+from recheck.files import read_csv, read_json, write_text
 from recheck.layout import Layout, read_layout
 from recheck.lookups import Facts, Study, collect, uses
 from recheck.origins import write_origins, write_values
@@ -61,6 +61,17 @@ def facts(path: str) -> Facts:
     return Facts(yaml.safe_load(Path(path).read_text(encoding="utf-8")), path)
 
 
+def evidence(folder: Path) -> Facts:
+    """What speaks for each level, by choice and kind; and the ``best`` level with its ``lead`` in log likelihood."""
+    path, values = folder / "readings.csv", {}
+    ordered = read_csv(path).sort_values("log_likelihood", ascending=False)
+    for (choice, kind), rows in ordered.groupby(["choice", "kind"]):
+        levels = rows.set_index("level").to_dict("index")
+        lead = float(-rows["log_likelihood"].diff().iloc[1])
+        values.setdefault(choice, {})[kind] = levels | {"best": rows["level"].iloc[0], "lead": lead}
+    return Facts(values, path.as_posix())
+
+
 studies = {name: study_of(name) for name in given.studies}
 write_text(made.captions, captions(studies[first].layout))
 record = read_json(snakemake.input.provenance)
@@ -68,9 +79,12 @@ values = {
     "run": Facts(record, snakemake.input.provenance),
     "protocol": facts(f"data/published/{first}/protocol.yaml"),
 }
-kept = Path("data/reference", first, "kept/provenance.json")
-if kept.exists():
-    values["kept"] = Facts(read_json(kept), kept.as_posix())
+kept = Path("data/reference", first, "kept")
+if kept.is_dir():
+    record_of_kept = kept / "provenance.json"
+    values["kept"] = Facts(read_json(record_of_kept), record_of_kept.as_posix())
+judged = kept if kept.is_dir() and given.numbers == "kept" else results / first
+values["readings"] = evidence(judged)
 found = collect(uses([*snakemake.input.text, made.captions]), studies, values, given.numbers)
 write_values(found, made.values)
 write_origins(found, studies, record, results, made.origins)
