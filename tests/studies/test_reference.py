@@ -28,6 +28,7 @@ from studies.atiya2021.certify import (
     AGREES,
     CERTIFIED,
     CERTIFIER,
+    DIFFERS,
     LEVEL,
     MAX_Z,
     REFERENCE,
@@ -51,7 +52,7 @@ from studies.atiya2021.reference import (
     reference_problem,
     save_reference,
 )
-from studies.atiya2021.reference_check import DIFFERS, NO_REFERENCE, recertify
+from studies.atiya2021.reference_check import NO_REFERENCE, recertify
 from studies.atiya2021.runs import NO_DATA
 from studies.atiya2021.truths import certify_truths
 from studies.common import data as datasets
@@ -301,6 +302,19 @@ def test_a_wrong_certifier_and_a_wrong_reference_are_caught(tmp_path, monkeypatc
     monkeypatch.setattr(reference_module, "best", biased)  # five of the certifier's errors
     (row,), _ = compute(tmp_path, key="reference")
     assert row["verdict"] == UNCERTIFIED and row["reason"] == "log evidence differs"
+
+
+def test_a_certifier_that_differs_by_chance_gets_a_second_look(tmp_path, monkeypatch):
+    latent = reference_module.latent
+
+    def unlucky(*args):
+        found = latent(*args)
+        return dataclasses.replace(found, log_evidence=found.log_evidence + 0.05)
+
+    monkeypatch.setattr(reference_module, "latent", unlucky)  # the first look alone
+    (row,), _ = compute(tmp_path)
+    assert row["certifier_looks"] == 2 and row["verdict"] == CERTIFIED
+    assert row["certifier_samples"] >= 20_000
 
 
 def test_an_orthant_matrix_that_is_wrong_for_all_who_share_it_is_caught(tmp_path, monkeypatch):
