@@ -137,7 +137,6 @@ def test_points_count_where_half_of_the_runs_converged(made):
     row = estimates.loc["experiment3/orthant/size1/mae"]
     assert row["value"] == pytest.approx(math.exp(-3))
     assert (row["units"], row["runs"], row["df"]) == (1, 4, 3)
-    assert value(made, "experiment3/orthant/size1/count") == 1000
     assert estimates.loc["experiment3/ep/size0/mape", "runs"] == 1
 
 

@@ -12,7 +12,7 @@ from recheck.files import DamagedFileError, write_arrays, write_csv
 from recheck.measures import estimate
 from studies.atiya2021.measures import PARTS
 from studies.atiya2021.measures.experiment4_cells import PUBLISHED_SETTINGS
-from studies.atiya2021.measures.experiment4_runs import PAPER, deviations
+from studies.atiya2021.measures.experiment4_runs import PAPER, from_median
 from studies.atiya2021.problems import Problem
 from studies.atiya2021.reference import digest
 
@@ -244,9 +244,8 @@ def test_the_benchmark_has_parts_and_the_whole(study):
 
 
 def test_deviations_pair_runs_in_order():
-    runs = {"method": list("aaabb"), "set": 1, "probability": [[0.1], [0.2], [0.9], [0.3], [0.2]]}
-    found = deviations(pd.DataFrame(runs), ["a", "b"])
-    np.testing.assert_allclose(found[1, "a"], [0.1, 0.0])
+    found = from_median({"a": [[0.1], [0.2], [0.9]], "b": [[0.3], [0.2]]})
+    np.testing.assert_allclose(found["a"], [0.1, 0.0])
 
 
 def test_at_the_papers_budget_every_run_counts(study):
