@@ -18,34 +18,21 @@ _QUANTITIES = {"seconds": "cpu_seconds", "nats": "nats", "mae": "mae_reference"}
 
 def measure(root: Path, published: Path, reference: Path) -> pd.DataFrame:
     """All measures of the benchmark: on first data sets, where the prior is not trivial; the part 1 is the whole."""
-    folders = {path.name: path.name.removeprefix("part") for path in root.glob("benchmark/part*")}
+    folders = [f"benchmark/{path.name}" for path in root.glob("benchmark/part*")]
     if not folders:
         return combine()
     frames = []
-    for folder, part in {
-        **{f"benchmark/{k}": v for k, v in folders.items()},
-        "experiment4": "1",
-    }.items():
+    for folder in [*folders, "experiment4"]:
         rows = read_runs(root, reference, folder).first
-        rows = rows[rows["certified"] & ~rows["trivial"]]
-        frames.append(
-            rows.assign(part=part, method=rows["method"].str.removesuffix(f"-part{part}"))
-        )
-    parts, whole = pd.concat(frames[:-1]), frames[-1].set_index(["problem", "method"], drop=False)
-    there = whole.index.isin(pd.MultiIndex.from_frame(parts[["problem", "method"]]))
-    every = pd.concat([whole[there], parts], ignore_index=True)
-    template, unit = (
-        "benchmark/P{problem}/S{set}/{method}/part{part}/",
-        "experiment4/P{problem}/dataset0",
-    )
+        part = folder.partition("/part")[2] or "1"
+        methods = rows["method"].str.removesuffix(f"-part{part}")
+        rows = rows.assign(part=part, method=methods)
+        frames.append(rows[rows["certified"] & ~rows["trivial"]])
+    every, keys = pd.concat(frames, ignore_index=True), ["problem", "method"]
+    every = every[(every["part"] != "1").groupby([every[key] for key in keys]).transform("any")]
+    given = {"unit": "experiment4/P{problem}/dataset0", "run": "replicate", "status": "status"}
+    path = "benchmark/P{problem}/S{set}/{method}/part{part}/"
     return combine(
-        measured(
-            every.dropna(subset=column),
-            template + quantity,
-            column,
-            unit=unit,
-            run="replicate",
-            status="status",
-        )
+        measured(every.dropna(subset=column), path + quantity, column, **given)
         for quantity, column in _QUANTITIES.items()
     )

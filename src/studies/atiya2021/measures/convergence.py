@@ -95,6 +95,12 @@ def biases(runs: pd.DataFrame, experiment: str) -> Iterator[Row]:
     yield estimate(f"claim/bias/{experiment}", ratio, join_sources(runs["source"]))
 
 
+def log_slope(x: pd.Series, y: pd.Series) -> Known:
+    """Slope of y against log x, by least squares."""
+    fit, covariance = np.polyfit(np.log(x.to_numpy(dtype=float)), y.to_numpy(), 1, cov=True)
+    return Known(float(fit[0]), float(covariance[0, 0] ** 0.5), len(x) - 2.0)
+
+
 def slopes(runs: pd.DataFrame, cells: pd.DataFrame, table: str) -> Iterator[Row]:
     """Slope of log ``error`` against log M, for each column of a table; independent samples have -1/2.
 
@@ -105,9 +111,7 @@ def slopes(runs: pd.DataFrame, cells: pd.DataFrame, table: str) -> Iterator[Row]
     """
     known, sources = [], []
     for problem, column in cells.groupby("problem"):
-        x = np.log(column["samples"].to_numpy(dtype=float))
-        fit, covariance = np.polyfit(x, np.log(column["value"].to_numpy()), 1, cov=True)
-        line = Known(fit[0], covariance[0, 0] ** 0.5, len(x) - 2.0)
+        line = log_slope(column["samples"], np.log(column["value"]))
         yield estimate(f"slope/{table}/P{problem}/published", line, PRINTED)
         mine = runs[(runs["problem"] == problem) & (runs["error"] > 0)]
         if mine["samples"].nunique() < 3:

@@ -16,7 +16,7 @@ from recheck.measures import estimate as summarise
 from recheck.replay import effective_number
 from studies.atiya2021.measures import common
 from studies.atiya2021.measures.common import PRINTED, Known, Row, each, estimate, measured
-from studies.atiya2021.measures.convergence import biases, slopes, variances
+from studies.atiya2021.measures.convergence import biases, log_slope, slopes, variances
 
 #: The paper's numbers of the problems, by dimension.
 PROBLEMS = {50: 1, 200: 2, 500: 3}
@@ -78,9 +78,7 @@ def _dimension(runs: pd.DataFrame) -> Iterator[Row]:
     level = np.log(runs["error"]) + 0.5 * np.log(runs["samples"].astype(float))
     means = level.groupby([runs["dimension"], runs["instance"]]).mean().reset_index(name="level")
     if means["dimension"].nunique() > 2:
-        x = np.log(means["dimension"].astype(float).to_numpy())
-        fit, covariance = np.polyfit(x, means["level"].to_numpy(), 1, cov=True)
-        found = Known(float(fit[0]), float(np.sqrt(covariance[0, 0])), len(means) - 2.0)
+        found = log_slope(means["dimension"], means["level"])
         yield estimate("claim/dimension", found, join_sources(runs["source"]))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ import pandas as pd
 
 from recheck.measures import OK
 from studies.atiya2021.measures import common
-from studies.atiya2021.measures.common import Known, Row, each, measured
+from studies.atiya2021.measures.common import Known, each, measured
 from studies.atiya2021.measures.convergence import biases, slopes, variances
 from studies.atiya2021.measures.experiment1 import absolute_percentage_error, paper_scheme
 
@@ -32,7 +31,9 @@ def measure(root: Path, published: Path, reference: Path) -> pd.DataFrame:
         scored = runs.assign(error=runs[column])
         cells = common.published_cells(published, f"{table}/P{{problem}}/M{{samples}}")
         found += [measured(every, f"{table}/{cell}", column, **given)]
-        found += [slopes(scored, cells, table), _spread(scored, table)]
+        found += [slopes(scored, cells, table)]
+        factor, template = {"factor": _spread}, f"spread/{table}/P{{problem}}/{{quantity}}"
+        found += [each(scored, "problem", template, factor, scale="log")]
     return common.combine(
         found, variances(_squares(runs), "experiment2"), biases(runs, "experiment2")
     )
@@ -46,24 +47,13 @@ def _squares(runs: pd.DataFrame) -> pd.DataFrame:
     return runs.assign(square=square, weight=(size - 1) / size)[size > 1]
 
 
-def _spread(runs: pd.DataFrame, table: str) -> Iterator[Row]:
-    """How much data sets differ: extremes of their means, and the factor of one standard deviation.
+def _spread(runs: pd.DataFrame) -> Known:
+    """How much data sets differ: the factor of one standard deviation of their means.
 
     A data set is easy or hard by much the same factor at every number of samples, so the factor pools them. The weights
     are the squares of the runs a data set, which is best where run noise is all that there is. Run noise is not
     taken off.
     """
-    keys, template = ["problem", "samples"], f"spread/{table}/P{{problem}}"
-    ends = {
-        end: lambda rows, how=how: rows.groupby("dataset")["error"].mean().agg(how)
-        for end, how in (("lowest", "min"), ("highest", "max"))
-    }
-    yield from each(runs, keys, f"{template}/M{{samples}}/{{quantity}}", ends)
-    factor = {"factor": _spread_factor}
-    yield from each(runs, "problem", f"{template}/{{quantity}}", factor, scale="log")
-
-
-def _spread_factor(runs: pd.DataFrame) -> Known:
     means = runs.groupby(["samples", "dataset"])["error"].agg(["mean", "size"])
     by_size = means.assign(mean=np.log(means["mean"])).groupby("samples")
     variance, n = by_size["mean"].var().dropna(), by_size.size()

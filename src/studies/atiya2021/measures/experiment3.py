@@ -139,7 +139,7 @@ class Crossing:
         )
 
     def jackknifed(self, left: Sequence[float]) -> Crossing:
-        """With the standard error over data sets, from the logs without each of them."""
+        """With the standard error over data sets, from the logs without each of them. `doubt` remains unpaired."""
         n, spread = len(left), float(np.std(left))
         return replace(self, se=math.sqrt(n - 1.0) * spread, df=n - 1.0)
 
@@ -306,9 +306,10 @@ def _claims(rows: pd.DataFrame) -> Iterator[Row]:
         for chain, suffix in CHAINS.items():
             name = method + suffix
             row = SERIES.get(name, {}).get(error, name)
-            pair = rows[rows["method"].isin([SAMPLER, row])].dropna(subset=ERRORS[error])
-            both = pair.groupby("dataset")["method"].transform("nunique") == 2
-            for levels, runs in _readings(pair[both], row, error):
+            pair = rows[rows["method"].isin([SAMPLER, row])]
+            both = pair.dropna(subset=ERRORS[error]).groupby("dataset")["method"].nunique() == 2
+            pair = pair[pair["dataset"].isin(both.index[both])]
+            for levels, runs in _readings(pair, row, error):
                 curves, data_sets = Curves(runs), runs["dataset"].unique()
                 if curves.line(SAMPLER, error).empty:
                     continue
@@ -331,8 +332,8 @@ def _readings(
 ) -> Iterator[tuple[dict[str, str], pd.DataFrame]]:
     """Runs of two methods under each way to read the predictions of one of them, where its rows have several."""
     own = runs["method"] == row
-    read = runs.loc[own, list(_READ.values())].notna().all()
-    if error == "evidence" or runs.empty or not read.all():
+    read = runs[own].dropna(subset="probability_mae")[list(_READ.values())].notna().all(axis=None)
+    if error == "evidence" or runs.empty or not read:
         yield {}, runs
         return
     for reading, column in _READ.items():
