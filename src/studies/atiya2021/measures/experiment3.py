@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -302,29 +303,32 @@ def _times(curves: Curves) -> Iterator[Row]:
 
 def _claims(rows: pd.DataFrame) -> Iterator[Row]:
     """The claims under each level of their readings, and where they are judged under ``time/claims``."""
-    for claim, (method, error, where) in CLAIMS.items():
-        for chain, suffix in CHAINS.items():
-            name = method + suffix
-            row = SERIES.get(name, {}).get(error, name)
-            pair = rows[rows["method"].isin([SAMPLER, row])]
-            both = pair.dropna(subset=ERRORS[error]).groupby("dataset")["method"].nunique() == 2
-            pair = pair[pair["dataset"].isin(both.index[both])]
-            for levels, runs in _readings(pair, row, error):
-                curves, data_sets = Curves(runs), runs["dataset"].unique()
-                if curves.line(SAMPLER, error).empty:
+    about = dict.fromkeys((method, error) for method, error, _ in CLAIMS.values())
+    for (method, error), (chain, suffix) in product(about, CHAINS.items()):
+        name = method + suffix
+        row = SERIES.get(name, {}).get(error, name)
+        pair = rows[rows["method"].isin([SAMPLER, row])]
+        both = pair.dropna(subset=ERRORS[error]).groupby("dataset")["method"].nunique() == 2
+        pair = pair[pair["dataset"].isin(both.index[both])]
+        for levels, runs in _readings(pair, row, error):
+            curves, data_sets = Curves(runs), runs["dataset"].unique()
+            if curves.line(SAMPLER, error).empty:
+                continue
+            several = data_sets if len(data_sets) > 1 else ()
+            left = [Curves(runs[runs["dataset"] != one]) for one in several]
+            source = join_sources(curves.every(name, error)["source"])
+            given = {"source": source, "reading": reading_text({"chain": chain} | levels)}
+            for claim, (*of, where) in CLAIMS.items():
+                if of != [method, error]:
                     continue
                 found, target = curves.claim(name, error, where)
-                if len(data_sets) > 1:
-                    left = [Curves(runs[runs["dataset"] != one]) for one in data_sets]
+                if left:
                     found = found.jackknifed([one.claim(name, error, where)[0].log for one in left])
-                source = join_sources(curves.every(name, error)["source"])
-                reading = reading_text({"chain": chain} | levels)
-                yield found.row(f"claim/time/{claim}", source, reading=reading)
+                yield found.row(f"claim/time/{claim}", **given)
                 beyond = math.exp(found.beyond) if math.isfinite(found.log) else math.nan
                 for place, value in (("log-error", target), ("extrapolation", beyond)):
                     if math.isfinite(value):
-                        path = f"time/claims/{claim}/{place}"
-                        yield estimate(path, value, source, reading=reading)
+                        yield estimate(f"time/claims/{claim}/{place}", value, **given)
 
 
 def _readings(
