@@ -334,12 +334,13 @@ def _claims(rows: pd.DataFrame) -> Iterator[Row]:
 def _readings(
     runs: pd.DataFrame, row: str, error: str
 ) -> Iterator[tuple[dict[str, str], pd.DataFrame]]:
-    """Runs of two methods under each way to read the predictions of one of them, where its rows have several."""
-    own = runs["method"] == row
-    read = runs[own].dropna(subset="probability_mae")[list(_READ.values())].notna().all(axis=None)
-    if error == "evidence" or runs.empty or not read:
+    """Runs of two methods under each way to read the predictions of one; without such columns all ways are alike."""
+    if error == "evidence":
         yield {}, runs
         return
     for reading, column in _READ.items():
-        mae = runs[column].where(own, runs["probability_mae"])
-        yield {"variance": reading}, runs.assign(probability_mae=mae)
+        own = (runs["method"] == row) & runs[column].notna()
+        yield (
+            {"variance": reading},
+            runs.assign(probability_mae=runs["probability_mae"].mask(own, runs[column])),
+        )
