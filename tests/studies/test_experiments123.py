@@ -12,6 +12,7 @@ import pytest
 
 from recheck.files import DamagedFileError, write_csv
 from recheck.measures import estimate
+from recheck.published import read_cells
 from studies.atiya2021.measures import PARTS, inputs
 from studies.atiya2021.measures.common import named, raw_rows
 from studies.atiya2021.measures.convergence import jackknife_ratio
@@ -83,6 +84,21 @@ def test_coarse_grids(made):
     # one instance is off by 0.002 * 50 nats
     scored = 100 / 4 * (abs(0.01 + 0.1) / 50.1 + (0.02 + 0.03 + 0.04) / 50)
     assert value(made, "experiment1/N50/step0.2/M10000/error") == pytest.approx(scored)
+
+
+def test_a_pair_of_wrong_truths_has_the_printed_mean_and_the_effective_number(tmp_path):
+    made_raw.experiment1(tmp_path, dimensions=(500,))
+    rows = pd.read_csv(tmp_path / "experiment1/N500.csv")
+    rows["samples"] = rows["samples"].replace(100_000, 3_000_000)
+    write_csv(tmp_path / "experiment1/N500.csv", rows)
+    found = estimate(PARTS["experiment1"](tmp_path, PUBLISHED, tmp_path)).set_index("id")["value"]
+    name = "finding/floor/N500/M3000000"
+    larger, smaller = (found[f"{name}/pair-{which}"] for which in ("larger", "smaller"))
+    number = (larger + smaller) ** 2 / (larger**2 + smaller**2)
+    assert number == pytest.approx(found[f"{name}/effective-wrong-truths"])
+    printed = read_cells(PUBLISHED / "cells.csv").loc["table1/N500/M3000000", "value"]
+    ours = found["table1/N500/M3000000"]
+    assert larger + smaller == pytest.approx(50 * printed - 49 * ours)
 
 
 def test_findings_about_printed_numbers_need_no_runs(tmp_path):
@@ -212,6 +228,13 @@ def test_a_chain_that_ran_on_one_data_set_is_compared_on_that_one(made, tmp_path
         .reset_index()[lambda all_: all_["id"].str.match("experiment3|time|claim/time")][columns]
         .reset_index(drop=True),
     )
+
+
+def test_a_size_of_which_one_run_converged_does_not_count(tmp_path):
+    made_raw.method(tmp_path, "orthant", [(1.0, 0.1, 1), (10.0, 0.01, 2)], runs=2)
+    found = estimate(PARTS["experiment3"](tmp_path, PUBLISHED, tmp_path)).set_index("id")
+    statuses = [found.loc[f"experiment3/orthant/size{k}/mae", "status"] for k in (0, 1)]
+    assert statuses == ["1 of 2", "ok"]
 
 
 def test_runs_without_an_answer_are_runs_of_their_size(tmp_path):

@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 
 from recheck.files import DamagedFileError, write_arrays, write_csv
-from recheck.measures import estimate
+from recheck.measures import as_measures, estimate
 from studies.atiya2021.measures import PARTS
-from studies.atiya2021.measures.experiment4_cells import PUBLISHED_SETTINGS
+from studies.atiya2021.measures.experiment4_cells import PUBLISHED_SETTINGS, contrasts
 from studies.atiya2021.measures.experiment4_runs import PAPER, from_median
 from studies.atiya2021.problems import Problem
 from studies.atiya2021.reference import digest
@@ -239,6 +239,10 @@ def test_the_benchmark_has_parts_and_the_whole(study):
         own = study.probability[key]["probability_set2"][:2]
         np.testing.assert_allclose(found, np.abs(own - BAYES).mean(axis=1))
     assert set(rows.index.get_level_values("run")) == {"0", "1"}, "the first data set alone"
+    for key in (("benchmark/part8", "orthant-part8"), ("experiment4", "orthant")):
+        study.change(key[1], "`set` == 4", folder=key[0], trivial=True)
+    settings = study.measures("benchmark")["id"].str.split("/").str[2]
+    assert set(settings) == {"S1", "S2", "S3", "S5", "S6"}, "where the prior is not trivial"
     methods = rows.index.get_level_values("id").str.split("/").str[3]
     assert set(methods) == {"orthant"}, "of the whole, only rows that have parts"
 
@@ -302,6 +306,52 @@ def test_settings_are_summarised_once(whole):
     average = found.loc[("experiment4/P1/certified/orthant/nats", ""), "value"]
     np.testing.assert_allclose(average, (rows["log_evidence"] + 4).abs().mean())
     assert found.loc[("experiment4/P1/certified/ep/nats", ""), "se"] == 0
+
+
+def test_a_setting_with_one_run_has_the_mean_variance_of_the_others(study):
+    study.change("orthant", "`set` == 2 and replicate == 1", status="not converged")
+    rows = study.rows["experiment4", "orthant"].query("dataset == 0 and status == 'ok'")
+    variances = (rows["log_evidence"] + 4).abs().groupby(rows["set"]).var() / 2
+    expected = np.sqrt(variances.fillna(variances.mean()).sum()) / 6
+    found = study.estimates().loc[("experiment4/P1/certified/orthant/nats", ""), "se"]
+    assert found == pytest.approx(expected)
+
+
+def test_runs_with_another_count_are_not_comparable(study):
+    study.change("orthant", "problem == 1", count="hard")
+    status = study.estimates().loc[("table4/P1/new/mae-post", "count=equal-seconds"), "status"]
+    assert status == "not comparable"
+
+
+def test_contrasts_are_between_cells_on_the_same_images():
+    rows = [
+        {"id": f"table4/P9/{paper}/mae-post", "reading": f"images={images}", "value": number}
+        | {"unit": "experiment4/P9/dataset0", "run": 0, "scale": "log"}
+        for paper, images, number in (
+            ("new", "raw", 0.1),
+            ("new", "smoothed", 0.2),
+            ("ess", "raw", 0.4),
+        )
+    ]
+    (row,) = contrasts(as_measures(rows)).to_dict("records")
+    assert (row["id"], row["reading"]) == ("contrast/table4/P9/ess-new/mae-post", "images=raw")
+    assert row["value"] == pytest.approx(0.3)
+
+
+def test_claims_on_table_4_are_of_the_chains_as_they_were_run(study):
+    far, near = (
+        study.probability["experiment4", "hmc-gpml"],
+        study.probability["experiment4", "orthant"],
+    )
+    for number in PUBLISHED_SETTINGS:
+        far[f"probability_twice_set{number}"] = near[f"probability_set{number}"] + 0.4
+        far[f"probability_once_set{number}"] = near[f"probability_set{number}"]
+    study.write("experiment4", "hmc-gpml")
+    study.change("orthant", "problem == 1", mae_post=0.2)
+    study.change("ess-gpml", "problem == 1", mae_post_twice=0.21, mae_post_once=0.4)
+    found = study.estimates()["value"]
+    assert found[("claim/median/hmc", "")] == 1
+    assert found[("claim/mae-post/alike", "")] == 1, "5 %, and data sets differ by 13 %"
 
 
 def test_claims(whole):
@@ -369,6 +419,8 @@ def tune(root):
             row |= {"evidence_shortfall": short + replicate, "error_rate": 0.2, "evaluations": 30}
             rows.append(row | {"at_bound": False})
             timing.append(key | {"cpu_seconds": 3.0})
+            rows.append(rows[-1] | {"stage": "final"})
+            timing.append(key | {"stage": "final", "cpu_seconds": 1.0})
     write_csv(folder / "problem1_tuning.csv", pd.DataFrame(rows))
     write_csv(folder / "problem1_tuning_timing.csv", pd.DataFrame(timing))
 
@@ -380,4 +432,8 @@ def test_experiment5(tmp_path):
     assert found.loc["experiment5/P1/surrogate/effective-samples", "value"] == 9.0
     assert found.loc["tuning/small/samples", "value"] == 2000
     assert found.loc["tuning/P1/orthant-2000/search/shortfall", "value"] == 2.5
+    seconds = [
+        found.loc[f"tuning/P1/orthant-2000/{s}/cpu-seconds", "value"] for s in ("search", "final")
+    ]
+    assert seconds == [3.0, 4.0], "a second look needs the search"
     assert found.loc["claim/tuning/small", "value"] == 1.0
