@@ -39,6 +39,13 @@ def _over_all(runs: pd.DataFrame) -> pd.DataFrame:
     return runs.assign(problem="all", cluster=cluster)
 
 
+#: The measured and the predicted variance, both times M.
+_MEANS = {
+    name: lambda g, name=name: Known(g[name].sum() / g["weight"].sum(), math.nan)
+    for name in ("measured", "predicted")
+}
+
+
 def variances(runs: pd.DataFrame, experiment: str) -> Iterator[Row]:
     """Measured variance of the log estimate over Eq. (44), and over the sampler's own squared standard error.
 
@@ -47,10 +54,8 @@ def variances(runs: pd.DataFrame, experiment: str) -> Iterator[Row]:
     """
     if runs.empty:
         return
-    samples, template = (
-        runs["samples"].astype(float),
-        f"variance/{experiment}/{{problem}}/{{quantity}}",
-    )
+    template = f"variance/{experiment}/{{problem}}/{{quantity}}"
+    samples = runs["samples"].astype(float)
     runs = runs.assign(own=runs["standard_error"] ** 2, measured=samples * runs["square"])
     single = runs.assign(problem="P" + runs["problem"].astype(str))
     for quantity, column in (("ratio", "variance_eq44"), ("own-ratio", "own")):
@@ -61,19 +66,11 @@ def variances(runs: pd.DataFrame, experiment: str) -> Iterator[Row]:
         rows = list(each(terms, "problem", template, ratio, scale="log"))
         yield from rows
         if quantity == "ratio":
-            yield from each(
-                terms[terms["problem"] != "all"], "problem", template, _MEANS, scale="log"
-            )
+            own = terms[terms["problem"] != "all"]
+            yield from each(own, "problem", template, _MEANS, scale="log")
             for claim in [experiment, *(["dependence"] if experiment == "experiment2" else [])]:
                 yield rows[-1] | {"id": f"claim/variance/{claim}", "scale": "linear"}
     yield from each(pd.concat([single, _over_all(runs)]), "problem", template, {"runs": len})
-
-
-#: The measured and the predicted variance, both times M.
-_MEANS = {
-    name: lambda g, name=name: Known(g[name].sum() / g["weight"].sum(), math.nan)
-    for name in ("measured", "predicted")
-}
 
 
 def biases(runs: pd.DataFrame, experiment: str) -> Iterator[Row]:

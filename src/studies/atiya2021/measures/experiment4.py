@@ -157,12 +157,10 @@ def _reliability(runs: Runs) -> Iterator[Row]:
             "predicted": ("predicted", "mean"),
             "patterns": ("pattern", "nunique"),
         }
-        template, synthetic = (
-            "reliability/{group}/{method}/bin{bin}/{quantity}",
-            bins["group"] == "synthetic",
-        )
+        template = "reliability/{group}/{method}/bin{bin}/{quantity}"
         yield from each(bins, by, template, quantities)
-        yield from each(bins[synthetic], by, template, {"bayes": ("bayes", "mean")})
+        synthetic = bins[bins["group"] == "synthetic"]
+        yield from each(synthetic, by, template, {"bayes": ("bayes", "mean")})
 
 
 def _frequency(rows: pd.DataFrame) -> Known:

@@ -47,17 +47,16 @@ def table4(runs: Runs, published: Path) -> Iterator[Row]:
     rows = {level: dict(list(of.groupby(["problem", "method"]))) for level, of in images.items()}
     for cell in cells.itertuples():
         alone = cell.metric == "mae-post"
-        metric, papers = (
-            ("mae_post", [cell.method]) if alone else ("probability", in_median[cell.problem])
-        )
+        metric = "mae_post" if alone else "probability"
+        papers = [cell.method] if alone else in_median[cell.problem]
         for levels in readings.combinations([cell.id], "runs"):
             of_level = rows[levels.get("images", "smoothed")]
             parts = []
             for paper in papers:
-                row = paper + UNSAID.get(paper, {}).get(levels.get(CHOICE.get(paper, ""), ""), "")
-                twice = f"_{levels['variance']}" if paper in CHAINS and "variance" in levels else ""
-                if (part := of_level.get((cell.problem, row))) is not None:
-                    parts.append(part.assign(method=paper, answer=part[metric + twice]))
+                name = paper + UNSAID.get(paper, {}).get(levels.get(CHOICE.get(paper, ""), ""), "")
+                read = f"_{levels['variance']}" if paper in CHAINS and "variance" in levels else ""
+                if (part := of_level.get((cell.problem, name))) is not None:
+                    parts.append(part.assign(method=paper, answer=part[metric + read]))
             if len(parts) == len(papers):
                 for row in _cell(pd.concat(parts), cell.method, alone, levels):
                     yield estimate(cell.id, **row, reading=reading_text(levels), scale="log")
@@ -72,10 +71,8 @@ def _cell(rows: pd.DataFrame, method: str, alone: bool, levels: Mapping[str, str
     if said := next(filter(None, refused), None):
         yield _row(rows[rows["method"] == method], 0, math.nan, status=said)
         return
-    methods, used = (
-        list(dict.fromkeys(rows["method"])),
-        rows[rows["counts"] & rows["answer"].notna()],
-    )
+    used = rows[rows["counts"] & rows["answer"].notna()]
+    methods = list(rows["method"].unique())
     answers = used.groupby(["dataset", "set", "method"])["answer"].agg(list).to_dict()
     shared = rows.groupby("dataset")["method"].nunique()
     for dataset in shared.index[shared == len(methods)]:
@@ -150,8 +147,6 @@ def contrasts(cells: pd.DataFrame) -> pd.DataFrame:
     both = both.assign(reading=pd.Series(alike, both.index, dtype=object)).dropna(subset="reading")
     pairs = zip(both["source"], both["source_new"], strict=True)
     both = both.assign(source=[join_sources(pair) for pair in pairs])
-    template, change = (
-        "contrast/table4/{problem}/{method}-new/mae-post",
-        both["value"] - both["value_new"],
-    )
-    return measured(both, template, change, unit="{unit}", scale="linear", reading=both["reading"])
+    change, given = both["value"] - both["value_new"], {"unit": "{unit}", "scale": "linear"}
+    template = "contrast/table4/{problem}/{method}-new/mae-post"
+    return measured(both, template, change, reading=both["reading"], **given)

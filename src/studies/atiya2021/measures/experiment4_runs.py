@@ -22,7 +22,7 @@ from gpcmc.inference.interface import NOT_CONVERGED, UNTRUSTED
 from recheck.files import read_arrays
 from recheck.measures import OK, join_sources
 from studies.atiya2021.measures.common import raw_rows, refuse, timed_rows
-from studies.atiya2021.names import REAL
+from studies.atiya2021.names import REAL, REFERENCE
 from studies.atiya2021.problems import Problem
 
 #: The paper's own method, and its four methods by the names that the paper prints.
@@ -52,13 +52,12 @@ _REFERENCE |= {"certifier_se": "certifier_se", "randomizations": "known_sets", "
 class Runs:
     """What Experiment 4 left, read once.
 
-    `rows` has one row a run: what the run measured, its ``source`` and its ``probability`` (class 1 at the test
-    patterns, or None), whether it ``counts`` by the paper's rule, whether the prior is ``trivial`` (K is beta I to
-    rounding), the reference of its setting, and on the first data set its errors ``nats`` and ``mae_reference``. The
-    toolbox's chains also have ``probability_<reading>`` and ``mae_post_<reading>`` for each of `READINGS`. `scanned`
-    has the runs of Problem 9 on images that are not smoothed. `problems` has the arrays of each
-    problem's first data set, none if the data are not available; `reference` the certified reference by problem and
-    setting; `spread` the errors of Laplace's approximation on further data sets.
+    `rows` has one row a run: what it measured, its ``probability`` (class 1 at the test patterns, or None), whether it
+    ``counts`` by the paper's rule, whether the prior is ``trivial`` (K is beta I to rounding), the reference of its
+    setting, and on the first data set its errors ``nats`` and ``mae_reference``; of the toolbox's chains also
+    ``probability_<reading>`` and ``mae_post_<reading>``. `scanned` has the runs of Problem 9 on images that are not
+    smoothed, `problems` the arrays of first data sets (none without data), `reference` the certified reference by
+    problem and setting, `spread` the errors of Laplace's approximation on further data sets.
     """
 
     rows: pd.DataFrame
@@ -125,10 +124,8 @@ def _predictions(root: Path, folder: str) -> dict[tuple[Any, ...], np.ndarray]:
         for name in arrays:
             column, _, number = name.rpartition("_set")
             if column.startswith("probability"):
-                runs = zip(
-                    arrays[f"dataset_set{number}"], arrays[f"replicate_set{number}"], strict=True
-                )
-                for (dataset, replicate), probability in zip(runs, arrays[name], strict=True):
+                runs = (arrays[f"{which}_set{number}"] for which in ("dataset", "replicate"))
+                for dataset, replicate, probability in zip(*runs, arrays[name], strict=True):
                     run = (problem, path.stem, int(number), int(dataset), int(replicate))
                     found[column, *run] = probability
     return found
@@ -142,7 +139,7 @@ def _reference(
 
     keys, columns = ["problem", "set"], [*_REFERENCE, "digest", "alpha", "beta"]
     evidence = raw_rows(folder, "evidence.csv", [*keys, *columns])
-    evidence["source"] = "data/reference/atiya2021/" + evidence["source"]
+    evidence["source"] = f"{REFERENCE}/" + evidence["source"]
     wanted = rows[[*keys, "alpha", "beta"]].drop_duplicates(keys)
     found = evidence.merge(wanted, on=keys, suffixes=("", "_run"))
     there = [number for number, arrays in problems.items() if arrays]
