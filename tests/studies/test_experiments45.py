@@ -430,6 +430,8 @@ def test_experiment5(tmp_path):
     found = estimate(PARTS["experiment5"](tmp_path, tmp_path, tmp_path)).set_index("id")
     assert found.loc["experiment5/P1/surrogate/log-alpha-mean", "status"] == "not converged"
     assert found.loc["experiment5/P1/surrogate/effective-samples", "value"] == 9.0
+    assert found.loc["experiment5/P1/pm-ep-1/log-alpha-draws", "runs"] == 40
+    assert "experiment5/P1/surrogate/log-alpha-draws" not in found.index
     assert found.loc["tuning/small/samples", "value"] == 2000
     assert found.loc["tuning/P1/orthant-2000/search/shortfall", "value"] == 2.5
     seconds = [
@@ -437,3 +439,4 @@ def test_experiment5(tmp_path):
     ]
     assert seconds == [3.0, 4.0], "a second look needs the search"
     assert found.loc["claim/tuning/small", "value"] == 1.0
+    assert found.loc["tuning/P1/chosen/log-beta", "value"] == 0.5

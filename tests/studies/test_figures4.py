@@ -15,7 +15,10 @@ from recheck.published import default_levels, read_cells
 from recheck.tables import write_tables
 from studies.atiya2021 import figures
 
-FIGURES = {name: figures.FIGURES[name] for name in ("reliability", "accuracy", "benchmark")}
+FIGURES = {
+    name: figures.FIGURES[name]
+    for name in ("reliability", "evidence", "accuracy", "benchmark", "posterior")
+}
 LAYOUT = f"{figures.__path__[0]}/../layout.yaml"
 
 

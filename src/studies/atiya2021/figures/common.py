@@ -26,6 +26,11 @@ def columns(book: Book, template: str, name: str) -> pd.DataFrame:
     return rows.astype({field: float for field in ("M", "N", "size") if field in rows})
 
 
+def table(book: Book, template: str, rows: str | list[str], field: str) -> pd.DataFrame:
+    """Values of a template, with one column for each value of a field."""
+    return book.select(template).pivot(index=rows, columns=field, values="value")
+
+
 @lru_cache(maxsize=1)
 def _layout() -> Layout:
     return read_layout(Path(__file__).parents[1] / "layout.yaml")

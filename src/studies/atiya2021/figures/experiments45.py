@@ -1,15 +1,20 @@
-"""Figures of Experiment 4 and of the benchmark: reliability, accuracy, and error against CPU time."""
+"""Figures of Experiments 4 and 5 and of the benchmark: reliability, evidence, accuracy, CPU time, hyperparameters."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, SymmetricalLogLocator
 
 from recheck import style
 from recheck.book import Book
-from studies.atiya2021.figures.common import handle, label, legend, looks, nothing, ordered
+from studies.atiya2021.figures import common
+from studies.atiya2021.figures.common import handle, label, legend, looks, nothing, table
 
 _PROBLEMS = tuple(f"P{p}" for p in range(1, 10))
 _GROUPS = {
@@ -23,10 +28,10 @@ _GROUPS = {
 def reliability(book: Book) -> Figure:
     """Predicted probability against the frequency of class 1."""
     keys = ["group", "method", "bin"]
-    rows = book.select("reliability/{group}/{method}/{bin}/{quantity}")
-    frame = rows.pivot(index=keys, columns="quantity", values="value")
+    template = "reliability/{group}/{method}/{bin}/"
+    frame = table(book, template + "{quantity}", keys, "quantity")
     frame = frame.reindex(columns=["predicted", "frequency", "patterns", "bayes"])
-    frame = frame.join(rows[rows["quantity"] == "frequency"].set_index(keys)["se"]).reset_index()
+    frame = frame.join(book.select(template + "frequency").set_index(keys)["se"]).reset_index()
     frame = frame[frame["patterns"] >= 5].sort_values("predicted")
     methods = looks(["orthant", "control-variables", "ess-gpml", "hmc-gpml", "ep"])
     figure = style.figure(2.6)
@@ -51,6 +56,70 @@ def reliability(book: Book) -> Figure:
     return figure
 
 
+def evidence(book: Book) -> Figure:
+    """Reference log evidence per training pattern by problem and setting; beside it, methods less the reference."""
+    template = "experiment4/P{problem}/{setting}/"
+    known = table(book, template + "reference/{quantity}", ["problem", "setting"], "quantity")
+    known = known.reindex(columns=["per-pattern", "certified"]).reset_index()
+    gaps = book.select(template + "{method}/difference").dropna(subset="value")
+    settings = looks([f"S{k}" for k in range(1, 7)])
+    shift = dict(zip(settings, np.linspace(-0.33, 0.33, 6), strict=True))
+    gaps = gaps[gaps["setting"].isin(list(settings))]
+    for frame in (known, gaps):
+        frame["row"] = frame["problem"].astype(int) + frame["setting"].map(shift)
+    figure = style.figure(4.9)
+    left, right = figure.subplots(1, 2, sharey=True)
+    for (setting, certified), part in known.groupby(["setting", "certified"]):
+        look = settings[str(setting)] | {"linestyle": "none"}
+        face = look["color"] if certified else "white"
+        left.plot(part["per-pattern"], part["row"], markerfacecolor=face, **look)
+    dashed: dict[str, Any] = {"color": style.INK, "linestyle": "--"}
+    left.axvline(-math.log(2.0), linewidth=0.8, **dashed)
+    left.set_xlabel("reference $\\log L / N$ (nats per training pattern)")
+    left.set_xlim(right=0.02)
+    methods = looks(["orthant", "ess-gpml", "hmc-gpml", "ep"])
+    for place, (method, look) in enumerate(methods.items()):
+        rows = gaps[gaps["method"] == method]
+        y, bars = rows["row"] + 0.035 * (place - 1.5), {"linewidth": 0.7, "markersize": 3}
+        right.errorbar(
+            rows["value"], y, xerr=rows["se"].fillna(0.0), linestyle="none", **bars, **look
+        )
+    right.axvline(0.0, linewidth=0.8, **dashed)
+    right.set_xscale("symlog", linthresh=0.1, linscale=0.7)
+    right.xaxis.set_major_locator(SymmetricalLogLocator(linthresh=0.1, base=10))
+    right.xaxis.set_major_formatter(FuncFormatter(style.plain))
+    right.set_xlabel("$\\log L$ less the reference (nats)")
+    _rows_of_problems(left, set(known["problem"]), "no reference")
+    _rows_of_problems(right, set(gaps["problem"]), "not run")
+    right.tick_params(axis="y", left=False)
+    pairs = table(book, "experiment4/{setting}/{parameter}", "setting", "parameter")
+    handles = [
+        handle(rf"$\alpha={row['alpha']:g}$, $\beta={row['beta']:g}$", **settings[str(setting)])
+        for setting, row in pairs.iterrows()
+        if setting in settings
+    ]
+    handles.append(handle("not certified", style.GREY, marker="o", markerfacecolor="white"))
+    handles.append(handle(r"$-\log 2$ (coin)", **dashed))
+    above: dict[str, Any] = {"loc": "lower center", "bbox_to_anchor": (0.45, 1.0)}
+    left.legend(handles=handles, ncols=2, columnspacing=1.0, **above)
+    right.legend(
+        handles=[handle(label("method", m), **look) for m, look in methods.items()], **above
+    )
+    return figure
+
+
+def _rows_of_problems(axes: Axes, there: set[str], absent: str) -> None:
+    """A vertical axis with one row a problem."""
+    axes.set_ylim(9.55, 0.45)
+    axes.set_yticks(range(1, 10), [label("problem", p) for p in _PROBLEMS])
+    axes.grid(visible=False, axis="y")
+    for place in range(1, 10):
+        axes.axhline(place + 0.5, color="#dddddd", linewidth=0.5, zorder=0)
+        if str(place) not in there:
+            where: dict[str, Any] = {"transform": axes.get_yaxis_transform(), "color": style.GREY}
+            axes.text(0.5, place, absent, ha="center", va="center", **where)
+
+
 def accuracy(book: Book) -> Figure:
     """Errors against the reference by method, one point a problem and a bar at their median."""
     problems = looks(_PROBLEMS)
@@ -60,7 +129,7 @@ def accuracy(book: Book) -> Figure:
     }
     template = "experiment4/{problem}/certified/{method}/"
     frames = {name: book.rows(template + name) for name in texts}
-    methods = ordered(frames["mae-reference"]["method"])
+    methods = common.ordered(frames["mae-reference"]["method"])
     figure = style.figure(5.4)
     panels = figure.subplots(2, 1, sharex=True)
     for axes, (name, text) in zip(panels, texts.items(), strict=True):
@@ -109,7 +178,7 @@ def benchmark(book: Book) -> Figure:
     keys = ["problem", "setting", "method", "part"]
     means = rows.assign(value=np.log(rows["value"])).groupby([*keys, "quantity"])["value"].mean()
     points = np.exp(means.unstack()).reindex(columns=["seconds", "mae"]).dropna().reset_index()
-    methods = looks(ordered(points["method"]))
+    methods = looks(common.ordered(points["method"]))
     figure = style.figure(5.0)
     panels = figure.subplots(2, 4, sharex=True, sharey=True)
     for line, (kernel, settings) in zip(panels, _ROUGHNESS.items(), strict=True):
@@ -130,3 +199,62 @@ def benchmark(book: Book) -> Figure:
         figure, [handle(label("method", m), **look, linestyle="-") for m, look in methods.items()]
     )
     return figure
+
+
+_GREEN = "#009e73"
+
+
+def posterior(book: Book) -> Figure:
+    """Posterior draws of log alpha and log beta, the settings of Experiment 4 and the tuned values on top."""
+    draws = book.rows("experiment5/{problem}/{method}/log-{parameter}-draws")
+    problems = sorted(set(draws["problem"]), key=lambda name: int(name[1:]))
+    columns = min(max(len(problems), 1), 3 if len(problems) > 4 else 2)
+    rows = max(1, math.ceil(len(problems) / columns))
+    figure = style.figure(0.6 + 2.45 * rows)
+    panels = np.ravel(figure.subplots(rows, columns, squeeze=False))
+    for axes in panels[max(len(problems), 1) :]:
+        axes.set_axis_off()
+    if not problems:
+        nothing(panels[0])
+    for axes, problem in zip(panels, problems, strict=False):
+        _panel(axes, book, problem, draws[draws["problem"] == problem])
+    handles = [
+        handle("posterior draws", style.BLUE, marker="."),
+        handle("means of all methods", style.INK, marker=".", linestyle="-"),
+        handle("settings of Experiment 4", style.ORANGE, marker="s"),
+        handle("tuned: most evidence", _GREEN, marker="X"),
+    ]
+    legend(figure, handles)
+    return figure
+
+
+def _panel(axes: Axes, book: Book, problem: str, draws: pd.DataFrame) -> None:
+    wide = draws.pivot(index="run", columns="parameter", values="value")
+    converged = (draws["status"] == "ok").all()
+    look: dict[str, Any] = {"marker": ".", "linestyle": "none"}
+    color = style.BLUE if converged else style.GREY
+    small: dict[str, Any] = {"markersize": 4, "markeredgewidth": 0, "alpha": 0.45, "zorder": 1}
+    axes.plot(wide["alpha"], wide["beta"], color=color, **look, **small)
+    title = f"{label('problem', problem)}: {label('method', draws['method'].iloc[0])}"
+    style.label_panel(axes, title + ("" if converged else " (not converged)"))
+    alpha, beta = (
+        book.select(f"experiment5/{problem}/{{method}}/log-{name}-mean").set_index("method")
+        for name in ("alpha", "beta")
+    )
+    known = alpha.merge(beta, on="method", suffixes=("", "_beta")).dropna(
+        subset=["value", "value_beta"]
+    )
+    look |= {"color": style.INK, "markersize": 3, "linewidth": 0.6, "zorder": 3}
+    axes.errorbar(known["value"], known["value_beta"], known["se_beta"], known["se"], **look)
+    pairs = table(book, "experiment4/{setting}/{parameter}", "setting", "parameter")
+    for setting, row in pairs.iterrows():
+        place = math.log(row["alpha"]), math.log(row["beta"])
+        axes.plot(*place, color=style.ORANGE, marker="s", zorder=4)
+        box = {"facecolor": "white", "edgecolor": "none", "pad": 0.3, "alpha": 0.7}
+        text: dict[str, Any] = {"xytext": (4, 2), "textcoords": "offset points", "fontsize": 8}
+        axes.annotate(str(setting)[1:], place, color=style.ORANGE, zorder=4, bbox=box, **text)
+    chosen = book.select(f"tuning/{problem}/chosen/{{quantity}}").set_index("quantity")["value"]
+    if len(chosen) == 2:
+        place = chosen["log-alpha"], chosen["log-beta"]
+        axes.plot(*place, color=_GREEN, marker="X", markersize=7, zorder=5)
+    axes.set(xlabel=r"$\log\alpha$", ylabel=r"$\log\beta$")

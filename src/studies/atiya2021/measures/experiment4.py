@@ -92,11 +92,20 @@ def _absent(summary: pd.DataFrame, group: pd.DataFrame, column: str) -> str:
 
 
 def _reference(runs: Runs, summary: pd.DataFrame) -> Iterator[Row]:
-    """Mean standard error of a probability of the certified reference, by problem."""
+    """The certified reference by setting, its mean standard error of a probability by problem, and the settings."""
+    for (problem, number), cell in runs.reference.iterrows():
+        path, source = f"experiment4/P{problem}/S{number}/reference", cell["source"]
+        size = len(runs.problems[problem]["y_train"])
+        evidence, se = (float(cell[name]) / size for name in ("log_evidence", "log_evidence_se"))
+        yield estimate(f"{path}/per-pattern", Known(evidence, se), source)
+        yield estimate(f"{path}/certified", cell["verdict"] == "certified", source)
     ran = summary[summary["certified"]].drop_duplicates(["problem", "set"])[["problem", "set"]]
     cells = runs.reference.reindex(pd.MultiIndex.from_frame(ran)).reset_index()
     template = "experiment4/P{problem}/certified/reference/{quantity}"
     yield from each(cells, "problem", template, {"probability-se": ("probability_se", "mean")})
+    settings = {name: (name, "max") for name in ("alpha", "beta")}
+    by_set = summary.drop_duplicates("set")
+    yield from each(by_set, "set", "experiment4/S{set}/{quantity}", settings)
 
 
 def _accuracy(certified: pd.DataFrame) -> Iterator[Row]:
