@@ -111,6 +111,26 @@ def method(
     write_csv(root / f"experiment3/{name}_timing.csv", pd.DataFrame(timing))
 
 
+def on_data_sets(root: Path, name: str, factors, levels, read=None) -> None:
+    """A method whose error by data set is level/sqrt(s/factor) after s seconds: two runs on the first, one on others.
+
+    `read` has factors of the error of class probabilities, by ways to read a chain of the toolbox.
+    """
+    rows, timing = [], []
+    for dataset, (factor, level) in enumerate(zip(factors, levels, strict=True)):
+        for size, seconds in enumerate((1.0, 10.0, 100.0)):
+            for run in range(2 if dataset == 0 else 1):
+                key = {"method": name, "dataset": dataset, "size": size, "run": run}
+                error = level * (seconds / factor) ** -0.5
+                row = key | dict.fromkeys(("ape_percent", "probability_mae"), error)
+                row |= {f"probability_mae_{way}": error * by for way, by in (read or {}).items()}
+                row |= {"status": "ok", "log_evidence_error": error}
+                rows.append(row | {"seed": f"1/experiment3/{name}/dataset{dataset}/run{run}"})
+                timing.append(key | {"cpu_seconds": seconds})
+    write_csv(root / f"experiment3/{name}.csv", pd.DataFrame(rows))
+    write_csv(root / f"experiment3/{name}_timing.csv", pd.DataFrame(timing))
+
+
 def experiment3(root: Path) -> None:
     """The sampler's error is exp(-3)/sqrt(s) after s seconds; slice sampling as distributed takes ten times as long."""
     level = float(np.exp(-3.0))

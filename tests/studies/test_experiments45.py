@@ -9,11 +9,11 @@ import pandas as pd
 import pytest
 
 from recheck.files import DamagedFileError, write_arrays, write_csv
-from recheck.measures import estimate
+from recheck.measures import as_measures, estimate
 from studies.atiya2021.measures import PARTS
-from studies.atiya2021.measures.experiment4_cells import PUBLISHED_SETTINGS
-from studies.atiya2021.measures.experiment4_claims import only_chains
-from studies.atiya2021.measures.experiment4_runs import PAPER, deviations
+from studies.atiya2021.measures.experiment4_cells import PUBLISHED_SETTINGS, contrasts
+from studies.atiya2021.measures.experiment4_claims import _only_chains
+from studies.atiya2021.measures.experiment4_runs import PAPER, from_median
 from studies.atiya2021.problems import Problem
 from studies.atiya2021.reference import digest
 
@@ -240,14 +240,17 @@ def test_the_benchmark_has_parts_and_the_whole(study):
         own = study.probability[key]["probability_set2"][:2]
         np.testing.assert_allclose(found, np.abs(own - BAYES).mean(axis=1))
     assert set(rows.index.get_level_values("run")) == {"0", "1"}, "the first data set alone"
+    for key in (("benchmark/part8", "orthant-part8"), ("experiment4", "orthant")):
+        study.change(key[1], "`set` == 4", folder=key[0], trivial=True)
+    settings = study.measures("benchmark")["id"].str.split("/").str[2]
+    assert set(settings) == {"S1", "S2", "S3", "S5", "S6"}, "where the prior is not trivial"
     methods = rows.index.get_level_values("id").str.split("/").str[3]
     assert set(methods) == {"orthant"}, "of the whole, only rows that have parts"
 
 
 def test_deviations_pair_runs_in_order():
-    runs = {"method": list("aaabb"), "set": 1, "probability": [[0.1], [0.2], [0.9], [0.3], [0.2]]}
-    found = deviations(pd.DataFrame(runs), ["a", "b"])
-    np.testing.assert_allclose(found[1, "a"], [0.1, 0.0])
+    found = from_median({"a": [[0.1], [0.2], [0.9]], "b": [[0.3], [0.2]]})
+    np.testing.assert_allclose(found["a"], [0.1, 0.0])
 
 
 def test_at_the_papers_budget_every_run_counts(study):
@@ -306,6 +309,54 @@ def test_settings_are_summarised_once(whole):
     assert found.loc[("experiment4/P1/certified/ep/nats", ""), "se"] == 0
 
 
+def test_a_setting_with_one_run_has_the_mean_variance_of_the_others(study):
+    study.change("orthant", "`set` == 2 and replicate == 1", status="not converged")
+    rows = study.rows["experiment4", "orthant"].query("dataset == 0 and status == 'ok'")
+    variances = (rows["log_evidence"] + 4).abs().groupby(rows["set"]).var() / 2
+    expected = np.sqrt(variances.fillna(variances.mean()).sum()) / 6
+    found = study.estimates().loc[("experiment4/P1/certified/orthant/nats", ""), "se"]
+    assert found == pytest.approx(expected)
+
+
+def test_runs_with_another_count_are_not_comparable(study):
+    study.change("orthant", "problem == 1", count="hard")
+    status = study.estimates().loc[("table4/P1/new/mae-post", "count=equal-seconds"), "status"]
+    assert status == "not comparable"
+
+
+def test_contrasts_are_between_cells_on_the_same_images():
+    rows = [
+        {"id": f"table4/P9/{paper}/mae-post", "reading": f"images={images}", "value": number}
+        | {"unit": "experiment4/P9/dataset0", "run": 0, "scale": "log"}
+        for paper, images, number in (
+            ("new", "raw", 0.1),
+            ("new", "smoothed", 0.2),
+            ("ess", "raw", 0.4),
+        )
+    ]
+    (row,) = contrasts(as_measures(rows)).to_dict("records")
+    assert (row["id"], row["reading"]) == ("contrast/table4/P9/ess-new/mae-post", "images=raw")
+    assert row["value"] == pytest.approx(0.3)
+
+
+def test_claims_on_table_4_are_read_under_each_count_of_the_variance(study):
+    far, near = (
+        study.probability["experiment4", "hmc-gpml"],
+        study.probability["experiment4", "orthant"],
+    )
+    for number in PUBLISHED_SETTINGS:
+        far[f"probability_twice_set{number}"] = near[f"probability_set{number}"] + 0.4
+        far[f"probability_once_set{number}"] = near[f"probability_set{number}"]
+    study.write("experiment4", "hmc-gpml")
+    study.change("orthant", "problem == 1", mae_post=0.2)
+    study.change("ess-gpml", "problem == 1", mae_post_twice=0.21, mae_post_once=0.4)
+    found = study.estimates()["value"]
+    assert found[("claim/median/hmc", "variance=twice")] == 1
+    assert found[("claim/median/hmc", "variance=once")] == 0
+    alike = [found[("claim/mae-post/alike", f"variance={level}")] for level in ("twice", "once")]
+    assert alike == [1, 0], "5 and 67 %, and data sets differ by 13 %"
+
+
 def test_claims(whole):
     _, rows, found = whole
     failures = rows[rows["id"] == "claim/works/no-failure"]
@@ -314,8 +365,10 @@ def test_claims(whole):
     worst = rows[rows["id"] == "claim/works/right"]
     assert len(worst) == 12
     assert worst["se"].gt(0).all()
-    for claim in ("median/close", "evidence/ess", "sampler/same-speed"):  # one problem is no sample
-        assert found.loc[(f"claim/{claim}", ""), "status"] == "not comparable"
+    once = ("median/close", "variance=once")
+    for claim, reading in (once, ("evidence/ess", ""), ("sampler/same-speed", "")):
+        one = found.loc[(f"claim/{claim}", reading)]  # one problem is no sample
+        assert one["status"] == "not comparable"
     assert found.loc[("between/table4/P1/mae-post", ""), "units"] == 2
 
 
@@ -323,7 +376,7 @@ def test_the_claim_on_chains_takes_the_better_chain_of_each_setting():
     errors = {"ep": [2e-4, 4e-4, 1e-3], "ess": [1e-4, 8e-4, 1e-3], "hmc": [4e-4, 2e-4, np.nan]}
     rows = pd.DataFrame({"problem": [1, 1, 2], "set": [1, 2, 1], "certified": True, "source": "x"})
     strict = pd.concat([rows.assign(method=m, mae_reference=e) for m, e in errors.items()])
-    found = only_chains(
+    found = _only_chains(
         strict
     )  # twice the better error in both settings of Problem 1, once in Problem 2
     np.testing.assert_allclose(found["value"], np.sqrt(2))
@@ -380,9 +433,10 @@ def tune(root):
             row |= {"evidence": -30 - short, "evidence_se": 0.01, "log_loss": 0.5, "seed": "7"}
             row |= {"evidence_shortfall": short + replicate, "error_rate": 0.2, "evaluations": 30}
             rows.append(row | {"at_bound": False})
+            timing.append(key | {"cpu_seconds": 3.0})
             # the second look is half a nat better
             rows.append(row | {"stage": "final", "evidence_shortfall": short + replicate - 0.5})
-            timing += [key | {"stage": stage, "cpu_seconds": 3.0} for stage in ("search", "final")]
+            timing.append(key | {"stage": "final", "cpu_seconds": 1.0})
     write_csv(folder / "problem1_tuning.csv", pd.DataFrame(rows))
     write_csv(folder / "problem1_tuning_timing.csv", pd.DataFrame(timing))
 
@@ -396,6 +450,10 @@ def test_experiment5(tmp_path):
     assert "experiment5/P1/surrogate/log-alpha-draws" not in found.index
     assert found.loc["tuning/small/samples", "value"] == 2000
     assert found.loc["tuning/P1/orthant-2000/search/shortfall", "value"] == 2.5
+    seconds = [
+        found.loc[f"tuning/P1/orthant-2000/{s}/cpu-seconds", "value"] for s in ("search", "final")
+    ]
+    assert seconds == [3.0, 4.0], "a second look needs the search"
     assert found.loc["claim/tuning/small", "value"] == 1.0
     assert found.loc["claim/tuning/again", "value"] == -0.5
     assert found.loc["tuning/P1/chosen/log-beta", "value"] == 0.5

@@ -31,14 +31,6 @@ def table(book: Book, template: str, rows: str | list[str], field: str) -> pd.Da
     return book.select(template).pivot(index=rows, columns=field, values="value")
 
 
-def published(book: Book, pattern: str) -> pd.DataFrame:
-    """Published cells whose id fits a regular expression, with its groups as columns."""
-    fields = book.cells["id"].str.extract(pattern)
-    fields = fields[fields.notna().all(axis=1)]
-    fields = fields.astype({field: float for field in ("M", "N") if field in fields})
-    return fields.join(book.cells[["value", "bracket_value"]])
-
-
 @lru_cache(maxsize=1)
 def _layout() -> Layout:
     return read_layout(Path(__file__).parents[1] / "layout.yaml")
@@ -55,9 +47,12 @@ def ordered(methods: Iterable[str]) -> list[str]:
     return sorted(set(methods), key=lambda m: (known.index(m) if m in known else len(known), m))
 
 
-def looks(names: Sequence[str]) -> dict[str, tuple[str, str]]:
+def looks(names: Sequence[str]) -> dict[str, dict[str, Any]]:
     """Colour and marker by name."""
-    return {n: (style.COLOURS[i % 10], style.MARKERS[i % 10]) for i, n in enumerate(names)}
+    return {
+        n: {"color": style.COLOURS[i % 10], "marker": style.MARKERS[i % 10]}
+        for i, n in enumerate(names)
+    }
 
 
 def log_axes(axes: Axes) -> None:
@@ -79,14 +74,15 @@ def drawn(
     axes.errorbar(x.to_numpy(dtype=float), y, yerr=bars, **{"linestyle": "none", **look})
 
 
-def handle(label: str, color: str, marker: str = "", **look: Any) -> Line2D:
+def handle(label: str, color: str, **look: Any) -> Line2D:
     """An entry of a legend; points only unless a line is asked for."""
-    return Line2D([], [], color=color, marker=marker, label=label, **{"linestyle": "none", **look})
+    return Line2D([], [], color=color, label=label, **{"linestyle": "none", **look})
 
 
-def legend(figure: Figure, handles: Sequence[Line2D], entries: int) -> None:
-    """A legend below the panels, with so many entries a row."""
-    figure.legend(handles=list(handles), loc="outside lower center", ncols=entries)
+def legend(figure: Figure, handles: Sequence[Line2D], entries: int = 4) -> None:
+    """A legend below the panels, with so many entries a row; none without entries."""
+    if handles:
+        figure.legend(handles=list(handles), loc="outside lower center", ncols=entries)
 
 
 def nothing(axes: Axes, text: str = "not run at this scale") -> None:

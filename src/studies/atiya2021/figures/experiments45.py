@@ -1,4 +1,4 @@
-"""Figures of Experiments 4 and 5: reliability, evidence, accuracy, and the posterior of the hyperparameters."""
+"""Figures of Experiments 4 and 5 and of the benchmark: reliability, evidence, accuracy, CPU time, hyperparameters."""
 
 from __future__ import annotations
 
@@ -13,20 +13,9 @@ from matplotlib.ticker import FuncFormatter, SymmetricalLogLocator
 
 from recheck import style
 from recheck.book import Book
-from studies.atiya2021.figures.common import (
-    handle,
-    label,
-    legend,
-    looks,
-    nothing,
-    ordered,
-    published,
-    table,
-)
+from studies.atiya2021.figures import common
+from studies.atiya2021.figures.common import handle, label, legend, looks, nothing, table
 
-#: The paper's methods by the names that it prints.
-_PAPER = {"new": "orthant", "titsias": "control-variables", "ess": "ess-gpml", "hmc": "hmc-gpml"}
-_BAND = "#e0e0e0"
 _PROBLEMS = tuple(f"P{p}" for p in range(1, 10))
 _GROUPS = {
     "synthetic": "synthetic problems",
@@ -37,68 +26,34 @@ _GROUPS = {
 
 
 def reliability(book: Book) -> Figure:
-    """Predicted probability against the frequency of class 1, and the error against the Bayes posterior."""
-    keys, template = ["group", "method", "bin"], "reliability/{group}/{method}/{bin}/"
+    """Predicted probability against the frequency of class 1."""
+    keys = ["group", "method", "bin"]
+    template = "reliability/{group}/{method}/{bin}/"
     frame = table(book, template + "{quantity}", keys, "quantity")
     frame = frame.reindex(columns=["predicted", "frequency", "patterns", "bayes"])
     frame = frame.join(book.select(template + "frequency").set_index(keys)["se"]).reset_index()
     frame = frame[frame["patterns"] >= 5].sort_values("predicted")
-    methods = looks([*_PAPER.values(), "ep"])
-    figure = style.figure(4.3)
-    panels = figure.subplots(2, 3).ravel()
-    for axes, (group, title) in zip(panels, _GROUPS.items(), strict=False):
+    methods = looks(["orthant", "control-variables", "ess-gpml", "hmc-gpml", "ep"])
+    figure = style.figure(2.6)
+    panels = figure.subplots(1, 4, sharey=True)
+    panels[0].set_ylabel("frequency of class 1")
+    for axes, (group, title) in zip(panels, _GROUPS.items(), strict=True):
         axes.plot([0, 1], [0, 1], color=style.GREY, linewidth=0.8, linestyle="--", zorder=1)
         axes.set(xlim=(-0.03, 1.03), ylim=(-0.05, 1.05), aspect="equal")
-        axes.set(xlabel="predicted $p(y_*=1)$", ylabel="frequency of class 1")
+        axes.set_xlabel("predicted $p(y_*=1)$")
         style.label_panel(axes, title)
         part = frame[frame["group"] == group]
         if part.empty:
             nothing(axes, "no predictions")
-        for place, (method, (color, marker)) in enumerate(methods.items()):
+        for place, (method, look) in enumerate(methods.items()):
             mine = part[part["method"] == method].astype({"predicted": float})
-            x, look = mine["predicted"] + 0.008 * (place - 2), {"color": color, "marker": marker}
+            x = mine["predicted"] + 0.008 * (place - 2)
             axes.errorbar(x, mine["frequency"], mine["se"], markersize=3.2, linewidth=0.7, **look)
             if group == "synthetic" and method == "orthant":
                 axes.plot(mine["predicted"], mine["bayes"], color=style.INK, linewidth=1, zorder=5)
-    _mae_post(panels[4], book, methods)
-    panels[5].set_axis_off()
-    handles = [handle(label("method", m), *look, linestyle="-") for m, look in methods.items()]
-    handles += [
-        handle("variance counted twice", style.GREY, "o", markerfacecolor="white"),
-        handle("mean Bayes posterior", style.INK, linestyle="-"),
-        handle("published, four methods", style.COLOURS[8], "_", linestyle="-"),
-        handle("range over data sets", _BAND, linestyle="-", linewidth=6),
-    ]
-    panels[5].legend(handles=handles, loc="center")
+    handles = [handle(label("method", m), **look, linestyle="-") for m, look in methods.items()]
+    legend(figure, [*handles, handle("mean Bayes posterior", style.INK, linestyle="-")], 3)
     return figure
-
-
-def _mae_post(axes: Axes, book: Book, methods: dict[str, tuple[str, str]]) -> None:
-    """MAE-POST by problem: published, ours (variance counted once and twice), and how far apart data sets are."""
-    ends = table(book, "mae-post/data-sets/P{problem}/{end}", "problem", "end")
-    for problem, row in ends.iterrows():
-        height = row["high"] - row["low"]
-        axes.bar(int(str(problem)), height, 0.8, row["low"], color=_BAND, zorder=0.5)
-    theirs = published(book, r"table4/P(?P<problem>\d)/(?P<method>\w+)/mae-post$")
-    # the published four are hardly apart: four markers would hide one another
-    for problem, found in theirs.groupby("problem")["value"]:
-        x = [int(str(problem)) - 0.3] * 2
-        axes.plot(x, [found.min(), found.max()], color=style.COLOURS[8], marker="_", linewidth=1.4)
-    for place, (name, method) in enumerate(_PAPER.items()):
-        color, marker = methods[method]
-        for twice in (False, True):
-            reading = "variance=twice" if twice else ""
-            ours = {k: book.pick(f"table4/P{k}/{name}/mae-post", reading) for k in range(1, 7)}
-            mine = pd.DataFrame.from_dict({k: row for k, row in ours.items() if row}, "index")
-            if mine.empty or (twice and method not in ("ess-gpml", "hmc-gpml")):
-                continue
-            x = mine.index - 0.12 + 0.12 * place + 0.06 * twice
-            look: dict[str, Any] = {"color": color, "marker": marker, "linestyle": "none"}
-            look |= {"markersize": 3, "markerfacecolor": "white" if twice else color}
-            axes.errorbar(x, mine["value"], yerr=mine["se"].fillna(0.0), **look)
-    axes.set(xlim=(0.5, 6.5), ylim=(0, None), xlabel="problem", ylabel="MAE-POST")
-    axes.set_xticks(range(1, 7))
-    style.label_panel(axes, "error against Bayes posterior")
 
 
 def evidence(book: Book) -> Figure:
@@ -114,21 +69,22 @@ def evidence(book: Book) -> Figure:
         frame["row"] = frame["problem"].astype(int) + frame["setting"].map(shift)
     figure = style.figure(4.9)
     left, right = figure.subplots(1, 2, sharey=True)
-    look: dict[str, Any] = {"linestyle": "none"}
-    for setting, (color, marker) in settings.items():
-        for certified, part in known[known["setting"] == setting].groupby("certified"):
-            face = {"markerfacecolor": color if certified else "white"}
-            left.plot(part["per-pattern"], part["row"], color=color, marker=marker, **face, **look)
-    left.axvline(-np.log(2.0), color=style.INK, linewidth=0.8, linestyle="--")
+    for (setting, certified), part in known.groupby(["setting", "certified"]):
+        look = settings[str(setting)] | {"linestyle": "none"}
+        face = look["color"] if certified else "white"
+        left.plot(part["per-pattern"], part["row"], markerfacecolor=face, **look)
+    dashed: dict[str, Any] = {"color": style.INK, "linestyle": "--"}
+    left.axvline(-math.log(2.0), linewidth=0.8, **dashed)
     left.set_xlabel("reference $\\log L / N$ (nats per training pattern)")
     left.set_xlim(right=0.02)
     methods = looks(["orthant", "ess-gpml", "hmc-gpml", "ep"])
-    look |= {"linewidth": 0.7, "markersize": 3}
-    for place, (method, (color, marker)) in enumerate(methods.items()):
+    for place, (method, look) in enumerate(methods.items()):
         rows = gaps[gaps["method"] == method]
-        y, se = rows["row"] + 0.035 * (place - 1.5), rows["se"].fillna(0.0)
-        right.errorbar(rows["value"], y, xerr=se, color=color, marker=marker, **look)
-    right.axvline(0.0, color=style.INK, linewidth=0.8, linestyle="--")
+        y, bars = rows["row"] + 0.035 * (place - 1.5), {"linewidth": 0.7, "markersize": 3}
+        right.errorbar(
+            rows["value"], y, xerr=rows["se"].fillna(0.0), linestyle="none", **bars, **look
+        )
+    right.axvline(0.0, linewidth=0.8, **dashed)
     right.set_xscale("symlog", linthresh=0.1, linscale=0.7)
     right.xaxis.set_major_locator(SymmetricalLogLocator(linthresh=0.1, base=10))
     right.xaxis.set_major_formatter(FuncFormatter(style.plain))
@@ -138,16 +94,17 @@ def evidence(book: Book) -> Figure:
     right.tick_params(axis="y", left=False)
     pairs = table(book, "experiment4/{setting}/{parameter}", "setting", "parameter")
     handles = [
-        handle(rf"$\alpha={row['alpha']:g}$, $\beta={row['beta']:g}$", *settings[str(setting)])
+        handle(rf"$\alpha={row['alpha']:g}$, $\beta={row['beta']:g}$", **settings[str(setting)])
         for setting, row in pairs.iterrows()
         if setting in settings
     ]
-    handles.append(handle("not certified", style.GREY, "o", markerfacecolor="white"))
-    handles.append(handle(r"$-\log 2$ (coin)", style.INK, linestyle="--"))
+    handles.append(handle("not certified", style.GREY, marker="o", markerfacecolor="white"))
+    handles.append(handle(r"$-\log 2$ (coin)", **dashed))
     above: dict[str, Any] = {"loc": "lower center", "bbox_to_anchor": (0.45, 1.0)}
     left.legend(handles=handles, ncols=2, columnspacing=1.0, **above)
-    handles = [handle(label("method", m), *look) for m, look in methods.items()]
-    right.legend(handles=handles, **above)
+    right.legend(
+        handles=[handle(label("method", m), **look) for m, look in methods.items()], **above
+    )
     return figure
 
 
@@ -172,7 +129,7 @@ def accuracy(book: Book) -> Figure:
     }
     template = "experiment4/{problem}/certified/{method}/"
     frames = {name: book.rows(template + name) for name in texts}
-    methods = ordered(frames["mae-reference"]["method"])
+    methods = common.ordered(frames["mae-reference"]["method"])
     figure = style.figure(5.4)
     panels = figure.subplots(2, 1, sharex=True)
     for axes, (name, text) in zip(panels, texts.items(), strict=True):
@@ -186,21 +143,22 @@ def accuracy(book: Book) -> Figure:
             continue
         axes.set_yscale("log")
         for row in rows.itertuples():
-            color, marker = problems[row.problem]
-            x = methods.index(row.method) + 0.07 * (int(row.problem[1:]) - 5)
-            face = color if row.status == "ok" else "white"
-            axes.plot(x, row.value, color=color, marker=marker, markerfacecolor=face)
+            look, x = problems[row.problem], methods.index(row.method)
+            face = look["color"] if row.status == "ok" else "white"
+            axes.plot(
+                x + 0.07 * (int(row.problem[1:]) - 5), row.value, markerfacecolor=face, **look
+            )
         for method, middle in rows.groupby("method")["value"].median().items():
             x = methods.index(str(method))
             axes.plot([x - 0.38, x + 0.38], [middle] * 2, color=style.INK, linewidth=1.2)
     own = book.select("experiment4/{problem}/certified/reference/probability-se")["value"]
-    dashed: dict[str, Any] = {"linestyle": "--", "linewidth": 0.8}
+    dashed: dict[str, Any] = {"color": style.GREY, "linestyle": "--", "linewidth": 0.8}
     if len(own):
-        panels[0].axhline(own.median(), color=style.GREY, **dashed)
-    handles = [handle(label("problem", p), *look) for p, look in problems.items()]
+        panels[0].axhline(own.median(), **dashed)
+    handles = [handle(label("problem", p), **look) for p, look in problems.items()]
     handles.append(handle("median", style.INK, linestyle="-"))
-    handles.append(handle("not all settings", style.GREY, "o", markerfacecolor="white"))
-    handles.append(handle("s.e. of the reference", style.GREY, **dashed))
+    handles.append(handle("not all settings", style.GREY, marker="o", markerfacecolor="white"))
+    handles.append(handle("s.e. of the reference", **dashed))
     figure.legend(handles=handles, loc="outside upper center", ncols=4)
     return figure
 
@@ -220,17 +178,15 @@ def benchmark(book: Book) -> Figure:
     keys = ["problem", "setting", "method", "part"]
     means = rows.assign(value=np.log(rows["value"])).groupby([*keys, "quantity"])["value"].mean()
     points = np.exp(means.unstack()).reindex(columns=["seconds", "mae"]).dropna().reset_index()
-    methods = looks(ordered(points["method"]))
+    methods = looks(common.ordered(points["method"]))
     figure = style.figure(5.0)
     panels = figure.subplots(2, 4, sharex=True, sharey=True)
     for line, (kernel, settings) in zip(panels, _ROUGHNESS.items(), strict=True):
         for axes, (problem, setting) in zip(line, settings.items(), strict=True):
             own = points[(points["problem"] == problem) & (points["setting"] == setting)]
             axes.set(xscale="log", yscale="log")
-            for method, curve in own.groupby("method"):
-                color, marker = methods[str(method)]
-                curve = curve.sort_values("seconds")
-                look = {"color": color, "marker": marker, "markersize": 3, "linewidth": 0.8}
+            for method, curve in own.sort_values("seconds").groupby("method"):
+                look = methods[str(method)] | {"markersize": 3, "linewidth": 0.8}
                 axes.plot(curve["seconds"], curve["mae"], **look)
             if own.empty:
                 nothing(axes, "not run")
@@ -239,9 +195,9 @@ def benchmark(book: Book) -> Figure:
         axes.set_xlabel("CPU seconds")
     for axes in panels[:, 0]:
         axes.set_ylabel("mean $|p - p_{\\mathrm{ref}}|$")
-    handles = [handle(label("method", m), *look, linestyle="-") for m, look in methods.items()]
-    if handles:
-        legend(figure, handles, 4)
+    legend(
+        figure, [handle(label("method", m), **look, linestyle="-") for m, look in methods.items()]
+    )
     return figure
 
 
@@ -263,12 +219,12 @@ def posterior(book: Book) -> Figure:
     for axes, problem in zip(panels, problems, strict=False):
         _panel(axes, book, problem, draws[draws["problem"] == problem])
     handles = [
-        handle("posterior draws", style.BLUE, "."),
-        handle("means of all methods", style.INK, ".", linestyle="-"),
-        handle("settings of Experiment 4", style.ORANGE, "s"),
-        handle("tuned: most evidence", _GREEN, "X"),
+        handle("posterior draws", style.BLUE, marker="."),
+        handle("means of all methods", style.INK, marker=".", linestyle="-"),
+        handle("settings of Experiment 4", style.ORANGE, marker="s"),
+        handle("tuned: most evidence", _GREEN, marker="X"),
     ]
-    legend(figure, handles, 4)
+    legend(figure, handles)
     return figure
 
 

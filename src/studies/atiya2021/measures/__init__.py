@@ -31,20 +31,7 @@ PARTS = {name: partial(_measure, name) for name in _NAMES}
 
 
 def inputs(part: str, config: Mapping[str, Any]) -> list[str]:
-    """Raw files that a part reads, relative to the study's results.
-
-    Parameters
-    ----------
-    part : str
-        A key of `PARTS`.
-    config : mapping
-        The configuration, as `studies.atiya2021.config.check` returns it.
-
-    Raises
-    ------
-    ValueError
-        There is no such part.
-    """
+    """Raw files that a part of `PARTS` reads, relative to the study's results, under a checked configuration."""
     from studies.atiya2021.jobs import jobs
 
     if part not in PARTS:

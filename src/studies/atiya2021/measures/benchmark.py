@@ -17,28 +17,22 @@ _QUANTITIES = {"seconds": "cpu_seconds", "nats": "nats", "mae": "mae_reference"}
 
 
 def measure(root: Path, published: Path, reference: Path) -> pd.DataFrame:
-    """All measures of the benchmark; the part 1 has the whole counts."""
-    folders = {int(path.name.removeprefix("part")): path for path in root.glob("benchmark/part*")}
-    found = [_part(root, reference, part, f"benchmark/part{part}") for part in sorted(folders)]
-    if not found:
+    """All measures of the benchmark: on first data sets, where the prior is not trivial; the part 1 is the whole."""
+    folders = [f"benchmark/{path.name}" for path in root.glob("benchmark/part*")]
+    if not folders:
         return combine()
-    parts = pd.concat(found, ignore_index=True)
-    whole = _part(root, reference, 1, "experiment4")
-    there = pd.MultiIndex.from_frame(parts[["problem", "method"]])
-    whole = whole[pd.MultiIndex.from_frame(whole[["problem", "method"]]).isin(there)]
-    rows = pd.concat([whole, parts], ignore_index=True)
-    template = "benchmark/P{problem}/S{set}/{method}/part{part}/"
-    given = {"unit": "experiment4/P{problem}/dataset0", "run": rows["replicate"]}
-    tables = []
-    for quantity, column in _QUANTITIES.items():
-        there = rows[column].notna()
-        own = given | {"run": rows["replicate"][there], "status": rows["status"][there]}
-        tables.append(measured(rows[there], template + quantity, rows[column][there], **own))
-    return combine(*tables)
-
-
-def _part(root: Path, reference: Path, part: int, folder: str) -> pd.DataFrame:
-    """Runs on first data sets whose reference is certified, where the prior is not trivial."""
-    rows = read_runs(root, reference, folder).first
-    rows = rows[rows["certified"] & ~rows["trivial"]]
-    return rows.assign(part=part, method=rows["method"].str.removesuffix(f"-part{part}"))
+    frames = []
+    for folder in [*folders, "experiment4"]:
+        rows = read_runs(root, reference, folder).first
+        part = folder.partition("/part")[2] or "1"
+        methods = rows["method"].str.removesuffix(f"-part{part}")
+        rows = rows.assign(part=part, method=methods)
+        frames.append(rows[rows["certified"] & ~rows["trivial"]])
+    every, keys = pd.concat(frames, ignore_index=True), ["problem", "method"]
+    every = every[(every["part"] != "1").groupby([every[key] for key in keys]).transform("any")]
+    given = {"unit": "experiment4/P{problem}/dataset0", "run": "replicate", "status": "status"}
+    path = "benchmark/P{problem}/S{set}/{method}/part{part}/"
+    return combine(
+        measured(every.dropna(subset=column), path + quantity, column, **given)
+        for quantity, column in _QUANTITIES.items()
+    )

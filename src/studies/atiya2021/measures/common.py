@@ -6,7 +6,7 @@ Every row knows the file and the line that it came from.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from recheck.files import read_csv
-from recheck.measures import COLUMNS, OK, as_measures, join_sources, with_fields
+from recheck.measures import OK, as_measures, join_sources, with_fields
 from recheck.published import read_cells
 
 Row = dict[str, Any]
@@ -29,7 +29,7 @@ _TEXT = ("seed", "status", "method", "count", "scheme", "equation", "verdict", "
 class Known(NamedTuple):
     """A value with its standard error (0: exact, NaN: unknown), the degrees of freedom of that, and a status."""
 
-    value: float
+    value: float = math.nan
     se: float = 0.0
     df: float = math.nan
     status: str = OK
@@ -61,7 +61,7 @@ def raw_rows(
             refuse(frame[~np.isfinite(frame[column].astype(float))], column)
         frames.append(frame)
     if not frames:
-        return pd.DataFrame(columns=list(dict.fromkeys([*columns, *optional, "source"])))
+        frames = [pd.DataFrame(columns=list(dict.fromkeys([*columns, *optional, "source"])))]
     rows = pd.concat(frames, ignore_index=True)
     return rows.reindex(columns=list(dict.fromkeys([*rows.columns, *optional])))
 
@@ -114,22 +114,26 @@ def named(frame: pd.DataFrame, template: str) -> pd.Series:
 def measured(
     frame: pd.DataFrame,
     template: str,
-    value: pd.Series,
+    value: pd.Series | str,
     *,
     unit: str,
-    run: pd.Series | int = 0,
+    run: str = "",
     scale: str = "log",
     status: pd.Series | str = OK,
     reading: pd.Series | str = "",
 ) -> pd.DataFrame:
-    """One row of measures for each raw row; id and unit are templates. A row without a finite value never counts."""
-    status = pd.Series(status, index=frame.index, dtype=object)
-    value = value.astype(float)
+    """One row of measures for each raw row; id and unit are templates. A row without a finite value never counts.
+
+    Value, run and status may be names of columns. Without a run it is 0.
+    """
+    value = (frame[value] if isinstance(value, str) else value).astype(float)
+    given = frame[status] if isinstance(status, str) and status in frame else status
+    status = pd.Series(given, index=frame.index, dtype=object)
     table = {
         "id": named(frame, template),
         "reading": reading,
         "unit": named(frame, unit),
-        "run": run,
+        "run": frame[run] if run else 0,
         "value": value,
         "scale": scale,
         "status": status.mask((status == OK) & ~np.isfinite(value), "no value"),
@@ -138,32 +142,28 @@ def measured(
         "se": math.nan,
         "df": math.nan,
     }
-    return pd.DataFrame(table, index=frame.index)[COLUMNS]
+    return pd.DataFrame(table, index=frame.index)
 
 
-def estimate(
-    name: str, found: Known | float, source: str, *, scale: str = "linear", reading: str = ""
-) -> Row:
-    """A row that is itself an estimate. A plain number is exact."""
+def estimate(name: str, found: Known | float, source: str, **more: Any) -> Row:
+    """A row that is itself an estimate, linear unless `more` says otherwise. A plain number is exact."""
     known = found if isinstance(found, Known) else Known(float(found))
-    status = known.status
-    if status == OK and not math.isfinite(known.value):
-        status = "not defined"
-    texts = {"id": name, "reading": reading, "unit": "", "run": 0, "scale": scale, "seed": ""}
-    numbers = {"value": known.value, "se": known.se, "df": known.df}
-    return texts | numbers | {"status": status, "source": source}
+    row = {"id": name, "reading": "", "unit": "", "run": 0, "scale": "linear", "seed": ""}
+    row |= known._asdict() | {"source": source} | more
+    undefined = row["status"] == OK and not math.isfinite(known.value)
+    return row | {"status": "not defined"} if undefined else row
 
 
 def each(
     frame: pd.DataFrame,
     by: str | list[str],
     template: str,
-    quantities: Mapping[str, Callable[[pd.DataFrame], Known | float]],
+    quantities: Mapping[str, Any],
     *,
     scale: str = "linear",
     source: str = "",
 ) -> Iterator[Row]:
-    """An estimate of every quantity for every group of rows.
+    """An estimate of every quantity for every group of rows: a function of them, or a column and how to aggregate it.
 
     The template has the columns of `by` in braces, and ``{quantity}``. Without a source it is that of the rows.
     """
@@ -171,25 +171,34 @@ def each(
     for key, group in frame.groupby(by, sort=False):
         where = source or join_sources(group["source"])
         for quantity, find in quantities.items():
+            found = find(group) if callable(find) else group[find[0]].agg(find[1])
             name = template.format(**dict(zip(by, key, strict=True)), quantity=quantity)
-            yield estimate(name, find(group), where, scale=scale)
+            yield estimate(name, found, where, scale=scale)
 
 
-def combine(*parts: pd.DataFrame | Iterable[Row]) -> pd.DataFrame:
-    """Tables and rows below one another, as `recheck.measures.as_measures` checks them."""
-    frames = [p if isinstance(p, pd.DataFrame) else pd.DataFrame(list(p)) for p in parts]
-    frames = [frame for frame in frames if len(frame)]
-    if not frames:
-        return pd.DataFrame(columns=COLUMNS)
-    numbers = {"value": float, "se": float, "df": float}
-    return as_measures(pd.concat([f.astype(numbers) for f in frames], ignore_index=True)[COLUMNS])
+def combine(*parts: Any) -> pd.DataFrame:
+    """Tables, rows, and iterables of either below one another, as `recheck.measures.as_measures` checks them."""
+    tables: list[pd.DataFrame] = []
+    rows: list[Row] = []
+
+    def add(part: pd.DataFrame | Row | Iterable[Any]) -> None:
+        if isinstance(part, pd.DataFrame):
+            tables.append(part)
+        elif isinstance(part, dict):
+            rows.append(part)
+        else:
+            for one in part:
+                add(one)
+
+    add(parts)
+    frames = [frame for frame in (*tables, pd.DataFrame(rows)) if len(frame)]
+    return as_measures(pd.concat(frames, ignore_index=True) if frames else pd.DataFrame())
 
 
 def mean_and_error(values: pd.Series) -> tuple[float, float]:
     """Mean and standard error of the mean; the latter is NaN of a single value."""
     values = values.astype(float)
-    se = float(values.std(ddof=1) / math.sqrt(len(values))) if len(values) > 1 else math.nan
-    return float(values.mean()) if len(values) else math.nan, se
+    return float(values.mean()), float(values.std() / math.sqrt(max(len(values), 1)))
 
 
 def geometric_mean(logs: pd.Series) -> Known:
@@ -197,5 +206,4 @@ def geometric_mean(logs: pd.Series) -> Known:
     if len(logs) < 2:
         return Known(math.nan, math.nan, status="not comparable")
     mean, se = mean_and_error(logs)
-    value = math.exp(mean)
-    return Known(value, value * se, len(logs) - 1.0)
+    return Known(math.exp(mean), math.exp(mean) * se, len(logs) - 1.0)

@@ -22,21 +22,28 @@ from studies.atiya2021.measures.common import PRINTED, Known, Row, each, estimat
 
 def jackknife_ratio(above: pd.Series, below: pd.Series, clusters: pd.Series) -> Known:
     """Ratio of two sums. For its standard error the terms of one cluster are left out together."""
-    above, below = np.asarray(above, dtype=float), np.asarray(below, dtype=float)
-    sums = pd.DataFrame({"above": above, "below": below}).groupby(clusters.to_numpy()).sum()
-    n = len(sums)
-    value = float(above.sum() / below.sum()) if below.sum() > 0 else math.nan
-    left = sums.sum() - sums
-    if n < 2 or not (left["below"] > 0).all():
-        return Known(value, math.nan, n - 1.0, "one instance or data set only")
-    values = (left["above"] / left["below"]).to_numpy()
-    se = float(np.sqrt((n - 1) / n * ((values - values.mean()) ** 2).sum()))
+    terms = {"above": np.asarray(above, dtype=float), "below": np.asarray(below, dtype=float)}
+    sums = pd.DataFrame(terms).groupby(clusters.to_numpy()).sum()
+    total, n = {name: of.sum() for name, of in terms.items()}, len(sums)
+    value = float(total["above"] / total["below"]) if total["below"] > 0 else math.nan
+    left, se = sums.sum() - sums, math.nan
+    if n > 1 and (left["below"] > 0).all():
+        values = (left["above"] / left["below"]).to_numpy()
+        se = float(np.sqrt((n - 1) / n * ((values - values.mean()) ** 2).sum()))
     return Known(value, se, n - 1.0, OK if math.isfinite(se) else "one instance or data set only")
 
 
-def _clusters(runs: pd.DataFrame) -> pd.Series:
-    """Clusters of all problems together."""
-    return runs["problem"].astype(str) + "/" + runs["cluster"].astype(str)
+def _over_all(runs: pd.DataFrame) -> pd.DataFrame:
+    """The runs of all problems together."""
+    cluster = runs["problem"].astype(str) + "/" + runs["cluster"].astype(str)
+    return runs.assign(problem="all", cluster=cluster)
+
+
+#: The measured and the predicted variance, both times M.
+_MEANS = {
+    name: lambda g, name=name: Known(g[name].sum() / g["weight"].sum(), math.nan)
+    for name in ("measured", "predicted")
+}
 
 
 def variances(runs: pd.DataFrame, experiment: str) -> Iterator[Row]:
@@ -47,33 +54,23 @@ def variances(runs: pd.DataFrame, experiment: str) -> Iterator[Row]:
     """
     if runs.empty:
         return
-    samples, own = runs["samples"].astype(float), runs["standard_error"] ** 2
-    terms = runs.assign(
-        measured=samples * runs["square"],
-        predicted=samples * runs["weight"] * runs["variance_eq44"],
-        own=samples * runs["weight"] * own,
-    )
-    template = f"variance/{experiment}/P{{problem}}/{{quantity}}"
-    quantities = {
-        "ratio": lambda g: jackknife_ratio(g["measured"], g["predicted"], g["cluster"]),
-        "own-ratio": lambda g: jackknife_ratio(g["measured"], g["own"], g["cluster"]),
-        "measured": lambda g: Known(g["measured"].sum() / g["weight"].sum(), math.nan),
-        "predicted": lambda g: Known(g["predicted"].sum() / g["weight"].sum(), math.nan),
-    }
-    yield from each(terms, "problem", template, quantities, scale="log")
-    yield from each(terms, "problem", template, {"runs": len})
-    name, source, clusters = (
-        f"variance/{experiment}/all",
-        join_sources(runs["source"]),
-        _clusters(runs),
-    )
-    for quantity, other in (("ratio", runs["variance_eq44"]), ("own-ratio", own)):
-        ratio = jackknife_ratio(runs["square"] / other, runs["weight"], clusters)
-        yield estimate(f"{name}/{quantity}", ratio, source, scale="log")
+    template = f"variance/{experiment}/{{problem}}/{{quantity}}"
+    samples = runs["samples"].astype(float)
+    runs = runs.assign(own=runs["standard_error"] ** 2, measured=samples * runs["square"])
+    single = runs.assign(problem="P" + runs["problem"].astype(str))
+    for quantity, column in (("ratio", "variance_eq44"), ("own-ratio", "own")):
+        alike = {"measured": runs["square"] / runs[column], "predicted": runs["weight"]}
+        terms = single.assign(predicted=samples * runs["weight"] * runs[column])
+        terms = pd.concat([terms, _over_all(runs).assign(**alike)])
+        ratio = {quantity: lambda g: jackknife_ratio(g["measured"], g["predicted"], g["cluster"])}
+        rows = list(each(terms, "problem", template, ratio, scale="log"))
+        yield from rows
         if quantity == "ratio":
+            own = terms[terms["problem"] != "all"]
+            yield from each(own, "problem", template, _MEANS, scale="log")
             for claim in [experiment, *(["dependence"] if experiment == "experiment2" else [])]:
-                yield estimate(f"claim/variance/{claim}", ratio, source)
-    yield estimate(f"{name}/runs", len(runs), source)
+                yield rows[-1] | {"id": f"claim/variance/{claim}", "scale": "linear"}
+    yield from each(pd.concat([single, _over_all(runs)]), "problem", template, {"runs": len})
 
 
 def biases(runs: pd.DataFrame, experiment: str) -> Iterator[Row]:
@@ -90,8 +87,15 @@ def biases(runs: pd.DataFrame, experiment: str) -> Iterator[Row]:
     cells = runs.assign(own=runs["standard_error"] ** 2).groupby(["problem", "samples"])
     predicted = cells["bias_eq43"].transform("mean").astype(float)
     weight = 1.0 / cells["own"].transform("mean").astype(float)
-    ratio = jackknife_ratio(weight * predicted * error, weight * predicted**2, _clusters(runs))
+    clusters = _over_all(runs)["cluster"]
+    ratio = jackknife_ratio(weight * predicted * error, weight * predicted**2, clusters)
     yield estimate(f"claim/bias/{experiment}", ratio, join_sources(runs["source"]))
+
+
+def log_slope(x: pd.Series, y: pd.Series) -> Known:
+    """Slope of y against log x, by least squares."""
+    fit, covariance = np.polyfit(np.log(x.to_numpy(dtype=float)), y.to_numpy(), 1, cov=True)
+    return Known(float(fit[0]), float(covariance[0, 0] ** 0.5), len(x) - 2.0)
 
 
 def slopes(runs: pd.DataFrame, cells: pd.DataFrame, table: str) -> Iterator[Row]:
@@ -102,31 +106,24 @@ def slopes(runs: pd.DataFrame, cells: pd.DataFrame, table: str) -> Iterator[Row]
     mean would depend on the number of runs, which differs between sample sizes. The claim is about the mean over
     problems. It is not weighted, because standard errors that rest on few clusters favour what is small by chance.
     """
-    found, sources = [], []
+    known, sources = [], []
     for problem, column in cells.groupby("problem"):
-        x = np.log(column["samples"].to_numpy(dtype=float))
-        fit, covariance = np.polyfit(x, np.log(column["value"].to_numpy()), 1, cov=True)
-        name, line = (
-            f"slope/{table}/P{problem}",
-            Known(fit[0], covariance[0, 0] ** 0.5, len(x) - 2.0),
-        )
-        yield estimate(f"{name}/published", line, PRINTED)
+        line = log_slope(column["samples"], np.log(column["value"]))
+        yield estimate(f"slope/{table}/P{problem}/published", line, PRINTED)
         mine = runs[(runs["problem"] == problem) & (runs["error"] > 0)]
         if mine["samples"].nunique() < 3:
             continue
         logs = np.log(mine[["samples", "error"]].astype(float))
         logs -= logs.groupby(mine["cluster"]).transform("mean")
-        slope = jackknife_ratio(
-            logs["samples"] * logs["error"], logs["samples"] ** 2, mine["cluster"]
-        )
+        above, below = logs["samples"] * logs["error"], logs["samples"] ** 2
+        slope, source = jackknife_ratio(above, below, mine["cluster"]), join_sources(mine["source"])
         if math.isfinite(slope.value):
-            found.append(slope)
-            sources.append(join_sources(mine["source"]))
-            yield estimate(f"{name}/ours", slope, sources[-1])
-    known = [slope for slope in found if slope.status == OK]
+            yield estimate(f"slope/{table}/P{problem}/ours", slope, source)
+            sources.append(source)
+            known += [slope] if slope.status == OK else []
     if known:
         parts = np.square([slope.se for slope in known])
         df = float(parts.sum() ** 2 / (parts**2 / [slope.df for slope in known]).sum())
-        se = math.sqrt(parts.sum()) / len(known)
-        mean = Known(float(np.mean([slope.value for slope in known])), se, df)
-        yield estimate(f"claim/slope/{table}", mean, join_sources(sources))
+        mean = float(np.mean([slope.value for slope in known]))
+        found = Known(mean, math.sqrt(parts.sum()) / len(known), df)
+        yield estimate(f"claim/slope/{table}", found, join_sources(sources))

@@ -14,19 +14,9 @@ import pandas as pd
 from recheck.measures import OK, join_sources
 from recheck.measures import estimate as summarise
 from recheck.replay import effective_number
-from studies.atiya2021.measures.common import (
-    PRINTED,
-    Known,
-    Row,
-    combine,
-    each,
-    estimate,
-    measured,
-    named,
-    published_cells,
-    raw_rows,
-)
-from studies.atiya2021.measures.convergence import biases, slopes, variances
+from studies.atiya2021.measures import common
+from studies.atiya2021.measures.common import PRINTED, Known, Row, each, estimate, measured
+from studies.atiya2021.measures.convergence import biases, log_slope, slopes, variances
 
 #: The paper's numbers of the problems, by dimension.
 PROBLEMS = {50: 1, 200: 2, 500: 3}
@@ -44,28 +34,28 @@ _UNIT = "experiment1/N{dimension}/instance{instance}"
 
 def measure(root: Path, published: Path, reference: Path) -> pd.DataFrame:
     """All measures of Experiment 1, and the findings about the published brackets of Tables 1 to 3."""
-    every = raw_rows(root, "experiment1/N*.csv", [*_COLUMNS, *_FINITE], finite=_FINITE)
+    every = common.raw_rows(root, "experiment1/N*.csv", [*_COLUMNS, *_FINITE], finite=_FINITE)
     every["problem"] = every["dimension"].map(PROBLEMS).astype("Int64")  # others have none
     off, status = every["estimate"] - every["truth"], paper_scheme(every)
     every = every.assign(error=absolute_percentage_error(every), cluster=every["instance"])
-    every = every.assign(square=off**2, weight=1.0)
+    every = every.assign(square=off**2, weight=1.0, nats=off.abs())
     cell = "N{dimension}/M{samples}"
-    cells = measured(every, f"table1/{cell}", every["error"], unit=_UNIT, status=status)
+    cells = measured(every, f"table1/{cell}", "error", unit=_UNIT, status=status)
     runs = every[status == OK]
     large = runs[runs["dimension"] == max(PROBLEMS)].drop_duplicates("instance")
     powers = large["truth"] / math.log(10.0)
-    table1 = published_cells(published, "table1/N{dimension}/M{samples}")
+    table1 = common.published_cells(published, "table1/N{dimension}/M{samples}")
     table1["problem"] = table1["dimension"].map(PROBLEMS)
-    return combine(
+    return common.combine(
         cells,
-        measured(every, f"experiment1/{cell}/nats", off.abs(), unit=_UNIT, status=status),
+        measured(every, f"experiment1/{cell}/nats", "nats", unit=_UNIT, status=status),
         measured(large, "claim/integral/order", powers, unit=_UNIT, scale="linear"),
         slopes(runs, table1, "table1"),
         variances(runs, "experiment1"),
         biases(runs, "experiment1"),
         _dimension(runs),
         _stages(runs),
-        *_quadrature(root, runs),
+        _quadrature(root, runs),
         _brackets(published),
         _floor(table1, cells),
     )
@@ -88,12 +78,9 @@ def _dimension(runs: pd.DataFrame) -> Iterator[Row]:
     # the level of a sample size is taken out first; an instance is then one point
     level = np.log(runs["error"]) + 0.5 * np.log(runs["samples"].astype(float))
     means = level.groupby([runs["dimension"], runs["instance"]]).mean().reset_index(name="level")
-    if means["dimension"].nunique() < 3:
-        return
-    x = np.log(means["dimension"].astype(float).to_numpy())
-    fit, covariance = np.polyfit(x, means["level"].to_numpy(), 1, cov=True)
-    found = Known(float(fit[0]), float(np.sqrt(covariance[0, 0])), len(means) - 2.0)
-    yield estimate("claim/dimension", found, join_sources(runs["source"]))
+    if means["dimension"].nunique() > 2:
+        found = log_slope(means["dimension"], means["level"])
+        yield estimate("claim/dimension", found, join_sources(runs["source"]))
 
 
 def _stages(runs: pd.DataFrame) -> pd.DataFrame:
@@ -103,19 +90,17 @@ def _stages(runs: pd.DataFrame) -> pd.DataFrame:
     return measured(last, "claim/stages/middle", odds, unit=_UNIT)
 
 
-def _quadrature(root: Path, runs: pd.DataFrame) -> list[Any]:
+def _quadrature(root: Path, runs: pd.DataFrame) -> Iterator[Any]:
     """Truths from a coarse grid: their own errors, and our estimates scored against them."""
     columns = ["dimension", "instance", "du", "truth", "coarse", "ape_percent"]
-    grid = raw_rows(root, "experiment1/quadrature.csv", columns, finite=columns[3:])
+    grid = common.raw_rows(root, "experiment1/quadrature.csv", columns, finite=columns[3:])
     name = "experiment1/N{dimension}/step{du}"
-    largest = {"largest-truth-error": lambda rows: rows["ape_percent"].max()}
+    yield measured(grid, f"{name}/truth-error", "ape_percent", unit=_UNIT)
+    largest = {"largest-truth-error": ("ape_percent", "max")}
+    yield each(grid, ["dimension", "du"], f"{name}/{{quantity}}", largest)
     both = runs.merge(grid[["dimension", "instance", "du", "coarse"]], on=["dimension", "instance"])
     scored = absolute_percentage_error(both.assign(truth=both["coarse"]))
-    return [
-        measured(grid, f"{name}/truth-error", grid["ape_percent"], unit=_UNIT),
-        each(grid, ["dimension", "du"], f"{name}/{{quantity}}", largest),
-        measured(both, f"{name}/M{{samples}}/error", scored, unit=_UNIT),
-    ]
+    yield measured(both, f"{name}/M{{samples}}/error", scored, unit=_UNIT)
 
 
 def _half_unit(bracket: str) -> float:
@@ -129,39 +114,35 @@ def _brackets(published: Path) -> Iterator[Row]:
     A standard error varies with the spread of its runs. If a bracket is value/sqrt(n) instead, the rounding of its two
     numbers confines n to an interval, and the intervals of all cells overlap. Table 1 stands beside for contrast.
     """
-    cells = published_cells(published, "table{number}/{block}/M{samples}")
+    cells = common.published_cells(published, "table{number}/{block}/M{samples}")
     half, value, rounding = cells["bracket"].map(_half_unit), cells["value"], cells["rounding"]
     cells["low"] = ((value - rounding) / (cells["bracket_value"] + half)) ** 2
     cells["high"] = ((value + rounding) / (cells["bracket_value"] - half)) ** 2
     cells["ratio"] = value / cells["bracket_value"]
     names = {f"N{dimension}": f"P{problem}" for dimension, problem in PROBLEMS.items()}
     cells["block"] = cells["block"].replace(names)
-    first, fourth = cells["number"] == 1, cells["block"] == "P4"
-    groups = {
-        "tables2-3/P1-P3": cells[~first & ~fourth],
-        "tables2-3/P4": cells[~first & fourth],
-        "tables2-3/all": cells[~first],
-        "table1/all": cells[first],
-    }
-    frames = [cells.assign(group=named(cells, "table{number}/{block}"))]
-    frames += [part.assign(group=name) for name, part in groups.items()]
+    first = cells["number"] == 1
+    tables = cells.assign(number=np.where(first, "table1", "tables2-3"))
+    three = tables[~first].assign(block=cells["block"].where(cells["block"] == "P4", "P1-P3"))
+    single = cells.assign(number="table" + cells["number"].astype(str))
     quantities = {
         "cells": len,
-        "runs-low": lambda part: part["low"].max(),
-        "runs-high": lambda part: part["high"].min(),
-        "ratio-low": lambda part: part["ratio"].min(),
-        "ratio-high": lambda part: part["ratio"].max(),
+        "runs-low": ("low", "max"),
+        "runs-high": ("high", "min"),
+        "ratio-low": ("ratio", "min"),
+        "ratio-high": ("ratio", "max"),
         "runs": lambda part: _only_integer(part["low"].max(), part["high"].min()),
     }
-    template = "finding/brackets/{group}/{quantity}"
-    yield from each(pd.concat(frames), "group", template, quantities, source=PRINTED)
+    frame = pd.concat([single, three, tables.assign(block="all")])
+    template = "finding/brackets/{number}/{block}/{quantity}"
+    yield from each(frame, ["number", "block"], template, quantities, source=PRINTED)
 
 
 def _only_integer(low: float, high: float) -> Known:
     inside = range(math.ceil(low), math.floor(high) + 1)
     if len(inside) == 1:
         return Known(float(inside[0]))
-    return Known(math.nan, status="none" if low > high else "several")
+    return Known(status="none" if low > high else "several")
 
 
 def _floor(table1: pd.DataFrame, cells: pd.DataFrame) -> Iterator[Row]:
@@ -169,40 +150,31 @@ def _floor(table1: pd.DataFrame, cells: pd.DataFrame) -> Iterator[Row]:
 
     ``bracket-over-scatter`` sets a published bracket beside what the scatter of 50 absolute values of normal errors
     makes of the same mean. Where it is above `BEYOND`, few instances make most of the error, and the bracket says
-    how many at least: `recheck.replay.effective_number`.
+    how many at least: `recheck.replay.effective_number`. The number does not identify the truths: where it is below
+    two, two truths, wrong by ``pair-larger`` and ``pair-smaller`` percent, give the same mean and bracket, and so do
+    many larger sets.
     """
-    ours = summarise(cells).set_index("id") if len(cells) else cells.set_index("id")
-    for _, cell in table1.iterrows():
+    ours = summarise(common.combine(cells)).set_index("id")
+    for cell in table1.to_dict("records"):
         name = f"finding/floor/N{cell['dimension']}/M{cell['samples']}"
-        scatter = math.sqrt((math.pi / 2 - 1) / INSTANCES) * cell["value"]
-        beyond = cell["bracket_value"] / scatter
+        mean, bracket = float(cell["value"]), float(cell["bracket_value"])
+        beyond = bracket / (math.sqrt((math.pi / 2 - 1) / INSTANCES) * mean)
         yield estimate(f"{name}/bracket-over-scatter", beyond, PRINTED)
-        if cell["id"] in ours.index:
-            yield from _wrong_truths(name, cell, ours.loc[cell["id"]], beyond > BEYOND)
-
-
-def _wrong_truths(name: str, cell: pd.Series, own: pd.Series, beyond: bool) -> Iterator[Row]:
-    """The effective number of wrong truths that a published mean and bracket imply, and a pair that fits both.
-
-    The number does not identify the truths: where it is below two, two truths, wrong by ``pair-larger`` and
-    ``pair-smaller`` percent, give the same mean and bracket, and so do many larger sets.
-    """
-    source, wrong = join_sources([PRINTED, own["source"]]), f"{name}/effective-wrong-truths"
-    if not beyond or not own["units"] > 1:
-        status = "scatter" if own["units"] > 1 else "not comparable"
-        yield estimate(wrong, Known(math.nan, math.nan, status=status), source)
-        return
-    mean, bracket = float(cell["value"]), float(cell["bracket_value"])
-    ours, spread = float(own["value"]), float(own["se"]) * math.sqrt(own["units"])
-    printed = (mean, cell["rounding"]), (bracket, _half_unit(cell["bracket"]))
-    found = effective_number(*printed, INSTANCES, (ours, spread), coverage=COVERAGE)
-    se = (found.high - found.low) / (2 * NormalDist().inv_cdf((1 + COVERAGE) / 2))
-    yield estimate(wrong, Known(found.value, se, own["df"]), source, scale="log")
-    if math.isfinite(found.value) and found.value <= 2:
-        half_sum = (INSTANCES * mean - (INSTANCES - 1) * ours) / 2
-        apart = math.sqrt(2 / found.value - 1)
-        for quantity, error in (
-            ("larger", half_sum * (1 + apart)),
-            ("smaller", half_sum * (1 - apart)),
-        ):
-            yield estimate(f"{name}/pair-{quantity}", Known(error, math.nan), source)
+        if cell["id"] not in ours.index:
+            continue
+        own, wrong = ours.loc[cell["id"]], f"{name}/effective-wrong-truths"
+        source = join_sources([PRINTED, own["source"]])
+        if not own["units"] > 1 or not beyond > BEYOND:
+            status = "scatter" if own["units"] > 1 else "not comparable"
+            yield estimate(wrong, Known(math.nan, math.nan, status=status), source)
+            continue
+        level, spread = float(own["value"]), float(own["se"]) * math.sqrt(own["units"])
+        printed = (mean, cell["rounding"]), (bracket, _half_unit(cell["bracket"]))
+        found = effective_number(*printed, INSTANCES, (level, spread), coverage=COVERAGE)
+        se = (found.high - found.low) / (2 * NormalDist().inv_cdf((1 + COVERAGE) / 2))
+        yield estimate(wrong, Known(found.value, se, own["df"]), source, scale="log")
+        if math.isfinite(found.value) and found.value <= 2:
+            half_sum = (INSTANCES * mean - (INSTANCES - 1) * level) / 2
+            apart = half_sum * math.sqrt(2 / found.value - 1)
+            for quantity, error in (("larger", half_sum + apart), ("smaller", half_sum - apart)):
+                yield estimate(f"{name}/pair-{quantity}", Known(error, math.nan), source)

@@ -1,34 +1,35 @@
 """Experiment 3: errors against CPU seconds for every method and size, CPU seconds for an error, and the paper's claims.
 
-All runs are on Problem 3 of Experiment 2. Curves of log error against log CPU seconds are interpolated between sizes.
-Bounds and extrapolations say what they are: a bound has the status "at least" or "at most", and beside a claim stands
-the factor by which the longest runs were extrapolated.
+All runs are on data sets of Problem 3 of Experiment 2. Points and curves are of the first one, which all methods have.
+A claim is judged on every data set that both of its methods have: errors and seconds are means over them, and the
+standard error leaves out one data set at a time, the same of both methods. On a single data set it is that over runs.
+
+Curves of log error against log CPU seconds are interpolated between sizes. Bounds and extrapolations say what they are:
+a bound has the status "at least" or "at most", and beside a claim stands the factor by which the longest runs were
+extrapolated.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from scipy.special import stdtr
 
-from recheck.measures import OK, join_sources, with_fields
+from recheck.measures import OK, join_sources, reading_text, with_fields
 from recheck.measures import estimate as summarise
-from studies.atiya2021.measures.common import (
-    Known,
-    Row,
-    combine,
-    each,
-    estimate,
-    measured,
-    timed_rows,
-)
+from studies.atiya2021.measures.common import Known, Row, combine, estimate, measured, timed_rows
+from studies.atiya2021.measures.experiment4_runs import READINGS
 
 _KEYS = ["method", "dataset", "size", "run"]
+_POINT = ["method", "size"]
+_UNIT = "experiment2/P3/dataset{dataset}"
 #: What is measured of a run, and its column.
 _QUANTITIES = {
     "mae": "probability_mae",
@@ -36,18 +37,20 @@ _QUANTITIES = {
     "nats": "nats",
     "seconds": "cpu_seconds",
 }
-#: Counts that may make the sizes of a method.
-_COUNTS = ["temperatures", "points", "samples"]
-_UNIT = "experiment2/P3/dataset0"
+#: Columns of the errors of a prediction, by the ways to read a chain of the toolbox.
+_READ = {reading: f"probability_mae_{reading}" for reading in READINGS}
 
 #: Rows of the configuration that give the two errors of a method. Of the corrected chains one row has the chain alone
 #: and one the annealed runs.
-SERIES = {"ess": ("ess", "ess-ais"), "hmc": ("hmc", "hmc-ais")}
+SERIES = {
+    "ess": {"probability": "ess", "evidence": "ess-ais"},
+    "hmc": {"probability": "hmc", "evidence": "hmc-ais"},
+}
 #: Methods whose errors do not fall as the inverse square root of time without end.
 BIASED = ("ess-gpml", "hmc-gpml", "laplace", "ep")
 SAMPLER = "orthant"
-#: Errors by what they are errors of: the last part of their ids.
-ERRORS = {"evidence": "mape", "probability": "mae"}
+#: Errors by what they are errors of, and their columns.
+ERRORS = {"evidence": "ape_percent", "probability": "probability_mae"}
 #: Operating points that section 6.3 quotes: CPU seconds, and natural log of the MAPE in percent.
 QUOTED = {"new": (525.0, -4.52), "ess": (5350.0, -4.70)}
 QUOTED_SOURCE = "paper, section 6.3"
@@ -73,44 +76,35 @@ CHAINS = {"as-distributed": "-gpml", "corrected": ""}
 
 
 def measure(root: Path, published: Path, reference: Path) -> pd.DataFrame:
-    """All measures of Experiment 3, and what follows from them about CPU time.
-
-    A size counts if half of its runs, and at least two, have converged. Otherwise its status says how many have, as
-    "1 of 10", and what the other runs gave stands under ``unconverged``: no average mixes the two.
-    """
-    optional = ["probability_mae", "ape_percent", "log_evidence_error", "seed", *_COUNTS]
+    """All measures of Experiment 3, and what follows from them about CPU time."""
+    optional = ["log_evidence_error", "seed", *ERRORS.values(), *_READ.values()]
     rows = timed_rows(root, "experiment3/*", _KEYS, optional)
-    rows = rows[rows["dataset"] == 0]
     rows["nats"] = rows["log_evidence_error"].astype(float).abs()
-    found = [part for _, group in rows.groupby(["method", "size"]) for part in _point(group)]
-    measures = combine(*found, _counts(rows))
-    return combine(measures, times(measures))
+    first = Curves(rows[rows["dataset"] == 0])
+    return combine(_points(first.rows), _times(first), _claims(rows))
 
 
-def _point(group: pd.DataFrame) -> Iterator[pd.DataFrame]:
-    good = group["status"] == OK
-    exact = bool(group["seed"].isna().all())  # a method that draws nothing has one run
-    counts = good.all() if exact else good.sum() >= max(2, len(group) / 2)
-    shown = group["status"] if counts else f"{good.sum()} of {len(group)}"
-    states = {"": group.assign(status=shown)}
-    states |= {} if counts else {"/unconverged": group[~good].assign(status=OK)}
+def _states(rows: pd.DataFrame) -> pd.Series:
+    """Statuses of runs, or of a size that does not count how many of its runs have converged, as "1 of 10".
+
+    A size counts if half of its runs, and at least two, have converged. A method that draws nothing has one run.
+    """
+    good = rows["status"] == OK
+    groups = [rows[key] for key in _POINT]
+    exact, known = rows["seed"].isna().groupby(groups), good.groupby(groups)
+    converged, n = known.transform("sum"), known.transform("size")
+    counts = converged >= np.where(exact.transform("all"), n, np.maximum(2, n / 2))
+    return rows["status"].where(counts, converged.astype(str) + " of " + n.astype(str))
+
+
+def _points(rows: pd.DataFrame) -> Iterator[pd.DataFrame]:
+    """Errors and seconds of every size. Runs that did not converge stand apart: no average mixes the two."""
+    apart = rows[rows["state"].str.contains(" of ") & (rows["status"] != OK)].assign(state=OK)
+    given = {"unit": _UNIT, "run": "run", "status": "state"}
     for quantity, column in _QUANTITIES.items():
-        for state, part in states.items():
-            known = part[part[column].notna()]
-            template = f"experiment3/{{method}}/size{{size}}{state}/{quantity}"
-            given = {"unit": _UNIT, "run": known["run"], "status": known["status"]}
-            yield measured(known, template, known[column], **given)
-
-
-def _counts(rows: pd.DataFrame) -> Iterator[Row]:
-    """The count that makes the sizes of a method: the one that varies most, else the first that is there."""
-    for _, mine in rows.groupby("method"):
-        counts = mine[_COUNTS].apply(pd.to_numeric, errors="coerce").dropna(axis="columns")
-        if len(counts.columns):
-            mine = mine.assign(made=counts[counts.nunique().idxmax()])
-            template = "experiment3/{method}/size{size}/{quantity}"
-            quantities = {"count": lambda group: group["made"].iloc[0]}
-            yield from each(mine, ["method", "size"], template, quantities)
+        for base, part in (("", rows), ("/unconverged", apart)):
+            template = f"experiment3/{{method}}/size{{size}}{base}/{quantity}"
+            yield measured(part.dropna(subset=column), template, column, **given)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,12 +139,17 @@ class Crossing:
             min(1.0, self.doubt + other.doubt),
         )
 
-    def row(self, name: str, source: str, reading: str = "") -> Row:
+    def jackknifed(self, left: Sequence[float]) -> Crossing:
+        """With the standard error over data sets, from the logs without each of them. `doubt` remains unpaired."""
+        n, spread = len(left), float(np.std(left))
+        return replace(self, se=math.sqrt(n - 1.0) * spread, df=n - 1.0)
+
+    def row(self, name: str, source: str, **more: Any) -> Row:
         """As a row of measures: the factor itself, with its standard error. A claim rests on no doubtful bound."""
         doubtful = name.startswith("claim/") and self.doubt > DOUBT
         value, status = math.exp(self.log), "not comparable" if doubtful else self.status
         known = Known(value, value * self.se, self.df, status)
-        return estimate(name, known, source, scale="log", reading=reading)
+        return estimate(name, known, source, scale="log", **more)
 
 
 def _joint(errors: Sequence[float], dfs: Sequence[float]) -> tuple[float, float]:
@@ -209,136 +208,139 @@ def crossing(
     return Crossing(float(x[i] + share * (x[i + 1] - x[i])), se, freedom)
 
 
-class _Curves:
-    """Errors against CPU seconds of every method, from the estimates of its points."""
+class Curves:
+    """Errors against CPU seconds of every method: means over the data sets that the runs are on."""
 
-    def __init__(self, measures: pd.DataFrame) -> None:
-        wide = with_fields(summarise(measures), "experiment3/{method}/size{size}/{quantity}")
-        wide["size"] = wide["size"].astype(int)
-        seconds = wide[wide["quantity"] == "seconds"]
-        frames = []
-        for error, quantity in ERRORS.items():
-            of_error = wide[wide["quantity"] == quantity].assign(error=error)
-            frames.append(of_error.merge(seconds, on=["method", "size"], suffixes=("", "_seconds")))
-        both = pd.concat(frames, ignore_index=True)
-        timed = (both["value"] > 0) & (both["value_seconds"] > 0)
-        counts, exact = (both["status"] == OK) & timed, both["seed"] == ""
-        sources = zip(both["source"], both["source_seconds"], strict=True)
-        self.points = both.assign(
-            status=both["status"].mask((both["status"] == OK) & ~timed, "not timed"),
-            seconds=both["value_seconds"],
-            log_error=np.log(both["value"].where(counts)),
-            log_error_se=(both["se"] / both["value"]).where(counts & ~exact).fillna(0.0),
-            df=(both["runs"] - 1.0).clip(lower=1.0),
+    def __init__(self, rows: pd.DataFrame) -> None:
+        self.rows = rows.assign(state=_states(rows))
+        given = {"unit": _UNIT, "run": "run", "status": "state"}
+        found = combine(
+            measured(
+                self.rows.dropna(subset=column), f"{{method}}/{{size}}/{column}", column, **given
+            )
+            for column in (*ERRORS.values(), "cpu_seconds")
+        )
+        wide = with_fields(summarise(found), "{method}/{size}/{column}").astype({"size": int})
+        seconds = wide[wide["column"] == "cpu_seconds"]
+        line = wide.merge(seconds, on=_POINT, suffixes=("", "_seconds")).sort_values("size")
+        timed = (line["value"] > 0) & (line["value_seconds"] > 0)
+        counts, exact = (line["status"] == OK) & timed, line["seed"] == ""
+        sources = zip(line["source"], line["source_seconds"], strict=True)
+        self.points = line.assign(
+            status=line["status"].mask((line["status"] == OK) & ~timed, "not timed"),
+            seconds=line["value_seconds"],
+            log_error=np.log(line["value"].where(counts)),
+            log_error_se=(line["se"] / line["value"]).where(counts & ~exact).fillna(0.0),
+            df=line["df"].clip(lower=1.0),
             exact=exact,
             source=[join_sources(pair) for pair in sources],
-        ).sort_values(["method", "size"])
-
-    def line(self, method: str, error: str, *, every: bool = False) -> pd.DataFrame:
-        """The sizes of a series that count, or every size, in the order of sizes."""
-        rows = dict(
-            zip(("probability", "evidence"), SERIES.get(method, (method,) * 2), strict=True)
         )
-        points = self.points
-        line = points[(points["method"] == rows[error]) & (points["error"] == error)]
-        return line if every else line[line["status"] == OK]
+
+    def every(self, method: str, error: str) -> pd.DataFrame:
+        """All sizes of a method with an error, in order."""
+        row, points = SERIES.get(method, {}).get(error, method), self.points
+        return points[(points["method"] == row) & (points["column"] == ERRORS[error])]
+
+    def line(self, method: str, error: str) -> pd.DataFrame:
+        """The sizes that count."""
+        return self.every(method, error).query("status == @OK")
 
     def needed(self, method: str, error: str, target: float) -> Crossing:
         """CPU seconds that a method needs for a log error."""
-        found = crossing(self.line(method, error), target, converges=method not in BIASED)
-        every = self.line(method, error, every=True)
+        line, every = self.line(method, error), self.every(method, error)
+        found = crossing(line, target, converges=method not in BIASED)
         if found.status == "not run" and len(every):
             return Crossing(math.nan, status=str(every["status"].iloc[-1]))
         return found
 
-    def against(self, point: pd.Series) -> Crossing:
-        """CPU seconds of a point over those that the sampler needs for the same error."""
-        sampler = self.line(SAMPLER, point["error"])
-        needed = crossing(sampler, point["log_error"], point["log_error_se"], point["df"])
-        return Crossing(math.log(point["seconds"])).over(needed)
+    def claim(self, method: str, error: str, where: str) -> tuple[Crossing, float]:
+        """Ratio of CPU seconds to those of the sampler, and the log error at which they are compared."""
+        every, line = self.every(method, error), self.line(method, error)
+        point = every.iloc[0] if where == "moderate" else (line if len(line) else every).iloc[-1]
+        target = TARGET if where == "target" else float(point["log_error"])
+        if where == "moderate" and len(line) == 1:
+            return Crossing(math.nan, status="one size only"), target
+        if point["status"] != OK:
+            return Crossing(math.nan, status=f"{point['status']} runs converged"), target
+        if where == "target":
+            found = self.needed(method, error, target)
+            return found.over(self.needed(SAMPLER, error, target)), target
+        sampler = self.line(SAMPLER, error)
+        needed = crossing(sampler, target, point["log_error_se"], point["df"])
+        return Crossing(math.log(point["seconds"])).over(needed), target
 
-    def targets(self) -> dict[str, float]:
-        """Log errors at which all methods are compared.
 
-        Of the evidence it is the quoted one, of probabilities the least of the sampler, rounded up to halves.
-        """
-        least = self.line(SAMPLER, "probability")["log_error"].min()
-        rounded = math.ceil(2.0 * least) / 2.0 if math.isfinite(least) else math.nan
-        return {"evidence": TARGET, "probability": rounded}
+def _times(curves: Curves) -> Iterator[Row]:
+    """CPU seconds of methods for an error: all for one target, the sampler also for that of deterministic methods.
 
-
-def times(measures: pd.DataFrame) -> Iterator[Row]:
-    """CPU seconds for an error, ratios of them, and the paper's claims, from the points of Experiment 3."""
+    The target of the evidence is the quoted one, that of probabilities the least of the sampler, rounded up to halves.
+    """
     for name, (seconds, log) in QUOTED.items():
         yield estimate(f"experiment3/quoted/{name}/seconds", seconds, QUOTED_SOURCE)
         yield estimate(f"experiment3/quoted/{name}/log-mape", log, QUOTED_SOURCE)
-    curves = _Curves(measures)
-    for _, point in curves.points[curves.points["status"] == OK].iterrows():
-        if point["method"] != SAMPLER:
-            name = f"experiment3/{point['method']}/size{point['size']}/{point['error']}-ratio"
-            yield curves.against(point).row(name, str(point["source"]))
-            if point["exact"]:
-                yield from _match(curves, point)
-    for error, target in curves.targets().items():
-        yield from _at_target(curves, error, target)
-    yield from _claims(curves)
+    series = {row: name for name, rows in SERIES.items() for row in rows.values()}
+    for error, column in ERRORS.items():
+        there = curves.points.loc[curves.points["column"] == column, "method"]
+        line, path = curves.line(SAMPLER, error), f"time/{error}"
+        least = np.ceil(2.0 * line["log_error"].min()) / 2.0
+        target = TARGET if error == "evidence" else float(least)
+        for method in dict.fromkeys(there.map(lambda row: series.get(row, row))):
+            every = curves.every(method, error)
+            source = join_sources(every["source"])
+            for point in curves.line(method, error).query("exact").to_dict("records"):
+                found = crossing(line, point["log_error"])
+                if found.status == "at least":  # the bound is where extrapolation stops
+                    found = replace(found, log=found.log + math.log(FARTHEST))
+                both = join_sources([*line["source"], source])
+                yield found.row(f"{path}/{method}/sampler-seconds", both)
+            if math.isfinite(target):
+                found = curves.needed(method, error, target)
+                yield found.row(f"{path}/{method}/seconds", source)
+                if method != SAMPLER:
+                    ratio = found.over(curves.needed(SAMPLER, error, target))
+                    yield ratio.row(f"{path}/{method}/ratio", source)
 
 
-def _match(curves: _Curves, point: pd.Series) -> Iterator[Row]:
-    """CPU seconds that the sampler needs for the error of a deterministic method."""
-    line = curves.line(SAMPLER, point["error"])
-    if line.empty:
-        return
-    found = crossing(line, point["log_error"])
-    if found.status == "at least":  # the bound is where extrapolation stops
-        found = Crossing(found.log + math.log(FARTHEST), status="at least", doubt=found.doubt)
-    name = f"time/{point['error']}/{point['method']}/sampler-seconds"
-    yield found.row(name, join_sources([*line["source"], point["source"]]))
-
-
-def _at_target(curves: _Curves, error: str, target: float) -> Iterator[Row]:
-    there = curves.points["method"][curves.points["error"] == error]
-    if not math.isfinite(target) or there.empty:
-        return
-    series = {row: name for name, pair in SERIES.items() for row in pair}
-    sampler = curves.needed(SAMPLER, error, target)
-    for method in dict.fromkeys(series.get(method, method) for method in there):
-        source = join_sources(curves.line(method, error, every=True)["source"])
-        found = curves.needed(method, error, target)
-        yield found.row(f"time/{error}/{method}/seconds", source)
-        if method != SAMPLER:
-            yield found.over(sampler).row(f"time/{error}/{method}/ratio", source)
-
-
-def _claims(curves: _Curves) -> Iterator[Row]:
-    """The claims under each level of the reading ``chain``, and where they are judged under ``time/claims``."""
-    for claim, (method, error, where) in CLAIMS.items():
-        for chain, suffix in CHAINS.items():
-            every = curves.line(method + suffix, error, every=True).sort_values("size")
-            if every.empty or curves.line(SAMPLER, error).empty:
+def _claims(rows: pd.DataFrame) -> Iterator[Row]:
+    """The claims under each level of their readings, and where they are judged under ``time/claims``."""
+    about = dict.fromkeys((method, error) for method, error, _ in CLAIMS.values())
+    for (method, error), (chain, suffix) in product(about, CHAINS.items()):
+        name = method + suffix
+        row = SERIES.get(name, {}).get(error, name)
+        pair = rows[rows["method"].isin([SAMPLER, row])]
+        both = pair.dropna(subset=ERRORS[error]).groupby("dataset")["method"].nunique() == 2
+        pair = pair[pair["dataset"].isin(both.index[both])]
+        for levels, runs in _readings(pair, row, error):
+            curves, data_sets = Curves(runs), runs["dataset"].unique()
+            if curves.line(SAMPLER, error).empty:
                 continue
-            line = every[every["status"] == OK]
-            last = line if len(line) else every
-            point = every.iloc[0] if where == "moderate" else last.iloc[-1]
-            target = TARGET if where == "target" else float(point["log_error"])
-            if where == "moderate" and len(line) == 1:
-                found = Crossing(math.nan, status="one size only")
-            elif point["status"] != OK:
-                found = Crossing(math.nan, status=f"{point['status']} runs converged")
-            elif where == "target":
-                found = curves.needed(method + suffix, error, TARGET)
-                found = found.over(curves.needed(SAMPLER, error, TARGET))
-            else:
-                found = curves.against(point)
-            source, reading = join_sources(every["source"]), f"chain={chain}"
-            yield found.row(f"claim/time/{claim}", source, reading)
-            yield from _where(claim, target, found, source, reading)
+            several = data_sets if len(data_sets) > 1 else ()
+            left = [Curves(runs[runs["dataset"] != one]) for one in several]
+            source = join_sources(curves.every(name, error)["source"])
+            given = {"source": source, "reading": reading_text({"chain": chain} | levels)}
+            for claim, (*of, where) in CLAIMS.items():
+                if of != [method, error]:
+                    continue
+                found, target = curves.claim(name, error, where)
+                if left:
+                    found = found.jackknifed([one.claim(name, error, where)[0].log for one in left])
+                yield found.row(f"claim/time/{claim}", **given)
+                beyond = math.exp(found.beyond) if math.isfinite(found.log) else math.nan
+                for place, value in (("log-error", target), ("extrapolation", beyond)):
+                    if math.isfinite(value):
+                        yield estimate(f"time/claims/{claim}/{place}", value, **given)
 
 
-def _where(claim: str, target: float, found: Crossing, source: str, reading: str) -> Iterator[Row]:
-    """At which error a claim is judged, and by which factor the longest CPU seconds were extrapolated."""
-    name, beyond = f"time/claims/{claim}", math.exp(found.beyond)
-    if math.isfinite(target):
-        yield estimate(f"{name}/log-error", target, source, reading=reading)
-    if math.isfinite(found.log):
-        yield estimate(f"{name}/extrapolation", beyond, source, reading=reading)
+def _readings(
+    runs: pd.DataFrame, row: str, error: str
+) -> Iterator[tuple[dict[str, str], pd.DataFrame]]:
+    """Runs of two methods under each way to read the predictions of one; without such columns all ways are alike."""
+    if error == "evidence":
+        yield {}, runs
+        return
+    for reading, column in _READ.items():
+        own = (runs["method"] == row) & runs[column].notna()
+        yield (
+            {"variance": reading},
+            runs.assign(probability_mae=runs["probability_mae"].mask(own, runs[column])),
+        )

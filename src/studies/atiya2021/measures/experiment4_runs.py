@@ -9,10 +9,10 @@ claims.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -22,7 +22,7 @@ from gpcmc.inference.interface import NOT_CONVERGED, UNTRUSTED
 from recheck.files import read_arrays
 from recheck.measures import OK, join_sources
 from studies.atiya2021.measures.common import raw_rows, refuse, timed_rows
-from studies.atiya2021.names import REAL
+from studies.atiya2021.names import REAL, REFERENCE
 from studies.atiya2021.problems import Problem
 
 #: The paper's own method, and its four methods by the names that the paper prints.
@@ -52,13 +52,12 @@ _REFERENCE |= {"certifier_se": "certifier_se", "randomizations": "known_sets", "
 class Runs:
     """What Experiment 4 left, read once.
 
-    `rows` has one row a run: what the run measured, its ``source`` and its ``probability`` (class 1 at the test
-    patterns, or None), whether it ``counts`` by the paper's rule, whether the prior is ``trivial`` (K is beta I to
-    rounding), the reference of its setting, and on the first data set its errors ``nats`` and ``mae_reference``. The
-    toolbox's chains also have ``probability_<reading>`` and ``mae_post_<reading>`` for each of `READINGS`. `scanned`
-    has the runs of Problem 9 on images that are not smoothed. `problems` has the arrays of each
-    problem's first data set, none if the data are not available; `reference` the certified reference by problem and
-    setting; `spread` the errors of Laplace's approximation on further data sets.
+    `rows` has one row a run: what it measured, its ``probability`` (class 1 at the test patterns, or None), whether it
+    ``counts`` by the paper's rule, whether the prior is ``trivial`` (K is beta I to rounding), the reference of its
+    setting, and on the first data set its errors ``nats`` and ``mae_reference``; of the toolbox's chains also
+    ``probability_<reading>`` and ``mae_post_<reading>``. `scanned` has the runs of Problem 9 on images that are not
+    smoothed, `problems` the arrays of first data sets (none without data), `reference` the certified reference by
+    problem and setting, `spread` the errors of Laplace's approximation on further data sets.
     """
 
     rows: pd.DataFrame
@@ -73,60 +72,31 @@ class Runs:
         return self.rows[self.rows["dataset"] == 0]
 
 
-def predictions(probability: pd.Series) -> np.ndarray:
-    """Test probabilities of the runs that predicted, shape (runs, t)."""
-    there = [one for one in probability if one is not None]
-    return np.stack(there) if there else np.empty((0, 0))
-
-
-def from_median(paper: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Mean |P - median of methods| over test patterns of each method's (runs, t); runs are paired in order."""
+def from_median(paper: Mapping[str, Sequence[np.ndarray]]) -> dict[str, np.ndarray]:
+    """Mean |P - median of methods| over test patterns of each method's runs (runs, t), which are paired in order."""
     n = min(map(len, paper.values()), default=0)
     if not n:
-        return {}
-    medians = np.median(np.stack([p[:n] for p in paper.values()]), axis=0)
-    return {name: np.abs(p[:n] - medians).mean(axis=1) for name, p in paper.items()}
-
-
-def deviations(used: pd.DataFrame, names: Sequence[str]) -> dict[tuple[int, str], np.ndarray]:
-    """Deviations from the median of methods by setting and method."""
-    runs = used.groupby(["set", "method"])["probability"]
-    every = {key: predictions(probability) for key, probability in runs}
-    found: dict[tuple[int, str], np.ndarray] = {}
-    for number in used["set"].unique():
-        paper = {name: every.get((number, name), np.empty((0, 0))) for name in names}
-        found |= {(int(number), name): of for name, of in from_median(paper).items()}
-    return found
+        return dict.fromkeys(paper, np.empty(0))
+    runs = np.array([list(p[:n]) for p in paper.values()])
+    return dict(zip(paper, np.abs(runs - np.median(runs, axis=0)).mean(axis=2), strict=True))
 
 
 def read_runs(root: Path, reference: Path, folder: str = "experiment4") -> Runs:
     """Read all files of Experiment 4, or of another folder of such runs, and the certified reference, each once."""
-    rows = _counted(_read_folder(root, f"{folder}/problem[0-9]"))
+    rows = _read_folder(root, f"{folder}/problem[0-9]")
     problems = {
         int(path.stem.removeprefix("problem")): read_arrays(path)
         for path in sorted(root.glob("experiment4/problem[0-9].npz"))
     }
     known = _reference(reference, rows, problems)
+    scanned = _read_folder(root, f"{folder}/problem[0-9]_raw")
     columns = ["problem", "dataset", "seed", "set", "method", "mae_post"]
-    return Runs(
-        _with_errors(rows, known),
-        _counted(_read_folder(root, f"{folder}/problem[0-9]_raw")),
-        dict(sorted(problems.items())),
-        known,
-        raw_rows(root, "experiment4/spread.csv", columns),
-    )
-
-
-def _counted(rows: pd.DataFrame) -> pd.DataFrame:
-    """Runs with the paper's rule: at its budget every run that predicted counts."""
-    own = rows[rows["method"] == PAPER["titsias"]]
-    at_budget = set(own.loc[own["iterations"] == PUBLISHED_ITERATIONS, "problem"])
-    loose = rows["problem"].isin(at_budget) & rows["error_rate"].notna()
-    return rows.assign(counts=(rows["status"] == OK) | loose)
+    spread = raw_rows(root, "experiment4/spread.csv", columns)
+    return Runs(_with_errors(rows, known), scanned, problems, known, spread)
 
 
 def _read_folder(root: Path, folder: str) -> pd.DataFrame:
-    """Runs of all methods in folders that fit a pattern, one a problem."""
+    """Runs of all methods in folders that fit a pattern, one a problem, and which of them count by the paper's rule."""
     numbers = [*_NUMBERS, *(f"mae_post_{reading}" for reading in READINGS)]
     rows = timed_rows(root, f"{folder}/*", _RUN, [*numbers, *_TEXT])
     rows[[*numbers, "cpu_seconds"]] = rows[[*numbers, "cpu_seconds"]].astype(float)
@@ -140,20 +110,23 @@ def _read_folder(root: Path, folder: str) -> pd.DataFrame:
     finite = [one is None or bool(np.isfinite(one).all()) for one in rows["probability"]]
     refuse(rows[(rows["status"] == OK) & ~pd.Series(finite, dtype=bool)], "probability")
     rows["probability"] = rows["probability"].where(pd.Series(finite, dtype=bool), None)
-    return rows
+    own = rows[rows["method"] == PAPER["titsias"]]
+    at_budget = set(own.loc[own["iterations"] == PUBLISHED_ITERATIONS, "problem"])
+    loose = rows["problem"].isin(at_budget) & rows["error_rate"].notna()
+    return rows.assign(counts=(rows["status"] == OK) | loose)
 
 
-def _predictions(root: Path, folder: str) -> dict[tuple[str, int, str, int, int, int], np.ndarray]:
+def _predictions(root: Path, folder: str) -> dict[tuple[Any, ...], np.ndarray]:
     """Test probabilities by column and run."""
-    found, pattern = {}, rf"(probability(?:_(?:{'|'.join(READINGS)}))?)_set(\d+)"
+    found = {}
     for path in sorted(root.glob(f"{folder}/*.npz")):
         problem, arrays = int(path.parent.name.removeprefix("problem")[0]), read_arrays(path)
         for name in arrays:
-            if match := re.fullmatch(pattern, name):
-                column, number = match.group(1), int(match.group(2))
+            column, _, number = name.rpartition("_set")
+            if column.startswith("probability"):
                 runs = (arrays[f"{which}_set{number}"] for which in ("dataset", "replicate"))
                 for dataset, replicate, probability in zip(*runs, arrays[name], strict=True):
-                    run = (problem, path.stem, number, int(dataset), int(replicate))
+                    run = (problem, path.stem, int(number), int(dataset), int(replicate))
                     found[column, *run] = probability
     return found
 
@@ -166,7 +139,7 @@ def _reference(
 
     keys, columns = ["problem", "set"], [*_REFERENCE, "digest", "alpha", "beta"]
     evidence = raw_rows(folder, "evidence.csv", [*keys, *columns])
-    evidence["source"] = "data/reference/atiya2021/" + evidence["source"]
+    evidence["source"] = f"{REFERENCE}/" + evidence["source"]
     wanted = rows[[*keys, "alpha", "beta"]].drop_duplicates(keys)
     found = evidence.merge(wanted, on=keys, suffixes=("", "_run"))
     there = [number for number, arrays in problems.items() if arrays]
@@ -188,49 +161,38 @@ def _reference(
 
 def _with_errors(rows: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
     """Rows with the reference of their settings and, on the first data set, with their errors against it."""
-    rows = rows.join(known[list(_REFERENCE)].rename(columns=_REFERENCE), on=["problem", "set"])
-    first = rows["dataset"] == 0
+    first, settings = rows["dataset"] == 0, ["problem", "set"]
+    both = rows[first].join(known["probability"].rename("truth"), on=settings)
+    both = both[["probability", "truth"]].dropna()
+    errors = [float(np.abs(p - truth).mean()) for p, truth in both.itertuples(index=False)]
+    rows = rows.join(known[list(_REFERENCE)].rename(columns=_REFERENCE), on=settings)
     nats = (rows["log_evidence"] - rows["reference"].astype(float)).abs()
-    errors = [
-        np.abs(row.probability - known.at[(row.problem, row.set), "probability"]).mean()
-        if row.dataset == 0
-        and row.probability is not None
-        and (row.problem, row.set) in known.index
-        else np.nan
-        for row in rows.itertuples()
-    ]
     return rows.assign(
         nats=nats.where(first),
-        mae_reference=pd.Series(errors, rows.index, dtype=float),
+        mae_reference=pd.Series(errors, both.index, dtype=float).reindex(rows.index),
         certified=(rows["verdict"] == "certified") & ~rows["trivial"],
     )
 
 
-def summarise(runs: Runs, counts: pd.Series, medians: dict[int, list[str]]) -> pd.DataFrame:
-    """Means over the runs that count, by problem, setting and method.
+def summarise(runs: Runs, counts: pd.Series) -> pd.DataFrame:
+    """Means over the runs on first data sets that count, by problem, setting and method.
 
     ``status`` is "ok" if all runs count, else the most frequent other one. Standard errors of errors are from the
     spread of the runs, and zero of methods that draw nothing.
     """
     first = runs.first
-    firsts = {name: (name, "first") for name in ("alpha", "beta", "certified", "reference")}
-    table = first.groupby(_KEY).agg(
-        **firsts,
-        reference_se=("reference_se", "first"),
-        trivial=("trivial", "any"),
-        exact=("seed", lambda seeds: seeds.isna().all()),
-        source=("source", join_sources),
-    )
+    shared = ["alpha", "beta", "certified", "trivial", "reference", "reference_se"]
+    table = first.groupby(_KEY)[shared].first()
+    table["source"] = first.groupby(_KEY)["source"].agg(join_sources)
     good = first[counts].groupby(_KEY)
     bad = first[~counts].groupby(_KEY)["status"].agg(lambda found: found.mode().iloc[0])
     table["status"] = bad.reindex(table.index).fillna(OK)
+    exact = first["seed"].isna().groupby([first[key] for key in _KEY]).all()
+    exact &= good.size().reindex(table.index).notna()
     for name in ERRORS:
-        se = good[name].std() / np.sqrt(good[name].count())
-        exact = table["exact"] & good.size().reindex(table.index).notna()
-        table[name], table[f"{name}_se"] = good[name].mean(), se
-        table[f"{name}_se"] = table[f"{name}_se"].mask(exact, 0.0)
+        table[name] = good[name].mean()
+        table[f"{name}_se"] = (good[name].std() / np.sqrt(good[name].count())).mask(exact, 0.0)
     table["mae_post"] = good["mae_post"].mean()
-    table["mae_med"] = _deviations(first[first["counts"]], medians)
     table["cpu_seconds"] = first[first["status"].isin(_WORKED)].groupby(_KEY)["cpu_seconds"].mean()
     logs = pd.DataFrame({key: _average_evidence(group) for key, group in good}).T
     table[["log_evidence", "log_evidence_se"]] = logs.reindex(table.index, columns=[0, 1])
@@ -243,29 +205,10 @@ def _average_evidence(group: pd.DataFrame) -> tuple[float, float]:
     Two errors are at hand: from what the runs say of themselves, and from how they differ. The larger counts, for
     a run with too few samples does not know how wrong it is.
     """
-    there = np.isfinite(group["log_evidence"])
-    logs = group["log_evidence"].to_numpy()[there]
-    errors = group["log_evidence_se"].to_numpy()[there]
+    there = group[np.isfinite(group["log_evidence"])]
+    logs, errors = there["log_evidence"].to_numpy(), there["log_evidence_se"].to_numpy()
     if not len(logs):
         return math.nan, math.nan
     own = float(np.sqrt(np.sum((softmax(logs) * errors) ** 2)))
     between = float(logs.std(ddof=1) / np.sqrt(len(logs))) if len(logs) > 1 else 0.0
     return float(logsumexp(logs) - np.log(len(logs))), max(own, between)
-
-
-def _deviations(used: pd.DataFrame, medians: dict[int, list[str]]) -> pd.Series:
-    """MAE-MED of the paper's methods."""
-    rows = [
-        (problem, number, method, value)
-        for problem, of_problem in used.groupby("problem")
-        for (number, method), found in deviations(of_problem, medians.get(problem, [])).items()
-        for value in found
-    ]
-    return pd.DataFrame(rows, columns=[*_KEY, "value"]).groupby(_KEY)["value"].mean()
-
-
-def complete_means(summary: pd.DataFrame, column: str, methods: list[str]) -> pd.DataFrame:
-    """Means over settings by problem (rows) and method, where all settings have a value."""
-    used = summary[summary["method"].isin(methods)].groupby(["problem", "method"])[column]
-    means = used.agg(lambda values: values.mean() if values.notna().all() else math.nan)
-    return means.unstack().reindex(columns=methods).astype(float)

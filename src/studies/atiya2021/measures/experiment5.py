@@ -11,15 +11,8 @@ import pandas as pd
 
 from recheck.files import read_arrays
 from recheck.measures import OK, join_sources
-from studies.atiya2021.measures.common import (
-    Known,
-    Row,
-    combine,
-    each,
-    estimate,
-    measured,
-    timed_rows,
-)
+from studies.atiya2021.measures import common
+from studies.atiya2021.measures.common import Known, Row, each, estimate, measured
 from studies.atiya2021.runs import NO_DATA
 
 #: Hyperparameters, as columns of the files and as parts of ids.
@@ -33,26 +26,24 @@ _UNIT = "experiment5/P{problem}"
 def measure(root: Path, published: Path, reference: Path) -> pd.DataFrame:
     """All measures of Experiment 5, of which the paper prints no number."""
     chains, tuned = _chains(root), _tuned(root)
-    return combine(
-        _posterior(chains), *_draws(root, chains), *_tuning(tuned), _searches(tuned), *_claim(tuned)
-    )
+    parts = _posterior(chains), _draws(root, chains), _tuning(tuned)
+    return common.combine(parts, _searches(tuned), _claim(tuned))
 
 
 def _chains(root: Path) -> pd.DataFrame:
     """The chains, one row a problem and method; of both hyperparameters what is worse tells of convergence."""
+    worse = {"r_hat": "max", "effective_samples": "min", "effective_per_second": "min"}
     of_both = {
         part: [f"{which}_{part}" for which in _PARAMETERS]
-        for part in ("mean", "mean_se", "sd", "r_hat", "effective_samples", "effective_per_second")
+        for part in ("mean", "mean_se", "sd", *worse)
     }
-    rates = of_both.pop("effective_per_second")
-    optional = [name for names in of_both.values() for name in names]
+    rates = of_both["effective_per_second"]
+    optional = [name for names in of_both.values() if names is not rates for name in names]
     optional += ["acceptance", "log_loss", "log_loss_se", "seed"]
     keys = ["problem", "method"]
-    frame = timed_rows(root, "experiment5/problem*/*", keys, optional, rates)
+    frame = common.timed_rows(root, "experiment5/problem*/*", keys, optional, rates)
     return frame.assign(
-        r_hat=frame[of_both["r_hat"]].max(axis=1),
-        effective_samples=frame[of_both["effective_samples"]].min(axis=1),
-        effective_per_second=frame[rates].min(axis=1),
+        **{part: frame[of_both[part]].agg(how, axis=1) for part, how in worse.items()}
     )
 
 
@@ -70,30 +61,29 @@ def _posterior(chains: pd.DataFrame) -> Iterator[Row]:
             shown = status if status == NO_DATA else OK
             found[column.replace("_", "-")] = Known(float(row[column]), math.nan, status=shown)
         for name, known in found.items():
-            yield estimate(f"{path}/{name}", known, row["source"]) | {"seed": row["seed"]}
+            yield estimate(f"{path}/{name}", known, row["source"], seed=row["seed"])
 
 
 def _draws(root: Path, chains: pd.DataFrame) -> Iterator[pd.DataFrame]:
     """Draws that were kept of the chain with most effective samples on each problem; draws of one run are one pair."""
     shown = chains[chains["status"] != NO_DATA]
     shown = shown.assign(good=shown["status"] == OK).sort_values(["good", "effective_samples"])
+    given = {"unit": _UNIT, "run": "run", "status": "status", "scale": "linear"}
     for row in shown.groupby("problem").tail(1).to_dict("records"):
         file = str(row["source"]).rpartition(".csv")[0] + ".npz"
         arrays = read_arrays(root / file) if (root / file).exists() else {}
+        of_run = {key: row[key] for key in ("problem", "method", "status", "seed")}
         for column, name in _PARAMETERS.items():
             draws = pd.DataFrame({"value": arrays.get(column, np.empty(0)).ravel()})
-            draws = draws.assign(
-                **{key: row[key] for key in ("problem", "method", "status", "seed")}
-            )
+            draws = draws.assign(run=draws.index, source=file, **of_run)
             template = f"experiment5/P{{problem}}/{{method}}/{name}-draws"
-            given = {"run": draws.index.to_series(), "scale": "linear", "status": draws["status"]}
-            yield measured(draws.assign(source=file), template, draws["value"], unit=_UNIT, **given)
+            yield measured(draws, template, "value", **given)
 
 
 def _tuned(root: Path) -> pd.DataFrame:
     """Tuned runs, one row a problem, method, replicate and stage. Seconds of a second look contain the search."""
     optional = [*_TUNED, "evidence", "evidence_se", "samples", "seed"]
-    frame = timed_rows(root, "experiment5/problem*_tuning", _KEYS, optional)
+    frame = common.timed_rows(root, "experiment5/problem*_tuning", _KEYS, optional)
     in_order = frame.sort_values("stage", ascending=False)  # the search comes first
     seconds = in_order["cpu_seconds"].astype(float).groupby([in_order[k] for k in _KEYS[:3]])
     return frame.assign(cpu_seconds=seconds.cumsum())
@@ -106,11 +96,10 @@ def _tuning(tuned: pd.DataFrame) -> Iterator[pd.DataFrame | Iterator[Row]]:
         name = column.removeprefix("evidence_").replace("_", "-")
         rows = tuned[tuned[column].notna() | (tuned["status"] != OK)]
         scale = "log" if column == "cpu_seconds" else "linear"
-        given = {"unit": _UNIT, "run": rows["replicate"], "status": rows["status"], "scale": scale}
-        yield measured(rows, f"{path}/{name}", rows[column], **given)
-    there = tuned[
-        (tuned["status"] == NO_DATA).groupby([tuned[k] for k in keys]).transform("sum") == 0
-    ]
+        given = {"unit": _UNIT, "run": "replicate", "status": "status", "scale": scale}
+        yield measured(rows, f"{path}/{name}", column, **given)
+    without = (tuned["status"] == NO_DATA).groupby([tuned[k] for k in keys]).transform("any")
+    there = tuned[~without.astype(bool)]
     counts = {"ok": lambda group: (group["status"] == OK).sum()}
     yield each(there, keys, f"{path}/{{quantity}}", counts)
     evidence = {"evidence": _evidence}
@@ -148,8 +137,8 @@ def _searches(tuned: pd.DataFrame) -> Iterator[Row]:
     for key, method in ways.items():
         lost = _lost(there, method)
         for row in lost.to_dict("records"):
-            unit = {"unit": _UNIT.format(**row), "run": 0, "scale": "linear"}
-            yield unit | {"id": f"tuning/{key}/mean", "value": row["mean"], "source": row["source"]}
+            mean, unit = Known(row["mean"], math.nan), _UNIT.format(**row)
+            yield estimate(f"tuning/{key}/mean", mean, row["source"], unit=unit)
         if len(lost):
             worst = lost.loc[lost["mean"].idxmax()]
             known = Known(worst["mean"], worst["std"] / math.sqrt(worst["size"]))
@@ -158,23 +147,21 @@ def _searches(tuned: pd.DataFrame) -> Iterator[Row]:
 
 def _lost(tuned: pd.DataFrame, method: str, stage: str = "search") -> pd.DataFrame:
     """Nats that searches with a method lose, or second looks at their best candidates: mean over runs, by problem."""
-    rows = tuned[(tuned["method"] == method) & (tuned["stage"] == stage) & (tuned["status"] == OK)]
-    groups = rows.dropna(subset="evidence_shortfall").groupby("problem")
+    rows = tuned[(tuned["method"] == method) & (tuned["stage"] == stage)]
+    groups = rows[rows["status"] == OK].dropna(subset="evidence_shortfall").groupby("problem")
     table = groups["evidence_shortfall"].agg(["mean", "std", "size"])
     return table.assign(source=groups["source"].agg(join_sources)).reset_index()
 
 
 def _claim(tuned: pd.DataFrame) -> Iterator[pd.DataFrame]:
-    """Nats lost by tuning with 20 000 to 50 000 samples, and by a second look less than by the search alone.
-
-    Of these sample sizes it is the largest that was run. The problem is the unit.
-    """
+    """Nats lost by tuning with 20 000 to 50 000 samples: the most of them that were run, by problem."""
     allowed = _samples(tuned).loc[lambda sizes: sizes <= 50_000]
     if len(allowed):
         method = str(allowed.idxmax())
-        status, lost = OK if allowed[method] >= 20_000 else "not comparable", _lost(tuned, method)
+        status = OK if allowed[method] >= 20_000 else "not comparable"
         given = {"unit": _UNIT, "scale": "linear", "status": status}
-        yield measured(lost, "claim/tuning/small", lost["mean"], **given)
+        lost = _lost(tuned, method)
+        yield measured(lost, "claim/tuning/small", "mean", **given)
         again = _lost(tuned, method, "final").set_index("problem")["mean"]
         gained = again.reindex(lost["problem"]).to_numpy() - lost["mean"]
         yield measured(lost, "claim/tuning/again", gained, **given)

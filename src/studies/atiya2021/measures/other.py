@@ -11,16 +11,9 @@ import numpy as np
 import pandas as pd
 
 from recheck.measures import join_sources
-from studies.atiya2021.measures.common import (
-    Known,
-    Row,
-    combine,
-    each,
-    estimate,
-    geometric_mean,
-    measured,
-    raw_rows,
-)
+from studies.atiya2021.measures import common
+from studies.atiya2021.measures.common import Known, Row, each, estimate, measured, raw_rows
+from studies.atiya2021.names import REFERENCE
 
 #: The defects of the toolbox, and what one of them does: differences between two sets of defects.
 DEFECTS = ("right-end-point", "double-variance", "stale-energy", "shrinking-step")
@@ -29,6 +22,13 @@ _DEFECT_QUANTITIES = {
     "nats": ("log_evidence_error", "linear"),
     "mape": ("ape_percent", "log"),
     "mae": ("probability_mae", "log"),
+}
+#: Quantities of the experiment on orders and counts, by column.
+_OF_ORDERS = {
+    "log_evidence_error": "nats",
+    "probability_mae": "mae",
+    "smallest_stage": "smallest-stage",
+    "variance_eq44": "variance-eq44",
 }
 #: Claims about orders and counts: the column whose mean square is compared (of the last, the mean), and which
 #: order and count stand over the shuffled patterns with the hard count.
@@ -47,34 +47,32 @@ _EQUATIONS = {
     "31": "limit/alpha",
     "48-51": "recursion",
 }
+#: Columns of the reference whose largest entry is shown.
+_LARGEST = ["log_evidence_se", "probability_se", "certifier_se", "z", "k_hat"]
 CERTIFIED, AGREES, DIFFERS = "certified", "agrees", "differs"
-_REFERENCE = "data/reference/atiya2021"
 
 
 def measure(root: Path, published: Path, reference: Path) -> pd.DataFrame:
     """All measures that belong to no experiment."""
-    parts = [_ordering(root), _defects(root), [_equations(root), _reference(reference)]]
-    return combine(*(rows for part in parts for rows in part), _reference_check(root))
+    parts = _ordering(root), _defects(root), _equations(root), _reference(reference)
+    return common.combine(parts, _reference_check(root))
 
 
 def _ordering(root: Path) -> Iterator[Any]:
     """Errors of the sampler by order of the patterns and count, and ratios of them over data sets."""
-    columns = ["problem", "dataset", "order", "run", "count", "seed"]
-    numbers = ["log_evidence_error", "probability_mae", "smallest_stage", "variance_eq44"]
-    rows = raw_rows(root, "ordering.csv", [*columns, *numbers], finite=numbers)
-    names = dict(zip(numbers, ("nats", "mae", "smallest-stage", "variance-eq44"), strict=True))
-    rows = rows.rename(columns=names)
-    rows[list(names.values())] = rows[list(names.values())].astype(float).abs()
+    columns = ["problem", "dataset", "order", "run", "count", "seed", *_OF_ORDERS]
+    rows = raw_rows(root, "ordering.csv", columns, finite=[*_OF_ORDERS]).rename(columns=_OF_ORDERS)
+    rows = rows.assign(**{name: rows[name].astype(float).abs() for name in _OF_ORDERS.values()})
     unit = "experiment2/P{problem}/dataset{dataset}"
-    for quantity in names.values():
+    for quantity in _OF_ORDERS.values():
         template = f"ordering/{{order}}/{{count}}/{quantity}"
-        yield measured(rows, template, rows[quantity], unit=unit, run=rows["run"])
+        yield measured(rows, template, quantity, unit=unit, run="run")
     for claim, (quantity, power, above) in _ORDERINGS.items():
         means = (rows[quantity] ** power).groupby([rows["order"], rows["count"], rows["dataset"]])
         means, below = means.mean(), ("shuffled", "hard")
         if {above, below} <= set(means.index.droplevel("dataset")):
-            ratio = geometric_mean(np.log(means[above] / means[below]))
-            yield [estimate(f"claim/{claim}", ratio, join_sources(rows["source"]), scale="log")]
+            ratio = common.geometric_mean(np.log(means[above] / means[below]))
+            yield estimate(f"claim/{claim}", ratio, join_sources(rows["source"]), scale="log")
 
 
 def _equations(root: Path) -> Iterator[Row]:
@@ -117,50 +115,43 @@ def _defects(root: Path) -> Iterator[pd.DataFrame]:
     # the linear case is the first data set of Problem 3 of Experiment 2
     rows["data"] = ("defects/" + rows["case"]).replace("defects/linear", "experiment2/P3/dataset0")
     base, keys = "{case}/{sampler}/", ["case", "sampler", "chain", "replicate"]
+    given = {"unit": "{data}", "run": "replicate"}
     for quantity, (column, scale) in _DEFECT_QUANTITIES.items():
-        template, given = f"defects/{base}{{set}}/{{chain}}/{quantity}", {"unit": "{data}"}
-        yield measured(rows, template, rows[column], run=rows["replicate"], scale=scale, **given)
-        for defect in DEFECTS:
-            for comparison, names in COMPARISONS.items():
-                one, other = (rows[rows["set"] == name.format(defect)] for name in names)
-                pair = one.merge(other, on=keys, suffixes=("", "_other"))
-                sources = zip(pair["source"], pair["source_other"], strict=True)
-                pair["source"] = [join_sources(both) for both in sources]
-                change, run = pair[column] - pair[f"{column}_other"], pair["replicate"]
-                template = f"defects/effect/{base}{defect}/{comparison}/{{chain}}/{quantity}"
-                yield measured(pair, template, change, run=run, scale="linear", **given)
+        template = f"defects/{base}{{set}}/{{chain}}/{quantity}"
+        yield measured(rows, template, column, scale=scale, **given)
+    for defect in DEFECTS:
+        for comparison, names in COMPARISONS.items():
+            one, other = (rows[rows["set"] == name.format(defect)] for name in names)
+            pair = one.merge(other, on=keys, suffixes=("", "_other"))
+            sources = zip(pair["source"], pair["source_other"], strict=True)
+            pair["source"] = [join_sources(both) for both in sources]
+            path = f"defects/effect/{base}{defect}/{comparison}/{{chain}}"
+            for quantity, (column, _) in _DEFECT_QUANTITIES.items():
+                change = pair[column] - pair[f"{column}_other"]
+                yield measured(pair, f"{path}/{quantity}", change, scale="linear", **given)
 
 
 def _reference(reference: Path) -> Iterator[Row]:
     """How many entries are certified, and how sure the least sure of them is."""
-    largest = {
-        "log-evidence-se": "log_evidence_se",
-        "probability-se": "max_probability_se",
-        "certifier-se": "certifier_se",
-        "z": "z",
-        "k-hat": "k_hat",
-    }
-    columns = ["problem", "set", "verdict", "trivial", *largest.values()]
+    columns = ["problem", "set", "verdict", "trivial"]
+    columns += [name.replace("prob", "max_prob") for name in _LARGEST]
     rows = raw_rows(reference, "evidence.csv", columns)
-    rows = rows.assign(source=f"{_REFERENCE}/" + rows["source"], z=rows["z"].abs())
+    rows = rows.rename(columns={"max_probability_se": "probability_se"})
+    rows = rows.assign(source=f"{REFERENCE}/" + rows["source"], z=rows["z"].abs())
     blocks = "P" + rows["problem"].astype(str)
     rows = pd.concat([rows.assign(block="all"), rows.assign(block=blocks)])
-    certified = rows[rows["verdict"] == CERTIFIED]
-    template = "reference/{block}/{quantity}"
-    counts = {
-        "entries": len,
-        "certified": lambda group: (group["verdict"] == CERTIFIED).sum(),
-        "trivial": lambda group: group["trivial"].sum(),
-    }
-    yield from each(rows, "block", template, counts)
-    sources = rows.groupby("block")["source"].agg(join_sources)
-    for quantity, column in largest.items():
-        values = certified.groupby("block")[column].max().dropna()
-        for block, value in values.items():
-            yield estimate(f"reference/{block}/largest-{quantity}", value, sources[block])
+    certified = rows["verdict"] == CERTIFIED
+    rows = rows.assign(certified=certified, **rows[_LARGEST].where(certified, axis="index"))
+    counts = {"entries": len, "certified": ("certified", "sum"), "trivial": ("trivial", "sum")}
+    yield from each(rows, "block", "reference/{block}/{quantity}", counts)
+    for column in _LARGEST:
+        rows["known"] = rows.groupby("block")[column].transform("count") > 0
+        name = f"largest-{column}".replace("_", "-")
+        largest = {name: (column, "max")}
+        yield from each(rows[rows["known"]], "block", "reference/{block}/{quantity}", largest)
     truths = raw_rows(reference, "truths.csv", ["verdict"])
     if len(truths):
-        source = join_sources(f"{_REFERENCE}/" + truths["source"])
+        source = join_sources(f"{REFERENCE}/" + truths["source"])
         yield estimate("reference/truths/entries", len(truths), source)
 
 
