@@ -14,9 +14,6 @@ from recheck.layout import Layout
 from recheck.published import Claim, Published
 from recheck.tables import tabular
 
-__all__ = ["audit_tables", "longtable", "protocol_table", "readings_table"]
-
-_KINDS = {"cell": "audit_cells", "contrast": "audit_contrasts", "column": "audit_columns"}
 _number = partial(short, tex=True)
 
 
@@ -33,54 +30,38 @@ def _ragged(width: float) -> str:
 def audit_tables(
     verdicts: pd.DataFrame, layout: Layout, published: Published | None = None
 ) -> dict[str, str]:
-    """Lists of all verdicts as longtables; the effect is the ratio of ours to printed, or their difference.
+    """All verdicts as longtables: ``audit_cells``, ``audit_contrasts``, ``audit_columns``, ``audit_claims``.
 
-    Parameters
-    ----------
-    verdicts : DataFrame
-        ``verdicts.csv`` of one study.
-    layout : Layout
-        For units.
-    published : Published, optional
-        For the statements of claims.
-
-    Returns
-    -------
-    dict of str to str
-        LaTeX by name: ``audit_cells``, ``audit_contrasts``, ``audit_columns``, ``audit_claims``.
+    The effect is the ratio of ours to printed, or their difference. Units are those of the layout, statements of claims
+    those published.
     """
+    rows = {
+        kind: verdicts[verdicts["kind"] == kind].to_dict("records")
+        for kind in ("cell", "contrast", "column", "claim")
+    }
     tables = {}
-    for kind, name in _KINDS.items():
+    for kind in ("cell", "contrast", "column"):
         head = [kind, "printed", "ours", "effect", r"90\,\% interval", "factor", "verdict"]
         if kind == "contrast":  # two printed numbers stand where a cell has one
             head.remove("factor")
         columns = f"@{{}}{_ragged(0.21)}{'r' * (len(head) - 2)}{_ragged(0.16)}@{{}}"
-        rows = verdicts[verdicts["kind"] == kind].to_dict("records")
-        tables[name] = longtable(columns, head, [_row(row, layout) for row in rows])
-    rows = verdicts[verdicts["kind"] == "claim"].to_dict("records")
+        tables[f"audit_{kind}s"] = longtable(columns, head, [_row(r, layout) for r in rows[kind]])
     claims = {f"claim/{claim.id}": claim for claim in published.claims} if published else {}
     tables["audit_claims"] = longtable(
         f"@{{}}{_ragged(0.43)}r{_ragged(0.3)}@{{}}",
         ["statement (section)", "ours", "verdict"],
-        [_claim(row, claims.get(row["id"])) for row in rows],
+        [_claim(row, claims.get(row["id"])) for row in rows["claim"]],
     )
     return tables
 
 
 def readings_table(published: Published, evidence: pd.DataFrame | None = None) -> str:
-    """What the paper leaves unsaid: statement, levels, and what the printed numbers say about each level.
+    """What the paper leaves unsaid: statement, levels, and what the printed cells say about each level.
 
-    Parameters
-    ----------
-    published : Published
-        Its readings.
-    evidence : DataFrame, optional
-        ``choice``, ``level``, ``kind``, ``compared``, ``agrees``, ``differs``, ``log_likelihood``. The rows of cells
-        are shown, with the log likelihood less that of the best level.
+    `evidence` is `recheck.judge.Verdicts.readings`. The log likelihood is less that of the best level.
     """
-    known: dict[Any, Mapping[str, Any]] = {}
-    for row in [] if evidence is None else evidence[evidence["kind"] == "cell"].to_dict("records"):
-        known[row["choice"], row["level"]] = row
+    cells = [] if evidence is None else evidence[evidence["kind"] == "cell"].to_dict("records")
+    known = {(row["choice"], row["level"]): row for row in cells}
     rows = []
     for choice in published.readings.values():
         title = rf"\textbf{{{escape(choice.name)}}}: {escape(choice.statement)}"
@@ -88,8 +69,8 @@ def readings_table(published: Published, evidence: pd.DataFrame | None = None) -
         found = {level: known.get((choice.name, level)) for level in choice.levels}
         best = max((one["log_likelihood"] for one in found.values() if one), default=0.0)
         for level, text in choice.levels.items():
-            one, numbers = found[level], ["--"] * 3
-            if one is not None:
+            numbers = ["--"] * 3
+            if one := found[level]:
                 less = one["log_likelihood"] - best
                 support = _number(less, 2) if math.isfinite(less) else "--"
                 numbers = [f"{one['agrees']:g}/{one['compared']:g}", f"{one['differs']:g}", support]
@@ -144,9 +125,8 @@ def _claim(row: Mapping[str, Any], claim: Claim | None) -> list[str]:
 
 
 def _ours(row: Mapping[str, Any], unit: str) -> str:
-    if not is_number(row["ours"]):
-        return "--"
-    return latex(row["ours"], row["ours_se"], Format(unit=unit))
+    known = is_number(row["ours"])
+    return latex(row["ours"], row["ours_se"], Format(unit=unit)) if known else "--"
 
 
 def _verdict(row: Mapping[str, Any]) -> str:

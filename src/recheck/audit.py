@@ -15,8 +15,6 @@ from recheck.format import Format, is_number, plain, short
 from recheck.layout import Layout
 from recheck.summary import audit_lines, informative
 
-__all__ = ["picture", "write_audit"]
-
 _QUANTILES = ("q05", "q25", "q50", "q75", "q95")
 #: The axis of ratios reaches this factor to both sides; what is outside is drawn at the edge as an arrow.
 _FACTOR = 8.0
@@ -30,33 +28,18 @@ def write_audit(
     *,
     scale: str = "",
     factor: float = 2.0,
-    folder: str = "",
     statements: Mapping[str, str] | None = None,
 ) -> None:
-    """Write the audit as a table and as a page.
+    """Write the verdicts of studies, by their names, as a table and as a page.
 
-    Parameters
-    ----------
-    verdicts : mapping of str to DataFrame
-        ``verdicts.csv`` of each study.
-    layouts : mapping of str to Layout
-        Of each study, for units; may be empty.
-    csv, html : path
-        Where they go.
-    scale : str
-        Name of the scale.
-    factor : float
-        The factor that an informative cell would show.
-    folder : str
-        Folder of the studies' results as seen from the page; sources are linked below ``<folder>/<study>``.
-    statements : mapping of str to str
-        The statement of each claim, by its id without ``claim/``.
+    Units are those of the layouts, which may be absent; `scale` is the name of the scale, `factor` that which an
+    informative cell would show, `statements` has the statement of each claim by its id without ``claim/``.
     """
     table = pd.concat([frame.assign(study=name) for name, frame in verdicts.items()])
     table = table[["study", *[name for name in table if name != "study"]]]
     write_csv(csv, table)
     rows = [
-        row | _shown(row, layouts.get(row["study"], Layout()), folder, statements or {})
+        row | _shown(row, layouts.get(row["study"], Layout()), statements or {})
         for row in table.assign(informative=informative(table)).to_dict("records")
     ]
     names = ("study", "kind", "table", "verdict")
@@ -68,29 +51,25 @@ def write_audit(
     write_text(html, page)
 
 
-def _shown(
-    row: Mapping[str, Any], layout: Layout, folder: str, statements: Mapping[str, str]
-) -> dict[str, Any]:
+def _shown(row: Mapping[str, Any], layout: Layout, statements: Mapping[str, str]) -> dict[str, Any]:
     """What the page shows of one verdict beside its columns."""
     form = Format(unit=layout.unit(row["id"]))
     effect = math.nan if row["kind"] == "claim" else row["effect"]
     if row["scale"] == "log" and is_number(effect):
         effect = math.exp(effect)
-    base = f"{folder}/" if folder else ""
+    known = {name: is_number(row[name]) for name in ("ours", "units", "low")}
+    counted = f"{row['units']:g} units, {row['runs']:g} runs; "
+    interval = f"{short(row['low'], 2)} … {short(row['high'], 2)}"
     places = [one for one in row["source"].split("; ") if one]
     return {
         "unit": form.unit,
-        "ours_text": plain(row["ours"], row["ours_se"], form) if is_number(row["ours"]) else "",
-        "counted": f"{row['units']:g} units, {row['runs']:g} runs; "
-        if is_number(row["units"])
-        else "",
+        "ours_text": plain(row["ours"], row["ours_se"], form) if known["ours"] else "",
+        "counted": counted if known["units"] else "",
         "picture": picture(row),
         "effect": effect,
-        "interval": f"{short(row['low'], 2)} … {short(row['high'], 2)}"
-        if is_number(row["low"])
-        else "",
+        "interval": interval if known["low"] else "",
         "statement": statements.get(row["id"].removeprefix("claim/"), ""),
-        "sources": [(f"{base}{row['study']}/{one.partition(':')[0]}", one) for one in places],
+        "sources": [(f"{row['study']}/{one.partition(':')[0]}", one) for one in places],
     }
 
 
@@ -102,20 +81,18 @@ def picture(row: Mapping[str, Any]) -> str:
     replayed distribution, the interval of the effect is drawn, and the diamond is equality; of a claim the
     interval of the quantity, with marks at the ends of the region. Where there is nothing to draw, it is empty.
     """
-    logs = row["scale"] == "log"
-    values = [row[name] for name in _QUANTILES]
+    logs, values = row["scale"] == "log", [row[name] for name in _QUANTILES]
     if all(map(is_number, values)):
         return _drawn(values, row["published"], logs)
-    low, high = row["low"], row["high"]
-    if not (is_number(low) and is_number(high)):
-        return ""
+    low, high, middle = row["low"], row["high"], row["ours"]
     if row["kind"] != "claim":
         middle = math.exp(row["effect"]) if logs else row["effect"]
-        return _drawn([low, middle, high], 1.0 if logs else 0.0, logs)
-    if not is_number(row["ours"]):
+    if not all(map(is_number, (low, high, middle))):
         return ""
+    if row["kind"] != "claim":
+        return _drawn([low, middle, high], 1.0 if logs else 0.0, logs)
     ends = [float(end) for end in re.findall(r"-?\d[\d.]*(?:e-?\d+)?", row["printed"])]
-    return _drawn([low, row["ours"], high], None, False, ends)
+    return _drawn([low, middle, high], None, False, ends)
 
 
 def _drawn(values: Sequence[float], mark: Any, logs: bool, ticks: Sequence[float] = ()) -> str:

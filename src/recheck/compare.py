@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import copy
 import math
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -34,9 +35,6 @@ from recheck.measures import COUNTED, OK, UNSEEN, fitting, levels_of
 from recheck.predictive import Predictive, Sampler, combined, excess
 from recheck.published import STANDARD_ERROR, Contrast, Published
 from recheck.replay import Between, Noise, printed_error, replayed, run_noise
-
-__all__ = ["Comparer", "Levels", "NotComparedError", "Sample"]
-
 
 #: Levels by choice, of what the paper does not say.
 Levels = Mapping[str, str]
@@ -84,8 +82,9 @@ class Comparer:
         self.cells: dict[str, dict[str, Any]] = published.cells.to_dict("index")
         columns = published.cells.groupby("column", sort=False).groups
         self.columns = {str(name): list(ids) for name, ids in columns.items()}
-        self._status: dict[str, dict[str, str]] = {}
-        self._samples: dict[str, dict[str, Sample]] = {}
+        #: By id and reading: our side, or why there is none.
+        self._samples: dict[str, dict[str, Sample]] = defaultdict(dict)
+        self._status: dict[str, dict[str, str]] = defaultdict(dict)
         self._noises: dict[tuple[str, frozenset[tuple[str, str]]], Noise] = {}
         wanted = measures["id"].isin(self.cells) | measures["id"].str.startswith("between/")
         for (name, reading), rows in measures[wanted].groupby(["id", "reading"], sort=False):
@@ -93,11 +92,11 @@ class Comparer:
             if good.empty:
                 status = str(rows["status"].value_counts().index[0])
                 own = "rows have standard errors of their own and are no runs of units"
-                self._status.setdefault(name, {})[reading] = own if status in COUNTED else status
+                self._status[name][reading] = own if status in COUNTED else status
                 continue
             values, names = good["value"].to_numpy(dtype=float), good["unit"].to_numpy()
             units = {unit: values[names == unit] for unit in dict.fromkeys(names)}
-            self._samples.setdefault(name, {})[reading] = Sample(name, reading, units)
+            self._samples[name][reading] = Sample(name, reading, units)
         self._cheap = [name for name in self._samples if name.startswith("between/")]
 
     def altered(self, factors: Mapping[str, float]) -> Comparer:
@@ -109,28 +108,21 @@ class Comparer:
         }
         return found
 
-    # -----------------------------------------------------------------------------------------------------------------
-    # Our side
-
     def sample(self, name: str, levels: Levels) -> Sample:
         """Our side of a cell: of the rows whose levels are among those asked for, those with the most."""
-        found = fitting(self._samples.get(name, {}), levels)
-        if found is not None:
-            return found
-        raise NotComparedError(fitting(self._status.get(name, {}), levels) or "not run")
+        found = fitting(self._samples[name], levels)
+        if found is None:
+            raise NotComparedError(fitting(self._status[name], levels) or "not run")
+        return found
 
     def _relatives(self, name: str, levels: Levels, scale: str) -> list[Sample]:
         """Samples with the same relative variation: of the column's cells that share a unit, this one first."""
         own = self.sample(name, levels)
         if "linear" in (scale, self.cells[name]["scale"]):
             return [own]
-        others = [
-            fitting(self._samples.get(other, {}), levels)
-            for other in self.columns[self.cells[name]["column"]]
-            if other != name
-        ]
-        shares = [one for one in others if one and not own.units.keys().isdisjoint(one.units)]
-        return [own, *shares]
+        column = self.columns[self.cells[name]["column"]]
+        others = [fitting(self._samples[other], levels) for other in column if other != name]
+        return [own, *(one for one in others if one and own.units.keys() & one.units.keys())]
 
     def _noise(self, name: str, levels: Levels, scale: str) -> Noise:
         """Variation between runs, which has to be known where the published runs differ from ours in number."""
@@ -141,8 +133,9 @@ class Comparer:
             self._noises[key] = Noise.of_units(runs, scale)
         theirs = self.cells[name]["runs"]
         if not self._noises[key].df and samples[0].runs() != theirs:
-            why = f"ours is one run a unit and theirs {theirs}: the noise of runs is unknown"
-            raise NotComparedError(why)
+            raise NotComparedError(
+                f"ours is one run a unit and theirs {theirs}: the noise of runs is unknown"
+            )
         return self._noises[key]
 
     def _between(self, name: str, levels: Levels, noise: Noise, scale: str) -> Between:
@@ -172,9 +165,6 @@ class Comparer:
         ]
         return fitting(self._samples[max(names)[1]], levels_of(own.reading)) if names else None
 
-    # -----------------------------------------------------------------------------------------------------------------
-    # Both sides
-
     def cell(self, name: str, levels: Levels) -> Predictive:
         """Compare one cell under these levels by choice."""
         return self._together(f"{name}@{self.sample(name, levels).reading}", [name], levels)
@@ -201,8 +191,8 @@ class Comparer:
                 stream = f"{name}/{place}@{sorted(levels.items())}"
                 groups.append(self._together(stream, group, levels))
             else:
-                only = self.cell(group[0], levels)
-                groups.append(replace(only, cells={group[0]: only.center}))
+                one = self.cell(group[0], levels)
+                groups.append(replace(one, cells={group[0]: one.center}))
         tests = [one.heterogeneity for one in groups if not math.isnan(one.heterogeneity)]
         whole = groups[0]
         if len(groups) > 1:
@@ -332,14 +322,13 @@ class _Sums:
 
     def replayed(self, sampler: Sampler, between: Between | None) -> Predictive:
         """The sum beside the published one; the variance between units is that of the sum unless it is given."""
-        n, weights = len(self.table), self.weights
+        n, weights, table = len(self.table), self.weights, self.table
         noise = run_noise([(w, *term) for w, term in zip(weights, self.terms, strict=True)])
         fresh = None
         if between is None:
-            variance = float((self.table @ weights).var(ddof=1))
-            between = Between(variance, n - 1.0, noise.ours)
+            between = Between(float((table @ weights).var(ddof=1)), n - 1.0, noise.ours)
         if self.fresh:
-            variance = float(weights**2 @ self.table.var(axis=0, ddof=1))
+            variance = float(weights**2 @ table.var(axis=0, ddof=1))
             fresh = Between(variance, n - 1.0, noise.ours)
         return replayed(
             float(self.effects @ weights),

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import cycle
 
 import numpy as np
 import pandas as pd
@@ -29,9 +30,11 @@ from recheck.judge import check, holm, judge
 from recheck.measures import estimate
 from recheck.published import Published
 
-__all__ = ["COLUMNS", "controls"]
-
 COLUMNS = ["control", "trials", "expected", "low", "high", "found", "as_expected", "places"]
+_CONTROLS = [
+    *("shifted cell, detectable", "shifted cell, half", "swapped pair"),
+    *("biased truth", "dropped row"),
+]
 #: Rows that are left out in turn.
 _DROPPED = 10
 
@@ -42,33 +45,11 @@ Trial = tuple[str, str, float, bool]
 def controls(
     measures: pd.DataFrame, verdicts: pd.DataFrame, published: Published, seed: int
 ) -> pd.DataFrame:
-    """Plant faults, few of each kind.
-
-    Parameters
-    ----------
-    measures : DataFrame
-        `recheck.measures.COLUMNS`.
-    verdicts : DataFrame
-        `recheck.judge.Verdicts.frame` of them.
-    published : Published
-    seed : int
-        Of the judge.
-
-    Returns
-    -------
-    DataFrame
-        `COLUMNS`, one row a control.
-    """
+    """Plant faults, few of each kind, in measures that have these verdicts; a row a control, with `COLUMNS`."""
     planted = _Planted(measures, verdicts, published, seed)
     trials = [*planted.trials(), *_dropped(measures, verdicts, published, seed)]
     rows = []
-    for control in (
-        "shifted cell, detectable",
-        "shifted cell, half",
-        "swapped pair",
-        "biased truth",
-        "dropped row",
-    ):
+    for control in _CONTROLS:
         own = [trial[1:] for trial in trials if trial[0] == control]
         if own:
             places, chances, found = zip(*own, strict=True)
@@ -104,33 +85,32 @@ class _Planted:
 
     def trials(self) -> Iterator[Trial]:
         """Faults in cells to which no reading applies and which do not differ, on the scale ``log``."""
-        comparer = self.comparer
-        columns = {
-            column: [
+        cells, signs = self.comparer.cells, cycle((-1.0, 1.0))
+        for column, ids in self.comparer.columns.items():
+            usable = [
                 name
                 for name in ids
                 if name in self.clean
-                and comparer.cells[name]["scale"] == "log"
+                and cells[name]["scale"] == "log"
                 and self.published.combinations([name], "runs") == [{}]
             ]
-            for column, ids in comparer.columns.items()
-        }
-        for place, (column, cells) in enumerate((c, some) for c, some in columns.items() if some):
-            sign = 1.0 if place % 2 else -1.0
+            if not usable:
+                continue
+            sign = next(signs)
             # the cell of a column with the smallest detectable factor is off by a power of this factor
-            name = self.detectable[cells].idxmin()
+            name = self.detectable[usable].idxmin()
             if math.isfinite(self.detectable[name]):
                 for control, part in (("detectable", sign), ("half", 0.5 * sign)):
                     factors = {name: self.detectable[name] ** part}
                     yield f"shifted cell, {control}", name, *self._altered(factors)
             # the smallest and the largest number of a column change places
-            values = {cell: comparer.cells[cell]["value"] for cell in cells}
-            small, large = min(cells, key=values.__getitem__), max(cells, key=values.__getitem__)
+            values = {cell: cells[cell]["value"] for cell in usable}
+            small, large = min(usable, key=values.__getitem__), max(usable, key=values.__getitem__)
             if values[small] < values[large]:
                 ratio = values[large] / values[small]
                 found = self._altered({small: ratio, large: 1 / ratio})
                 yield "swapped pair", f"{small} and {large}", *found
-            yield from self._biased(column, cells, sign)
+            yield from self._biased(column, usable, sign)
 
     def _altered(self, factors: Mapping[str, float]) -> tuple[float, bool]:
         """The chance that printed numbers which are off by factors are found, and whether they are.
@@ -175,7 +155,12 @@ def _dropped(
     rng = np.random.default_rng(seed)
     registered = verdicts["id"][verdicts["kind"].isin(["cell", "claim"])]
     for name in registered.iloc[rng.permutation(len(registered))[:_DROPPED]]:
-        yield "dropped row", name, 1.0, _refused(verdicts[verdicts["id"] != name], published)
+        found = False
+        try:
+            check(verdicts[verdicts["id"] != name], published)
+        except ValueError:
+            found = True
+        yield "dropped row", name, 1.0, found
     cells = verdicts["id"][(verdicts["kind"] == "cell") & verdicts["p"].notna()]
     if len(cells):
         name = str(cells.iloc[int(rng.integers(len(cells)))])
@@ -185,11 +170,3 @@ def _dropped(
         frame = judge(rest, estimate(rest), part, seed).frame.set_index("id")
         found = frame.loc[name, "verdict"] == "not run" and len(frame) >= len(some)
         yield "dropped row", f"measures of {name}", 1.0, bool(found)
-
-
-def _refused(verdicts: pd.DataFrame, published: Published) -> bool:
-    try:
-        check(verdicts, published)
-    except ValueError:
-        return True
-    return False

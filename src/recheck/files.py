@@ -26,13 +26,7 @@ import pandas as pd
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-__all__ = [
-    *("DamagedFileError", "digest_path", "read_arrays", "read_csv", "read_json", "rendered"),
-    *("sha256", "write_arrays", "write_csv", "write_json", "write_text"),
-]
-
 _REMEDY = "delete it and run snakemake again"
-
 #: The date of every entry of a zip archive: the earliest that the format can hold.
 _DATE = (1980, 1, 1, 0, 0, 0)
 
@@ -53,16 +47,9 @@ def sha256(path: str | Path) -> str:
 
 
 def write_csv(path: str | Path, frame: pd.DataFrame, **about: Any) -> None:
-    """Write a table without its index, floats in full precision, and its digest.
+    """Write a table without its index, floats in full precision, and its digest, which holds `about` too.
 
-    Parameters
-    ----------
-    path : path
-        Where it goes; a name that ends in ``.gz`` is compressed.
-    frame : DataFrame
-        The table.
-    **about
-        What the digest says besides; JSON must be able to hold it.
+    A name that ends in ``.gz`` is compressed.
     """
     content = frame.to_csv(index=False, lineterminator="\n").encode("utf-8")
     if Path(path).suffix == ".gz":
@@ -71,23 +58,10 @@ def write_csv(path: str | Path, frame: pd.DataFrame, **about: Any) -> None:
 
 
 def read_csv(path: str | Path, **kwargs: Any) -> pd.DataFrame:
-    """Read what `write_csv` wrote, every float as it was written.
+    """Read what `write_csv` wrote, every float as it was written; the options are those of `pandas.read_csv`.
 
-    Parameters
-    ----------
-    path : path
-        The file.
-    **kwargs
-        Arguments of `pandas.read_csv`. ``usecols``, ``nrows`` and ``skiprows`` are allowed: the rows are
-        counted only where the whole file is read.
-
-    Raises
-    ------
-    DamagedFileError
-        There is no digest, it cannot be read, or the file's bytes or rows are not those that were
-        written. The message names the file, says what is wrong, and what to do.
-    FileNotFoundError
-        There is no such file.
+    DamagedFileError if there is no digest, or if the file's bytes or rows are not those that were written: it names
+    the file and says what to do. Rows are not counted where ``nrows`` or ``skiprows`` leave some out.
     """
     content, rows = _checked(path)
     if Path(path).suffix == ".gz":
@@ -96,24 +70,15 @@ def read_csv(path: str | Path, **kwargs: Any) -> pd.DataFrame:
         # pandas before 3.1 has to be asked for exact floats; later ones always return them, and warn
         warnings.filterwarnings("ignore", message="The 'float_precision' argument")
         frame = pd.read_csv(io.BytesIO(content), **({"float_precision": "round_trip"} | kwargs))
-    whole = not {"nrows", "skiprows", "skipfooter", "comment", "header", "names"} & set(kwargs)
-    if whole and len(frame) != rows:
+    if not {"nrows", "skiprows"} & kwargs.keys() and len(frame) != rows:
         raise DamagedFileError(f"{path}: {len(frame)} rows, its digest says {rows}; {_REMEDY}")
     return frame
 
 
 def write_arrays(path: str | Path, arrays: Mapping[str, Any], **about: Any) -> None:
-    """Write named arrays as an npz file, and its digest.
+    """Write named arrays as an npz file, and its digest, which holds `about` too.
 
-    Parameters
-    ----------
-    path : path
-        Where it goes.
-    arrays : mapping of str to array
-        Any shapes; of numbers, booleans or fixed-width strings. Python objects are a ValueError: reading them would
-        need pickle.
-    **about
-        As of `write_csv`.
+    Arrays of Python objects are a ValueError: reading them would need pickle.
     """
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
@@ -135,7 +100,7 @@ def read_arrays(path: str | Path) -> dict[str, np.ndarray]:
     content, count = _checked(path)
     try:
         with np.load(io.BytesIO(content), allow_pickle=False) as stored:
-            arrays = {name: stored[name] for name in stored.files}
+            arrays = dict(stored)
     except (ValueError, OSError, zipfile.BadZipFile, zlib.error) as error:
         raise DamagedFileError(f"{path}: not an npz file ({error}); {_REMEDY}") from error
     if len(arrays) != count:
@@ -170,21 +135,18 @@ def rendered(template: str, **values: Any) -> str:
 def _templates(latex: bool) -> Environment:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-    # braces are LaTeX's own
-    marks: dict[str, Any] = {
-        "block_start_string": "[%",
-        "block_end_string": "%]",
-        "variable_start_string": "[[",
-        "variable_end_string": "]]",
-        "comment_start_string": "[##",
-        "comment_end_string": "##]",
+    marks = {"block": ("[%", "%]"), "variable": ("[[", "]]"), "comment": ("[##", "##]")}
+    strings: dict[str, Any] = {
+        f"{kind}_{end}_string": mark
+        for kind, both in (marks if latex else {}).items()  # braces are LaTeX's own
+        for end, mark in zip(("start", "end"), both, strict=True)
     }
     return Environment(
         autoescape=not latex,
         undefined=StrictUndefined,
         keep_trailing_newline=True,
         loader=FileSystemLoader(Path(__file__).parent),
-        **(marks if latex else {}),
+        **strings,
     )
 
 

@@ -14,11 +14,6 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, PositiveInt, ValidationError, model_validator
 
-__all__ = [
-    *("Declared", "Format", "checked", "escape", "full", "is_number", "latex", "missing"),
-    *("plain", "printed", "short"),
-]
-
 _ESCAPES = str.maketrans(
     {
         "\\": r"\textbackslash{}",
@@ -31,16 +26,11 @@ _ESCAPES = str.maketrans(
 )
 #: Statuses as they stand in a narrow table; others stand in full.
 _SHORT = {
-    "": "--",
-    "not run": "--",
-    "data not available": "no data",
-    "not comparable": "n.comp.",
-    "at least": "≥",
-    "at most": "≤",
+    **{"": "--", "not run": "--", "data not available": "no data"},
+    **{"not comparable": "n.comp.", "at least": "≥", "at most": "≤"},
 }
 _MOST = 12  # decimals
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-
 
 Model = TypeVar("Model", bound="Declared")
 
@@ -67,8 +57,7 @@ def checked(model: type[Model], content: Any, where: str) -> Model:
         lines = []
         for one in error.errors():
             place = [str(part + 1) if isinstance(part, int) else part for part in one["loc"]]
-            message = one["msg"].removeprefix("Value error, ")
-            given = one["input"]
+            message, given = one["msg"].removeprefix("Value error, "), one["input"]
             shown = "" if isinstance(given, Mapping) else f"; given was {given!r}"
             lines.append(f"{': '.join([where, *place])}: {message}{shown}")
         raise ValueError("\n".join(lines)) from None
@@ -77,15 +66,16 @@ def checked(model: type[Model], content: Any, where: str) -> Model:
 class Format(Declared, strict=True):
     """How a number is printed."""
 
-    significant: PositiveInt | None = (
-        None  # digits of the standard error (2), or of a value without one (3)
-    )
+    significant: PositiveInt | None = None  # digits of the standard error (2), or without one (3)
     se: bool = True  # whether the standard error is printed
     factor: float = 1.0  # of the value, for a head such as "in thousandths"
     scientific: bool = False  # always a power of ten
     integer: bool = False  # always a whole number
     compact: bool = False  # the standard error in units of the last digit, ``0.247(21)``
     unit: str = ""  # plain text that follows the number
+
+
+_USUAL = Format()
 
 
 def escape(text: str) -> str:
@@ -111,30 +101,28 @@ def full(value: object, se: float = math.nan) -> str:
     return f"{value:.10g}" + (f" +- {se:.3g}" if math.isfinite(se) and se > 0 else "")
 
 
-def latex(value: float, se: float = math.nan, form: Format | None = None) -> str:
+def latex(value: float, se: float = math.nan, form: Format = _USUAL) -> str:
     r"""A number as LaTeX: ``$0.247$ ($0.021$)``, ``$1.23\,(0.09)\times10^{-4}$``.
 
     A standard error that is zero or not finite is not printed. A value that is not finite is a ValueError: a missing
     value is a word (`missing`).
     """
-    form = form or Format()
     number, error, power = (text.replace(" ", r"\,") for text in _digits(value, se, form))
     unit = rf"\,{escape(form.unit)}" if form.unit else ""
-    bracket = "" if not error else f"({error})" if form.compact else rf"\,({error})"
-    if power:
-        return rf"${number}{bracket}\times10^{{{power}}}${unit}"
-    apart = error and not form.compact
-    return (f"${number}$ (${error}$)" if apart else f"${number}{bracket}$") + unit
+    if error and not power and not form.compact:
+        return f"${number}$ (${error}$){unit}"
+    bracket = f"({error})" if form.compact else rf"\,({error})"
+    raised = rf"\times10^{{{power}}}" if power else ""
+    return f"${number}{bracket if error else ''}{raised}${unit}"
 
 
-def plain(value: float, se: float = math.nan, form: Format | None = None) -> str:
+def plain(value: float, se: float = math.nan, form: Format = _USUAL) -> str:
     """The same as plain text: ``0.247 (0.021)``, ``1.23 (0.09) × 10⁻⁴``."""
-    form = form or Format()
     number, error, power = _digits(value, se, form)
-    bracket = "" if not error else f"({error})" if form.compact else f" ({error})"
+    bracket = f"({error})" if form.compact else f" ({error})"
     raised = f" × 10{power.translate(_RAISED)}" if power else ""
-    unit = form.unit if form.unit in ("", "%") else f" {form.unit}"
-    return f"{number}{bracket}{raised}".replace("-", "\N{MINUS SIGN}") + unit
+    text = f"{number}{bracket if error else ''}{raised}".replace("-", "\N{MINUS SIGN}")
+    return text + (form.unit if form.unit in ("", "%") else f" {form.unit}")
 
 
 def short(value: Any, digits: int = 3, *, tex: bool = False) -> str:
@@ -142,27 +130,24 @@ def short(value: Any, digits: int = 3, *, tex: bool = False) -> str:
     if is_number(value):
         return (latex if tex else plain)(float(value), form=Format(significant=digits))
     if isinstance(value, float) and math.isinf(value):
-        text = r"\infty" if tex else "∞"
-        text = text if value > 0 else f"{'-' if tex else '−'}{text}"
-        return f"${text}$" if tex else text
+        if tex:
+            return r"$\infty$" if value > 0 else r"$-\infty$"
+        return "∞" if value > 0 else "−∞"
     return "--" if tex else ""
 
 
-def printed(text: str, bracket: str = "", form: Format | None = None) -> str:
+def printed(text: str, bracket: str = "", form: Format = _USUAL) -> str:
     """A published number and its bracket as LaTeX, with the digits that were printed."""
-    form = form or Format()
-    numbers = [_decimal(one, form.factor) for one in (text, bracket)]
-    if numbers[0] is None:
+    number, error = (_decimal(one, form.factor) for one in (text, bracket))
+    if number is None:
         return escape(text)
-    shown, power = _shown(numbers[0])
-    if numbers[1] is None or not form.se:
+    shown, power = _shown(number)
+    if error is None or not form.se:
         return f"${shown}{power}$"
-    exponent = int(numbers[0].as_tuple().exponent)
     if form.compact and not power:
-        last = numbers[1].scaleb(-min(exponent, 0))
+        last = error.scaleb(-min(int(number.as_tuple().exponent), 0))
         return f"${shown}({last.normalize():f})$"
-    own, own_power = _shown(numbers[1])
-    return f"${shown}{power}$ (${own}{own_power}$)"
+    return f"${shown}{power}$ (${''.join(_shown(error))}$)"
 
 
 def _decimal(text: str, factor: float) -> Decimal | None:

@@ -17,8 +17,6 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import chdtrc, chdtri, digamma, ndtr, polygamma
 
-__all__ = ["DRAWS", "Predictive", "Ratio", "Sampler", "combined", "excess"]
-
 #: Draws of each variance.
 DRAWS = 2048
 #: No end of an interval is looked for beyond so many deviations, and no ratio beyond the exponential of so much.
@@ -190,12 +188,10 @@ class Ratio(Predictive):
         """Effect that is found, in the harder direction."""
         needed = _needed(self._off(0.0)[1], self._level(level), power)
 
-        def surplus(delta: float) -> float:
-            return self._off(delta)[0] - needed
+        def found(sign: float) -> float:
+            return _root(lambda x: self._off(sign * x)[0] - needed, 0.0, far=_FAR_RATIO)
 
-        up = _root(surplus, 0.0, far=_FAR_RATIO)
-        down = _root(lambda x: surplus(-x), 0.0, far=_FAR_RATIO)
-        return max(up, down)
+        return max(found(1.0), found(-1.0))
 
     def _error(self) -> tuple[np.ndarray | float, np.ndarray]:
         return self.ours - self.published, np.hypot(self.ours_deviation, self.their_deviation)

@@ -14,6 +14,7 @@ import re
 import subprocess
 import sysconfig
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -21,8 +22,6 @@ from typing import Any
 import pandas as pd
 
 from recheck.files import sha256, write_text
-
-__all__ = ["provenance", "run_timing", "web_address", "write_manifest"]
 
 
 def provenance(
@@ -34,20 +33,11 @@ def provenance(
     raw: str | Path | None = None,
     **more: Any,
 ) -> dict[str, Any]:
-    """Collect what a run was made with, in a form that JSON can hold.
+    """Collect what a run was made with, in a form that JSON can hold; `more` are further entries.
 
-    Parameters
-    ----------
-    repository : path
-        Folder under version control; without git, ``commit`` and ``dirty`` are None.
-    config : mapping
-        The configuration, with ``scale`` and ``seed``.
-    packages : iterable of str
-        Distributions whose versions are noted; absent ones are left out.
-    registry, raw : path, optional
-        Table of raw files with columns ``file`` and ``sha256``, and their folder.
-    **more
-        Further entries.
+    `repository` is a folder under version control (without git, ``commit`` and ``dirty`` are None), `config` has
+    ``scale`` and ``seed``, `packages` are distributions whose versions are noted where they are there. `registry` is a
+    table of raw files with columns ``file`` and ``sha256``, `raw` their folder.
     """
     git = ("git", "-C", str(repository))
     commit = _answer(*git, "rev-parse", "HEAD")
@@ -92,15 +82,9 @@ def run_timing(
 ) -> dict[str, object]:
     """When a run began and ended in UTC, and the CPU time of its methods, in hours and by name in seconds.
 
-    Parameters
-    ----------
-    timings : iterable of path
-        Files ``..._timing.csv``: their columns ``...cpu_seconds`` are summed.
-    logs : path
-        Folder of the jobs' logs. A job opens its log first, so the oldest says when the first of them
-        began; of a run that was interrupted that includes the pause.
-    names : mapping of str to str, optional
-        What a timing file belongs to; the name of its folder by default.
+    `timings` are files ``..._timing.csv``, whose columns ``...cpu_seconds`` are summed by `names`, or by folder. `logs`
+    is the folder of the jobs' logs. A job opens its log first, so the oldest says when the first of them began; of a
+    run that was interrupted that includes the pause.
     """
     paths = [Path(path) for path in timings]
     seconds: dict[str, float] = {}
@@ -111,14 +95,13 @@ def run_timing(
     began = [path.stat().st_mtime for path in Path(logs).rglob("*.log")]
     ended = [path.stat().st_mtime for path in paths]
 
-    def moment(stamp: float | None) -> str | None:
-        if stamp is None:
-            return None
-        return datetime.fromtimestamp(stamp, UTC).isoformat(timespec="seconds")
-
+    first, last = (
+        datetime.fromtimestamp(pick(stamps), UTC).isoformat(timespec="seconds") if stamps else None
+        for pick, stamps in ((min, began), (max, ended))
+    )
     return {
-        "start": moment(min(began, default=None)),
-        "end": moment(max(ended, default=None)),
+        "start": first,
+        "end": last,
         "cpu_hours": round(sum(seconds.values()) / 3600, 4),
         "cpu_seconds": {name: round(value, 1) for name, value in sorted(seconds.items())},
     }
@@ -142,20 +125,16 @@ def _answer(*command: str) -> str | None:
 def _versions(packages: Iterable[str]) -> dict[str, str]:
     versions = {}
     for name in packages:
-        try:
+        with suppress(importlib.metadata.PackageNotFoundError):
             versions[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            continue
     return versions
 
 
 def _cpu() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        lines = []
-    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor() or platform.machine()
+    info = Path("/proc/cpuinfo")
+    text = info.read_text(encoding="utf-8") if info.exists() else ""
+    found = re.search(r"^model name.*?:(.*)$", text, re.M)
+    return found[1].strip() if found else platform.processor() or platform.machine()
 
 
 def _blas() -> list[dict[str, str]]:
@@ -164,12 +143,11 @@ def _blas() -> list[dict[str, str]]:
     from threadpoolctl import threadpool_info
 
     kept = ("user_api", "internal_api", "version", "architecture", "threading_layer")
-    found = [
-        {name: str(library[name]) for name in kept if library.get(name)}
-        for library in threadpool_info()
-    ]
-    texts = sorted({json.dumps(library, sort_keys=True) for library in found})
-    return [json.loads(text) for text in texts]
+    texts = {
+        json.dumps({name: str(one[name]) for name in kept if one.get(name)}, sort_keys=True)
+        for one in threadpool_info()
+    }
+    return [json.loads(text) for text in sorted(texts)]
 
 
 def _raw_data(registry: Path, folder: Path) -> dict[str, dict[str, object]]:

@@ -25,11 +25,6 @@ from scipy.special import digamma, ndtri, polygamma
 
 from recheck.predictive import DRAWS, Predictive, Ratio, Sampler
 
-__all__ = [
-    *["Between", "EffectiveNumber", "Noise", "RunNoise"],
-    *["effective_number", "printed_error", "replayed", "run_noise"],
-]
-
 #: Values that the distribution of run noise has to be known from before it replaces the gamma distribution.
 _KNOWN_NOISE = 40
 
@@ -176,15 +171,11 @@ def printed_error(
     )
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# Wrong truths
-
-
 class EffectiveNumber(NamedTuple):
-    """How many wrong truths a printed mean and standard error speak of.
+    """How many wrong truths a printed mean and standard error speak of, with an interval.
 
     ``value`` is (sum of errors)^2 / (sum of their squares) of the wrong truths: their number, were they equally wrong.
-    There are at least as many. ``low`` and ``high`` are an interval, from rounding and our own Monte Carlo error.
+    There are at least as many.
     """
 
     value: float
@@ -201,22 +192,13 @@ def effective_number(
     coverage: float = 0.9,
     seed: int = 0,
 ) -> EffectiveNumber:
-    """Effective number of wrong truths behind a mean absolute error and its standard error.
+    """Effective number of wrong truths behind a mean absolute error and its standard error over n published units.
 
-    The errors of n units are Monte Carlo errors, but for those of a few units whose truth is wrong. The sum of all
-    errors and the sum of their squares follow from mean and standard error. Our own runs say what Monte Carlo error
-    contributes to both, and it is taken off first. All are NaN where nothing is left.
-
-    Parameters
-    ----------
-    value, bracket : (float, float)
-        Printed number and half a unit in its last place.
-    n : int
-        Published units, three or more.
-    own_error : (float, float)
-        Mean and standard deviation over units of the Monte Carlo error alone, from our runs.
-    coverage, seed
-        Of the interval, and of its draws.
+    `value` and `bracket` are printed numbers, each with half a unit in its last place. The errors are Monte Carlo
+    errors, but for those of a few units whose truth is wrong. The sum of all errors and that of their squares follow
+    from mean and standard error. `own_error`, mean and standard deviation over units of the Monte Carlo error alone,
+    says what that contributes to both, and it is taken off first. All are NaN where nothing is left. The interval is
+    from rounding and our own Monte Carlo error.
     """
     if n < 3:
         raise ValueError(f"n: needed are three units or more, given was {n}")

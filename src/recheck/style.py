@@ -17,11 +17,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = [
-    *("BLUE", "COLOURS", "GREY", "INK", "MARKERS", "ORANGE", "WIDTH", "figure", "label_panel"),
-    *("log_error_bars", "plain", "save", "style"),
-]
-
 #: Width of a figure in inches: the text width of the paper, so that nothing is scaled there.
 WIDTH = 6.3
 
@@ -77,8 +72,8 @@ def log_error_bars(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Distances below and above positive values, for ``errorbar(yerr=...)`` on a logarithmic axis.
 
-    The bars are symmetric there, since the standard error of the logarithm is ``se / value``. They are so many standard
-    errors long as `width` says, and absent where `se` is not finite.
+    The bars are symmetric there, since the standard error of the logarithm is ``se / value``. They are `width` standard
+    errors long, and absent where `se` is not finite.
     """
     value, se = np.asarray(value, dtype=float), np.asarray(se, dtype=float)
     if (value <= 0).any():

@@ -4,10 +4,10 @@ import math
 
 import numpy as np
 import pytest
+from calibrate import SHAPES, Shape, simulate
 from made_study import measures, published, rows
 from scipy import stats
 
-from recheck.calibrate import SHAPES, Shape, simulate
 from recheck.compare import Comparer
 from recheck.judge import COMBINATION, VERDICTS, check, holm, judge
 from recheck.measures import estimate
