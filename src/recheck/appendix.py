@@ -83,8 +83,8 @@ def protocol_table(published: Published) -> str:
     """Margins, error rates and families, then the history of their changes with dates."""
     rules = published.protocol
     rows = [
-        ["agrees within a factor of", f"${rules.agree:g}$"],
-        ["informative if a factor is detected of", f"${rules.informative:g}$"],
+        ["agrees within a factor of", f"${rules.margins.agree:g}$"],
+        ["informative if a factor is detected of", f"${rules.margins.informative:g}$"],
         ["error rate of a family", f"${rules.family_error:g}$"],
         ["power of detectable factors", f"${rules.power:g}$"],
         ["coverage of intervals", f"${rules.interval:g}$"],

@@ -1,18 +1,18 @@
 """Cells, contrasts and columns: weighted sums of cells on units of ours, beside the same sums of printed numbers.
 
 What cannot be compared
-    One unit of ours beside one published unit says nothing about how much units differ. Such a cell is not comparable,
-    unless a measure ``between/...`` gives the distribution between units. Where the paper averaged over more runs than
-    one and ours is one run a unit, the noise of runs cannot be told from the variation between units: that is
-    not comparable either, unless other cells of the column that share these units have repeated runs.
+    One unit of ours beside one published unit says nothing about how much units differ, unless a measure
+    ``between/...`` gives the distribution between units. Where the paper averaged over several runs and ours is one
+    run a unit, the noise of runs cannot be told from the variation between units, unless other cells of the column
+    that share these units have repeated runs.
 What is pooled
     Cells of one column that share units have the same relative variation between units and between runs. Both are
     pooled over these cells, as their sample sizes change an error by a factor that is common to all units.
 Columns
-    The mean is taken unit by unit over the cells that share units, and over independent groups of such cells. A column
-    speaks for its cells only if they are alike. Its hypothesis is that every cell is drawn as ours are. Two tests look
-    at it, one of the mean and one of the scatter about the mean (Cochran's Q, with uncertain variances and the
-    covariance of cells that share units). The p-value is twice the smaller one.
+    The mean is taken unit by unit over the cells that share units, and over independent groups of such cells. The
+    hypothesis is that every cell is drawn as ours are. Two tests look at it, one of the mean and one of the scatter
+    about the mean (Cochran's Q, with uncertain variances and the covariance of cells that share units). The p-value is
+    twice the smaller one.
 Instances
     Where the paper leaves open whether cells had units in common, the reading ``instances`` says how the published side
     is replayed: ``shared``, as ours are, or ``fresh``, each cell on units of its own.
@@ -38,6 +38,7 @@ from recheck.replay import Between, Noise, printed_error, replayed, run_noise
 
 #: Levels by choice, of what the paper does not say.
 Levels = Mapping[str, str]
+_PRINTED = ("value", "bracket_value", "rounding", "units", "runs")
 
 
 class NotComparedError(Exception):
@@ -146,8 +147,9 @@ class Comparer:
             return Between(float(cheap.statistic(scale).var(ddof=1)), len(cheap.units) - 1.0)
         several = [sample for sample in samples if len(sample.units) > 1]
         if not several:
-            why = "one unit on each side, and the variation between units was not measured"
-            raise NotComparedError(why)
+            raise NotComparedError(
+                "one unit on each side, and the variation between units was not measured"
+            )
         n = np.array([len(sample.units) for sample in several], dtype=float)
         variances = np.array([sample.statistic(scale).var(ddof=1) for sample in several])
         contained = np.array([noise.of_mean(sample.runs())[1] for sample in several])
@@ -158,11 +160,12 @@ class Comparer:
 
     def _elsewhere(self, own: Sample) -> Sample | None:
         """The distribution between units that was measured elsewhere, under the id that says most of the cell's."""
-        names = [
-            (name.count("/"), name)
-            for name in self._cheap
-            if _within(name.split("/")[1:], own.id.split("/"))
-        ]
+        whole, names = own.id.split("/"), []
+        for name in self._cheap:
+            (_, *part), rest = name.split("/"), iter(whole)
+            ends = part[0] == whole[0] and part[-1] == whole[-1]
+            if ends and all(one in rest for one in part):  # in the same order
+                names.append((len(part), name))
         return fitting(self._samples[max(names)[1]], levels_of(own.reading)) if names else None
 
     def cell(self, name: str, levels: Levels) -> Predictive:
@@ -211,21 +214,24 @@ class Comparer:
         weights = np.full(len(cells), 1.0 / len(cells))
         return self._replayed(stream, cells, levels, weights, row["scale"])
 
-    def _ours(self, cells: Sequence[str], levels: Levels) -> tuple[list[Sample], list[str]]:
-        """Samples of cells, and the units that all of them have."""
+    def _sides(
+        self, cells: Sequence[str], levels: Levels
+    ) -> tuple[list[Sample], list[str], np.ndarray]:
+        """Our samples of cells, the units that all of them have, and `_PRINTED` of the cells."""
         samples = [self.sample(cell, levels) for cell in cells]
         units = [unit for unit in samples[0].units if all(unit in one.units for one in samples)]
         if len(cells) > 1 and len(units) < 2:
             raise NotComparedError(f"the cells share {len(units)} units of ours")
-        return samples, units
+        rows = [[self.cells[cell][name] for cell in cells] for name in _PRINTED]
+        return samples, units, np.array(rows, dtype=float)
 
     def _replayed(
         self, stream: str, cells: Sequence[str], levels: Levels, weights: np.ndarray, scale: str
     ) -> Predictive:
         """A weighted sum of cells without printed standard errors; a mean of several has a test of its scatter."""
-        (samples, units), rows = self._ours(cells, levels), [self.cells[cell] for cell in cells]
-        theirs = int(max(row["units"] for row in rows))
+        samples, units, (value, _, rounding, published, runs) = self._sides(cells, levels)
         noises, logs = [self._noise(cell, levels, scale) for cell in cells], scale == "log"
+        theirs = int(published.max())
         if theirs > 1:
             table = np.stack([sample.means(units) for sample in samples], axis=1)
             center = table.mean(axis=0)
@@ -236,13 +242,9 @@ class Comparer:
         else:
             table = np.stack([sample.statistic(scale, units) for sample in samples], axis=1)
             center = table.mean(axis=0)
-        printed = np.array([row["value"] for row in rows])
-        half = np.array([row["rounding"] for row in rows]) / (printed if logs else 1.0)
-        terms = [
-            (noise, sample.runs(units), float(row["runs"]))
-            for noise, sample, row in zip(noises, samples, rows, strict=True)
-        ]
-        values = np.array([math.log(value) for value in printed]) if logs else printed
+        values, half = (np.log(value), rounding / value) if logs else (value, rounding)
+        ours = [sample.runs(units) for sample in samples]
+        terms = list(zip(noises, ours, runs.tolist(), strict=True))
         fresh = len(cells) > 1 and levels.get("instances") == "fresh"
         sums = _Sums(weights, table, center - values, values, terms, half**2 / 3, theirs, fresh)
         between = None
@@ -262,19 +264,15 @@ class Comparer:
         Under ``fresh`` the published errors are independent. Under ``shared`` they have two parts. One varies as much
         as ours and is as correlated as ours; what a bracket has beyond it is common to all cells.
         """
-        (samples, shared), rows = self._ours(cells, levels), [self.cells[cell] for cell in cells]
-        k, n = len(cells), len(shared)
+        samples, shared, printed = self._sides(cells, levels)
+        k, n, units = len(cells), len(shared), printed[3]
         means = np.stack([sample.means(shared) for sample in samples], axis=1)
         level = means.mean(axis=0)
         if n < 2 or not (level > 0).all():
             raise NotComparedError("one unit only, or a mean of zero: no standard error of ours")
         unit = level if k > 1 else np.ones(1)
         ours = np.atleast_2d(np.cov(means / unit, rowvar=False)) / n
-        value, bracket, rounding = (
-            np.array([row[key] for row in rows]) / unit
-            for key in ("value", "bracket_value", "rounding")
-        )
-        units = np.array([float(row["units"]) for row in rows])
+        value, bracket, rounding = printed[:3] / unit
         theirs = np.diag(bracket**2)
         if k > 1 and levels.get("instances") != "fresh":
             variance = np.diag(ours) * n / units
@@ -291,8 +289,7 @@ class Comparer:
         if k == 1:
             return found
         # one ratio for all cells: what is left over has the covariance of both sides
-        covariance = theirs + value.mean() ** 2 * ours + np.diag(rounding**2 / 3)
-        inverse = np.linalg.inv(covariance)
+        inverse = np.linalg.inv(theirs + value.mean() ** 2 * ours + np.diag(rounding**2 / 3))
         ones = np.ones(k)
         rest = value - (ones @ inverse @ value) / (ones @ inverse @ ones)
         # Hotelling's test: the covariance is estimated
@@ -322,13 +319,13 @@ class _Sums:
 
     def replayed(self, sampler: Sampler, between: Between | None) -> Predictive:
         """The sum beside the published one; the variance between units is that of the sum unless it is given."""
-        n, weights, table = len(self.table), self.weights, self.table
+        n, weights, fresh = len(self.table), self.weights, None
         noise = run_noise([(w, *term) for w, term in zip(weights, self.terms, strict=True)])
-        fresh = None
         if between is None:
-            between = Between(float((table @ weights).var(ddof=1)), n - 1.0, noise.ours)
+            variance = float((self.table @ weights).var(ddof=1))
+            between = Between(variance, n - 1.0, noise.ours)
         if self.fresh:
-            variance = float(weights**2 @ table.var(axis=0, ddof=1))
+            variance = float(weights**2 @ self.table.var(axis=0, ddof=1))
             fresh = Between(variance, n - 1.0, noise.ours)
         return replayed(
             float(self.effects @ weights),
@@ -368,9 +365,3 @@ def _groups(samples: Sequence[Sample]) -> list[list[str]]:
         groups = [some for some in groups if some not in linked]
         groups.append([one for some in linked for one in some] + [sample])
     return [[one.id for one in some] for some in groups]
-
-
-def _within(part: Sequence[str], whole: Sequence[str]) -> bool:
-    """Whether components occur in the same order, with the first and the last in common."""
-    rest = iter(whole)
-    return part[0] == whole[0] and part[-1] == whole[-1] and all(one in rest for one in part)

@@ -8,12 +8,11 @@ swapped pair
 biased truth
     All our measures of a column are off by the factor that is found with the protocol's power in the column.
 dropped row
-    A verdict is left out, which the count has to refuse; all measures of a cell are left out, which has to read
-    "not run".
+    A verdict is left out, which `check` has to refuse, or all measures of a cell, which has to read "not run".
 
 A planted fault is found if Holm's test over the family rejects its cell or its column. `expected` is the sum of the
-probabilities of that, under the replayed design. Columns have data of their own, so that trials of different columns
-are taken as independent. An interval of 95 % for the number found goes with it.
+probabilities of that under the replayed design, `low` and `high` an interval of 95 % for the number found; trials of
+different columns are taken as independent.
 """
 
 from __future__ import annotations

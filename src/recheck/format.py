@@ -8,8 +8,9 @@ a power of ten.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, PositiveInt, ValidationError, model_validator
@@ -138,23 +139,25 @@ def short(value: Any, digits: int = 3, *, tex: bool = False) -> str:
 
 def printed(text: str, bracket: str = "", form: Format = _USUAL) -> str:
     """A published number and its bracket as LaTeX, with the digits that were printed."""
-    number, error = (_decimal(one, form.factor) for one in (text, bracket))
+    number, error = decimal(text), decimal(bracket)
     if number is None:
         return escape(text)
+    factor = Decimal(repr(form.factor)).normalize()
+    number *= factor
     shown, power = _shown(number)
     if error is None or not form.se:
         return f"${shown}{power}$"
+    error *= factor
     if form.compact and not power:
         last = error.scaleb(-min(int(number.as_tuple().exponent), 0))
         return f"${shown}({last.normalize():f})$"
     return f"${shown}{power}$ (${''.join(_shown(error))}$)"
 
 
-def _decimal(text: str, factor: float) -> Decimal | None:
-    try:
-        return Decimal(text.strip("()[]% ").replace("e^", "e")) * Decimal(repr(factor)).normalize()
-    except InvalidOperation:
-        return None
+def decimal(text: str) -> Decimal | None:
+    """A printed number in one of the ways in which papers print it: ``1.4e-3``, ``1.4e^-3``, ``1.4 x 10^{-3}``."""
+    bare = re.sub(r"\s*(?:[eE]|[x*]\s*10)\^?\{?([+-]?\d+)\}?", r"e\1", text.strip("()[]% "))
+    return Decimal(bare) if re.fullmatch(r"[+-]?\d*\.?\d+(?:e[+-]?\d+)?", bare) else None
 
 
 def _shown(number: Decimal) -> tuple[str, str]:

@@ -3,26 +3,18 @@
 A study writes one row a unit and run. The rules below are all that it has to know.
 
 Values
-    ``value`` is on its natural scale, whatever ``scale`` says. ``scale`` says how two values are compared: ``log`` as a
-    ratio (the values are positive), ``linear`` as a difference.
-Units
-    The same ``unit`` text in two ids is the same data. Cells that share units are compared as pairs.
+    ``value`` is on its natural scale; ``scale`` says how two values are compared: ``log`` as a ratio (the values are
+    positive), ``linear`` as a difference. The same ``unit`` in two ids is the same data: they are compared as pairs.
 Status
     Only rows with the status ``ok`` count. Any other text says why a row does not. Three texts become verdicts if
-    no row of an id counts: ``not run``, ``data not available`` and ``not comparable``. Rows without a value say
-    which of them it is, and an id without rows is ``not run``.
+    no row of an id counts: ``not run`` (as an id without rows), ``data not available`` and ``not comparable``.
 Rows with their own standard error
-    ``se`` and ``df`` are given where a row is an estimate already: a slope, a median, a geometric mean, a ratio.
-    ``se`` is on the natural scale too, also with the scale ``log``: of a geometric mean it is the value times the
-    standard error of the logarithm. ``se`` 0 is exact. Such an id has one row a reading.
-Every run of a claim
-    A claim on *every* run is an id ``claim/...`` with several rows that have their own standard errors. Each of them
-    has to lie inside the region; the estimate shows the largest.
+    ``se`` and ``df`` are given where a row is an estimate already: a slope, a median, a ratio. ``se`` is on the natural
+    scale too; 0 is exact. Such an id has one row a reading. A claim on *every* run has several: each of them has to lie
+    inside the region, and the estimate shows the largest. With the status ``at least`` or ``at most`` the row is a
+    bound: it counts, and proves nothing about the end of a region that lies on its open side.
 Shares
     A claim on a share has one row a unit with the value 0 or 1 and the scale ``linear``. It is tested as a binomial.
-Bounds
-    A row with its own standard error and the status ``at least`` or ``at most`` is a bound: the quantity lies on that
-    side of the value. A bound counts, and proves nothing about the end of a region that lies on the open side.
 Variation between units, measured elsewhere
     An id ``between/<id of a cell>`` gives the distribution between units of that cell, from runs that are cheaper than
     the cell's own. Components of the id but the first and the last may be left out: ``between/table4/P1/mae-post`` is

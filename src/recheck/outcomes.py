@@ -188,13 +188,14 @@ class _Study:
             row["ours"] = _natural(found.value, logs)
             row["ours_se"] = found.sd * row["ours"] if logs else found.sd
         if logs:
-            return found, 0.0, math.log(self.protocol.informative)
+            return found, 0.0, math.log(self.protocol.margins.informative)
         near = abs(found.low if math.isfinite(found.low) else found.high)
         width = found.high - found.low
         return found, 0.0, width if math.isfinite(width) else near
 
     def _margins(self, logs: bool) -> tuple[float, float]:
-        agree, informative = self.protocol.agree, self.protocol.informative
+        margins = self.protocol.margins
+        agree, informative = margins.agree, margins.informative
         return (math.log(agree), math.log(informative)) if logs else (agree, agree)
 
     def _ours(self, name: str, levels: Levels) -> Row:

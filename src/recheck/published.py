@@ -10,9 +10,9 @@ from __future__ import annotations
 import fnmatch
 import itertools
 import math
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -20,7 +20,7 @@ import pandas as pd
 import yaml
 from pydantic import Field, FiniteFloat, model_validator
 
-from recheck.format import Declared, checked
+from recheck.format import Declared, checked, decimal
 from recheck.measures import pattern, with_fields
 
 #: Columns of ``cells.csv``.
@@ -31,10 +31,6 @@ CELLS = [
 #: The kind of a bracket that is a standard error over the published units.
 STANDARD_ERROR = "standard error"
 _BRACKETS = [STANDARD_ERROR, "value/sqrt(n)", ""]
-#: A printed number: digits, and the power of ten in one of the ways in which it is printed.
-_NUMBER = re.compile(
-    r"([+-]?\d*\.?\d+)\s*(?:(?:[eE]\^?|x\s*10\^?|\*\s*10\^?)\{?([+-]?\d+)\}?)?\s*%?"
-)
 
 
 class Claim(Declared):
@@ -60,21 +56,11 @@ class Claim(Declared):
             return -math.inf, self.below
         return self.between or (math.nan, math.nan)
 
-    @property
-    def low(self) -> float:
-        """The lower end."""
-        return self.region[0]
-
-    @property
-    def high(self) -> float:
-        """The upper end."""
-        return self.region[1]
-
     @model_validator(mode="after")
     def _one(self) -> Claim:
         if sum(one is not None for one in (self.above, self.below, self.between)) > 1:
             raise ValueError("one region is needed at most")
-        if self.between and not self.low < self.high:
+        if self.between and not self.between[0] < self.between[1]:
             raise ValueError("between: needed is [low, high] with low < high")
         return self
 
@@ -92,10 +78,6 @@ class Choice(Declared):
     kind: Literal["runs", "design"]
     applies: tuple[str, ...]
     default: str = ""
-
-    def applies_to(self, ids: Iterable[str]) -> bool:
-        """Whether one of these ids is under the choice."""
-        return any(fnmatch.fnmatchcase(name, glob) for name in ids for glob in self.applies)
 
     @model_validator(mode="after")
     def _default(self) -> Choice:
@@ -136,7 +118,9 @@ _Kind = Literal["cell", "contrast", "column", "claim"]
 _Change = dict[Literal["date", "change", "after_results", "why"], Any]
 
 
-class _Margins(Declared):
+class Margins(Declared):
+    """Factors within which a ratio has to be proved for "agrees", and that an "informative" cell would show."""
+
     agree: _Factor = 2.0
     informative: _Factor = 2.0
 
@@ -147,7 +131,7 @@ class Protocol(Declared):
     ``families`` has kinds of rows by the name of their family, ``history`` the changes.
     """
 
-    margins: _Margins = _Margins()
+    margins: Margins = Margins()
     family_error: _Share = 0.05
     power: _Share = 0.8
     interval: _Share = 0.9
@@ -157,16 +141,6 @@ class Protocol(Declared):
     }
     contrasts: tuple[Contrast, ...] = ()
     history: tuple[Annotated[_Change, Field(min_length=4)], ...] = ()
-
-    @property
-    def agree(self) -> float:
-        """Factor within which a ratio has to be proved for "agrees"."""
-        return self.margins.agree
-
-    @property
-    def informative(self) -> float:
-        """Factor that has to be detectable for "informative"."""
-        return self.margins.informative
 
     @model_validator(mode="after")
     def _kinds(self) -> Protocol:
@@ -205,7 +179,8 @@ class Published:
         applying = {
             choice.name: choice.levels
             for choice in self.readings.values()
-            if choice.kind in (kinds or (choice.kind,)) and choice.applies_to(ids)
+            if choice.kind in (kinds or (choice.kind,))
+            and any(fnmatch.fnmatchcase(name, glob) for name in ids for glob in choice.applies)
         }
         product = itertools.product(*applying.values())
         return [dict(zip(applying, levels, strict=True)) for levels in product]
@@ -244,22 +219,20 @@ def read_cells(path: str | Path) -> pd.DataFrame:
 
 def number(text: str) -> float:
     """The value of a printed number, such as ``0.0299``, ``1.4e-3`` or ``1.4e^-3``."""
-    return float("e".join(_parts(text)))
+    return float(_decimal(text))
 
 
 def half_unit(text: str) -> float:
     """Half a unit in the last place of a printed number."""
-    digits, exponent = _parts(text)
-    return 0.5 * 10.0 ** (int(exponent) - len(digits.partition(".")[2]))
+    return 0.5 * 10.0 ** int(_decimal(text).as_tuple().exponent)
 
 
-def _parts(text: str) -> tuple[str, str]:
-    found = _NUMBER.fullmatch(text.strip())
-    if not found:
+def _decimal(text: str) -> Decimal:
+    found = decimal(text)
+    if found is None:
         needed = "needed is a number such as 0.0299 or 1.4e-3"
         raise ValueError(f"printed: {needed}, given was {text!r}")
-    digits, exponent = found.groups(default="0")
-    return digits, exponent
+    return found
 
 
 def default_levels(path: str | Path) -> dict[str, str]:

@@ -1,13 +1,11 @@
 """What a run measured beside the kept results: which kept estimates it measured again, and which of them differ.
 
 Both are compared on the runs that they share: same id, reading, unit, run and seed or, without a seed, same line of the
-raw files. So a run of few data sets stands beside the kept results of the same few, and a count over all data sets
-beside none. An estimate is *identical* if its value and standard error are equal to the
-last digit. It *differs* if its difference is beyond four joint standard errors and, by Welch's t with Šidák's
-correction for the number of estimates, beyond chance at the family's error rate. (The difference is that of logarithms
-where numbers are compared as a ratio.) Without any standard error it differs if it is beyond rounding. Else it
-*agrees*. Runs that share data or seeds vary less than both standard errors say, so the test is conservative. What
-rests on CPU seconds is left out.
+raw files. An estimate is *identical* if its value and standard error are equal to the last digit. It *differs* if its
+difference (of logarithms, where numbers are compared as a ratio) is beyond four joint standard errors and, by Welch's t
+with Šidák's correction for the number of estimates, beyond chance at the family's error rate; without any standard
+error, if it is beyond rounding. Else it *agrees*. Runs that share data or seeds vary less than both standard errors
+say, so the test is conservative. What rests on CPU seconds is left out.
 """
 
 from __future__ import annotations

@@ -172,10 +172,9 @@ def printed_error(
 
 
 class EffectiveNumber(NamedTuple):
-    """How many wrong truths a printed mean and standard error speak of, with an interval.
+    """How many wrong truths a printed mean and standard error speak of at least, with an interval.
 
-    ``value`` is (sum of errors)^2 / (sum of their squares) of the wrong truths: their number, were they equally wrong.
-    There are at least as many.
+    ``value`` is (sum of errors)^2 / (sum of their squares): their number, were they equally wrong.
     """
 
     value: float
@@ -194,11 +193,10 @@ def effective_number(
 ) -> EffectiveNumber:
     """Effective number of wrong truths behind a mean absolute error and its standard error over n published units.
 
-    `value` and `bracket` are printed numbers, each with half a unit in its last place. The errors are Monte Carlo
-    errors, but for those of a few units whose truth is wrong. The sum of all errors and that of their squares follow
-    from mean and standard error. `own_error`, mean and standard deviation over units of the Monte Carlo error alone,
-    says what that contributes to both, and it is taken off first. All are NaN where nothing is left. The interval is
-    from rounding and our own Monte Carlo error.
+    `value` and `bracket` are printed, each with half a unit in its last place. The errors are Monte Carlo errors, but
+    for those of a few units whose truth is wrong. `own_error`, mean and standard deviation over units of the former
+    alone, says what they contribute to the sums of errors and of their squares. All are NaN where nothing is left. The
+    interval, of this coverage, is from rounding and our own Monte Carlo error.
     """
     if n < 3:
         raise ValueError(f"n: needed are three units or more, given was {n}")

@@ -6,10 +6,9 @@ any common colour blindness can tell apart, and each series has its own marker b
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -41,15 +40,11 @@ _STYLE: dict[str, Any] = {
 }
 
 
-@contextmanager
-def style() -> Iterator[None]:
+def style() -> AbstractContextManager[None]:
     """Matplotlib's defaults with the settings of this module on top, whatever the user's own file says."""
-    import matplotlib as mpl
+    from matplotlib.style import context
 
-    with mpl.rc_context():
-        mpl.rcdefaults()
-        mpl.rcParams.update(cast(Any, _STYLE))
-        yield
+    return context(_STYLE, after_reset=True)
 
 
 def figure(height: float, width: float = WIDTH) -> Figure:
@@ -77,9 +72,7 @@ def log_error_bars(
     """
     value, se = np.asarray(value, dtype=float), np.asarray(se, dtype=float)
     if (value <= 0).any():
-        raise ValueError(
-            f"value: needed are positive numbers, the smallest given was {value.min()}"
-        )
+        raise ValueError(f"value: needed are positive numbers, given was {value.min()}")
     ratio = np.exp(width * np.where(np.isfinite(se), se, 0.0) / value)
     return value - value / ratio, value * ratio - value
 
@@ -91,8 +84,8 @@ def plain(value: float, _: object = None) -> str:
 
 def save(drawn: Figure, pdf: str | Path, png: str | Path) -> None:
     """Write one figure as PDF (fonts embedded as TrueType) and as PNG, without dates in either."""
-    for path in map(Path, (pdf, png)):
-        path.parent.mkdir(parents=True, exist_ok=True)
+    for path in (pdf, png):
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
     with style():
         drawn.savefig(pdf, metadata={"CreationDate": None, "Creator": None, "Producer": None})
         drawn.savefig(png, metadata={"Software": None})
