@@ -10,8 +10,8 @@ from typing import Any
 
 import pandas as pd
 
-from recheck.files import rendered, write_csv, write_text
-from recheck.format import Format, is_number, plain, short
+from recheck.files import write_csv, write_text
+from recheck.format import effect, is_number, rendered, short
 from recheck.layout import Layout
 from recheck.summary import audit_lines, informative
 
@@ -39,38 +39,17 @@ def write_audit(
     table = table[["study", *[name for name in table if name != "study"]]]
     write_csv(csv, table)
     rows = [
-        row | _shown(row, layouts.get(row["study"], Layout()), statements or {})
+        row
+        | {"unit": layouts.get(row["study"], Layout()).unit(row["id"]), "picture": picture(row)}
+        | {"statement": (statements or {}).get(row["id"].removeprefix("claim/"), "")}
         for row in table.assign(informative=informative(table)).to_dict("records")
     ]
     names = ("study", "kind", "table", "verdict")
     options = {name: list(dict.fromkeys(row[name] for row in rows)) for name in names}
     lines = audit_lines(table, factor)
-    page = rendered(
-        "audit.html.j2", scale=scale, lines=lines, rows=rows, options=options, short=short
+    write_text(
+        html, rendered("audit.html.j2", scale=scale, lines=lines, rows=rows, options=options)
     )
-    write_text(html, page)
-
-
-def _shown(row: Mapping[str, Any], layout: Layout, statements: Mapping[str, str]) -> dict[str, Any]:
-    """What the page shows of one verdict beside its columns."""
-    form = Format(unit=layout.unit(row["id"]))
-    effect = math.nan if row["kind"] == "claim" else row["effect"]
-    if row["scale"] == "log" and is_number(effect):
-        effect = math.exp(effect)
-    known = {name: is_number(row[name]) for name in ("ours", "units", "low")}
-    counted = f"{row['units']:g} units, {row['runs']:g} runs; "
-    interval = f"{short(row['low'], 2)} … {short(row['high'], 2)}"
-    places = [one for one in row["source"].split("; ") if one]
-    return {
-        "unit": form.unit,
-        "ours_text": plain(row["ours"], row["ours_se"], form) if known["ours"] else "",
-        "counted": counted if known["units"] else "",
-        "picture": picture(row),
-        "effect": effect,
-        "interval": interval if known["low"] else "",
-        "statement": statements.get(row["id"].removeprefix("claim/"), ""),
-        "sources": [(f"{row['study']}/{one.partition(':')[0]}", one) for one in places],
-    }
 
 
 def picture(row: Mapping[str, Any]) -> str:
@@ -86,7 +65,7 @@ def picture(row: Mapping[str, Any]) -> str:
         return _drawn(values, row["published"], logs)
     low, high, middle = row["low"], row["high"], row["ours"]
     if row["kind"] != "claim":
-        middle = math.exp(row["effect"]) if logs else row["effect"]
+        middle = effect(row)
     if not all(map(is_number, (low, high, middle))):
         return ""
     if row["kind"] != "claim":

@@ -16,15 +16,11 @@ import warnings
 import zipfile
 import zlib
 from collections.abc import Mapping
-from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
-
-if TYPE_CHECKING:
-    from jinja2 import Environment
 
 _REMEDY = "delete it and run snakemake again"
 #: The date of every entry of a zip archive: the earliest that the format can hold.
@@ -124,30 +120,6 @@ def read_json(path: str | Path) -> Any:
         return json.loads(Path(path).read_text(encoding="utf-8"))
     except ValueError as error:
         raise DamagedFileError(f"{path}: not a JSON file ({error}); {_REMEDY}") from error
-
-
-def rendered(template: str, **values: Any) -> str:
-    """A template of this package with its values; those of LaTeX use ``[[ ]]`` and ``[% %]``."""
-    return _templates(".tex." in template).get_template(template).render(**values)
-
-
-@cache
-def _templates(latex: bool) -> Environment:
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    marks = {"block": ("[%", "%]"), "variable": ("[[", "]]"), "comment": ("[##", "##]")}
-    strings: dict[str, Any] = {
-        f"{kind}_{end}_string": mark
-        for kind, both in (marks if latex else {}).items()  # braces are LaTeX's own
-        for end, mark in zip(("start", "end"), both, strict=True)
-    }
-    return Environment(
-        autoescape=not latex,
-        undefined=StrictUndefined,
-        keep_trailing_newline=True,
-        loader=FileSystemLoader(Path(__file__).parent),
-        **strings,
-    )
 
 
 def _write_with_digest(path: str | Path, content: bytes, rows: int, about: dict[str, Any]) -> None:

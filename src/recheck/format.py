@@ -11,9 +11,14 @@ import math
 import re
 from collections.abc import Mapping
 from decimal import Decimal
-from typing import Any, TypeVar
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, PositiveInt, ValidationError, model_validator
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 _ESCAPES = str.maketrans(
     {
@@ -79,6 +84,33 @@ class Format(Declared, strict=True):
 _USUAL = Format()
 
 
+def rendered(template: str, **values: Any) -> str:
+    """A template of this package with its values and the functions of this module; the filter ``tex`` is `escape`."""
+    return _templates().get_template(template).render(**values)
+
+
+@cache
+def _templates() -> Environment:
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    found = Environment(
+        block_start_string="[%",  # braces are LaTeX's own
+        block_end_string="%]",
+        variable_start_string="[[",
+        variable_end_string="]]",
+        comment_start_string="[##",
+        comment_end_string="##]",
+        autoescape=lambda name: ".tex." not in str(name),
+        undefined=StrictUndefined,
+        keep_trailing_newline=True,
+        loader=FileSystemLoader(Path(__file__).parent),
+    )
+    found.globals |= {one.__name__: one for one in (Format, effect, is_number, latex, plain)}
+    found.globals |= {one.__name__: one for one in (printed, short)}
+    found.filters["tex"] = escape
+    return found
+
+
 def escape(text: str) -> str:
     """Plain text as LaTeX that prints it."""
     return text.translate(_ESCAPES)
@@ -87,6 +119,12 @@ def escape(text: str) -> str:
 def is_number(value: Any) -> bool:
     """Whether a value is a finite number."""
     return isinstance(value, int | float) and math.isfinite(value)
+
+
+def effect(row: Mapping[str, Any]) -> float:
+    """The effect of a row of verdicts as a ratio of ours to printed, or as their difference."""
+    logs = row["scale"] == "log" and is_number(row["effect"])
+    return math.exp(row["effect"]) if logs else row["effect"]
 
 
 def missing(status: str) -> str:

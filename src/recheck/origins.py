@@ -15,8 +15,8 @@ from os.path import relpath
 from pathlib import Path
 from urllib.parse import quote
 
-from recheck.files import rendered, write_text
-from recheck.format import escape
+from recheck.files import write_text
+from recheck.format import escape, rendered
 from recheck.lookups import Found, Study
 
 #: Folders that are under version control.
