@@ -231,11 +231,11 @@ class Comparer:
         """A weighted sum of cells without printed standard errors; a mean of several has a test of its scatter."""
         samples, units, (value, _, rounding, published, runs) = self._sides(cells, levels)
         noises, logs = [self._noise(cell, levels, scale) for cell in cells], scale == "log"
-        theirs = int(published.max())
+        n, theirs = len(units), int(published.max())
         if theirs > 1:
             table = np.stack([sample.means(units) for sample in samples], axis=1)
             center = table.mean(axis=0)
-            if len(units) < 2 or (logs and not (center > 0).all()):
+            if n < 2 or (logs and not (center > 0).all()):
                 raise NotComparedError("one unit only: no variation between units")
             noises = [noise.plain for noise in noises]
             table, center = (table / center, np.log(center)) if logs else (table, center)
@@ -243,18 +243,30 @@ class Comparer:
             table = np.stack([sample.statistic(scale, units) for sample in samples], axis=1)
             center = table.mean(axis=0)
         values, half = (np.log(value), rounding / value) if logs else (value, rounding)
-        ours = [sample.runs(units) for sample in samples]
-        terms = list(zip(noises, ours, runs.tolist(), strict=True))
-        fresh = len(cells) > 1 and levels.get("instances") == "fresh"
-        sums = _Sums(weights, table, center - values, values, terms, half**2 / 3, theirs, fresh)
-        between = None
+        effects, rounded = center - values, half**2 / 3
+        terms = list(zip(noises, [one.runs(units) for one in samples], runs.tolist(), strict=True))
+        noise = run_noise([(w, *term) for w, term in zip(weights, terms, strict=True)])
+        fresh, sampler = None, Sampler(self.seed, stream)
         if theirs == len(cells) == 1:
             between = self._between(cells[0], levels, noises[0], scale)
-        sampler = Sampler(self.seed, stream)
-        found = sums.replayed(sampler, between)
+        else:
+            between = Between(float((table @ weights).var(ddof=1)), n - 1.0, noise.ours)
+        if len(cells) > 1 and levels.get("instances") == "fresh":
+            variance = float(weights**2 @ table.var(axis=0, ddof=1))
+            fresh = Between(variance, n - 1.0, noise.ours)
+        found = replayed(
+            float(effects @ weights),
+            float(values @ weights),
+            (n, theirs),
+            between,
+            noise,
+            sampler,
+            rounding=float(weights**2 @ rounded),
+            fresh=fresh,
+        )
         if len(cells) == 1 or weights.min() < 0:
             return found
-        effects, p = sums.scatter(sampler)
+        effects, p = _scatter(table, effects, terms, rounded, theirs, fresh is not None, sampler)
         by_cell = dict(zip(cells, effects.tolist(), strict=True))
         return replace(found, cells=by_cell, heterogeneity=p)
 
@@ -300,61 +312,35 @@ class Comparer:
         return replace(found, cells=effects, heterogeneity=p)
 
 
-@dataclass(frozen=True, eq=False)
-class _Sums:
-    """Weighted sums of cells on common units.
+def _scatter(
+    table: np.ndarray,
+    effects: np.ndarray,
+    terms: Sequence[tuple[Noise, float, float]],
+    rounded: np.ndarray,
+    theirs: int,
+    fresh: bool,
+    sampler: Sampler,
+) -> tuple[np.ndarray, float]:
+    """Effects of the cells, and the p-value of a scatter that units and their runs do not explain.
 
-    `table` has our statistics by unit and cell; `terms` noise, our and published runs of each cell; `rounding`
-    variances; `theirs` is the number of published units, and `fresh` says that each cell has its own.
+    `table` has our statistics by unit and cell, `terms` noise, our and published runs of each cell; `rounded` are
+    variances, `theirs` is the number of published units, and `fresh` says that each cell has its own.
     """
-
-    weights: np.ndarray
-    table: np.ndarray
-    effects: np.ndarray
-    values: np.ndarray
-    terms: Sequence[tuple[Noise, float, float]]
-    rounding: np.ndarray
-    theirs: int
-    fresh: bool
-
-    def replayed(self, sampler: Sampler, between: Between | None) -> Predictive:
-        """The sum beside the published one; the variance between units is that of the sum unless it is given."""
-        n, weights, fresh = len(self.table), self.weights, None
-        noise = run_noise([(w, *term) for w, term in zip(weights, self.terms, strict=True)])
-        if between is None:
-            variance = float((self.table @ weights).var(ddof=1))
-            between = Between(variance, n - 1.0, noise.ours)
-        if self.fresh:
-            variance = float(weights**2 @ self.table.var(axis=0, ddof=1))
-            fresh = Between(variance, n - 1.0, noise.ours)
-        return replayed(
-            float(self.effects @ weights),
-            float(self.values @ weights),
-            (n, self.theirs),
-            between,
-            noise,
-            sampler,
-            rounding=float(weights**2 @ self.rounding),
-            fresh=fresh,
-        )
-
-    def scatter(self, sampler: Sampler) -> tuple[np.ndarray, float]:
-        """Effects of the cells, and the p-value of a scatter that units and their runs do not explain."""
-        (n, k), table = self.table.shape, self.table
-        noises = [run_noise([(1.0, *term)]) for term in self.terms]
-        effects = self.effects - [noise.shift for noise in noises]
-        rest = table - table.mean(axis=1, keepdims=True) - table.mean(axis=0) + table.mean()
-        square, df = float((rest**2).sum() / ((n - 1) * (k - 1))), (n - 1.0) * (k - 1.0)
-        contained, inner = float(np.mean([one.ours for one in noises])), sampler(noises[0].df)
-        mixed = theirs = Between(square, df, contained).draws(sampler, inner)
-        if self.fresh:
-            variance = float(table.var(axis=0, ddof=1).mean())
-            theirs = Between(variance, n - 1.0, contained).draws(sampler, inner)
-        variances = [
-            (theirs + one.theirs * inner) / self.theirs + (mixed + one.ours * inner) / n + rounding
-            for one, rounding in zip(noises, self.rounding, strict=True)
-        ]
-        return effects, excess(effects, np.maximum(np.stack(variances), 1e-24))
+    n, k = table.shape
+    noises = [run_noise([(1.0, *term)]) for term in terms]
+    effects = effects - [noise.shift for noise in noises]
+    rest = table - table.mean(axis=1, keepdims=True) - table.mean(axis=0) + table.mean()
+    square, df = float((rest**2).sum() / ((n - 1) * (k - 1))), (n - 1.0) * (k - 1.0)
+    contained, inner = float(np.mean([one.ours for one in noises])), sampler(noises[0].df)
+    ours = others = Between(square, df, contained).draws(sampler, inner)
+    if fresh:
+        variance = float(table.var(axis=0, ddof=1).mean())
+        others = Between(variance, n - 1.0, contained).draws(sampler, inner)
+    variances = [
+        (others + one.theirs * inner) / theirs + (ours + one.ours * inner) / n + rounding
+        for one, rounding in zip(noises, rounded, strict=True)
+    ]
+    return effects, excess(effects, np.maximum(np.stack(variances), 1e-24))
 
 
 def _groups(samples: Sequence[Sample]) -> list[list[str]]:

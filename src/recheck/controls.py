@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import cycle
 
 import numpy as np
@@ -45,9 +46,8 @@ def controls(
     measures: pd.DataFrame, verdicts: pd.DataFrame, published: Published, seed: int
 ) -> pd.DataFrame:
     """Plant faults, few of each kind, in measures that have these verdicts; a row a control, with `COLUMNS`."""
-    planted = _Planted(measures, verdicts, published, seed)
-    trials = [*planted.trials(), *_dropped(measures, verdicts, published, seed)]
-    rows = []
+    planted, rows = _Planted(measures, verdicts, published, seed), []
+    trials = [*planted.shifted(), *planted.dropped()]
     for control in _CONTROLS:
         own = [trial[1:] for trial in trials if trial[0] == control]
         if own:
@@ -74,7 +74,8 @@ class _Planted:
     def __init__(
         self, measures: pd.DataFrame, verdicts: pd.DataFrame, published: Published, seed: int
     ) -> None:
-        self.measures, self.published, self.seed = measures, published, seed
+        self.measures, self.verdicts, self.published = measures, verdicts, published
+        self.seed = seed
         self.comparer = Comparer(measures, published, seed)
         kinds = next(kinds for kinds in published.protocol.families.values() if "cell" in kinds)
         rows = verdicts[verdicts["kind"].isin(kinds) & verdicts["p"].notna()].set_index("id")
@@ -82,7 +83,7 @@ class _Planted:
         self.clean = set(rows.index[rows["verdict"] != "differs"])
         self.level = published.protocol.family_error / max(len(rows), 1)
 
-    def trials(self) -> Iterator[Trial]:
+    def shifted(self) -> Iterator[Trial]:
         """Faults in cells to which no reading applies and which do not differ, on the scale ``log``."""
         cells, signs = self.comparer.cells, cycle((-1.0, 1.0))
         for column, ids in self.comparer.columns.items():
@@ -116,12 +117,12 @@ class _Planted:
 
         Cells that share units are found or missed together in part: the bolder fault decides.
         """
-        before, after = self.comparer, self.comparer.altered(factors)
-        chances = [
-            before.cell(name, {}).power(-math.log(factor), self.level)
-            for name, factor in factors.items()
-        ]
-        return max(chances), self._rejects({name: after.cell(name, {}).p for name in factors})
+        before, after = (
+            {name: one.cell(name, {}) for name in factors}
+            for one in (self.comparer, self.comparer.altered(factors))
+        )
+        chances = [before[n].power(-math.log(factor), self.level) for n, factor in factors.items()]
+        return max(chances), self._rejects({name: one.p for name, one in after.items()})
 
     def _biased(self, column: str, cells: Sequence[str], sign: float) -> Iterator[Trial]:
         """All our measures of a column times its detectable factor."""
@@ -142,30 +143,28 @@ class _Planted:
 
     def _rejects(self, changed: Mapping[str, float]) -> bool:
         """Whether Holm's test rejects one of these hypotheses with p-values changed."""
-        p = {**self.p, **changed}
-        adjusted = dict(zip(p, holm(np.array(list(p.values()))), strict=True))
-        return any(adjusted[name] <= self.published.protocol.family_error for name in changed)
+        p = pd.Series({**self.p, **changed})
+        adjusted = pd.Series(holm(p.to_numpy()), p.index)[[*changed]]
+        return bool((adjusted <= self.published.protocol.family_error).any())
 
-
-def _dropped(
-    measures: pd.DataFrame, verdicts: pd.DataFrame, published: Published, seed: int
-) -> Iterator[Trial]:
-    """Leave verdicts out, one at a time, and the measures of one cell."""
-    rng = np.random.default_rng(seed)
-    registered = verdicts["id"][verdicts["kind"].isin(["cell", "claim"])]
-    for name in registered.iloc[rng.permutation(len(registered))[:_DROPPED]]:
-        found = False
-        try:
-            check(verdicts[verdicts["id"] != name], published)
-        except ValueError:
-            found = True
-        yield "dropped row", name, 1.0, found
-    cells = verdicts["id"][(verdicts["kind"] == "cell") & verdicts["p"].notna()]
-    if len(cells):
-        name = str(cells.iloc[int(rng.integers(len(cells)))])
-        some = published.cells[published.cells["column"] == published.cells.loc[name, "column"]]
-        part = Published(some, (), published.readings, published.protocol)
-        rest = measures[measures["id"].isin(some.index) & (measures["id"] != name)]
-        frame = judge(rest, estimate(rest), part, seed).frame.set_index("id")
-        found = frame.loc[name, "verdict"] == "not run" and len(frame) >= len(some)
-        yield "dropped row", f"measures of {name}", 1.0, bool(found)
+    def dropped(self) -> Iterator[Trial]:
+        """Leave verdicts out, one at a time, and the measures of one cell."""
+        rng, verdicts, published = np.random.default_rng(self.seed), self.verdicts, self.published
+        registered = verdicts["id"][verdicts["kind"].isin(["cell", "claim"])]
+        for name in registered.iloc[rng.permutation(len(registered))[:_DROPPED]]:
+            found = False
+            try:
+                check(verdicts[verdicts["id"] != name], published)
+            except ValueError:
+                found = True
+            yield "dropped row", name, 1.0, found
+        cells = verdicts["id"][(verdicts["kind"] == "cell") & verdicts["p"].notna()]
+        if len(cells):
+            name = str(cells.iloc[int(rng.integers(len(cells)))])
+            column = published.cells["column"]
+            some = replace(published, cells=published.cells[column == column[name]], claims=())
+            own = self.measures["id"].isin(some.cells.index) & (self.measures["id"] != name)
+            rest = self.measures[own]
+            frame = judge(rest, estimate(rest), some, self.seed).frame.set_index("id")
+            found = frame.loc[name, "verdict"] == "not run" and len(frame) >= len(some.cells)
+            yield "dropped row", f"measures of {name}", 1.0, bool(found)

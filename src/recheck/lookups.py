@@ -37,12 +37,8 @@ _FLAGS = {"value", "se", "percent", "scientific", "integer", "compact", "nounit"
 _USE = re.compile(r"\\(?:val|valtext|ifval)(?![A-Za-z])\s*(?:\[([^\]]*)\])?\s*\{([^{}]*)\}")
 
 
-class UnknownKeyError(KeyError):
+class UnknownKeyError(LookupError):
     """Keys that do not exist, one a line, with the place in the text and keys that are close."""
-
-    def __str__(self) -> str:
-        """Return the message as it is: KeyError would quote it."""
-        return str(self.args[0])
 
 
 class Use(NamedTuple):
@@ -277,12 +273,10 @@ def _given(asked: _Asked, value: Any, source: str) -> Found:
     value = value.item() if hasattr(value, "item") else value
     if value is None or value == "" or (isinstance(value, float) and not math.isfinite(value)):
         return Found(asked.use, r"\textit{none}", False, "none", source)
-    if isinstance(value, list | tuple):
-        text = escape(", ".join(map(str, value)))
-    elif isinstance(value, bool):
+    if isinstance(value, bool):
         text = "yes" if value else "no"
     elif not isinstance(value, int | float):
-        text = escape(str(value))
+        text = escape(", ".join(map(str, value if isinstance(value, list | tuple) else [value])))
     elif isinstance(value, int) and "percent" not in asked.options:
         text = latex(float(value), form=asked.form(integer=True))
     elif isinstance(value, int) or {"field", "digits"} & asked.options.keys():
