@@ -55,10 +55,10 @@ def write_audit(
 def picture(row: Mapping[str, Any]) -> str:
     """A drawing of one row of ``verdicts.csv`` as SVG: where the printed number falls in its replayed distribution.
 
-    A thin line has nine tenths of the distribution, a bar half of it, a tick its median. A diamond is the printed
-    number. Ratios have a logarithmic axis with marks at a half, one and two times the median. Where there is no
-    replayed distribution, the interval of the effect is drawn, and the diamond is equality; of a claim the
-    interval of the quantity, with marks at the ends of the region. Where there is nothing to draw, it is empty.
+    A thin line has nine tenths of the distribution, a bar half of it, a tick its median; a diamond is the printed
+    number. Ratios have marks at a half, one and two times the median. Without a replayed distribution the interval of
+    the effect is drawn, and the diamond is equality; of a claim the interval of the quantity, with marks at the ends of
+    the region. Where there is nothing to draw, it is empty.
     """
     logs, values = row["scale"] == "log", [row[name] for name in _QUANTILES]
     if all(map(is_number, values)):

@@ -1,10 +1,9 @@
 """Claims: statements of the prose, each a region for a quantity.
 
-Two tests look at a quantity, whether it lies inside its region and whether it lies outside, Student's at the nearest
-end of the region. A claim agrees if "outside" is rejected, and differs if "inside" is. Shares are tested as binomials.
-Of a claim on every run, the run that is furthest outside is taken: that it lies inside is tested with Bonferroni's
-correction for the choice, that it lies outside without one, for all are inside if each is. A bound says nothing about
-the end of a region that lies on its open side.
+Two tests look at whether a quantity lies inside its region and whether it lies outside: Student's at the nearest end,
+binomial ones of shares. A claim agrees if "outside" is rejected, and differs if "inside" is. Of a claim on every run,
+the run furthest outside is taken: "inside" is tested with Bonferroni's correction for the choice, "outside" without
+one, for all are inside if each is. A bound says nothing about the end of a region that lies on its open side.
 """
 
 from __future__ import annotations

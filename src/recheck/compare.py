@@ -1,21 +1,17 @@
 """Cells, contrasts and columns: weighted sums of cells on units of ours, beside the same sums of printed numbers.
 
 What cannot be compared
-    One unit of ours beside one published unit says nothing about how much units differ, unless a measure
-    ``between/...`` gives the distribution between units. Where the paper averaged over several runs and ours is one
-    run a unit, the noise of runs cannot be told from the variation between units, unless other cells of the column
-    that share these units have repeated runs.
+    One unit of ours says nothing about how much units differ, unless a measure ``between/...`` does. One run a unit of
+    ours beside several of theirs does not tell the noise of runs from the variation between units, unless other cells
+    of the column that share these units have repeated runs.
 What is pooled
     Cells of one column that share units have the same relative variation between units and between runs. Both are
     pooled over these cells, as their sample sizes change an error by a factor that is common to all units.
 Columns
-    The mean is taken unit by unit over the cells that share units, and over independent groups of such cells. The
-    hypothesis is that every cell is drawn as ours are. Two tests look at it, one of the mean and one of the scatter
-    about the mean (Cochran's Q, with uncertain variances and the covariance of cells that share units). The p-value is
-    twice the smaller one.
-Instances
-    Where the paper leaves open whether cells had units in common, the reading ``instances`` says how the published side
-    is replayed: ``shared``, as ours are, or ``fresh``, each cell on units of its own.
+    The mean is taken unit by unit over the cells that share units, and over independent groups of such cells. Every
+    cell should be drawn as ours are. Two tests look at that, one of the mean and one of the scatter about the mean
+    (Cochran's Q, with uncertain variances and the covariance of cells that share units); p is twice the smaller one.
+    The reading ``instances`` says whether published cells had units in common (``shared``) or not (``fresh``).
 """
 
 from __future__ import annotations
@@ -254,15 +250,9 @@ class Comparer:
         if len(cells) > 1 and levels.get("instances") == "fresh":
             variance = float(weights**2 @ table.var(axis=0, ddof=1))
             fresh = Between(variance, n - 1.0, noise.ours)
+        sums, error = (float(effects @ weights), float(values @ weights)), weights**2 @ rounded
         found = replayed(
-            float(effects @ weights),
-            float(values @ weights),
-            (n, theirs),
-            between,
-            noise,
-            sampler,
-            rounding=float(weights**2 @ rounded),
-            fresh=fresh,
+            *sums, (n, theirs), between, noise, sampler, rounding=float(error), fresh=fresh
         )
         if len(cells) == 1 or weights.min() < 0:
             return found

@@ -1,14 +1,10 @@
 """Controls: faults of known size that are planted, and how many of them the judge finds.
 
-shifted cell
-    A published cell of each column is off by the factor that is found with the protocol's power (``detectable``), or by
-    its square root (``half``), which is rarely found.
-swapped pair
-    Two published numbers of each column change places, those with the largest ratio.
-biased truth
-    All our measures of a column are off by the factor that is found with the protocol's power in the column.
-dropped row
-    A verdict is left out, which `check` has to refuse, or all measures of a cell, which has to read "not run".
+- Shifted cell: a published cell of each column is off by the factor that is found with the protocol's power
+  (``detectable``), or by its square root (``half``), which is rarely found.
+- Swapped pair: the two published numbers of a column with the largest ratio change places.
+- Biased truth: all our measures of a column are off by the factor that is found with the protocol's power in it.
+- Dropped row: a verdict is left out, which `check` has to refuse, or all measures of a cell: it has to be "not run".
 
 A planted fault is found if Holm's test over the family rejects its cell or its column. `expected` is the sum of the
 probabilities of that under the replayed design, `low` and `high` an interval of 95 % for the number found; trials of

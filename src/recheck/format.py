@@ -21,14 +21,9 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 _ESCAPES = str.maketrans(
-    {
-        "\\": r"\textbackslash{}",
-        **{character: f"\\{character}" for character in "{}$&#%_"},
-        "^": r"\textasciicircum{}",
-        "~": r"\textasciitilde{}",
-        "<": r"\textless{}",
-        ">": r"\textgreater{}",
-    }
+    {character: f"\\{character}" for character in "{}$&#%_"}
+    | {"\\": r"\textbackslash{}", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}"}
+    | {"<": r"\textless{}", ">": r"\textgreater{}"}
 )
 #: Statuses as they stand in a narrow table; others stand in full.
 _SHORT = {
@@ -94,19 +89,14 @@ def _templates() -> Environment:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     found = Environment(
-        block_start_string="[%",  # braces are LaTeX's own
-        block_end_string="%]",
-        variable_start_string="[[",
-        variable_end_string="]]",
-        comment_start_string="[##",
-        comment_end_string="##]",
+        *("[%", "%]", "[[", "]]", "[##", "##]"),  # blocks, values, comments: braces are LaTeX's own
         autoescape=lambda name: ".tex." not in str(name),
         undefined=StrictUndefined,
         keep_trailing_newline=True,
         loader=FileSystemLoader(Path(__file__).parent),
     )
-    found.globals |= {one.__name__: one for one in (Format, effect, is_number, latex, plain)}
-    found.globals |= {one.__name__: one for one in (printed, short)}
+    shared = (Format, effect, is_number, latex, plain, printed, short)
+    found.globals |= {one.__name__: one for one in shared}
     found.filters["tex"] = escape
     return found
 
@@ -168,11 +158,8 @@ def short(value: Any, digits: int = 3, *, tex: bool = False) -> str:
     """A number in a list of verdicts, infinite or absent as it may be."""
     if is_number(value):
         return (latex if tex else plain)(float(value), form=Format(significant=digits))
-    if isinstance(value, float) and math.isinf(value):
-        if tex:
-            return r"$\infty$" if value > 0 else r"$-\infty$"
-        return "∞" if value > 0 else "−∞"
-    return "--" if tex else ""
+    infinite = {math.inf: ("∞", r"$\infty$"), -math.inf: ("−∞", r"$-\infty$")}
+    return infinite.get(value, ("", "--"))[tex]
 
 
 def printed(text: str, bracket: str = "", form: Format = _USUAL) -> str:

@@ -1,24 +1,9 @@
 """The judge: one verdict for each cell, contrast, column and claim.
 
-Hypotheses
-    A printed number is drawn from the same design as ours (cells, contrasts, columns: `recheck.compare`), or a quantity
-    lies inside its region (claims: `recheck.claims`). Each has a p-value under every reading of what the paper leaves
-    unsaid, and counts with the largest of them.
-differs
-    The p-value is significant in Holm's test over the family, at the protocol's error rate. If everything were drawn
-    alike, one verdict "differs" or more would come up in at most one study of twenty. Every reading must have been run.
-agrees
-    A ratio outside the margin (a difference, a quantity outside its region) is rejected by two one-sided tests under
-    every reading, with Benjamini and Hochberg's correction over the family: of all verdicts "agrees", at most one in
-    twenty is expected to be wrong. `factor` is what the interval proves. The cells of a column must not scatter either,
-    and none may differ.
-depends on a reading
-    It agrees under one reading, and differs under another in Holm's test over all pairs of a hypothesis and a reading.
-undecided
-    None of these. `factor` is what the first, hardest step of Holm's test finds with the protocol's power, under the
-    least favourable reading. A cell is *informative* if that is within the protocol's margin, whatever comes out.
-not comparable, not run, data not available
-    Nothing was compared, and the note says why. These are in no family.
+A printed number is drawn from the same design as ours (`recheck.compare`), or a quantity lies inside its region
+(`recheck.claims`). Each of these hypotheses has a p-value under every reading of what the paper leaves unsaid, and
+counts with the largest of them. "Differs" is controlled by Holm's test over a family, "agrees" by Benjamini and
+Hochberg's correction of two one-sided tests; section 3 of ``README.md`` beside this file says what each verdict means.
 """
 
 from __future__ import annotations
@@ -56,10 +41,9 @@ class Verdicts:
     what it is expected to be, or ours minus published on the scale ``linear``; of a claim the distance from the nearest
     end of the region, positive inside. ``published`` and ``ours`` of a column are geometric means.
 
-    `readings` is the evidence on the readings: ``choice``, ``level``, ``kind``, numbers of hypotheses (``compared``,
-    ``agrees``, ``differs``), ``log_likelihood`` (sum of the log densities of the printed numbers, at the best levels of
-    others). The choice `COMBINATION` has a row for each combination of levels that were run, over contrasts, and cells
-    that are in none, that were compared under every one.
+    `readings` has numbers of hypotheses by choice, level and kind, and ``log_likelihood``, the sum of the log densities
+    of the printed numbers at the best levels of other choices. The choice `COMBINATION` has a row for each combination
+    of levels that were run, over contrasts, and cells that are in none, that were compared under every one.
     """
 
     frame: pd.DataFrame

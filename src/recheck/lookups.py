@@ -1,17 +1,7 @@
 r"""Numbers of the text by name: ``\val{table1/N50/M100}`` prints an estimate and links to where it comes from.
 
 The source of a paper is scanned for look-ups, and only what it uses is written. A key that does not exist stops the
-build.
-
-Keys
-    ``id`` or ``id@reading``: the estimate with its standard error and unit. ``verdict:id``: its verdict.
-    ``published:id``: as printed. ``count:cells/agrees``: number of verdicts; each part narrows the rows
-    (``cells``, ``contrasts``, ``columns``, ``claims``, ``informative``, ``compared``, ``table1``, a verdict with
-    hyphens). ``<name>:<path>``: a value of a file, such as ``protocol:margins/agree`` or ``run:commit``. ``<study>:``
-    in front of any of them names another study than the first.
-Options
-    ``value`` (no standard error), ``se`` (that alone), ``digits=3``, ``percent``, ``scientific``, ``integer``,
-    ``compact``, ``nounit``, ``field=factor`` (another column of a verdict), ``run`` and ``kept`` (from which results).
+build. Section 6 of ``README.md`` beside this file has the keys and options.
 """
 
 from __future__ import annotations

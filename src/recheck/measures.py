@@ -1,24 +1,6 @@
 """Measures: the tidy table that a study hands to the engine, and the estimates that the engine derives from it.
 
-A study writes one row a unit and run. The rules below are all that it has to know.
-
-Values
-    ``value`` is on its natural scale; ``scale`` says how two values are compared: ``log`` as a ratio (the values are
-    positive), ``linear`` as a difference. The same ``unit`` in two ids is the same data: they are compared as pairs.
-Status
-    Only rows with the status ``ok`` count. Any other text says why a row does not. Three texts become verdicts if
-    no row of an id counts: ``not run`` (as an id without rows), ``data not available`` and ``not comparable``.
-Rows with their own standard error
-    ``se`` and ``df`` are given where a row is an estimate already: a slope, a median, a ratio. ``se`` is on the natural
-    scale too; 0 is exact. Such an id has one row a reading. A claim on *every* run has several: each of them has to lie
-    inside the region, and the estimate shows the largest. With the status ``at least`` or ``at most`` the row is a
-    bound: it counts, and proves nothing about the end of a region that lies on its open side.
-Shares
-    A claim on a share has one row a unit with the value 0 or 1 and the scale ``linear``. It is tested as a binomial.
-Variation between units, measured elsewhere
-    An id ``between/<id of a cell>`` gives the distribution between units of that cell, from runs that are cheaper than
-    the cell's own. Components of the id but the first and the last may be left out: ``between/table4/P1/mae-post`` is
-    for every method. Only the variation is used, and only where it has more units than the cell.
+A study writes one row a unit and run; section 2 of ``README.md`` beside this file has the rules.
 """
 
 from __future__ import annotations
@@ -132,15 +114,9 @@ def _numbers(good: pd.DataFrame) -> pd.DataFrame:
     units = means.groupby(level=[0, 1])
     several = units.size() > 1
     size = units.size().where(several, runs.size())
-    frame = pd.DataFrame(
-        {
-            "value": units.mean(),
-            "se": units.std().where(several, runs.std()) / np.sqrt(size),
-            "df": size - 1.0,
-            "units": units.size(),
-            "runs": runs.size(),
-        }
-    )
+    errors = units.std().where(several, runs.std()) / np.sqrt(size)
+    frame = pd.DataFrame({"value": units.mean(), "se": errors, "df": size - 1.0})
+    frame = frame.assign(units=units.size(), runs=runs.size())
     # of several rows with own standard errors, which only a claim has, the largest is shown
     own = good[good["se"].notna()].sort_values("value", ascending=False, kind="stable")
     own = own.drop_duplicates(_KEYS).set_index(_KEYS)[["value", "se", "df"]]
@@ -160,17 +136,13 @@ def join_sources(sources: Iterable[str]) -> str:
         for piece in found[2].split(",") if found else []:
             first, _, last = piece.partition("-")
             kept.update(range(int(first), int(last or first) + 1))
-    return "; ".join(f"{file}:{_ranges(kept)}" if kept else file for file, kept in lines.items())
-
-
-def _ranges(lines: set[int]) -> str:
-    ordered = np.array(sorted(lines))
-    runs = np.split(ordered, np.flatnonzero(np.diff(ordered) > 1) + 1)
-    return ",".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else f"{run[0]}" for run in runs)
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# Readings and ids as text
+    texts = []
+    for file, kept in lines.items():
+        ordered = np.array(sorted(kept))
+        runs = np.split(ordered, np.flatnonzero(np.diff(ordered) > 1) + 1) if kept else []
+        spans = [f"{run[0]}-{run[-1]}" if len(run) > 1 else f"{run[0]}" for run in runs]
+        texts.append(f"{file}:{','.join(spans)}" if spans else file)
+    return "; ".join(texts)
 
 
 def levels_of(reading: str) -> dict[str, str]:

@@ -1,15 +1,13 @@
 r"""LaTeX of the look-ups: ``values.tex`` with their texts, ``origins.tex`` with where each comes from.
 
 ``\val{key}`` prints a text as a link to the key's row in the appendix, ``\recheckorigins``. The pointer shows all
-digits and the source. Where the appendix is in another document, ``\newcommand{\recheckdocument}{supplement.pdf}``
-in front of ``\input{values}`` makes the links go there. ``\origin{tables/<name>}`` in a caption names data, rule
-and code.
+digits and the source. ``\origin{tables/<name>}`` in a caption names data, rule and code.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from os.path import relpath
 from pathlib import Path
@@ -58,17 +56,12 @@ def write_origins(
     is the provenance: with its ``remote`` and ``commit``, tracked files are linked on the web, by line. Other files
     are linked from `folder`, where the PDF will be, from the root of the repository.
     """
-    link, first = partial(_link, record=record, folder=Path(folder).as_posix()), next(iter(studies))
-    entries = [
-        (key if name == first else f"{name}/{key}", text)
-        for name, study in studies.items()
-        for key, text in _entries(study, link)
-    ]
+    link = partial(_link, record=record, folder=Path(folder).as_posix())
     # a key can be looked up in kept results and in this run
     keys: dict[str, dict[str, tuple[str, str]]] = {}
     for one in found:
         keys.setdefault(one.use.key, {}).setdefault(one.source, _row(one, link))
-    write_text(path, rendered("origins.tex.j2", entries=entries, keys=keys))
+    write_text(path, rendered("origins.tex.j2", studies=studies, keys=keys, link=link))
 
 
 def _row(one: Found, link: Callable[[str], str]) -> tuple[str, str]:
@@ -81,17 +74,6 @@ def _row(one: Found, link: Callable[[str], str]) -> tuple[str, str]:
     where.append(f"and {len(places) - _MOST} more" if len(places) > _MOST else "")
     where.append(rf"seed \nolinkurl{{{one.seed}}}" if one.seed else "")
     return "; ".join(filter(None, number)), "; ".join(filter(None, where))
-
-
-def _entries(study: Study, link: Callable[[str], str]) -> Iterator[tuple[str, str]]:
-    """Data, rule and code of each table and figure."""
-    for kind in ("tables", "figures"):
-        for name, entry in getattr(study.layout, kind).items():
-            parts = [link(f"{study.results}/tables/{name}.csv")] if kind == "tables" else []
-            read = [link(f"{study.results}/measures/{part}.csv") for part in entry.reads]
-            parts += [f"from {', '.join(read)}", rf"rule \nolinkurl{{{name}}}"]
-            code = study.code.get(f"{kind}/{name}", study.layout_file)
-            yield f"{kind}/{name}", "; ".join([*parts, *([link(code)] if code else [])])
 
 
 def _link(place: str, record: Mapping[str, object], folder: str) -> str:

@@ -28,12 +28,11 @@ Compared = tuple[Predictive | Quantity, float, float]
 def outcomes(
     measures: pd.DataFrame, estimates: pd.DataFrame, published: Published, seed: int
 ) -> pd.DataFrame:
-    """All hypotheses under all of their readings, a row each; the parameters are those of `recheck.judge.judge`.
+    """All hypotheses under all of their readings, a row each, for `recheck.judge.judge`.
 
     ``row`` has the entries that the table shows, ``found`` what was compared; ``verdict`` says why nothing was. ``p``
-    and ``p_agree`` are p-values of the hypotheses that it is as published, and that it is outside the margin. A
-    detectable effect within ``informative`` makes it informative. It ``scatters`` if the cells of a column differ too
-    much to be summarised, at the error rate without correction.
+    is that of the hypothesis that it is as published, ``p_agree`` that it is outside the margin. It ``scatters`` if the
+    cells of a column differ too much to be summarised. A detectable effect within ``informative`` is informative.
     """
     _check_readings(measures, published)
     study, found = _Study(measures, estimates, published, seed), []
@@ -169,12 +168,11 @@ class _Study:
 
     def claim(self, row: Row, name: str, levels: Levels, claim: Claim) -> Compared:
         """A claim: its margin is its region."""
-        row |= {"table": "", "printed": _region(claim), "scale": "linear"}
+        row |= {"table": "", "printed": claim.text, "scale": "linear"}
         estimate = self.estimates[name].get(reading_text(levels))
         if estimate is None:
             raise NotComparedError("not run")
-        row |= {key: estimate[key] for key in ("units", "runs", "scale", "source")}
-        row |= {"ours": estimate["value"], "ours_se": estimate["se"]}
+        row |= _shown(estimate) | {"scale": estimate["scale"]}
         if estimate["status"] not in COUNTED:
             raise NotComparedError(str(estimate["status"]))
         found = quantity(claim, estimate, self.rows[name, estimate["reading"]])
@@ -189,9 +187,9 @@ class _Study:
             row["ours_se"] = found.sd * row["ours"] if logs else found.sd
         if logs:
             return found, 0.0, math.log(self.protocol.margins.informative)
-        near = abs(found.low if math.isfinite(found.low) else found.high)
-        width = found.high - found.low
-        return found, 0.0, width if math.isfinite(width) else near
+        width, ends = found.high - found.low, (found.low, found.high)
+        near = next(abs(end) for end in (width, *ends) if math.isfinite(end))
+        return found, 0.0, near
 
     def _margins(self, logs: bool) -> tuple[float, float]:
         margins = self.protocol.margins
@@ -204,10 +202,13 @@ class _Study:
             found = readings[self.comparer.sample(name, levels).reading]
         except NotComparedError:
             found = fitting(readings, levels)
-        if found is None:
-            return {}
-        ours = {key: found[key] for key in ("units", "runs", "source")}
-        return {**ours, "ours": found["value"], "ours_se": found["se"]}
+        return {} if found is None else _shown(found)
+
+
+def _shown(estimate: Row) -> Row:
+    """What the table shows of an estimate."""
+    ours = {key: estimate[key] for key in ("units", "runs", "source")}
+    return {**ours, "ours": estimate["value"], "ours_se": estimate["se"]}
 
 
 def _quantiles(found: Predictive, logs: bool) -> dict[str, float]:
@@ -223,12 +224,3 @@ def _count(number: float, noun: str) -> str:
 
 def _natural(value: float, logs: bool) -> float:
     return float(np.exp(min(value, 700.0))) if logs and value < math.inf else value
-
-
-def _region(claim: Claim) -> str:
-    low, high = claim.region
-    if math.isnan(low):
-        return ""
-    if math.isinf(low):
-        return f"below {high:g}"
-    return f"above {low:g}" if math.isinf(high) else f"{low:g} to {high:g}"

@@ -16,6 +16,7 @@ import sysconfig
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,15 +36,13 @@ def provenance(
 ) -> dict[str, Any]:
     """Collect what a run was made with, in a form that JSON can hold; `more` are further entries.
 
-    `repository` is a folder under version control (without git, ``commit`` and ``dirty`` are None), `config` has
-    ``scale`` and ``seed``, `packages` are distributions whose versions are noted where they are there. `registry` is a
-    table of raw files with columns ``file`` and ``sha256``, `raw` their folder.
+    Without git, ``commit`` and ``dirty`` are None. `config` has ``scale`` and ``seed``; packages that are absent are
+    left out. `registry` is a table of raw files with columns ``file`` and ``sha256``, `raw` their folder.
     """
-    git = ("git", "-C", str(repository))
-    commit = _answer(*git, "rev-parse", "HEAD")
-    status = _answer(*git, "status", "--porcelain")
-    epoch = _answer(*git, "log", "-1", "--format=%ct") if commit else None
-    remote = _answer(*git, "remote", "get-url", "origin") if commit else None
+    git = partial(_answer, "git", "-C", str(repository))
+    commit, status = git("rev-parse", "HEAD"), git("status", "--porcelain")
+    epoch = git("log", "-1", "--format=%ct") if commit else None
+    remote = git("remote", "get-url", "origin") if commit else None
     digested = json.dumps(config, sort_keys=True, default=str)
     compiler = (sysconfig.get_config_var("CC") or "cc").split()[0]
     return {
@@ -74,7 +73,7 @@ def web_address(remote: str | None) -> str | None:
         r"(?:(?:https?|ssh|git)://(?:[^@/]+@)?([^/:]+(?::\d+)?)/|[^@/]+@([^:/]+):)(.+?)(?:\.git)?/?",
         remote or "",
     )
-    return f"https://{found.group(1) or found.group(2)}/{found.group(3)}" if found else None
+    return f"https://{found[1] or found[2]}/{found[3]}" if found else None
 
 
 def run_timing(
@@ -82,9 +81,8 @@ def run_timing(
 ) -> dict[str, object]:
     """When a run began and ended in UTC, and the CPU time of its methods, in hours and by name in seconds.
 
-    `timings` are files ``..._timing.csv``, whose columns ``...cpu_seconds`` are summed by `names`, or by folder. `logs`
-    is the folder of the jobs' logs. A job opens its log first, so the oldest says when the first of them began; of a
-    run that was interrupted that includes the pause.
+    Columns ``...cpu_seconds`` of files ``..._timing.csv`` are summed by `names`, or by folder. A job opens its log in
+    the folder `logs` first, so the oldest says when the run began; if it was interrupted, that includes the pause.
     """
     paths = [Path(path) for path in timings]
     seconds: dict[str, float] = {}
@@ -94,7 +92,6 @@ def run_timing(
         seconds[name] = seconds.get(name, 0.0) + float(spent)
     began = [path.stat().st_mtime for path in Path(logs).rglob("*.log")]
     ended = [path.stat().st_mtime for path in paths]
-
     first, last = (
         datetime.fromtimestamp(pick(stamps), UTC).isoformat(timespec="seconds") if stamps else None
         for pick, stamps in ((min, began), (max, ended))

@@ -56,6 +56,14 @@ class Claim(Declared):
             return -math.inf, self.below
         return self.between or (math.nan, math.nan)
 
+    @property
+    def text(self) -> str:
+        """The region in words."""
+        if self.between:
+            return f"{self.between[0]:g} to {self.between[1]:g}"
+        ends = {"above": self.above, "below": self.below}
+        return "".join(f"{word} {end:g}" for word, end in ends.items() if end is not None)
+
     @model_validator(mode="after")
     def _one(self) -> Claim:
         if sum(one is not None for one in (self.above, self.below, self.between)) > 1:

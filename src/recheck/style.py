@@ -27,8 +27,7 @@ COLOURS = [
 MARKERS = ["o", "s", "^", "D", "v", "P", "X", "<", ">", "*"]
 
 _STYLE: dict[str, Any] = {
-    "font.family": "STIXGeneral",
-    "mathtext.fontset": "stix",
+    **{"font.family": "STIXGeneral", "mathtext.fontset": "stix"},
     **dict.fromkeys(("font.size", "axes.titlesize", "axes.labelsize"), 9),
     **dict.fromkeys(("xtick.labelsize", "ytick.labelsize", "legend.fontsize"), 8),
     **dict.fromkeys(("legend.frameon", "axes.spines.top", "axes.spines.right"), False),
@@ -62,18 +61,15 @@ def label_panel(axes: Axes, text: str) -> None:
     axes.set_title(text, loc="left")
 
 
-def log_error_bars(
-    value: np.ndarray, se: np.ndarray, width: float = 1.0
-) -> tuple[np.ndarray, np.ndarray]:
+def log_error_bars(value: np.ndarray, se: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Distances below and above positive values, for ``errorbar(yerr=...)`` on a logarithmic axis.
 
-    The bars are symmetric there, since the standard error of the logarithm is ``se / value``. They are `width` standard
-    errors long, and absent where `se` is not finite.
+    The bars are symmetric there, since the standard error of the logarithm is ``se / value``; none without a finite se.
     """
     value, se = np.asarray(value, dtype=float), np.asarray(se, dtype=float)
     if (value <= 0).any():
         raise ValueError(f"value: needed are positive numbers, given was {value.min()}")
-    ratio = np.exp(width * np.where(np.isfinite(se), se, 0.0) / value)
+    ratio = np.exp(np.where(np.isfinite(se), se, 0.0) / value)
     return value - value / ratio, value * ratio - value
 
 

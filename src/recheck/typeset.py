@@ -34,12 +34,10 @@ def typeset(
 ) -> list[str]:
     """Typeset documents in a folder of their own, so that LaTeX leaves no file in the tree.
 
-    `sources` is everything that somebody wrote, `generated` has further files by the subfolder in which the text looks
-    for them (``""``, ``tables``, ``figures``), `pdfs` where the PDF of each main file goes. Documents may refer to one
-    another with ``xr-hyper``: their ``.aux`` files are all there in a second round. `epoch` is what LaTeX takes for
-    now, in seconds since 1970; LaTeX's messages are appended to `log`, also if it fails.
-
-    The answer is `too_wide` of each document. RuntimeError, with the end of LaTeX's log, if latexmk failed.
+    `generated` has files beside the sources by the subfolder in which the text looks for them (``""``, ``tables``),
+    `pdfs` where the PDF of each main file goes. Documents may refer to one another with ``xr-hyper``: their ``.aux``
+    files are all there in a second round. `epoch` is what LaTeX takes for now, in seconds since 1970; its messages are
+    appended to `log`. The answer is `too_wide` of each document. RuntimeError, with the end of the log, if it failed.
     """
     with tempfile.TemporaryDirectory(prefix="typeset-") as name:
         folder = Path(name)
