@@ -42,14 +42,12 @@ def as_measures(rows: pd.DataFrame | Iterable[Mapping[str, Any]]) -> pd.DataFram
             frame[name] = frame[name].astype(float)
             continue
         given, blank = frame[name].astype(object), OK if name == "status" else ""
-        frame[name] = given.where(given.notna(), blank).map(_text)
+        # a run that was read as 3.0 is run 3
+        frame[name] = given.where(given.notna(), blank).map(
+            lambda one: f"{one:.0f}" if isinstance(one, float) and one.is_integer() else str(one)
+        )
     check(frame)
     return frame
-
-
-def _text(value: object) -> str:
-    """Text of an entry; a run that was read as 3.0 is run 3."""
-    return f"{value:.0f}" if isinstance(value, float) and value.is_integer() else str(value)
 
 
 def check(measures: pd.DataFrame) -> None:
@@ -62,6 +60,7 @@ def check(measures: pd.DataFrame) -> None:
     value, logs = measures["value"].astype(float), measures["scale"] == "log"
     kinds = measures[counted].assign(own=own).groupby(_KEYS)["own"].transform("nunique")
     several = own & measures.duplicated(_KEYS, keep=False)
+    claims = measures["id"].str.startswith("claim/")
     repeated = measures.duplicated([*_KEYS, "unit", "run"], keep=False)
     wrong = {
         "has the status ok and no finite value": counted & ~np.isfinite(value),
@@ -70,9 +69,7 @@ def check(measures: pd.DataFrame) -> None:
         "has a negative standard error": own & (measures["se"] < 0),
         "comes twice with one unit and run": repeated,
         "has rows with and without own standard errors": kinds.reindex(measures.index) > 1,
-        "has several own standard errors and is no claim": counted
-        & several
-        & ~measures["id"].str.startswith("claim/"),
+        "has several own standard errors and is no claim": counted & several & ~claims,
     }
     for what, mask in wrong.items():
         if mask.any():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -34,36 +34,31 @@ def outcomes(
     is that of the hypothesis that it is as published, ``p_agree`` that it is outside the margin. It ``scatters`` if the
     cells of a column differ too much to be summarised. A detectable effect within ``informative`` is informative.
     """
-    _check_readings(measures, published)
-    study, found = _Study(measures, estimates, published, seed), []
+    study, found = _Study(measures, estimates, published, seed), list[Row]()
+    readings = measures.groupby("id")["reading"].unique()
 
-    def add(kind: str, name: str, ids: Sequence[str], choices: Iterable[str], *given: Any) -> None:
-        for levels in published.combinations(ids, *choices):
-            found.append(study.outcome(kind, name, levels, *given))
+    def add(kind: str, name: str, ids: Sequence[str], *given: Any) -> None:
+        # levels of a design belong to contrasts and columns
+        kinds = ["runs"] if kind in ("cell", "claim") else []
+        allowed = published.combinations(ids, *kinds)
+        for reading in readings.get(name, []) if kinds else []:
+            if not any(levels_of(reading).items() <= levels.items() for levels in allowed):
+                raise ValueError(
+                    f"measures: {name}: reading {reading!r} is none of readings.yaml for this cell or claim; "
+                    f"allowed are {[reading_text(levels) for levels in allowed]}"
+                )
+        found.extend(study.outcome(kind, name, levels, *given) for levels in allowed)
 
     for name in published.cells.index:
-        add("cell", name, [name], ["runs"])
+        add("cell", name, [name])
     for name, first, second, rule in published.pairs():
-        add("contrast", name, [first, second], [], (first, second), rule)
+        add("contrast", name, [first, second], (first, second), rule)
     for name, ids in study.comparer.columns.items():
         if len(ids) > 1:
-            add("column", name, ids, [], ids)
+            add("column", name, ids, ids)
     for claim in published.claims:
-        add("claim", f"claim/{claim.id}", [f"claim/{claim.id}"], ["runs"], claim)
+        add("claim", f"claim/{claim.id}", [f"claim/{claim.id}"], claim)
     return pd.DataFrame(found)
-
-
-def _check_readings(measures: pd.DataFrame, published: Published) -> None:
-    judged = {*published.cells.index, *(f"claim/{claim.id}" for claim in published.claims)}
-    for name, reading in measures[["id", "reading"]].drop_duplicates().itertuples(index=False):
-        if name not in judged or not reading:
-            continue
-        allowed = published.combinations([name], "runs")
-        if not any(levels_of(reading).items() <= levels.items() for levels in allowed):
-            raise ValueError(
-                f"measures: {name}: reading {reading!r} is none of readings.yaml for this cell or claim; "
-                f"allowed are {[reading_text(levels) for levels in allowed]}"
-            )
 
 
 class _Study:

@@ -65,14 +65,15 @@ def _latexmk(main: str, folder: Path, epoch: int, log: str | Path | None) -> Non
         env=os.environ | clock | {"LC_ALL": "C", "max_print_line": "200"},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        errors="replace",
         check=False,
     )
-    messages = done.stdout.decode("utf-8", errors="replace")
     if log is not None:
         with Path(log).open("a", encoding="utf-8") as stream:
-            stream.write(messages)
+            stream.write(done.stdout)
     if done.returncode:
-        lines = messages.splitlines()
+        lines = done.stdout.splitlines()
         errors = [line for line in lines if line.startswith("!") or ".tex:" in line]
         tail = "\n".join((errors or lines)[-10:])
         raise RuntimeError(f"{main}: latexmk failed:\n{tail}")
