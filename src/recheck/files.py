@@ -22,13 +22,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-_REMEDY = "delete it and run snakemake again"
 #: The date of every entry of a zip archive: the earliest that the format can hold.
 _DATE = (1980, 1, 1, 0, 0, 0)
 
 
 class DamagedFileError(ValueError):
     """A file differs from what was written, or nothing says what was written."""
+
+
+def _damaged(path: str | Path, what: str) -> DamagedFileError:
+    return DamagedFileError(f"{path}: {what}; delete it and run snakemake again")
 
 
 def digest_path(path: str | Path) -> Path:
@@ -67,7 +70,7 @@ def read_csv(path: str | Path, **kwargs: Any) -> pd.DataFrame:
         warnings.filterwarnings("ignore", message="The 'float_precision' argument")
         frame = pd.read_csv(io.BytesIO(content), **({"float_precision": "round_trip"} | kwargs))
     if not {"nrows", "skiprows"} & kwargs.keys() and len(frame) != rows:
-        raise DamagedFileError(f"{path}: {len(frame)} rows, its digest says {rows}; {_REMEDY}")
+        raise _damaged(path, f"{len(frame)} rows, its digest says {rows}")
     return frame
 
 
@@ -98,9 +101,9 @@ def read_arrays(path: str | Path) -> dict[str, np.ndarray]:
         with np.load(io.BytesIO(content), allow_pickle=False) as stored:
             arrays = dict(stored)
     except (ValueError, OSError, zipfile.BadZipFile, zlib.error) as error:
-        raise DamagedFileError(f"{path}: not an npz file ({error}); {_REMEDY}") from error
+        raise _damaged(path, f"not an npz file ({error})") from error
     if len(arrays) != count:
-        raise DamagedFileError(f"{path}: {len(arrays)} arrays, its digest says {count}; {_REMEDY}")
+        raise _damaged(path, f"{len(arrays)} arrays, its digest says {count}")
     return arrays
 
 
@@ -119,7 +122,7 @@ def read_json(path: str | Path) -> Any:
     try:
         return json.loads(Path(path).read_text(encoding="utf-8"))
     except ValueError as error:
-        raise DamagedFileError(f"{path}: not a JSON file ({error}); {_REMEDY}") from error
+        raise _damaged(path, f"not a JSON file ({error})") from error
 
 
 def _write_with_digest(path: str | Path, content: bytes, rows: int, about: dict[str, Any]) -> None:
@@ -142,13 +145,11 @@ def _checked(path: str | Path) -> tuple[bytes, int]:
     """Bytes of a file that are those of its digest, and the number of rows in it."""
     content, place = Path(path).read_bytes(), digest_path(path)
     if not place.exists():
-        raise DamagedFileError(f"{path}: it has no digest ({place.name}) beside it; {_REMEDY}")
+        raise _damaged(path, f"it has no digest ({place.name}) beside it")
     stored, found = read_json(place), hashlib.sha256(content).hexdigest()
     if not isinstance(stored, dict) or {"sha256", "rows"} - stored.keys():
-        raise DamagedFileError(f"{place}: not a digest; delete {path} and run snakemake again")
+        raise _damaged(path, f"{place.name} is not a digest")
     if found != stored["sha256"]:
-        raise DamagedFileError(
-            f"{path}: its bytes were changed after it was written (SHA-256 {found[:12]}, "
-            f"its digest says {str(stored['sha256'])[:12]}); {_REMEDY}"
-        )
+        digests = f"SHA-256 {found[:12]}, its digest says {str(stored['sha256'])[:12]}"
+        raise _damaged(path, f"its bytes were changed after it was written ({digests})")
     return content, int(stored["rows"])

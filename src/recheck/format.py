@@ -164,13 +164,14 @@ def short(value: Any, digits: int = 3, *, tex: bool = False) -> str:
 
 def printed(text: str, bracket: str = "", form: Format = _USUAL) -> str:
     """A published number and its bracket as LaTeX, with the digits that were printed."""
-    number, error = decimal(text), decimal(bracket)
-    if number is None:
+    try:
+        number, error = decimal(text), decimal(bracket) if bracket and form.se else None
+    except ValueError:
         return escape(text)
     factor = Decimal(repr(form.factor)).normalize()
     number *= factor
     shown, power = _shown(number)
-    if error is None or not form.se:
+    if error is None:
         return f"${shown}{power}$"
     error *= factor
     if form.compact and not power:
@@ -179,10 +180,12 @@ def printed(text: str, bracket: str = "", form: Format = _USUAL) -> str:
     return f"${shown}{power}$ (${''.join(_shown(error))}$)"
 
 
-def decimal(text: str) -> Decimal | None:
+def decimal(text: str) -> Decimal:
     """A printed number in one of the ways in which papers print it: ``1.4e-3``, ``1.4e^-3``, ``1.4 x 10^{-3}``."""
     bare = re.sub(r"\s*(?:[eE]|[x*]\s*10)\^?\{?([+-]?\d+)\}?", r"e\1", text.strip("()[]% "))
-    return Decimal(bare) if re.fullmatch(r"[+-]?\d*\.?\d+(?:e[+-]?\d+)?", bare) else None
+    if not re.fullmatch(r"[+-]?\d*\.?\d+(?:e[+-]?\d+)?", bare):
+        raise ValueError(f"printed: needed is a number such as 0.029 or 1.4e-3, given was {text!r}")
+    return Decimal(bare)
 
 
 def _shown(number: Decimal) -> tuple[str, str]:

@@ -7,14 +7,14 @@ digits and the source. ``\origin{tables/<name>}`` in a caption names data, rule 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from os.path import relpath
 from pathlib import Path
 from urllib.parse import quote
 
 from recheck.files import write_text
-from recheck.format import escape, rendered
+from recheck.format import rendered
 from recheck.lookups import Found, Study
 
 #: Folders that are under version control.
@@ -58,22 +58,11 @@ def write_origins(
     """
     link = partial(_link, record=record, folder=Path(folder).as_posix())
     # a key can be looked up in kept results and in this run
-    keys: dict[str, dict[str, tuple[str, str]]] = {}
+    keys: dict[str, dict[str, Found]] = {}
     for one in found:
-        keys.setdefault(one.use.key, {}).setdefault(one.source, _row(one, link))
-    write_text(path, rendered("origins.tex.j2", studies=studies, keys=keys, link=link))
-
-
-def _row(one: Found, link: Callable[[str], str]) -> tuple[str, str]:
-    """Number, and where it comes from."""
-    digits = one.digits if len(one.digits) < 60 else f"{one.digits[:57]}..."
-    verdict = one.verdict if one.verdict != digits else ""
-    number = [escape(digits).replace(" +- ", r" $\pm$ "), one.count, escape(verdict)]
-    places = one.source.split("; ")
-    where = [link(place) for place in places[:_MOST] if place]
-    where.append(f"and {len(places) - _MOST} more" if len(places) > _MOST else "")
-    where.append(rf"seed \nolinkurl{{{one.seed}}}" if one.seed else "")
-    return "; ".join(filter(None, number)), "; ".join(filter(None, where))
+        keys.setdefault(one.use.key, {}).setdefault(one.source, one)
+    given = {"studies": studies, "keys": keys, "link": link, "most": _MOST}
+    write_text(path, rendered("origins.tex.j2", **given))
 
 
 def _link(place: str, record: Mapping[str, object], folder: str) -> str:

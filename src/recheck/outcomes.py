@@ -105,7 +105,6 @@ class _Study:
         return {**whole, "found": found, "scatters": scatters, "verdict": "", **tests}
 
     def cell(self, row: Row, name: str, levels: Levels) -> Compared:
-        """A cell."""
         cell = self.cells[name]
         row |= {key: cell[key] for key in ("table", "printed", "scale")}
         row |= {"published": cell["value"], **self._ours(name, levels)}

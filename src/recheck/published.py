@@ -12,7 +12,6 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -226,21 +225,13 @@ def read_cells(path: str | Path) -> pd.DataFrame:
 
 
 def number(text: str) -> float:
-    """The value of a printed number, such as ``0.0299``, ``1.4e-3`` or ``1.4e^-3``."""
-    return float(_decimal(text))
+    """The value of a printed number (see `recheck.format.decimal`)."""
+    return float(decimal(text))
 
 
 def half_unit(text: str) -> float:
     """Half a unit in the last place of a printed number."""
-    return 0.5 * 10.0 ** int(_decimal(text).as_tuple().exponent)
-
-
-def _decimal(text: str) -> Decimal:
-    found = decimal(text)
-    if found is None:
-        needed = "needed is a number such as 0.0299 or 1.4e-3"
-        raise ValueError(f"printed: {needed}, given was {text!r}")
-    return found
+    return 0.5 * 10.0 ** int(decimal(text).as_tuple().exponent)
 
 
 def default_levels(path: str | Path) -> dict[str, str]:
