@@ -2,154 +2,52 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 import pandas as pd
 
-from recheck.format import Format, escape, is_number, latex, printed, short
+from recheck.format import rendered
 from recheck.layout import Layout
-from recheck.published import Claim, Published
+from recheck.published import Published
 from recheck.tables import tabular
-
-__all__ = ["audit_tables", "longtable", "protocol_table", "readings_table"]
-
-_KINDS = {"cell": "audit_cells", "contrast": "audit_contrasts", "column": "audit_columns"}
-_number = partial(short, tex=True)
 
 
 def longtable(columns: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A booktabs table that breaks between pages; cells are LaTeX already."""
-    none = [rf"\multicolumn{{{len(head)}}}{{@{{}}l@{{}}}}{{none}}"]
-    return tabular(columns, [head], list(rows) or [none], breaks=True)
-
-
-def _ragged(width: float) -> str:
-    return rf">{{\raggedright\arraybackslash}}p{{{width}\textwidth}}"
+    return tabular(columns, [head], rows, breaks=True)
 
 
 def audit_tables(
     verdicts: pd.DataFrame, layout: Layout, published: Published | None = None
 ) -> dict[str, str]:
-    """Lists of all verdicts as longtables; the effect is the ratio of ours to printed, or their difference.
+    """All verdicts as longtables: ``audit_cells``, ``audit_contrasts``, ``audit_columns``, ``audit_claims``.
 
-    Parameters
-    ----------
-    verdicts : DataFrame
-        ``verdicts.csv`` of one study.
-    layout : Layout
-        For units.
-    published : Published, optional
-        For the statements of claims.
-
-    Returns
-    -------
-    dict of str to str
-        LaTeX by name: ``audit_cells``, ``audit_contrasts``, ``audit_columns``, ``audit_claims``.
+    The effect is the ratio of ours to printed, or their difference. Units are those of the layout, statements of claims
+    those published.
     """
-    tables = {}
-    for kind, name in _KINDS.items():
-        head = [kind, "printed", "ours", "effect", r"90\,\% interval", "factor", "verdict"]
-        if kind == "contrast":  # two printed numbers stand where a cell has one
-            head.remove("factor")
-        columns = f"@{{}}{_ragged(0.21)}{'r' * (len(head) - 2)}{_ragged(0.16)}@{{}}"
-        rows = verdicts[verdicts["kind"] == kind].to_dict("records")
-        tables[name] = longtable(columns, head, [_row(row, layout) for row in rows])
-    rows = verdicts[verdicts["kind"] == "claim"].to_dict("records")
     claims = {f"claim/{claim.id}": claim for claim in published.claims} if published else {}
-    tables["audit_claims"] = longtable(
-        f"@{{}}{_ragged(0.43)}r{_ragged(0.3)}@{{}}",
-        ["statement (section)", "ours", "verdict"],
-        [_claim(row, claims.get(row["id"])) for row in rows],
-    )
+    tables = {}
+    for kind in ("cell", "contrast", "column", "claim"):
+        rows = verdicts[verdicts["kind"] == kind].to_dict("records")
+        given = {"kind": kind, "rows": rows, "layout": layout, "claims": claims}
+        tables[f"audit_{kind}s"] = rendered("verdicts.tex.j2", **given)
     return tables
 
 
 def readings_table(published: Published, evidence: pd.DataFrame | None = None) -> str:
-    """What the paper leaves unsaid: statement, levels, and what the printed numbers say about each level.
+    """What the paper leaves unsaid: statement, levels, and what the printed cells say about each level.
 
-    Parameters
-    ----------
-    published : Published
-        Its readings.
-    evidence : DataFrame, optional
-        ``choice``, ``level``, ``kind``, ``compared``, ``agrees``, ``differs``, ``log_likelihood``. The rows of cells
-        are shown, with the log likelihood less that of the best level.
+    `evidence` is `recheck.judge.Verdicts.readings`. The log likelihood is less that of the best level.
     """
-    known: dict[Any, Mapping[str, Any]] = {}
-    for row in [] if evidence is None else evidence[evidence["kind"] == "cell"].to_dict("records"):
-        known[row["choice"], row["level"]] = row
-    rows = []
-    for choice in published.readings.values():
-        title = rf"\textbf{{{escape(choice.name)}}}: {escape(choice.statement)}"
-        rows.append([rf"\multicolumn{{5}}{{@{{}}p{{\textwidth}}@{{}}}}{{{title}}}"])
-        found = {level: known.get((choice.name, level)) for level in choice.levels}
-        best = max((one["log_likelihood"] for one in found.values() if one), default=0.0)
-        for level, text in choice.levels.items():
-            one, numbers = found[level], ["--"] * 3
-            if one is not None:
-                less = one["log_likelihood"] - best
-                support = _number(less, 2) if math.isfinite(less) else "--"
-                numbers = [f"{one['agrees']:g}/{one['compared']:g}", f"{one['differs']:g}", support]
-            rows.append([escape(level), escape(text), *numbers])
-    head = ["level", "", "agree", "differ", "log likelihood"]
-    return longtable(f"@{{}}l{_ragged(0.42)}rrr@{{}}", head, rows)
+    known = {}
+    if evidence is not None:
+        cells = evidence[evidence["kind"] == "cell"]
+        best = cells.groupby("choice")["log_likelihood"].transform("max")
+        cells = cells.assign(less=cells["log_likelihood"] - best)
+        known = {(row["choice"], row["level"]): row for row in cells.to_dict("records")}
+    return rendered("readings.tex.j2", choices=[*published.readings.values()], known=known)
 
 
 def protocol_table(published: Published) -> str:
     """Margins, error rates and families, then the history of their changes with dates."""
-    rules = published.protocol
-    rows = [
-        ["agrees within a factor of", f"${rules.agree:g}$"],
-        ["informative if a factor is detected of", f"${rules.informative:g}$"],
-        ["error rate of a family", f"${rules.family_error:g}$"],
-        ["power of detectable factors", f"${rules.power:g}$"],
-        ["coverage of intervals", f"${rules.interval:g}$"],
-    ]
-    for name, kinds in rules.families.items():
-        rows.append([f"family {escape(name)}", escape(", ".join(kinds))])
-    for one in rules.contrasts:
-        margin = f"margin ${one.margin:g}$ ({escape(one.scale)})"
-        rows.append([rf"contrast \nolinkurl{{{one.id}}}", margin])
-    for change in rules.history:
-        after = "after results" if change["after_results"] else "before results"
-        text = f"{change['change']}; {change['why']}"
-        rows.append([f"{escape(str(change['date']))}, {after}", escape(text)])
-    return longtable(f"@{{}}{_ragged(0.4)}{_ragged(0.55)}@{{}}", ["rule", "value"], rows)
-
-
-def _row(row: Mapping[str, Any], layout: Layout) -> list[str]:
-    """A cell, contrast or column."""
-    id, effect = row["id"], row["effect"]
-    low, high = (_number(row[name], 2) for name in ("low", "high"))
-    return [
-        rf"\hypertarget{{audit:{id}}}{{}}\nolinkurl{{{id}}}",
-        printed(row["printed"]) if row["printed"] else _number(row["published"]),
-        _ours(row, layout.unit(id)),
-        _number(math.exp(effect) if row["scale"] == "log" and is_number(effect) else effect),
-        f"{low} to {high}" if is_number(row["low"]) else "--",
-        *([] if row["kind"] == "contrast" else [_number(row["factor"])]),
-        _verdict(row),
-    ]
-
-
-def _claim(row: Mapping[str, Any], claim: Claim | None) -> list[str]:
-    text = rf"\nolinkurl{{{row['id'].removeprefix('claim/')}}}"
-    if claim is not None:
-        text = f"{escape(claim.statement)} ({escape(claim.section)})"
-    target = rf"\hypertarget{{audit:{row['id']}}}{{}}"
-    return [target + text, _ours(row, claim.unit if claim else ""), _verdict(row)]
-
-
-def _ours(row: Mapping[str, Any], unit: str) -> str:
-    if not is_number(row["ours"]):
-        return "--"
-    return latex(row["ours"], row["ours_se"], Format(unit=unit))
-
-
-def _verdict(row: Mapping[str, Any]) -> str:
-    if row["verdict"] == "depends on a reading" and row["readings"]:
-        return rf"agrees under \nolinkurl{{{row['readings']}}}"
-    return escape(row["verdict"])
+    return rendered("protocol.tex.j2", rules=published.protocol)

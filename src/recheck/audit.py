@@ -10,12 +10,10 @@ from typing import Any
 
 import pandas as pd
 
-from recheck.files import rendered, write_csv, write_text
-from recheck.format import Format, is_number, plain, short
+from recheck.files import write_csv, write_text
+from recheck.format import effect, is_number, rendered, short
 from recheck.layout import Layout
 from recheck.summary import audit_lines, informative
-
-__all__ = ["picture", "write_audit"]
 
 _QUANTILES = ("q05", "q25", "q50", "q75", "q95")
 #: The axis of ratios reaches this factor to both sides; what is outside is drawn at the edge as an arrow.
@@ -30,92 +28,50 @@ def write_audit(
     *,
     scale: str = "",
     factor: float = 2.0,
-    folder: str = "",
     statements: Mapping[str, str] | None = None,
 ) -> None:
-    """Write the audit as a table and as a page.
+    """Write the verdicts of studies, by their names, as a table and as a page.
 
-    Parameters
-    ----------
-    verdicts : mapping of str to DataFrame
-        ``verdicts.csv`` of each study.
-    layouts : mapping of str to Layout
-        Of each study, for units; may be empty.
-    csv, html : path
-        Where they go.
-    scale : str
-        Name of the scale.
-    factor : float
-        The factor that an informative cell would show.
-    folder : str
-        Folder of the studies' results as seen from the page; sources are linked below ``<folder>/<study>``.
-    statements : mapping of str to str
-        The statement of each claim, by its id without ``claim/``.
+    Units are those of the layouts, which may be absent; `scale` is the name of the scale, `factor` that which an
+    informative cell would show, `statements` has the statement of each claim by its id without ``claim/``.
     """
     table = pd.concat([frame.assign(study=name) for name, frame in verdicts.items()])
     table = table[["study", *[name for name in table if name != "study"]]]
     write_csv(csv, table)
     rows = [
-        row | _shown(row, layouts.get(row["study"], Layout()), folder, statements or {})
+        row
+        | {"unit": layouts.get(row["study"], Layout()).unit(row["id"]), "picture": picture(row)}
+        | {"statement": (statements or {}).get(row["id"].removeprefix("claim/"), "")}
         for row in table.assign(informative=informative(table)).to_dict("records")
     ]
     names = ("study", "kind", "table", "verdict")
     options = {name: list(dict.fromkeys(row[name] for row in rows)) for name in names}
     lines = audit_lines(table, factor)
-    page = rendered(
-        "audit.html.j2", scale=scale, lines=lines, rows=rows, options=options, short=short
+    write_text(
+        html, rendered("audit.html.j2", scale=scale, lines=lines, rows=rows, options=options)
     )
-    write_text(html, page)
-
-
-def _shown(
-    row: Mapping[str, Any], layout: Layout, folder: str, statements: Mapping[str, str]
-) -> dict[str, Any]:
-    """What the page shows of one verdict beside its columns."""
-    form = Format(unit=layout.unit(row["id"]))
-    effect = math.nan if row["kind"] == "claim" else row["effect"]
-    if row["scale"] == "log" and is_number(effect):
-        effect = math.exp(effect)
-    base = f"{folder}/" if folder else ""
-    places = [one for one in row["source"].split("; ") if one]
-    return {
-        "unit": form.unit,
-        "ours_text": plain(row["ours"], row["ours_se"], form) if is_number(row["ours"]) else "",
-        "counted": f"{row['units']:g} units, {row['runs']:g} runs; "
-        if is_number(row["units"])
-        else "",
-        "picture": picture(row),
-        "effect": effect,
-        "interval": f"{short(row['low'], 2)} … {short(row['high'], 2)}"
-        if is_number(row["low"])
-        else "",
-        "statement": statements.get(row["id"].removeprefix("claim/"), ""),
-        "sources": [(f"{base}{row['study']}/{one.partition(':')[0]}", one) for one in places],
-    }
 
 
 def picture(row: Mapping[str, Any]) -> str:
     """A drawing of one row of ``verdicts.csv`` as SVG: where the printed number falls in its replayed distribution.
 
-    A thin line has nine tenths of the distribution, a bar half of it, a tick its median. A diamond is the printed
-    number. Ratios have a logarithmic axis with marks at a half, one and two times the median. Where there is no
-    replayed distribution, the interval of the effect is drawn, and the diamond is equality; of a claim the
-    interval of the quantity, with marks at the ends of the region. Where there is nothing to draw, it is empty.
+    A thin line has nine tenths of the distribution, a bar half of it, a tick its median; a diamond is the printed
+    number. Ratios have marks at a half, one and two times the median. Without a replayed distribution the interval of
+    the effect is drawn, and the diamond is equality; of a claim the interval of the quantity, with marks at the ends of
+    the region. Where there is nothing to draw, it is empty.
     """
-    logs = row["scale"] == "log"
-    values = [row[name] for name in _QUANTILES]
+    logs, values = row["scale"] == "log", [row[name] for name in _QUANTILES]
     if all(map(is_number, values)):
         return _drawn(values, row["published"], logs)
-    low, high = row["low"], row["high"]
-    if not (is_number(low) and is_number(high)):
+    low, high, middle = row["low"], row["high"], row["ours"]
+    if row["kind"] != "claim":
+        middle = effect(row)
+    if not all(map(is_number, (low, high, middle))):
         return ""
     if row["kind"] != "claim":
-        middle = math.exp(row["effect"]) if logs else row["effect"]
         return _drawn([low, middle, high], 1.0 if logs else 0.0, logs)
-    if not is_number(row["ours"]):
-        return ""
     ends = [float(end) for end in re.findall(r"-?\d[\d.]*(?:e-?\d+)?", row["printed"])]
-    return _drawn([low, row["ours"], high], None, False, ends)
+    return _drawn([low, middle, high], None, False, ends)
 
 
 def _drawn(values: Sequence[float], mark: Any, logs: bool, ticks: Sequence[float] = ()) -> str:

@@ -12,8 +12,6 @@ from recheck.files import read_csv
 from recheck.measures import levels_of, with_fields
 from recheck.published import default_levels, read_cells
 
-__all__ = ["Book", "read"]
-
 #: Columns of text in measures, estimates and verdicts: a printed ``0.020`` keeps its digits, and table 1 is no number.
 _TEXT = [
     *("id", "reading", "unit", "run", "scale", "status", "source", "seed", "kind", "table"),
@@ -55,42 +53,26 @@ class Book:
         parts: Sequence[str] | None = None,
         kept: Path | None = None,
     ) -> Book:
-        """Read the book of a run.
+        """Read ``results/<scale>/<study>``, ``data/published/<study>`` and, if given, the folder of kept results.
 
-        Parameters
-        ----------
-        study_folder : Path
-            ``results/<scale>/<study>``. ``verdicts.csv`` may be absent.
-        cells_folder : Path
-            ``data/published/<study>``: ``cells.csv`` and, for the default levels, ``readings.yaml``.
-        parts : sequence of str or None
-            Parts of the measures; None reads all of them, from ``measures.csv`` and ``estimates.csv``.
-        kept : Path or None
-            The folder of kept results, with ``estimates.csv.gz``, ``measures.csv.gz`` and ``verdicts.csv``.
-
-        Raises
-        ------
-        ValueError
-            A file is damaged (`recheck.files.DamagedFileError`).
-        FileNotFoundError
-            A file is absent.
+        `parts` are those of the measures; None reads ``measures.csv`` and ``estimates.csv``, which have all of them.
+        ``verdicts.csv`` of the run and ``readings.yaml`` may be absent. A damaged file is a `DamagedFileError`.
         """
-        study_folder, cells = Path(study_folder), read_cells(Path(cells_folder) / "cells.csv")
-        names = [""] if parts is None else [f"/{part}" for part in parts]
-        estimates, measures = (
-            pd.concat([read(study_folder / f"{kind}{name}.csv") for name in names])
-            for kind in ("estimates", "measures")
-        )
-        choices = Path(cells_folder) / "readings.yaml"
+        cells_folder, ends = Path(cells_folder), [f"/{part}" for part in parts or ()]
+        cells, choices = read_cells(cells_folder / "cells.csv"), cells_folder / "readings.yaml"
         defaults = default_levels(choices) if choices.exists() else {}
-        old = None
-        if kept is not None:
-            files = ["estimates.csv.gz", "measures.csv.gz", "verdicts.csv"]
-            first, second, third = (read(Path(kept) / name) for name in files)
-            old = cls(first, second, cells, third, defaults=defaults)
-        path = study_folder / "verdicts.csv"
-        verdicts = read(path) if path.exists() else None
-        return cls(estimates, measures, cells, verdicts, old, defaults)
+
+        def one(folder: Path, ends: Sequence[str], kept: Book | None = None) -> Book:
+            estimates, measures = (
+                pd.concat([read(folder / f"{kind}{end}") for end in ends])
+                for kind in ("estimates", "measures")
+            )
+            path = folder / "verdicts.csv"
+            verdicts = read(path) if path.exists() else None
+            return cls(estimates, measures, cells, verdicts, kept, defaults)
+
+        old = None if kept is None else one(Path(kept), [".csv.gz"])
+        return one(Path(study_folder), [f"{end}.csv" for end in ends] or [".csv"], old)
 
     def get(self, id: str, reading: str = "") -> pd.Series:
         """The estimate of an id under a reading; KeyError names the id, and the readings that there are."""
@@ -115,19 +97,7 @@ class Book:
         return self.get(id, fits[0]).to_dict() if fits else None
 
     def select(self, template: str) -> pd.DataFrame:
-        """Estimates whose id fits a template.
-
-        Parameters
-        ----------
-        template : str
-            ``experiment4/{problem}/{setting}/{method}/mae-reference``.
-
-        Returns
-        -------
-        DataFrame
-            One column a field (text), then ``value``, ``se``, ``status``, ``units``, ``runs``, ``reading``, ``id``,
-            ``df``, ``scale``, ``source``, ``seed``. Empty if no id fits.
-        """
+        """Estimates whose id fits a template: one column a field (text), then those of the estimates."""
         names = ["value", "se", "status", "units", "runs", "reading", "id", "df"]
         rows = self.estimates.reset_index(drop=True)[[*names, "scale", "source", "seed"]]
         return with_fields(rows, template).reset_index(drop=True)

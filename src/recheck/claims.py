@@ -1,10 +1,9 @@
 """Claims: statements of the prose, each a region for a quantity.
 
-Two tests look at a quantity, whether it lies inside its region and whether it lies outside, Student's at the nearest
-end of the region. A claim agrees if "outside" is rejected, and differs if "inside" is. Shares are tested as binomials.
-Of a claim on every run, the run that is furthest outside is taken: that it lies inside is tested with Bonferroni's
-correction for the choice, that it lies outside without one, for all are inside if each is. A bound says nothing about
-the end of a region that lies on its open side.
+Two tests look at whether a quantity lies inside its region and whether it lies outside: Student's at the nearest end,
+binomial ones of shares. A claim agrees if "outside" is rejected, and differs if "inside" is. Of a claim on every run,
+the run furthest outside is taken: "inside" is tested with Bonferroni's correction for the choice, "outside" without
+one, for all are inside if each is. A bound says nothing about the end of a region that lies on its open side.
 """
 
 from __future__ import annotations
@@ -21,8 +20,6 @@ from scipy.special import bdtr, bdtrc, betaincinv, stdtr, stdtrit
 from recheck.compare import NotComparedError
 from recheck.measures import COUNTED
 from recheck.published import Claim
-
-__all__ = ["Quantity", "quantity"]
 
 
 @dataclass(frozen=True)
@@ -116,25 +113,23 @@ class Quantity:
             return math.nan
         if self.sd == 0:
             return 0.0
-        level = level / self.looks
-        return float(stdtrit(self.df, 1 - level) + stdtrit(self.df, power)) * self.sd
+        found = stdtrit(self.df, 1 - level / self.looks) + stdtrit(self.df, power)
+        return float(found) * self.sd
 
 
 def quantity(claim: Claim, estimate: Mapping[str, Any], rows: pd.DataFrame) -> Quantity:
     """The quantity of a claim, from its estimate under one reading and the measures behind it."""
-    if math.isnan(claim.low):
+    low, high = claim.region
+    if math.isnan(low):
         raise NotComparedError("no region")
-    good = rows[rows["status"].isin(COUNTED)]
-    scale = str(estimate["scale"])
-    region = (claim.low, claim.high)
+    good, scale = rows[rows["status"].isin(COUNTED)], str(estimate["scale"])
     if scale == "log":
-        low, high = (math.log(end) if end > 0 else -math.inf for end in region)
-        region = (low, high)
+        low, high = (math.log(end) if end > 0 else -math.inf for end in (low, high))
     if good["se"].notna().any():
-        return _furthest(good, scale, *region)
+        return _furthest(good, scale, low, high)
     units = good.groupby("unit", sort=False)["value"].mean().to_numpy()
     if scale == "linear" and np.isin(units, (0.0, 1.0)).all():
-        return Quantity(float(units.mean()), 0.0, math.inf, scale, *region, trials=len(units))
+        return Quantity(float(units.mean()), 0.0, math.inf, scale, low, high, trials=len(units))
     value, se = float(estimate["value"]), float(estimate["se"])
     if len(units) < 2 or not math.isfinite(se):
         raise NotComparedError(f"{len(units)} unit: no standard error over units")
@@ -142,7 +137,7 @@ def quantity(claim: Claim, estimate: Mapping[str, Any], rows: pd.DataFrame) -> Q
         if not value > 0:
             raise NotComparedError("its value is zero")
         value, se = math.log(value), se / value
-    return Quantity(value, se, float(estimate["df"]), scale, *region)
+    return Quantity(value, se, float(estimate["df"]), scale, low, high)
 
 
 def _furthest(good: pd.DataFrame, scale: str, low: float, high: float) -> Quantity:

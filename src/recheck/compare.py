@@ -1,27 +1,24 @@
 """Cells, contrasts and columns: weighted sums of cells on units of ours, beside the same sums of printed numbers.
 
 What cannot be compared
-    One unit of ours beside one published unit says nothing about how much units differ. Such a cell is not comparable,
-    unless a measure ``between/...`` gives the distribution between units. Where the paper averaged over more runs than
-    one and ours is one run a unit, the noise of runs cannot be told from the variation between units: that is
-    not comparable either, unless other cells of the column that share these units have repeated runs.
+    One unit of ours says nothing about how much units differ, unless a measure ``between/...`` does. One run a unit of
+    ours beside several of theirs does not tell the noise of runs from the variation between units, unless other cells
+    of the column that share these units have repeated runs.
 What is pooled
     Cells of one column that share units have the same relative variation between units and between runs. Both are
     pooled over these cells, as their sample sizes change an error by a factor that is common to all units.
 Columns
-    The mean is taken unit by unit over the cells that share units, and over independent groups of such cells. A column
-    speaks for its cells only if they are alike. Its hypothesis is that every cell is drawn as ours are. Two tests look
-    at it, one of the mean and one of the scatter about the mean (Cochran's Q, with uncertain variances and the
-    covariance of cells that share units). The p-value is twice the smaller one.
-Instances
-    Where the paper leaves open whether cells had units in common, the reading ``instances`` says how the published side
-    is replayed: ``shared``, as ours are, or ``fresh``, each cell on units of its own.
+    The mean is taken unit by unit over the cells that share units, and over independent groups of such cells. Every
+    cell should be drawn as ours are. Two tests look at that, one of the mean and one of the scatter about the mean
+    (Cochran's Q, with uncertain variances and the covariance of cells that share units); p is twice the smaller one.
+    The reading ``instances`` says whether published cells had units in common (``shared``) or not (``fresh``).
 """
 
 from __future__ import annotations
 
 import copy
 import math
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -35,11 +32,9 @@ from recheck.predictive import Predictive, Sampler, combined, excess
 from recheck.published import STANDARD_ERROR, Contrast, Published
 from recheck.replay import Between, Noise, printed_error, replayed, run_noise
 
-__all__ = ["Comparer", "Levels", "NotComparedError", "Sample"]
-
-
 #: Levels by choice, of what the paper does not say.
 Levels = Mapping[str, str]
+_PRINTED = ("value", "bracket_value", "rounding", "units", "runs")
 
 
 class NotComparedError(Exception):
@@ -84,8 +79,9 @@ class Comparer:
         self.cells: dict[str, dict[str, Any]] = published.cells.to_dict("index")
         columns = published.cells.groupby("column", sort=False).groups
         self.columns = {str(name): list(ids) for name, ids in columns.items()}
-        self._status: dict[str, dict[str, str]] = {}
-        self._samples: dict[str, dict[str, Sample]] = {}
+        #: By id and reading: our side, or why there is none.
+        self._samples: dict[str, dict[str, Sample]] = defaultdict(dict)
+        self._status: dict[str, dict[str, str]] = defaultdict(dict)
         self._noises: dict[tuple[str, frozenset[tuple[str, str]]], Noise] = {}
         wanted = measures["id"].isin(self.cells) | measures["id"].str.startswith("between/")
         for (name, reading), rows in measures[wanted].groupby(["id", "reading"], sort=False):
@@ -93,11 +89,11 @@ class Comparer:
             if good.empty:
                 status = str(rows["status"].value_counts().index[0])
                 own = "rows have standard errors of their own and are no runs of units"
-                self._status.setdefault(name, {})[reading] = own if status in COUNTED else status
+                self._status[name][reading] = own if status in COUNTED else status
                 continue
             values, names = good["value"].to_numpy(dtype=float), good["unit"].to_numpy()
             units = {unit: values[names == unit] for unit in dict.fromkeys(names)}
-            self._samples.setdefault(name, {})[reading] = Sample(name, reading, units)
+            self._samples[name][reading] = Sample(name, reading, units)
         self._cheap = [name for name in self._samples if name.startswith("between/")]
 
     def altered(self, factors: Mapping[str, float]) -> Comparer:
@@ -109,28 +105,21 @@ class Comparer:
         }
         return found
 
-    # -----------------------------------------------------------------------------------------------------------------
-    # Our side
-
     def sample(self, name: str, levels: Levels) -> Sample:
         """Our side of a cell: of the rows whose levels are among those asked for, those with the most."""
-        found = fitting(self._samples.get(name, {}), levels)
-        if found is not None:
-            return found
-        raise NotComparedError(fitting(self._status.get(name, {}), levels) or "not run")
+        found = fitting(self._samples[name], levels)
+        if found is None:
+            raise NotComparedError(fitting(self._status[name], levels) or "not run")
+        return found
 
     def _relatives(self, name: str, levels: Levels, scale: str) -> list[Sample]:
         """Samples with the same relative variation: of the column's cells that share a unit, this one first."""
         own = self.sample(name, levels)
         if "linear" in (scale, self.cells[name]["scale"]):
             return [own]
-        others = [
-            fitting(self._samples.get(other, {}), levels)
-            for other in self.columns[self.cells[name]["column"]]
-            if other != name
-        ]
-        shares = [one for one in others if one and not own.units.keys().isdisjoint(one.units)]
-        return [own, *shares]
+        column = self.columns[self.cells[name]["column"]]
+        others = [fitting(self._samples[other], levels) for other in column if other != name]
+        return [own, *(one for one in others if one and own.units.keys() & one.units.keys())]
 
     def _noise(self, name: str, levels: Levels, scale: str) -> Noise:
         """Variation between runs, which has to be known where the published runs differ from ours in number."""
@@ -141,8 +130,9 @@ class Comparer:
             self._noises[key] = Noise.of_units(runs, scale)
         theirs = self.cells[name]["runs"]
         if not self._noises[key].df and samples[0].runs() != theirs:
-            why = f"ours is one run a unit and theirs {theirs}: the noise of runs is unknown"
-            raise NotComparedError(why)
+            raise NotComparedError(
+                f"ours is one run a unit and theirs {theirs}: the noise of runs is unknown"
+            )
         return self._noises[key]
 
     def _between(self, name: str, levels: Levels, noise: Noise, scale: str) -> Between:
@@ -153,8 +143,9 @@ class Comparer:
             return Between(float(cheap.statistic(scale).var(ddof=1)), len(cheap.units) - 1.0)
         several = [sample for sample in samples if len(sample.units) > 1]
         if not several:
-            why = "one unit on each side, and the variation between units was not measured"
-            raise NotComparedError(why)
+            raise NotComparedError(
+                "one unit on each side, and the variation between units was not measured"
+            )
         n = np.array([len(sample.units) for sample in several], dtype=float)
         variances = np.array([sample.statistic(scale).var(ddof=1) for sample in several])
         contained = np.array([noise.of_mean(sample.runs())[1] for sample in several])
@@ -165,15 +156,13 @@ class Comparer:
 
     def _elsewhere(self, own: Sample) -> Sample | None:
         """The distribution between units that was measured elsewhere, under the id that says most of the cell's."""
-        names = [
-            (name.count("/"), name)
-            for name in self._cheap
-            if _within(name.split("/")[1:], own.id.split("/"))
-        ]
+        whole, names = own.id.split("/"), []
+        for name in self._cheap:
+            (_, *part), rest = name.split("/"), iter(whole)
+            ends = part[0] == whole[0] and part[-1] == whole[-1]
+            if ends and all(one in rest for one in part):  # in the same order
+                names.append((len(part), name))
         return fitting(self._samples[max(names)[1]], levels_of(own.reading)) if names else None
-
-    # -----------------------------------------------------------------------------------------------------------------
-    # Both sides
 
     def cell(self, name: str, levels: Levels) -> Predictive:
         """Compare one cell under these levels by choice."""
@@ -201,8 +190,8 @@ class Comparer:
                 stream = f"{name}/{place}@{sorted(levels.items())}"
                 groups.append(self._together(stream, group, levels))
             else:
-                only = self.cell(group[0], levels)
-                groups.append(replace(only, cells={group[0]: only.center}))
+                one = self.cell(group[0], levels)
+                groups.append(replace(one, cells={group[0]: one.center}))
         tests = [one.heterogeneity for one in groups if not math.isnan(one.heterogeneity)]
         whole = groups[0]
         if len(groups) > 1:
@@ -221,48 +210,53 @@ class Comparer:
         weights = np.full(len(cells), 1.0 / len(cells))
         return self._replayed(stream, cells, levels, weights, row["scale"])
 
-    def _ours(self, cells: Sequence[str], levels: Levels) -> tuple[list[Sample], list[str]]:
-        """Samples of cells, and the units that all of them have."""
+    def _sides(
+        self, cells: Sequence[str], levels: Levels
+    ) -> tuple[list[Sample], list[str], np.ndarray]:
+        """Our samples of cells, the units that all of them have, and `_PRINTED` of the cells."""
         samples = [self.sample(cell, levels) for cell in cells]
         units = [unit for unit in samples[0].units if all(unit in one.units for one in samples)]
         if len(cells) > 1 and len(units) < 2:
             raise NotComparedError(f"the cells share {len(units)} units of ours")
-        return samples, units
+        rows = [[self.cells[cell][name] for cell in cells] for name in _PRINTED]
+        return samples, units, np.array(rows, dtype=float)
 
     def _replayed(
         self, stream: str, cells: Sequence[str], levels: Levels, weights: np.ndarray, scale: str
     ) -> Predictive:
         """A weighted sum of cells without printed standard errors; a mean of several has a test of its scatter."""
-        (samples, units), rows = self._ours(cells, levels), [self.cells[cell] for cell in cells]
-        theirs = int(max(row["units"] for row in rows))
+        samples, units, (value, _, rounding, published, runs) = self._sides(cells, levels)
         noises, logs = [self._noise(cell, levels, scale) for cell in cells], scale == "log"
+        n, theirs = len(units), int(published.max())
         if theirs > 1:
             table = np.stack([sample.means(units) for sample in samples], axis=1)
             center = table.mean(axis=0)
-            if len(units) < 2 or (logs and not (center > 0).all()):
+            if n < 2 or (logs and not (center > 0).all()):
                 raise NotComparedError("one unit only: no variation between units")
             noises = [noise.plain for noise in noises]
             table, center = (table / center, np.log(center)) if logs else (table, center)
         else:
             table = np.stack([sample.statistic(scale, units) for sample in samples], axis=1)
             center = table.mean(axis=0)
-        printed = np.array([row["value"] for row in rows])
-        half = np.array([row["rounding"] for row in rows]) / (printed if logs else 1.0)
-        terms = [
-            (noise, sample.runs(units), float(row["runs"]))
-            for noise, sample, row in zip(noises, samples, rows, strict=True)
-        ]
-        values = np.array([math.log(value) for value in printed]) if logs else printed
-        fresh = len(cells) > 1 and levels.get("instances") == "fresh"
-        sums = _Sums(weights, table, center - values, values, terms, half**2 / 3, theirs, fresh)
-        between = None
+        values, half = (np.log(value), rounding / value) if logs else (value, rounding)
+        effects, rounded = center - values, half**2 / 3
+        terms = list(zip(noises, [one.runs(units) for one in samples], runs.tolist(), strict=True))
+        noise = run_noise([(w, *term) for w, term in zip(weights, terms, strict=True)])
+        fresh, sampler = None, Sampler(self.seed, stream)
         if theirs == len(cells) == 1:
             between = self._between(cells[0], levels, noises[0], scale)
-        sampler = Sampler(self.seed, stream)
-        found = sums.replayed(sampler, between)
+        else:
+            between = Between(float((table @ weights).var(ddof=1)), n - 1.0, noise.ours)
+        if len(cells) > 1 and levels.get("instances") == "fresh":
+            variance = float(weights**2 @ table.var(axis=0, ddof=1))
+            fresh = Between(variance, n - 1.0, noise.ours)
+        sums, error = (float(effects @ weights), float(values @ weights)), weights**2 @ rounded
+        found = replayed(
+            *sums, (n, theirs), between, noise, sampler, rounding=float(error), fresh=fresh
+        )
         if len(cells) == 1 or weights.min() < 0:
             return found
-        effects, p = sums.scatter(sampler)
+        effects, p = _scatter(table, effects, terms, rounded, theirs, fresh is not None, sampler)
         by_cell = dict(zip(cells, effects.tolist(), strict=True))
         return replace(found, cells=by_cell, heterogeneity=p)
 
@@ -272,19 +266,15 @@ class Comparer:
         Under ``fresh`` the published errors are independent. Under ``shared`` they have two parts. One varies as much
         as ours and is as correlated as ours; what a bracket has beyond it is common to all cells.
         """
-        (samples, shared), rows = self._ours(cells, levels), [self.cells[cell] for cell in cells]
-        k, n = len(cells), len(shared)
+        samples, shared, printed = self._sides(cells, levels)
+        k, n, units = len(cells), len(shared), printed[3]
         means = np.stack([sample.means(shared) for sample in samples], axis=1)
         level = means.mean(axis=0)
         if n < 2 or not (level > 0).all():
             raise NotComparedError("one unit only, or a mean of zero: no standard error of ours")
         unit = level if k > 1 else np.ones(1)
         ours = np.atleast_2d(np.cov(means / unit, rowvar=False)) / n
-        value, bracket, rounding = (
-            np.array([row[key] for row in rows]) / unit
-            for key in ("value", "bracket_value", "rounding")
-        )
-        units = np.array([float(row["units"]) for row in rows])
+        value, bracket, rounding = printed[:3] / unit
         theirs = np.diag(bracket**2)
         if k > 1 and levels.get("instances") != "fresh":
             variance = np.diag(ours) * n / units
@@ -301,8 +291,7 @@ class Comparer:
         if k == 1:
             return found
         # one ratio for all cells: what is left over has the covariance of both sides
-        covariance = theirs + value.mean() ** 2 * ours + np.diag(rounding**2 / 3)
-        inverse = np.linalg.inv(covariance)
+        inverse = np.linalg.inv(theirs + value.mean() ** 2 * ours + np.diag(rounding**2 / 3))
         ones = np.ones(k)
         rest = value - (ones @ inverse @ value) / (ones @ inverse @ ones)
         # Hotelling's test: the covariance is estimated
@@ -313,62 +302,35 @@ class Comparer:
         return replace(found, cells=effects, heterogeneity=p)
 
 
-@dataclass(frozen=True, eq=False)
-class _Sums:
-    """Weighted sums of cells on common units.
+def _scatter(
+    table: np.ndarray,
+    effects: np.ndarray,
+    terms: Sequence[tuple[Noise, float, float]],
+    rounded: np.ndarray,
+    theirs: int,
+    fresh: bool,
+    sampler: Sampler,
+) -> tuple[np.ndarray, float]:
+    """Effects of the cells, and the p-value of a scatter that units and their runs do not explain.
 
-    `table` has our statistics by unit and cell; `terms` noise, our and published runs of each cell; `rounding`
-    variances; `theirs` is the number of published units, and `fresh` says that each cell has its own.
+    `table` has our statistics by unit and cell, `terms` noise, our and published runs of each cell; `rounded` are
+    variances, `theirs` is the number of published units, and `fresh` says that each cell has its own.
     """
-
-    weights: np.ndarray
-    table: np.ndarray
-    effects: np.ndarray
-    values: np.ndarray
-    terms: Sequence[tuple[Noise, float, float]]
-    rounding: np.ndarray
-    theirs: int
-    fresh: bool
-
-    def replayed(self, sampler: Sampler, between: Between | None) -> Predictive:
-        """The sum beside the published one; the variance between units is that of the sum unless it is given."""
-        n, weights = len(self.table), self.weights
-        noise = run_noise([(w, *term) for w, term in zip(weights, self.terms, strict=True)])
-        fresh = None
-        if between is None:
-            variance = float((self.table @ weights).var(ddof=1))
-            between = Between(variance, n - 1.0, noise.ours)
-        if self.fresh:
-            variance = float(weights**2 @ self.table.var(axis=0, ddof=1))
-            fresh = Between(variance, n - 1.0, noise.ours)
-        return replayed(
-            float(self.effects @ weights),
-            float(self.values @ weights),
-            (n, self.theirs),
-            between,
-            noise,
-            sampler,
-            rounding=float(weights**2 @ self.rounding),
-            fresh=fresh,
-        )
-
-    def scatter(self, sampler: Sampler) -> tuple[np.ndarray, float]:
-        """Effects of the cells, and the p-value of a scatter that units and their runs do not explain."""
-        (n, k), table = self.table.shape, self.table
-        noises = [run_noise([(1.0, *term)]) for term in self.terms]
-        effects = self.effects - [noise.shift for noise in noises]
-        rest = table - table.mean(axis=1, keepdims=True) - table.mean(axis=0) + table.mean()
-        square, df = float((rest**2).sum() / ((n - 1) * (k - 1))), (n - 1.0) * (k - 1.0)
-        contained, inner = float(np.mean([one.ours for one in noises])), sampler(noises[0].df)
-        mixed = theirs = Between(square, df, contained).draws(sampler, inner)
-        if self.fresh:
-            variance = float(table.var(axis=0, ddof=1).mean())
-            theirs = Between(variance, n - 1.0, contained).draws(sampler, inner)
-        variances = [
-            (theirs + one.theirs * inner) / self.theirs + (mixed + one.ours * inner) / n + rounding
-            for one, rounding in zip(noises, self.rounding, strict=True)
-        ]
-        return effects, excess(effects, np.maximum(np.stack(variances), 1e-24))
+    n, k = table.shape
+    noises = [run_noise([(1.0, *term)]) for term in terms]
+    effects = effects - [noise.shift for noise in noises]
+    rest = table - table.mean(axis=1, keepdims=True) - table.mean(axis=0) + table.mean()
+    square, df = float((rest**2).sum() / ((n - 1) * (k - 1))), (n - 1.0) * (k - 1.0)
+    contained, inner = float(np.mean([one.ours for one in noises])), sampler(noises[0].df)
+    ours = others = Between(square, df, contained).draws(sampler, inner)
+    if fresh:
+        variance = float(table.var(axis=0, ddof=1).mean())
+        others = Between(variance, n - 1.0, contained).draws(sampler, inner)
+    variances = [
+        (others + one.theirs * inner) / theirs + (ours + one.ours * inner) / n + rounding
+        for one, rounding in zip(noises, rounded, strict=True)
+    ]
+    return effects, excess(effects, np.maximum(np.stack(variances), 1e-24))
 
 
 def _groups(samples: Sequence[Sample]) -> list[list[str]]:
@@ -379,9 +341,3 @@ def _groups(samples: Sequence[Sample]) -> list[list[str]]:
         groups = [some for some in groups if some not in linked]
         groups.append([one for some in linked for one in some] + [sample])
     return [[one.id for one in some] for some in groups]
-
-
-def _within(part: Sequence[str], whole: Sequence[str]) -> bool:
-    """Whether components occur in the same order, with the first and the last in common."""
-    rest = iter(whole)
-    return part[0] == whole[0] and part[-1] == whole[-1] and all(one in rest for one in part)

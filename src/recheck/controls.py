@@ -1,25 +1,22 @@
 """Controls: faults of known size that are planted, and how many of them the judge finds.
 
-shifted cell
-    A published cell of each column is off by the factor that is found with the protocol's power (``detectable``), or by
-    its square root (``half``), which is rarely found.
-swapped pair
-    Two published numbers of each column change places, those with the largest ratio.
-biased truth
-    All our measures of a column are off by the factor that is found with the protocol's power in the column.
-dropped row
-    A verdict is left out, which the count has to refuse; all measures of a cell are left out, which has to read
-    "not run".
+- Shifted cell: a published cell of each column is off by the factor that is found with the protocol's power
+  (``detectable``), or by its square root (``half``), which is rarely found.
+- Swapped pair: the two published numbers of a column with the largest ratio change places.
+- Biased truth: all our measures of a column are off by the factor that is found with the protocol's power in it.
+- Dropped row: a verdict is left out, which `check` has to refuse, or all measures of a cell: it has to be "not run".
 
 A planted fault is found if Holm's test over the family rejects its cell or its column. `expected` is the sum of the
-probabilities of that, under the replayed design. Columns have data of their own, so that trials of different columns
-are taken as independent. An interval of 95 % for the number found goes with it.
+probabilities of that under the replayed design, `low` and `high` an interval of 95 % for the number found; trials of
+different columns are taken as independent.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import cycle
 
 import numpy as np
 import pandas as pd
@@ -29,9 +26,11 @@ from recheck.judge import check, holm, judge
 from recheck.measures import estimate
 from recheck.published import Published
 
-__all__ = ["COLUMNS", "controls"]
-
 COLUMNS = ["control", "trials", "expected", "low", "high", "found", "as_expected", "places"]
+_CONTROLS = [
+    *("shifted cell, detectable", "shifted cell, half", "swapped pair"),
+    *("biased truth", "dropped row"),
+]
 #: Rows that are left out in turn.
 _DROPPED = 10
 
@@ -42,33 +41,10 @@ Trial = tuple[str, str, float, bool]
 def controls(
     measures: pd.DataFrame, verdicts: pd.DataFrame, published: Published, seed: int
 ) -> pd.DataFrame:
-    """Plant faults, few of each kind.
-
-    Parameters
-    ----------
-    measures : DataFrame
-        `recheck.measures.COLUMNS`.
-    verdicts : DataFrame
-        `recheck.judge.Verdicts.frame` of them.
-    published : Published
-    seed : int
-        Of the judge.
-
-    Returns
-    -------
-    DataFrame
-        `COLUMNS`, one row a control.
-    """
-    planted = _Planted(measures, verdicts, published, seed)
-    trials = [*planted.trials(), *_dropped(measures, verdicts, published, seed)]
-    rows = []
-    for control in (
-        "shifted cell, detectable",
-        "shifted cell, half",
-        "swapped pair",
-        "biased truth",
-        "dropped row",
-    ):
+    """Plant faults, few of each kind, in measures that have these verdicts; a row a control, with `COLUMNS`."""
+    planted, rows = _Planted(measures, verdicts, published, seed), []
+    trials = [*planted.shifted(), *planted.dropped()]
+    for control in _CONTROLS:
         own = [trial[1:] for trial in trials if trial[0] == control]
         if own:
             places, chances, found = zip(*own, strict=True)
@@ -94,7 +70,8 @@ class _Planted:
     def __init__(
         self, measures: pd.DataFrame, verdicts: pd.DataFrame, published: Published, seed: int
     ) -> None:
-        self.measures, self.published, self.seed = measures, published, seed
+        self.measures, self.verdicts, self.published = measures, verdicts, published
+        self.seed = seed
         self.comparer = Comparer(measures, published, seed)
         kinds = next(kinds for kinds in published.protocol.families.values() if "cell" in kinds)
         rows = verdicts[verdicts["kind"].isin(kinds) & verdicts["p"].notna()].set_index("id")
@@ -102,47 +79,46 @@ class _Planted:
         self.clean = set(rows.index[rows["verdict"] != "differs"])
         self.level = published.protocol.family_error / max(len(rows), 1)
 
-    def trials(self) -> Iterator[Trial]:
+    def shifted(self) -> Iterator[Trial]:
         """Faults in cells to which no reading applies and which do not differ, on the scale ``log``."""
-        comparer = self.comparer
-        columns = {
-            column: [
+        cells, signs = self.comparer.cells, cycle((-1.0, 1.0))
+        for column, ids in self.comparer.columns.items():
+            usable = [
                 name
                 for name in ids
                 if name in self.clean
-                and comparer.cells[name]["scale"] == "log"
+                and cells[name]["scale"] == "log"
                 and self.published.combinations([name], "runs") == [{}]
             ]
-            for column, ids in comparer.columns.items()
-        }
-        for place, (column, cells) in enumerate((c, some) for c, some in columns.items() if some):
-            sign = 1.0 if place % 2 else -1.0
+            if not usable:
+                continue
+            sign = next(signs)
             # the cell of a column with the smallest detectable factor is off by a power of this factor
-            name = self.detectable[cells].idxmin()
+            name = self.detectable[usable].idxmin()
             if math.isfinite(self.detectable[name]):
                 for control, part in (("detectable", sign), ("half", 0.5 * sign)):
                     factors = {name: self.detectable[name] ** part}
                     yield f"shifted cell, {control}", name, *self._altered(factors)
             # the smallest and the largest number of a column change places
-            values = {cell: comparer.cells[cell]["value"] for cell in cells}
-            small, large = min(cells, key=values.__getitem__), max(cells, key=values.__getitem__)
+            values = {cell: cells[cell]["value"] for cell in usable}
+            small, large = min(usable, key=values.__getitem__), max(usable, key=values.__getitem__)
             if values[small] < values[large]:
                 ratio = values[large] / values[small]
                 found = self._altered({small: ratio, large: 1 / ratio})
                 yield "swapped pair", f"{small} and {large}", *found
-            yield from self._biased(column, cells, sign)
+            yield from self._biased(column, usable, sign)
 
     def _altered(self, factors: Mapping[str, float]) -> tuple[float, bool]:
         """The chance that printed numbers which are off by factors are found, and whether they are.
 
         Cells that share units are found or missed together in part: the bolder fault decides.
         """
-        before, after = self.comparer, self.comparer.altered(factors)
-        chances = [
-            before.cell(name, {}).power(-math.log(factor), self.level)
-            for name, factor in factors.items()
-        ]
-        return max(chances), self._rejects({name: after.cell(name, {}).p for name in factors})
+        before, after = (
+            {name: one.cell(name, {}) for name in factors}
+            for one in (self.comparer, self.comparer.altered(factors))
+        )
+        chances = [before[n].power(-math.log(factor), self.level) for n, factor in factors.items()]
+        return max(chances), self._rejects({name: one.p for name, one in after.items()})
 
     def _biased(self, column: str, cells: Sequence[str], sign: float) -> Iterator[Trial]:
         """All our measures of a column times its detectable factor."""
@@ -163,33 +139,28 @@ class _Planted:
 
     def _rejects(self, changed: Mapping[str, float]) -> bool:
         """Whether Holm's test rejects one of these hypotheses with p-values changed."""
-        p = {**self.p, **changed}
-        adjusted = dict(zip(p, holm(np.array(list(p.values()))), strict=True))
-        return any(adjusted[name] <= self.published.protocol.family_error for name in changed)
+        p = pd.Series({**self.p, **changed})
+        adjusted = pd.Series(holm(p.to_numpy()), p.index)[[*changed]]
+        return bool((adjusted <= self.published.protocol.family_error).any())
 
-
-def _dropped(
-    measures: pd.DataFrame, verdicts: pd.DataFrame, published: Published, seed: int
-) -> Iterator[Trial]:
-    """Leave verdicts out, one at a time, and the measures of one cell."""
-    rng = np.random.default_rng(seed)
-    registered = verdicts["id"][verdicts["kind"].isin(["cell", "claim"])]
-    for name in registered.iloc[rng.permutation(len(registered))[:_DROPPED]]:
-        yield "dropped row", name, 1.0, _refused(verdicts[verdicts["id"] != name], published)
-    cells = verdicts["id"][(verdicts["kind"] == "cell") & verdicts["p"].notna()]
-    if len(cells):
-        name = str(cells.iloc[int(rng.integers(len(cells)))])
-        some = published.cells[published.cells["column"] == published.cells.loc[name, "column"]]
-        part = Published(some, (), published.readings, published.protocol)
-        rest = measures[measures["id"].isin(some.index) & (measures["id"] != name)]
-        frame = judge(rest, estimate(rest), part, seed).frame.set_index("id")
-        found = frame.loc[name, "verdict"] == "not run" and len(frame) >= len(some)
-        yield "dropped row", f"measures of {name}", 1.0, bool(found)
-
-
-def _refused(verdicts: pd.DataFrame, published: Published) -> bool:
-    try:
-        check(verdicts, published)
-    except ValueError:
-        return True
-    return False
+    def dropped(self) -> Iterator[Trial]:
+        """Leave verdicts out, one at a time, and the measures of one cell."""
+        rng, verdicts, published = np.random.default_rng(self.seed), self.verdicts, self.published
+        registered = verdicts["id"][verdicts["kind"].isin(["cell", "claim"])]
+        for name in registered.iloc[rng.permutation(len(registered))[:_DROPPED]]:
+            found = False
+            try:
+                check(verdicts[verdicts["id"] != name], published)
+            except ValueError:
+                found = True
+            yield "dropped row", name, 1.0, found
+        cells = verdicts["id"][(verdicts["kind"] == "cell") & verdicts["p"].notna()]
+        if len(cells):
+            name = str(cells.iloc[int(rng.integers(len(cells)))])
+            column = published.cells["column"]
+            some = replace(published, cells=published.cells[column == column[name]], claims=())
+            own = self.measures["id"].isin(some.cells.index) & (self.measures["id"] != name)
+            rest = self.measures[own]
+            frame = judge(rest, estimate(rest), some, self.seed).frame.set_index("id")
+            found = frame.loc[name, "verdict"] == "not run" and len(frame) >= len(some.cells)
+            yield "dropped row", f"measures of {name}", 1.0, bool(found)

@@ -16,22 +16,11 @@ import warnings
 import zipfile
 import zlib
 from collections.abc import Mapping
-from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
-
-if TYPE_CHECKING:
-    from jinja2 import Environment
-
-__all__ = [
-    *("DamagedFileError", "digest_path", "read_arrays", "read_csv", "read_json", "rendered"),
-    *("sha256", "write_arrays", "write_csv", "write_json", "write_text"),
-]
-
-_REMEDY = "delete it and run snakemake again"
 
 #: The date of every entry of a zip archive: the earliest that the format can hold.
 _DATE = (1980, 1, 1, 0, 0, 0)
@@ -39,6 +28,10 @@ _DATE = (1980, 1, 1, 0, 0, 0)
 
 class DamagedFileError(ValueError):
     """A file differs from what was written, or nothing says what was written."""
+
+
+def _damaged(path: str | Path, what: str) -> DamagedFileError:
+    return DamagedFileError(f"{path}: {what}; delete it and run snakemake again")
 
 
 def digest_path(path: str | Path) -> Path:
@@ -53,16 +46,9 @@ def sha256(path: str | Path) -> str:
 
 
 def write_csv(path: str | Path, frame: pd.DataFrame, **about: Any) -> None:
-    """Write a table without its index, floats in full precision, and its digest.
+    """Write a table without its index, floats in full precision, and its digest, which holds `about` too.
 
-    Parameters
-    ----------
-    path : path
-        Where it goes; a name that ends in ``.gz`` is compressed.
-    frame : DataFrame
-        The table.
-    **about
-        What the digest says besides; JSON must be able to hold it.
+    A name that ends in ``.gz`` is compressed.
     """
     content = frame.to_csv(index=False, lineterminator="\n").encode("utf-8")
     if Path(path).suffix == ".gz":
@@ -71,23 +57,10 @@ def write_csv(path: str | Path, frame: pd.DataFrame, **about: Any) -> None:
 
 
 def read_csv(path: str | Path, **kwargs: Any) -> pd.DataFrame:
-    """Read what `write_csv` wrote, every float as it was written.
+    """Read what `write_csv` wrote, every float as it was written; the options are those of `pandas.read_csv`.
 
-    Parameters
-    ----------
-    path : path
-        The file.
-    **kwargs
-        Arguments of `pandas.read_csv`. ``usecols``, ``nrows`` and ``skiprows`` are allowed: the rows are
-        counted only where the whole file is read.
-
-    Raises
-    ------
-    DamagedFileError
-        There is no digest, it cannot be read, or the file's bytes or rows are not those that were
-        written. The message names the file, says what is wrong, and what to do.
-    FileNotFoundError
-        There is no such file.
+    DamagedFileError if there is no digest, or if the file's bytes or rows are not those that were written: it names
+    the file and says what to do. Rows are not counted where ``nrows`` or ``skiprows`` leave some out.
     """
     content, rows = _checked(path)
     if Path(path).suffix == ".gz":
@@ -96,24 +69,15 @@ def read_csv(path: str | Path, **kwargs: Any) -> pd.DataFrame:
         # pandas before 3.1 has to be asked for exact floats; later ones always return them, and warn
         warnings.filterwarnings("ignore", message="The 'float_precision' argument")
         frame = pd.read_csv(io.BytesIO(content), **({"float_precision": "round_trip"} | kwargs))
-    whole = not {"nrows", "skiprows", "skipfooter", "comment", "header", "names"} & set(kwargs)
-    if whole and len(frame) != rows:
-        raise DamagedFileError(f"{path}: {len(frame)} rows, its digest says {rows}; {_REMEDY}")
+    if not {"nrows", "skiprows"} & kwargs.keys() and len(frame) != rows:
+        raise _damaged(path, f"{len(frame)} rows, its digest says {rows}")
     return frame
 
 
 def write_arrays(path: str | Path, arrays: Mapping[str, Any], **about: Any) -> None:
-    """Write named arrays as an npz file, and its digest.
+    """Write named arrays as an npz file, and its digest, which holds `about` too.
 
-    Parameters
-    ----------
-    path : path
-        Where it goes.
-    arrays : mapping of str to array
-        Any shapes; of numbers, booleans or fixed-width strings. Python objects are a ValueError: reading them would
-        need pickle.
-    **about
-        As of `write_csv`.
+    Arrays of Python objects are a ValueError: reading them would need pickle.
     """
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
@@ -135,11 +99,11 @@ def read_arrays(path: str | Path) -> dict[str, np.ndarray]:
     content, count = _checked(path)
     try:
         with np.load(io.BytesIO(content), allow_pickle=False) as stored:
-            arrays = {name: stored[name] for name in stored.files}
+            arrays = dict(stored)
     except (ValueError, OSError, zipfile.BadZipFile, zlib.error) as error:
-        raise DamagedFileError(f"{path}: not an npz file ({error}); {_REMEDY}") from error
+        raise _damaged(path, f"not an npz file ({error})") from error
     if len(arrays) != count:
-        raise DamagedFileError(f"{path}: {len(arrays)} arrays, its digest says {count}; {_REMEDY}")
+        raise _damaged(path, f"{len(arrays)} arrays, its digest says {count}")
     return arrays
 
 
@@ -158,34 +122,7 @@ def read_json(path: str | Path) -> Any:
     try:
         return json.loads(Path(path).read_text(encoding="utf-8"))
     except ValueError as error:
-        raise DamagedFileError(f"{path}: not a JSON file ({error}); {_REMEDY}") from error
-
-
-def rendered(template: str, **values: Any) -> str:
-    """A template of this package with its values; those of LaTeX use ``[[ ]]`` and ``[% %]``."""
-    return _templates(".tex." in template).get_template(template).render(**values)
-
-
-@cache
-def _templates(latex: bool) -> Environment:
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    # braces are LaTeX's own
-    marks: dict[str, Any] = {
-        "block_start_string": "[%",
-        "block_end_string": "%]",
-        "variable_start_string": "[[",
-        "variable_end_string": "]]",
-        "comment_start_string": "[##",
-        "comment_end_string": "##]",
-    }
-    return Environment(
-        autoescape=not latex,
-        undefined=StrictUndefined,
-        keep_trailing_newline=True,
-        loader=FileSystemLoader(Path(__file__).parent),
-        **(marks if latex else {}),
-    )
+        raise _damaged(path, f"not a JSON file ({error})") from error
 
 
 def _write_with_digest(path: str | Path, content: bytes, rows: int, about: dict[str, Any]) -> None:
@@ -208,13 +145,11 @@ def _checked(path: str | Path) -> tuple[bytes, int]:
     """Bytes of a file that are those of its digest, and the number of rows in it."""
     content, place = Path(path).read_bytes(), digest_path(path)
     if not place.exists():
-        raise DamagedFileError(f"{path}: it has no digest ({place.name}) beside it; {_REMEDY}")
+        raise _damaged(path, f"it has no digest ({place.name}) beside it")
     stored, found = read_json(place), hashlib.sha256(content).hexdigest()
     if not isinstance(stored, dict) or {"sha256", "rows"} - stored.keys():
-        raise DamagedFileError(f"{place}: not a digest; delete {path} and run snakemake again")
+        raise _damaged(path, f"{place.name} is not a digest")
     if found != stored["sha256"]:
-        raise DamagedFileError(
-            f"{path}: its bytes were changed after it was written (SHA-256 {found[:12]}, "
-            f"its digest says {str(stored['sha256'])[:12]}); {_REMEDY}"
-        )
+        digests = f"SHA-256 {found[:12]}, its digest says {str(stored['sha256'])[:12]}"
+        raise _damaged(path, f"its bytes were changed after it was written ({digests})")
     return content, int(stored["rows"])

@@ -8,39 +8,30 @@ a power of ten.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
-from decimal import Decimal, InvalidOperation
-from typing import Any, TypeVar
+from decimal import Decimal
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, PositiveInt, ValidationError, model_validator
 
-__all__ = [
-    *("Declared", "Format", "checked", "escape", "full", "is_number", "latex", "missing"),
-    *("plain", "printed", "short"),
-]
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 _ESCAPES = str.maketrans(
-    {
-        "\\": r"\textbackslash{}",
-        **{character: f"\\{character}" for character in "{}$&#%_"},
-        "^": r"\textasciicircum{}",
-        "~": r"\textasciitilde{}",
-        "<": r"\textless{}",
-        ">": r"\textgreater{}",
-    }
+    {character: f"\\{character}" for character in "{}$&#%_"}
+    | {"\\": r"\textbackslash{}", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}"}
+    | {"<": r"\textless{}", ">": r"\textgreater{}"}
 )
 #: Statuses as they stand in a narrow table; others stand in full.
 _SHORT = {
-    "": "--",
-    "not run": "--",
-    "data not available": "no data",
-    "not comparable": "n.comp.",
-    "at least": "≥",
-    "at most": "≤",
+    **{"": "--", "not run": "--", "data not available": "no data"},
+    **{"not comparable": "n.comp.", "at least": "≥", "at most": "≤"},
 }
 _MOST = 12  # decimals
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-
 
 Model = TypeVar("Model", bound="Declared")
 
@@ -67,8 +58,7 @@ def checked(model: type[Model], content: Any, where: str) -> Model:
         lines = []
         for one in error.errors():
             place = [str(part + 1) if isinstance(part, int) else part for part in one["loc"]]
-            message = one["msg"].removeprefix("Value error, ")
-            given = one["input"]
+            message, given = one["msg"].removeprefix("Value error, "), one["input"]
             shown = "" if isinstance(given, Mapping) else f"; given was {given!r}"
             lines.append(f"{': '.join([where, *place])}: {message}{shown}")
         raise ValueError("\n".join(lines)) from None
@@ -77,15 +67,38 @@ def checked(model: type[Model], content: Any, where: str) -> Model:
 class Format(Declared, strict=True):
     """How a number is printed."""
 
-    significant: PositiveInt | None = (
-        None  # digits of the standard error (2), or of a value without one (3)
-    )
+    significant: PositiveInt | None = None  # digits of the standard error (2), or without one (3)
     se: bool = True  # whether the standard error is printed
     factor: float = 1.0  # of the value, for a head such as "in thousandths"
     scientific: bool = False  # always a power of ten
     integer: bool = False  # always a whole number
     compact: bool = False  # the standard error in units of the last digit, ``0.247(21)``
     unit: str = ""  # plain text that follows the number
+
+
+_USUAL = Format()
+
+
+def rendered(template: str, **values: Any) -> str:
+    """A template of this package with its values and the functions of this module; the filter ``tex`` is `escape`."""
+    return _templates().get_template(template).render(**values)
+
+
+@cache
+def _templates() -> Environment:
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    found = Environment(
+        *("[%", "%]", "[[", "]]", "[##", "##]"),  # blocks, values, comments: braces are LaTeX's own
+        autoescape=lambda name: ".tex." not in str(name),
+        undefined=StrictUndefined,
+        keep_trailing_newline=True,
+        loader=FileSystemLoader(Path(__file__).parent),
+    )
+    shared = (Format, effect, is_number, latex, plain, printed, short)
+    found.globals |= {one.__name__: one for one in shared}
+    found.filters["tex"] = escape
+    return found
 
 
 def escape(text: str) -> str:
@@ -96,6 +109,12 @@ def escape(text: str) -> str:
 def is_number(value: Any) -> bool:
     """Whether a value is a finite number."""
     return isinstance(value, int | float) and math.isfinite(value)
+
+
+def effect(row: Mapping[str, Any]) -> float:
+    """The effect of a row of verdicts as a ratio of ours to printed, or as their difference."""
+    logs = row["scale"] == "log" and is_number(row["effect"])
+    return math.exp(row["effect"]) if logs else row["effect"]
 
 
 def missing(status: str) -> str:
@@ -111,65 +130,62 @@ def full(value: object, se: float = math.nan) -> str:
     return f"{value:.10g}" + (f" +- {se:.3g}" if math.isfinite(se) and se > 0 else "")
 
 
-def latex(value: float, se: float = math.nan, form: Format | None = None) -> str:
+def latex(value: float, se: float = math.nan, form: Format = _USUAL) -> str:
     r"""A number as LaTeX: ``$0.247$ ($0.021$)``, ``$1.23\,(0.09)\times10^{-4}$``.
 
     A standard error that is zero or not finite is not printed. A value that is not finite is a ValueError: a missing
     value is a word (`missing`).
     """
-    form = form or Format()
     number, error, power = (text.replace(" ", r"\,") for text in _digits(value, se, form))
     unit = rf"\,{escape(form.unit)}" if form.unit else ""
-    bracket = "" if not error else f"({error})" if form.compact else rf"\,({error})"
-    if power:
-        return rf"${number}{bracket}\times10^{{{power}}}${unit}"
-    apart = error and not form.compact
-    return (f"${number}$ (${error}$)" if apart else f"${number}{bracket}$") + unit
+    if error and not power and not form.compact:
+        return f"${number}$ (${error}$){unit}"
+    bracket = f"({error})" if form.compact else rf"\,({error})"
+    raised = rf"\times10^{{{power}}}" if power else ""
+    return f"${number}{bracket if error else ''}{raised}${unit}"
 
 
-def plain(value: float, se: float = math.nan, form: Format | None = None) -> str:
+def plain(value: float, se: float = math.nan, form: Format = _USUAL) -> str:
     """The same as plain text: ``0.247 (0.021)``, ``1.23 (0.09) × 10⁻⁴``."""
-    form = form or Format()
     number, error, power = _digits(value, se, form)
-    bracket = "" if not error else f"({error})" if form.compact else f" ({error})"
+    bracket = f"({error})" if form.compact else f" ({error})"
     raised = f" × 10{power.translate(_RAISED)}" if power else ""
-    unit = form.unit if form.unit in ("", "%") else f" {form.unit}"
-    return f"{number}{bracket}{raised}".replace("-", "\N{MINUS SIGN}") + unit
+    text = f"{number}{bracket if error else ''}{raised}".replace("-", "\N{MINUS SIGN}")
+    return text + (form.unit if form.unit in ("", "%") else f" {form.unit}")
 
 
 def short(value: Any, digits: int = 3, *, tex: bool = False) -> str:
     """A number in a list of verdicts, infinite or absent as it may be."""
     if is_number(value):
         return (latex if tex else plain)(float(value), form=Format(significant=digits))
-    if isinstance(value, float) and math.isinf(value):
-        text = r"\infty" if tex else "∞"
-        text = text if value > 0 else f"{'-' if tex else '−'}{text}"
-        return f"${text}$" if tex else text
-    return "--" if tex else ""
+    infinite = {math.inf: ("∞", r"$\infty$"), -math.inf: ("−∞", r"$-\infty$")}
+    return infinite.get(value, ("", "--"))[tex]
 
 
-def printed(text: str, bracket: str = "", form: Format | None = None) -> str:
+def printed(text: str, bracket: str = "", form: Format = _USUAL) -> str:
     """A published number and its bracket as LaTeX, with the digits that were printed."""
-    form = form or Format()
-    numbers = [_decimal(one, form.factor) for one in (text, bracket)]
-    if numbers[0] is None:
-        return escape(text)
-    shown, power = _shown(numbers[0])
-    if numbers[1] is None or not form.se:
-        return f"${shown}{power}$"
-    exponent = int(numbers[0].as_tuple().exponent)
-    if form.compact and not power:
-        last = numbers[1].scaleb(-min(exponent, 0))
-        return f"${shown}({last.normalize():f})$"
-    own, own_power = _shown(numbers[1])
-    return f"${shown}{power}$ (${own}{own_power}$)"
-
-
-def _decimal(text: str, factor: float) -> Decimal | None:
     try:
-        return Decimal(text.strip("()[]% ").replace("e^", "e")) * Decimal(repr(factor)).normalize()
-    except InvalidOperation:
-        return None
+        number, error = decimal(text), decimal(bracket) if bracket and form.se else None
+    except ValueError:
+        return escape(text)
+    factor = Decimal(repr(form.factor)).normalize()
+    number *= factor
+    shown, power = _shown(number)
+    if error is None:
+        return f"${shown}{power}$"
+    error *= factor
+    if form.compact and not power:
+        last = error.scaleb(-min(int(number.as_tuple().exponent), 0))
+        return f"${shown}({last.normalize():f})$"
+    return f"${shown}{power}$ (${''.join(_shown(error))}$)"
+
+
+def decimal(text: str) -> Decimal:
+    """A printed number in one of the ways in which papers print it: ``1.4e-3``, ``1.4e^-3``, ``1.4 x 10^{-3}``."""
+    bare = re.sub(r"\s*(?:[eE]|[x*]\s*10)\^?\{?([+-]?\d+)\}?", r"e\1", text.strip("()[]% "))
+    if not re.fullmatch(r"[+-]?\d*\.?\d+(?:e[+-]?\d+)?", bare):
+        raise ValueError(f"printed: needed is a number such as 0.029 or 1.4e-3, given was {text!r}")
+    return Decimal(bare)
 
 
 def _shown(number: Decimal) -> tuple[str, str]:

@@ -1,32 +1,15 @@
 """The judge: one verdict for each cell, contrast, column and claim.
 
-Hypotheses
-    A printed number is drawn from the same design as ours (cells, contrasts, columns: `recheck.compare`),
-    or a quantity lies inside its region (claims: `recheck.claims`). Each has a p-value under every
-    reading of what the paper leaves unsaid, and counts with the largest of them.
-differs
-    The p-value is significant in Holm's test over the family, at the protocol's error rate. If everything were drawn
-    alike, one verdict "differs" or more would come up in at most one study of twenty. Every reading must have been run.
-agrees
-    A ratio outside the margin (a difference, a quantity outside its region) is rejected by two one-sided tests under
-    every reading, with Benjamini and Hochberg's correction over the family: of all verdicts "agrees", at most one in
-    twenty is expected to be wrong. `factor` is the factor that the interval proves. A column agrees only if its cells
-    do not scatter either, and none of them differs.
-depends on a reading
-    It agrees under one reading, and differs under another in Holm's test over all pairs of a hypothesis and a reading.
-undecided
-    None of these. `factor` is then what the first, hardest step of Holm's test finds with the protocol's power, under
-    the least favourable reading. A cell is *informative* if that factor is within the protocol's margin, whatever comes
-    out.
-not comparable, not run, data not available
-    Nothing was compared, and the note says why. These are in no family.
+A printed number is drawn from the same design as ours (`recheck.compare`), or a quantity lies inside its region
+(`recheck.claims`). Each of these hypotheses has a p-value under every reading of what the paper leaves unsaid, and
+counts with the largest of them. "Differs" is controlled by Holm's test over a family, "agrees" by Benjamini and
+Hochberg's correction of two one-sided tests; section 3 of ``README.md`` beside this file says what each verdict means.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,10 +18,8 @@ import pandas as pd
 from scipy.stats import false_discovery_control
 
 from recheck.measures import UNSEEN, levels_of, reading_text
-from recheck.outcomes import QUANTILES, Outcome, outcomes
+from recheck.outcomes import QUANTILES, outcomes
 from recheck.published import Published
-
-__all__ = ["COLUMNS", "VERDICTS", "Verdicts", "check", "holm", "judge"]
 
 _EVIDENCE = ["choice", "level", "kind", "compared", "agrees", "differs", "log_likelihood"]
 #: The choice under which the evidence on readings has their combinations.
@@ -56,17 +37,13 @@ COLUMNS = [
 class Verdicts:
     """The verdicts on a study.
 
-    Attributes
-    ----------
-    frame : DataFrame
-        `COLUMNS`: a row for each cell, contrast, column and claim, in this order. ``effect`` is log(ours/published),
-        less what it is expected to be, or ours minus published on the scale ``linear``. Of a claim it is the distance
-        from the nearest end of the region, positive inside. ``published`` and ``ours`` of a column are geometric means.
-    readings : DataFrame
-        Evidence on the readings: ``choice``, ``level``, ``kind``, ``compared``, ``agrees``, ``differs`` (numbers of
-        hypotheses), ``log_likelihood`` (sum of the log densities of the printed numbers, at the best levels of others).
-        The choice `COMBINATION` has a row for each combination of levels that were run: contrasts, and cells that are
-        in none, of those that were compared under every combination.
+    `frame` has `COLUMNS` and a row for each cell, contrast, column and claim. ``effect`` is log(ours/published), less
+    what it is expected to be, or ours minus published on the scale ``linear``; of a claim the distance from the nearest
+    end of the region, positive inside. ``published`` and ``ours`` of a column are geometric means.
+
+    `readings` has numbers of hypotheses by choice, level and kind, and ``log_likelihood``, the sum of the log densities
+    of the printed numbers at the best levels of other choices. The choice `COMBINATION` has a row for each combination
+    of levels that were run, over contrasts, and cells that are in none, that were compared under every one.
     """
 
     frame: pd.DataFrame
@@ -76,22 +53,9 @@ class Verdicts:
 def judge(
     measures: pd.DataFrame, estimates: pd.DataFrame, published: Published, seed: int
 ) -> Verdicts:
-    """Judge a study.
+    """Judge a study, of which `estimates` are those of its measures; `seed` is that of the draws of variances.
 
-    Parameters
-    ----------
-    measures : DataFrame
-        `recheck.measures.COLUMNS`.
-    estimates : DataFrame
-        `recheck.measures.estimate` of them.
-    published : Published
-    seed : int
-        Of the draws of uncertain variances.
-
-    Raises
-    ------
-    ValueError
-        A reading of the measures of a cell is not in ``readings.yaml`` for this cell.
+    ValueError if a reading of the measures of a cell is not in ``readings.yaml`` for this cell.
     """
     pairs, cases = _tested(outcomes(measures, estimates, published, seed), published)
     rate, cells = published.protocol.family_error, published.cells
@@ -100,11 +64,13 @@ def judge(
     differing = {name for name, verdict in verdicts.items() if verdict == "differs"}
     rows = []
     for name, own in by_id.items():
-        note = _unseen_note(own)
-        lost = sorted(differing & set(cells.index[cells["column"] == name]))
-        if verdicts[name] == "agrees" and lost:
-            verdicts[name], note = "undecided", f"{', '.join(lost)} of its cells differ"
-        rows.append(_row(cases.loc[name], own, verdicts[name], note))
+        verdict, note, lost = verdicts[name], "", own[~own["seen"]]
+        if len(lost) and own["seen"].any():
+            note = f"{lost['verdict'].iloc[0]} under {', '.join(lost['reading'])}"
+        wrong = sorted(differing & set(cells.index[cells["column"] == name]))
+        if verdict == "agrees" and wrong:
+            verdict, note = "undecided", f"{', '.join(wrong)} of its cells differ"
+        rows.append(_row(cases.loc[name], own, verdict, note))
     frame = pd.DataFrame(rows, columns=COLUMNS)
     check(frame, published)
     evidence = pd.concat([_evidence(pairs, published), _combinations(pairs, published)])
@@ -113,10 +79,8 @@ def judge(
 
 def check(frame: pd.DataFrame, published: Published) -> None:
     """Refuse verdicts if a registered cell or claim is absent, comes twice or is not registered, or one is unknown."""
-    for kind, wanted in (
-        ("cell", list(published.cells.index)),
-        ("claim", [f"claim/{claim.id}" for claim in published.claims]),
-    ):
+    claims = [f"claim/{claim.id}" for claim in published.claims]
+    for kind, wanted in {"cell": list(published.cells.index), "claim": claims}.items():
         ids = frame.loc[frame["kind"] == kind, "id"]
         absent, strange = sorted(set(wanted) - set(ids)), sorted(set(ids) - set(wanted))
         twice = sorted(set(ids[ids.duplicated()]))
@@ -128,9 +92,9 @@ def check(frame: pd.DataFrame, published: Published) -> None:
         raise ValueError(f"verdicts: {unknown} are unknown; known are {list(VERDICTS)}")
 
 
-def _tested(found: Sequence[Outcome], published: Published) -> tuple[pd.DataFrame, pd.DataFrame]:
+def _tested(pairs: pd.DataFrame, published: Published) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Pairs of a hypothesis and a reading, and the hypotheses, both with p-values corrected over their families."""
-    protocol, pairs = published.protocol, pd.DataFrame([vars(one) for one in found])
+    protocol = published.protocol
     family = {kind: name for name, kinds in protocol.families.items() for kind in kinds}
     pairs = pairs.assign(family=pairs["kind"].map(family), seen=pairs["verdict"] == "")
     pairs["chance"] = [one is not None and not one.exact for one in pairs["found"]]
@@ -167,31 +131,20 @@ def _verdict(case: pd.Series, own: pd.DataFrame, rate: float) -> str:
     return "depends on a reading" if own["agrees"].any() and own["differs"].any() else "undecided"
 
 
-def _unseen_note(own: pd.DataFrame) -> str:
-    """Under which readings a hypothesis was not compared that was compared under others."""
-    lost = own[~own["seen"]]
-    if lost.empty or not own["seen"].any():
-        return ""
-    return f"{lost['verdict'].iloc[0]} under {', '.join(lost['reading'])}"
-
-
 def _row(case: pd.Series, own: pd.DataFrame, verdict: str, note: str) -> dict[str, Any]:
     """The row of the table: under the reading that fits best."""
     compared = own[own["seen"]] if case["seen"] else own
     best = compared.sort_values(["p", "p_agree"], ascending=False, kind="stable").iloc[0]
-    entries = best["row"]
-    logs, low, high = (entries.get(name, math.nan) for name in ("scale", "low", "high"))
-    logs, detectable = logs == "log", max(compared["detectable"])
-    shown = detectable
+    entries, detectable = best["row"], max(compared["detectable"])
+    low, high = (entries.get(name, math.nan) for name in ("low", "high"))
+    logs, shown, factor = entries.get("scale") == "log", detectable, math.nan
     if logs:  # infinite where nothing is found
         shown = math.inf if detectable > 40 else math.exp(detectable)
-    factor = math.nan
     if verdict == "undecided":
         factor = shown
     elif verdict == "agrees" and best["kind"] != "claim":
         factor = max(high, 1 / low) if logs else max(abs(low), abs(high))
     several = f"shown under {best['reading']}" if len(own) > 1 and best["reading"] else ""
-    notes = [entries["note"], several, note]
     return {
         **entries,
         **best[["id", "kind", "family"]],
@@ -202,7 +155,7 @@ def _row(case: pd.Series, own: pd.DataFrame, verdict: str, note: str) -> dict[st
         "informative": bool(detectable <= best["informative"]),
         "readings": "; ".join(reading for reading in own["reading"][own["agrees"]] if reading),
         "verdict": verdict,
-        "note": "; ".join(text for text in notes if text),
+        "note": "; ".join(filter(None, [entries["note"], several, note])),
     }
 
 
@@ -227,12 +180,11 @@ def _combinations(pairs: pd.DataFrame, published: Published) -> pd.DataFrame:
     """What the printed numbers say together about each combination of levels that were run."""
     choices = {name for name, choice in published.readings.items() if choice.kind == "runs"}
     within = {cell for _, first, second, _ in published.pairs() for cell in (first, second)}
-    levels_of_pairs = [levels_of(reading) for reading in pairs["reading"]]
-    some = pd.Series([bool(choices & set(one)) for one in levels_of_pairs], pairs.index)
+    pairs = pairs.assign(levels=[levels_of(reading) for reading in pairs["reading"]])
+    some = np.array([not choices.isdisjoint(levels) for levels in pairs["levels"]])
     numbers = pairs["kind"].isin(["cell", "contrast"]) & ~pairs["id"].isin(within) & some
-    complete = pairs.groupby("id")["seen"].transform("all").astype(bool)
-    used = pairs.assign(levels=levels_of_pairs)[numbers & complete]
-    names = sorted({choice for levels in used["levels"] for choice in levels} & choices)
+    used = pairs[numbers & pairs.groupby("id")["seen"].transform("all").astype(bool)]
+    names = sorted(choices & set().union(*used["levels"]))
     several = [list(published.readings[name].levels) for name in names]
     rows = []
     for chosen in itertools.product(*several) if len(names) > 1 else ():

@@ -11,12 +11,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
+import yaml
 from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, model_validator
 
 from recheck.format import Declared, Format, checked
 from recheck.measures import pattern
-
-__all__ = ["LINES", "Block", "Entry", "Layout", "Table", "check_layout", "read_layout"]
 
 #: Lines of a row group, and what they are called in the table.
 LINES = {"published": "published", "kept": "ours", "run": "this run", "verdict": "verdict"}
@@ -110,8 +109,6 @@ class Layout(Declared):
 
 def read_layout(path: str | Path) -> Layout:
     """Read and check a ``layout.yaml``; see `check_layout`."""
-    import yaml
-
     return check_layout(yaml.safe_load(Path(path).read_text(encoding="utf-8")), str(path))
 
 

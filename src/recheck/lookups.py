@@ -1,17 +1,7 @@
 r"""Numbers of the text by name: ``\val{table1/N50/M100}`` prints an estimate and links to where it comes from.
 
-The source of a paper is scanned for look-ups. Only what it uses is written: ``values.tex`` has the texts, and
-``origins.tex`` one row a key for the appendix. A key that does not exist stops the build.
-
-Keys
-    ``id`` or ``id@reading``: the estimate with its standard error and unit. ``verdict:id``: its verdict.
-    ``published:id``: as printed. ``count:cells/agrees``: number of verdicts; each part narrows the rows
-    (``cells``, ``contrasts``, ``columns``, ``claims``, ``informative``, ``compared``, a table, a verdict with hyphens).
-    ``<name>:<path>``: a value of a file, such as ``protocol:margins/agree`` or ``run:commit``. ``<study>:`` in front of
-    any of them names another study than the first.
-Options
-    ``value`` (no standard error), ``se`` (that alone), ``digits=3``, ``percent``, ``scientific``, ``integer``,
-    ``compact``, ``nounit``, ``field=factor`` (another column of a verdict), ``run`` and ``kept`` (from which results).
+The source of a paper is scanned for look-ups, and only what it uses is written. A key that does not exist stops the
+build. Section 6 of ``README.md`` beside this file has the keys and options.
 """
 
 from __future__ import annotations
@@ -24,25 +14,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pandas as pd
+
 from recheck.book import Book
 from recheck.format import Format, escape, full, latex, missing, printed
 from recheck.layout import Layout
 from recheck.summary import COMPARED, VERDICTS, informative
 from recheck.tables import shown
 
-__all__ = ["Facts", "Found", "Study", "UnknownKeyError", "Use", "collect", "uses"]
-
 _KINDS = {"cells": "cell", "contrasts": "contrast", "columns": "column", "claims": "claim"}
 _FLAGS = {"value", "se", "percent", "scientific", "integer", "compact", "nounit", "run", "kept"}
 _USE = re.compile(r"\\(?:val|valtext|ifval)(?![A-Za-z])\s*(?:\[([^\]]*)\])?\s*\{([^{}]*)\}")
 
 
-class UnknownKeyError(KeyError):
+class UnknownKeyError(LookupError):
     """Keys that do not exist, one a line, with the place in the text and keys that are close."""
-
-    def __str__(self) -> str:
-        """Return the message as it is: KeyError would quote it."""
-        return str(self.args[0])
 
 
 class Use(NamedTuple):
@@ -116,10 +102,7 @@ class _Asked(NamedTuple):
 def uses(files: Iterable[str | Path]) -> list[Use]:
     r"""Find the look-ups (``\val``, ``\valtext``, ``\ifval``) of LaTeX files, each key and option once.
 
-    Raises
-    ------
-    ValueError
-        A key has an argument of a macro or white space in it: keys have to be written out.
+    ValueError if a key has an argument of a macro or white space in it: keys have to be written out.
     """
     found: dict[tuple[str, str], Use] = {}
     for path in map(Path, files):
@@ -139,25 +122,10 @@ def collect(
     facts: Mapping[str, Facts] | None = None,
     numbers: str = "kept",
 ) -> list[Found]:
-    """Answer look-ups.
+    """Answer look-ups; keys without a study in front are of the first, `facts` are files by name.
 
-    Parameters
-    ----------
-    wanted : iterable of Use
-        See `uses`.
-    studies : mapping of str to Study
-        By name; keys without a study in front are of the first.
-    facts : mapping of str to Facts
-        By name: ``run``, ``protocol``.
-    numbers : str
-        ``kept`` takes estimates and verdicts from kept results where there are any, ``run`` from this run.
-
-    Raises
-    ------
-    UnknownKeyError
-        Keys are not there; all of them are listed.
-    ValueError
-        An option is unknown, or `numbers` is.
+    `numbers` is ``kept`` (estimates and verdicts are those of kept results where there are any) or ``run``.
+    UnknownKeyError lists all keys that are not there; an unknown option is a ValueError.
     """
     if numbers not in ("kept", "run"):
         raise ValueError(f"numbers: needed is kept or run, given was {numbers!r}")
@@ -175,24 +143,22 @@ def collect(
 def _answer(
     use: Use, studies: Mapping[str, Study], facts: Mapping[str, Facts], numbers: str
 ) -> Found:
-    options = _options(use)
-    name, _, rest = use.key.partition(":")
-    study, key = (studies[name], rest) if name in studies else (None, use.key)
-    study = study or next(iter(studies.values()))
+    options, (kind, _, rest) = _options(use), use.key.partition(":")
+    study, key = next(iter(studies.values())), use.key
+    if kind in studies:
+        study, key = studies[kind], rest
+        kind, _, rest = key.partition(":")
     numbers = next((one for one in ("run", "kept") if one in options), numbers)
     old = study.book.kept if numbers == "kept" else None
-    folder = study.kept if old else study.results
-    asked = _Asked(use, options, study, old or study.book, folder)
-    kind, _, rest = key.partition(":")
+    asked = _Asked(use, options, study, old or study.book, study.kept if old else study.results)
     if not rest:
         return _estimate(asked, key)
-    answer = {"verdict": _verdict, "count": _count, "published": _published}.get(kind)
-    if answer:
-        return answer(asked, rest)
-    if kind not in facts:
-        known = [*facts, "verdict", "count", "published", *studies]
-        raise KeyError(f"begins with {kind!r}; known are {known}")
-    return _fact(asked, rest, facts[kind])
+    if kind in facts:
+        return _fact(asked, rest, facts[kind])
+    answers = {"verdict": _verdict, "count": _count, "published": _published}
+    if kind not in answers:
+        raise KeyError(f"begins with {kind!r}; known are {[*facts, *answers, *studies]}")
+    return answers[kind](asked, rest)
 
 
 def _options(use: Use) -> dict[str, str]:
@@ -218,21 +184,20 @@ def _estimate(asked: _Asked, key: str) -> Found:
     id, _, reading = key.partition("@")
     row = book.pick(id, reading, use.place)
     if row is None:
-        books = [study.book, *([study.book.kept] if study.book.kept else [])]
+        books = [one for one in (study.book, study.book.kept) if one]
         elsewhere = any(one.pick(id, reading, use.place) for one in books)
         if not (elsewhere or (id in study.book.cells.index and not reading)):
-            there = {name for one in books for name in one.estimates["id"]}
-            readings = sorted({r for one in books for i, r in one.estimates.index if i == id})
-            close = f"is no id{_close(id, there)}"
-            raise KeyError(f"has the readings {readings}" if readings else close)
+            there = [one for some in books for one in some.estimates.index]
+            if readings := sorted({own for name, own in there if name == id}):
+                raise KeyError(f"has the readings {readings}")
+            raise KeyError(f"is no id{_close(id, {name for name, _ in there})}")
         return Found(use, missing("not run"), False, "not run", study.results)
     value, se, status = float(row["value"]), float(row["se"]), str(row["status"])
     value, se = (se, math.nan) if "se" in asked.options else (value, se)
     known = math.isfinite(value)
     # files of a run as paths from the root of the repository
-    roots, folder = ("data/", "src/", "results/"), asked.folder
-    folder = folder if book is study.book else f"{folder}/results"
-    places = filter(None, str(row["source"]).split("; "))
+    roots, places = ("data/", "src/", "results/"), filter(None, str(row["source"]).split("; "))
+    folder = asked.folder if book is study.book else f"{asked.folder}/results"
     return Found(
         use,
         shown(value, se, status, asked.form(study.layout.unit(id))),
@@ -257,23 +222,18 @@ def _verdict(asked: _Asked, id: str) -> Found:
 
 def _count(asked: _Asked, path: str) -> Found:
     frame, parts = asked.book.verdicts, path.split("/")
-    rows = frame if set(parts) & set(_KINDS) else frame[frame["kind"] == "cell"]
-    for part in parts:
-        word = part.replace("-", " ")
-        if part in _KINDS:
-            rows = rows[rows["kind"] == _KINDS[part]]
-        elif part == "informative":
-            rows = rows[informative(rows)]
-        elif part == "compared":
-            rows = rows[rows["verdict"].isin(COMPARED)]
-        elif word in VERDICTS:
-            rows = rows[rows["verdict"] == word]
-        elif (table := part.removeprefix("table")) in set(frame["table"].astype(str)):
-            rows = rows[rows["table"].astype(str) == table]
-        else:
-            known = [*_KINDS, "informative", "compared", *VERDICTS]
-            raise KeyError(f"has the part {part!r}; known are {known} and tables")
-    return _given(asked._replace(options={}), len(rows), f"{asked.folder}/verdicts.csv")
+    tables = frame["table"].astype(str)
+    masks = {
+        **{name: frame["kind"] == kind for name, kind in _KINDS.items()},
+        **{verdict.replace(" ", "-"): frame["verdict"] == verdict for verdict in VERDICTS},
+        **{f"table{name}": tables == name for name in tables.unique()},
+        **{"informative": informative(frame), "compared": frame["verdict"].isin(COMPARED)},
+    }
+    if wrong := [part for part in parts if part not in masks]:
+        raise KeyError(f"has the part {wrong[0]!r}; known are {list(masks)}")
+    parts += [] if _KINDS.keys() & parts else ["cells"]
+    number = pd.DataFrame({part: masks[part] for part in parts}).all(axis=1).sum()
+    return _given(asked._replace(options={}), number, f"{asked.folder}/verdicts.csv")
 
 
 def _published(asked: _Asked, id: str) -> Found:
@@ -303,12 +263,10 @@ def _given(asked: _Asked, value: Any, source: str) -> Found:
     value = value.item() if hasattr(value, "item") else value
     if value is None or value == "" or (isinstance(value, float) and not math.isfinite(value)):
         return Found(asked.use, r"\textit{none}", False, "none", source)
-    if isinstance(value, list | tuple):
-        text = escape(", ".join(map(str, value)))
-    elif isinstance(value, bool):
+    if isinstance(value, bool):
         text = "yes" if value else "no"
     elif not isinstance(value, int | float):
-        text = escape(str(value))
+        text = escape(", ".join(map(str, value if isinstance(value, list | tuple) else [value])))
     elif isinstance(value, int) and "percent" not in asked.options:
         text = latex(float(value), form=asked.form(integer=True))
     elif isinstance(value, int) or {"field", "digits"} & asked.options.keys():

@@ -1,32 +1,6 @@
 """Measures: the tidy table that a study hands to the engine, and the estimates that the engine derives from it.
 
-A study writes one row a unit and run. The rules below are all that it has to know.
-
-Values
-    ``value`` is on its natural scale, whatever ``scale`` says. ``scale`` says how two values are compared: ``log`` as a
-    ratio (the values are positive), ``linear`` as a difference.
-Units
-    The same ``unit`` text in two ids is the same data. Cells that share units are compared as pairs.
-Status
-    Only rows with the status ``ok`` count. Any other text says why a row does not. Three texts become verdicts if
-    no row of an id counts: ``not run``, ``data not available`` and ``not comparable``. Rows without a value say
-    which of them it is, and an id without rows is ``not run``.
-Rows with their own standard error
-    ``se`` and ``df`` are given where a row is an estimate already: a slope, a median, a geometric mean, a ratio.
-    ``se`` is on the natural scale too, also with the scale ``log``: of a geometric mean it is the value times the
-    standard error of the logarithm. ``se`` 0 is exact. Such an id has one row a reading.
-Every run of a claim
-    A claim on *every* run is an id ``claim/...`` with several rows that have their own standard errors. Each of them
-    has to lie inside the region; the estimate shows the largest.
-Shares
-    A claim on a share has one row a unit with the value 0 or 1 and the scale ``linear``. It is tested as a binomial.
-Bounds
-    A row with its own standard error and the status ``at least`` or ``at most`` is a bound: the quantity lies on that
-    side of the value. A bound counts, and proves nothing about the end of a region that lies on the open side.
-Variation between units, measured elsewhere
-    An id ``between/<id of a cell>`` gives the distribution between units of that cell, from runs that are cheaper than
-    the cell's own. Components of the id but the first and the last may be left out: ``between/table4/P1/mae-post`` is
-    for every method. Only the variation is used, and only where it has more units than the cell.
+A study writes one row a unit and run; section 2 of ``README.md`` beside this file has the rules.
 """
 
 from __future__ import annotations
@@ -39,38 +13,25 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-__all__ = [
-    *["BOUNDS", "COLUMNS", "COUNTED", "ESTIMATES", "OK", "UNSEEN", "as_measures", "check"],
-    *["estimate", "fitting", "join_sources", "levels_of", "pattern", "reading_text", "with_fields"],
-]
-
 COLUMNS = ["id", "reading", "unit", "run", "value", "scale", "status", "source", "seed", "se", "df"]
 ESTIMATES = [
     *["id", "reading", "value", "se", "df", "units", "runs", "scale", "status", "source", "seed"]
 ]
 OK = "ok"
-#: Statuses of rows whose value is a bound.
+#: Statuses of rows whose value is a bound, and of all rows that count.
 BOUNDS = ("at least", "at most")
-#: Statuses of rows that count.
 COUNTED = (OK, *BOUNDS)
 #: Statuses that are verdicts where no row of an id counts.
 UNSEEN = ("not run", "data not available", "not comparable")
 
 _TEXT = ["id", "reading", "unit", "run", "scale", "status", "source", "seed"]
+_KEYS = ["id", "reading"]
 
 
 def as_measures(rows: pd.DataFrame | Iterable[Mapping[str, Any]]) -> pd.DataFrame:
-    """Bring rows into the form of a measures table, and check them.
+    """Rows with some of `COLUMNS` as a measures table, checked: text as ``str``, numbers as ``float``.
 
-    Parameters
-    ----------
-    rows : DataFrame or iterable of mapping
-        Columns of `COLUMNS`. Text that is absent becomes empty (``status`` becomes ``ok``), a number NaN.
-
-    Returns
-    -------
-    DataFrame
-        The columns `COLUMNS`, text as ``str`` and numbers as ``float``.
+    Text that is absent becomes empty (``status`` becomes ``ok``), a number NaN.
     """
     frame = rows if isinstance(rows, pd.DataFrame) else pd.DataFrame(list(rows), columns=None)
     if strange := sorted(set(frame.columns) - set(COLUMNS)):
@@ -81,14 +42,12 @@ def as_measures(rows: pd.DataFrame | Iterable[Mapping[str, Any]]) -> pd.DataFram
             frame[name] = frame[name].astype(float)
             continue
         given, blank = frame[name].astype(object), OK if name == "status" else ""
-        frame[name] = given.where(given.notna(), blank).map(_text)
+        # a run that was read as 3.0 is run 3
+        frame[name] = given.where(given.notna(), blank).map(
+            lambda one: f"{one:.0f}" if isinstance(one, float) and one.is_integer() else str(one)
+        )
     check(frame)
     return frame
-
-
-def _text(value: object) -> str:
-    """Text of an entry; a run that was read as 3.0 is run 3."""
-    return f"{value:.0f}" if isinstance(value, float) and value.is_integer() else str(value)
 
 
 def check(measures: pd.DataFrame) -> None:
@@ -97,22 +56,20 @@ def check(measures: pd.DataFrame) -> None:
         raise ValueError(f"measures: columns {missing} are missing; needed are {COLUMNS}")
     if not len(measures):
         return
-    counted = measures["status"].isin(COUNTED)
-    own = measures["se"].notna()
-    value = measures["value"].astype(float)
-    keys = ["id", "reading", "unit", "run"]
-    some = measures[counted].assign(own=own)
-    mixed = some.groupby(["id", "reading"])["own"].transform("nunique") > 1
-    several = counted & own & measures.duplicated(["id", "reading"], keep=False)
+    counted, own = measures["status"].isin(COUNTED), measures["se"].notna()
+    value, logs = measures["value"].astype(float), measures["scale"] == "log"
+    kinds = measures[counted].assign(own=own).groupby(_KEYS)["own"].transform("nunique")
+    several = own & measures.duplicated(_KEYS, keep=False)
     claims = measures["id"].str.startswith("claim/")
+    repeated = measures.duplicated([*_KEYS, "unit", "run"], keep=False)
     wrong = {
         "has the status ok and no finite value": counted & ~np.isfinite(value),
         "has a scale other than log or linear": ~measures["scale"].isin(["log", "linear"]),
-        "is compared as a ratio and negative": counted & (measures["scale"] == "log") & (value < 0),
+        "is compared as a ratio and negative": counted & logs & (value < 0),
         "has a negative standard error": own & (measures["se"] < 0),
-        "comes twice with one unit and run": measures.duplicated(keys, keep=False),
-        "has rows with and without own standard errors": counted & mixed.reindex(measures.index),
-        "has several own standard errors and is no claim": several & ~claims,
+        "comes twice with one unit and run": repeated,
+        "has rows with and without own standard errors": kinds.reindex(measures.index) > 1,
+        "has several own standard errors and is no claim": counted & several & ~claims,
     }
     for what, mask in wrong.items():
         if mask.any():
@@ -124,60 +81,42 @@ def check(measures: pd.DataFrame) -> None:
 
 
 def estimate(measures: pd.DataFrame) -> pd.DataFrame:
-    """Summarise measures: the only place where an estimate is computed.
+    """Summarise measures as `ESTIMATES`, a row an (id, reading): the only place where an estimate is computed.
 
     The value is the mean over units of the mean over a unit's runs. Its standard error is the deviation between units
     over the root of their number. With one unit it is the deviation between runs over the root of their number, and
-    says nothing about other units. Rows with their own standard error pass through.
-
-    Parameters
-    ----------
-    measures : DataFrame
-        `COLUMNS`.
-
-    Returns
-    -------
-    DataFrame
-        `ESTIMATES`, one row an (id, reading), in the order of first appearance. ``value`` is NaN if no row
-        counts, and ``status`` is then that of most rows.
+    says nothing about other units. Rows with their own standard error pass through. If no row counts, the value is NaN
+    and the status that of most rows.
     """
     check(measures)
-    keys = ["id", "reading"]
     counted = measures["status"].isin(COUNTED)
-    empty = ~counted.groupby([measures[key] for key in keys]).transform("any")
+    empty = ~counted.groupby([measures[key] for key in _KEYS]).transform("any")
     shown = measures[counted | empty]  # rows that an id rests on, or that say why there are none
-    groups = shown.groupby(keys, sort=False)
-    frame = groups.agg(
+    frame = shown.groupby(_KEYS, sort=False).agg(
         scale=("scale", "first"),
         status=("status", lambda given: given.value_counts().index[0]),
         source=("source", join_sources),
-        seed=("seed", _common),
+        # the path that all seeds begin with
+        seed=("seed", lambda given: posixpath.commonpath(list(given.unique()))),
     )
-    frame = frame.join(_numbers(measures[counted], keys))
-    order = pd.MultiIndex.from_frame(measures[keys].drop_duplicates())
-    frame = frame.reindex(order).reset_index()[ESTIMATES]
+    order = pd.MultiIndex.from_frame(measures[_KEYS].drop_duplicates())
+    frame = frame.join(_numbers(measures[counted])).reindex(order).reset_index()[ESTIMATES]
     return frame.fillna({"units": 0, "runs": 0}).astype({"units": int, "runs": int})
 
 
-def _numbers(good: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
+def _numbers(good: pd.DataFrame) -> pd.DataFrame:
     """Value, standard error and degrees of freedom by id and reading, from rows that count."""
-    groups = good.groupby(keys, sort=False)
-    units = good.groupby([*keys, "unit"], sort=False)["value"].mean().groupby(level=[0, 1])
-    runs = groups["value"]
+    runs = good.groupby(_KEYS, sort=False)["value"]
+    means = good.groupby([*_KEYS, "unit"], sort=False)["value"].mean()
+    units = means.groupby(level=[0, 1])
     several = units.size() > 1
     size = units.size().where(several, runs.size())
-    frame = pd.DataFrame(
-        {
-            "value": units.mean(),
-            "se": units.std().where(several, runs.std()) / np.sqrt(size),
-            "df": size - 1.0,
-            "units": units.size(),
-            "runs": runs.size(),
-        }
-    )
+    errors = units.std().where(several, runs.std()) / np.sqrt(size)
+    frame = pd.DataFrame({"value": units.mean(), "se": errors, "df": size - 1.0})
+    frame = frame.assign(units=units.size(), runs=runs.size())
     # of several rows with own standard errors, which only a claim has, the largest is shown
     own = good[good["se"].notna()].sort_values("value", ascending=False, kind="stable")
-    own = own.drop_duplicates(keys).set_index(keys)[["value", "se", "df"]]
+    own = own.drop_duplicates(_KEYS).set_index(_KEYS)[["value", "se", "df"]]
     frame.loc[own.index, ["value", "se", "df"]] = own
     return frame
 
@@ -185,10 +124,7 @@ def _numbers(good: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
 def join_sources(sources: Iterable[str]) -> str:
     """Join sources as ``file:17-22,30; other:5``: files in order of appearance, lines sorted and merged.
 
-    Parameters
-    ----------
-    sources : iterable of str
-        ``file:line``, ``file:first-last`` or ``file``, several joined by ``"; "``; empty ones are left out.
+    A source is ``file``, ``file:line``, ``file:first-last``, or several of these joined by ``"; "``.
     """
     lines: dict[str, set[int]] = {}
     for part in (part for source in sources for part in source.split("; ") if part):
@@ -197,22 +133,13 @@ def join_sources(sources: Iterable[str]) -> str:
         for piece in found[2].split(",") if found else []:
             first, _, last = piece.partition("-")
             kept.update(range(int(first), int(last or first) + 1))
-    return "; ".join(f"{file}:{_ranges(kept)}" if kept else file for file, kept in lines.items())
-
-
-def _ranges(lines: set[int]) -> str:
-    ordered = np.array(sorted(lines))
-    runs = np.split(ordered, np.flatnonzero(np.diff(ordered) > 1) + 1)
-    return ",".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else f"{run[0]}" for run in runs)
-
-
-def _common(seeds: pd.Series) -> str:
-    """The path that all seeds begin with."""
-    return posixpath.commonpath(list(seeds.unique()))
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# Readings and ids as text
+    texts = []
+    for file, kept in lines.items():
+        ordered = np.array(sorted(kept))
+        runs = np.split(ordered, np.flatnonzero(np.diff(ordered) > 1) + 1) if kept else []
+        spans = [f"{run[0]}-{run[-1]}" if len(run) > 1 else f"{run[0]}" for run in runs]
+        texts.append(f"{file}:{','.join(spans)}" if spans else file)
+    return "; ".join(texts)
 
 
 def levels_of(reading: str) -> dict[str, str]:
@@ -242,26 +169,17 @@ def pattern(template: str) -> re.Pattern[str]:
     if len(set(names)) < len(names) or "{" in rest or "}" in rest:
         needed = "needed are fields in braces, each once"
         raise ValueError(f"template: {needed}; given was {template!r}")
-    fields = [f"(?P<{name}>[^/]+)" for name in names] + [""]
-    texts = zip(map(re.escape, pieces[::2]), fields, strict=True)
-    return re.compile("".join(text + field for text, field in texts))
+    pieces[::2] = map(re.escape, pieces[::2])
+    pieces[1::2] = [f"(?P<{name}>[^/]+)" for name in names]
+    return re.compile("".join(pieces))
 
 
-def with_fields(frame: pd.DataFrame, template: str, column: str = "id") -> pd.DataFrame:
-    """Rows whose id fits a template (see `pattern`), with one column a field in front.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        With a column of ids.
-    template : str
-    column : str
-        The column of ids.
-    """
+def with_fields(frame: pd.DataFrame, template: str) -> pd.DataFrame:
+    """Rows whose ``id`` fits a template (see `pattern`), with one column a field in front."""
     expression = pattern(template)
-    matches = {name: expression.fullmatch(name) for name in frame[column].unique()}
+    matches = {name: expression.fullmatch(name) for name in frame["id"].unique()}
     found = {name: match.groupdict() for name, match in matches.items() if match}
-    rows = frame[frame[column].isin(list(found))]
-    values = [found[name] for name in rows[column]]
+    rows = frame[frame["id"].isin(list(found))]
+    values = [found[name] for name in rows["id"]]
     fields = pd.DataFrame(values, index=rows.index, columns=list(expression.groupindex))
     return pd.concat([fields, rows], axis=1)

@@ -1,24 +1,21 @@
 r"""LaTeX of the look-ups: ``values.tex`` with their texts, ``origins.tex`` with where each comes from.
 
 ``\val{key}`` prints a text as a link to the key's row in the appendix, ``\recheckorigins``. The pointer shows all
-digits and the source. Where the appendix is in another document, ``\newcommand{\recheckdocument}{supplement.pdf}``
-in front of ``\input{values}`` makes the links go there. ``\origin{tables/<name>}`` in a caption names data, rule
-and code.
+digits and the source. ``\origin{tables/<name>}`` in a caption names data, rule and code.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
+from functools import partial
 from os.path import relpath
 from pathlib import Path
 from urllib.parse import quote
 
-from recheck.files import rendered, write_text
-from recheck.format import escape
+from recheck.files import write_text
+from recheck.format import rendered
 from recheck.lookups import Found, Study
-
-__all__ = ["web_link", "write_origins", "write_values"]
 
 #: Folders that are under version control.
 _TRACKED = ("config/", "data/published/", "data/reference/", "paper/", "src/", "workflow/")
@@ -55,56 +52,17 @@ def write_origins(
 ) -> None:
     r"""Write ``origins.tex``: the rows of the appendix, and what ``\origin`` prints.
 
-    Parameters
-    ----------
-    found : iterable of Found
-        `recheck.lookups.collect`.
-    studies : mapping of str to Study
-        Their tables and figures have entries ``tables/<name>``; of all but the first ``<study>/tables/<name>``.
-    record : mapping
-        Provenance: with ``remote`` and ``commit``, tracked files are linked on the web, by line.
-    folder : path
-        Where the PDF will be, from the root of the repository; other files are linked from there.
-    path : path
-        Where to write.
+    Tables and figures have entries ``tables/<name>``; of all studies but the first ``<study>/tables/<name>``. `record`
+    is the provenance: with its ``remote`` and ``commit``, tracked files are linked on the web, by line. Other files
+    are linked from `folder`, where the PDF will be, from the root of the repository.
     """
-    folder, first = Path(folder).as_posix(), next(iter(studies))
-    entries = [
-        (key if name == first else f"{name}/{key}", text)
-        for name, study in studies.items()
-        for key, text in _entries(study, record, folder)
-    ]
+    link = partial(_link, record=record, folder=Path(folder).as_posix())
     # a key can be looked up in kept results and in this run
-    keys: dict[str, dict[str, tuple[str, str]]] = {}
+    keys: dict[str, dict[str, Found]] = {}
     for one in found:
-        keys.setdefault(one.use.key, {}).setdefault(one.source, _row(one, record, folder))
-    write_text(path, rendered("origins.tex.j2", entries=entries, keys=keys))
-
-
-def _row(one: Found, record: Mapping[str, object], folder: str) -> tuple[str, str]:
-    """Number, and where it comes from."""
-    digits = one.digits if len(one.digits) < 60 else f"{one.digits[:57]}..."
-    verdict = one.verdict if one.verdict != digits else ""
-    number = [escape(digits).replace(" +- ", r" $\pm$ "), one.count, escape(verdict)]
-    places = one.source.split("; ")
-    where = [_link(place, record, folder) for place in places[:_MOST] if place]
-    where.append(f"and {len(places) - _MOST} more" if len(places) > _MOST else "")
-    where.append(rf"seed \nolinkurl{{{one.seed}}}" if one.seed else "")
-    return "; ".join(filter(None, number)), "; ".join(filter(None, where))
-
-
-def _entries(study: Study, record: Mapping[str, object], folder: str) -> Iterator[tuple[str, str]]:
-    """Data, rule and code of each table and figure."""
-    for kind in ("tables", "figures"):
-        for name, entry in getattr(study.layout, kind).items():
-            read = [f"{study.results}/measures/{part}.csv" for part in entry.reads]
-            code = study.code.get(f"{kind}/{name}", study.layout_file)
-            table = f"{study.results}/tables/{name}.csv" if kind == "tables" else ""
-            parts = [_link(table, record, folder)] if table else []
-            parts.append("from " + ", ".join(_link(one, record, folder) for one in read))
-            parts.append(rf"rule \nolinkurl{{{name}}}")
-            parts += [_link(code, record, folder)] if code else []
-            yield f"{kind}/{name}", "; ".join(parts)
+        keys.setdefault(one.use.key, {}).setdefault(one.source, one)
+    given = {"studies": studies, "keys": keys, "link": link, "most": _MOST}
+    write_text(path, rendered("origins.tex.j2", **given))
 
 
 def _link(place: str, record: Mapping[str, object], folder: str) -> str:

@@ -17,8 +17,6 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import chdtrc, chdtri, digamma, ndtr, polygamma
 
-__all__ = ["DRAWS", "Predictive", "Ratio", "Sampler", "combined", "excess"]
-
 #: Draws of each variance.
 DRAWS = 2048
 #: No end of an interval is looked for beyond so many deviations, and no ratio beyond the exponential of so much.
@@ -99,9 +97,8 @@ class Predictive:
     def p(self) -> float:
         """Two-sided p-value of no effect; of a column, that every cell is drawn as ours are."""
         mean = min(1.0, 2.0 * min(self.above(0.0), self.below(0.0)))
-        if math.isnan(self.heterogeneity):
-            return mean
-        return min(1.0, 2.0 * min(mean, self.heterogeneity))
+        both = min(1.0, 2.0 * min(mean, self.heterogeneity))
+        return mean if math.isnan(self.heterogeneity) else both
 
     def p_agree(self, margin: float) -> float:
         """p-value of an effect outside -margin .. margin: the larger of two one-sided ones."""
@@ -190,12 +187,10 @@ class Ratio(Predictive):
         """Effect that is found, in the harder direction."""
         needed = _needed(self._off(0.0)[1], self._level(level), power)
 
-        def surplus(delta: float) -> float:
-            return self._off(delta)[0] - needed
+        def found(sign: float) -> float:
+            return _root(lambda x: self._off(sign * x)[0] - needed, 0.0, far=_FAR_RATIO)
 
-        up = _root(surplus, 0.0, far=_FAR_RATIO)
-        down = _root(lambda x: surplus(-x), 0.0, far=_FAR_RATIO)
-        return max(up, down)
+        return max(found(1.0), found(-1.0))
 
     def _error(self) -> tuple[np.ndarray | float, np.ndarray]:
         return self.ours - self.published, np.hypot(self.ours_deviation, self.their_deviation)
@@ -218,21 +213,18 @@ def _root(function: Callable[[float], float], low: float | None = None, far: flo
         return -math.inf if low < 0 else low
     if function(high) < 0:
         return math.inf
-    ends = [end for end in (-4.0, 4.0) if low < end < high]
-    for end in ends:  # nearly all roots are near
-        low, high = (end, high) if function(end) < 0 else (low, min(high, end))
+    for end in (-4.0, 4.0):  # nearly all roots are near
+        if low < end < high:
+            low, high = (end, high) if function(end) < 0 else (low, end)
     return float(brentq(function, low, high, xtol=1e-10))
 
 
 def combined(parts: Sequence[Predictive], weights: Sequence[float]) -> Predictive:
     """The weighted mean of independent effects."""
-    scaled = [weight / sum(weights) for weight in weights]
-    both = list(zip(parts, scaled, strict=True))
-    return Predictive(
-        sum((one.effect * w for one, w in both), np.zeros(DRAWS)),
-        np.sqrt(sum(((one.deviation * w) ** 2 for one, w in both), np.zeros(DRAWS))),
-        sum(one.published * w for one, w in both),
-    )
+    both = [(one, weight / sum(weights)) for one, weight in zip(parts, weights, strict=True)]
+    effect = sum((one.effect * w for one, w in both), np.zeros(DRAWS))
+    variance = sum(((one.deviation * w) ** 2 for one, w in both), np.zeros(DRAWS))
+    return Predictive(effect, np.sqrt(variance), sum(one.published * w for one, w in both))
 
 
 def excess(effects: np.ndarray, variances: np.ndarray) -> float:

@@ -14,15 +14,15 @@ import re
 import subprocess
 import sysconfig
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from recheck.files import sha256, write_text
-
-__all__ = ["provenance", "run_timing", "web_address", "write_manifest"]
 
 
 def provenance(
@@ -34,26 +34,15 @@ def provenance(
     raw: str | Path | None = None,
     **more: Any,
 ) -> dict[str, Any]:
-    """Collect what a run was made with, in a form that JSON can hold.
+    """Collect what a run was made with, in a form that JSON can hold; `more` are further entries.
 
-    Parameters
-    ----------
-    repository : path
-        Folder under version control; without git, ``commit`` and ``dirty`` are None.
-    config : mapping
-        The configuration, with ``scale`` and ``seed``.
-    packages : iterable of str
-        Distributions whose versions are noted; absent ones are left out.
-    registry, raw : path, optional
-        Table of raw files with columns ``file`` and ``sha256``, and their folder.
-    **more
-        Further entries.
+    Without git, ``commit`` and ``dirty`` are None. `config` has ``scale`` and ``seed``; packages that are absent are
+    left out. `registry` is a table of raw files with columns ``file`` and ``sha256``, `raw` their folder.
     """
-    git = ("git", "-C", str(repository))
-    commit = _answer(*git, "rev-parse", "HEAD")
-    status = _answer(*git, "status", "--porcelain")
-    epoch = _answer(*git, "log", "-1", "--format=%ct") if commit else None
-    remote = _answer(*git, "remote", "get-url", "origin") if commit else None
+    git = partial(_answer, "git", "-C", str(repository))
+    commit, status = git("rev-parse", "HEAD"), git("status", "--porcelain")
+    epoch = git("log", "-1", "--format=%ct") if commit else None
+    remote = git("remote", "get-url", "origin") if commit else None
     digested = json.dumps(config, sort_keys=True, default=str)
     compiler = (sysconfig.get_config_var("CC") or "cc").split()[0]
     return {
@@ -84,7 +73,7 @@ def web_address(remote: str | None) -> str | None:
         r"(?:(?:https?|ssh|git)://(?:[^@/]+@)?([^/:]+(?::\d+)?)/|[^@/]+@([^:/]+):)(.+?)(?:\.git)?/?",
         remote or "",
     )
-    return f"https://{found.group(1) or found.group(2)}/{found.group(3)}" if found else None
+    return f"https://{found[1] or found[2]}/{found[3]}" if found else None
 
 
 def run_timing(
@@ -92,15 +81,8 @@ def run_timing(
 ) -> dict[str, object]:
     """When a run began and ended in UTC, and the CPU time of its methods, in hours and by name in seconds.
 
-    Parameters
-    ----------
-    timings : iterable of path
-        Files ``..._timing.csv``: their columns ``...cpu_seconds`` are summed.
-    logs : path
-        Folder of the jobs' logs. A job opens its log first, so the oldest says when the first of them
-        began; of a run that was interrupted that includes the pause.
-    names : mapping of str to str, optional
-        What a timing file belongs to; the name of its folder by default.
+    Columns ``...cpu_seconds`` of files ``..._timing.csv`` are summed by `names`, or by folder. A job opens its log in
+    the folder `logs` first, so the oldest says when the run began; if it was interrupted, that includes the pause.
     """
     paths = [Path(path) for path in timings]
     seconds: dict[str, float] = {}
@@ -110,15 +92,13 @@ def run_timing(
         seconds[name] = seconds.get(name, 0.0) + float(spent)
     began = [path.stat().st_mtime for path in Path(logs).rglob("*.log")]
     ended = [path.stat().st_mtime for path in paths]
-
-    def moment(stamp: float | None) -> str | None:
-        if stamp is None:
-            return None
-        return datetime.fromtimestamp(stamp, UTC).isoformat(timespec="seconds")
-
+    first, last = (
+        datetime.fromtimestamp(pick(stamps), UTC).isoformat(timespec="seconds") if stamps else None
+        for pick, stamps in ((min, began), (max, ended))
+    )
     return {
-        "start": moment(min(began, default=None)),
-        "end": moment(max(ended, default=None)),
+        "start": first,
+        "end": last,
         "cpu_hours": round(sum(seconds.values()) / 3600, 4),
         "cpu_seconds": {name: round(value, 1) for name, value in sorted(seconds.items())},
     }
@@ -142,20 +122,16 @@ def _answer(*command: str) -> str | None:
 def _versions(packages: Iterable[str]) -> dict[str, str]:
     versions = {}
     for name in packages:
-        try:
+        with suppress(importlib.metadata.PackageNotFoundError):
             versions[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            continue
     return versions
 
 
 def _cpu() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        lines = []
-    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor() or platform.machine()
+    info = Path("/proc/cpuinfo")
+    text = info.read_text(encoding="utf-8") if info.exists() else ""
+    found = re.search(r"^model name.*?:(.*)$", text, re.M)
+    return found[1].strip() if found else platform.processor() or platform.machine()
 
 
 def _blas() -> list[dict[str, str]]:
@@ -164,12 +140,11 @@ def _blas() -> list[dict[str, str]]:
     from threadpoolctl import threadpool_info
 
     kept = ("user_api", "internal_api", "version", "architecture", "threading_layer")
-    found = [
-        {name: str(library[name]) for name in kept if library.get(name)}
-        for library in threadpool_info()
-    ]
-    texts = sorted({json.dumps(library, sort_keys=True) for library in found})
-    return [json.loads(text) for text in texts]
+    texts = {
+        json.dumps({name: str(one[name]) for name in kept if one.get(name)}, sort_keys=True)
+        for one in threadpool_info()
+    }
+    return [json.loads(text) for text in sorted(texts)]
 
 
 def _raw_data(registry: Path, folder: Path) -> dict[str, dict[str, object]]:

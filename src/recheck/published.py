@@ -10,22 +10,17 @@ from __future__ import annotations
 import fnmatch
 import itertools
 import math
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
 import pandas as pd
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError, model_validator
+from pydantic import Field, FiniteFloat, model_validator
 
+from recheck.format import Declared, checked, decimal
 from recheck.measures import pattern, with_fields
-
-__all__ = [
-    *["CELLS", "STANDARD_ERROR", "Choice", "Claim", "Contrast", "Protocol", "Published"],
-    *["half_unit", "number", "read_cells", "read_published"],
-]
 
 #: Columns of ``cells.csv``.
 CELLS = [
@@ -35,25 +30,9 @@ CELLS = [
 #: The kind of a bracket that is a standard error over the published units.
 STANDARD_ERROR = "standard error"
 _BRACKETS = [STANDARD_ERROR, "value/sqrt(n)", ""]
-#: A printed number: digits, and the power of ten in one of the ways in which it is printed.
-_NUMBER = re.compile(
-    r"([+-]?\d*\.?\d+)\s*(?:(?:[eE]\^?|x\s*10\^?|\*\s*10\^?)\{?([+-]?\d+)\}?)?\s*%?"
-)
 
 
-class _Entry(BaseModel):
-    model_config = ConfigDict(frozen=True, coerce_numbers_to_str=True)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _known(cls, row: Any) -> Any:
-        known = list(cls.model_fields)
-        if isinstance(row, dict) and (strange := sorted(row.keys() - set(known))):
-            raise ValueError(f"{strange} are unknown; known are {known}")
-        return row
-
-
-class Claim(_Entry):
+class Claim(Declared):
     """A statement of the prose as a region for a quantity, which is the measure ``claim/<id>``.
 
     A claim without a region is shown and not judged.
@@ -68,33 +47,32 @@ class Claim(_Entry):
     between: tuple[float, float] | None = None
 
     @property
-    def low(self) -> float:
-        """The lower end of the region: infinite where it is open, NaN without a region."""
-        return self._ends[0]
-
-    @property
-    def high(self) -> float:
-        """The upper end."""
-        return self._ends[1]
-
-    @property
-    def _ends(self) -> tuple[float, float]:
+    def region(self) -> tuple[float, float]:
+        """Both ends of the region: infinite where it is open, NaN without a region."""
         if self.above is not None:
             return self.above, math.inf
         if self.below is not None:
             return -math.inf, self.below
         return self.between or (math.nan, math.nan)
 
+    @property
+    def text(self) -> str:
+        """The region in words."""
+        if self.between:
+            return f"{self.between[0]:g} to {self.between[1]:g}"
+        ends = {"above": self.above, "below": self.below}
+        return "".join(f"{word} {end:g}" for word, end in ends.items() if end is not None)
+
     @model_validator(mode="after")
-    def _region(self) -> Claim:
+    def _one(self) -> Claim:
         if sum(one is not None for one in (self.above, self.below, self.between)) > 1:
             raise ValueError("one region is needed at most")
-        if self.between and not self.low < self.high:
+        if self.between and not self.between[0] < self.between[1]:
             raise ValueError("between: needed is [low, high] with low < high")
         return self
 
 
-class Choice(_Entry):
+class Choice(Declared):
     """Something that the paper does not say, with a description of each level that it may have been.
 
     ``kind`` is ``runs`` (each level was run) or ``design`` (each level replays the same runs otherwise). ``applies``
@@ -108,10 +86,6 @@ class Choice(_Entry):
     applies: tuple[str, ...]
     default: str = ""
 
-    def applies_to(self, ids: Iterable[str]) -> bool:
-        """Whether one of these ids is under the choice."""
-        return any(fnmatch.fnmatchcase(name, glob) for name in ids for glob in self.applies)
-
     @model_validator(mode="after")
     def _default(self) -> Choice:
         if self.default and self.default not in self.levels:
@@ -119,7 +93,7 @@ class Choice(_Entry):
         return self
 
 
-class Contrast(_Entry):
+class Contrast(Declared):
     """A difference of two cells on the same units, ``first`` minus ``second``, or of their logarithms.
 
     ``id``, ``first`` and ``second`` are templates of ids with the same fields. Within ``margin``, a difference or a
@@ -151,37 +125,29 @@ _Kind = Literal["cell", "contrast", "column", "claim"]
 _Change = dict[Literal["date", "change", "after_results", "why"], Any]
 
 
-class _Margins(_Entry):
+class Margins(Declared):
+    """Factors within which a ratio has to be proved for "agrees", and that an "informative" cell would show."""
+
     agree: _Factor = 2.0
     informative: _Factor = 2.0
 
 
-class Protocol(_Entry):
+class Protocol(Declared):
     """Rules of the comparison: margins, error rate of a family, power of detectable factors, coverage of intervals.
 
     ``families`` has kinds of rows by the name of their family, ``history`` the changes.
     """
 
-    margins: _Margins = _Margins()
+    margins: Margins = Margins()
     family_error: _Share = 0.05
     power: _Share = 0.8
     interval: _Share = 0.9
-    families: dict[str, tuple[_Kind, ...]] = {
+    families: Mapping[str, tuple[_Kind, ...]] = {
         "numbers": ("cell", "contrast", "column"),
         "claims": ("claim",),
     }
     contrasts: tuple[Contrast, ...] = ()
     history: tuple[Annotated[_Change, Field(min_length=4)], ...] = ()
-
-    @property
-    def agree(self) -> float:
-        """Factor within which a ratio has to be proved for "agrees"."""
-        return self.margins.agree
-
-    @property
-    def informative(self) -> float:
-        """Factor that has to be detectable for "informative"."""
-        return self.margins.informative
 
     @model_validator(mode="after")
     def _kinds(self) -> Protocol:
@@ -217,29 +183,18 @@ class Published:
 
     def combinations(self, ids: Sequence[str], *kinds: str) -> list[dict[str, str]]:
         """All combinations of levels of the choices (of these kinds) that apply to cells; one empty of none."""
-        choices = [choice for choice in self.readings.values() if choice.applies_to(ids)]
-        names = [one.name for one in choices if one.kind in (kinds or ("runs", "design"))]
-        product = itertools.product(*[self.readings[name].levels for name in names])
-        return [dict(zip(names, levels, strict=True)) for levels in product]
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# Files
+        applying = {
+            choice.name: choice.levels
+            for choice in self.readings.values()
+            if choice.kind in (kinds or (choice.kind,))
+            and any(fnmatch.fnmatchcase(name, glob) for name in ids for glob in choice.applies)
+        }
+        product = itertools.product(*applying.values())
+        return [dict(zip(applying, levels, strict=True)) for levels in product]
 
 
 def read_cells(path: str | Path) -> pd.DataFrame:
-    """Read and check ``cells.csv``.
-
-    Returns
-    -------
-    DataFrame
-        See `Published.cells`.
-
-    Raises
-    ------
-    ValueError
-        A column is absent, an id comes twice, or an entry is not allowed; the message names the id.
-    """
+    """Read ``cells.csv`` as `Published.cells`; ValueError names a column that is absent, or a cell that is wrong."""
     frame = pd.read_csv(path, dtype=str, keep_default_na=False)
     if missing := [name for name in CELLS if name not in frame.columns]:
         raise ValueError(f"{path}: columns {missing} are missing; needed are {CELLS}")
@@ -270,23 +225,13 @@ def read_cells(path: str | Path) -> pd.DataFrame:
 
 
 def number(text: str) -> float:
-    """The value of a printed number, such as ``0.0299``, ``1.4e-3`` or ``1.4e^-3``."""
-    return float("e".join(_parts(text)))
+    """The value of a printed number (see `recheck.format.decimal`)."""
+    return float(decimal(text))
 
 
 def half_unit(text: str) -> float:
     """Half a unit in the last place of a printed number."""
-    digits, exponent = _parts(text)
-    return 0.5 * 10.0 ** (int(exponent) - len(digits.partition(".")[2]))
-
-
-def _parts(text: str) -> tuple[str, str]:
-    found = _NUMBER.fullmatch(text.strip())
-    if not found:
-        needed = "needed is a number such as 0.0299 or 1.4e-3"
-        raise ValueError(f"printed: {needed}, given was {text!r}")
-    digits, exponent = found.groups(default="0")
-    return digits, exponent
+    return 0.5 * 10.0 ** int(decimal(text).as_tuple().exponent)
 
 
 def default_levels(path: str | Path) -> dict[str, str]:
@@ -296,30 +241,20 @@ def default_levels(path: str | Path) -> dict[str, str]:
 
 
 def read_published(folder: str | Path) -> Published:
-    """Read and check a folder of published values.
-
-    Parameters
-    ----------
-    folder : path
-        With ``cells.csv``, and ``claims.yaml``, ``readings.yaml``, ``protocol.yaml`` where there are any.
-
-    Raises
-    ------
-    ValueError
-        A file has unknown or missing keys, or an entry that is not allowed; the message names file and entry.
-    """
-    paths = {name: Path(folder) / f"{name}.yaml" for name in ("claims", "readings", "protocol")}
-    rows, choices = _yaml(paths["claims"], list), _yaml(paths["readings"], dict)
-    claims = [_entry(Claim, row, f"{paths['claims']}: entry {n + 1}") for n, row in enumerate(rows)]
+    """Read and check a folder of published values; ValueError names the file, the entry and what is wrong."""
+    folder = Path(folder)
+    paths = [folder / f"{name}.yaml" for name in ("claims", "readings", "protocol")]
+    rows, choices, rules = map(_yaml, paths, (list, dict, dict))
+    claims = [checked(Claim, row, f"{paths[0]}: entry {n}") for n, row in enumerate(rows, 1)]
     ids = pd.Series([claim.id for claim in claims], dtype=str)
     if twice := sorted(ids[ids.duplicated()]):
-        raise ValueError(f"{paths['claims']}: claims {twice} occur more than once")
+        raise ValueError(f"{paths[0]}: claims {twice} occur more than once")
     readings = {
-        name: _entry(Choice, row, f"{paths['readings']}: {name}").model_copy(update={"name": name})
+        name: checked(Choice, row, f"{paths[1]}: {name}").model_copy(update={"name": name})
         for name, row in choices.items()
     }
-    protocol = _entry(Protocol, _yaml(paths["protocol"], dict), str(paths["protocol"]))
-    return Published(read_cells(Path(folder) / "cells.csv"), tuple(claims), readings, protocol)
+    protocol = checked(Protocol, rules, str(paths[2]))
+    return Published(read_cells(folder / "cells.csv"), tuple(claims), readings, protocol)
 
 
 def _yaml(path: Path, kind: type) -> Any:
@@ -329,16 +264,3 @@ def _yaml(path: Path, kind: type) -> Any:
         needed = f"needed is a {kind.__name__}, given was a {type(content).__name__}"
         raise ValueError(f"{path}: {needed}")
     return content
-
-
-_Model = TypeVar("_Model", bound=_Entry)
-
-
-def _entry(model: type[_Model], row: Any, where: str) -> _Model:
-    """An entry of a file, checked; a refusal says where it stands and what is allowed."""
-    try:
-        return model.model_validate(row)
-    except ValidationError as error:
-        one = error.errors()[0]
-        place = ".".join(str(part) for part in one["loc"])
-        raise ValueError(f"{where}: {place}: {one['msg']}; given was {one['input']!r}") from None

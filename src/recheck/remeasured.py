@@ -1,27 +1,23 @@
 """What a run measured beside the kept results: which kept estimates it measured again, and which of them differ.
 
 Both are compared on the runs that they share: same id, reading, unit, run and seed or, without a seed, same line of the
-raw files. So a run of few data sets stands beside the kept results of the same few, and a count over all data sets
-beside none. An estimate is *identical* if its value and standard error are equal to the
-last digit. It *differs* if its difference is beyond four joint standard errors and, by Welch's t with Šidák's
-correction for the number of estimates, beyond chance at the family's error rate. (The difference is that of logarithms
-where numbers are compared as a ratio.) Without any standard error it differs if it is beyond rounding. Else it
-*agrees*. Runs that share data or seeds vary less than both standard errors say, so the test is conservative. What
-rests on CPU seconds is left out.
+raw files. An estimate is *identical* if its value and standard error are equal to the last digit. It *differs* if its
+difference (of logarithms, where numbers are compared as a ratio) is beyond four joint standard errors and, by Welch's t
+with Šidák's correction for the number of estimates, beyond chance at the family's error rate; without any standard
+error, if it is beyond rounding. Else it *agrees*. Runs that share data or seeds vary less than both standard errors
+say, so the test is conservative. What rests on CPU seconds is left out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from fnmatch import fnmatchcase
+from fnmatch import translate
 
 import numpy as np
 import pandas as pd
 from scipy import stats
 
 from recheck.measures import COUNTED, estimate
-
-__all__ = ["OUTCOMES", "counts", "remeasured"]
 
 #: What becomes of a kept estimate.
 OUTCOMES = ("identical", "agrees", "differs", "not run")
@@ -34,31 +30,18 @@ _ROUNDING, _TINY = 1e-6, 1e-12  # relative and absolute: another processor round
 def remeasured(
     measures: pd.DataFrame, kept: pd.DataFrame, timing: Iterable[str] = (), error: float = 0.05
 ) -> pd.DataFrame:
-    """One row a kept estimate: its value on the shared runs, that of this run, and the outcome.
+    """One row a kept estimate: its value on the runs that are shared with `measures`, that of this run, the outcome.
 
-    Parameters
-    ----------
-    measures, kept : DataFrame
-        `recheck.measures.COLUMNS`, of this run and of the kept results.
-    timing : iterable of str
-        Globs of ids that rest on CPU seconds.
-    error : float
-        Probability that one or more of the estimates differ by chance.
-
-    Returns
-    -------
-    DataFrame
-        ``id``, ``reading``, ``kept``, ``kept_se``, ``value``, ``se``, ``ratio`` (difference over joint standard error),
-        ``p_adjusted``, ``outcome`` (`OUTCOMES`).
+    `timing` are globs of ids that rest on CPU seconds, `error` is the probability that one or more of the estimates
+    differ by chance. The columns are ``id``, ``reading``, ``kept``, ``kept_se``, ``value``, ``se``, ``ratio``
+    (difference over joint standard error), ``p_adjusted`` and ``outcome`` (`OUTCOMES`).
     """
     measures, kept = (
         frame.assign(origin=frame["seed"].where(frame["seed"] != "", frame["source"]))
         for frame in (measures, kept)
     )
-    globs = tuple(timing)
-    counted = kept[kept["status"].isin(COUNTED)]
-    timed = {id for id in counted["id"].unique() if any(fnmatchcase(id, glob) for glob in globs)}
-    counted = counted[~counted["id"].isin(timed)]
+    timed = "|".join(map(translate, timing)) or "$."
+    counted = kept[kept["status"].isin(COUNTED) & ~kept["id"].str.match(timed)]
     shared = counted[_ROW].merge(measures.loc[measures["status"].isin(COUNTED), _ROW])
     ours, theirs = (
         estimate(frame.merge(shared)).set_index(_KEYS)[["value", "se", "df", "scale"]]

@@ -1,7 +1,4 @@
-"""Replay of a published design: how a printed number falls if it is drawn as ours are.
-
-A published number rests on so many units and so many runs on each. What ours show of the variation between units and
-between runs says how such a number is distributed (`recheck.predictive`).
+"""Replay of a published design: how a printed number falls if it is drawn as ours are (see `recheck.predictive`).
 
 Without a printed standard error (`replayed`)
     The statistic of one published unit is the logarithm of the unit's mean over its runs, of several the logarithm of
@@ -9,8 +6,8 @@ Without a printed standard error (`replayed`)
     the noise of runs on both sides. The variance of our unit means contains the noise of our runs, which is taken off
     once: between^2 = max(s^2 - noise(r_ours), 0).
 With one (`printed_error`)
-    The published side varies as it says itself. Relative errors of such cells reach 0.7, where a logarithm is far from
-    normal. Ratios are therefore tested on the linear scale, as Fieller does: our value less R times theirs.
+    The published side varies as it says itself. Its relative errors reach 0.7, where a logarithm is far from normal, so
+    ratios are tested on the linear scale, as Fieller does: our value less R times theirs.
 """
 
 from __future__ import annotations
@@ -24,11 +21,6 @@ import numpy as np
 from scipy.special import digamma, ndtri, polygamma
 
 from recheck.predictive import DRAWS, Predictive, Ratio, Sampler
-
-__all__ = [
-    *["Between", "EffectiveNumber", "Noise", "RunNoise"],
-    *["effective_number", "printed_error", "replayed", "run_noise"],
-]
 
 #: Values that the distribution of run noise has to be known from before it replaces the gamma distribution.
 _KNOWN_NOISE = 40
@@ -166,25 +158,15 @@ def printed_error(
     (mine, se, df), (their, error, their_df) = ours, theirs
     ours_sd = se * np.sqrt(sampler(df))
     their_sd = np.sqrt(error**2 * sampler(their_df) + rounding)
-    return Ratio(
-        np.full(DRAWS, math.log(mine / their)),
-        np.hypot(ours_sd / mine, their_sd / their),
-        their,
-        ours=mine,
-        ours_deviation=ours_sd,
-        their_deviation=their_sd,
-    )
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# Wrong truths
+    relative = np.hypot(ours_sd / mine, their_sd / their)
+    sides = {"ours": mine, "ours_deviation": ours_sd, "their_deviation": their_sd}
+    return Ratio(np.full(DRAWS, math.log(mine / their)), relative, their, **sides)
 
 
 class EffectiveNumber(NamedTuple):
-    """How many wrong truths a printed mean and standard error speak of.
+    """How many wrong truths a printed mean and standard error speak of at least, with an interval.
 
-    ``value`` is (sum of errors)^2 / (sum of their squares) of the wrong truths: their number, were they equally wrong.
-    There are at least as many. ``low`` and ``high`` are an interval, from rounding and our own Monte Carlo error.
+    ``value`` is (sum of errors)^2 / (sum of their squares): their number, were they equally wrong.
     """
 
     value: float
@@ -199,28 +181,16 @@ def effective_number(
     own_error: tuple[float, float],
     *,
     coverage: float = 0.9,
-    seed: int = 0,
 ) -> EffectiveNumber:
-    """Effective number of wrong truths behind a mean absolute error and its standard error.
+    """Effective number of wrong truths behind a mean absolute error and its standard error over n published units.
 
-    The errors of n units are Monte Carlo errors, but for those of a few units whose truth is wrong. The sum of all
-    errors and the sum of their squares follow from mean and standard error. Our own runs say what Monte Carlo error
-    contributes to both, and it is taken off first. All are NaN where nothing is left.
-
-    Parameters
-    ----------
-    value, bracket : (float, float)
-        Printed number and half a unit in its last place.
-    n : int
-        Published units, three or more.
-    own_error : (float, float)
-        Mean and standard deviation over units of the Monte Carlo error alone, from our runs.
-    coverage, seed
-        Of the interval, and of its draws.
+    `value` and `bracket` are printed, each with half a unit in its last place. `own_error`, mean and standard deviation
+    over units of the Monte Carlo error alone, is taken off first; all are NaN where nothing is left. The interval, of
+    this coverage, is from rounding and our own Monte Carlo error.
     """
     if n < 3:
         raise ValueError(f"n: needed are three units or more, given was {n}")
-    rng, (mean, sd) = np.random.default_rng(seed), own_error
+    rng, (mean, sd) = np.random.default_rng(0), own_error
 
     def number(a: np.ndarray, b: np.ndarray, noise: np.ndarray) -> np.ndarray:
         # units with a wrong truth have their noise in quadrature, which is next to none: their share is left out

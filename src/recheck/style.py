@@ -6,21 +6,15 @@ any common colour blindness can tell apart, and each series has its own marker b
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-__all__ = [
-    *("BLUE", "COLOURS", "GREY", "INK", "MARKERS", "ORANGE", "WIDTH", "figure", "label_panel"),
-    *("log_error_bars", "plain", "save", "style"),
-]
 
 #: Width of a figure in inches: the text width of the paper, so that nothing is scaled there.
 WIDTH = 6.3
@@ -33,8 +27,7 @@ COLOURS = [
 MARKERS = ["o", "s", "^", "D", "v", "P", "X", "<", ">", "*"]
 
 _STYLE: dict[str, Any] = {
-    "font.family": "STIXGeneral",
-    "mathtext.fontset": "stix",
+    **{"font.family": "STIXGeneral", "mathtext.fontset": "stix"},
     **dict.fromkeys(("font.size", "axes.titlesize", "axes.labelsize"), 9),
     **dict.fromkeys(("xtick.labelsize", "ytick.labelsize", "legend.fontsize"), 8),
     **dict.fromkeys(("legend.frameon", "axes.spines.top", "axes.spines.right"), False),
@@ -46,15 +39,11 @@ _STYLE: dict[str, Any] = {
 }
 
 
-@contextmanager
-def style() -> Iterator[None]:
+def style() -> AbstractContextManager[None]:
     """Matplotlib's defaults with the settings of this module on top, whatever the user's own file says."""
-    import matplotlib as mpl
+    from matplotlib.style import context
 
-    with mpl.rc_context():
-        mpl.rcdefaults()
-        mpl.rcParams.update(cast(Any, _STYLE))
-        yield
+    return context(_STYLE, after_reset=True)
 
 
 def figure(height: float, width: float = WIDTH) -> Figure:
@@ -72,20 +61,15 @@ def label_panel(axes: Axes, text: str) -> None:
     axes.set_title(text, loc="left")
 
 
-def log_error_bars(
-    value: np.ndarray, se: np.ndarray, width: float = 1.0
-) -> tuple[np.ndarray, np.ndarray]:
+def log_error_bars(value: np.ndarray, se: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Distances below and above positive values, for ``errorbar(yerr=...)`` on a logarithmic axis.
 
-    The bars are symmetric there, since the standard error of the logarithm is ``se / value``. They are so many standard
-    errors long as `width` says, and absent where `se` is not finite.
+    The bars are symmetric there, since the standard error of the logarithm is ``se / value``; none without a finite se.
     """
     value, se = np.asarray(value, dtype=float), np.asarray(se, dtype=float)
     if (value <= 0).any():
-        raise ValueError(
-            f"value: needed are positive numbers, the smallest given was {value.min()}"
-        )
-    ratio = np.exp(width * np.where(np.isfinite(se), se, 0.0) / value)
+        raise ValueError(f"value: needed are positive numbers, given was {value.min()}")
+    ratio = np.exp(np.where(np.isfinite(se), se, 0.0) / value)
     return value - value / ratio, value * ratio - value
 
 
@@ -96,8 +80,8 @@ def plain(value: float, _: object = None) -> str:
 
 def save(drawn: Figure, pdf: str | Path, png: str | Path) -> None:
     """Write one figure as PDF (fonts embedded as TrueType) and as PNG, without dates in either."""
-    for path in map(Path, (pdf, png)):
-        path.parent.mkdir(parents=True, exist_ok=True)
+    for path in (pdf, png):
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
     with style():
         drawn.savefig(pdf, metadata={"CreationDate": None, "Creator": None, "Producer": None})
         drawn.savefig(png, metadata={"Software": None})

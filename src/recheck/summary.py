@@ -8,8 +8,6 @@ import pandas as pd
 
 from recheck.typeset import LATEX_PACKAGES
 
-__all__ = ["COMPARED", "VERDICTS", "audit_lines", "informative", "summary"]
-
 #: Verdicts in the order in which they are listed, and how one cell and several cells are said to have them.
 VERDICTS = {
     "agrees": ("agrees", "agree"),
@@ -33,15 +31,12 @@ def audit_lines(verdicts: pd.DataFrame, factor: float = 2.0) -> list[str]:
     """The audit in sentences: cells that are informative (would show this factor), all cells, contrasts and so on."""
     cells = verdicts[verdicts["kind"] == "cell"]
     some = cells[informative(cells)]
-    first = (
-        f"None of {len(cells)} cells is informative (a factor of {factor:g} would not be detected)."
-    )
-    if len(some):
-        first = (
-            f"{len(some)} of {len(cells)} cells {'is' if len(some) == 1 else 'are'} informative "
-            f"(a factor of {factor:g} would be detected): {_counts(some)}."
-        )
-    lines = [first, f"All {len(cells)} cells: {_counts(cells)}."]
+    number, is_are = len(some) or "None", "are" if len(some) > 1 else "is"
+    found = f"would be detected): {_counts(some)}" if len(some) else "would not be detected)"
+    lines = [
+        f"{number} of {len(cells)} cells {is_are} informative (a factor of {factor:g} {found}.",
+        f"All {len(cells)} cells: {_counts(cells)}.",
+    ]
     for kind in ("contrast", "column", "claim"):
         rows = verdicts[verdicts["kind"] == kind]
         if len(rows):
@@ -72,18 +67,8 @@ def summary(
 ) -> str:
     """A line each: where the PDFs are, what the audit found, this run beside the kept results, what was left out.
 
-    Parameters
-    ----------
-    verdicts : DataFrame
-        Of all studies.
-    pdfs : iterable of str
-        The typeset documents; empty where there is no LaTeX.
-    left_out : iterable of str
-        Further reasons in words, such as data that are missing and where to put them.
-    factor, scale : float, str
-        What an informative cell would show (`audit_lines`), and the name of the scale.
-    beside : mapping of str to int
-        `recheck.remeasured.counts`.
+    `pdfs` is empty where there is no LaTeX. `left_out` are further reasons in words, such as data that are missing and
+    where to put them. `factor` is that of `audit_lines`, `beside` is `recheck.remeasured.counts`.
     """
     absent = (
         f"not typeset: there is no LaTeX here (Debian, Ubuntu: apt-get install {LATEX_PACKAGES})"
@@ -95,18 +80,14 @@ def summary(
             names = ", ".join(_several(number, kind) for kind, number in kinds.items())
             at = f" at scale {scale}" if scale and verdict == "not run" else ""
             reasons.append(f"{names}: {verdict}{at}")
-    kept = ""
+    lines = [
+        f"Paper: {', '.join(pdfs) or absent}",
+        f"Audit: {' '.join(audit_lines(verdicts, factor))}",
+        f"Left out: {'; '.join([*reasons, *left_out]) or 'nothing'}",
+    ]
     if beside and beside["kept"]:
-        outcomes = [
-            f"{beside[f'remeasured/{word}']} {word}" for word in ("identical", "agree", "differ")
-        ]
-        kept = (
-            f"Kept: {beside['remeasured']} of {beside['kept']} kept estimates measured again: "
-            f"{', '.join(outcomes)} (remeasured.csv)\n"
-        )
-    return (
-        f"Paper: {', '.join(pdfs) or absent}\n"
-        f"Audit: {' '.join(audit_lines(verdicts, factor))}\n"
-        f"{kept}"
-        f"Left out: {'; '.join([*reasons, *left_out]) or 'nothing'}\n"
-    )
+        words = ("identical", "agree", "differ")
+        outcomes = ", ".join(f"{beside[f'remeasured/{word}']} {word}" for word in words)
+        kept = f"{beside['remeasured']} of {beside['kept']} kept estimates measured again"
+        lines.insert(2, f"Kept: {kept}: {outcomes} (remeasured.csv)")
+    return "\n".join([*lines, ""])

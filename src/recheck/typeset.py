@@ -10,8 +10,6 @@ import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-__all__ = ["LATEX_PACKAGES", "has_latex", "too_wide", "typeset"]
-
 #: What to install on Debian or Ubuntu where there is no LaTeX.
 LATEX_PACKAGES = (
     "texlive-latex-base texlive-latex-recommended texlive-latex-extra texlive-fonts-recommended "
@@ -36,29 +34,10 @@ def typeset(
 ) -> list[str]:
     """Typeset documents in a folder of their own, so that LaTeX leaves no file in the tree.
 
-    Parameters
-    ----------
-    sources : iterable of path
-        Everything that somebody wrote: ``.tex``, ``.bib``.
-    generated : mapping of str to iterable of path
-        Files by the subfolder in which the text looks for them: ``""``, ``tables``, ``figures``.
-    pdfs : mapping of str to path
-        Where the PDF of each main file goes: ``{"main.tex": ..., "supplement.tex": ...}``. Documents may refer
-        to one another with ``xr-hyper``: their ``.aux`` files are all there in a second round.
-    epoch : int
-        Seconds since 1970 that LaTeX takes for now.
-    log : path, optional
-        Where LaTeX's messages are appended, also if it fails.
-
-    Returns
-    -------
-    list of str
-        `too_wide`, of the last round, each with its document.
-
-    Raises
-    ------
-    RuntimeError
-        latexmk failed; the message has the end of its log.
+    `generated` has files beside the sources by the subfolder in which the text looks for them (``""``, ``tables``),
+    `pdfs` where the PDF of each main file goes. Documents may refer to one another with ``xr-hyper``: their ``.aux``
+    files are all there in a second round. `epoch` is what LaTeX takes for now, in seconds since 1970; its messages are
+    appended to `log`. The answer is `too_wide` of each document. RuntimeError, with the end of the log, if it failed.
     """
     with tempfile.TemporaryDirectory(prefix="typeset-") as name:
         folder = Path(name)
@@ -86,14 +65,15 @@ def _latexmk(main: str, folder: Path, epoch: int, log: str | Path | None) -> Non
         env=os.environ | clock | {"LC_ALL": "C", "max_print_line": "200"},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        errors="replace",
         check=False,
     )
-    messages = done.stdout.decode("utf-8", errors="replace")
     if log is not None:
         with Path(log).open("a", encoding="utf-8") as stream:
-            stream.write(messages)
+            stream.write(done.stdout)
     if done.returncode:
-        lines = messages.splitlines()
+        lines = done.stdout.splitlines()
         errors = [line for line in lines if line.startswith("!") or ".tex:" in line]
         tail = "\n".join((errors or lines)[-10:])
         raise RuntimeError(f"{main}: latexmk failed:\n{tail}")

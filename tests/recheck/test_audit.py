@@ -149,6 +149,7 @@ def test_lists_of_the_supplement(verdicts):
         r"\hypertarget{audit:t/a}{}\nolinkurl{t/a} & $1.2$ & $1.00$ ($0.10$)\,\%"
         in lists["audit_cells"]
     )
+    assert r"& $0.835$ & $0.60$ to $1.2$ & $1.60$ & agrees \\" in lists["audit_cells"]
     assert r"agrees under \nolinkurl{v=once}" in lists["audit_cells"]
     assert "none" in lists["audit_contrasts"]
     assert "Ten thousand points give pi without bias (3)" in lists["audit_claims"]

@@ -6,10 +6,9 @@ rate that is exactly right would break one of these bounds in one run of about a
 
 import math
 
+import calibrate as c
 import pandas as pd
 import pytest
-
-from recheck import calibrate as c
 
 STUDIES = 120
 KEPT = c.Path(__file__).parents[2] / "data" / "published" / "calibration.csv"

@@ -4,10 +4,10 @@ import math
 
 import numpy as np
 import pytest
+from calibrate import SHAPES, Shape, simulate
 from made_study import measures, published, rows
 from scipy import stats
 
-from recheck.calibrate import SHAPES, Shape, simulate
 from recheck.compare import Comparer
 from recheck.judge import COMBINATION, VERDICTS, check, holm, judge
 from recheck.measures import estimate
@@ -296,6 +296,28 @@ def test_a_column_of_like_cells_agrees(tmp_path):
     found = judged(published(tmp_path, cells), *parts)
     assert found.loc["t", "verdict"] == "agrees" and found.loc["t", "heterogeneity_p"] > 0.05
     assert found.loc["t", "sd"] < found["sd"].iloc[:6].min()
+
+
+def test_published_cells_with_units_of_their_own_vary_less_in_the_mean(tmp_path):
+    # two cells on common units: their mean varies as one unit does, or, with units of their own, as the mean of two
+    study = published(tmp_path, [{"id": f"t/M{c}", "printed": "1.000"} for c in range(2)])
+    data = units(1000, spread=0.3)
+    comparer = Comparer(measures(*[rows(f"t/M{c}", data) for c in range(2)]), study, 1)
+    both = {
+        level: comparer.column("t", ["t/M0", "t/M1"], {"instances": level}).sd
+        for level in ("shared", "fresh")
+    }
+    assert both["shared"] == pytest.approx(0.3, rel=0.05)
+    assert both["fresh"] == pytest.approx(0.3 / math.sqrt(2), rel=0.05)
+
+
+def test_the_noise_of_our_runs_is_taken_off_the_variation_of_a_column(tmp_path):
+    # all that our units differ by is the noise of two runs; the published unit has a thousand
+    cells = [{"id": f"t/M{c}", "printed": "1.000", "runs": 1000} for c in range(2)]
+    rng, study = np.random.default_rng(0), published(tmp_path, cells)
+    parts = [rows(f"t/M{c}", np.exp(0.2 * rng.standard_normal((1000, 2)))) for c in range(2)]
+    found = Comparer(measures(*parts), study, 1).column("t", ["t/M0", "t/M1"], {})
+    assert found.sd < 0.03  # without: 0.2 / 2 = 0.1
 
 
 def first_rule_cells(shape: Shape, drawn, studies):

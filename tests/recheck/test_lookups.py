@@ -8,7 +8,7 @@ import pytest
 from made_book import book_of, rows
 
 from recheck.layout import check_layout
-from recheck.lookups import Facts, Study, UnknownKeyError, Use, collect, uses
+from recheck.lookups import Facts, Found, Study, UnknownKeyError, Use, collect, uses
 from recheck.origins import web_link, write_origins, write_values
 from recheck.typeset import has_latex, typeset
 
@@ -211,6 +211,18 @@ def test_origins_name_files_lines_and_seeds(tmp_path, study):
     assert r"rule \nolinkurl{one}" in entry and "layout.yaml:3" in entry
     _, linked = made(tmp_path, study, {"remote": "https://x.org/a", "commit": "f0"})
     assert r"blob/f0/src/studies/s/layout.yaml\#L3" in linked
+
+
+def test_of_many_files_three_are_listed(tmp_path, study):
+    sources = "; ".join(f"{name}.csv:2" for name in "abcde")
+    found = [Found(Use("k", "", "main.tex:1"), "1", True, "1", sources, "1/a")]
+    found.append(Found(Use("l", "", "main.tex:2"), "1", True, "1", ""))
+    write_origins(found, {"s": study}, {}, "results/tiny", tmp_path / "origins.tex")
+    text = (tmp_path / "origins.tex").read_text()
+    assert (
+        r"\nolinkurl{c.csv:2}}; and 2 more; seed \nolinkurl{1/a}}" in text and "d.csv" not in text
+    )
+    assert r"\recheck@row{l}{1}{}" in text
 
 
 @pytest.mark.slow

@@ -47,11 +47,11 @@ CLAIM = "- {id: c, section: '1', statement: s, %s}"
 def test_claims_have_regions(tmp_path):
     found = published(tmp_path, [], claims=CLAIM % "between: [0.5, 2], unit: s")
     claim = Claim(id="c", section="1", statement="s", between=(0.5, 2.0), unit="s")
-    assert found.claims == (claim,) and (claim.low, claim.high) == (0.5, 2.0)
+    assert found.claims == (claim,) and claim.region == (0.5, 2.0)
     assert math.isnan(
-        published(tmp_path, [], claims="- {id: c, section: 1, statement: s}").claims[0].low
+        published(tmp_path, [], claims="- {id: c, section: 1, statement: s}").claims[0].region[0]
     )
-    assert published(tmp_path, [], claims=CLAIM % "above: 1").claims[0].high == math.inf
+    assert published(tmp_path, [], claims=CLAIM % "above: 1").claims[0].region[1] == math.inf
 
 
 @pytest.mark.parametrize("wrong", ["between: [2, 1]", "above: x", "above: 1, below: 2", "abvoe: 1"])
@@ -103,6 +103,6 @@ def test_the_study_is_complete():
     assert study.cells.groupby("table").size().to_dict() == {"1": 18, "2": 24, "3": 24, "4": 59}
     assert set(study.readings) == {*("variance", "count", "hmc", "images", "instances", "chain")}
     assert len(study.pairs()) == 18 + 8
-    assert study.protocol.agree == 2.0 and all(
+    assert study.protocol.margins.agree == 2.0 and all(
         one["after_results"] for one in study.protocol.history
     )

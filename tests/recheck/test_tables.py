@@ -128,6 +128,15 @@ def test_readings_orders_and_empty_blocks(book, tmp_path):
     assert "not run at this scale" in three
 
 
+def test_a_published_number_stands_once_above_its_readings(book, tmp_path):
+    block = dict(LAYOUT["tables"]["one"]["blocks"][0], rows=["M", "reading"])
+    block |= {"readings": {"once": "v=once", "twice": "v=twice"}, "show": ["published", "run"]}
+    table = {**LAYOUT["tables"]["one"], "blocks": [block]}
+    write_tables(check_layout({**LAYOUT, "tables": {"one": table}}), book, ["one"], tmp_path)
+    text = (tmp_path / "one.tex").read_text()
+    assert text.count("published") == 2 and text.count("ours") == 4
+
+
 def test_reading_that_does_not_apply_is_the_only_one(book):
     assert book.pick("x/P2/plain/error", "v=once")["value"] == 4.5
     assert book.pick("x/P2/slow/error", "v=thrice") is None

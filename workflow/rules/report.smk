@@ -104,6 +104,7 @@ rule paper:
         provenance="<results>/provenance.json",
         book=list(book(STUDIES[0])),
         lists=expand(f"<results>/{STUDIES[0]}/{{name}}.csv", name=["readings", "controls"]),
+        templates=expand("src/recheck/{name}.tex.j2", name=["verdicts", "readings", "protocol"]),
         layout=f"src/studies/{STUDIES[0]}/layout.yaml",
     output:
         paper=shown("<results>/paper.pdf", "Paper", "The paper"),

@@ -19,6 +19,6 @@ write_audit(
     made.table,
     made.page,
     scale=results.name,
-    factor=published[studies[0]].protocol.informative,
+    factor=published[studies[0]].protocol.margins.informative,
     statements={claim.id: claim.statement for claim in claims},
 )

@@ -29,7 +29,7 @@ else:
         read_csv(snakemake.input.audit),
         snakemake.input.get("pdfs", []),
         [f"place {one['instructions']}" for one in status if not one["available"]],
-        factor=read_published(f"data/published/{given.study}").protocol.informative,
+        factor=read_published(f"data/published/{given.study}").protocol.margins.informative,
         scale=results.name,
         beside=read_json(snakemake.input.provenance),
     )

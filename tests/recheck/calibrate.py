@@ -6,7 +6,8 @@ below 5 % is a rate of false alarms. In a shifted study the published number is 
 detectable there at 5 %, so that this share is a power. An interval of 90 % covers the truth in nine of ten. Where the
 published number is off by exactly the margin, "agrees" is wrong, and may come up in one of twenty.
 
-``python -m recheck.calibrate --studies 2000 --output data/published/calibration.csv`` writes the table.
+It is an instrument that tests the engine, and no part of it. This command writes the table that is kept:
+``.venv/bin/python tests/recheck/calibrate.py --studies 2000 --output data/published/calibration.csv``
 """
 
 from __future__ import annotations
@@ -254,7 +255,7 @@ def family(studies: int, seed: int = 20210308) -> tuple[float, float]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Write the table of rates."""
-    parser = argparse.ArgumentParser(prog="recheck.calibrate", description=main.__doc__)
+    parser = argparse.ArgumentParser(prog="calibrate.py", description=main.__doc__)
     parser.add_argument("--studies", type=int, default=2000)
     parser.add_argument("--output", type=Path, required=True)
     given = parser.parse_args(arguments)
