@@ -22,6 +22,8 @@ _TEXT = [
 class Book:
     """Estimates, indexed by (id, reading), measures, published cells and verdicts, indexed by id; and those kept.
 
+    `outcomes` has what was judged under each reading.
+
     `defaults` has the level of each choice that is meant where a reading does not name one.
     ValueError says which estimate, cell or verdict comes twice.
     """
@@ -34,8 +36,10 @@ class Book:
         verdicts: pd.DataFrame | None = None,
         kept: Book | None = None,
         defaults: Mapping[str, str] | None = None,
+        outcomes: pd.DataFrame | None = None,
     ) -> None:
-        verdicts = pd.DataFrame({"id": []}, dtype=str) if verdicts is None else verdicts
+        none = pd.DataFrame({"id": []}, dtype=str)
+        verdicts, self.outcomes = (none if one is None else one for one in (verdicts, outcomes))
         self.estimates = _indexed(estimates, ["id", "reading"], "estimates")
         self.measures = measures.reset_index(drop=True)
         self.cells = _indexed(cells, ["id"], "cells")
@@ -56,7 +60,7 @@ class Book:
         """Read ``results/<scale>/<study>``, ``data/published/<study>`` and, if given, the folder of kept results.
 
         `parts` are those of the measures; None reads ``measures.csv`` and ``estimates.csv``, which have all of them.
-        ``verdicts.csv`` of the run and ``readings.yaml`` may be absent. A damaged file is a `DamagedFileError`.
+        ``verdicts.csv``, ``outcomes.csv`` and ``readings.yaml`` may be absent. A damaged file is a `DamagedFileError`.
         """
         cells_folder, ends = Path(cells_folder), [f"/{part}" for part in parts or ()]
         cells, choices = read_cells(cells_folder / "cells.csv"), cells_folder / "readings.yaml"
@@ -67,9 +71,9 @@ class Book:
                 pd.concat([read(folder / f"{kind}{end}") for end in ends])
                 for kind in ("estimates", "measures")
             )
-            path = folder / "verdicts.csv"
-            verdicts = read(path) if path.exists() else None
-            return cls(estimates, measures, cells, verdicts, kept, defaults)
+            paths = folder / "verdicts.csv", folder / "outcomes.csv"
+            judged, by_reading = (read(path) if path.exists() else None for path in paths)
+            return cls(estimates, measures, cells, judged, kept, defaults, by_reading)
 
         old = None if kept is None else one(Path(kept), [".csv.gz"])
         return one(Path(study_folder), [f"{end}.csv" for end in ends] or [".csv"], old)

@@ -31,6 +31,10 @@ COLUMNS = [
     *["detectable", "informative", "heterogeneity_p", "readings", "verdict", "note", "source"],
     *QUANTILES,
 ]
+OUTCOMES = [
+    *["id", "kind", "reading", "published", "ours", "scale", "effect", "low", "high", "p"],
+    *["agrees", "differs", "verdict"],
+]
 
 
 @dataclass(frozen=True)
@@ -44,10 +48,13 @@ class Verdicts:
     `readings` has numbers of hypotheses by choice, level and kind, and ``log_likelihood``, the sum of the log densities
     of the printed numbers at the best levels of other choices. The choice `COMBINATION` has a row for each combination
     of levels that were run, over contrasts, and cells that are in none, that were compared under every one.
+
+    `outcomes` has `OUTCOMES` and a row for each hypothesis and reading; ``verdict`` says why it was not compared.
     """
 
     frame: pd.DataFrame
     readings: pd.DataFrame
+    outcomes: pd.DataFrame
 
 
 def judge(
@@ -74,7 +81,8 @@ def judge(
     frame = pd.DataFrame(rows, columns=COLUMNS)
     check(frame, published)
     evidence = pd.concat([_evidence(pairs, published), _combinations(pairs, published)])
-    return Verdicts(frame, evidence.reset_index(drop=True))
+    every = pd.DataFrame([*pairs["row"]]).join(pairs.drop(columns="row").reset_index(drop=True))
+    return Verdicts(frame, evidence.reset_index(drop=True), every.reindex(columns=OUTCOMES))
 
 
 def check(frame: pd.DataFrame, published: Published) -> None:

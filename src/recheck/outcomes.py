@@ -163,7 +163,7 @@ class _Study:
     def claim(self, row: Row, name: str, levels: Levels, claim: Claim) -> Compared:
         """A claim: its margin is its region."""
         row |= {"table": "", "printed": claim.text, "scale": "linear"}
-        estimate = self.estimates[name].get(reading_text(levels))
+        estimate = fitting(self.estimates[name], levels)
         if estimate is None:
             raise NotComparedError("not run")
         row |= _shown(estimate) | {"scale": estimate["scale"]}

@@ -80,7 +80,7 @@ def drawn(study, kind, *endings):
 
 def book(study, parts=None):
     """What a book of some parts is read from; of all parts, with the verdicts."""
-    names = ["measures", "estimates", "verdicts"]
+    names = ["measures", "estimates", "verdicts", "outcomes"]
     if parts is not None:
         names = [f"{name}/{part}" for name in names[:2] for part in parts]
     found = [f"{RESULTS}/{study}/{name}.csv" for name in names]

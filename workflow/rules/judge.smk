@@ -9,6 +9,7 @@ rule judge:
     output:
         verdicts="<results>/{study}/verdicts.csv",
         readings="<results>/{study}/readings.csv",
+        outcomes="<results>/{study}/outcomes.csv",
     log:
         "<results>/logs/{study}/judge.log",
     params:

@@ -19,6 +19,7 @@ if snakemake.rule == "judge":
     found = judge(book.measures, book.estimates.reset_index(drop=True), published, seed)
     write_csv(made.verdicts, found.frame)
     write_csv(made.readings, found.readings)
+    write_csv(made.outcomes, found.outcomes)
 else:
     verdicts = read_csv(snakemake.input.verdicts)
     write_csv(made.controls, controls(book.measures, verdicts, published, seed))

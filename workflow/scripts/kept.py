@@ -13,8 +13,8 @@ from studies.common.kept import keep, resume, summary
 given = snakemake.params
 #: What is below a study's results and no raw table.
 DERIVED = {
-    *("measures", "estimates", "verdicts", "readings", "controls", "remeasured", "tables"),
-    "reference",
+    *("measures", "estimates", "verdicts", "readings", "outcomes", "controls", "remeasured"),
+    *("tables", "reference"),
 }
 
 
@@ -24,7 +24,7 @@ def keep_results(made: Path, store: Path) -> str:
         table = read_csv(made / f"{name}.csv", dtype=str, keep_default_na=False)
         write_csv(store / f"{name}.csv.gz", table)
     shutil.copy(made.parent / "provenance.json", store)
-    for name in ("verdicts", "readings", "controls"):
+    for name in ("verdicts", "readings", "outcomes", "controls"):
         shutil.copy(made / f"{name}.csv", store)
         shutil.copy(made / f"{name}.csv.digest", store)
     shutil.rmtree(store / "results", ignore_errors=True)

@@ -1,0 +1,140 @@
+"""Figures of what the judge does: two cells that are replayed, and Table 4 under the readings of what is unsaid."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+from recheck import style
+from recheck.book import Book
+from recheck.compare import Levels
+from recheck.measures import levels_of
+from studies.atiya2021.figures.common import handle, label, legend, nothing
+
+#: Two cells of the same runs: one that is informative, and one that is not.
+_EXAMPLES = ("table2/P2/M10000", "table3/P2/M10000")
+_TITLES = ("(a) probability (Table 2)", r"(b) marginal likelihood (Table 3)")
+#: The readings of Table 4 that are drawn: levels of the choices, colour and marker.
+_SHOWN = {
+    "variance twice": ({"variance": "twice"}, style.ORANGE, "s"),
+    "variance once": ({"variance": "once"}, style.BLUE, "o"),
+    "variance once, a million soft": (
+        {"variance": "once", "count": "million-soft"},
+        "#009e73",
+        "^",
+    ),
+    "variance once, a million hard": (
+        {"variance": "once", "count": "million-hard"},
+        "#cc79a7",
+        "v",
+    ),
+}
+_METHODS = ("new", "titsias", "ess", "hmc")
+
+
+def replay(book: Book) -> Figure:
+    """Our data sets, what a number printed from one of them would be, and the printed number, of two cells."""
+    figure = style.figure(1.9)
+    for axes, name, title in zip(figure.subplots(1, 2), _EXAMPLES, _TITLES, strict=True):
+        style.label_panel(axes, title)
+        if name not in book.verdicts.index:
+            nothing(axes)
+            continue
+        verdict, rows = book.verdicts.loc[name], book.measures[book.measures["id"] == name]
+        means = rows[rows["status"] == "ok"].groupby("unit")["value"].mean()
+        axes.plot(means, np.full(len(means), 2.0), linestyle="none", **_dot(style.GREY))
+        low, q25, middle, q75, high = verdict[["q05", "q25", "q50", "q75", "q95"]].astype(float)
+        axes.plot([low, high], [1, 1], color=style.BLUE)
+        axes.plot([q25, q75], [1, 1], color=style.BLUE, linewidth=6, solid_capstyle="butt")
+        axes.plot(middle, 1, color="white", marker="|", markersize=7, markeredgewidth=1.5)
+        axes.plot(verdict["published"], 0, color=style.INK, marker="D", markersize=5)
+        factor = float(verdict["detectable"])
+        for end in (middle / factor, middle * factor):
+            axes.axvline(end, color=style.ORANGE, linestyle="--", linewidth=0.9)
+        axes.set(xscale="log", xlim=(middle / 8, middle * 8), ylim=(-0.6, 2.6), yticks=[2, 1, 0])
+        axes.set_yticklabels(["our data sets", "replayed", "printed"])
+        axes.set_xlabel("MAE" if name.startswith("table2") else "MAPE of $\\log L$, %")
+        _ticks(axes, (1.0, 2.0, 5.0))
+        axes.grid(visible=False, axis="y")
+    handles = [
+        handle("5, 25, 50, 75 and 95 % of what would be printed", style.BLUE, linestyle="-"),
+        handle("smallest shift that would be detected", style.ORANGE, linestyle="--"),
+    ]
+    legend(figure, handles, 2)
+    return figure
+
+
+def table4(book: Book) -> Figure:
+    """MAE-MED as a ratio to the printed one, and differences in MAE-POST between methods, by reading."""
+    figure = style.figure(5.4)
+    above, below = figure.subfigures(2, 1, squeeze=False, height_ratios=[3, 2.1]).ravel()
+    panels = above.subplots(1, 4, sharey=True, squeeze=False)[0]
+    for axes, method in zip(panels, _METHODS, strict=True):
+        style.label_panel(axes, label("paper", method))
+        axes.axvline(1.0, color=style.INK, linewidth=0.8)
+        _by_reading(axes, book, f"table4/P{{}}/{method}/mae-med", range(1, 10))
+        axes.set(xscale="log", xlim=(0.07, 14), xlabel="ours / printed")
+        _ticks(axes, (1.0,))
+    panels[0].set_ylabel("MAE-MED of problem")
+    panels = below.subplots(1, 3, sharey=True, squeeze=False, width_ratios=[1, 1, 0.8])[0]
+    for axes, method in zip(panels, ("ess", "hmc"), strict=False):
+        style.label_panel(axes, f"{label('paper', method)} less {label('paper', 'new')}")
+        _by_reading(axes, book, f"contrast/table4/P{{}}/{method}-new/mae-post", range(1, 7))
+        axes.set(xlabel="percentage points", xlim=(-1.3, 2.2))
+    panels[0].set_ylabel("MAE-POST of problem")
+    handles = [handle(name, color, marker=mark) for name, (_, color, mark) in _SHOWN.items()]
+    handles.append(handle("printed", style.INK, marker="D"))
+    panels[2].set_axis_off()
+    panels[2].legend(handles=handles, loc="center left", borderaxespad=0)
+    return figure
+
+
+def _by_reading(axes: Axes, book: Book, template: str, problems: range) -> None:
+    """A row a problem, in it the intervals of our value under each reading that is drawn."""
+    width = 0.16
+    for problem in problems:
+        own = book.outcomes[book.outcomes["id"] == template.format(problem)]
+        own = own[np.isfinite(own["effect"].astype(float))]
+        for place, (levels, color, marker) in enumerate(_SHOWN.values()):
+            row = _fitting(own, levels, book.defaults)
+            if row is None:
+                continue
+            y = problem + width * (place - (len(_SHOWN) - 1) / 2)
+            center, low, high = _interval(row)
+            axes.plot([low, high], [y, y], color=color, linewidth=1)
+            axes.plot(center, y, color=color, marker=marker, markersize=3.2)
+        if len(own) and own["scale"].iloc[0] == "linear":
+            axes.plot(100 * own["published"].iloc[0], problem, color=style.INK, marker="D")
+    axes.set(ylim=(problems[-1] + 0.6, problems[0] - 0.6), yticks=list(problems))
+
+
+def _fitting(own: pd.DataFrame, levels: Levels, defaults: Levels) -> pd.Series | None:
+    """The outcome under levels and the defaults of the others; None where these levels do not apply or were not run."""
+    for _, row in own.iterrows():
+        has = levels_of(row["reading"])
+        wanted = {**defaults, **levels}
+        if levels.keys() <= has.keys() and all(wanted[c] == level for c, level in has.items()):
+            return row
+    return None
+
+
+def _interval(row: pd.Series) -> tuple[float, float, float]:
+    """Ratio with its interval; of a difference our value, in percentage points, with the interval of the replay."""
+    if row["scale"] == "log":
+        return float(np.exp(row["effect"])), row["low"], row["high"]
+    published = row["published"]
+    return 100 * row["ours"], 100 * (published + row["low"]), 100 * (published + row["high"])
+
+
+def _dot(color: str) -> dict[str, object]:
+    return {"color": color, "marker": "o", "markersize": 3, "alpha": 0.7}
+
+
+def _ticks(axes: Axes, multiples: tuple[float, ...]) -> None:
+    """Logarithmic ticks at these multiples of powers of ten, as decimals."""
+    axes.xaxis.set_major_locator(LogLocator(subs=multiples))
+    axes.xaxis.set_major_formatter(FuncFormatter(style.plain))
+    axes.xaxis.set_minor_locator(NullLocator())
