@@ -218,6 +218,13 @@ def test_claims_on_probabilities_read_the_toolboxs_chain_in_three_ways(tmp_path)
     assert len(found.loc["claim/time/probability-ess"]) == 3
 
 
+def test_settings_of_a_chain_are_compared_at_the_quoted_error(made):
+    row = made[1].loc["claim/chain/settings"]
+    # as distributed the error exp(-4.5) is not reached in 100 s; corrected, 0.1 exp(1.5) s give it
+    assert row["status"] == "at least" and row["value"] == pytest.approx(1000 * math.exp(-1.5))
+    assert made[1].loc["claim/time/margin", "status"] == "0 of 4 runs converged"
+
+
 def test_a_chain_that_ran_on_one_data_set_is_compared_on_that_one(made, tmp_path):
     made_raw.experiment3(tmp_path)
     first = pd.read_csv(tmp_path / "experiment3/orthant.csv")
@@ -231,7 +238,9 @@ def test_a_chain_that_ran_on_one_data_set_is_compared_on_that_one(made, tmp_path
     pd.testing.assert_frame_equal(
         rows[columns],
         made[1]
-        .reset_index()[lambda all_: all_["id"].str.match("experiment3|time|claim/time")][columns]
+        .reset_index()[
+            lambda all_: all_["id"].str.match("experiment3|time|claim/time|claim/chain")
+        ][columns]
         .reset_index(drop=True),
     )
 
