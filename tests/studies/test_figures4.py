@@ -17,7 +17,15 @@ from studies.atiya2021 import figures
 
 FIGURES = {
     name: figures.FIGURES[name]
-    for name in ("reliability", "evidence", "accuracy", "benchmark", "posterior")
+    for name in (
+        "reliability",
+        "evidence",
+        "accuracy",
+        "benchmark",
+        "posterior",
+        "replay",
+        "table4",
+    )
 }
 LAYOUT = f"{figures.__path__[0]}/../layout.yaml"
 
@@ -45,6 +53,44 @@ def test_every_figure_can_be_read(books, name, which):
     texts = list(drawn.findobj(lambda one: hasattr(one, "get_fontsize")))
     assert min(text.get_fontsize() for text in texts) >= 8
     assert drawn.get_size_inches()[0] <= 166 / 25.4
+
+
+def test_table_4_is_drawn_under_its_readings(books):
+    cell = {"id": "table4/P2/new/mae-med", "kind": "cell", "scale": "log", "published": 1.0}
+    cell |= {"low": 0.4, "high": 0.6, "effect": np.log(0.5)}
+    rows = [cell | {"reading": f"count={count};hmc=20;variance=once"} for count in ("a", "b")]
+    rows += [cell | {"reading": "count=a;hmc=200;variance=twice", "effect": np.nan}]
+    rows += [cell | {"reading": "count=a;hmc=200;variance=twice", "effect": np.log(3.0)}]
+    pair = {"id": "contrast/table4/P2/ess-new/mae-post", "kind": "contrast", "scale": "linear"}
+    pair |= {"published": 0.001, "ours": 0.003, "effect": 0.002, "low": -0.004, "high": 0.004}
+    rows += [pair | {"reading": "variance=once"}]
+    tables = books["none"].estimates, books["none"].measures, books["none"].cells
+    defaults = {"count": "a", "hmc": "200", "variance": "once"}
+    book = Book(*tables, defaults=defaults, outcomes=pd.DataFrame(rows))
+    drawn = FIGURES["table4"](book)
+    ratios = [line.get_xdata() for line in drawn.axes[0].lines if line.get_marker() != "None"]
+    assert [float(x[0]) for x in ratios] == pytest.approx([3.0]), "HMC of 20 is no default"
+    lines = [tuple(np.round(line.get_xdata(), 3)) for line in drawn.axes[4].lines]
+    assert lines == [(-0.3, 0.5), (0.3,), (0.1,)], "the interval, ours, the printed one"
+
+
+def test_two_cells_are_replayed(books):
+    rows = [
+        {"id": f"{table}/P2/M10000", "published": 0.004, "detectable": 2.0}
+        | dict(
+            zip(
+                ("q05", "q25", "q50", "q75", "q95"),
+                (0.002, 0.003, 0.004, 0.005, 0.006),
+                strict=True,
+            )
+        )
+        for table in ("table2", "table3")
+    ]
+    tables = books["none"].estimates, books["none"].measures, books["none"].cells
+    axes = FIGURES["replay"](Book(*tables, pd.DataFrame(rows))).axes[0]
+    shifts = sorted(line.get_xdata()[0] for line in axes.lines if line.get_linestyle() == "--")
+    assert shifts == pytest.approx([0.002, 0.008])
+    assert axes.get_xlim() == pytest.approx((0.0005, 0.032))
 
 
 def test_partial_averages_are_hollow(books):

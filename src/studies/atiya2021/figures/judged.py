@@ -12,6 +12,7 @@ from recheck import style
 from recheck.book import Book
 from recheck.compare import Levels
 from recheck.measures import levels_of
+from recheck.outcomes import QUANTILES
 from studies.atiya2021.figures.common import handle, label, legend, nothing
 
 #: Two cells of the same runs: one that is informative, and one that is not.
@@ -40,13 +41,14 @@ def replay(book: Book) -> Figure:
     figure = style.figure(1.9)
     for axes, name, title in zip(figure.subplots(1, 2), _EXAMPLES, _TITLES, strict=True):
         style.label_panel(axes, title)
-        if name not in book.verdicts.index:
-            nothing(axes)
+        quantiles = book.verdicts.reindex([name], columns=list(QUANTILES)).astype(float).iloc[0]
+        if quantiles.isna().any():
+            nothing(axes, "not compared at this scale")
             continue
         verdict, rows = book.verdicts.loc[name], book.measures[book.measures["id"] == name]
         means = rows[rows["status"] == "ok"].groupby("unit")["value"].mean()
         axes.plot(means, np.full(len(means), 2.0), linestyle="none", **_dot(style.GREY))
-        low, q25, middle, q75, high = verdict[["q05", "q25", "q50", "q75", "q95"]].astype(float)
+        low, q25, middle, q75, high = quantiles
         axes.plot([low, high], [1, 1], color=style.BLUE)
         axes.plot([q25, q75], [1, 1], color=style.BLUE, linewidth=6, solid_capstyle="butt")
         axes.plot(middle, 1, color="white", marker="|", markersize=7, markeredgewidth=1.5)
@@ -94,6 +96,9 @@ def table4(book: Book) -> Figure:
 
 def _by_reading(axes: Axes, book: Book, template: str, problems: range) -> None:
     """A row a problem, in it the intervals of our value under each reading that is drawn."""
+    axes.set(ylim=(problems[-1] + 0.6, problems[0] - 0.6), yticks=list(problems))
+    if book.outcomes.empty:
+        return
     width = 0.16
     for problem in problems:
         own = book.outcomes[book.outcomes["id"] == template.format(problem)]
@@ -108,7 +113,6 @@ def _by_reading(axes: Axes, book: Book, template: str, problems: range) -> None:
             axes.plot(center, y, color=color, marker=marker, markersize=3.2)
         if len(own) and own["scale"].iloc[0] == "linear":
             axes.plot(100 * own["published"].iloc[0], problem, color=style.INK, marker="D")
-    axes.set(ylim=(problems[-1] + 0.6, problems[0] - 0.6), yticks=list(problems))
 
 
 def _fitting(own: pd.DataFrame, levels: Levels, defaults: Levels) -> pd.Series | None:
