@@ -171,6 +171,7 @@ def test_agrees_with_the_orthant_sampler():
 # --- standard errors
 
 
+@pytest.mark.slow
 @EACH
 def test_standard_errors_cover(proposal, points):
     """Where the weights have a finite variance. Of 200 intervals of two standard errors as many hold the

@@ -183,6 +183,7 @@ def claims_on_data_sets(root, factors, levels, **chain):
     return found[found.index.get_level_values("id").str.startswith("claim/time/")]
 
 
+@pytest.mark.slow
 def test_claims_about_seconds_are_paired_over_data_sets(tmp_path):
     factors, levels = np.array([4.0, 9.0, 16.0, 25.0]), np.array([1.0, 1.0, 1.0, 1.0])
     row = (

@@ -258,6 +258,7 @@ def test_at_the_papers_budget_every_run_counts(study):
     assert study.estimates().loc[("table4/P1/hmc/mae-med", levels()), "status"] == "ok"
 
 
+@pytest.mark.slow
 def test_below_it_only_those_that_converged(tmp_path):
     study = Study(tmp_path, iterations=100)
     study.change("hmc-gpml", "`set` == 2 and dataset == 0", status="not converged")

@@ -446,6 +446,7 @@ def test_standard_errors_of_readings_are_those_of_independent_chains(name):
     assert 0.86 < np.sqrt(np.mean(se**2)) / np.std(p) < 1.22
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("case", "floor"), [("L", 3.685e-3), ("L3", 9.125e-4)])
 def test_the_floor_of_counting_the_posterior_variance_twice(case, floor):
     # a sample as good as any can be: u at the 1000 midpoint quantiles of its posterior, f = x u

@@ -273,6 +273,7 @@ def test_a_trivial_cell_is_marked(tmp_path):
     np.testing.assert_allclose(arrays["problem1_set6"], 0.5, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_a_wrong_certifier_and_a_wrong_reference_are_caught(tmp_path, monkeypatch):
     smooth = {"hyperparameters": [SETS[2]]}
     original = module.model
@@ -304,6 +305,7 @@ def test_a_wrong_certifier_and_a_wrong_reference_are_caught(tmp_path, monkeypatc
     assert row["verdict"] == UNCERTIFIED and row["reason"] == "log evidence differs"
 
 
+@pytest.mark.slow
 def test_a_certifier_that_differs_by_chance_gets_a_second_look(tmp_path, monkeypatch):
     latent = reference_module.latent
 
@@ -317,6 +319,7 @@ def test_a_certifier_that_differs_by_chance_gets_a_second_look(tmp_path, monkeyp
     assert row["certifier_samples"] >= 20_000
 
 
+@pytest.mark.slow
 def test_an_orthant_matrix_that_is_wrong_for_all_who_share_it_is_caught(tmp_path, monkeypatch):
     def broken(K, y):
         return orthant_covariance(K, y) + 0.2 * np.eye(len(K))  # a probit of too much noise
@@ -383,6 +386,7 @@ def test_certifier_draws_as_many_samples_as_its_errors_ask_for():
     assert asked[1][0] == 1000, "the pilot is not the estimate, however good it is"
 
 
+@pytest.mark.slow
 def test_finished_cells_survive_an_interruption(tmp_path, monkeypatch):
     sets, calls, original = [SETS[2], SETS[5]], [], reference_module.best
 
