@@ -30,6 +30,14 @@ def test_get_has_the_estimate_of_a_reading(book):
     )
 
 
+def test_readings_of_which_none_is_the_default_have_to_be_named():
+    frame = measures(*[rows("a", [[1.0]], reading=f"v={level}") for level in ("once", "twice")])
+    tables = estimate(frame), frame, pd.DataFrame({"id": []})
+    assert Book(*tables, defaults={"v": "once"}).pick("a")["reading"] == "v=once"
+    with pytest.raises(ValueError, match=r"here: a has the readings .*; name one of them"):
+        Book(*tables, defaults={"v": "moments"}).pick("a", where="here")
+
+
 def test_get_names_what_is_absent(book):
     with pytest.raises(KeyError, match="t/N1/M3.*unknown"):
         book.get("t/N1/M3")
