@@ -11,7 +11,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 from recheck import style
 from recheck.book import Book
 from recheck.compare import Levels
-from recheck.measures import levels_of
+from recheck.measures import OK, fitting, levels_of
 from recheck.outcomes import QUANTILES
 from studies.atiya2021.figures.common import handle, label, legend, nothing
 
@@ -24,12 +24,12 @@ _SHOWN = {
     "variance once": ({"variance": "once"}, style.BLUE, "o"),
     "variance once, a million soft": (
         {"variance": "once", "count": "million-soft"},
-        "#009e73",
+        style.COLOURS[2],
         "^",
     ),
     "variance once, a million hard": (
         {"variance": "once", "count": "million-hard"},
-        "#cc79a7",
+        style.COLOURS[3],
         "v",
     ),
 }
@@ -46,8 +46,8 @@ def replay(book: Book) -> Figure:
             nothing(axes, "not compared at this scale")
             continue
         verdict, rows = book.verdicts.loc[name], book.measures[book.measures["id"] == name]
-        means = rows[rows["status"] == "ok"].groupby("unit")["value"].mean()
-        axes.plot(means, np.full(len(means), 2.0), linestyle="none", **_dot(style.GREY))
+        means = rows[rows["status"] == OK].groupby("unit")["value"].mean()
+        axes.plot(means, np.full(len(means), 2.0), "o", color=style.GREY, markersize=3, alpha=0.7)
         low, q25, middle, q75, high = quantiles
         axes.plot([low, high], [1, 1], color=style.BLUE)
         axes.plot([q25, q75], [1, 1], color=style.BLUE, linewidth=6, solid_capstyle="butt")
@@ -117,12 +117,9 @@ def _by_reading(axes: Axes, book: Book, template: str, problems: range) -> None:
 
 def _fitting(own: pd.DataFrame, levels: Levels, defaults: Levels) -> pd.Series | None:
     """The outcome under levels and the defaults of the others; None where these levels do not apply or were not run."""
-    for _, row in own.iterrows():
-        has = levels_of(row["reading"])
-        wanted = {**defaults, **levels}
-        if levels.keys() <= has.keys() and all(wanted[c] == level for c, level in has.items()):
-            return row
-    return None
+    rows = {reading: row for reading, (_, row) in zip(own["reading"], own.iterrows(), strict=True)}
+    apply = {one: row for one, row in rows.items() if levels.keys() <= levels_of(one).keys()}
+    return fitting(apply, {**defaults, **levels})
 
 
 def _interval(row: pd.Series) -> tuple[float, float, float]:
@@ -131,10 +128,6 @@ def _interval(row: pd.Series) -> tuple[float, float, float]:
         return float(np.exp(row["effect"])), row["low"], row["high"]
     published = row["published"]
     return 100 * row["ours"], 100 * (published + row["low"]), 100 * (published + row["high"])
-
-
-def _dot(color: str) -> dict[str, object]:
-    return {"color": color, "marker": "o", "markersize": 3, "alpha": 0.7}
 
 
 def _ticks(axes: Axes, multiples: tuple[float, ...]) -> None:

@@ -338,20 +338,17 @@ def _settings(rows: pd.DataFrame) -> Iterator[Row]:
     HMC to the sampler for the evidence over that for probabilities.
     """
     first = rows[rows["dataset"] == 0]
+    once = first[_READ["once"]].fillna(first["probability_mae"])
+    curves = Curves(first.assign(probability_mae=once))
     for chain, suffix in CHAINS.items():
-        name, curves = (
-            f"hmc{suffix}",
-            Curves(list(_readings(first, f"hmc{suffix}", "probability"))[-1][1]),
-        )
-        margins = [
-            curves.claim(name, error, "high")[0]
-            for error in ERRORS
-            if len(curves.every(name, error))
-        ]
-        if len(margins) == len(ERRORS):
+        name = f"hmc{suffix}"
+        if all(len(curves.every(name, error)) for error in ERRORS):
+            evidence, probability = (
+                curves.claim(name, error, "high")[0] for error in ("evidence", "probability")
+            )
             source = join_sources(curves.every(name, "evidence")["source"])
-            found = margins[0].over(margins[1])
-            yield found.row("claim/time/margin", source, reading=f"chain={chain}")
+            row = evidence.over(probability).row
+            yield row("claim/time/margin", source, reading=f"chain={chain}")
     if len(ess := curves.every("ess", "evidence")) and len(curves.every("ess-gpml", "evidence")):
         needed = [curves.needed(name, "evidence", TARGET) for name in ("ess-gpml", "ess")]
         yield needed[0].over(needed[1]).row("claim/chain/settings", join_sources(ess["source"]))

@@ -34,11 +34,16 @@ def claims(
     runs: Runs, strict: pd.DataFrame, loose: pd.DataFrame, cells: pd.DataFrame, published: Path
 ) -> Iterator[Row]:
     """The quantity of every claim that Experiment 4 decides, but for those on single runs: `works`."""
+    every = runs.spread.groupby(["problem", "dataset"])["mae_post"].mean()
+    between = (every.groupby("problem").std() / every.groupby("problem").mean()).dropna()
+    drawn = join_sources(runs.spread["source"])
     for level in READINGS:
         yield from _medians(*_first_data_sets(cells, "mae-med", level), f"variance={level}")
-        mae_post = _first_data_sets(cells, "mae-post", level)
-        yield from _alike(runs.spread, *mae_post, f"variance={level}")
-    yield from _mae_post(runs, strict, published)
+        table, source = _first_data_sets(cells, "mae-post", level)
+        yield from _alike(between, table, join_sources([source, drawn]), f"variance={level}")
+    yield estimate("mae-post/data-sets-lowest", 100 * between.min(), drawn)
+    yield estimate("mae-post/data-sets-highest", 100 * between.max(), drawn)
+    yield from _mae_post(runs, strict, every, published)
     smallest, middle, largest = 0.5, 3.0, 5.0  # length scales of the settings
     yield _seconds("control-variables/slow", loose, PAPER["titsias"], smallest, largest)
     yield _seconds("control-variables/slower", loose, PAPER["titsias"], middle, largest)
@@ -86,32 +91,21 @@ def _medians(table: pd.DataFrame, source: str, reading: str) -> Iterator[Row]:
     yield from _shares("median/hmc", furthest, "experiment4/P{}", source, reading)
 
 
-def _alike(spread: pd.DataFrame, table: pd.DataFrame, source: str, reading: str) -> Iterator[Row]:
-    """Whether methods differ by less in MAE-POST than data sets do."""
+def _alike(between: pd.Series, table: pd.DataFrame, source: str, reading: str) -> Iterator[Row]:
+    """Whether methods differ by less in MAE-POST than data sets do, whose relative deviation is `between`."""
     several = table[table.count(axis=1) > 1]
     methods = (several.max(axis=1) - several.min(axis=1)) / several.mean(axis=1)
-    methods, data_sets = methods.dropna().align(_between(spread), join="inner")
-    source = join_sources([source, *spread["source"]])
+    methods, data_sets = methods.dropna().align(between, join="inner")
     yield from _shares("mae-post/alike", methods < data_sets, "experiment4/P{}", source, reading)
 
 
-def _between(spread: pd.DataFrame) -> pd.Series:
-    """Relative standard deviation of MAE-POST between data sets, by problem."""
-    means = spread.groupby(["problem", "dataset"])["mae_post"].mean().groupby("problem")
-    return (means.std() / means.mean()).dropna()
-
-
-def _mae_post(runs: Runs, strict: pd.DataFrame, published: Path) -> Iterator[Row]:
-    """MAE-POST of data sets: how far apart they are, and whether a larger training set helps.
+def _mae_post(runs: Runs, strict: pd.DataFrame, every: pd.Series, published: Path) -> Iterator[Row]:
+    """MAE-POST of data sets (`every`): whether a larger training set helps, and how many published values lie within.
 
     It is known by one cheap method. Its bias can be larger than data sets differ, so the range that published values
     are set beside is multiplied by the sampler's value over this method's on the first data set.
     """
-    every = runs.spread.groupby(["problem", "dataset"])["mae_post"].mean()
-    drawn, data_sets = join_sources(runs.spread["source"]), 100 * _between(runs.spread)
-    yield estimate("mae-post/data-sets-lowest", data_sets.min(), drawn)
-    yield estimate("mae-post/data-sets-highest", data_sets.max(), drawn)
-    logs = np.log(every)
+    logs, drawn = np.log(every), join_sources(runs.spread["source"])
     if {1, 6} <= set(logs.index.get_level_values(0)):
         (large, se_large), (small, se_small) = (common.mean_and_error(logs[k]) for k in (6, 1))
         value, se = math.exp(large - small), math.hypot(se_large, se_small)
