@@ -58,10 +58,10 @@ paper: $(BUILT) latex ## Raw data to results/<scale>/paper.pdf (another scale: S
 test: $(BUILT) latex ## Run all tests
 	$(BIN)/python -m pytest $(PYTEST)
 
-check: $(BUILT) ## The fast loop: style, types and the tests that take no more than two seconds
+check: $(BUILT) ## The fast loop: style, types and the tests that take no more than half a second
 	$(STYLE)
 	$(BIN)/mypy
-	$(BIN)/python -m pytest --quiet -m "not slow" --durations=0 --durations-min=2 tests/gpcmc tests/recheck tests/studies $(PYTEST)
+	$(BIN)/python -m pytest --quiet -m "not slow" --durations=0 --durations-min=1 tests/gpcmc tests/recheck tests/studies $(PYTEST)
 
 package: $(BUILT) ## Install the project in .venv, in place: edits count at once
 

@@ -63,6 +63,7 @@ QUICK = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", METHODS)
 def test_every_method_classifies(name):
     X, y, X_star, _, p = reference("R", "R_alpha3_beta2_truth")
@@ -88,6 +89,7 @@ def test_every_method_classifies(name):
         assert first.log_marginal_likelihood_se_ >= 0.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["orthant", "laplace", "ep", "twisted-ep", "best"])
 def test_a_name_stands_for_the_default_options(name):
     X, y, _, _, _ = reference("L")

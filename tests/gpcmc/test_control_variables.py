@@ -95,6 +95,7 @@ def test_the_input_that_is_added_lowers_the_trace_most():
     assert placement.chosen == [*chosen, int(np.argmin(shares))]
 
 
+@pytest.mark.slow
 def test_free_inputs_leave_less_open_than_training_inputs():
     blocks, _ = problem(n=60, alpha=1.0)
     free, among = place(blocks, 6), place(blocks, 6, free=False)
@@ -137,6 +138,7 @@ def test_which_kernels_are_an_rbf(kernel, expected):
         np.testing.assert_allclose(found[1], expected[1])
 
 
+@pytest.mark.slow
 def test_the_least_number_of_controls_is_a_bound():
     assert controls_needed(np.eye(10), 0.1) == 9
     assert controls_needed(np.ones((5, 5)), 0.1) == 1
@@ -359,6 +361,7 @@ def two_points(rho=0.6, beta=4.0):
     return blocks, np.array([1.0, -1.0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("route", ["free", "training inputs"])
 def test_probabilities_of_two_patterns_against_quadrature(route):
     blocks, y = two_points()

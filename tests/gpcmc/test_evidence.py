@@ -92,6 +92,7 @@ def test_many_length_scales_need_no_array_for_each():
 # --- the gradient
 
 
+@pytest.mark.slow
 @EACH_METHOD
 @EACH_KERNEL
 def test_gradients_are_central_differences(method, kernel):
@@ -170,6 +171,7 @@ def test_duplicated_inputs_and_opposite_labels_have_a_gradient(method):
         assert gradient[k] == pytest.approx((up - down) / (2 * step), rel=1e-5, abs=1e-6)
 
 
+@pytest.mark.slow
 @EACH_METHOD
 def test_a_start_elsewhere_changes_the_work_and_not_the_result(method):
     X, y = noisy_problem(5, n=100)

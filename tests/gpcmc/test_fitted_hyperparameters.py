@@ -26,6 +26,7 @@ def noisy_problem(seed=0, n=80, d=2):
     return X, np.where(np.sin(2 * X[:, 0]) + 0.4 * rng.standard_normal(n) > 0, 1.0, -1.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "kernel", [1.0 * RBF(1.0), 1.0 * RBF([1.0, 1.0]), 1.0 * RBF(1.0) + ConstantKernel(0.1)]
 )
@@ -44,6 +45,7 @@ def test_the_optimum_is_as_high_as_that_of_scikit_learn(kernel):
     np.testing.assert_allclose(gradient, expected[1], rtol=1e-7, atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("inference", ["laplace", "ep", LOGISTIC])
 def test_the_marginal_likelihood_is_flat_at_the_optimum(inference):
     X, y = noisy_problem(1)
@@ -57,6 +59,7 @@ def test_the_marginal_likelihood_is_flat_at_the_optimum(inference):
     assert all(classifier.log_marginal_likelihood(theta) < value for theta in nearby)
 
 
+@pytest.mark.slow
 def test_an_input_that_is_noise_ends_at_its_bound_and_is_named():
     X, y = noisy_problem(2, n=150)
     kernel = 1.0 * RBF([1.0, 1.0], (1e-2, 1e2))
@@ -95,6 +98,7 @@ def test_restarts_leave_a_poor_start_and_are_seeded():
     np.testing.assert_array_equal(first.kernel_.theta, again.kernel_.theta)
 
 
+@pytest.mark.slow
 def test_a_monte_carlo_method_reports_its_evidence_at_the_optimum_of_ep():
     X, y = noisy_problem(5)
     by_ep = GaussianProcessClassifier().fit(X, y)
@@ -160,6 +164,7 @@ def test_nothing_is_fitted_where_nothing_can_be():
     assert value == pytest.approx(classifier.log_marginal_likelihood_) and gradient.shape == (0,)
 
 
+@pytest.mark.slow
 def test_points_where_the_method_fails_are_avoided():
     X, y = noisy_problem(7, n=60)
     y[::3] *= -1.0  # not separable: no reason for a large variance

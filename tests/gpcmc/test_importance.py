@@ -94,6 +94,7 @@ def test_the_weight_is_the_ratio_of_the_densities(fit):
 # --- evidence without bias
 
 
+@pytest.mark.slow
 @EACH
 @pytest.mark.parametrize("labels", [(1.0, 1.0, 1.0), (1.0, -1.0, 1.0)])
 def test_the_evidence_is_unbiased(proposal, points, labels):

@@ -70,6 +70,7 @@ def assert_self_consistent(posterior, K):
 # --- against quadrature, one and two dimensions
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("k", [1e-3, 1.0, 50.0, 1e6])
 @pytest.mark.parametrize("y", [-1.0, 1.0])
 def test_ep_is_exact_for_one_pattern(k, y):

@@ -230,6 +230,7 @@ def test_a_trajectory_that_diverges_is_rejected():
     np.testing.assert_array_equal(new.w, state.w)
 
 
+@pytest.mark.slow
 def test_the_pilot_meets_its_target_or_the_quarter_period():
     rng = np.random.default_rng(9)
     gp, y = small_problem(150, alpha=0.5, beta=3.0)

@@ -52,6 +52,7 @@ def test_evidence_and_covariances_are_those_of_dense_matrices():
         np.testing.assert_allclose(mean[test], (A.T @ posterior.mean.ravel())[rows], atol=1e-10)
 
 
+@pytest.mark.slow
 def test_the_mode_is_a_fixed_point():
     X, labels = three_classes(1, n=40)
     K, y = rbf(0.7, 30.0)(X), one_hot(labels)

@@ -64,6 +64,7 @@ def equicorrelated(n, rho):
 # ---------------------------------------------------------------------------------- the twin
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [1, 2, 7, 8, 9, 37, 150])
 @pytest.mark.parametrize(
     ("soft", "threshold"), [(False, 0.0), (True, 0.0), (True, 0.5), (True, 0.95)]
@@ -137,6 +138,7 @@ def test_normal_quantile_has_full_precision():
     np.testing.assert_allclose(normal_quantile([0.0, *edges[1:]]), ndtri(edges), rtol=1e-13)
 
 
+@pytest.mark.slow
 def test_normal_draws_are_normal():
     """Kolmogorov-Smirnov at a false-alarm rate of 1e-6; a scale that is 1 % off would give 1e-17."""
     draws = normal_quantile(np.random.default_rng(0).random(1_000_000))
@@ -174,6 +176,7 @@ def test_identity(scheme, count):
         np.testing.assert_allclose(values, -n * np.log(2), rtol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("scheme", "count"), UNBIASED)
 @pytest.mark.parametrize("n", [5, 30])
 def test_equicorrelation_one_half(n, scheme, count):
@@ -192,6 +195,7 @@ def one_factor_loadings(n):
     return np.random.default_rng(3).uniform(-1, 1, 5), np.full(5, n // 5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("scheme", "count"), UNBIASED)
 @pytest.mark.parametrize("n", [5, 20, 60])
 def test_one_factor(n, scheme, count):
@@ -222,6 +226,7 @@ def test_mean_and_lower_enter_by_their_difference():
     np.testing.assert_array_equal(one.log_stage_probabilities, other.log_stage_probabilities)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("scheme", "count"), UNBIASED)
 def test_all_sign_patterns_sum_to_one(scheme, count):
     cov, _, _ = random_problem(5)
@@ -409,6 +414,7 @@ def test_ten_populations_or_more_speak_for_themselves():
     assert error[0] == pytest.approx(2.26216 / 1.95996 * spread, rel=1e-5)
 
 
+@pytest.mark.slow
 def test_test_pattern_is_a_ratio_of_orthants():
     """Eq. 28, by independent runs: P(v* >= 0 | v >= 0) = P(v*, v >= 0) / P(v >= 0)."""
     cov, cross, variance = random_problem(15)
@@ -455,6 +461,7 @@ def test_stored_and_streamed_predictions_agree():
     np.testing.assert_allclose(se, qe, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_extinct_populations_count_as_zero():
     """Seven samples on an orthant of probability 2^-6: many populations die, and the mean stays right."""
     cov = np.eye(6)

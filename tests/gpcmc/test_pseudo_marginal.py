@@ -132,6 +132,7 @@ def test_the_default_prior_and_kernel_are_those_of_the_source():
 # --- estimates
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["laplace", "ep", "orthant"])
 def test_estimates_are_unbiased(method):
     """400 estimates, 5 standard errors of their mean: 1e-6."""
@@ -335,6 +336,7 @@ def test_surrogate_noise_is_that_of_either_theta(monkeypatch):
         assert s == pytest.approx(steps.surrogate_noise(K[0, 0]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sigma", [0.1, 1.0, 20.0])
 def test_surrogate_noise_leaves_a_value_as_its_label_does(sigma):
     _, _, v = tilted_moments(1.0, 0.0, sigma)
@@ -496,6 +498,7 @@ def test_a_chain_that_does_not_move_has_not_converged():
 KERNEL = ConstantKernel(1.0) * RBF(1.0)
 
 
+@pytest.mark.slow
 def test_predictions_are_averaged_over_the_posterior():
     """Two patterns and a test pattern: ratios of arcsine laws, averaged over theta by quadrature."""
     X, y, X_star = X3[:2], np.array([1.0, -1.0]), np.array([[0.9], [-0.5]])

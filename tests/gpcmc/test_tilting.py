@@ -246,6 +246,7 @@ def test_genz_method_of_another_library_agrees():
     assert found.standard_error < 1e-3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [1200, 600])
 def test_far_tails_stay_on_the_log_scale(n):
     """log P of about -800 and, with correlations that pull apart, -500."""

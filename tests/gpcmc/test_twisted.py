@@ -118,6 +118,7 @@ def test_without_sites_it_is_genz_method():
     np.testing.assert_allclose(proposal.coefficients, genz.coefficients, atol=1e-15)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_any_sites_are_unbiased_in_three_dimensions(seed):
     """Mean of 400 estimates of 64 points at 5 standard errors: false-alarm rate 6e-7 each."""
@@ -136,6 +137,7 @@ def test_any_sites_are_unbiased_in_three_dimensions(seed):
     assert np.std(z) / 20 < 2e-3, "a bias of one per cent must be seen"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [5, 20, 60])
 @pytest.mark.parametrize("defended", [False, True])
 def test_unbiased_in_many_dimensions(n, defended):
@@ -176,6 +178,7 @@ def test_closed_forms_of_the_orthant(n):
         assert found.standard_error < 0.1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [3, 100, 500])
 def test_one_class_under_a_constant_kernel(n):
     """Correlation one half everywhere: 1/(n + 1)."""
@@ -197,6 +200,7 @@ def test_one_and_two_patterns():
     assert found.probability_se[0] < 1e-3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [30, 300])
 def test_linear_kernel_truth(n):
     rng = np.random.default_rng(n)
@@ -215,6 +219,7 @@ def test_linear_kernel_truth(n):
         )
 
 
+@pytest.mark.slow
 def test_probabilities_of_all_labellings_sum_to_one():
     P, _ = classes(6, 3, beta=5.0)
     total, variance = 0.0, 0.0
@@ -317,6 +322,7 @@ def test_extreme_covariances(beta, kernel):
     assert np.isfinite(found.log_evidence) and found.log_evidence_se < 0.05
 
 
+@pytest.mark.slow
 def test_far_tails_stay_on_the_log_scale():
     n = 1100
     found = Twisted(points=8, randomizations=2).fit(
@@ -446,6 +452,7 @@ def test_a_tight_bound_overrules_the_tail():
     assert weights_status(heavy | {"log_weight_bound": np.log(101)}) == UNTRUSTED
 
 
+@pytest.mark.slow
 def test_a_separable_problem_needs_its_defence():
     rng = np.random.default_rng(2)
     x = rng.standard_normal(20)
@@ -460,6 +467,7 @@ def test_a_separable_problem_needs_its_defence():
     assert posterior.log_evidence_se < 2e-3 < alone.standard_error
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_mixture_with_its_control_variate_is_unbiased(seed):
     """Mean of 400 estimates of 2 x 18 points at 5 standard errors: false-alarm rate 6e-7 each."""

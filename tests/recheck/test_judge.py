@@ -207,6 +207,7 @@ def test_a_small_difference_agrees_within_the_margin(tmp_path):
     assert found.loc["c/old", "df"] == pytest.approx(9, rel=0.1)
 
 
+@pytest.mark.slow
 def test_a_column_that_levels_off_shows_in_its_fall_whatever_its_brackets_are(tmp_path):
     """Mean errors of 50 shared instances at two sample sizes; wrong truths of two instances stop the printed fall.
 
@@ -365,6 +366,7 @@ def first_rule_cells(shape: Shape, drawn, studies):
     return np.array(found)
 
 
+@pytest.mark.slow
 def test_run_noise_is_counted_once():
     # most of the variation between our units is the noise of their runs, and the published unit has as many of these
     shape, off, studies = (

@@ -524,6 +524,7 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, tuple[Entry, .
     return folder, registry
 
 
+@pytest.mark.slow
 def test_facts_of_the_real_data(real: tuple[Path, tuple[Entry, ...]]):
     table = datasets.check(*real)
     datasets.require(table)
@@ -572,6 +573,7 @@ def test_smoothing_is_a_normalised_gaussian_and_the_outside_is_background():
     np.testing.assert_allclose(bright[8, 8], 1.0, atol=1e-14)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("smoothed", "laplace", "ep"), [(True, -98.96, -90.28), (False, -123.1, -107.8)]
 )

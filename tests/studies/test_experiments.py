@@ -270,6 +270,7 @@ def test_covariance_of_ten_dimensions_is_the_papers():
     assert np.linalg.eigvalsh(cov)[0] == pytest.approx(0.116, abs=1e-3)
 
 
+@pytest.mark.slow
 def test_experiment2_errors_are_small_and_fall(tmp_path):
     grid = [{"samples": m, "datasets": 2, "runs": 3} for m in (500, 50_000)]
     rows, timing, arrays = experiment2(
@@ -392,6 +393,7 @@ def test_a_chain_of_the_toolbox_is_read_in_three_ways(tmp_path):
         assert rows[0][f"mae_post_{name}"] == pytest.approx(np.mean(errors))
 
 
+@pytest.mark.slow
 def test_a_failed_run_has_its_seconds_and_pieces_of_few_runs_make_the_same(tmp_path, monkeypatch):
     problem = synthetic_problem(6, generator(data_set_seed(6, 0, 5)))
     options = {

@@ -203,6 +203,7 @@ def test_claims_about_seconds_are_paired_over_data_sets(tmp_path):
         assert row["se"] == pytest.approx(0.0, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_claims_on_probabilities_read_the_toolboxs_chain_in_three_ways(tmp_path):
     read = {"twice": 0.3, "moments": 0.1, "once": 0.2}
     found = claims_on_data_sets(tmp_path, np.full(3, 10.0), np.array([1.0, 2.0, 3.0]), read=read)
@@ -226,6 +227,7 @@ def test_settings_of_a_chain_are_compared_at_the_quoted_error(made):
     assert made[1].loc["claim/time/margin", "status"] == "0 of 4 runs converged"
 
 
+@pytest.mark.slow
 def test_a_chain_that_ran_on_one_data_set_is_compared_on_that_one(made, tmp_path):
     made_raw.experiment3(tmp_path)
     first = pd.read_csv(tmp_path / "experiment3/orthant.csv")
@@ -246,6 +248,7 @@ def test_a_chain_that_ran_on_one_data_set_is_compared_on_that_one(made, tmp_path
     )
 
 
+@pytest.mark.slow
 def test_a_size_of_which_one_run_converged_does_not_count(tmp_path):
     made_raw.method(tmp_path, "orthant", [(1.0, 0.1, 1), (10.0, 0.01, 2)], runs=2)
     found = estimate(PARTS["experiment3"](tmp_path, PUBLISHED, tmp_path)).set_index("id")
@@ -253,6 +256,7 @@ def test_a_size_of_which_one_run_converged_does_not_count(tmp_path):
     assert statuses == ["1 of 2", "ok"]
 
 
+@pytest.mark.slow
 def test_runs_without_an_answer_are_runs_of_their_size(tmp_path):
     made_raw.method(tmp_path, "orthant", [(s, s**-0.5, 4) for s in (1.0, 10.0)])
     made_raw.method(tmp_path, "ess-gpml", [(1.0, 1.0, 4), (10.0, 0.1, 4)])
@@ -364,6 +368,7 @@ def test_reference(made):
 # --- reading
 
 
+@pytest.mark.slow
 def test_nothing_run_gives_no_rows(tmp_path):
     for part in ("experiment3", "other"):
         rows = PARTS[part](tmp_path, PUBLISHED, tmp_path)

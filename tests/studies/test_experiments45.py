@@ -199,6 +199,7 @@ def test_readings_of_the_toolbox(whole):
     assert not found.index.get_level_values("reading").str.contains("million").any()
 
 
+@pytest.mark.slow
 def test_a_reading_takes_its_own_runs(study):
     rng = np.random.default_rng(5)
     for row, options in (
@@ -253,6 +254,7 @@ def test_deviations_pair_runs_in_order():
     np.testing.assert_allclose(found["a"], [0.1, 0.0])
 
 
+@pytest.mark.slow
 def test_at_the_papers_budget_every_run_counts(study):
     study.change("hmc-gpml", "`set` == 2", status="not converged")
     assert study.estimates().loc[("table4/P1/hmc/mae-med", levels()), "status"] == "ok"
@@ -277,6 +279,7 @@ def test_below_it_only_those_that_converged(tmp_path):
     assert np.isfinite(average["value"])
 
 
+@pytest.mark.slow
 def test_missing_settings_and_missing_data(tmp_path):
     study = Study(tmp_path, settings={k: PUBLISHED_SETTINGS[k] for k in (1, 4)})
     found = study.estimates()
@@ -310,6 +313,7 @@ def test_settings_are_summarised_once(whole):
     assert found.loc[("experiment4/P1/certified/ep/nats", ""), "se"] == 0
 
 
+@pytest.mark.slow
 def test_a_setting_with_one_run_has_the_mean_variance_of_the_others(study):
     study.change("orthant", "`set` == 2 and replicate == 1", status="not converged")
     rows = study.rows["experiment4", "orthant"].query("dataset == 0 and status == 'ok'")
@@ -319,6 +323,7 @@ def test_a_setting_with_one_run_has_the_mean_variance_of_the_others(study):
     assert found == pytest.approx(expected)
 
 
+@pytest.mark.slow
 def test_runs_with_another_count_are_not_comparable(study):
     study.change("orthant", "problem == 1", count="hard")
     status = study.estimates().loc[("table4/P1/new/mae-post", "count=equal-seconds"), "status"]
@@ -340,6 +345,7 @@ def test_contrasts_are_between_cells_on_the_same_images():
     assert row["value"] == pytest.approx(0.3)
 
 
+@pytest.mark.slow
 def test_claims_on_table_4_are_read_under_each_count_of_the_variance(study):
     far, near = (
         study.probability["experiment4", "hmc-gpml"],

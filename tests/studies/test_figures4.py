@@ -44,6 +44,7 @@ def books(tmp_path_factory):
     return {"small": small, "none": Book(*empty, cells)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FIGURES)
 @pytest.mark.parametrize("which", ["small", "none"])
 def test_every_figure_can_be_read(books, name, which):

@@ -623,6 +623,7 @@ def test_status_follows_the_diagnostics():
     assert chain_status(toolbox._diagnostics(f, level)) == NOT_CONVERGED
 
 
+@pytest.mark.slow
 @BOTH
 def test_exchanging_the_classes_exchanges_the_probabilities(sampler):
     # only in law: the mean over eight pairs of runs, to 5 of its standard errors (6e-7)

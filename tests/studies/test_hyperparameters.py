@@ -72,6 +72,7 @@ def test_posterior_rows_and_draws(problem, tmp_path):
     assert not any("seconds" in column for column in row), "seconds are in the timing table"
 
 
+@pytest.mark.slow
 def test_posterior_restarts_and_has_its_own_seeds(problem, tmp_path, monkeypatch):
     whole = hyperparameter_posterior(
         3, "row", problem, **QUICK, pieces=Pieces(tmp_path / "a", [], 0)
@@ -238,6 +239,7 @@ TUNING = {
 }
 
 
+@pytest.mark.slow
 def test_tuning(problem, tmp_path, monkeypatch):
     rows, timing, arrays = tuning.tuning(3, problem, **TUNING, pieces=Pieces(tmp_path / "a", [], 0))
     keys = [(row["method"], row["replicate"], row["stage"]) for row in rows]

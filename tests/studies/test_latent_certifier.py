@@ -77,6 +77,7 @@ def test_the_iteration_is_expectation_propagation():
         assert mass @ (f - mass @ f) ** 2 == pytest.approx(variance[i], abs=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [1, 5, 20])
 def test_closed_forms(n):
     given, truth = linear_case(n, n)
@@ -86,6 +87,7 @@ def test_closed_forms(n):
     assert np.max(found.probability_se) < 4e-3 and found.diagnostics["k_hat"] < 0.7
 
 
+@pytest.mark.slow
 def test_a_wrong_kernel_is_refused():
     given, truth = linear_case(20, 3)
     wrong = Model(1.1 * given.K, 1.1 * given.K_star, 1.1 * given.k_star_star, given.y)
@@ -93,6 +95,7 @@ def test_a_wrong_kernel_is_refused():
     assert abs(found.log_evidence - truth.log_evidence) > 5 * found.log_evidence_se
 
 
+@pytest.mark.slow
 def test_any_gaussian_will_do():
     """One sweep leaves q far from expectation propagation; only the errors grow."""
     given, truth = linear_case(12, 4)
@@ -102,6 +105,7 @@ def test_any_gaussian_will_do():
     assert np.all(np.abs(found.probability - truth.probability) < 5 * found.probability_se)
 
 
+@pytest.mark.slow
 def test_the_white_part_is_averaged_out_exactly():
     problem = plane(n=20)
     with_it = np.concatenate([problem.X_train, problem.X_test])

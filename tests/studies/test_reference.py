@@ -492,6 +492,7 @@ def test_truths_are_certified_and_a_wrong_one_is_not(tmp_path, monkeypatch):
     assert [row["verdict"] for row in wrong] == [UNCERTIFIED] * 2
 
 
+@pytest.mark.slow
 def test_best_estimator_on_the_stored_case():
     X, y, X_star, log_evidence, probability = stored_case("R", "R_alpha3_beta2_truth")
     blocks = prior(rbf(3, 2), X, X_star)
