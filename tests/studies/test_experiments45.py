@@ -11,6 +11,7 @@ import pytest
 from recheck.files import DamagedFileError, write_arrays, write_csv
 from recheck.measures import as_measures, estimate
 from studies.atiya2021.measures import PARTS
+from studies.atiya2021.measures.experiment4 import _problems
 from studies.atiya2021.measures.experiment4_cells import PUBLISHED_SETTINGS, contrasts
 from studies.atiya2021.measures.experiment4_claims import _only_chains
 from studies.atiya2021.measures.experiment4_runs import PAPER, from_median
@@ -387,6 +388,19 @@ def test_the_claim_on_chains_takes_the_better_chain_of_each_setting():
         strict
     )  # twice the better error in both settings of Problem 1, once in Problem 2
     np.testing.assert_allclose(found["value"], np.sqrt(2))
+
+
+def test_only_problems_with_all_settings_count_the_sampler_as_closer():
+    nats = {"orthant": [0.1, 0.3, 0.2, 0.5], "ep": [0.4, 0.1, 0.1, 0.6], "ess": [1, 1, 1, np.nan]}
+    rows = pd.DataFrame({"problem": [1, 1, 2, 3], "set": [1, 2, 1, 1], "source": "x"})
+    several = [rows.assign(method=m, nats=e, mae_reference=np.nan) for m, e in nats.items()]
+    found = pd.DataFrame(_problems(pd.concat(several))).set_index("id")["value"]
+    assert dict(found) == {
+        "sampler/common/nats/ep": 3,
+        "sampler/closer/nats/ep": 2,
+        "sampler/common/nats/ess": 2,
+        "sampler/closer/nats/ess": 2,
+    }
 
 
 def test_bad_files_are_refused_by_name(study):

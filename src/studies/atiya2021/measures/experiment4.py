@@ -13,7 +13,13 @@ from recheck.measures import OK, join_sources
 from studies.atiya2021.measures.common import Known, Row, combine, each, estimate
 from studies.atiya2021.measures.experiment4_cells import between_data_sets, contrasts, table4
 from studies.atiya2021.measures.experiment4_claims import claims, works
-from studies.atiya2021.measures.experiment4_runs import ERRORS, Runs, read_runs, summarise
+from studies.atiya2021.measures.experiment4_runs import (
+    ERRORS,
+    SAMPLER,
+    Runs,
+    read_runs,
+    summarise,
+)
 from studies.atiya2021.names import REAL
 from studies.atiya2021.runs import NO_DATA
 
@@ -39,6 +45,7 @@ def measure(root: Path, published: Path, reference: Path) -> pd.DataFrame:
         _over_settings(strict),
         _reference(runs, strict),
         _accuracy(strict[strict["certified"]]),
+        _problems(strict[strict["certified"]]),
         _samples(runs),
         _reliability(runs),
         claims(runs, strict, loose, cells, published),
@@ -125,6 +132,23 @@ def _accuracy(certified: pd.DataFrame) -> Iterator[Row]:
             source = join_sources(certified.loc[certified["method"].isin(both.columns), "source"])
             yield estimate(f"ep/common/{method}", len(both), source)
             yield estimate(f"ep/closer/{method}", (both["ep"] < both[method]).sum(), source)
+
+
+def _problems(certified: pd.DataFrame) -> Iterator[Row]:
+    """On how many problems the sampler is closer to the reference than a method, on average over all settings."""
+    by_problem = certified.groupby(["problem", "method"])
+    for column, last in ERRORS.items():
+        means = by_problem[column].agg(lambda errors: errors.mean(skipna=False)).unstack()
+        for method in sorted(set(means) - {SAMPLER}) if SAMPLER in means else ():
+            both = means[[SAMPLER, method]].dropna()
+            if len(both):
+                used = certified["method"].isin(both.columns) & certified["problem"].isin(
+                    both.index
+                )
+                source = join_sources(certified.loc[used, "source"])
+                fewer = (both[SAMPLER] < both[method]).sum()
+                yield estimate(f"sampler/common/{last}/{method}", len(both), source)
+                yield estimate(f"sampler/closer/{last}/{method}", fewer, source)
 
 
 def _samples(runs: Runs) -> Iterator[Row]:
