@@ -319,11 +319,12 @@ def _scatter(
     effects = effects - [noise.shift for noise in noises]
     rest = table - table.mean(axis=1, keepdims=True) - table.mean(axis=0) + table.mean()
     square, df = float((rest**2).sum() / ((n - 1) * (k - 1))), (n - 1.0) * (k - 1.0)
-    contained, inner = float(np.mean([one.ours for one in noises])), sampler(noises[0].df)
-    ours = others = Between(square, df, contained).draws(sampler, inner)
+    contained, known = float(np.mean([one.ours for one in noises])), noises[0].df
+    ours, inner = Between(square, df, contained).draws(sampler, sampler(known), known)
+    others = ours
     if fresh:
         variance = float(table.var(axis=0, ddof=1).mean())
-        others = Between(variance, n - 1.0, contained).draws(sampler, inner)
+        others, _ = Between(variance, n - 1.0, contained).draws(sampler, inner, known)
     variances = [
         (others + one.theirs * inner) / theirs + (ours + one.ours * inner) / n + rounding
         for one, rounding in zip(noises, rounded, strict=True)

@@ -73,7 +73,7 @@ def judge(
     for name, own in by_id.items():
         verdict, note, lost = verdicts[name], "", own[~own["seen"]]
         if len(lost) and own["seen"].any():
-            note = f"{lost['verdict'].iloc[0]} under {', '.join(lost['reading'])}"
+            note = f"{lost['verdict'].iloc[0]} under {_where(own)}"
         wrong = sorted(differing & set(cells.index[cells["column"] == name]))
         if verdict == "agrees" and wrong:
             verdict, note = "undecided", f"{', '.join(wrong)} of its cells differ"
@@ -137,6 +137,19 @@ def _verdict(case: pd.Series, own: pd.DataFrame, rate: float) -> str:
     if case["q_agree"] <= rate and not case["scatters"]:
         return "agrees"
     return "depends on a reading" if own["agrees"].any() and own["differs"].any() else "undecided"
+
+
+def _where(own: pd.DataFrame) -> str:
+    """The readings under which a hypothesis was not compared: as the levels that never were, if these say it all."""
+    levels = pd.DataFrame([*own["reading"].map(levels_of)], index=own.index)
+    never = {
+        f"{choice}={level}": levels[choice] == level
+        for choice in levels
+        for level in levels[choice].dropna().unique()
+        if not own["seen"][levels[choice] == level].any()
+    }
+    said = pd.DataFrame(never, index=own.index).any(axis=1)
+    return ", ".join(never if said[~own["seen"]].all() else own["reading"][~own["seen"]])
 
 
 def _row(case: pd.Series, own: pd.DataFrame, verdict: str, note: str) -> dict[str, Any]:

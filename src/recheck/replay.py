@@ -106,9 +106,18 @@ class Between(NamedTuple):
     df: float
     contained: float = 0.0
 
-    def draws(self, sampler: Sampler, noise: np.ndarray) -> np.ndarray:
-        """Draws of the variance without the noise of runs, whose own factor is given; shape (DRAWS,)."""
-        return np.maximum(self.variance * sampler(self.df) - self.contained * noise, 0.0)
+    def draws(
+        self, sampler: Sampler, noise: np.ndarray, df: float
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Draws of the variance without the noise of runs, and of the factor of that noise; shape (DRAWS,) each.
+
+        `noise` has draws of the factor, with `df` degrees of freedom. The noise is part of the whole. Where a draw
+        of it exceeds the whole, the one with fewer degrees of freedom gives way.
+        """
+        whole = self.variance * sampler(self.df)
+        if self.contained and df < self.df:
+            noise = np.minimum(noise, whole / self.contained)
+        return np.maximum(whole - self.contained * noise, 0.0), noise
 
 
 def run_noise(terms: Sequence[tuple[float, Noise, float, float]]) -> RunNoise:
@@ -139,9 +148,8 @@ def replayed(
     units where it differs from ours: of cells that had units of their own.
     """
     ours, theirs = units
-    inner = sampler(noise.df)
-    mine = between.draws(sampler, inner)
-    others = mine if fresh is None else fresh.draws(sampler, inner)
+    mine, inner = between.draws(sampler, sampler(noise.df), noise.df)
+    others = mine if fresh is None else fresh.draws(sampler, inner, noise.df)[0]
     runs = (noise.ours / ours + noise.theirs / theirs) * inner
     variances = mine / ours + others / theirs + runs + rounding
     deviation = np.sqrt(np.maximum(variances, 1e-24))

@@ -49,6 +49,8 @@ class Shape:
     #: Ours, by cell of a column. A cell with fewer units has the first ones.
     units: Sequence[int]
     runs: Sequence[int]
+    #: Runs on the first unit, where only that one is repeated.
+    repeats: int = 0
     their_units: int = 1
     their_runs: int = 1
     #: Of runs: ``normal`` is a smooth error, ``half-normal`` the absolute value of a centred normal, as the error of
@@ -111,9 +113,11 @@ def simulate(shape: Shape, studies: int, seed: int, shift: np.ndarray | float = 
     effects = shape.effects(rng, (studies, most, k))
     parts = []
     for cell, (units, runs) in enumerate(zip(shape.units, shape.runs, strict=True)):
-        values = shape.values(rng, true[cell] * effects[:, :units, cell], runs)
+        values = shape.values(rng, true[cell] * effects[:, :units, cell], shape.repeats or runs)
         unit = f"s{{0}}/c{cell}/u{{1}}" if shape.apart else "s{0}/u{1}"
-        parts.append(_rows(values, f"s{{0}}/c{cell}", unit))
+        rows = _rows(values, f"s{{0}}/c{cell}", unit)
+        once = rows["unit"].str.endswith("/u0") | (rows["run"].astype(int) < runs)
+        parts.append(rows[once])
     if shape.elsewhere:
         extra = shape.effects(rng, (studies, shape.elsewhere, 1))
         parts.append(_rows(extra, "between/s{0}/c0", "other{1}"))

@@ -9,7 +9,7 @@ from made_study import measures, published, rows
 from scipy import stats
 
 from recheck.compare import Comparer
-from recheck.judge import COMBINATION, VERDICTS, check, holm, judge
+from recheck.judge import COMBINATION, VERDICTS, _where, check, holm, judge
 from recheck.measures import estimate
 
 
@@ -157,6 +157,16 @@ def test_a_cell_differs_only_under_every_reading(tmp_path, first, second, expect
         assert found["readings"] == "v=a"
     if second is None:
         assert "not run under v=b" in found["note"]
+
+
+@pytest.mark.parametrize(
+    ("seen", "text"),
+    [("a1 b1", "w=2"), ("a1 b1 b2", "v=a;w=2"), ("b1 b2", "v=a"), ("b1", "v=a, w=2")],
+)
+def test_readings_that_were_not_compared_are_named_by_their_levels(seen, text):
+    readings = {"a1": "v=a;w=1", "a2": "v=a;w=2", "b1": "v=b;w=1", "b2": "v=b;w=2"}
+    own = pd.DataFrame({"reading": readings.values(), "seen": [k in seen for k in readings]})
+    assert _where(own) == text
 
 
 def test_the_evidence_on_readings_is_summed(tmp_path):
