@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 from calibrate import SHAPES, Shape, simulate
 from made_study import measures, published, rows
