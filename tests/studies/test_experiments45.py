@@ -168,14 +168,15 @@ def test_a_cell_has_a_row_a_data_set_and_run_averaged_over_settings(whole):
 
 def levels(**given):
     """The reading of a median: the defaults of what is unsaid, with some levels replaced."""
-    chosen = {"count": "equal-seconds", "hmc": "equal-seconds", "variance": "once"} | given
+    chosen = {"count": "equal-seconds", "hmc": "equal-seconds", "ess": "equal-seconds"}
+    chosen |= {"variance": "once"} | given
     return ";".join(f"{choice}={chosen[choice]}" for choice in sorted(chosen))
 
 
 def test_readings_of_the_toolbox(whole):
     study, rows, found = whole
     for name in READINGS:
-        chain = found.loc[("table4/P1/ess/mae-post", f"variance={name}")]
+        chain = found.loc[("table4/P1/ess/mae-post", f"ess=equal-seconds;variance={name}")]
         column = f"mae_post_{name}"
         values = study.rows["experiment4", "ess-gpml"].groupby(["dataset", "replicate"])[column]
         means = values.mean()
@@ -206,6 +207,7 @@ def test_a_reading_takes_its_own_runs(study):
     for row, options in (
         ("orthant-million-hard", {"count": "hard", "scheme": "bootstrap"}),
         ("hmc-gpml-20", {}),
+        ("ess-gpml-400", {}),
     ):
         study.add(row, rng, PUBLISHED_SETTINGS, 50_000)
         study.change(row, "problem == 1", **options)
@@ -216,13 +218,15 @@ def test_a_reading_takes_its_own_runs(study):
     assert hard == pytest.approx((means[0].mean() + means[1].mean()) / 2)
     both = levels(count="million-hard", hmc="20")
     assert found.loc[("table4/P1/ess/mae-med", both), "units"] == 2
-    every = (both, levels(), levels(hmc="20"), levels(count="million-hard"))
+    alone = (levels(hmc="20"), levels(count="million-hard"), levels(ess="400"))
+    every = (both, levels(), *alone)
     values = {found.loc[("table4/P1/ess/mae-med", one), "value"] for one in every}
-    assert len(values) == 4, "the median moves with the other methods"
+    assert len(values) == 5, "the median moves with the other methods"
     contrasts = found.loc["contrast/table4/P1/ess-new/mae-post"].index
     assert set(contrasts) == {
-        f"count={count};variance={name}"
+        f"count={count};ess={ess};variance={name}"
         for count in ("equal-seconds", "million-hard")
+        for ess in ("equal-seconds", "400")
         for name in READINGS
     }
 

@@ -24,9 +24,10 @@ from studies.atiya2021.runs import NO_DATA
 UNSAID = {
     "orthant": {"million-soft": "-million-soft", "million-hard": "-million-hard"},
     "hmc-gpml": {"20": "-20", "50": "-50", "200": "-200"},
+    "ess-gpml": {"400": "-400"},
 }
 #: Which choice that is, in ``readings.yaml``.
-CHOICE = {"orthant": "count", "hmc-gpml": "hmc"}
+CHOICE = {"orthant": "count", "hmc-gpml": "hmc", "ess-gpml": "ess"}
 #: The paper's methods that are chains of the toolbox.
 CHAINS = ["ess-gpml", "hmc-gpml"]
 #: Hyperparameter settings that a published cell is an average over: (alpha, beta) by number.

@@ -27,7 +27,7 @@ _MAX_Z = 3.0
 #: Share of log L below which a gap is rounding.
 _ROUNDING = 1e-6
 #: Levels under which claims about the methods of Table 4 are judged; of ``variance`` it is each.
-_LEVELS = {"count": "equal-seconds", "hmc": "equal-seconds", "images": "smoothed"}
+_LEVELS = {**dict.fromkeys(("count", "hmc", "ess"), "equal-seconds"), "images": "smoothed"}
 
 
 def claims(
