@@ -10,8 +10,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from recheck import style
 from recheck.book import Book
-from recheck.compare import Levels
-from recheck.measures import OK, fitting, levels_of
+from recheck.measures import OK, fitting
 from recheck.outcomes import QUANTILES
 from studies.atiya2021.figures.common import handle, label, legend, nothing
 
@@ -20,18 +19,10 @@ _EXAMPLES = ("table2/P2/M10000", "table3/P2/M10000")
 _TITLES = ("(a) probability (Table 2)", r"(b) marginal likelihood (Table 3)")
 #: The readings of Table 4 that are drawn: levels of the choices, colour and marker.
 _SHOWN = {
-    "variance twice": ({"variance": "twice"}, style.ORANGE, "s"),
-    "variance once": ({"variance": "once"}, style.BLUE, "o"),
-    "variance once, a million soft": (
-        {"variance": "once", "count": "million-soft"},
-        style.COLOURS[2],
-        "^",
-    ),
-    "variance once, a million hard": (
-        {"variance": "once", "count": "million-hard"},
-        style.COLOURS[3],
-        "v",
-    ),
+    "counted twice": ({"variance": "twice"}, style.ORANGE, "s"),
+    "counted once": ({"variance": "once"}, style.BLUE, "o"),
+    "once, sampler with $10^6$, hard": ({"count": "million-hard"}, style.COLOURS[2], "^"),
+    "once, HMC with 20, ESS with 400": ({"hmc": "20", "ess": "400"}, style.COLOURS[3], "v"),
 }
 _METHODS = ("new", "titsias", "ess", "hmc")
 
@@ -103,23 +94,21 @@ def _by_reading(axes: Axes, book: Book, template: str, problems: range) -> None:
     for problem in problems:
         own = book.outcomes[book.outcomes["id"] == template.format(problem)]
         own = own[np.isfinite(own["effect"].astype(float))]
+        rows = {
+            reading: row for reading, (_, row) in zip(own["reading"], own.iterrows(), strict=True)
+        }
+        drawn = set()
         for place, (levels, color, marker) in enumerate(_SHOWN.values()):
-            row = _fitting(own, levels, book.defaults)
-            if row is None:
+            row = fitting(rows, {**book.defaults, **levels})
+            if row is None or row["reading"] in drawn:  # these levels do not apply, or were not run
                 continue
+            drawn.add(row["reading"])
             y = problem + width * (place - (len(_SHOWN) - 1) / 2)
             center, low, high = _interval(row)
             axes.plot([low, high], [y, y], color=color, linewidth=1)
             axes.plot(center, y, color=color, marker=marker, markersize=3.2)
         if len(own) and own["scale"].iloc[0] == "linear":
             axes.plot(100 * own["published"].iloc[0], problem, color=style.INK, marker="D")
-
-
-def _fitting(own: pd.DataFrame, levels: Levels, defaults: Levels) -> pd.Series | None:
-    """The outcome under levels and the defaults of the others; None where these levels do not apply or were not run."""
-    rows = {reading: row for reading, (_, row) in zip(own["reading"], own.iterrows(), strict=True)}
-    apply = {one: row for one, row in rows.items() if levels.keys() <= levels_of(one).keys()}
-    return fitting(apply, {**defaults, **levels})
 
 
 def _interval(row: pd.Series) -> tuple[float, float, float]:
