@@ -62,13 +62,13 @@ def facts(path: str) -> Facts:
 
 
 def evidence(folder: Path) -> Facts:
-    """What speaks for each level, by choice and kind; and the ``best`` level with its ``lead`` in log likelihood."""
+    """What speaks for each level, by choice and kind, with how far it is ``behind`` the ``best`` in log likelihood."""
     path, values = folder / "readings.csv", {}
-    ordered = read_csv(path).sort_values("log_likelihood", ascending=False)
+    ordered = read_csv(path).sort_values("log_likelihood", ascending=False, kind="stable")
     for (choice, kind), rows in ordered.groupby(["choice", "kind"]):
-        levels = rows.set_index("level").to_dict("index")
-        lead = float(-rows["log_likelihood"].diff().iloc[1])
-        values.setdefault(choice, {})[kind] = levels | {"best": rows["level"].iloc[0], "lead": lead}
+        behind = rows["log_likelihood"].max() - rows["log_likelihood"]
+        levels = rows.assign(behind=behind).set_index("level").to_dict("index")
+        values.setdefault(choice, {})[kind] = levels | {"best": rows["level"].iloc[0]}
     return Facts(values, path.as_posix())
 
 
