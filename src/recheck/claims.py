@@ -6,8 +6,6 @@ the run furthest outside is taken: "inside" is tested with Bonferroni's correcti
 one, for all are inside if each is. A bound says nothing about the end of a region that lies on its open side.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -14,14 +14,12 @@ Columns
     The reading ``instances`` says whether published cells had units in common (``shared``) or not (``fresh``).
 """
 
-from __future__ import annotations
-
 import copy
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -96,7 +94,7 @@ class Comparer:
             self._samples[name][reading] = Sample(name, reading, units)
         self._cheap = [name for name in self._samples if name.startswith("between/")]
 
-    def altered(self, factors: Mapping[str, float]) -> Comparer:
+    def altered(self, factors: Mapping[str, float]) -> Self:
         """The comparison with published numbers, and their brackets, times these factors."""
         found, names = copy.copy(self), ("value", "bracket_value", "rounding")
         found.cells = {

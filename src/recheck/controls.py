@@ -11,8 +11,6 @@ probabilities of that under the replayed design, `low` and `high` an interval of
 different columns are taken as independent.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace

@@ -5,8 +5,6 @@ Each CSV or npz file has a JSON file beside it, ``<file>.digest``, with its SHA-
 written under another name first and renamed when they are complete. Equal content gives equal bytes.
 """
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import io

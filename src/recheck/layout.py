@@ -3,13 +3,11 @@
 A table is an entry of this file and no code. Unknown keys are refused by name.
 """
 
-from __future__ import annotations
-
 import fnmatch
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 import yaml
 from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, model_validator
@@ -58,7 +56,7 @@ class Block(Declared):
         return {name: {**common, **options} for name, options in given.items()}
 
     @model_validator(mode="after")
-    def _fits(self) -> Block:
+    def _fits(self) -> Self:
         """Every field indexes a row or a column, or has one value."""
         if self.reading and self.readings:
             raise ValueError("needed is reading or readings, given were both")

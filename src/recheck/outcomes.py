@@ -1,7 +1,5 @@
 """Outcomes: every hypothesis of a study under each of its readings, with what the table of verdicts shows of it."""
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Sequence

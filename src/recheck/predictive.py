@@ -5,8 +5,6 @@ the mixture is Student's t, with two the solution of Behrens and Fisher's proble
 ones over the draws, so that small p-values carry no noise of a simulation.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 import zlib

@@ -3,8 +3,6 @@
 Only `run_timing` depends on the clock: all else is the same whenever the run is repeated on one machine.
 """
 
-from __future__ import annotations
-
 import hashlib
 import importlib.metadata
 import json

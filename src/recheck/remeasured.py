@@ -8,8 +8,6 @@ error, if it is beyond rounding. Else it *agrees*. Runs that share data or seeds
 say, so the test is conservative. What rests on CPU seconds is left out.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from fnmatch import translate
 

@@ -10,15 +10,13 @@ With one (`printed_error`)
     ratios are tested on the linear scale, as Fieller does: our value less R times theirs.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple, Self
 
 import numpy as np
-from scipy.special import digamma, ndtri, polygamma
+from scipy.special import digamma, polygamma
 
 from recheck.predictive import DRAWS, Predictive, Ratio, Sampler
 
@@ -41,7 +39,7 @@ class Noise:
     _drawn: dict[int, np.ndarray] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
-    def of_units(cls, units: Sequence[np.ndarray], scale: str) -> Noise:
+    def of_units(cls, units: Sequence[np.ndarray], scale: str) -> Self:
         """Pool the noise of units, each an array of runs; of cells that share units too, for it is relative."""
         repeated = [np.asarray(runs, dtype=float) for runs in units if len(runs) > 1]
         if not repeated:
@@ -62,9 +60,9 @@ class Noise:
         return cls(float(squares / df), df, scale, values if known else np.empty(0))
 
     @property
-    def plain(self) -> Noise:
+    def plain(self) -> Self:
         """The same noise of means that are not turned into logarithms."""
-        return Noise(self.variance, self.df, "linear")
+        return replace(self, scale="linear", values=np.empty(0))
 
     def of_mean(self, runs: float) -> tuple[float, float]:
         """Bias and variance of the statistic of a mean over runs (their harmonic mean, if units differ)."""
@@ -161,52 +159,3 @@ def printed_error(
     relative = np.hypot(ours_sd / mine, their_sd / their)
     sides = {"ours": mine, "ours_deviation": ours_sd, "their_deviation": their_sd}
     return Ratio(np.full(DRAWS, math.log(mine / their)), relative, their, **sides)
-
-
-class EffectiveNumber(NamedTuple):
-    """How many wrong truths a printed mean and standard error speak of at least, with an interval.
-
-    ``value`` is (sum of errors)^2 / (sum of their squares): their number, were they equally wrong.
-    """
-
-    value: float
-    low: float
-    high: float
-
-
-def effective_number(
-    value: tuple[float, float],
-    bracket: tuple[float, float],
-    n: int,
-    own_error: tuple[float, float],
-    *,
-    coverage: float = 0.9,
-) -> EffectiveNumber:
-    """Effective number of wrong truths behind a mean absolute error and its standard error over n published units.
-
-    `value` and `bracket` are printed, each with half a unit in its last place. `own_error`, mean and standard deviation
-    over units of the Monte Carlo error alone, is taken off first; all are NaN where nothing is left. The interval, of
-    this coverage, is from rounding and our own Monte Carlo error.
-    """
-    if n < 3:
-        raise ValueError(f"n: needed are three units or more, given was {n}")
-    rng, (mean, sd) = np.random.default_rng(0), own_error
-
-    def number(a: np.ndarray, b: np.ndarray, noise: np.ndarray) -> np.ndarray:
-        # units with a wrong truth have their noise in quadrature, which is next to none: their share is left out
-        total = n * a - (n - 1.0) * noise
-        squares = n * (n - 1.0) * b**2 + n * a**2 - (n - 1.0) * (noise**2 + sd**2)
-        fits = (total > 0) & (squares > 0)
-        return np.where(fits, total**2 / np.where(squares > 0, squares, 1), np.nan)
-
-    draws = number(
-        value[0] + value[1] * rng.uniform(-1, 1, DRAWS),
-        bracket[0] + bracket[1] * rng.uniform(-1, 1, DRAWS),
-        np.maximum(mean + sd / math.sqrt(n) * ndtri(rng.uniform(size=DRAWS)), 0.0),
-    )
-    point = float(number(np.array(value[0]), np.array(bracket[0]), np.array(mean)))
-    draws = draws[np.isfinite(draws)]
-    if not math.isfinite(point) or len(draws) < DRAWS / 2:
-        return EffectiveNumber(math.nan, math.nan, math.nan)
-    low, high = np.quantile(draws, [(1 - coverage) / 2, (1 + coverage) / 2])
-    return EffectiveNumber(point, float(low), float(high))

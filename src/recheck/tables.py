@@ -3,8 +3,6 @@
 An id that this run does not have is a dash or a short status; a table never fails because a scale is small.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Typesetting: the same sources give the same bytes, and an error ends with the tail of the log."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

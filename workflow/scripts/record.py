@@ -8,11 +8,11 @@ results = begin(snakemake)
 
 import pandas as pd
 
+from recheck.audit import summary
 from recheck.files import read_csv, read_json, write_json, write_text
 from recheck.provenance import provenance, run_timing, write_manifest
 from recheck.published import read_published
 from recheck.remeasured import counts
-from recheck.summary import summary
 
 given = snakemake.params
 if snakemake.rule == "provenance":

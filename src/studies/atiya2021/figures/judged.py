@@ -1,7 +1,5 @@
 """Figures of what the judge does: two cells that are replayed, and Table 4 under the readings of what is unsaid."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -19,28 +17,20 @@ from studies.atiya2021.figures.common import handle, label, legend, nothing
 _EXAMPLES = ("table2/P2/M10000", "table3/P2/M10000")
 _TITLES = ("(a) probability (Table 2)", r"(b) marginal likelihood (Table 3)")
 #: The readings of Table 4 that are drawn: levels of the choices, colour and marker.
+_ONCE = {"variance": "once"}
 _SHOWN = {
     "variance twice": ({"variance": "twice"}, style.ORANGE, "s"),
-    "variance once": ({"variance": "once"}, style.BLUE, "o"),
-    "variance once, a million soft": (
-        {"variance": "once", "count": "million-soft"},
-        style.COLOURS[2],
-        "^",
-    ),
-    "variance once, a million hard": (
-        {"variance": "once", "count": "million-hard"},
-        style.COLOURS[3],
-        "v",
-    ),
+    "variance once": (_ONCE, style.BLUE, "o"),
+    "variance once, a million soft": (_ONCE | {"count": "million-soft"}, style.COLOURS[2], "^"),
+    "variance once, a million hard": (_ONCE | {"count": "million-hard"}, style.COLOURS[3], "v"),
 }
-_METHODS = ("new", "titsias", "ess", "hmc")
 
 
 def replay(book: Book) -> Figure:
     """Our data sets, what a number printed from one of them would be, and the printed number, of two cells."""
     figure = style.figure(1.9)
     for axes, name, title in zip(figure.subplots(1, 2), _EXAMPLES, _TITLES, strict=True):
-        style.label_panel(axes, title)
+        axes.set_title(title)
         quantiles = book.verdicts.reindex([name], columns=list(QUANTILES)).astype(float).iloc[0]
         if quantiles.isna().any():
             nothing(axes, "not compared at this scale")
@@ -74,8 +64,8 @@ def table4(book: Book) -> Figure:
     figure = style.figure(5.4)
     above, below = figure.subfigures(2, 1, squeeze=False, height_ratios=[3, 2.1]).ravel()
     panels = above.subplots(1, 4, sharey=True, squeeze=False)[0]
-    for axes, method in zip(panels, _METHODS, strict=True):
-        style.label_panel(axes, label("paper", method))
+    for axes, method in zip(panels, ("new", "titsias", "ess", "hmc"), strict=True):
+        axes.set_title(label("paper", method))
         axes.axvline(1.0, color=style.INK, linewidth=0.8)
         _by_reading(axes, book, f"table4/P{{}}/{method}/mae-med", range(1, 10))
         axes.set(xscale="log", xlim=(0.07, 14), xlabel="ours / printed")
@@ -83,7 +73,7 @@ def table4(book: Book) -> Figure:
     panels[0].set_ylabel("MAE-MED of problem")
     panels = below.subplots(1, 3, sharey=True, squeeze=False, width_ratios=[1, 1, 0.8])[0]
     for axes, method in zip(panels, ("ess", "hmc"), strict=False):
-        style.label_panel(axes, f"{label('paper', method)} less {label('paper', 'new')}")
+        axes.set_title(f"{label('paper', method)} less {label('paper', 'new')}")
         _by_reading(axes, book, f"contrast/table4/P{{}}/{method}-new/mae-post", range(1, 7))
         axes.set(xlabel="percentage points", xlim=(-1.3, 2.2))
     panels[0].set_ylabel("MAE-POST of problem")

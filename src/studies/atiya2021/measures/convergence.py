@@ -8,8 +8,6 @@ A frame of runs has the columns ``problem``, ``samples``, ``cluster``, ``truth``
 log estimate, and ``weight``: square / weight is an unbiased estimate of the variance.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """Experiment 2: class probabilities and marginal likelihoods of a linear kernel with a known truth (Tables 2 and 3)."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from pathlib import Path

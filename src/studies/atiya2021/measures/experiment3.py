@@ -9,8 +9,6 @@ a bound has the status "at least" or "at most", and beside a claim stands the fa
 extrapolated.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -122,7 +120,7 @@ class Crossing:
     beyond: float = 0.0
     doubt: float = 0.0
 
-    def over(self, other: Crossing) -> Crossing:
+    def over(self, other: "Crossing") -> "Crossing":
         """The ratio of this to the other, in logs."""
         turned = {"at most": "at least", "at least": "at most"}.get(other.status, other.status)
         statuses = {self.status, turned}
@@ -139,7 +137,7 @@ class Crossing:
             min(1.0, self.doubt + other.doubt),
         )
 
-    def jackknifed(self, left: Sequence[float]) -> Crossing:
+    def jackknifed(self, left: Sequence[float]) -> "Crossing":
         """With the standard error over data sets, from the logs without each of them. `doubt` remains unpaired."""
         n, spread = len(left), float(np.std(left))
         return replace(self, se=math.sqrt(n - 1.0) * spread, df=n - 1.0)

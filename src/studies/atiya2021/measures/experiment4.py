@@ -1,7 +1,5 @@
 """Measures of Experiment 4: the cells of Table 4, errors against the reference, and the claims of section 6.4."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,15 +28,15 @@ def measure(root: Path, published: Path, reference: Path) -> pd.DataFrame:
         return combine(between_data_sets(runs))
     strict = summarise(runs, runs.first["status"] == OK)
     loose = summarise(runs, runs.first["counts"])
-    cells = combine(table4(runs, published))
+    certified, cells = strict[strict["certified"]], combine(table4(runs, published))
     return combine(
         cells,
         contrasts(cells),
         between_data_sets(runs),
         _by_setting(strict),
         _over_settings(strict),
-        _reference(runs, strict),
-        _accuracy(strict[strict["certified"]]),
+        _reference_error(runs, certified),
+        _accuracy(certified),
         _samples(runs),
         _reliability(runs),
         claims(runs, strict, loose, cells, published),
@@ -91,21 +89,13 @@ def _absent(summary: pd.DataFrame, group: pd.DataFrame, column: str) -> str:
     return str(bad.mode().iloc[0]) if possible and len(bad) else ""
 
 
-def _reference(runs: Runs, summary: pd.DataFrame) -> Iterator[Row]:
-    """The certified reference by setting, its mean standard error of a probability by problem, and the settings."""
-    for (problem, number), cell in runs.reference.iterrows():
-        path, source = f"experiment4/P{problem}/S{number}/reference", cell["source"]
-        size = len(runs.problems[problem]["y_train"])
-        evidence, se = (float(cell[name]) / size for name in ("log_evidence", "log_evidence_se"))
-        yield estimate(f"{path}/per-pattern", Known(evidence, se), source)
-        yield estimate(f"{path}/certified", cell["verdict"] == "certified", source)
-    ran = summary[summary["certified"]].drop_duplicates(["problem", "set"])[["problem", "set"]]
-    cells = runs.reference.reindex(pd.MultiIndex.from_frame(ran)).reset_index()
+def _reference_error(runs: Runs, certified: pd.DataFrame) -> Iterator[Row]:
+    """Mean standard error of a probability of the certified reference, by problem."""
+    keys = ["problem", "set"]
+    ran = certified.drop_duplicates(keys)[keys]
+    cells = ran.join(runs.reference[["probability_se", "source"]], on=keys)
     template = "experiment4/P{problem}/certified/reference/{quantity}"
     yield from each(cells, "problem", template, {"probability-se": ("probability_se", "mean")})
-    settings = {name: (name, "max") for name in ("alpha", "beta")}
-    by_set = summary.drop_duplicates("set")
-    yield from each(by_set, "set", "experiment4/S{set}/{quantity}", settings)
 
 
 def _accuracy(certified: pd.DataFrame) -> Iterator[Row]:

@@ -4,8 +4,6 @@ A run is one number here: its error, averaged over the six hyperparameter settin
 the runs with the same replicate; where some do not count, the first of each setting make the first, and so on.
 """
 
-from __future__ import annotations
-
 import math
 import posixpath
 from collections.abc import Iterator, Mapping

@@ -4,8 +4,6 @@ The problem is the unit of replication where several settings or runs share one.
 converged or not, as in the paper: `loose` is a summary (`summarise`) of the runs that count by this rule.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from pathlib import Path
@@ -56,9 +54,8 @@ def claims(
     rows = runs.rows[(runs.rows["method"] == SAMPLER) & (runs.rows["problem"] == 2)]
     minutes = (rows["cpu_seconds"] / rows["samples"] * 1e6 / 60).dropna()
     if len(minutes):
-        found, source = Known(*common.mean_and_error(minutes)), join_sources(rows["source"])
-        found = found._replace(status="not comparable")
-        yield estimate("claim/matlab-seconds", found, source, scale="log")
+        found = Known(minutes.mean(), minutes.sem(), status="not comparable")
+        yield estimate("claim/matlab-seconds", found, join_sources(rows["source"]), scale="log")
 
 
 def _first_data_sets(cells: pd.DataFrame, metric: str, level: str) -> tuple[pd.DataFrame, str]:
@@ -107,9 +104,9 @@ def _mae_post(runs: Runs, strict: pd.DataFrame, every: pd.Series, published: Pat
     """
     logs, drawn = np.log(every), join_sources(runs.spread["source"])
     if {1, 6} <= set(logs.index.get_level_values(0)):
-        (large, se_large), (small, se_small) = (common.mean_and_error(logs[k]) for k in (6, 1))
-        value, se = math.exp(large - small), math.hypot(se_large, se_small)
-        df = min(len(logs[6]), len(logs[1])) - 1.0
+        large, small = logs[6], logs[1]
+        value, se = math.exp(large.mean() - small.mean()), math.hypot(large.sem(), small.sem())
+        df = min(len(large), len(small)) - 1.0
         known = Known(value, value * se, df, OK if math.isfinite(se) else "not comparable")
         yield estimate("claim/mae-post/size", known, drawn, scale="log")
     both = [SAMPLER, *runs.spread["method"].unique()[:1]]

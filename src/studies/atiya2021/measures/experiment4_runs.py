@@ -6,8 +6,6 @@ the paper looks at no diagnostics; this rule (the column ``counts``) holds for t
 claims.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

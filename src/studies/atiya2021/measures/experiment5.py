@@ -1,15 +1,11 @@
 """Measures of Experiment 5: the posterior over the hyperparameters, and tuning them by the marginal likelihood."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 
-from recheck.files import read_arrays
 from recheck.measures import OK, join_sources
 from studies.atiya2021.measures import common
 from studies.atiya2021.measures.common import Known, Row, each, estimate, measured
@@ -26,8 +22,7 @@ _UNIT = "experiment5/P{problem}"
 def measure(root: Path, published: Path, reference: Path) -> pd.DataFrame:
     """All measures of Experiment 5, of which the paper prints no number."""
     chains, tuned = _chains(root), _tuned(root)
-    parts = _posterior(chains), _draws(root, chains), _tuning(tuned)
-    return common.combine(parts, _searches(tuned), _claim(tuned))
+    return common.combine(_posterior(chains), _tuning(tuned), _searches(tuned), _claim(tuned))
 
 
 def _chains(root: Path) -> pd.DataFrame:
@@ -62,22 +57,6 @@ def _posterior(chains: pd.DataFrame) -> Iterator[Row]:
             found[column.replace("_", "-")] = Known(float(row[column]), math.nan, status=shown)
         for name, known in found.items():
             yield estimate(f"{path}/{name}", known, row["source"], seed=row["seed"])
-
-
-def _draws(root: Path, chains: pd.DataFrame) -> Iterator[pd.DataFrame]:
-    """Draws that were kept of the chain with most effective samples on each problem; draws of one run are one pair."""
-    shown = chains[chains["status"] != NO_DATA]
-    shown = shown.assign(good=shown["status"] == OK).sort_values(["good", "effective_samples"])
-    given = {"unit": _UNIT, "run": "run", "status": "status", "scale": "linear"}
-    for row in shown.groupby("problem").tail(1).to_dict("records"):
-        file = str(row["source"]).rpartition(".csv")[0] + ".npz"
-        arrays = read_arrays(root / file) if (root / file).exists() else {}
-        of_run = {key: row[key] for key in ("problem", "method", "status", "seed")}
-        for column, name in _PARAMETERS.items():
-            draws = pd.DataFrame({"value": arrays.get(column, np.empty(0)).ravel()})
-            draws = draws.assign(run=draws.index, source=file, **of_run)
-            template = f"experiment5/P{{problem}}/{{method}}/{name}-draws"
-            yield measured(draws, template, "value", **given)
 
 
 def _tuned(root: Path) -> pd.DataFrame:
@@ -120,16 +99,12 @@ def _samples(tuned: pd.DataFrame) -> pd.Series:
 
 
 def _searches(tuned: pd.DataFrame) -> Iterator[Row]:
-    """The hyperparameters with most evidence, and nats lost by ways of tuning on average and on the worst problem."""
+    """Nats lost by ways of tuning, on average and on the worst problem."""
     there = tuned[tuned["status"] != NO_DATA]
     if there.empty:
         return
     source = join_sources(there["source"])
     yield estimate("tuning/problems", there["problem"].nunique(), source)
-    best = there[there["status"] == OK].dropna(subset="evidence")
-    for row in best.loc[best.groupby("problem")["evidence"].idxmax()].to_dict("records"):
-        for column, name in _PARAMETERS.items():
-            yield estimate(f"tuning/P{row['problem']}/chosen/{name}", row[column], row["source"])
     ways, sizes = {"ep": "ep", "laplace": "laplace"}, _samples(tuned)
     for key, method in (("small", sizes.idxmin()), ("large", sizes.idxmax())) if len(sizes) else ():
         yield estimate(f"tuning/{key}/samples", sizes[method], source)

@@ -1,7 +1,5 @@
 """What belongs to no experiment: orders and counts, equations, the toolbox's defects, the certified reference."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from pathlib import Path
@@ -149,10 +147,6 @@ def _reference(reference: Path) -> Iterator[Row]:
         name = f"largest-{column}".replace("_", "-")
         largest = {name: (column, "max")}
         yield from each(rows[rows["known"]], "block", "reference/{block}/{quantity}", largest)
-    truths = raw_rows(reference, "truths.csv", ["verdict"])
-    if len(truths):
-        source = join_sources(f"{REFERENCE}/" + truths["source"])
-        yield estimate("reference/truths/entries", len(truths), source)
 
 
 def _reference_check(root: Path) -> Iterator[Row]:
