@@ -188,9 +188,7 @@ def summary(
     `pdfs` is empty where there is no LaTeX. `left_out` are further reasons in words, such as data that are missing and
     where to put them. `factor` is that of `audit_lines`, `beside` is `recheck.remeasured.counts`.
     """
-    absent = (
-        f"not typeset: there is no LaTeX here (Debian, Ubuntu: apt-get install {LATEX_PACKAGES})"
-    )
+    install = f"there is no LaTeX here (Debian, Ubuntu: apt-get install {LATEX_PACKAGES})"
     reasons = []
     for verdict in ("not run", "data not available", "not comparable"):
         kinds = verdicts.loc[verdicts["verdict"] == verdict, "kind"].value_counts()
@@ -199,7 +197,7 @@ def summary(
             at = f" at scale {scale}" if verdict == "not run" else ""
             reasons.append(f"{names}: {verdict}{at}")
     lines = [
-        f"Paper: {', '.join(pdfs) or absent}",
+        f"Paper: {', '.join(pdfs) or f'not typeset: {install}'}",
         f"Audit: {' '.join(audit_lines(verdicts, factor))}",
         f"Left out: {'; '.join([*reasons, *left_out]) or 'nothing'}",
     ]

@@ -102,9 +102,7 @@ class Book:
 
     def select(self, template: str) -> pd.DataFrame:
         """Estimates whose id fits a template: one column a field (text), then those of the estimates."""
-        names = ["value", "se", "status", "units", "runs", "reading", "id", "df"]
-        rows = self.estimates.reset_index(drop=True)[[*names, "scale", "source", "seed"]]
-        return with_fields(rows, template).reset_index(drop=True)
+        return with_fields(self.estimates, template).reset_index(drop=True)
 
     def rows(self, template: str) -> pd.DataFrame:
         """Rows of the measures whose id fits a template: one column a field, then those of the measures."""

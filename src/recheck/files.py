@@ -58,7 +58,7 @@ def read_csv(path: str | Path, **kwargs: Any) -> pd.DataFrame:
     """Read what `write_csv` wrote, every float as it was written; the options are those of `pandas.read_csv`.
 
     DamagedFileError if there is no digest, or if the file's bytes or rows are not those that were written: it names
-    the file and says what to do. Rows are not counted where ``nrows`` or ``skiprows`` leave some out.
+    the file and says what to do.
     """
     content, rows = _checked(path)
     if Path(path).suffix == ".gz":
@@ -67,7 +67,7 @@ def read_csv(path: str | Path, **kwargs: Any) -> pd.DataFrame:
         # pandas before 3.1 has to be asked for exact floats; later ones always return them, and warn
         warnings.filterwarnings("ignore", message="The 'float_precision' argument")
         frame = pd.read_csv(io.BytesIO(content), **({"float_precision": "round_trip"} | kwargs))
-    if not {"nrows", "skiprows"} & kwargs.keys() and len(frame) != rows:
+    if len(frame) != rows:
         raise _damaged(path, f"{len(frame)} rows, its digest says {rows}")
     return frame
 

@@ -43,11 +43,6 @@ class Block(Declared):
         """Fields of the template."""
         return tuple(pattern(self.cell).groupindex)
 
-    @property
-    def levels(self) -> Mapping[str, str]:
-        """Readings by label; a single one has the empty label."""
-        return self.readings or {"": self.reading}
-
     @field_validator("formats", mode="before")
     @classmethod
     def _differ(cls, given: Any, info: ValidationInfo) -> Any:
@@ -106,10 +101,5 @@ class Layout(Declared):
 
 
 def read_layout(path: str | Path) -> Layout:
-    """Read and check a ``layout.yaml``; see `check_layout`."""
-    return check_layout(yaml.safe_load(Path(path).read_text(encoding="utf-8")), str(path))
-
-
-def check_layout(content: Any, where: str = "layout") -> Layout:
-    """Check the content of a layout file; ValueError has a line for each thing that is wrong, `where` in front."""
-    return checked(Layout, content, where)
+    """Read and check a ``layout.yaml``; ValueError has a line for each thing that is wrong, `path` in front."""
+    return checked(Layout, yaml.safe_load(Path(path).read_text(encoding="utf-8")), str(path))

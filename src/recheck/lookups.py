@@ -124,8 +124,8 @@ def uses(files: Iterable[str | Path]) -> list[Use]:
 def collect(
     wanted: Iterable[Use],
     studies: Mapping[str, Study],
-    facts: Mapping[str, Facts] | None = None,
-    numbers: str = "kept",
+    facts: Mapping[str, Facts],
+    numbers: str,
 ) -> list[Found]:
     """Answer look-ups; keys without a study in front are of the first, `facts` are files by name.
 
@@ -137,7 +137,7 @@ def collect(
     answers, unknown = [], []
     for use in wanted:
         try:
-            answers.append(_answer(use, studies, facts or {}, numbers))
+            answers.append(_answer(use, studies, facts, numbers))
         except KeyError as error:
             unknown.append(f"{use.place}: key {use.key!r} {error.args[0]}")
     if unknown:
@@ -270,9 +270,9 @@ def _given(asked: _Asked, value: Any, source: str) -> Found:
         text = "yes" if value else "no"
     elif not isinstance(value, int | float):
         text = escape(", ".join(map(str, value if isinstance(value, list | tuple) else [value])))
-    elif isinstance(value, int) and "percent" not in asked.options:
+    elif isinstance(value, int):
         text = latex(float(value), form=asked.form(integer=True))
-    elif isinstance(value, int) or {"field", "digits"} & asked.options.keys():
+    elif {"field", "digits"} & asked.options.keys():
         text = latex(float(value), form=asked.form())
     else:  # a number that somebody chose: as many digits as were written
         form = asked.form()

@@ -95,7 +95,7 @@ class Contrast(Declared):
     """A difference of two cells on the same units, ``first`` minus ``second``, or of their logarithms.
 
     ``id``, ``first`` and ``second`` are templates of ids with the same fields. Within ``margin``, a difference or a
-    factor, a contrast agrees. ``unit`` is what a difference is in, for display.
+    factor, a contrast agrees.
     """
 
     id: str
@@ -103,7 +103,6 @@ class Contrast(Declared):
     second: str
     scale: Literal["log", "linear"]
     margin: float
-    unit: str = ""
 
     @model_validator(mode="after")
     def _fields(self) -> Self:

@@ -45,11 +45,6 @@ def figure(height: float, width: float = WIDTH) -> Figure:
     return Figure(figsize=(width, height), layout="constrained")
 
 
-def plain(value: float, _: object = None) -> str:
-    """A tick as a decimal without trailing zeros, with a minus sign and no hyphen."""
-    return f"{value:g}".replace("-", "\N{MINUS SIGN}")
-
-
 def save(drawn: Figure, pdf: str | Path, png: str | Path) -> None:
     """Write one figure as PDF (fonts embedded as TrueType) and as PNG, without dates in either."""
     for path in (pdf, png):

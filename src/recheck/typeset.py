@@ -17,11 +17,6 @@ LATEX_PACKAGES = (
 STICKS_OUT = 2.0
 
 
-def has_latex() -> bool:
-    """Whether latexmk and pdflatex are on the path."""
-    return bool(shutil.which("latexmk") and shutil.which("pdflatex"))
-
-
 def typeset(
     sources: Iterable[str | Path],
     generated: Mapping[str, Iterable[str | Path]],

@@ -18,7 +18,7 @@ from recheck.audit import (
 )
 from recheck.book import read
 from recheck.files import read_csv, write_csv
-from recheck.layout import check_layout
+from recheck.layout import Layout
 from recheck.published import read_published
 
 PI = Path(__file__).parent / "pi" / "data" / "published" / "pi"
@@ -108,10 +108,10 @@ def test_three_lines(verdicts):
 
 def test_page_is_whole_without_a_network(verdicts, tmp_path):
     published = read_published(PI)
-    units = check_layout({"units": {"t/a": "%"}})
+    units = Layout(units={"t/a": "%"})
     write_audit(
         {"one": verdicts, "two": verdicts},
-        {"one": units, "two": check_layout({})},
+        {"one": units, "two": Layout()},
         {"one": published, "two": published},
         tmp_path / "audit.csv",
         tmp_path / "audit.html",
@@ -154,7 +154,7 @@ def test_the_printed_number_stands_where_it_falls():
 
 def test_lists_of_the_supplement(verdicts):
     published = read_published(PI)
-    lists = audit_tables(verdicts, check_layout({"units": {"t/a": "%"}}), published)
+    lists = audit_tables(verdicts, Layout(units={"t/a": "%"}), published)
     assert list(lists) == ["audit_cells", "audit_contrasts", "audit_columns", "audit_claims"]
     assert (
         r"\hypertarget{audit:t/a}{}\nolinkurl{t/a} & $1.2$ & $1.00$ ($0.10$)\,\%"

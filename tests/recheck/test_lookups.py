@@ -2,12 +2,14 @@
 
 import math
 import re
+import shutil
 
 import pandas as pd
 import pytest
 from made_book import book_of, rows
 
-from recheck.layout import check_layout
+from recheck.format import checked
+from recheck.layout import Layout
 from recheck.lookups import (
     Facts,
     Found,
@@ -20,7 +22,7 @@ from recheck.lookups import (
     write_origins,
     write_values,
 )
-from recheck.typeset import has_latex, typeset
+from recheck.typeset import typeset
 
 LAYOUT = {
     "units": {"table1/*": "%"},
@@ -76,7 +78,7 @@ def study(tmp_path):
     book = book_of(tmp_path, rows("table1/N50/M100", [0.21, 0.24, 0.3]), kept, verdicts)
     return Study(
         book,
-        check_layout(LAYOUT),
+        checked(Layout, LAYOUT, "layout"),
         "results/tiny/s",
         "data/published/s",
         "data/reference/s/kept",
@@ -159,7 +161,7 @@ def test_a_choice_that_does_not_apply_changes_nothing(study):
 def test_all_unknown_keys_are_listed(study):
     wanted = [Use("a", "", "main.tex:1"), Use("b", "", "main.tex:7")]
     with pytest.raises(UnknownKeyError, match="main.tex:1(.|\n)*main.tex:7"):
-        collect(wanted, {"s": study})
+        collect(wanted, {"s": study}, {}, "kept")
 
 
 @pytest.mark.parametrize("options", ["digit=3", "digits=a", "value=3", "digits"])
@@ -199,7 +201,7 @@ def test_links():
 
 def made(tmp_path, study, record=None):
     (tmp_path / "main.tex").write_text(TEX)
-    found = collect(uses([tmp_path / "main.tex"]), {"s": study}, FACTS)
+    found = collect(uses([tmp_path / "main.tex"]), {"s": study}, FACTS, "kept")
     write_values(found, tmp_path / "values.tex")
     write_origins(found, {"s": study}, record or {}, "results/tiny", tmp_path / "origins.tex")
     return (tmp_path / "values.tex").read_text(), (tmp_path / "origins.tex").read_text()
@@ -234,7 +236,7 @@ def test_of_many_files_three_are_listed(tmp_path, study):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not has_latex(), reason="there is no LaTeX here")
+@pytest.mark.skipif(not shutil.which("latexmk"), reason="there is no LaTeX here")
 def test_the_text_is_typeset_with_links_and_hover_texts(tmp_path, study):
     made(tmp_path, study)
     files = [tmp_path / f"{name}.tex" for name in ("main", "values", "origins")]

@@ -6,11 +6,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from recheck.predictive import Predictive, Sampler, combined, excess
 from recheck.replay import (
     Between,
     Noise,
+    Predictive,
     RunNoise,
+    Sampler,
+    combined,
+    excess,
     printed_error,
     replayed,
     run_noise,

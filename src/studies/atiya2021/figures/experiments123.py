@@ -8,7 +8,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+from matplotlib.ticker import LogLocator, NullFormatter
 
 from recheck import style
 from recheck.book import Book
@@ -39,7 +39,7 @@ def floor(book: Book) -> Figure:
         axes.set(xscale="log", yscale="log", xlim=(7e3, 4.3e6), xlabel="samples $M$")
         axes.xaxis.set_major_locator(LogLocator(numticks=8))
         axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 3.0)))
-        axes.yaxis.set_major_formatter(FuncFormatter(style.plain))
+        axes.yaxis.set_major_formatter("{x:g}")
         for axis in (axes.xaxis, axes.yaxis):
             axis.set_minor_formatter(NullFormatter())
         axes.set_title(f"$N={dimension}$")
@@ -115,7 +115,7 @@ def _curves(axes: Axes, book: Book, quantity: str, annealed: dict[str, str]) -> 
         handles.append(handle(text, **curve, **look))
     axes.set(xscale="log", xlabel="CPU seconds")
     axes.xaxis.set_major_locator(LogLocator(numticks=12))
-    axes.xaxis.set_major_formatter(FuncFormatter(style.plain))
+    axes.xaxis.set_major_formatter("{x:g}")
     axes.xaxis.set_minor_formatter(NullFormatter())
     if not handles:
         nothing(axes)
@@ -158,7 +158,7 @@ def figure2(book: Book) -> Figure:
             ),
         )
         right.set_yticks([10.0**k for k in range(-4, 2)])
-        right.yaxis.set_major_formatter(FuncFormatter(style.plain))
+        right.yaxis.set_major_formatter("{x:g}")
         right.set_ylabel(r"mean $|\log\hat L-\log L|$ (nats)")
     legend(figure, handles)
     return figure

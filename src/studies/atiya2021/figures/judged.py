@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+from matplotlib.ticker import LogLocator, NullLocator
 
 from recheck import style
 from recheck.book import Book
@@ -85,7 +85,7 @@ def table4(book: Book) -> Figure:
 
 
 def _by_reading(axes: Axes, book: Book, template: str, problems: range) -> None:
-    """A row a problem, in it the intervals of our value under each reading that is drawn."""
+    """A row a problem, in it the intervals of our ratio or value under each reading that is drawn."""
     axes.set(ylim=(problems[-1] + 0.6, problems[0] - 0.6), yticks=list(problems))
     if book.outcomes.empty:
         return
@@ -98,7 +98,11 @@ def _by_reading(axes: Axes, book: Book, template: str, problems: range) -> None:
             if row is None:
                 continue
             y = problem + width * (place - (len(_SHOWN) - 1) / 2)
-            center, low, high = _interval(row)
+            if row["scale"] == "log":
+                center, low, high = np.exp(row["effect"]), row["low"], row["high"]
+            else:  # our value and the interval of the replay, in percentage points
+                ends = row[["low", "high"]] + row["published"]
+                center, low, high = 100 * row["ours"], *(100 * ends)
             axes.plot([low, high], [y, y], color=color, linewidth=1)
             axes.plot(center, y, color=color, marker=marker, markersize=3.2)
         if len(own) and own["scale"].iloc[0] == "linear":
@@ -112,16 +116,8 @@ def _fitting(own: pd.DataFrame, levels: Levels, defaults: Levels) -> pd.Series |
     return fitting(apply, {**defaults, **levels})
 
 
-def _interval(row: pd.Series) -> tuple[float, float, float]:
-    """Ratio with its interval; of a difference our value, in percentage points, with the interval of the replay."""
-    if row["scale"] == "log":
-        return float(np.exp(row["effect"])), row["low"], row["high"]
-    published = row["published"]
-    return 100 * row["ours"], 100 * (published + row["low"]), 100 * (published + row["high"])
-
-
 def _ticks(axes: Axes, multiples: tuple[float, ...]) -> None:
     """Logarithmic ticks at these multiples of powers of ten, as decimals."""
     axes.xaxis.set_major_locator(LogLocator(subs=multiples))
-    axes.xaxis.set_major_formatter(FuncFormatter(style.plain))
+    axes.xaxis.set_major_formatter("{x:g}")
     axes.xaxis.set_minor_locator(NullLocator())

@@ -28,7 +28,7 @@ class Known(NamedTuple):
     """A value with its standard error (0: exact, NaN: unknown), the degrees of freedom of that, and a status."""
 
     value: float = math.nan
-    se: float = 0.0
+    se: float = math.nan
     df: float = math.nan
     status: str = OK
 
@@ -145,7 +145,7 @@ def measured(
 
 def estimate(name: str, found: Known | float, source: str, **more: Any) -> Row:
     """A row that is itself an estimate, linear unless `more` says otherwise. A plain number is exact."""
-    known = found if isinstance(found, Known) else Known(float(found))
+    known = found if isinstance(found, Known) else Known(float(found), 0.0)
     row = {"id": name, "reading": "", "unit": "", "run": 0, "scale": "linear", "seed": ""}
     row |= known._asdict() | {"source": source} | more
     undefined = row["status"] == OK and not math.isfinite(known.value)
@@ -193,6 +193,6 @@ def _flat(parts: Iterable[Any]) -> Iterator[pd.DataFrame | Row]:
 def geometric_mean(logs: pd.Series) -> Known:
     """Geometric mean of units, from their logarithms. With fewer than two it has no error, and is not compared."""
     if len(logs) < 2:
-        return Known(math.nan, math.nan, status="not comparable")
+        return Known(status="not comparable")
     mean = math.exp(logs.mean())
     return Known(mean, mean * logs.sem(), len(logs) - 1.0)

@@ -39,7 +39,7 @@ def _over_all(runs: pd.DataFrame) -> pd.DataFrame:
 
 #: The measured and the predicted variance, both times M.
 _MEANS = {
-    name: lambda g, name=name: Known(g[name].sum() / g["weight"].sum(), math.nan)
+    name: lambda g, name=name: Known(g[name].sum() / g["weight"].sum())
     for name in ("measured", "predicted")
 }
 

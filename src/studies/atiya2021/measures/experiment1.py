@@ -12,7 +12,7 @@ from scipy.special import ndtri
 
 from recheck.measures import OK, join_sources
 from recheck.measures import estimate as summarise
-from recheck.predictive import DRAWS
+from recheck.replay import DRAWS
 from studies.atiya2021.measures import common
 from studies.atiya2021.measures.common import PRINTED, Known, Row, each, estimate, measured
 from studies.atiya2021.measures.convergence import biases, log_slope, slopes, variances
@@ -43,6 +43,9 @@ def measure(root: Path, published: Path, reference: Path) -> pd.DataFrame:
     runs = every[status == OK]
     large = runs[runs["dimension"] == max(PROBLEMS)].drop_duplicates("instance")
     powers = large["truth"] / math.log(10.0)
+    longest = runs[runs["samples"] == runs["samples"].max()]
+    # the mean of (1 - P_i) / P_i over stages, from Eq. (44); it is one if every P_i is a half
+    odds = longest["samples"] * longest["variance_eq44"] / longest["dimension"]
     table1 = common.published_cells(published, "table1/N{dimension}/M{samples}")
     table1["problem"] = table1["dimension"].map(PROBLEMS)
     return common.combine(
@@ -53,7 +56,7 @@ def measure(root: Path, published: Path, reference: Path) -> pd.DataFrame:
         variances(runs, "experiment1"),
         biases(runs, "experiment1"),
         _dimension(runs),
-        _stages(runs),
+        measured(longest, "claim/stages/middle", odds, unit=_UNIT),
         _quadrature(root, runs),
         _brackets(published),
         _floor(table1, cells),
@@ -80,13 +83,6 @@ def _dimension(runs: pd.DataFrame) -> Iterator[Row]:
     if means["dimension"].nunique() > 2:
         found = log_slope(means["dimension"], means["level"])
         yield estimate("claim/dimension", found, join_sources(runs["source"]))
-
-
-def _stages(runs: pd.DataFrame) -> pd.DataFrame:
-    """Mean of (1 - P_i) / P_i over the stages of the longest runs, from Eq. (44); it is one if every P_i is a half."""
-    last = runs[runs["samples"] == runs["samples"].max()]
-    odds = last["samples"] * last["variance_eq44"] / last["dimension"]
-    return measured(last, "claim/stages/middle", odds, unit=_UNIT)
 
 
 def _quadrature(root: Path, runs: pd.DataFrame) -> Iterator[Any]:
@@ -140,8 +136,8 @@ def _brackets(published: Path) -> Iterator[Row]:
 def _only_integer(low: float, high: float) -> Known:
     inside = range(math.ceil(low), math.floor(high) + 1)
     if len(inside) == 1:
-        return Known(float(inside[0]))
-    return Known(status="none" if low > high else "several")
+        return Known(float(inside[0]), 0.0)
+    return Known(se=0.0, status="none" if low > high else "several")
 
 
 def _floor(table1: pd.DataFrame, cells: pd.DataFrame) -> Iterator[Row]:
@@ -165,7 +161,7 @@ def _floor(table1: pd.DataFrame, cells: pd.DataFrame) -> Iterator[Row]:
         source = join_sources([PRINTED, own["source"]])
         if not own["units"] > 1 or not beyond > BEYOND:
             status = "scatter" if own["units"] > 1 else "not comparable"
-            yield estimate(wrong, Known(math.nan, math.nan, status=status), source)
+            yield estimate(wrong, Known(status=status), source)
             continue
         level, spread = float(own["value"]), float(own["se"]) * math.sqrt(own["units"])
         printed = (mean, cell["rounding"]), (bracket, _half_unit(cell["bracket"]))
@@ -176,7 +172,7 @@ def _floor(table1: pd.DataFrame, cells: pd.DataFrame) -> Iterator[Row]:
             half_sum = (INSTANCES * mean - (INSTANCES - 1) * level) / 2
             apart = half_sum * math.sqrt(2 / number - 1)
             for quantity, error in (("larger", half_sum + apart), ("smaller", half_sum - apart)):
-                yield estimate(f"{name}/pair-{quantity}", Known(error, math.nan), source)
+                yield estimate(f"{name}/pair-{quantity}", Known(error), source)
 
 
 def effective_number(

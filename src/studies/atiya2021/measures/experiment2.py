@@ -65,5 +65,5 @@ def _spread(runs: pd.DataFrame) -> Known:
     variance, n = by_size["mean"].var().dropna(), by_size.size()
     weight = ((n - 1) * by_size["size"].mean() ** 2).reindex(variance.index)
     if variance.empty:
-        return Known(math.nan, math.nan)
+        return Known()
     return Known(math.exp(math.sqrt(np.average(variance, weights=weight))), math.nan)

@@ -29,15 +29,21 @@ def measure(root: Path, published: Path, reference: Path) -> pd.DataFrame:
     strict = summarise(runs, runs.first["status"] == OK)
     loose = summarise(runs, runs.first["counts"])
     certified, cells = strict[strict["certified"]], combine(table4(runs, published))
+    keys = ["problem", "set"]
+    settings = certified[keys].drop_duplicates()
+    settings = settings.join(runs.reference[["probability_se", "source"]], on=keys)
+    errors = {"probability-se": ("probability_se", "mean")}
+    had = runs.rows[runs.rows["samples"].notna() & (runs.rows["status"] != NO_DATA)]
+    samples = {"samples": ("samples", "max")}
     return combine(
         cells,
         contrasts(cells),
         between_data_sets(runs),
         _by_setting(strict),
         _over_settings(strict),
-        _reference_error(runs, certified),
+        each(settings, "problem", "experiment4/P{problem}/certified/reference/{quantity}", errors),
         _accuracy(certified),
-        _samples(runs),
+        each(had, ["method", "problem"], "settings/{method}/{quantity}/P{problem}", samples),
         _reliability(runs),
         claims(runs, strict, loose, cells, published),
         works(runs),
@@ -50,7 +56,7 @@ def _by_setting(summary: pd.DataFrame) -> Iterator[Row]:
     for row in summary[gives].itertuples():
         name = f"experiment4/P{row.problem}/S{row.set}/{row.method}/difference"
         if math.isnan(row.log_evidence):
-            yield estimate(name, Known(math.nan, math.nan, status=row.status), row.source)
+            yield estimate(name, Known(status=row.status), row.source)
         elif not pd.isna(row.reference):
             se = float(np.hypot(row.log_evidence_se, row.reference_se))
             yield estimate(name, Known(row.log_evidence - row.reference, se), row.source)
@@ -66,7 +72,7 @@ def _over_settings(summary: pd.DataFrame) -> Iterator[Row]:
         mine = group[group["certified"]]
         for column, last in ERRORS.items():
             there = mine[mine[column].notna()]
-            n, found = len(there), Known(math.nan, math.nan, status=_absent(summary, group, column))
+            n, found = len(there), Known(status=_absent(summary, group, column))
             if n:
                 variances = there[f"{column}_se"] ** 2
                 total = float(variances.fillna(variances.mean()).sum(skipna=False))
@@ -89,24 +95,14 @@ def _absent(summary: pd.DataFrame, group: pd.DataFrame, column: str) -> str:
     return str(bad.mode().iloc[0]) if possible and len(bad) else ""
 
 
-def _reference_error(runs: Runs, certified: pd.DataFrame) -> Iterator[Row]:
-    """Mean standard error of a probability of the certified reference, by problem."""
-    keys = ["problem", "set"]
-    ran = certified.drop_duplicates(keys)[keys]
-    cells = ran.join(runs.reference[["probability_se", "source"]], on=keys)
-    template = "experiment4/P{problem}/certified/reference/{quantity}"
-    yield from each(cells, "problem", template, {"probability-se": ("probability_se", "mean")})
-
-
 def _accuracy(certified: pd.DataFrame) -> Iterator[Row]:
     """Mean and largest errors against the reference, and in how many settings EP is closer to it than a method."""
     for method, group in certified.groupby("method"):
-        mean, name = Known(group["mae_reference"].mean(), np.nan), f"accuracy/{method}"
+        mean, name = Known(group["mae_reference"].mean()), f"accuracy/{method}"
         if math.isfinite(mean.value):
             yield estimate(f"{name}/mean", mean, join_sources(group["source"]), scale="log")
-        if group["nats"].notna().any():
-            worst = group.loc[group["nats"].idxmax()]
-            largest = Known(worst["nats"], np.nan)
+        for worst in group.dropna(subset="nats").nlargest(1, "nats").to_dict("records"):
+            largest = Known(worst["nats"])
             yield estimate(f"{name}/nats-largest", largest, worst["source"], scale="log")
     wide = certified.pivot(index=["problem", "set"], columns="method", values="mae_reference")
     for method in sorted(set(wide) - {"ep", "laplace"}) if "ep" in wide else ():
@@ -115,13 +111,6 @@ def _accuracy(certified: pd.DataFrame) -> Iterator[Row]:
             source = join_sources(certified.loc[certified["method"].isin(both.columns), "source"])
             yield estimate(f"ep/common/{method}", len(both), source)
             yield estimate(f"ep/closer/{method}", (both["ep"] < both[method]).sum(), source)
-
-
-def _samples(runs: Runs) -> Iterator[Row]:
-    """Samples that methods had, by problem."""
-    there = runs.rows[runs.rows["samples"].notna() & (runs.rows["status"] != NO_DATA)]
-    most = {"samples": ("samples", "max")}
-    yield from each(there, ["method", "problem"], "settings/{method}/{quantity}/P{problem}", most)
 
 
 def _reliability(runs: Runs) -> Iterator[Row]:

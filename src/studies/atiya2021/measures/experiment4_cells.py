@@ -91,7 +91,7 @@ def _row(
     behind: pd.DataFrame, dataset: int, value: float, *, status: str = OK, **given: object
 ) -> Row:
     unit = f"experiment4/P{behind['problem'].iloc[0]}/dataset{dataset}"
-    row = {"found": Known(value, math.nan, status=status), "source": join_sources(behind["source"])}
+    row = {"found": Known(value, status=status), "source": join_sources(behind["source"])}
     return row | {"unit": unit} | given
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from recheck.measures import join_sources
+from recheck.measures import OK, join_sources
 from studies.atiya2021.measures import common
 from studies.atiya2021.measures.common import Known, Row, each, estimate, measured, raw_rows
 from studies.atiya2021.names import REFERENCE
@@ -82,7 +82,7 @@ def _equations(root: Path) -> Iterator[Row]:
 
     def largest(column: str, absent: str, group: pd.DataFrame) -> Known:
         value = float(group[column].max(skipna=False))
-        return Known(value) if math.isfinite(value) else Known(value, status=absent)
+        return Known(value, 0.0, status=OK if math.isfinite(value) else absent)
 
     quantities = {
         # what has no value cannot be evaluated: blocks of a matrix that do not conform
