@@ -17,11 +17,7 @@ from recheck.measures import pattern
 
 #: Lines of a row group, and what they are called in the table.
 LINES = {"published": "published", "kept": "ours", "run": "this run", "verdict": "verdict"}
-
-#: A list of names; a single name is a list of one.
-Names = Annotated[
-    tuple[str, ...], BeforeValidator(lambda given: [given] if isinstance(given, str) else given)
-]
+Names = tuple[str, ...]
 
 
 class Block(Declared):
@@ -32,14 +28,13 @@ class Block(Declared):
     columns: Names
     show: Annotated[Names, Field(min_length=1)] = ("run",)  # lines of a row group, of `LINES`
     where: Mapping[str, Names] = {}  # values of a field that are shown; other ids are left out
-    reading: str = ""  # the one that is shown; or
-    readings: Mapping[str, str] = {}  # several by label, for the field ``reading``
+    readings: Mapping[str, str] = {}  # by label, for the field ``reading``; else the default
     head: str = ""  # LaTeX of the top left corner
     format: Format = Format()
     formats: Mapping[str, Format] = {}  # by value of the last column field
 
     @property
-    def fields(self) -> tuple[str, ...]:
+    def fields(self) -> Names:
         """Fields of the template."""
         return tuple(pattern(self.cell).groupindex)
 
@@ -53,8 +48,6 @@ class Block(Declared):
     @model_validator(mode="after")
     def _fits(self) -> Self:
         """Every field indexes a row or a column, or has one value."""
-        if self.reading and self.readings:
-            raise ValueError("needed is reading or readings, given were both")
         used = [*self.rows, *self.columns]
         known = [*self.fields, *(["reading"] if self.readings else [])]
         fixed = [name for name, values in self.where.items() if len(values) == 1]

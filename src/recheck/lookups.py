@@ -269,7 +269,7 @@ def _given(asked: _Asked, value: Any, source: str) -> Found:
     if isinstance(value, bool):
         text = "yes" if value else "no"
     elif not isinstance(value, int | float):
-        text = escape(", ".join(map(str, value if isinstance(value, list | tuple) else [value])))
+        text = escape(str(value))
     elif isinstance(value, int):
         text = latex(float(value), form=asked.form(integer=True))
     elif {"field", "digits"} & asked.options.keys():

@@ -41,6 +41,7 @@ def provenance(
     epoch = git("log", "-1", "--format=%ct") if commit else None
     remote = git("remote", "get-url", "origin") if commit else None
     digested = json.dumps(config, sort_keys=True, default=str).encode()
+    installed = {name: next(iter(distributions(name=name)), None) for name in packages}
     compiler = (sysconfig.get_config_var("CC") or "cc").split()[0]
     return {
         "commit": commit,
@@ -53,7 +54,7 @@ def provenance(
         "config": dict(config),
         "config_sha256": hashlib.sha256(digested).hexdigest(),
         "python": platform.python_version(),
-        "packages": _versions(packages),
+        "packages": {name: one.version for name, one in installed.items() if one},
         "compiler": next(iter((_answer(compiler, "--version") or "").splitlines()), None),
         "blas": _blas(),
         "cpu": _cpu(),
@@ -111,11 +112,6 @@ def _answer(*command: str) -> str | None:
     except (OSError, subprocess.SubprocessError):
         return None
     return done.stdout.strip()
-
-
-def _versions(packages: Iterable[str]) -> dict[str, str]:
-    found = {name: next(distributions(name=name), None) for name in packages}
-    return {name: one.version for name, one in found.items() if one}
 
 
 def _cpu() -> str:

@@ -68,7 +68,7 @@ class _Drawn:
         for id in dict.fromkeys(ids):
             if not (match := expression.fullmatch(id)):
                 continue
-            for label, reading in (block.readings or {"": block.reading}).items():
+            for label, reading in (block.readings or {"": ""}).items():
                 fields = match.groupdict() | {"reading": label}
                 if all(fields[name] in values for name, values in block.where.items()):
                     fields["reading"] = label or reading

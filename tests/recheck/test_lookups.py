@@ -37,7 +37,7 @@ LAYOUT = {
 FACTS = {
     "protocol": Facts({"margins": {"agree": 2.0}, "power": 0.8}, "data/published/s/protocol.yaml"),
     "run": Facts(
-        {"commit": "abc_1", "dirty": False, "seed": 123456, "tables": [1, 2], "hours": None},
+        {"commit": "abc_1", "dirty": False, "seed": 123456, "hours": None},
         "results/tiny/provenance.json",
     ),
 }
@@ -116,7 +116,6 @@ def look_up(study, key, options="", numbers="kept"):
         ("run:commit", "", r"abc\_1"),
         ("run:dirty", "", "no"),
         ("run:seed", "", r"$123\,456$"),
-        ("run:tables", "", "1, 2"),
         ("run:hours", "", r"\textit{none}"),
     ],
 )

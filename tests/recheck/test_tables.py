@@ -39,7 +39,7 @@ LAYOUT = {
                     "cell": "x/{P}/{method}/{what}",
                     "rows": ["method"],
                     "columns": ["P", "reading"],
-                    "where": {"what": "error", "P": ["P10", "P2"]},
+                    "where": {"what": ["error"], "P": ["P10", "P2"]},
                     "readings": {"once": "v=once", "twice": "v=twice"},
                     "format": {"significant": 1},
                 },
@@ -112,7 +112,10 @@ def test_readings_orders_and_empty_blocks(book, tmp_path):
     first, *others = layout["tables"]["two"]["blocks"]
     with pytest.raises(ValueError, match=r"table two, block 1: x/P2/fast_1/error has the readings"):
         write_tables(layout_of(layout), book, None, tmp_path)
-    layout["tables"]["two"]["blocks"] = [{**first, "reading": "v=twice"}, *others]
+    layout["tables"]["two"]["blocks"] = [
+        {**first, "rows": ["P", "method", "reading"], "readings": {"twice": "v=twice"}},
+        *others,
+    ]
     write_tables(layout_of(layout), book, None, tmp_path)
     one, two, three = (tmp_path / "two.tex").read_text().split("\\par\\bigskip\n")
     assert [line.split(" & ")[:2] for line in one.splitlines() if "$" in line] == [
@@ -176,9 +179,8 @@ def test_layout_is_refused_by_name(change, message):
         ({"rows": ["M", "N"]}, "once"),
         ({"show": ["ours"]}, "show: needed are lines of"),
         ({"show": []}, "show: .*at least 1 item"),
-        ({"reading": "a=b", "readings": {"x": "a=b"}}, "both"),
         ({"format": {"digits": 2}}, r"format: \['digits'\] are unknown"),
-        ({"where": {"K": "1"}}, "where: needed are fields"),
+        ({"where": {"K": ["1"]}}, "where: needed are fields"),
     ],
 )
 def test_block_is_refused_by_name(change, message):

@@ -11,7 +11,7 @@ import pytest
 from recheck.files import DamagedFileError, write_arrays, write_csv
 from recheck.measures import as_measures, estimate
 from studies.atiya2021.measures import PARTS
-from studies.atiya2021.measures.experiment4_cells import PUBLISHED_SETTINGS, contrasts
+from studies.atiya2021.measures.experiment4 import PUBLISHED_SETTINGS, contrasts
 from studies.atiya2021.measures.experiment4_claims import _only_chains
 from studies.atiya2021.measures.experiment4_runs import PAPER, from_median
 from studies.atiya2021.problems import Problem

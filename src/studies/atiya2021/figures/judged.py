@@ -98,11 +98,12 @@ def _by_reading(axes: Axes, book: Book, template: str, problems: range) -> None:
             if row is None:
                 continue
             y = problem + width * (place - (len(_SHOWN) - 1) / 2)
-            if row["scale"] == "log":
-                center, low, high = np.exp(row["effect"]), row["low"], row["high"]
-            else:  # our value and the interval of the replay, in percentage points
-                ends = row[["low", "high"]] + row["published"]
-                center, low, high = 100 * row["ours"], *(100 * ends)
+            center, low, high = np.exp(row["effect"]), row["low"], row["high"]
+            if (
+                row["scale"] == "linear"
+            ):  # ours and the interval of the replay, in percentage points
+                low, high = (100 * (row["published"] + end) for end in (low, high))
+                center = 100 * row["ours"]
             axes.plot([low, high], [y, y], color=color, linewidth=1)
             axes.plot(center, y, color=color, marker=marker, markersize=3.2)
         if len(own) and own["scale"].iloc[0] == "linear":
