@@ -174,5 +174,10 @@ def pattern(template: str) -> re.Pattern[str]:
 
 def with_fields(frame: pd.DataFrame, template: str) -> pd.DataFrame:
     """Rows whose ``id`` fits a template (see `pattern`), with one column a field in front."""
-    fields = frame["id"].astype(str).str.extract(rf"^{pattern(template).pattern}\Z")
-    return pd.concat([fields, frame], axis=1)[fields.notna().all(axis=1)]
+    expression = pattern(template)
+    matches = {name: expression.fullmatch(name) for name in frame["id"].unique()}
+    found = {name: match.groupdict() for name, match in matches.items() if match}
+    rows = frame[frame["id"].isin(list(found))]
+    values = [found[name] for name in rows["id"]]
+    fields = pd.DataFrame(values, index=rows.index, columns=list(expression.groupindex))
+    return pd.concat([fields, rows], axis=1)

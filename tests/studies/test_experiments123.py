@@ -315,12 +315,21 @@ def test_runs_without_an_answer_are_runs_of_their_size(tmp_path):
     assert found.loc["time/claims/evidence-ess/log-error", "value"] == pytest.approx(0, abs=0.01)
 
 
+def test_an_estimate_without_an_error_does_not_claim_to_be_exact(made):
+    assert math.isnan(made[1].loc["variance/experiment1/P1/measured", "se"])
+
+
 def test_seconds_for_a_target(made):
     # exp(-3)/sqrt(s) is exp(-4) at e^2 seconds; as distributed at ten times that
     assert value(made, "time/probability/orthant/seconds") == pytest.approx(math.exp(2))
     assert value(made, "time/probability/ess-gpml/ratio") == pytest.approx(10)
     assert made[1].loc["time/probability/ep/seconds", "status"] == "not reached"
     assert value(made, "time/evidence/ep/sampler-seconds") == pytest.approx(4)
+    # annealed runs give the evidence of a corrected chain
+    sources = [
+        made[1].loc[f"time/{of}/ess/seconds", "source"] for of in ("evidence", "probability")
+    ]
+    assert [one.partition(".")[0] for one in sources] == ["experiment3/ess-ais", "experiment3/ess"]
 
 
 @pytest.fixture
