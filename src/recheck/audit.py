@@ -1,10 +1,8 @@
-"""The audit of all studies: ``audit.csv``, and a page that sorts and filters without a server or a network."""
-
-from __future__ import annotations
+"""The audit of all studies: ``audit.csv`` and a page to browse, lists of the supplement, and what a run ends with."""
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +11,21 @@ import pandas as pd
 from recheck.files import write_csv, write_text
 from recheck.format import effect, is_number, rendered, short
 from recheck.layout import Layout
-from recheck.summary import audit_lines, informative
+from recheck.published import Published
+from recheck.typeset import LATEX_PACKAGES
 
+#: Verdicts in the order in which they are listed, and how one cell and several cells are said to have them.
+VERDICTS = {
+    "agrees": ("agrees", "agree"),
+    "differs": ("differs", "differ"),
+    "depends on a reading": ("depends on a reading", "depend on a reading"),
+    "undecided": ("is undecided", "are undecided"),
+    "not comparable": ("is not comparable", "are not comparable"),
+    "not run": ("was not run", "were not run"),
+    "data not available": ("has no data here", "have no data here"),
+}
+#: Those of what was compared.
+COMPARED = ("agrees", "differs", "depends on a reading", "undecided")
 _QUANTILES = ("q05", "q25", "q50", "q75", "q95")
 #: The axis of ratios reaches this factor to both sides; what is outside is drawn at the edge as an arrow.
 _FACTOR = 8.0
@@ -23,33 +34,31 @@ _FACTOR = 8.0
 def write_audit(
     verdicts: Mapping[str, pd.DataFrame],
     layouts: Mapping[str, Layout],
+    published: Mapping[str, Published],
     csv: str | Path,
     html: str | Path,
     *,
-    scale: str = "",
-    factor: float = 2.0,
-    statements: Mapping[str, str] | None = None,
+    scale: str,
 ) -> None:
-    """Write the verdicts of studies, by their names, as a table and as a page.
+    """Write the verdicts of studies, by their names, as a table and as a page that needs no server and no network.
 
-    Units are those of the layouts, which may be absent; `scale` is the name of the scale, `factor` that which an
-    informative cell would show, `statements` has the statement of each claim by its id without ``claim/``.
+    Units are those of the layouts. The margin is that of the first study; `scale` is the name of the scale.
     """
     table = pd.concat([frame.assign(study=name) for name, frame in verdicts.items()])
     table = table[["study", *[name for name in table if name != "study"]]]
     write_csv(csv, table)
+    statements = {claim.id: claim.statement for one in published.values() for claim in one.claims}
     rows = [
         row
-        | {"unit": layouts.get(row["study"], Layout()).unit(row["id"]), "picture": picture(row)}
-        | {"statement": (statements or {}).get(row["id"].removeprefix("claim/"), "")}
+        | {"unit": layouts[row["study"]].unit(row["id"]), "picture": picture(row)}
+        | {"statement": statements.get(row["id"].removeprefix("claim/"), "")}
         for row in table.assign(informative=informative(table)).to_dict("records")
     ]
     names = ("study", "kind", "table", "verdict")
     options = {name: list(dict.fromkeys(row[name] for row in rows)) for name in names}
-    lines = audit_lines(table, factor)
-    write_text(
-        html, rendered("audit.html.j2", scale=scale, lines=lines, rows=rows, options=options)
-    )
+    lines = audit_lines(table, next(iter(published.values())).protocol.margins.informative)
+    given = {"scale": scale, "lines": lines, "rows": rows, "options": options}
+    write_text(html, rendered("audit.html.j2", **given))
 
 
 def picture(row: Mapping[str, Any]) -> str:
@@ -63,15 +72,14 @@ def picture(row: Mapping[str, Any]) -> str:
     logs, values = row["scale"] == "log", [row[name] for name in _QUANTILES]
     if all(map(is_number, values)):
         return _drawn(values, row["published"], logs)
-    low, high, middle = row["low"], row["high"], row["ours"]
-    if row["kind"] != "claim":
-        middle = effect(row)
-    if not all(map(is_number, (low, high, middle))):
+    claim = row["kind"] == "claim"
+    values = [row["low"], row["ours"] if claim else effect(row), row["high"]]
+    if not all(map(is_number, values)):
         return ""
-    if row["kind"] != "claim":
-        return _drawn([low, middle, high], 1.0 if logs else 0.0, logs)
+    if not claim:
+        return _drawn(values, 1.0 if logs else 0.0, logs)
     ends = [float(end) for end in re.findall(r"-?\d[\d.]*(?:e-?\d+)?", row["printed"])]
-    return _drawn([low, middle, high], None, False, ends)
+    return _drawn(values, None, False, ends)
 
 
 def _drawn(values: Sequence[float], mark: Any, logs: bool, ticks: Sequence[float] = ()) -> str:
@@ -98,7 +106,104 @@ def _drawn(values: Sequence[float], mark: Any, logs: bool, ticks: Sequence[float
 
     values, marks, ticks = ([position(one) for one in some] for some in (values, marks, ticks))
     half = f"{max(float(x(values[-2])) - float(x(values[1])), 1):.1f}"
-    mark = marks[0] if marks else None
-    return rendered(
-        "picture.svg.j2", values=values, mark=mark, ticks=ticks, said=said, x=x, half=half
-    )
+    given = {"values": values, "mark": marks[0] if marks else None, "ticks": ticks}
+    return rendered("picture.svg.j2", **given, said=said, x=x, half=half)
+
+
+def audit_tables(verdicts: pd.DataFrame, layout: Layout, published: Published) -> dict[str, str]:
+    """All verdicts as longtables: ``audit_cells``, ``audit_contrasts``, ``audit_columns``, ``audit_claims``.
+
+    The effect is the ratio of ours to printed, or their difference. Units are those of the layout, statements of claims
+    those published.
+    """
+    claims = {f"claim/{claim.id}": claim for claim in published.claims}
+    tables = {}
+    for kind in ("cell", "contrast", "column", "claim"):
+        rows = verdicts[verdicts["kind"] == kind].to_dict("records")
+        given = {"kind": kind, "rows": rows, "layout": layout, "claims": claims}
+        tables[f"audit_{kind}s"] = rendered("verdicts.tex.j2", **given)
+    return tables
+
+
+def readings_table(published: Published, evidence: pd.DataFrame) -> str:
+    """What the paper leaves unsaid: statement, levels, and what the printed cells say about each level.
+
+    `evidence` is `recheck.judge.Verdicts.readings`. The log likelihood is less that of the best level.
+    """
+    cells = evidence[evidence["kind"] == "cell"]
+    best = cells.groupby("choice")["log_likelihood"].transform("max")
+    rows = cells.assign(less=cells["log_likelihood"] - best).to_dict("records")
+    known = {(row["choice"], row["level"]): row for row in rows}
+    return rendered("readings.tex.j2", choices=[*published.readings.values()], known=known)
+
+
+def protocol_table(published: Published) -> str:
+    """Margins, error rates and families, then the history of their changes with dates."""
+    return rendered("protocol.tex.j2", rules=published.protocol)
+
+
+def informative(verdicts: pd.DataFrame) -> pd.Series:
+    """Which rows are informative, as booleans: a file has them as text."""
+    return verdicts["informative"].astype(str) == "True"
+
+
+def audit_lines(verdicts: pd.DataFrame, factor: float = 2.0) -> list[str]:
+    """The audit in sentences: cells that are informative (would show this factor), all cells, contrasts and so on."""
+    cells = verdicts[verdicts["kind"] == "cell"]
+    some = cells[informative(cells)]
+    number, is_are = len(some) or "None", "are" if len(some) > 1 else "is"
+    found = f"would be detected): {_counts(some)}" if len(some) else "would not be detected)"
+    lines = [
+        f"{number} of {len(cells)} cells {is_are} informative (a factor of {factor:g} {found}.",
+        f"All {len(cells)} cells: {_counts(cells)}.",
+    ]
+    for kind in ("contrast", "column", "claim"):
+        rows = verdicts[verdicts["kind"] == kind]
+        if len(rows):
+            lines.append(f"{_several(len(rows), kind)}: {_counts(rows)}.")
+    return lines
+
+
+def _several(number: int, name: str) -> str:
+    return f"{number} {name}{'s' if number > 1 else ''}"
+
+
+def _counts(rows: pd.DataFrame) -> str:
+    numbers = rows["verdict"].value_counts()
+    there = [verdict for verdict in VERDICTS if verdict in numbers]
+    return ", ".join(f"{numbers[v]} {VERDICTS[v][int(numbers[v] > 1)]}" for v in there) or "none"
+
+
+def summary(
+    verdicts: pd.DataFrame,
+    pdfs: Iterable[str],
+    left_out: Iterable[str] = (),
+    *,
+    factor: float = 2.0,
+    scale: str,
+    beside: Mapping[str, int] | None = None,
+) -> str:
+    """A line each: where the PDFs are, what the audit found, this run beside the kept results, what was left out.
+
+    `pdfs` is empty where there is no LaTeX. `left_out` are further reasons in words, such as data that are missing and
+    where to put them. `factor` is that of `audit_lines`, `beside` is `recheck.remeasured.counts`.
+    """
+    install = f"there is no LaTeX here (Debian, Ubuntu: apt-get install {LATEX_PACKAGES})"
+    reasons = []
+    for verdict in ("not run", "data not available", "not comparable"):
+        kinds = verdicts.loc[verdicts["verdict"] == verdict, "kind"].value_counts()
+        if len(kinds):
+            names = ", ".join(_several(number, kind) for kind, number in kinds.items())
+            at = f" at scale {scale}" if verdict == "not run" else ""
+            reasons.append(f"{names}: {verdict}{at}")
+    lines = [
+        f"Paper: {', '.join(pdfs) or f'not typeset: {install}'}",
+        f"Audit: {' '.join(audit_lines(verdicts, factor))}",
+        f"Left out: {'; '.join([*reasons, *left_out]) or 'nothing'}",
+    ]
+    if beside and beside["kept"]:
+        words = ("identical", "agree", "differ")
+        outcomes = ", ".join(f"{beside[f'remeasured/{word}']} {word}" for word in words)
+        kept = f"{beside['remeasured']} of {beside['kept']} kept estimates measured again"
+        lines.insert(2, f"Kept: {kept}: {outcomes} (remeasured.csv)")
+    return "\n".join([*lines, ""])

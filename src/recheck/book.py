@@ -1,7 +1,5 @@
 """The book: all that tables, figures and look-ups read, and the only thing that they read."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,7 +8,7 @@ import pandas as pd
 
 from recheck.files import read_csv
 from recheck.measures import levels_of, with_fields
-from recheck.published import default_levels, read_cells
+from recheck.published import read_published
 
 #: Columns of text in measures, estimates and verdicts: a printed ``0.020`` keeps its digits, and table 1 is no number.
 _TEXT = [
@@ -34,7 +32,7 @@ class Book:
         measures: pd.DataFrame,
         cells: pd.DataFrame,
         verdicts: pd.DataFrame | None = None,
-        kept: Book | None = None,
+        kept: "Book | None" = None,
         defaults: Mapping[str, str] | None = None,
         outcomes: pd.DataFrame | None = None,
     ) -> None:
@@ -56,15 +54,16 @@ class Book:
         cells_folder: Path,
         parts: Sequence[str] | None = None,
         kept: Path | None = None,
-    ) -> Book:
+    ) -> "Book":
         """Read ``results/<scale>/<study>``, ``data/published/<study>`` and, if given, the folder of kept results.
 
         `parts` are those of the measures; None reads ``measures.csv`` and ``estimates.csv``, which have all of them.
-        ``verdicts.csv``, ``outcomes.csv`` and ``readings.yaml`` may be absent. A damaged file is a `DamagedFileError`.
+        ``verdicts.csv`` and ``outcomes.csv`` may be absent. A damaged file is a `DamagedFileError`.
         """
-        cells_folder, ends = Path(cells_folder), [f"/{part}" for part in parts or ()]
-        cells, choices = read_cells(cells_folder / "cells.csv"), cells_folder / "readings.yaml"
-        defaults = default_levels(choices) if choices.exists() else {}
+        published = read_published(cells_folder)
+        defaults = {
+            name: choice.default for name, choice in published.readings.items() if choice.default
+        }
 
         def one(folder: Path, ends: Sequence[str], kept: Book | None = None) -> Book:
             estimates, measures = (
@@ -73,10 +72,11 @@ class Book:
             )
             paths = folder / "verdicts.csv", folder / "outcomes.csv"
             judged, by_reading = (read(path) if path.exists() else None for path in paths)
-            return cls(estimates, measures, cells, judged, kept, defaults, by_reading)
+            return cls(estimates, measures, published.cells, judged, kept, defaults, by_reading)
 
         old = None if kept is None else one(Path(kept), [".csv.gz"])
-        return one(Path(study_folder), [f"{end}.csv" for end in ends] or [".csv"], old)
+        ends = [".csv"] if parts is None else [f"/{part}.csv" for part in parts]
+        return one(Path(study_folder), ends, old)
 
     def get(self, id: str, reading: str = "") -> pd.Series:
         """The estimate of an id under a reading; KeyError names the id, and the readings that there are."""
@@ -102,9 +102,7 @@ class Book:
 
     def select(self, template: str) -> pd.DataFrame:
         """Estimates whose id fits a template: one column a field (text), then those of the estimates."""
-        names = ["value", "se", "status", "units", "runs", "reading", "id", "df"]
-        rows = self.estimates.reset_index(drop=True)[[*names, "scale", "source", "seed"]]
-        return with_fields(rows, template).reset_index(drop=True)
+        return with_fields(self.estimates, template).reset_index(drop=True)
 
     def rows(self, template: str) -> pd.DataFrame:
         """Rows of the measures whose id fits a template: one column a field, then those of the measures."""

@@ -6,8 +6,6 @@ the run furthest outside is taken: "inside" is tested with Bonferroni's correcti
 one, for all are inside if each is. A bound says nothing about the end of a region that lies on its open side.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -61,29 +59,27 @@ class Quantity:
     @property
     def p(self) -> float:
         """p-value of the hypothesis that the quantity lies inside."""
-        inside = 1.0
         if self.value < self.low and self.bound != "at least":
-            inside = self._below(self.low)
-        elif self.value > self.high and self.bound != "at most":
-            inside = self._above(self.high)
-        return min(1.0, inside * self.looks)
+            return min(1.0, self._below(self.low) * self.looks)
+        if self.value > self.high and self.bound != "at most":
+            return min(1.0, self._above(self.high) * self.looks)
+        return 1.0
 
     def p_agree(self, margin: float = 0.0) -> float:
         """p-value of the hypothesis that the quantity lies outside; the region is the margin."""
-        above, below = self._above(self.low), self._below(self.high)
-        if self.bound == "at least" and math.isfinite(self.high) and self.value <= self.high:
-            below = 1.0
-        if self.bound == "at most" and math.isfinite(self.low) and self.value >= self.low:
-            above = 1.0
-        return max(above, below)
+        open_above = self.bound == "at least" and self.value <= self.high < math.inf
+        open_below = self.bound == "at most" and self.value >= self.low > -math.inf
+        if open_above or open_below:
+            return 1.0
+        return max(self._above(self.low), self._below(self.high))
 
     def _above(self, end: float) -> float:
         """p-value of the hypothesis that the quantity is not above an end."""
-        if self.trials:
-            k = self.successes
-            certain = end <= 0 or not k
-            return float(end > 0) if certain else float(bdtrc(k - 1, self.trials, end))
-        return self._tail(self.value - end)
+        if not self.trials:
+            return self._tail(self.value - end)
+        if end <= 0 or not self.successes:
+            return float(end > 0)
+        return float(bdtrc(self.successes - 1, self.trials, end))
 
     def _below(self, end: float) -> float:
         """p-value of the hypothesis that the quantity is not below an end."""

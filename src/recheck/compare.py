@@ -14,23 +14,31 @@ Columns
     The reading ``instances`` says whether published cells had units in common (``shared``) or not (``fresh``).
 """
 
-from __future__ import annotations
-
 import copy
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from itertools import chain
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
 from scipy.special import fdtrc
 
 from recheck.measures import COUNTED, OK, UNSEEN, fitting, levels_of
-from recheck.predictive import Predictive, Sampler, combined, excess
 from recheck.published import STANDARD_ERROR, Contrast, Published
-from recheck.replay import Between, Noise, printed_error, replayed, run_noise
+from recheck.replay import (
+    Between,
+    Noise,
+    Predictive,
+    Sampler,
+    combined,
+    excess,
+    printed_error,
+    replayed,
+    run_noise,
+)
 
 #: Levels by choice, of what the paper does not say.
 Levels = Mapping[str, str]
@@ -96,13 +104,12 @@ class Comparer:
             self._samples[name][reading] = Sample(name, reading, units)
         self._cheap = [name for name in self._samples if name.startswith("between/")]
 
-    def altered(self, factors: Mapping[str, float]) -> Comparer:
+    def altered(self, factors: Mapping[str, float]) -> Self:
         """The comparison with published numbers, and their brackets, times these factors."""
         found, names = copy.copy(self), ("value", "bracket_value", "rounding")
-        found.cells = {
-            cell: row | {name: row[name] * factors.get(cell, 1.0) for name in names}
-            for cell, row in self.cells.items()
-        }
+        found.cells = dict(self.cells)
+        for cell, factor in factors.items():
+            found.cells[cell] = self.cells[cell] | {n: self.cells[cell][n] * factor for n in names}
         return found
 
     def sample(self, name: str, levels: Levels) -> Sample:
@@ -139,7 +146,7 @@ class Comparer:
         """Variation between units: measured elsewhere, or pooled over the cells that share them."""
         samples = self._relatives(name, levels, scale)
         cheap = self._elsewhere(samples[0])
-        if cheap is not None and len(cheap.units) > max(len(samples[0].units), 1):
+        if cheap and len(cheap.units) > max(len(samples[0].units), 1):
             return Between(float(cheap.statistic(scale).var(ddof=1)), len(cheap.units) - 1.0)
         several = [sample for sample in samples if len(sample.units) > 1]
         if not several:
@@ -190,15 +197,14 @@ class Comparer:
             else:
                 one = self.cell(group[0], levels)
                 groups.append(replace(one, cells={group[0]: one.center}))
+        if len(groups) == 1:
+            return groups[0]
         tests = [one.heterogeneity for one in groups if not math.isnan(one.heterogeneity)]
-        whole = groups[0]
-        if len(groups) > 1:
-            whole = combined(groups, [float(len(one.cells)) for one in groups])
-            variances = np.stack([one.deviation**2 for one in groups])
-            tests.append(excess(np.array([one.center for one in groups]), variances))
+        variances = np.stack([one.deviation**2 for one in groups])
+        tests.append(excess(np.array([one.center for one in groups]), variances))
         effects = {cell: effect for one in groups for cell, effect in one.cells.items()}
-        worst = min(1.0, len(tests) * min(tests)) if tests else math.nan
-        return replace(whole, cells=effects, heterogeneity=worst)
+        whole = combined(groups, [float(len(one.cells)) for one in groups])
+        return replace(whole, cells=effects, heterogeneity=min(1.0, len(tests) * min(tests)))
 
     def _together(self, stream: str, cells: Sequence[str], levels: Levels) -> Predictive:
         """The mean of cells that share units; `stream` names the draws."""
@@ -216,8 +222,8 @@ class Comparer:
         units = [unit for unit in samples[0].units if all(unit in one.units for one in samples)]
         if len(cells) > 1 and len(units) < 2:
             raise NotComparedError(f"the cells share {len(units)} units of ours")
-        rows = [[self.cells[cell][name] for cell in cells] for name in _PRINTED]
-        return samples, units, np.array(rows, dtype=float)
+        printed = [[self.cells[cell][name] for cell in cells] for name in _PRINTED]
+        return samples, units, np.array(printed, dtype=float)
 
     def _replayed(
         self, stream: str, cells: Sequence[str], levels: Levels, weights: np.ndarray, scale: str
@@ -338,5 +344,5 @@ def _groups(samples: Sequence[Sample]) -> list[list[str]]:
     for sample in samples:
         linked = [some for some in groups if any(one.units.keys() & sample.units for one in some)]
         groups = [some for some in groups if some not in linked]
-        groups.append([one for some in linked for one in some] + [sample])
+        groups.append([*chain(*linked), sample])
     return [[one.id for one in some] for some in groups]

@@ -11,8 +11,6 @@ probabilities of that under the replayed design, `low` and `high` an interval of
 different columns are taken as independent.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -20,6 +18,7 @@ from itertools import cycle
 
 import numpy as np
 import pandas as pd
+from scipy.stats import poisson_binom
 
 from recheck.compare import Comparer, NotComparedError
 from recheck.judge import check, holm, judge
@@ -48,20 +47,10 @@ def controls(
         own = [trial[1:] for trial in trials if trial[0] == control]
         if own:
             places, chances, found = zip(*own, strict=True)
-            low, high = _range(np.array(chances))
+            low, high = map(int, poisson_binom(chances).interval(0.95))
             numbers = [len(own), float(sum(chances)), low, high, sum(found)]
             rows.append([control, *numbers, low <= sum(found) <= high, "; ".join(places)])
     return pd.DataFrame(rows, columns=COLUMNS)
-
-
-def _range(chances: np.ndarray) -> tuple[int, int]:
-    """Interval of 95 % for the number of independent events with these chances."""
-    density = np.ones(1)
-    for chance in chances:
-        density = np.convolve(density, [1 - chance, chance])
-    total = density.cumsum()
-    low = int(np.searchsorted(total, 0.025, side="right"))
-    return low, int(np.searchsorted(total, 0.975 - 1e-12))
 
 
 class _Planted:

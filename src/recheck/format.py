@@ -5,20 +5,15 @@ a standard error has three digits. A number below a thousandth, or of a million 
 a power of ten.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Mapping
 from decimal import Decimal
-from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from pydantic import BaseModel, ConfigDict, PositiveInt, ValidationError, model_validator
-
-if TYPE_CHECKING:
-    from jinja2 import Environment
 
 _ESCAPES = str.maketrans(
     {character: f"\\{character}" for character in "{}$&#%_"}
@@ -70,35 +65,12 @@ class Format(Declared, strict=True):
     significant: PositiveInt | None = None  # digits of the standard error (2), or without one (3)
     se: bool = True  # whether the standard error is printed
     factor: float = 1.0  # of the value, for a head such as "in thousandths"
-    scientific: bool = False  # always a power of ten
     integer: bool = False  # always a whole number
     compact: bool = False  # the standard error in units of the last digit, ``0.247(21)``
     unit: str = ""  # plain text that follows the number
 
 
 _USUAL = Format()
-
-
-def rendered(template: str, **values: Any) -> str:
-    """A template of this package with its values and the functions of this module; the filter ``tex`` is `escape`."""
-    return _templates().get_template(template).render(**values)
-
-
-@cache
-def _templates() -> Environment:
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    found = Environment(
-        *("[%", "%]", "[[", "]]", "[##", "##]"),  # blocks, values, comments: braces are LaTeX's own
-        autoescape=lambda name: ".tex." not in str(name),
-        undefined=StrictUndefined,
-        keep_trailing_newline=True,
-        loader=FileSystemLoader(Path(__file__).parent),
-    )
-    shared = (Format, effect, is_number, latex, plain, printed, short)
-    found.globals |= {one.__name__: one for one in shared}
-    found.filters["tex"] = escape
-    return found
 
 
 def escape(text: str) -> str:
@@ -204,7 +176,7 @@ def _digits(value: float, se: float, form: Format) -> tuple[str, str, str]:
     with_se = form.se and math.isfinite(se) and se > 0
     largest = max(abs(value), se if with_se else 0.0)
     power = ""
-    if not form.integer and largest > 0 and (form.scientific or not 1e-3 <= largest < 1e6):
+    if not form.integer and largest > 0 and not 1e-3 <= largest < 1e6:
         exponent = _exponent(largest, 12 if with_se else form.significant or 3)
         value, se, power = value / 10.0**exponent, se / 10.0**exponent, str(exponent)
     digits, leading = form.significant or (2 if with_se else 3), se if with_se else value
@@ -229,3 +201,20 @@ def _grouped(text: str) -> str:
     text = text if text.strip("-0.") else text.lstrip("-")  # no negative zero
     whole = text.lstrip("-")
     return f"{int(text):,}".replace(",", " ") if whole.isdigit() and len(whole) > 4 else text
+
+
+_TEMPLATES = Environment(
+    *("[%", "%]", "[[", "]]", "[##", "##]"),  # blocks, values, comments: braces are LaTeX's own
+    autoescape=lambda name: ".tex." not in str(name),
+    undefined=StrictUndefined,
+    keep_trailing_newline=True,
+    loader=FileSystemLoader(Path(__file__).parent),
+)
+_SHARED = (Format, effect, is_number, latex, plain, printed, short)
+_TEMPLATES.globals |= {one.__name__: one for one in _SHARED}
+_TEMPLATES.filters["tex"] = escape
+
+
+def rendered(template: str, **values: Any) -> str:
+    """A template of this package with its values and the functions of this module; the filter ``tex`` is `escape`."""
+    return _TEMPLATES.get_template(template).render(**values)

@@ -6,8 +6,6 @@ counts with the largest of them. "Differs" is controlled by Holm's test over a f
 Hochberg's correction of two one-sided tests; section 3 of ``README.md`` beside this file says what each verdict means.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from dataclasses import dataclass

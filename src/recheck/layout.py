@@ -3,13 +3,11 @@
 A table is an entry of this file and no code. Unknown keys are refused by name.
 """
 
-from __future__ import annotations
-
 import fnmatch
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 import yaml
 from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, model_validator
@@ -19,11 +17,7 @@ from recheck.measures import pattern
 
 #: Lines of a row group, and what they are called in the table.
 LINES = {"published": "published", "kept": "ours", "run": "this run", "verdict": "verdict"}
-
-#: A list of names; a single name is a list of one.
-Names = Annotated[
-    tuple[str, ...], BeforeValidator(lambda given: [given] if isinstance(given, str) else given)
-]
+Names = tuple[str, ...]
 
 
 class Block(Declared):
@@ -34,21 +28,15 @@ class Block(Declared):
     columns: Names
     show: Annotated[Names, Field(min_length=1)] = ("run",)  # lines of a row group, of `LINES`
     where: Mapping[str, Names] = {}  # values of a field that are shown; other ids are left out
-    reading: str = ""  # the one that is shown; or
-    readings: Mapping[str, str] = {}  # several by label, for the field ``reading``
+    readings: Mapping[str, str] = {}  # by label, for the field ``reading``; else the default
     head: str = ""  # LaTeX of the top left corner
     format: Format = Format()
     formats: Mapping[str, Format] = {}  # by value of the last column field
 
     @property
-    def fields(self) -> tuple[str, ...]:
+    def fields(self) -> Names:
         """Fields of the template."""
         return tuple(pattern(self.cell).groupindex)
-
-    @property
-    def levels(self) -> Mapping[str, str]:
-        """Readings by label; a single one has the empty label."""
-        return self.readings or {"": self.reading}
 
     @field_validator("formats", mode="before")
     @classmethod
@@ -58,10 +46,8 @@ class Block(Declared):
         return {name: {**common, **options} for name, options in given.items()}
 
     @model_validator(mode="after")
-    def _fits(self) -> Block:
+    def _fits(self) -> Self:
         """Every field indexes a row or a column, or has one value."""
-        if self.reading and self.readings:
-            raise ValueError("needed is reading or readings, given were both")
         used = [*self.rows, *self.columns]
         known = [*self.fields, *(["reading"] if self.readings else [])]
         fixed = [name for name, values in self.where.items() if len(values) == 1]
@@ -108,10 +94,5 @@ class Layout(Declared):
 
 
 def read_layout(path: str | Path) -> Layout:
-    """Read and check a ``layout.yaml``; see `check_layout`."""
-    return check_layout(yaml.safe_load(Path(path).read_text(encoding="utf-8")), str(path))
-
-
-def check_layout(content: Any, where: str = "layout") -> Layout:
-    """Check the content of a layout file; ValueError has a line for each thing that is wrong, `where` in front."""
-    return checked(Layout, content, where)
+    """Read and check a ``layout.yaml``; ValueError has a line for each thing that is wrong, `path` in front."""
+    return checked(Layout, yaml.safe_load(Path(path).read_text(encoding="utf-8")), str(path))

@@ -1,30 +1,36 @@
 r"""Numbers of the text by name: ``\val{table1/N50/M100}`` prints an estimate and links to where it comes from.
 
-The source of a paper is scanned for look-ups, and only what it uses is written. A key that does not exist stops the
-build. Section 6 of ``README.md`` beside this file has the keys and options.
+The source of a paper is scanned for look-ups, and only what it uses is written: ``values.tex`` with the texts, and
+``origins.tex`` with the rows of the appendix that they link to. ``\origin{tables/<name>}`` in a caption names data,
+rule and code. A key that does not exist stops the build. Section 6 of ``README.md`` beside this file has all of them.
 """
-
-from __future__ import annotations
 
 import difflib
 import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
+from os.path import relpath
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
 import pandas as pd
 
+from recheck.audit import COMPARED, VERDICTS, informative
 from recheck.book import Book
-from recheck.format import Format, escape, full, latex, missing, printed
+from recheck.files import write_text
+from recheck.format import Format, escape, full, latex, missing, printed, rendered
 from recheck.layout import Layout
-from recheck.summary import COMPARED, VERDICTS, informative
 from recheck.tables import shown
 
 _KINDS = {"cells": "cell", "contrasts": "contrast", "columns": "column", "claims": "claim"}
-_FLAGS = {"value", "se", "percent", "scientific", "integer", "compact", "nounit", "run", "kept"}
+_FLAGS = {"value", "percent", "integer", "nounit"}
 _USE = re.compile(r"\\(?:val|valtext|ifval)(?![A-Za-z])\s*(?:\[([^\]]*)\])?\s*\{([^{}]*)\}")
+#: Folders that are under version control.
+_TRACKED = ("config/", "data/published/", "data/reference/", "paper/", "src/", "workflow/")
+_MOST = 3  # files listed of one number
 
 
 class UnknownKeyError(LookupError):
@@ -85,9 +91,8 @@ class _Asked(NamedTuple):
     book: Book
     folder: str
 
-    def form(self, unit: str = "", **more: bool) -> Format:
+    def form(self, unit: str = "", integer: bool = False) -> Format:
         """How the options print a number."""
-        flags = {name: name in self.options for name in ("scientific", "integer", "compact")}
         percent = "percent" in self.options
         unit = "" if "nounit" in self.options else unit
         return Format(
@@ -95,7 +100,7 @@ class _Asked(NamedTuple):
             se="value" not in self.options,
             factor=100.0 if percent else 1.0,
             unit="%" if percent else unit,
-            **(flags | more),
+            integer=integer or "integer" in self.options,
         )
 
 
@@ -119,8 +124,8 @@ def uses(files: Iterable[str | Path]) -> list[Use]:
 def collect(
     wanted: Iterable[Use],
     studies: Mapping[str, Study],
-    facts: Mapping[str, Facts] | None = None,
-    numbers: str = "kept",
+    facts: Mapping[str, Facts],
+    numbers: str,
 ) -> list[Found]:
     """Answer look-ups; keys without a study in front are of the first, `facts` are files by name.
 
@@ -132,7 +137,7 @@ def collect(
     answers, unknown = [], []
     for use in wanted:
         try:
-            answers.append(_answer(use, studies, facts or {}, numbers))
+            answers.append(_answer(use, studies, facts, numbers))
         except KeyError as error:
             unknown.append(f"{use.place}: key {use.key!r} {error.args[0]}")
     if unknown:
@@ -148,7 +153,6 @@ def _answer(
     if kind in studies:
         study, key = studies[kind], rest
         kind, _, rest = key.partition(":")
-    numbers = next((one for one in ("run", "kept") if one in options), numbers)
     old = study.book.kept if numbers == "kept" else None
     asked = _Asked(use, options, study, old or study.book, study.kept if old else study.results)
     if not rest:
@@ -193,7 +197,6 @@ def _estimate(asked: _Asked, key: str) -> Found:
             raise KeyError(f"is no id{_close(id, {name for name, _ in there})}")
         return Found(use, missing("not run"), False, "not run", study.results)
     value, se, status = float(row["value"]), float(row["se"]), str(row["status"])
-    value, se = (se, math.nan) if "se" in asked.options else (value, se)
     known = math.isfinite(value)
     # files of a run as paths from the root of the repository
     roots, places = ("data/", "src/", "results/"), filter(None, str(row["source"]).split("; "))
@@ -266,12 +269,70 @@ def _given(asked: _Asked, value: Any, source: str) -> Found:
     if isinstance(value, bool):
         text = "yes" if value else "no"
     elif not isinstance(value, int | float):
-        text = escape(", ".join(map(str, value if isinstance(value, list | tuple) else [value])))
-    elif isinstance(value, int) and "percent" not in asked.options:
+        text = escape(str(value))
+    elif isinstance(value, int):
         text = latex(float(value), form=asked.form(integer=True))
-    elif isinstance(value, int) or {"field", "digits"} & asked.options.keys():
+    elif {"field", "digits"} & asked.options.keys():
         text = latex(float(value), form=asked.form())
     else:  # a number that somebody chose: as many digits as were written
         form = asked.form()
         text = f"${float(f'{value * form.factor:.12g}'):g}$" + (r"\,\%" if form.unit else "")
     return Found(asked.use, text, True, full(value), source)
+
+
+def web_link(place: str, record: Mapping[str, object]) -> str | None:
+    """Address of ``file`` or ``file:lines`` at the commit; None without a remote, or if the file is not tracked."""
+    path, _, lines = place.partition(":")
+    remote, commit = record.get("remote"), record.get("commit")
+    if not remote or not commit or not path.startswith(_TRACKED):
+        return None
+    span = re.match(r"(\d+)(?:-(\d+))?", lines)
+    anchor = "#" + "-".join(f"L{line}" for line in span.groups() if line) if span else ""
+    return f"{remote}/blob/{commit}/{quote(path)}{anchor}"
+
+
+def write_values(found: Iterable[Found], path: str | Path) -> None:
+    """Write ``values.tex``: the texts of look-ups and the macros that print them."""
+
+    def tip(one: Found) -> str:
+        text = "; ".join(filter(None, (one.digits, _short(one.source), one.seed)))
+        return (b"\xfe\xff" + text.encode("utf-16-be")).hex()
+
+    write_text(path, rendered("values.tex.j2", found=found, tip=tip))
+
+
+def write_origins(
+    found: Iterable[Found],
+    studies: Mapping[str, Study],
+    record: Mapping[str, object],
+    folder: str | Path,
+    path: str | Path,
+) -> None:
+    r"""Write ``origins.tex``: the rows of the appendix, and what ``\origin`` prints.
+
+    Tables and figures have entries ``tables/<name>``; of all studies but the first ``<study>/tables/<name>``. `record`
+    is the provenance: with its ``remote`` and ``commit``, tracked files are linked on the web, by line. Other files
+    are linked from `folder`, where the PDF will be, from the root of the repository.
+    """
+    link = partial(_link, record=record, folder=Path(folder).as_posix())
+    keys: dict[str, Found] = {}
+    for one in found:
+        keys.setdefault(one.use.key, one)
+    given = {"studies": studies, "keys": keys, "link": link, "most": _MOST}
+    write_text(path, rendered("origins.tex.j2", **given))
+
+
+def _link(place: str, record: Mapping[str, object], folder: str) -> str:
+    """A file as a link to the commit on the web, or to where it lies beside the PDF."""
+    address = web_link(place, record) or f"run:{relpath(place.partition(':')[0], folder)}"
+    address = re.sub("[%#]", r"\\\g<0>", address)
+    return rf"\href{{{address}}}{{\nolinkurl{{{_short(place.removeprefix(f'{folder}/'))}}}}}"
+
+
+def _short(source: str) -> str:
+    """A source whose lists of lines and of files are cut short."""
+    places = []
+    for place in source.split("; "):
+        file, colon, lines = place.partition(":")
+        places.append(file + colon + (lines if len(lines) <= 24 else f"{lines[:21]}..."))
+    return "; ".join([*places[:_MOST], *(["..."] if len(places) > _MOST else [])])

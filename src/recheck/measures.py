@@ -3,8 +3,6 @@
 A study writes one row a unit and run; section 2 of ``README.md`` beside this file has the rules.
 """
 
-from __future__ import annotations
-
 import posixpath
 import re
 from collections.abc import Iterable, Mapping

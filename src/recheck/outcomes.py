@@ -1,7 +1,5 @@
 """Outcomes: every hypothesis of a study under each of its readings, with what the table of verdicts shows of it."""
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Sequence
@@ -14,8 +12,8 @@ from scipy.special import stdtrit
 from recheck.claims import Quantity, quantity
 from recheck.compare import Comparer, Levels, NotComparedError
 from recheck.measures import COUNTED, fitting, join_sources, levels_of, reading_text
-from recheck.predictive import Predictive, Ratio
 from recheck.published import Claim, Contrast, Published
+from recheck.replay import Predictive, Ratio
 
 #: Columns of the quantiles of the replayed number.
 QUANTILES = {"q05": 0.05, "q25": 0.25, "q50": 0.5, "q75": 0.75, "q95": 0.95}

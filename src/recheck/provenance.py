@@ -3,10 +3,7 @@
 Only `run_timing` depends on the clock: all else is the same whenever the run is repeated on one machine.
 """
 
-from __future__ import annotations
-
 import hashlib
-import importlib.metadata
 import json
 import os
 import platform
@@ -14,9 +11,9 @@ import re
 import subprocess
 import sysconfig
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
+from importlib.metadata import distributions
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +27,8 @@ def provenance(
     config: Mapping[str, object],
     packages: Iterable[str],
     *,
-    registry: str | Path | None = None,
-    raw: str | Path | None = None,
+    registry: str | Path,
+    raw: str | Path,
     **more: Any,
 ) -> dict[str, Any]:
     """Collect what a run was made with, in a form that JSON can hold; `more` are further entries.
@@ -43,7 +40,8 @@ def provenance(
     commit, status = git("rev-parse", "HEAD"), git("status", "--porcelain")
     epoch = git("log", "-1", "--format=%ct") if commit else None
     remote = git("remote", "get-url", "origin") if commit else None
-    digested = json.dumps(config, sort_keys=True, default=str)
+    digested = json.dumps(config, sort_keys=True, default=str).encode()
+    installed = {name: next(iter(distributions(name=name)), None) for name in packages}
     compiler = (sysconfig.get_config_var("CC") or "cc").split()[0]
     return {
         "commit": commit,
@@ -54,15 +52,15 @@ def provenance(
         "scale": config.get("scale"),
         "seed": config.get("seed"),
         "config": dict(config),
-        "config_sha256": hashlib.sha256(digested.encode()).hexdigest(),
+        "config_sha256": hashlib.sha256(digested).hexdigest(),
         "python": platform.python_version(),
-        "packages": _versions(packages),
+        "packages": {name: one.version for name, one in installed.items() if one},
         "compiler": next(iter((_answer(compiler, "--version") or "").splitlines()), None),
         "blas": _blas(),
         "cpu": _cpu(),
         "cores": os.cpu_count(),
         "system": f"{platform.system()} {platform.machine()}",
-        "raw_data": _raw_data(Path(registry), Path(raw)) if registry and raw else {},
+        "raw_data": _raw_data(Path(registry), Path(raw)),
         **more,
     }
 
@@ -76,22 +74,19 @@ def web_address(remote: str | None) -> str | None:
     return f"https://{found[1] or found[2]}/{found[3]}" if found else None
 
 
-def run_timing(
-    timings: Iterable[str | Path], logs: str | Path, names: Mapping[str, str] | None = None
-) -> dict[str, object]:
+def run_timing(timings: Mapping[Path, str], logs: str | Path) -> dict[str, object]:
     """When a run began and ended in UTC, and the CPU time of its methods, in hours and by name in seconds.
 
-    Columns ``...cpu_seconds`` of files ``..._timing.csv`` are summed by `names`, or by folder. A job opens its log in
-    the folder `logs` first, so the oldest says when the run began; if it was interrupted, that includes the pause.
+    Columns ``...cpu_seconds`` of files ``..._timing.csv`` are summed by the names that `timings` has. A job opens its
+    log in the folder `logs` first, so the oldest says when the run began; if it was interrupted, that includes the
+    pause.
     """
-    paths = [Path(path) for path in timings]
     seconds: dict[str, float] = {}
-    for path in paths:
-        name = (names or {}).get(str(path), path.parent.name)
+    for path, name in timings.items():
         spent = pd.read_csv(path).filter(regex="cpu_seconds$").sum().sum()
         seconds[name] = seconds.get(name, 0.0) + float(spent)
     began = [path.stat().st_mtime for path in Path(logs).rglob("*.log")]
-    ended = [path.stat().st_mtime for path in paths]
+    ended = [path.stat().st_mtime for path in timings]
     first, last = (
         datetime.fromtimestamp(pick(stamps), UTC).isoformat(timespec="seconds") if stamps else None
         for pick, stamps in ((min, began), (max, ended))
@@ -119,14 +114,6 @@ def _answer(*command: str) -> str | None:
     return done.stdout.strip()
 
 
-def _versions(packages: Iterable[str]) -> dict[str, str]:
-    versions = {}
-    for name in packages:
-        with suppress(importlib.metadata.PackageNotFoundError):
-            versions[name] = importlib.metadata.version(name)
-    return versions
-
-
 def _cpu() -> str:
     info = Path("/proc/cpuinfo")
     text = info.read_text(encoding="utf-8") if info.exists() else ""
@@ -148,9 +135,8 @@ def _blas() -> list[dict[str, str]]:
 
 
 def _raw_data(registry: Path, folder: Path) -> dict[str, dict[str, object]]:
-    files: dict[str, dict[str, object]] = {}
-    for row in pd.read_csv(registry, dtype=str, keep_default_na=False).to_dict("records"):
-        path = folder / row["file"]
-        digest = sha256(path) if path.is_file() else None
-        files[row["file"]] = {"sha256": digest, "as_registered": digest == row["sha256"]}
-    return files
+    found = {}
+    for file, registered in pd.read_csv(registry, dtype=str)[["file", "sha256"]].to_numpy():
+        digest = sha256(folder / file) if (folder / file).is_file() else None
+        found[file] = {"sha256": digest, "as_registered": digest == registered}
+    return found

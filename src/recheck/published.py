@@ -5,15 +5,13 @@ entry a statement, ``readings.yaml`` what the paper leaves unsaid, and ``protoco
 contrasts and the history of all of these. Only ``cells.csv`` is needed.
 """
 
-from __future__ import annotations
-
 import fnmatch
 import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 import pandas as pd
 import yaml
@@ -64,7 +62,7 @@ class Claim(Declared):
         return "".join(f"{word} {end:g}" for word, end in ends.items() if end is not None)
 
     @model_validator(mode="after")
-    def _one(self) -> Claim:
+    def _one(self) -> Self:
         if sum(one is not None for one in (self.above, self.below, self.between)) > 1:
             raise ValueError("one region is needed at most")
         if self.between and not self.between[0] < self.between[1]:
@@ -87,7 +85,7 @@ class Choice(Declared):
     default: str = ""
 
     @model_validator(mode="after")
-    def _default(self) -> Choice:
+    def _default(self) -> Self:
         if self.default and self.default not in self.levels:
             raise ValueError(f"default: needed is one of {list(self.levels)}")
         return self
@@ -97,7 +95,7 @@ class Contrast(Declared):
     """A difference of two cells on the same units, ``first`` minus ``second``, or of their logarithms.
 
     ``id``, ``first`` and ``second`` are templates of ids with the same fields. Within ``margin``, a difference or a
-    factor, a contrast agrees. ``unit`` is what a difference is in, for display.
+    factor, a contrast agrees.
     """
 
     id: str
@@ -105,10 +103,9 @@ class Contrast(Declared):
     second: str
     scale: Literal["log", "linear"]
     margin: float
-    unit: str = ""
 
     @model_validator(mode="after")
-    def _fields(self) -> Contrast:
+    def _fields(self) -> Self:
         fields = pattern(self.first).groupindex.keys()
         for name in (self.id, self.second):
             if not pattern(name).groupindex.keys() <= fields:
@@ -150,7 +147,7 @@ class Protocol(Declared):
     history: tuple[Annotated[_Change, Field(min_length=4)], ...] = ()
 
     @model_validator(mode="after")
-    def _kinds(self) -> Protocol:
+    def _kinds(self) -> Self:
         kinds = sorted(kind for some in self.families.values() for kind in some)
         if kinds != ["cell", "claim", "column", "contrast"]:
             raise ValueError("families: needed are cell, contrast, column and claim, each once")
@@ -232,12 +229,6 @@ def number(text: str) -> float:
 def half_unit(text: str) -> float:
     """Half a unit in the last place of a printed number."""
     return 0.5 * 10.0 ** int(decimal(text).as_tuple().exponent)
-
-
-def default_levels(path: str | Path) -> dict[str, str]:
-    """The default level of every choice of a ``readings.yaml``."""
-    choices = _yaml(Path(path), dict)
-    return {name: str(row["default"]) for name, row in choices.items() if row.get("default")}
 
 
 def read_published(folder: str | Path) -> Published:

@@ -8,8 +8,6 @@ error, if it is beyond rounding. Else it *agrees*. Runs that share data or seeds
 say, so the test is conservative. What rests on CPU seconds is left out.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from fnmatch import translate
 
@@ -49,13 +47,11 @@ def remeasured(
     )
     every = counted[_KEYS].drop_duplicates()
     both = every.join(theirs.add_prefix("kept_"), on=_KEYS).join(ours, on=_KEYS)
-    return _judged(both.rename(columns={"kept_value": "kept"}), error)
-
-
-def _judged(both: pd.DataFrame, error: float) -> pd.DataFrame:
+    both = both.rename(columns={"kept_value": "kept"})
     values = both[["kept", "value"]].to_numpy(float)
     errors = both[["kept_se", "se"]].fillna(0.0).to_numpy(float)
     degrees = both[["kept_df", "df"]].fillna(np.inf).replace(0.0, np.inf).to_numpy(float)
+    there = np.isfinite(values).all(axis=1)
     logs = (both["scale"] == "log").to_numpy() & (values > 0).all(axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
         errors[logs] /= values[logs]
@@ -64,12 +60,11 @@ def _judged(both: pd.DataFrame, error: float) -> pd.DataFrame:
         ratio = np.where(joint > 0, difference / joint, np.where(difference > 0, np.inf, 0.0))
         welch = joint**4 / (errors**4 / degrees).sum(axis=1)
         p = 2 * stats.t.sf(ratio, np.where(np.isfinite(welch), welch, 1e9))
-        adjusted = -np.expm1(np.isfinite(values).all(axis=1).sum() * np.log1p(-p))
+        adjusted = -np.expm1(there.sum() * np.log1p(-p))
     close = np.isclose(values[:, 0], values[:, 1], rtol=_ROUNDING, atol=_TINY)
     same = (values[:, 0] == values[:, 1]) & (errors[:, 0] == errors[:, 1])
     differs = (ratio > _LEAST) & (adjusted < error) & ~close
-    absent = ~np.isfinite(values).all(axis=1)
-    outcome = np.select([absent, same, differs], ["not run", "identical", "differs"], "agrees")
+    outcome = np.select([~there, same, differs], ["not run", "identical", "differs"], "agrees")
     frame = both.assign(ratio=ratio, p_adjusted=adjusted, outcome=outcome)
     columns = ["kept", "kept_se", "value", "se", "ratio", "p_adjusted", "outcome"]
     return frame[[*_KEYS, *columns]].reset_index(drop=True)

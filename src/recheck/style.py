@@ -4,17 +4,12 @@ Fonts come with matplotlib and are 8 points and larger in print. Colours are tho
 any common colour blindness can tell apart, and each series has its own marker besides.
 """
 
-from __future__ import annotations
-
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import numpy as np
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from matplotlib.figure import Figure
+from matplotlib.style import context
 
 #: Width of a figure in inches: the text width of the paper, so that nothing is scaled there.
 WIDTH = 6.3
@@ -34,6 +29,7 @@ _STYLE: dict[str, Any] = {
     **{"axes.edgecolor": INK, "axes.linewidth": 0.6, "axes.grid": True, "axes.axisbelow": True},
     **{"grid.color": "#dddddd", "grid.linewidth": 0.4, "errorbar.capsize": 1.5},
     **{"lines.linewidth": 1.1, "lines.markersize": 4},
+    "axes.titlelocation": "left",
     **{"pdf.fonttype": 42, "ps.fonttype": 42, "pdf.compression": 6},
     **{"savefig.dpi": 200, "figure.dpi": 100},
 }
@@ -41,41 +37,12 @@ _STYLE: dict[str, Any] = {
 
 def style() -> AbstractContextManager[None]:
     """Matplotlib's defaults with the settings of this module on top, whatever the user's own file says."""
-    from matplotlib.style import context
-
     return context(_STYLE, after_reset=True)
 
 
 def figure(height: float, width: float = WIDTH) -> Figure:
     """An empty figure of this height and width in inches, without any global state."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    drawn = Figure(figsize=(width, height), layout="constrained")
-    FigureCanvasAgg(drawn)
-    return drawn
-
-
-def label_panel(axes: Axes, text: str) -> None:
-    """A panel's title, set flush left."""
-    axes.set_title(text, loc="left")
-
-
-def log_error_bars(value: np.ndarray, se: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Distances below and above positive values, for ``errorbar(yerr=...)`` on a logarithmic axis.
-
-    The bars are symmetric there, since the standard error of the logarithm is ``se / value``; none without a finite se.
-    """
-    value, se = np.asarray(value, dtype=float), np.asarray(se, dtype=float)
-    if (value <= 0).any():
-        raise ValueError(f"value: needed are positive numbers, given was {value.min()}")
-    ratio = np.exp(np.where(np.isfinite(se), se, 0.0) / value)
-    return value - value / ratio, value * ratio - value
-
-
-def plain(value: float, _: object = None) -> str:
-    """A tick as a decimal without trailing zeros, with a minus sign and no hyphen."""
-    return f"{value:g}".replace("-", "\N{MINUS SIGN}")
+    return Figure(figsize=(width, height), layout="constrained")
 
 
 def save(drawn: Figure, pdf: str | Path, png: str | Path) -> None:

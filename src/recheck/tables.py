@@ -3,8 +3,6 @@
 An id that this run does not have is a dash or a short status; a table never fails because a scale is small.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -70,7 +68,7 @@ class _Drawn:
         for id in dict.fromkeys(ids):
             if not (match := expression.fullmatch(id)):
                 continue
-            for label, reading in block.levels.items():
+            for label, reading in (block.readings or {"": ""}).items():
                 fields = match.groupdict() | {"reading": label}
                 if all(fields[name] in values for name, values in block.where.items()):
                     fields["reading"] = label or reading
@@ -100,7 +98,7 @@ class _Drawn:
     def _rank(self, field: str, value: str) -> tuple[Any, ...]:
         """Place of a value: by the layout's order, then by the block's choice, then naturally."""
         given = [*self.layout.order.get(field, ()), *self.block.where.get(field, ())]
-        given = [*self.block.levels] if field == "reading" else given
+        given = [*self.block.readings] if field == "reading" else given
         if value in given:
             return (0, given.index(value))
         parts = re.split(r"(\d+)", value)
@@ -140,7 +138,6 @@ class _Drawn:
         names = [*map(self._label, fields, key)]
         changed = {f for f, old, new in zip(fields, above, key, strict=False) if old != new}
         words = {**LINES, "run": LINES["run" if "kept" in show else "kept"]}
-        words |= self.layout.labels.get("show", {})
         several = len(show) > 1
         if not several:  # a label that repeats the one above it is left out
             shared = len(list(takewhile(bool, map(eq, above, key[:-1]))))

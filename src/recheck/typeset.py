@@ -1,7 +1,5 @@
 """Typesetting: the same sources give the same bytes, and an error ends with the tail of the log."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil
@@ -17,11 +15,6 @@ LATEX_PACKAGES = (
 )
 #: Points by which a line may stick out into the margin.
 STICKS_OUT = 2.0
-
-
-def has_latex() -> bool:
-    """Whether latexmk and pdflatex are on the path."""
-    return bool(shutil.which("latexmk") and shutil.which("pdflatex"))
 
 
 def typeset(

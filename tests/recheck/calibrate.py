@@ -27,8 +27,8 @@ import yaml
 from recheck.compare import Comparer
 from recheck.judge import judge
 from recheck.measures import estimate
-from recheck.predictive import Predictive
 from recheck.published import STANDARD_ERROR, Contrast, Published, half_unit, number
+from recheck.replay import Predictive
 
 __all__ = ["COLUMNS", "SHAPES", "Shape", "calibrate", "family", "main", "simulate"]
 

@@ -7,13 +7,19 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from recheck.appendix import audit_tables, protocol_table, readings_table
-from recheck.audit import picture, write_audit
+from recheck.audit import (
+    audit_lines,
+    audit_tables,
+    picture,
+    protocol_table,
+    readings_table,
+    summary,
+    write_audit,
+)
 from recheck.book import read
 from recheck.files import read_csv, write_csv
-from recheck.layout import check_layout
+from recheck.layout import Layout
 from recheck.published import read_published
-from recheck.summary import audit_lines, summary
 
 PI = Path(__file__).parent / "pi" / "data" / "published" / "pi"
 NONE = math.nan
@@ -95,20 +101,21 @@ def test_three_lines(verdicts):
     assert lines[0] == "Paper: a.pdf, b.pdf"
     assert lines[1].startswith("Audit: 3 of 5 cells")
     assert lines[2] == "Left out: 1 cell: not run at scale tiny; place x in data/raw"
-    assert "apt-get install texlive" in summary(verdicts, [])
+    assert "apt-get install texlive" in summary(verdicts, [], scale="tiny")
     whole = verdicts[verdicts["verdict"] == "agrees"]
-    assert summary(whole, ["a.pdf"]).endswith("Left out: nothing\n")
+    assert summary(whole, ["a.pdf"], scale="tiny").endswith("Left out: nothing\n")
 
 
 def test_page_is_whole_without_a_network(verdicts, tmp_path):
-    layout = check_layout({"units": {"t/a": "%"}})
+    published = read_published(PI)
+    units = Layout(units={"t/a": "%"})
     write_audit(
         {"one": verdicts, "two": verdicts},
-        {"one": layout},
+        {"one": units, "two": Layout()},
+        {"one": published, "two": published},
         tmp_path / "audit.csv",
         tmp_path / "audit.html",
         scale="tiny",
-        statements={"bias": "No bias"},
     )
     table = read_csv(tmp_path / "audit.csv")
     assert list(table["study"].unique()) == ["one", "two"] and len(table) == 14
@@ -118,7 +125,11 @@ def test_page_is_whole_without_a_network(verdicts, tmp_path):
     assert 'id="audit:one/t/a"' in page
     assert "a &lt;note&gt; &amp; more" in page
     assert 'href="one/raw.csv"' in page and "raw.csv:2-6" in page
-    assert "1.00 (0.10)%" in page and "∞" in page and "No bias" in page
+    assert (
+        "1.00 (0.10)%" in page
+        and "∞" in page
+        and "Ten thousand points give pi without bias" in page
+    )
     assert not re.search(r"https?:", page)
     assert page.index("6 of 10 cells") < page.index("All 10 cells")
 
@@ -143,7 +154,7 @@ def test_the_printed_number_stands_where_it_falls():
 
 def test_lists_of_the_supplement(verdicts):
     published = read_published(PI)
-    lists = audit_tables(verdicts, check_layout({"units": {"t/a": "%"}}), published)
+    lists = audit_tables(verdicts, Layout(units={"t/a": "%"}), published)
     assert list(lists) == ["audit_cells", "audit_contrasts", "audit_columns", "audit_claims"]
     assert (
         r"\hypertarget{audit:t/a}{}\nolinkurl{t/a} & $1.2$ & $1.00$ ($0.10$)\,\%"

@@ -52,6 +52,7 @@ def test_select_and_rows_have_fields(book):
         ["N1", "2", "v=once", 4.0],
     ]
     assert len(book.rows("t/{N}/M{m}")) == 4 and book.select("x/{a}").empty
+    assert book.select("t/{N}").empty, "a template is of whole ids"
 
 
 def test_a_book_is_read_from_a_run_and_kept_results(book, frame, tmp_path):

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from made_study import measures, published, rows
 
-from recheck.controls import COLUMNS, _range, controls
+from recheck.controls import COLUMNS, controls
 from recheck.judge import judge
 from recheck.measures import estimate
 
@@ -50,8 +50,3 @@ def test_a_judge_that_finds_nothing_is_noticed(tmp_path, monkeypatch):
     assert not found.loc[
         ["shifted cell, detectable", "swapped pair", "biased truth"], "as_expected"
     ].any()
-
-
-def test_the_interval_is_that_of_independent_trials():
-    assert _range(np.full(10, 0.5)) == (2, 8)
-    assert _range(np.array([1.0, 1.0])) == (2, 2) and _range(np.array([0.0])) == (0, 0)

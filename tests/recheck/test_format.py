@@ -27,7 +27,6 @@ from recheck.format import Format, checked, escape, full, latex, missing, plain,
         (-1.5, math.nan, {"unit": "nats"}, "−1.50 nats"),
         (0.052, 0.0031, {"factor": 100, "unit": "%"}, "5.20 (0.31)%"),
         (19.6, 0.3, {"integer": True, "se": False}, "20"),
-        (0.5, 0.011, {"scientific": True}, "5.00 (0.11) × 10⁻¹"),
     ],
 )
 def test_plain(value, se, options, text):

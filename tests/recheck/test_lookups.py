@@ -2,15 +2,27 @@
 
 import math
 import re
+import shutil
 
 import pandas as pd
 import pytest
 from made_book import book_of, rows
 
-from recheck.layout import check_layout
-from recheck.lookups import Facts, Found, Study, UnknownKeyError, Use, collect, uses
-from recheck.origins import web_link, write_origins, write_values
-from recheck.typeset import has_latex, typeset
+from recheck.format import checked
+from recheck.layout import Layout
+from recheck.lookups import (
+    Facts,
+    Found,
+    Study,
+    UnknownKeyError,
+    Use,
+    collect,
+    uses,
+    web_link,
+    write_origins,
+    write_values,
+)
+from recheck.typeset import typeset
 
 LAYOUT = {
     "units": {"table1/*": "%"},
@@ -25,7 +37,7 @@ LAYOUT = {
 FACTS = {
     "protocol": Facts({"margins": {"agree": 2.0}, "power": 0.8}, "data/published/s/protocol.yaml"),
     "run": Facts(
-        {"commit": "abc_1", "dirty": False, "seed": 123456, "tables": [1, 2], "hours": None},
+        {"commit": "abc_1", "dirty": False, "seed": 123456, "hours": None},
         "results/tiny/provenance.json",
     ),
 }
@@ -35,7 +47,7 @@ TEX = r"""\documentclass{article}\pdftrailerid{}
 \begin{document}
 \section{A number: \val{table1/N50/M100}}
 % \val{in/a/comment}
-\val[value]{table1/N50/M100}, \val[run, digits=1]{table1/N50/M100}, \val{x/y@v=once}, 5\%
+\val[value]{table1/N50/M100}, \val[nounit, digits=1]{table1/N50/M100}, \val{x/y@v=once}, 5\%
 \val{published:table1/N200/M100},
 \val{verdict:table1/N50/M100}, \val[percent]{protocol:power}, \valtext{run:commit}, \val{table1/N200/M100}
 \ifval{table1/N200/M100}{yes}{no}\ifval{run:commit}{yes}{no} \val{count:cells/agrees}
@@ -66,7 +78,7 @@ def study(tmp_path):
     book = book_of(tmp_path, rows("table1/N50/M100", [0.21, 0.24, 0.3]), kept, verdicts)
     return Study(
         book,
-        check_layout(LAYOUT),
+        checked(Layout, LAYOUT, "layout"),
         "results/tiny/s",
         "data/published/s",
         "data/reference/s/kept",
@@ -83,11 +95,9 @@ def look_up(study, key, options="", numbers="kept"):
     ("key", "options", "text"),
     [
         ("table1/N50/M100", "", r"$0.250$ ($0.029$)\,\%"),
-        ("table1/N50/M100", "run", r"$0.250$ ($0.026$)\,\%"),
         ("table1/N50/M100", "value,nounit", "$0.250$"),
-        ("table1/N50/M100", "se, digits=1", r"$0.03$\,\%"),
         ("table1/N50/M100", "percent,digits=1", r"$25$ ($3$)\,\%"),
-        ("s:table1/N50/M100", "compact,nounit", "$0.250(29)$"),
+        ("s:table1/N50/M100", "nounit, digits=1", "$0.25$ ($0.03$)"),
         ("x/y@v=twice", "", "$2.50$ ($0.50$)"),
         ("table1/N200/M100", "", "--"),
         ("published:table1/N50/M100", "", r"$0.245$ ($0.0268$)\,\%"),
@@ -106,7 +116,6 @@ def look_up(study, key, options="", numbers="kept"):
         ("run:commit", "", r"abc\_1"),
         ("run:dirty", "", "no"),
         ("run:seed", "", r"$123\,456$"),
-        ("run:tables", "", "1, 2"),
         ("run:hours", "", r"\textit{none}"),
     ],
 )
@@ -115,10 +124,10 @@ def test_texts(study, key, options, text):
 
 
 def test_where_numbers_come_from(study):
-    kept, run = look_up(study, "table1/N50/M100"), look_up(study, "table1/N50/M100", "run")
+    kept, run = (look_up(study, "table1/N50/M100", numbers=one) for one in ("kept", "run"))
     assert kept.source == "data/reference/s/kept/results/raw.csv:2-4"
     assert run.source == "results/tiny/s/raw.csv:2-4"
-    assert look_up(study, "table1/N50/M100", numbers="run").text == run.text
+    assert run.text == r"$0.250$ ($0.026$)\,\%"
     assert (kept.seed, kept.count, kept.verdict) == ("1/a", "3 units, 3 runs", "agrees")
     assert kept.digits == "0.25 +- 0.0289"
     assert look_up(study, "verdict:claim/a").source == "data/reference/s/kept/verdicts.csv:5"
@@ -151,7 +160,7 @@ def test_a_choice_that_does_not_apply_changes_nothing(study):
 def test_all_unknown_keys_are_listed(study):
     wanted = [Use("a", "", "main.tex:1"), Use("b", "", "main.tex:7")]
     with pytest.raises(UnknownKeyError, match="main.tex:1(.|\n)*main.tex:7"):
-        collect(wanted, {"s": study})
+        collect(wanted, {"s": study}, {}, "kept")
 
 
 @pytest.mark.parametrize("options", ["digit=3", "digits=a", "value=3", "digits"])
@@ -172,7 +181,7 @@ def test_scan(tmp_path):
     found = uses([tmp_path / "main.tex"])
     assert len(found) == 10
     assert found[0] == Use("table1/N50/M100", "", "main.tex:5")
-    assert Use("table1/N50/M100", "run, digits=1", "main.tex:7") in found
+    assert Use("table1/N50/M100", "nounit, digits=1", "main.tex:7") in found
     assert not any("comment" in use.key for use in found)
     (tmp_path / "bad.tex").write_text("a\n\\newcommand{\\x}[1]{\\val{a/#1}}")
     with pytest.raises(ValueError, match="bad.tex:2: key 'a/#1'.*written out"):
@@ -191,7 +200,7 @@ def test_links():
 
 def made(tmp_path, study, record=None):
     (tmp_path / "main.tex").write_text(TEX)
-    found = collect(uses([tmp_path / "main.tex"]), {"s": study}, FACTS)
+    found = collect(uses([tmp_path / "main.tex"]), {"s": study}, FACTS, "kept")
     write_values(found, tmp_path / "values.tex")
     write_origins(found, {"s": study}, record or {}, "results/tiny", tmp_path / "origins.tex")
     return (tmp_path / "values.tex").read_text(), (tmp_path / "origins.tex").read_text()
@@ -226,7 +235,7 @@ def test_of_many_files_three_are_listed(tmp_path, study):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not has_latex(), reason="there is no LaTeX here")
+@pytest.mark.skipif(not shutil.which("latexmk"), reason="there is no LaTeX here")
 def test_the_text_is_typeset_with_links_and_hover_texts(tmp_path, study):
     made(tmp_path, study)
     files = [tmp_path / f"{name}.tex" for name in ("main", "values", "origins")]

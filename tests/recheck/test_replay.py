@@ -6,12 +6,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from recheck.predictive import Predictive, Sampler, combined, excess
 from recheck.replay import (
     Between,
     Noise,
+    Predictive,
     RunNoise,
-    effective_number,
+    Sampler,
+    combined,
+    excess,
     printed_error,
     replayed,
     run_noise,
@@ -128,56 +130,3 @@ def test_draws_follow_the_seed_and_the_name():
     assert not np.array_equal(Sampler(1, "a")(5.0), Sampler(1, "b")(5.0))
     with pytest.raises(ValueError, match="df"):
         Sampler(1, "a")(0.0)
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# How many truths are wrong (the first rule took one for granted)
-
-
-def printed_floor(wrong, own, seed):
-    """Mean, standard error and our own error of 50 problems of which some truths are wrong."""
-    rng = np.random.default_rng(seed)
-    noise = own * np.abs(rng.standard_normal(50)) / math.sqrt(2 / math.pi)
-    errors = noise.copy()
-    errors[: len(wrong)] = np.abs(
-        np.array(wrong) + noise[: len(wrong)] * rng.choice([-1, 1], len(wrong))
-    )
-    theirs = (errors.mean(), errors.std(ddof=1) / math.sqrt(50))
-    mine = own * np.abs(rng.standard_normal(50)) / math.sqrt(2 / math.pi)
-    return (round(theirs[0], 3), 5e-4), (round(theirs[1], 4), 5e-5), (mine.mean(), mine.std(ddof=1))
-
-
-def first_rule(value, bracket):
-    """The first rule: if a bracket is a wrong truth's, it is one; its error is sqrt(n (n - 1)) brackets."""
-    return 1, math.sqrt(50 * 49) * bracket[0]
-
-
-def test_two_wrong_truths_are_not_taken_for_one():
-    wrong = [1.44, 0.50]
-    misled, found = 0, []
-    for seed in range(40):
-        value, bracket, own = printed_floor(wrong, 0.006, seed)
-        number, size = first_rule(value, bracket)
-        misled += number == 1 and 1.4 < size < 1.7
-        found.append(effective_number(value, bracket, 50, own))
-    assert misled > 30  # the first rule states one truth, wrong by 1.5 to 1.7 percent
-    true = sum(wrong) ** 2 / sum(w**2 for w in wrong)
-    assert np.median([one.value for one in found]) == pytest.approx(true, rel=0.05)
-    assert all(1 < one.low <= 2 for one in found)  # two or more, and two may be enough
-    assert np.mean([one.low <= true <= one.high for one in found]) > 0.7
-
-
-def test_one_wrong_truth_does_not_rule_out_two():
-    for seed in range(40):
-        value, bracket, own = printed_floor([1.5], 0.006, seed)
-        found = effective_number(value, bracket, 50, own)
-        assert found.value == pytest.approx(1.0, abs=0.15)
-        assert found.low < 1.1 and not math.isnan(found.value)
-
-
-def test_monte_carlo_error_alone_has_no_wrong_truths():
-    value, bracket, own = printed_floor([], 0.05, 3)
-    found = effective_number(value, bracket, 50, own)
-    assert math.isnan(found.value) or found.high > 5
-    with pytest.raises(ValueError, match="three units"):
-        effective_number(value, bracket, 2, own)

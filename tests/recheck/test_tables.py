@@ -7,7 +7,8 @@ import pytest
 from made_book import book_of, rows
 
 from recheck.files import read_csv
-from recheck.layout import check_layout
+from recheck.format import checked
+from recheck.layout import Layout
 from recheck.tables import tabular, write_tables
 
 LAYOUT = {
@@ -38,7 +39,7 @@ LAYOUT = {
                     "cell": "x/{P}/{method}/{what}",
                     "rows": ["method"],
                     "columns": ["P", "reading"],
-                    "where": {"what": "error", "P": ["P10", "P2"]},
+                    "where": {"what": ["error"], "P": ["P10", "P2"]},
                     "readings": {"once": "v=once", "twice": "v=twice"},
                     "format": {"significant": 1},
                 },
@@ -47,6 +48,10 @@ LAYOUT = {
         },
     },
 }
+
+
+def layout_of(content):
+    return checked(Layout, content, "layout")
 
 
 @pytest.fixture
@@ -69,7 +74,7 @@ def book(tmp_path):
 
 
 def test_published_kept_and_this_run(book, tmp_path):
-    write_tables(check_layout(LAYOUT), book, ["one"], tmp_path)
+    write_tables(layout_of(LAYOUT), book, ["one"], tmp_path)
     text = (tmp_path / "one.tex").read_text()
     assert text.splitlines() == [
         r"\begin{tabular}{llrr}",
@@ -98,7 +103,7 @@ def test_published_kept_and_this_run(book, tmp_path):
 
 def test_the_verdict_is_that_on_the_kept_numbers(book, tmp_path):
     book.kept.verdicts = book.verdicts.assign(verdict="differs")
-    write_tables(check_layout(LAYOUT), book, ["one"], tmp_path)
+    write_tables(layout_of(LAYOUT), book, ["one"], tmp_path)
     assert r" & verdict & D & -- \\" in (tmp_path / "one.tex").read_text()
 
 
@@ -106,9 +111,12 @@ def test_readings_orders_and_empty_blocks(book, tmp_path):
     layout = {**LAYOUT, "tables": {"two": dict(LAYOUT["tables"]["two"])}}
     first, *others = layout["tables"]["two"]["blocks"]
     with pytest.raises(ValueError, match=r"table two, block 1: x/P2/fast_1/error has the readings"):
-        write_tables(check_layout(layout), book, None, tmp_path)
-    layout["tables"]["two"]["blocks"] = [{**first, "reading": "v=twice"}, *others]
-    write_tables(check_layout(layout), book, None, tmp_path)
+        write_tables(layout_of(layout), book, None, tmp_path)
+    layout["tables"]["two"]["blocks"] = [
+        {**first, "rows": ["P", "method", "reading"], "readings": {"twice": "v=twice"}},
+        *others,
+    ]
+    write_tables(layout_of(layout), book, None, tmp_path)
     one, two, three = (tmp_path / "two.tex").read_text().split("\\par\\bigskip\n")
     assert [line.split(" & ")[:2] for line in one.splitlines() if "$" in line] == [
         ["P2", r"slow$^*$"],
@@ -132,7 +140,7 @@ def test_a_published_number_stands_once_above_its_readings(book, tmp_path):
     block = dict(LAYOUT["tables"]["one"]["blocks"][0], rows=["M", "reading"])
     block |= {"readings": {"once": "v=once", "twice": "v=twice"}, "show": ["published", "run"]}
     table = {**LAYOUT["tables"]["one"], "blocks": [block]}
-    write_tables(check_layout({**LAYOUT, "tables": {"one": table}}), book, ["one"], tmp_path)
+    write_tables(layout_of({**LAYOUT, "tables": {"one": table}}), book, ["one"], tmp_path)
     text = (tmp_path / "one.tex").read_text()
     assert text.count("published") == 2 and text.count("ours") == 4
 
@@ -159,7 +167,7 @@ def test_reading_that_does_not_apply_is_the_only_one(book):
 )
 def test_layout_is_refused_by_name(change, message):
     with pytest.raises(ValueError, match=message):
-        check_layout({**LAYOUT, **change})
+        layout_of({**LAYOUT, **change})
 
 
 @pytest.mark.parametrize(
@@ -171,20 +179,19 @@ def test_layout_is_refused_by_name(change, message):
         ({"rows": ["M", "N"]}, "once"),
         ({"show": ["ours"]}, "show: needed are lines of"),
         ({"show": []}, "show: .*at least 1 item"),
-        ({"reading": "a=b", "readings": {"x": "a=b"}}, "both"),
         ({"format": {"digits": 2}}, r"format: \['digits'\] are unknown"),
-        ({"where": {"K": "1"}}, "where: needed are fields"),
+        ({"where": {"K": ["1"]}}, "where: needed are fields"),
     ],
 )
 def test_block_is_refused_by_name(change, message):
     block = {"cell": "table1/{N}/{M}", "rows": ["M"], "columns": ["N"], **change}
     with pytest.raises(ValueError, match=message):
-        check_layout({"tables": {"t": {"title": "T", "reads": ["p"], "blocks": [block]}}})
+        layout_of({"tables": {"t": {"title": "T", "reads": ["p"], "blocks": [block]}}})
 
 
 def test_a_table_that_is_not_declared(book, tmp_path):
     with pytest.raises(ValueError, match="'three' is no table"):
-        write_tables(check_layout(LAYOUT), book, ["three"], tmp_path)
+        write_tables(layout_of(LAYOUT), book, ["three"], tmp_path)
 
 
 def test_tabular_without_a_head_rule():

@@ -13,8 +13,6 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from recheck.typeset import has_latex
-
 ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "src" / "recheck" / "README.md"
 STUDY = Path(__file__).parent / "pi"
@@ -93,6 +91,6 @@ def test_to_tables_and_a_page(ran):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not has_latex(), reason="there is no LaTeX here")
+@pytest.mark.skipif(not shutil.which("latexmk"), reason="there is no LaTeX here")
 def test_to_a_typeset_paper(ran):
     assert (ran[0] / "results/tiny/paper.pdf").read_bytes().startswith(b"%PDF")

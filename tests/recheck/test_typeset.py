@@ -1,8 +1,10 @@
 """Typesetting: reproducible, leaves nothing behind, and says what is wrong."""
 
+import shutil
+
 import pytest
 
-from recheck.typeset import has_latex, too_wide, typeset
+from recheck.typeset import too_wide, typeset
 
 MAIN = r"""\documentclass{article}\pdftrailerid{}\pdfsuppressptexinfo=-1
 \usepackage{xr}\externaldocument{other}
@@ -17,7 +19,7 @@ def test_log_lines_that_stick_out():
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not has_latex(), reason="there is no LaTeX here")
+@pytest.mark.skipif(not shutil.which("latexmk"), reason="there is no LaTeX here")
 def test_two_documents_that_refer_to_each_other(tmp_path):
     (tmp_path / "main.tex").write_text(MAIN)
     (tmp_path / "other.tex").write_text(

@@ -196,7 +196,7 @@ def other(root: Path) -> None:
 
 
 def reference(folder: Path) -> None:
-    """Two entries, one of which is certified, and one truth."""
+    """Two entries, one of which is certified."""
     rows = {"problem": [1, 1], "set": [1, 2], "verdict": ["certified", "not certified"]}
     rows |= {
         "trivial": [False, True],
@@ -205,7 +205,6 @@ def reference(folder: Path) -> None:
     }
     rows |= {"certifier_se": [0.3, 9.0], "z": [-1.5, 9.0], "k_hat": [np.nan, np.nan]}
     write_csv(folder / "evidence.csv", pd.DataFrame(rows))
-    write_csv(folder / "truths.csv", pd.DataFrame({"verdict": ["certified"]}))
 
 
 def everything(folder: Path) -> tuple[Path, Path]:

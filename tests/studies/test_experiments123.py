@@ -16,6 +16,7 @@ from recheck.published import read_cells
 from studies.atiya2021.measures import PARTS, inputs
 from studies.atiya2021.measures.common import named, raw_rows
 from studies.atiya2021.measures.convergence import jackknife_ratio
+from studies.atiya2021.measures.experiment1 import effective_number
 from studies.atiya2021.measures.experiment3 import Crossing, crossing
 
 PUBLISHED = made_raw.CELLS
@@ -86,6 +87,53 @@ def test_coarse_grids(made):
     # one instance is off by 0.002 * 50 nats
     scored = 100 / 4 * (abs(0.01 + 0.1) / 50.1 + (0.02 + 0.03 + 0.04) / 50)
     assert value(made, "experiment1/N50/step0.2/M10000/error") == pytest.approx(scored)
+
+
+def printed_floor(wrong, own, seed):
+    """Mean, standard error and our own error of 50 problems of which some truths are wrong."""
+    rng = np.random.default_rng(seed)
+    noise = own * np.abs(rng.standard_normal(50)) / math.sqrt(2 / math.pi)
+    errors = noise.copy()
+    errors[: len(wrong)] = np.abs(
+        np.array(wrong) + noise[: len(wrong)] * rng.choice([-1, 1], len(wrong))
+    )
+    theirs = (errors.mean(), errors.std(ddof=1) / math.sqrt(50))
+    mine = own * np.abs(rng.standard_normal(50)) / math.sqrt(2 / math.pi)
+    return (round(theirs[0], 3), 5e-4), (round(theirs[1], 4), 5e-5), (mine.mean(), mine.std(ddof=1))
+
+
+def first_rule(value, bracket):
+    """The first rule: if a bracket is a wrong truth's, it is one; its error is sqrt(n (n - 1)) brackets."""
+    return 1, math.sqrt(50 * 49) * bracket[0]
+
+
+def test_two_wrong_truths_are_not_taken_for_one():
+    wrong = [1.44, 0.50]
+    misled, found = 0, []
+    for seed in range(40):
+        value, bracket, own = printed_floor(wrong, 0.006, seed)
+        number, size = first_rule(value, bracket)
+        misled += number == 1 and 1.4 < size < 1.7
+        found.append(effective_number(value, bracket, 50, own))
+    assert misled > 30  # the first rule states one truth, wrong by 1.5 to 1.7 percent
+    true = sum(wrong) ** 2 / sum(w**2 for w in wrong)
+    assert np.median([number for number, _, _ in found]) == pytest.approx(true, rel=0.05)
+    assert all(1 < low <= 2 for _, low, _ in found)  # two or more, and two may be enough
+    assert np.mean([low <= true <= high for _, low, high in found]) > 0.7
+
+
+def test_one_wrong_truth_does_not_rule_out_two():
+    for seed in range(40):
+        value, bracket, own = printed_floor([1.5], 0.006, seed)
+        found, low, _ = effective_number(value, bracket, 50, own)
+        assert found == pytest.approx(1.0, abs=0.15)
+        assert low < 1.1
+
+
+def test_monte_carlo_error_alone_has_no_wrong_truths():
+    value, bracket, own = printed_floor([], 0.05, 3)
+    found, _, high = effective_number(value, bracket, 50, own)
+    assert math.isnan(found) or high > 5
 
 
 def test_a_pair_of_wrong_truths_has_the_printed_mean_and_the_effective_number(tmp_path):
@@ -271,12 +319,21 @@ def test_runs_without_an_answer_are_runs_of_their_size(tmp_path):
     assert found.loc["time/claims/evidence-ess/log-error", "value"] == pytest.approx(0, abs=0.01)
 
 
+def test_an_estimate_without_an_error_does_not_claim_to_be_exact(made):
+    assert math.isnan(made[1].loc["variance/experiment1/P1/measured", "se"])
+
+
 def test_seconds_for_a_target(made):
     # exp(-3)/sqrt(s) is exp(-4) at e^2 seconds; as distributed at ten times that
     assert value(made, "time/probability/orthant/seconds") == pytest.approx(math.exp(2))
     assert value(made, "time/probability/ess-gpml/ratio") == pytest.approx(10)
     assert made[1].loc["time/probability/ep/seconds", "status"] == "not reached"
     assert value(made, "time/evidence/ep/sampler-seconds") == pytest.approx(4)
+    # annealed runs give the evidence of a corrected chain
+    sources = [
+        made[1].loc[f"time/{of}/ess/seconds", "source"] for of in ("evidence", "probability")
+    ]
+    assert [one.partition(".")[0] for one in sources] == ["experiment3/ess-ais", "experiment3/ess"]
 
 
 @pytest.fixture

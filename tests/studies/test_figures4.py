@@ -11,7 +11,7 @@ from recheck import style
 from recheck.book import Book
 from recheck.layout import read_layout
 from recheck.measures import COLUMNS, ESTIMATES, estimate
-from recheck.published import default_levels, read_cells
+from recheck.published import read_cells, read_published
 from recheck.tables import write_tables
 from studies.atiya2021 import figures
 
@@ -19,10 +19,8 @@ FIGURES = {
     name: figures.FIGURES[name]
     for name in (
         "reliability",
-        "evidence",
         "accuracy",
         "benchmark",
-        "posterior",
         "replay",
         "table4",
     )
@@ -39,7 +37,8 @@ def books(tmp_path_factory):
     rows = pd.concat(parts, ignore_index=True)
     cells = read_cells(study.published / "cells.csv")
     empty = pd.DataFrame(columns=ESTIMATES), pd.DataFrame(columns=COLUMNS)
-    defaults = default_levels(study.published / "readings.yaml")
+    choices = read_published(study.published).readings
+    defaults = {name: choice.default for name, choice in choices.items()}
     small = Book(estimate(rows), rows, cells, defaults=defaults)
     return {"small": small, "none": Book(*empty, cells)}
 

@@ -90,7 +90,7 @@ rule look_up:
     params:
         studies=STUDIES,
         numbers=CONFIG["numbers"],
-        code=code("recheck.lookups", "recheck.origins"),
+        code=code("recheck.lookups"),
     message:
         "Look up every number of the text"
     script:
@@ -115,7 +115,7 @@ rule paper:
         study=STUDIES[0],
         numbers=CONFIG["numbers"],
         code=code(
-            *("recheck.appendix", "recheck.style", "recheck.tables", "recheck.typeset"),
+            *("recheck.audit", "recheck.style", "recheck.tables", "recheck.typeset"),
             *(
                 f"studies.{STUDIES[0]}.figures.{path.stem}"
                 for path in Path(f"src/studies/{STUDIES[0]}/figures").glob("*.py")

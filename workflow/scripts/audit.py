@@ -11,14 +11,11 @@ from recheck.published import read_published
 
 given, made = snakemake.input, snakemake.output
 studies = snakemake.params.studies
-published = {s: read_published(f"data/published/{s}") for s in studies}
-claims = [claim for one in published.values() for claim in one.claims]
 write_audit(
     {s: read(path) for s, path in zip(studies, given.verdicts, strict=True)},
     {s: read_layout(path) for s, path in zip(studies, given.layouts, strict=True)},
+    {s: read_published(f"data/published/{s}") for s in studies},
     made.table,
     made.page,
     scale=results.name,
-    factor=published[studies[0]].protocol.margins.informative,
-    statements={claim.id: claim.statement for claim in claims},
 )

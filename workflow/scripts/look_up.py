@@ -12,8 +12,7 @@ import yaml
 from recheck.book import Book
 from recheck.files import read_csv, read_json, write_text
 from recheck.layout import Layout, read_layout
-from recheck.lookups import Facts, Study, collect, uses
-from recheck.origins import write_origins, write_values
+from recheck.lookups import Facts, Study, collect, uses, write_origins, write_values
 
 given, made, first = snakemake.params, snakemake.output, snakemake.params.studies[0]
 

@@ -12,14 +12,14 @@ from begin import begin
 
 results = begin(snakemake)
 
-from recheck.appendix import audit_tables, longtable, protocol_table, readings_table
+from recheck.audit import audit_tables, protocol_table, readings_table
 from recheck.book import Book, read
 from recheck.files import read_csv, read_json, write_text
 from recheck.format import escape
 from recheck.layout import read_layout
 from recheck.published import read_published
 from recheck.style import save, style
-from recheck.tables import write_tables
+from recheck.tables import tabular, write_tables
 from recheck.typeset import typeset
 
 given, study, layout = snakemake.input, snakemake.params.study, read_layout(snakemake.input.layout)
@@ -40,7 +40,7 @@ def lists() -> None:
     columns = ["control", "trials", "expected", "low", "high", "found"]
     rows = read_csv(folder / "controls.csv")[columns].to_numpy().tolist()
     body = [[escape(f"{v:.3g}" if isinstance(v, float) else str(v)) for v in row] for row in rows]
-    write_text(drawn / "controls.tex", longtable("@{}lrrrrr@{}", columns, body))
+    write_text(drawn / "controls.tex", tabular("@{}lrrrrr@{}", [columns], body, breaks=True))
 
 
 beside = [

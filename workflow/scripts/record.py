@@ -8,21 +8,21 @@ results = begin(snakemake)
 
 import pandas as pd
 
+from recheck.audit import summary
 from recheck.files import read_csv, read_json, write_json, write_text
 from recheck.provenance import provenance, run_timing, write_manifest
 from recheck.published import read_published
 from recheck.remeasured import counts
-from recheck.summary import summary
 
 given = snakemake.params
 if snakemake.rule == "provenance":
-    timings = sorted(results.rglob("*_timing.csv"))
-    names = {str(path): path.relative_to(results).parts[1].split("_")[0] for path in timings}
+    paths = sorted(results.rglob("*_timing.csv"))
+    timings = {path: path.relative_to(results).parts[1].split("_")[0] for path in paths}
     raw = {"registry": "data/registry.csv", "raw": "data/raw"}
     built = read_json(snakemake.input.compiled)
     record = provenance(".", given.config, given.packages, compiled=built, **raw)
     record |= counts(pd.concat(map(read_csv, snakemake.input.remeasured)))
-    write_json(snakemake.output[0], record | run_timing(timings, results / "logs", names))
+    write_json(snakemake.output[0], record | run_timing(timings, results / "logs"))
 else:
     status = [read_json(path) for path in snakemake.input.data]
     text = summary(

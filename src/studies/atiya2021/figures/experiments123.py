@@ -1,7 +1,5 @@
 """The floor of Table 1 (Experiment 1), and errors against CPU seconds (Experiment 3)."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
@@ -10,39 +8,49 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+from matplotlib.ticker import LogLocator, NullFormatter
 
 from recheck import style
 from recheck.book import Book
-from studies.atiya2021.figures import common
-from studies.atiya2021.figures.common import columns, drawn, handle, label, legend, nothing
+from recheck.measures import with_fields
+from studies.atiya2021.figures.common import handle, label, legend, nothing
 
 _HOLLOW: dict[str, Any] = {"color": style.ORANGE, "marker": "s", "markerfacecolor": "none"}
 _OURS: dict[str, Any] = {"color": style.BLUE, "marker": "o"}
 
 
+def _columns(book: Book, template: str, name: str) -> pd.DataFrame:
+    """Estimates of a template that have a value: its fields (M, N, size as numbers), `name` and its error."""
+    rows = book.select(template)
+    rows = rows[rows["value"].notna()].rename(columns={"value": name, "se": f"{name}_se"})
+    return rows.astype({field: float for field in ("M", "N", "size") if field in rows})
+
+
 def floor(book: Book) -> Figure:
     """Table 1 against our errors, scored against exact truths and against truths from coarse grids."""
-    fields = book.cells["id"].str.extract(r"table1/N(?P<N>\d+)/M(?P<M>\d+)$").dropna().astype(float)
-    cells = fields.join(book.cells["value"])
-    ours = columns(book, "table1/N{N}/M{M}", "mape")
-    coarse = columns(book, "experiment1/N{N}/step{step}/M{M}/error", "mape").sort_values("M")
+    cells = with_fields(book.cells, "table1/N{N}/M{M}").astype({"N": float, "M": float})
+    ours = _columns(book, "table1/N{N}/M{M}", "mape")
+    coarse = _columns(book, "experiment1/N{N}/step{step}/M{M}/error", "mape").sort_values("M")
     steps = sorted(coarse["step"].unique(), key=float, reverse=True)
     colours = dict(zip(steps, style.COLOURS[2:], strict=False))
     figure = style.figure(2.9)
     panels = figure.subplots(1, 3, sharey=True)
     for axes, dimension in zip(panels, (50, 200, 500), strict=True):
-        common.log_axes(axes)
-        style.label_panel(axes, f"$N={dimension}$")
+        axes.set(xscale="log", yscale="log", xlim=(7e3, 4.3e6), xlabel="samples $M$")
+        axes.xaxis.set_major_locator(LogLocator(numticks=8))
+        axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 3.0)))
+        axes.yaxis.set_major_formatter("{x:g}")
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.set_minor_formatter(NullFormatter())
+        axes.set_title(f"$N={dimension}$")
         theirs, own = (rows[rows["N"] == dimension] for rows in (cells, ours))
         for step, color in colours.items():
             rows = coarse[(coarse["N"] == dimension) & (coarse["step"] == step)]
             axes.plot(rows["M"], rows["mape"], color=color, linewidth=1.1)
-        drawn(axes, theirs["M"], theirs["value"], **_HOLLOW)
-        drawn(axes, own["M"], own["mape"], **_OURS)
+        axes.plot(theirs["M"], theirs["value"], linestyle="none", **_HOLLOW)
+        axes.plot(own["M"], own["mape"], linestyle="none", **_OURS)
         if own.empty:
             nothing(axes)
-        axes.set_xlabel("samples $M$")
     panels[0].set_ylabel("MAPE of $\\log I$ (%)")
     handles = [handle("published", **_HOLLOW), handle("ours, exact truth", **_OURS)]
     for step, color in colours.items():
@@ -74,8 +82,8 @@ _FURTHER = [("#999933", "p", "-"), ("#44aa99", "d", "-"), ("#332288", "8", "-")]
 def _curve(book: Book, base: str, quantity: str) -> pd.DataFrame:
     """Points of all rows: seconds, error and its standard error, by size."""
     template = f"experiment3/{{method}}/size{{size}}{base}"
-    points = columns(book, f"{template}/{quantity}", "error")
-    seconds = columns(book, f"{template}/seconds", "seconds")[["method", "size", "seconds"]]
+    points = _columns(book, f"{template}/{quantity}", "error")
+    seconds = _columns(book, f"{template}/seconds", "seconds")[["method", "size", "seconds"]]
     both = points[points["error"] > 0].merge(seconds, on=["method", "size"])
     both["error_se"] = both["error_se"].fillna(0.0) / both["error"]  # of the logarithm
     return both.assign(error=np.log(both["error"].astype(float))).sort_values("seconds")
@@ -107,7 +115,7 @@ def _curves(axes: Axes, book: Book, quantity: str, annealed: dict[str, str]) -> 
         handles.append(handle(text, **curve, **look))
     axes.set(xscale="log", xlabel="CPU seconds")
     axes.xaxis.set_major_locator(LogLocator(numticks=12))
-    axes.xaxis.set_major_formatter(FuncFormatter(style.plain))
+    axes.xaxis.set_major_formatter("{x:g}")
     axes.xaxis.set_minor_formatter(NullFormatter())
     if not handles:
         nothing(axes)
@@ -138,7 +146,7 @@ def figure2(book: Book) -> Figure:
         handles.append(handle(f"published {name.upper()}", style.INK, **look))
     axes.set_ylabel(r"$\ln$ MAPE of $\log L$ (MAPE in %)")
     template, sizes = "experiment3/{method}/size{size}/", ["method", "size"]
-    nats, mape = (columns(book, template + name, name) for name in ("nats", "mape"))
+    nats, mape = (_columns(book, template + name, name) for name in ("nats", "mape"))
     both = nats.merge(mape, on=sizes)
     if len(both):  # the truth is one number: nats are percents times a constant
         factor = math.exp(np.log(both["nats"] / both["mape"]).mean())
@@ -150,7 +158,7 @@ def figure2(book: Book) -> Figure:
             ),
         )
         right.set_yticks([10.0**k for k in range(-4, 2)])
-        right.yaxis.set_major_formatter(FuncFormatter(style.plain))
+        right.yaxis.set_major_formatter("{x:g}")
         right.set_ylabel(r"mean $|\log\hat L-\log L|$ (nats)")
     legend(figure, handles)
     return figure

@@ -1,12 +1,10 @@
 """Figures of what the judge does: two cells that are replayed, and Table 4 under the readings of what is unsaid."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+from matplotlib.ticker import LogLocator, NullLocator
 
 from recheck import style
 from recheck.book import Book
@@ -24,14 +22,13 @@ _SHOWN = {
     "once, sampler with $10^6$, hard": ({"count": "million-hard"}, style.COLOURS[2], "^"),
     "once, HMC with 20, ESS with 400": ({"hmc": "20", "ess": "400"}, style.COLOURS[3], "v"),
 }
-_METHODS = ("new", "titsias", "ess", "hmc")
 
 
 def replay(book: Book) -> Figure:
     """Our data sets, what a number printed from one of them would be, and the printed number, of two cells."""
     figure = style.figure(1.9)
     for axes, name, title in zip(figure.subplots(1, 2), _EXAMPLES, _TITLES, strict=True):
-        style.label_panel(axes, title)
+        axes.set_title(title)
         quantiles = book.verdicts.reindex([name], columns=list(QUANTILES)).astype(float).iloc[0]
         if quantiles.isna().any():
             nothing(axes, "not compared at this scale")
@@ -65,8 +62,8 @@ def table4(book: Book) -> Figure:
     figure = style.figure(5.4)
     above, below = figure.subfigures(2, 1, squeeze=False, height_ratios=[3, 2.1]).ravel()
     panels = above.subplots(1, 4, sharey=True, squeeze=False)[0]
-    for axes, method in zip(panels, _METHODS, strict=True):
-        style.label_panel(axes, label("paper", method))
+    for axes, method in zip(panels, ("new", "titsias", "ess", "hmc"), strict=True):
+        axes.set_title(label("paper", method))
         axes.axvline(1.0, color=style.INK, linewidth=0.8)
         _by_reading(axes, book, f"table4/P{{}}/{method}/mae-med", range(1, 10))
         axes.set(xscale="log", xlim=(0.07, 14), xlabel="ours / printed")
@@ -74,7 +71,7 @@ def table4(book: Book) -> Figure:
     panels[0].set_ylabel("MAE-MED of problem")
     panels = below.subplots(1, 3, sharey=True, squeeze=False, width_ratios=[1, 1, 0.8])[0]
     for axes, method in zip(panels, ("ess", "hmc"), strict=False):
-        style.label_panel(axes, f"{label('paper', method)} less {label('paper', 'new')}")
+        axes.set_title(f"{label('paper', method)} less {label('paper', 'new')}")
         _by_reading(axes, book, f"contrast/table4/P{{}}/{method}-new/mae-post", range(1, 7))
         axes.set(xlabel="percentage points", xlim=(-1.3, 2.2))
     panels[0].set_ylabel("MAE-POST of problem")
@@ -86,7 +83,7 @@ def table4(book: Book) -> Figure:
 
 
 def _by_reading(axes: Axes, book: Book, template: str, problems: range) -> None:
-    """A row a problem, in it the intervals of our value under each reading that is drawn."""
+    """A row a problem, in it the intervals of our ratio or value under each reading that is drawn."""
     axes.set(ylim=(problems[-1] + 0.6, problems[0] - 0.6), yticks=list(problems))
     if book.outcomes.empty:
         return
@@ -104,7 +101,12 @@ def _by_reading(axes: Axes, book: Book, template: str, problems: range) -> None:
                 continue
             drawn.add(row["reading"])
             y = problem + width * (place - (len(_SHOWN) - 1) / 2)
-            center, low, high = _interval(row)
+            center, low, high = np.exp(row["effect"]), row["low"], row["high"]
+            if (
+                row["scale"] == "linear"
+            ):  # ours and the interval of the replay, in percentage points
+                low, high = (100 * (row["published"] + end) for end in (low, high))
+                center = 100 * row["ours"]
             axes.plot([low, high], [y, y], color=color, linewidth=1)
             axes.plot(center, y, color=color, marker=marker, markersize=3.2)
         if len(own) and own["scale"].iloc[0] == "linear":
@@ -122,5 +124,5 @@ def _interval(row: pd.Series) -> tuple[float, float, float]:
 def _ticks(axes: Axes, multiples: tuple[float, ...]) -> None:
     """Logarithmic ticks at these multiples of powers of ten, as decimals."""
     axes.xaxis.set_major_locator(LogLocator(subs=multiples))
-    axes.xaxis.set_major_formatter(FuncFormatter(style.plain))
+    axes.xaxis.set_major_formatter("{x:g}")
     axes.xaxis.set_minor_locator(NullLocator())

@@ -1,15 +1,10 @@
 """Measures of the study, by part. Nothing else opens the raw files."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    import pandas as pd
+from typing import Any
 
 __all__ = ["PARTS", "inputs"]
 
@@ -21,8 +16,8 @@ _BEGIN = {
 }
 
 
-def _measure(part: str, root: Path, published: Path, reference: Path) -> pd.DataFrame:
-    """The measures of a part, its module imported at the first call."""
+def _measure(part: str, root: Path, published: Path, reference: Path) -> Any:
+    """The table of a part, its module and pandas imported at the first call."""
     return import_module(f"{__name__}.{part}").measure(root, published, reference)
 
 

@@ -3,8 +3,6 @@
 A method has one point for each part, and one for the whole counts, which are those of Experiment 4.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pandas as pd

@@ -3,8 +3,6 @@
 Every row knows the file and the line that it came from.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatch
@@ -30,7 +28,7 @@ class Known(NamedTuple):
     """A value with its standard error (0: exact, NaN: unknown), the degrees of freedom of that, and a status."""
 
     value: float = math.nan
-    se: float = 0.0
+    se: float = math.nan
     df: float = math.nan
     status: str = OK
 
@@ -147,7 +145,7 @@ def measured(
 
 def estimate(name: str, found: Known | float, source: str, **more: Any) -> Row:
     """A row that is itself an estimate, linear unless `more` says otherwise. A plain number is exact."""
-    known = found if isinstance(found, Known) else Known(float(found))
+    known = found if isinstance(found, Known) else Known(float(found), 0.0)
     row = {"id": name, "reading": "", "unit": "", "run": 0, "scale": "linear", "seed": ""}
     row |= known._asdict() | {"source": source} | more
     undefined = row["status"] == OK and not math.isfinite(known.value)
@@ -178,32 +176,23 @@ def each(
 
 def combine(*parts: Any) -> pd.DataFrame:
     """Tables, rows, and iterables of either below one another, as `recheck.measures.as_measures` checks them."""
-    tables: list[pd.DataFrame] = []
-    rows: list[Row] = []
-
-    def add(part: pd.DataFrame | Row | Iterable[Any]) -> None:
-        if isinstance(part, pd.DataFrame):
-            tables.append(part)
-        elif isinstance(part, dict):
-            rows.append(part)
-        else:
-            for one in part:
-                add(one)
-
-    add(parts)
-    frames = [frame for frame in (*tables, pd.DataFrame(rows)) if len(frame)]
+    flat = list(_flat(parts))
+    rows = pd.DataFrame([part for part in flat if isinstance(part, dict)])
+    frames = [part for part in (*flat, rows) if isinstance(part, pd.DataFrame) and len(part)]
     return as_measures(pd.concat(frames, ignore_index=True) if frames else pd.DataFrame())
 
 
-def mean_and_error(values: pd.Series) -> tuple[float, float]:
-    """Mean and standard error of the mean; the latter is NaN of a single value."""
-    values = values.astype(float)
-    return float(values.mean()), float(values.std() / math.sqrt(max(len(values), 1)))
+def _flat(parts: Iterable[Any]) -> Iterator[pd.DataFrame | Row]:
+    for part in parts:
+        if isinstance(part, pd.DataFrame | dict):
+            yield part
+        else:
+            yield from _flat(part)
 
 
 def geometric_mean(logs: pd.Series) -> Known:
     """Geometric mean of units, from their logarithms. With fewer than two it has no error, and is not compared."""
     if len(logs) < 2:
-        return Known(math.nan, math.nan, status="not comparable")
-    mean, se = mean_and_error(logs)
-    return Known(math.exp(mean), math.exp(mean) * se, len(logs) - 1.0)
+        return Known(status="not comparable")
+    mean = math.exp(logs.mean())
+    return Known(mean, mean * logs.sem(), len(logs) - 1.0)

@@ -8,8 +8,6 @@ A frame of runs has the columns ``problem``, ``samples``, ``cluster``, ``truth``
 log estimate, and ``weight``: square / weight is an unbiased estimate of the variance.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 
@@ -41,7 +39,7 @@ def _over_all(runs: pd.DataFrame) -> pd.DataFrame:
 
 #: The measured and the predicted variance, both times M.
 _MEANS = {
-    name: lambda g, name=name: Known(g[name].sum() / g["weight"].sum(), math.nan)
+    name: lambda g, name=name: Known(g[name].sum() / g["weight"].sum())
     for name in ("measured", "predicted")
 }
 

@@ -1,7 +1,5 @@
 """Experiment 1: log orthant probabilities with a known truth (Table 1), and the floor of its published errors."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,10 +8,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.special import ndtri
 
 from recheck.measures import OK, join_sources
 from recheck.measures import estimate as summarise
-from recheck.replay import effective_number
+from recheck.replay import DRAWS
 from studies.atiya2021.measures import common
 from studies.atiya2021.measures.common import PRINTED, Known, Row, each, estimate, measured
 from studies.atiya2021.measures.convergence import biases, log_slope, slopes, variances
@@ -44,6 +43,9 @@ def measure(root: Path, published: Path, reference: Path) -> pd.DataFrame:
     runs = every[status == OK]
     large = runs[runs["dimension"] == max(PROBLEMS)].drop_duplicates("instance")
     powers = large["truth"] / math.log(10.0)
+    longest = runs[runs["samples"] == runs["samples"].max()]
+    # the mean of (1 - P_i) / P_i over stages, from Eq. (44); it is one if every P_i is a half
+    odds = longest["samples"] * longest["variance_eq44"] / longest["dimension"]
     table1 = common.published_cells(published, "table1/N{dimension}/M{samples}")
     table1["problem"] = table1["dimension"].map(PROBLEMS)
     return common.combine(
@@ -54,7 +56,7 @@ def measure(root: Path, published: Path, reference: Path) -> pd.DataFrame:
         variances(runs, "experiment1"),
         biases(runs, "experiment1"),
         _dimension(runs),
-        _stages(runs),
+        measured(longest, "claim/stages/middle", odds, unit=_UNIT),
         _quadrature(root, runs),
         _brackets(published),
         _floor(table1, cells),
@@ -81,13 +83,6 @@ def _dimension(runs: pd.DataFrame) -> Iterator[Row]:
     if means["dimension"].nunique() > 2:
         found = log_slope(means["dimension"], means["level"])
         yield estimate("claim/dimension", found, join_sources(runs["source"]))
-
-
-def _stages(runs: pd.DataFrame) -> pd.DataFrame:
-    """Mean of (1 - P_i) / P_i over the stages of the longest runs, from Eq. (44); it is one if every P_i is a half."""
-    last = runs[runs["samples"] == runs["samples"].max()]
-    odds = last["samples"] * last["variance_eq44"] / last["dimension"]
-    return measured(last, "claim/stages/middle", odds, unit=_UNIT)
 
 
 def _quadrature(root: Path, runs: pd.DataFrame) -> Iterator[Any]:
@@ -141,8 +136,8 @@ def _brackets(published: Path) -> Iterator[Row]:
 def _only_integer(low: float, high: float) -> Known:
     inside = range(math.ceil(low), math.floor(high) + 1)
     if len(inside) == 1:
-        return Known(float(inside[0]))
-    return Known(status="none" if low > high else "several")
+        return Known(float(inside[0]), 0.0)
+    return Known(se=0.0, status="none" if low > high else "several")
 
 
 def _floor(table1: pd.DataFrame, cells: pd.DataFrame) -> Iterator[Row]:
@@ -150,7 +145,7 @@ def _floor(table1: pd.DataFrame, cells: pd.DataFrame) -> Iterator[Row]:
 
     ``bracket-over-scatter`` sets a published bracket beside what the scatter of 50 absolute values of normal errors
     makes of the same mean. Where it is above `BEYOND`, few instances make most of the error, and the bracket says
-    how many at least: `recheck.replay.effective_number`. The number does not identify the truths: where it is below
+    how many at least: `effective_number`. The number does not identify the truths: where it is below
     two, two truths, wrong by ``pair-larger`` and ``pair-smaller`` percent, give the same mean and bracket, and so do
     many larger sets.
     """
@@ -166,15 +161,41 @@ def _floor(table1: pd.DataFrame, cells: pd.DataFrame) -> Iterator[Row]:
         source = join_sources([PRINTED, own["source"]])
         if not own["units"] > 1 or not beyond > BEYOND:
             status = "scatter" if own["units"] > 1 else "not comparable"
-            yield estimate(wrong, Known(math.nan, math.nan, status=status), source)
+            yield estimate(wrong, Known(status=status), source)
             continue
         level, spread = float(own["value"]), float(own["se"]) * math.sqrt(own["units"])
         printed = (mean, cell["rounding"]), (bracket, _half_unit(cell["bracket"]))
-        found = effective_number(*printed, INSTANCES, (level, spread), coverage=COVERAGE)
-        se = (found.high - found.low) / (2 * NormalDist().inv_cdf((1 + COVERAGE) / 2))
-        yield estimate(wrong, Known(found.value, se, own["df"]), source, scale="log")
-        if math.isfinite(found.value) and found.value <= 2:
+        number, low, high = effective_number(*printed, INSTANCES, (level, spread))
+        se = (high - low) / (2 * NormalDist().inv_cdf((1 + COVERAGE) / 2))
+        yield estimate(wrong, Known(number, se, own["df"]), source, scale="log")
+        if number <= 2:
             half_sum = (INSTANCES * mean - (INSTANCES - 1) * level) / 2
-            apart = half_sum * math.sqrt(2 / found.value - 1)
+            apart = half_sum * math.sqrt(2 / number - 1)
             for quantity, error in (("larger", half_sum + apart), ("smaller", half_sum - apart)):
-                yield estimate(f"{name}/pair-{quantity}", Known(error, math.nan), source)
+                yield estimate(f"{name}/pair-{quantity}", Known(error), source)
+
+
+def effective_number(
+    value: tuple[float, float], bracket: tuple[float, float], n: int, own_error: tuple[float, float]
+) -> tuple[float, float, float]:
+    """How many wrong truths a mean absolute error and its standard error over n units speak of at least.
+
+    It is (sum of errors)^2 / (sum of their squares), their number, were they equally wrong; and the ends of an interval
+    that has `COVERAGE`, from rounding and our own Monte Carlo error. `value` and `bracket` are printed, each with half
+    a unit in its last place. `own_error`, mean and standard deviation over units of the Monte Carlo error alone, is
+    taken off first; all three are NaN where nothing is left.
+    """
+    rng, (mean, sd) = np.random.default_rng(0), own_error
+    # the printed numbers themselves come first, then draws
+    a, b = (np.r_[one, one + half * rng.uniform(-1, 1, DRAWS)] for one, half in (value, bracket))
+    spread = sd / math.sqrt(n) * ndtri(rng.uniform(size=DRAWS))
+    noise = np.r_[mean, np.maximum(mean + spread, 0.0)]
+    # units with a wrong truth have their noise in quadrature, which is next to none: their share is left out
+    total = n * a - (n - 1.0) * noise
+    squares = n * (n - 1.0) * b**2 + n * a**2 - (n - 1.0) * (noise**2 + sd**2)
+    left = (total > 0) & (squares > 0)
+    if not left[0] or left[1:].mean() < 0.5:
+        return math.nan, math.nan, math.nan
+    numbers = total[left] ** 2 / squares[left]
+    low, high = np.quantile(numbers[1:], [(1 - COVERAGE) / 2, (1 + COVERAGE) / 2])
+    return float(numbers[0]), float(low), float(high)

@@ -1,7 +1,5 @@
 """Experiment 2: class probabilities and marginal likelihoods of a linear kernel with a known truth (Tables 2 and 3)."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from pathlib import Path
@@ -67,5 +65,5 @@ def _spread(runs: pd.DataFrame) -> Known:
     variance, n = by_size["mean"].var().dropna(), by_size.size()
     weight = ((n - 1) * by_size["size"].mean() ** 2).reindex(variance.index)
     if variance.empty:
-        return Known(math.nan, math.nan)
+        return Known()
     return Known(math.exp(math.sqrt(np.average(variance, weights=weight))), math.nan)

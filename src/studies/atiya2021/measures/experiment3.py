@@ -9,8 +9,6 @@ a bound has the status "at least" or "at most", and beside a claim stands the fa
 extrapolated.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -22,7 +20,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import stdtr
 
-from recheck.measures import OK, join_sources, reading_text, with_fields
+from recheck.measures import BOUNDS, OK, join_sources, reading_text, with_fields
 from recheck.measures import estimate as summarise
 from studies.atiya2021.measures.common import Known, Row, combine, estimate, measured, timed_rows
 from studies.atiya2021.measures.experiment4_runs import READINGS
@@ -40,12 +38,8 @@ _QUANTITIES = {
 #: Columns of the errors of a prediction, by the ways to read a chain of the toolbox.
 _READ = {reading: f"probability_mae_{reading}" for reading in READINGS}
 
-#: Rows of the configuration that give the two errors of a method. Of the corrected chains one row has the chain alone
-#: and one the annealed runs.
-SERIES = {
-    "ess": {"probability": "ess", "evidence": "ess-ais"},
-    "hmc": {"probability": "hmc", "evidence": "hmc-ais"},
-}
+#: Rows of the configuration with the annealed runs of corrected chains, which give the evidence.
+ANNEALED = {"ess": "ess-ais", "hmc": "hmc-ais"}
 #: Methods whose errors do not fall as the inverse square root of time without end.
 BIASED = ("ess-gpml", "hmc-gpml", "laplace", "ep")
 SAMPLER = "orthant"
@@ -61,15 +55,13 @@ FARTHEST = 100.0
 #: A claim rests on no bound that noise alone makes with a larger probability than this.
 DOUBT = 0.025
 
-#: Claims of section 6.3: which sampler, which error, and where it is compared. ``target``: at the quoted log MAPE.
-#: ``high``, ``moderate``: at the error of the sampler's last or first size.
+#: Claims of section 6.3 by chain and error, and where each is compared. ``target``: at the quoted log MAPE. ``high``,
+#: ``moderate``: at the error of the chain's last or first size.
 CLAIMS = {
-    "evidence-ten": ("ess", "evidence", "target"),
-    "evidence-ess": ("ess", "evidence", "high"),
-    "evidence-hmc": ("hmc", "evidence", "high"),
-    "probability-hmc": ("hmc", "probability", "high"),
-    "probability-tie": ("ess", "probability", "moderate"),
-    "probability-ess": ("ess", "probability", "high"),
+    ("ess", "evidence"): {"evidence-ten": "target", "evidence-ess": "high"},
+    ("hmc", "evidence"): {"evidence-hmc": "high"},
+    ("hmc", "probability"): {"probability-hmc": "high"},
+    ("ess", "probability"): {"probability-tie": "moderate", "probability-ess": "high"},
 }
 #: Levels of the reading ``chain``, and what the name of a sampler then ends with.
 CHAINS = {"as-distributed": "-gpml", "corrected": ""}
@@ -122,27 +114,25 @@ class Crossing:
     beyond: float = 0.0
     doubt: float = 0.0
 
-    def over(self, other: Crossing) -> Crossing:
+    def over(self, other: "Crossing") -> "Crossing":
         """The ratio of this to the other, in logs."""
         turned = {"at most": "at least", "at least": "at most"}.get(other.status, other.status)
-        statuses = {self.status, turned}
-        if unknown := sorted(statuses - {OK, "at least", "at most"}):
+        statuses = {self.status, turned} - {OK}
+        if unknown := sorted(statuses - {*BOUNDS}):
             return Crossing(math.nan, status=unknown[0])
-        if {"at least", "at most"} <= statuses:
+        if len(statuses) > 1:
             return Crossing(math.nan, status="not comparable")
-        return Crossing(
-            self.log - other.log,
+        se, (_, df) = (
             math.hypot(self.se, other.se),
-            _joint([self.se, other.se], [self.df, other.df])[1],
-            next((status for status in ("at most", "at least") if status in statuses), OK),
-            max(self.beyond, other.beyond),
-            min(1.0, self.doubt + other.doubt),
+            _joint([self.se, other.se], [self.df, other.df]),
         )
+        beyond, doubt = max(self.beyond, other.beyond), min(1.0, self.doubt + other.doubt)
+        return Crossing(self.log - other.log, se, df, min(statuses, default=OK), beyond, doubt)
 
-    def jackknifed(self, left: Sequence[float]) -> Crossing:
+    def jackknifed(self, left: Sequence[float]) -> "Crossing":
         """With the standard error over data sets, from the logs without each of them. `doubt` remains unpaired."""
-        n, spread = len(left), float(np.std(left))
-        return replace(self, se=math.sqrt(n - 1.0) * spread, df=n - 1.0)
+        df = len(left) - 1.0
+        return replace(self, se=math.sqrt(df) * float(np.std(left)), df=df)
 
     def row(self, name: str, source: str, **more: Any) -> Row:
         """As a row of measures: the factor itself, with its standard error. A claim rests on no doubtful bound."""
@@ -154,9 +144,8 @@ class Crossing:
 
 def _joint(errors: Sequence[float], dfs: Sequence[float]) -> tuple[float, float]:
     """Standard error of a sum of independent terms, and its degrees of freedom by Welch and Satterthwaite."""
-    variances = np.square(np.asarray(errors, dtype=float))
-    spent = float((variances**2 / np.asarray(dfs, dtype=float)).sum())
-    total = float(variances.sum())
+    variances = np.square(errors)
+    total, spent = float(variances.sum()), float((variances**2 / dfs).sum())
     return math.sqrt(total), total**2 / spent if spent > 0 else math.inf
 
 
@@ -184,10 +173,9 @@ def crossing(
     """
     if line.empty or not math.isfinite(target):
         return Crossing(math.nan, status="not run")
-    line = line.sort_values("seconds")
     names = ["seconds", "log_error", "log_error_se", "df"]
-    x, e, s, df = (line[name].to_numpy(dtype=float) for name in names)
-    x, above = np.log(x), np.flatnonzero(e > target)
+    seconds, e, s, df = line.sort_values("seconds")[names].to_numpy(dtype=float).T
+    x, above = np.log(seconds), np.flatnonzero(e > target)
     if not len(above):
         doubt = _doubt(target - e[0], [s[0], target_se], [df[0], target_df])
         return Crossing(float(x[0]), status="at most", doubt=doubt)
@@ -206,6 +194,11 @@ def crossing(
     errors = [slope * (1 - share) * s[i], slope * share * s[i + 1], slope * target_se]
     se, freedom = _joint(errors, [df[i], df[i + 1], target_df])
     return Crossing(float(x[i] + share * (x[i + 1] - x[i])), se, freedom)
+
+
+def row_of(method: str, error: str) -> str:
+    """The row of the configuration that gives an error of a method."""
+    return ANNEALED.get(method, method) if error == "evidence" else method
 
 
 class Curves:
@@ -238,8 +231,8 @@ class Curves:
 
     def every(self, method: str, error: str) -> pd.DataFrame:
         """All sizes of a method with an error, in order."""
-        row, points = SERIES.get(method, {}).get(error, method), self.points
-        return points[(points["method"] == row) & (points["column"] == ERRORS[error])]
+        of_row = self.points["method"] == row_of(method, error)
+        return self.points[of_row & (self.points["column"] == ERRORS[error])]
 
     def line(self, method: str, error: str) -> pd.DataFrame:
         """The sizes that count."""
@@ -278,13 +271,13 @@ def _times(curves: Curves) -> Iterator[Row]:
     for name, (seconds, log) in QUOTED.items():
         yield estimate(f"experiment3/quoted/{name}/seconds", seconds, QUOTED_SOURCE)
         yield estimate(f"experiment3/quoted/{name}/log-mape", log, QUOTED_SOURCE)
-    series = {row: name for name, rows in SERIES.items() for row in rows.values()}
+    named = {row: method for method, row in ANNEALED.items()}
     for error, column in ERRORS.items():
         there = curves.points.loc[curves.points["column"] == column, "method"]
         line, path = curves.line(SAMPLER, error), f"time/{error}"
         least = np.ceil(2.0 * line["log_error"].min()) / 2.0
         target = TARGET if error == "evidence" else float(least)
-        for method in dict.fromkeys(there.map(lambda row: series.get(row, row))):
+        for method in dict.fromkeys(there.replace(named)):
             every = curves.every(method, error)
             source = join_sources(every["source"])
             for point in curves.line(method, error).query("exact").to_dict("records"):
@@ -303,10 +296,9 @@ def _times(curves: Curves) -> Iterator[Row]:
 
 def _claims(rows: pd.DataFrame) -> Iterator[Row]:
     """The claims under each level of their readings, and where they are judged under ``time/claims``."""
-    about = dict.fromkeys((method, error) for method, error, _ in CLAIMS.values())
-    for (method, error), (chain, suffix) in product(about, CHAINS.items()):
+    for ((method, error), claims), (chain, suffix) in product(CLAIMS.items(), CHAINS.items()):
         name = method + suffix
-        row = SERIES.get(name, {}).get(error, name)
+        row = row_of(name, error)
         pair = rows[rows["method"].isin([SAMPLER, row])]
         both = pair.dropna(subset=ERRORS[error]).groupby("dataset")["method"].nunique() == 2
         pair = pair[pair["dataset"].isin(both.index[both])]
@@ -318,9 +310,7 @@ def _claims(rows: pd.DataFrame) -> Iterator[Row]:
             left = [Curves(runs[runs["dataset"] != one]) for one in several]
             source = join_sources(curves.every(name, error)["source"])
             given = {"source": source, "reading": reading_text({"chain": chain} | levels)}
-            for claim, (*of, where) in CLAIMS.items():
-                if of != [method, error]:
-                    continue
+            for claim, where in claims.items():
                 found, target = curves.claim(name, error, where)
                 if left:
                     found = found.jackknifed([one.claim(name, error, where)[0].log for one in left])
@@ -363,7 +353,5 @@ def _readings(
         return
     for reading, column in _READ.items():
         own = (runs["method"] == row) & runs[column].notna()
-        yield (
-            {"variance": reading},
-            runs.assign(probability_mae=runs["probability_mae"].mask(own, runs[column])),
-        )
+        read = runs["probability_mae"].mask(own, runs[column])
+        yield {"variance": reading}, runs.assign(probability_mae=read)

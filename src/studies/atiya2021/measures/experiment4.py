@@ -1,22 +1,28 @@
-"""Measures of Experiment 4: the cells of Table 4, errors against the reference, and the claims of section 6.4."""
+"""Measures of Experiment 4: errors against the reference, and the cells of Table 4 under each of their readings.
 
-from __future__ import annotations
+A run of a cell is one number: its error, averaged over the six hyperparameter settings. With one run a setting these
+are the runs with the same replicate; where some do not count, the first of each setting make the first, and so on.
+"""
 
 import math
-from collections.abc import Iterator
+import posixpath
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from recheck.measures import OK, join_sources
+from recheck.measures import OK, join_sources, levels_of, reading_text, with_fields
+from recheck.published import read_published
+from studies.atiya2021.measures import common
 from studies.atiya2021.measures.common import Known, Row, combine, each, estimate
-from studies.atiya2021.measures.experiment4_cells import between_data_sets, contrasts, table4
 from studies.atiya2021.measures.experiment4_claims import claims, works
 from studies.atiya2021.measures.experiment4_runs import (
     ERRORS,
+    PAPER,
     SAMPLER,
     Runs,
+    from_median,
     read_runs,
     summarise,
 )
@@ -27,6 +33,19 @@ from studies.atiya2021.runs import NO_DATA
 _NINE = range(1, 10)
 #: Bins of equal width of the predicted probability.
 _BINS = 10
+#: What the row of a method in the configuration ends with, by level of a choice that the paper leaves unsaid.
+UNSAID = {
+    "orthant": {"million-soft": "-million-soft", "million-hard": "-million-hard"},
+    "hmc-gpml": {"20": "-20", "50": "-50", "200": "-200"},
+    "ess-gpml": {"400": "-400"},
+}
+#: Which choice that is, in ``readings.yaml``.
+CHOICE = {"orthant": "count", "hmc-gpml": "hmc", "ess-gpml": "ess"}
+#: The paper's methods that are chains of the toolbox.
+CHAINS = ["ess-gpml", "hmc-gpml"]
+#: Hyperparameter settings that a published cell is an average over: (alpha, beta) by number.
+_PAIRS = (5.0, 1.0), (5.0, 5.0), (3.0, 2.0), (0.5, 0.5), (3.0, 1.0), (0.5, 3.0)
+PUBLISHED_SETTINGS = dict(enumerate(_PAIRS, start=1))
 
 
 def measure(root: Path, published: Path, reference: Path) -> pd.DataFrame:
@@ -36,17 +55,23 @@ def measure(root: Path, published: Path, reference: Path) -> pd.DataFrame:
         return combine(between_data_sets(runs))
     strict = summarise(runs, runs.first["status"] == OK)
     loose = summarise(runs, runs.first["counts"])
-    cells = combine(table4(runs, published))
+    certified, cells = strict[strict["certified"]], combine(table4(runs, published))
+    keys = ["problem", "set"]
+    settings = certified[keys].drop_duplicates()
+    settings = settings.join(runs.reference[["probability_se", "source"]], on=keys)
+    errors = {"probability-se": ("probability_se", "mean")}
+    had = runs.rows[runs.rows["samples"].notna() & (runs.rows["status"] != NO_DATA)]
+    samples = {"samples": ("samples", "max")}
     return combine(
         cells,
         contrasts(cells),
         between_data_sets(runs),
         _by_setting(strict),
         _over_settings(strict),
-        _reference(runs, strict),
-        _accuracy(strict[strict["certified"]]),
-        _problems(strict[strict["certified"]]),
-        _samples(runs),
+        each(settings, "problem", "experiment4/P{problem}/certified/reference/{quantity}", errors),
+        _accuracy(certified),
+        _problems(certified),
+        each(had, ["method", "problem"], "settings/{method}/{quantity}/P{problem}", samples),
         _reliability(runs),
         claims(runs, strict, loose, cells, published),
         works(runs),
@@ -59,7 +84,7 @@ def _by_setting(summary: pd.DataFrame) -> Iterator[Row]:
     for row in summary[gives].itertuples():
         name = f"experiment4/P{row.problem}/S{row.set}/{row.method}/difference"
         if math.isnan(row.log_evidence):
-            yield estimate(name, Known(math.nan, math.nan, status=row.status), row.source)
+            yield estimate(name, Known(status=row.status), row.source)
         elif not pd.isna(row.reference):
             se = float(np.hypot(row.log_evidence_se, row.reference_se))
             yield estimate(name, Known(row.log_evidence - row.reference, se), row.source)
@@ -75,7 +100,7 @@ def _over_settings(summary: pd.DataFrame) -> Iterator[Row]:
         mine = group[group["certified"]]
         for column, last in ERRORS.items():
             there = mine[mine[column].notna()]
-            n, found = len(there), Known(math.nan, math.nan, status=_absent(summary, group, column))
+            n, found = len(there), Known(status=_absent(summary, group, column))
             if n:
                 variances = there[f"{column}_se"] ** 2
                 total = float(variances.fillna(variances.mean()).sum(skipna=False))
@@ -98,32 +123,14 @@ def _absent(summary: pd.DataFrame, group: pd.DataFrame, column: str) -> str:
     return str(bad.mode().iloc[0]) if possible and len(bad) else ""
 
 
-def _reference(runs: Runs, summary: pd.DataFrame) -> Iterator[Row]:
-    """The certified reference by setting, its mean standard error of a probability by problem, and the settings."""
-    for (problem, number), cell in runs.reference.iterrows():
-        path, source = f"experiment4/P{problem}/S{number}/reference", cell["source"]
-        size = len(runs.problems[problem]["y_train"])
-        evidence, se = (float(cell[name]) / size for name in ("log_evidence", "log_evidence_se"))
-        yield estimate(f"{path}/per-pattern", Known(evidence, se), source)
-        yield estimate(f"{path}/certified", cell["verdict"] == "certified", source)
-    ran = summary[summary["certified"]].drop_duplicates(["problem", "set"])[["problem", "set"]]
-    cells = runs.reference.reindex(pd.MultiIndex.from_frame(ran)).reset_index()
-    template = "experiment4/P{problem}/certified/reference/{quantity}"
-    yield from each(cells, "problem", template, {"probability-se": ("probability_se", "mean")})
-    settings = {name: (name, "max") for name in ("alpha", "beta")}
-    by_set = summary.drop_duplicates("set")
-    yield from each(by_set, "set", "experiment4/S{set}/{quantity}", settings)
-
-
 def _accuracy(certified: pd.DataFrame) -> Iterator[Row]:
     """Mean and largest errors against the reference, and in how many settings EP is closer to it than a method."""
     for method, group in certified.groupby("method"):
-        mean, name = Known(group["mae_reference"].mean(), np.nan), f"accuracy/{method}"
+        mean, name = Known(group["mae_reference"].mean()), f"accuracy/{method}"
         if math.isfinite(mean.value):
             yield estimate(f"{name}/mean", mean, join_sources(group["source"]), scale="log")
-        if group["nats"].notna().any():
-            worst = group.loc[group["nats"].idxmax()]
-            largest = Known(worst["nats"], np.nan)
+        for worst in group.dropna(subset="nats").nlargest(1, "nats").to_dict("records"):
+            largest = Known(worst["nats"])
             yield estimate(f"{name}/nats-largest", largest, worst["source"], scale="log")
     wide = certified.pivot(index=["problem", "set"], columns="method", values="mae_reference")
     for method in sorted(set(wide) - {"ep", "laplace"}) if "ep" in wide else ():
@@ -149,13 +156,6 @@ def _problems(certified: pd.DataFrame) -> Iterator[Row]:
                 fewer = (both[SAMPLER] < both[method]).sum()
                 yield estimate(f"sampler/common/{last}/{method}", len(both), source)
                 yield estimate(f"sampler/closer/{last}/{method}", fewer, source)
-
-
-def _samples(runs: Runs) -> Iterator[Row]:
-    """Samples that methods had, by problem."""
-    there = runs.rows[runs.rows["samples"].notna() & (runs.rows["status"] != NO_DATA)]
-    most = {"samples": ("samples", "max")}
-    yield from each(there, ["method", "problem"], "settings/{method}/{quantity}/P{problem}", most)
 
 
 def _reliability(runs: Runs) -> Iterator[Row]:
@@ -201,3 +201,117 @@ def _frequency(rows: pd.DataFrame) -> Known:
     n, frequency = rows["pattern"].nunique(), float(rows["positive"].mean())
     smoothed = (frequency * n + 0.5) / (n + 1)
     return Known(frequency, float(np.sqrt(smoothed * (1 - smoothed) / n)))
+
+
+def table4(runs: Runs, published: Path) -> Iterator[Row]:
+    """Rows of all cells of Table 4 under each reading that was run: one a data set and run, or why there is none.
+
+    MAE-MED is a deviation from the median of four methods, or three on USPS: those that have a cell.
+    """
+    cells = common.published_cells(published, "table4/P{problem}/{paper}/{metric}")
+    cells["method"] = cells["paper"].map(PAPER)
+    in_median = cells[cells["metric"] == "mae-med"].groupby("problem")["method"].agg(list)
+    readings = read_published(published)
+    images = {"raw": runs.scanned, "smoothed": runs.rows}
+    rows = {level: dict(list(of.groupby(["problem", "method"]))) for level, of in images.items()}
+    for cell in cells.itertuples():
+        alone = cell.metric == "mae-post"
+        metric = "mae_post" if alone else "probability"
+        papers = [cell.method] if alone else in_median[cell.problem]
+        for levels in readings.combinations([cell.id], "runs"):
+            of_level = rows[levels.get("images", "smoothed")]
+            parts = []
+            for paper in papers:
+                name = paper + UNSAID.get(paper, {}).get(levels.get(CHOICE.get(paper, ""), ""), "")
+                read = f"_{levels['variance']}" if paper in CHAINS and "variance" in levels else ""
+                if (part := of_level.get((cell.problem, name))) is not None:
+                    parts.append(part.assign(method=paper, answer=part[metric + read]))
+            if len(parts) == len(papers):
+                for row in _cell(pd.concat(parts), cell.method, alone, levels):
+                    yield estimate(cell.id, **row, reading=reading_text(levels), scale="log")
+
+
+def _cell(rows: pd.DataFrame, method: str, alone: bool, levels: Mapping[str, str]) -> Iterator[Row]:
+    """One cell under one reading: the mean error against the Bayes posterior, or deviation from the median.
+
+    `rows` has the runs of all methods that it takes, with what is read in the column ``answer``.
+    """
+    refused = [_refused(of, str(name), levels) for name, of in rows.groupby("method")]
+    if said := next(filter(None, refused), None):
+        yield _row(rows[rows["method"] == method], 0, math.nan, status=said)
+        return
+    used = rows[rows["counts"] & rows["answer"].notna()]
+    methods = list(rows["method"].unique())
+    answers = used.groupby(["dataset", "set", "method"])["answer"].agg(list).to_dict()
+    shared = rows.groupby("dataset")["method"].nunique()
+    for dataset in shared.index[shared == len(methods)]:
+        settings = []
+        for number in PUBLISHED_SETTINGS:
+            of_set = {name: answers.get((dataset, number, name), []) for name in methods}
+            settings.append(of_set[method] if alone else from_median(of_set)[method])
+        n, part = min(map(len, settings)), rows[rows["dataset"] == dataset]
+        if not n:
+            bad = part.loc[part["status"] != OK, "status"]  # the most frequent reason
+            status = str(bad.mode().iloc[0]) if len(bad) else "not comparable"
+            yield _row(part, dataset, math.nan, status=status)
+        mine = used[used["dataset"] == dataset]
+        for run, value in enumerate(np.mean([errors[:n] for errors in settings], axis=0)):
+            behind = mine[mine.groupby("set").cumcount() == run] if alone else part
+            yield _row(behind, dataset, value, run=run, seed=common_seed(behind))
+
+
+def _row(
+    behind: pd.DataFrame, dataset: int, value: float, *, status: str = OK, **given: object
+) -> Row:
+    unit = f"experiment4/P{behind['problem'].iloc[0]}/dataset{dataset}"
+    row = {"found": Known(value, status=status), "source": join_sources(behind["source"])}
+    return row | {"unit": unit} | given
+
+
+def common_seed(rows: pd.DataFrame) -> str:
+    """The part of seeds, which are paths, that all rows have in common; empty without any."""
+    seeds = rows["seed"].dropna().unique()
+    return posixpath.commonpath(seeds) if len(seeds) else ""
+
+
+def _refused(rows: pd.DataFrame, method: str, levels: Mapping[str, str]) -> str | None:
+    """Why the runs of one method cannot be averaged as the published cell is, or None."""
+    if (rows["status"] == NO_DATA).any():
+        return NO_DATA
+    used = set(zip(rows["set"], rows["alpha"], rows["beta"], strict=True))
+    wanted = used == {(number, *pair) for number, pair in PUBLISHED_SETTINGS.items()}
+    if method == SAMPLER:  # files of other methods do not say
+        counted = "hard" if levels.get("count") == "million-hard" else "soft"
+        for column, one in (("count", counted), ("scheme", "bootstrap")):
+            wanted &= set(rows[column].dropna()) <= {one}
+    return None if wanted else "not comparable"
+
+
+def between_data_sets(runs: Runs) -> Iterator[Row]:
+    """MAE-POST of Laplace's approximation on many data sets: how far apart data sets are."""
+    for (problem, dataset), rows in runs.spread.groupby(["problem", "dataset"]):
+        row = _row(rows, dataset, float(rows["mae_post"].mean()), seed=common_seed(rows))
+        yield estimate(f"between/table4/P{problem}/mae-post", **row, scale="log")
+
+
+def contrasts(cells: pd.DataFrame) -> pd.DataFrame:
+    """MAE-POST of a method less that of the proposed one, on each data set and under each reading.
+
+    The ids are those of the contrasts in ``protocol.yaml``. One row a data set that both methods have, the difference
+    of their means over runs.
+    """
+    good = with_fields(cells[cells["status"] == OK], "table4/{problem}/{method}/mae-post")
+    groups = good.groupby(["problem", "method", "reading", "unit"], sort=False)
+    how = {"value": "mean", "source": join_sources, "seed": "first"}
+    means = groups.agg(how).reset_index()
+    new = means["method"] == "new"
+    both = means[~new].merge(means[new], on=["problem", "unit"], suffixes=("", "_new"))
+    pairs = zip(both["reading"].map(levels_of), both["reading_new"].map(levels_of), strict=True)
+    # of one choice both must have one level
+    alike = [reading_text(a | b) if a | b == b | a else None for a, b in pairs]
+    both = both.assign(reading=pd.Series(alike, both.index, dtype=object)).dropna(subset="reading")
+    pairs = zip(both["source"], both["source_new"], strict=True)
+    both = both.assign(source=[join_sources(pair) for pair in pairs])
+    change, given = both["value"] - both["value_new"], {"unit": "{unit}", "scale": "linear"}
+    template = "contrast/table4/{problem}/{method}-new/mae-post"
+    return common.measured(both, template, change, reading=both["reading"], **given)

@@ -4,8 +4,6 @@ The problem is the unit of replication where several settings or runs share one.
 converged or not, as in the paper: `loose` is a summary (`summarise`) of the runs that count by this rule.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,7 +19,7 @@ from studies.atiya2021.measures.common import Known, Row, estimate, geometric_me
 from studies.atiya2021.measures.experiment4_runs import PAPER, READINGS, SAMPLER, Runs
 from studies.atiya2021.runs import NO_DATA
 
-_NOT_COMPARABLE = Known(math.nan, math.nan, status="not comparable")
+_NOT_COMPARABLE = Known(status="not comparable")
 #: Largest difference between log evidences, in joint standard errors, of estimates that agree.
 _MAX_Z = 3.0
 #: Share of log L below which a gap is rounding.
@@ -38,9 +36,10 @@ def claims(
     between = (every.groupby("problem").std() / every.groupby("problem").mean()).dropna()
     drawn = join_sources(runs.spread["source"])
     for level in READINGS:
-        yield from _medians(*_first_data_sets(cells, "mae-med", level), f"variance={level}")
         table, source = _first_data_sets(cells, "mae-post", level)
-        yield from _alike(between, table, join_sources([source, drawn]), f"variance={level}")
+        alike = _alike(between, table, join_sources([source, drawn]))
+        for row in (*_medians(*_first_data_sets(cells, "mae-med", level)), *alike):
+            yield row | {"reading": f"variance={level}"}
     yield estimate("mae-post/data-sets-lowest", 100 * between.min(), drawn)
     yield estimate("mae-post/data-sets-highest", 100 * between.max(), drawn)
     yield from _mae_post(runs, strict, every, published)
@@ -56,9 +55,8 @@ def claims(
     rows = runs.rows[(runs.rows["method"] == SAMPLER) & (runs.rows["problem"] == 2)]
     minutes = (rows["cpu_seconds"] / rows["samples"] * 1e6 / 60).dropna()
     if len(minutes):
-        found, source = Known(*common.mean_and_error(minutes)), join_sources(rows["source"])
-        found = found._replace(status="not comparable")
-        yield estimate("claim/matlab-seconds", found, source, scale="log")
+        found = Known(minutes.mean(), minutes.sem(), status="not comparable")
+        yield estimate("claim/matlab-seconds", found, join_sources(rows["source"]), scale="log")
 
 
 def _first_data_sets(cells: pd.DataFrame, metric: str, level: str) -> tuple[pd.DataFrame, str]:
@@ -71,32 +69,30 @@ def _first_data_sets(cells: pd.DataFrame, metric: str, level: str) -> tuple[pd.D
     return table.reindex(columns=[*PAPER]), join_sources(rows["source"])
 
 
-def _shares(
-    claim: str, inside: pd.Series, unit: str, source: str, reading: str = ""
-) -> Iterator[Row]:
+def _shares(claim: str, inside: pd.Series, unit: str, source: str) -> Iterator[Row]:
     """A share: one row a unit, which is the index of `inside`, with the value 0 or 1."""
     if inside.empty:
-        yield estimate(f"claim/{claim}", _NOT_COMPARABLE, source, reading=reading)
+        yield estimate(f"claim/{claim}", _NOT_COMPARABLE, source)
     for place, yes in inside.items():
-        found, where = Known(float(yes), math.nan), unit.format(place)
-        yield estimate(f"claim/{claim}", found, source, unit=where, reading=reading)
+        found = Known(float(yes))
+        yield estimate(f"claim/{claim}", found, source, unit=unit.format(place))
 
 
-def _medians(table: pd.DataFrame, source: str, reading: str) -> Iterator[Row]:
+def _medians(table: pd.DataFrame, source: str) -> Iterator[Row]:
     """MAE-MED of first data sets: how far all but HMC are from the median, and whether HMC is furthest."""
     close = geometric_mean(np.log(table.drop(columns="hmc")).mean(axis=1).dropna())
-    yield estimate("claim/median/close", close, source, scale="log", reading=reading)
+    yield estimate("claim/median/close", close, source, scale="log")
     both = table.dropna(subset="hmc")
     furthest = both["hmc"] > both.drop(columns="hmc").max(axis=1)
-    yield from _shares("median/hmc", furthest, "experiment4/P{}", source, reading)
+    yield from _shares("median/hmc", furthest, "experiment4/P{}", source)
 
 
-def _alike(between: pd.Series, table: pd.DataFrame, source: str, reading: str) -> Iterator[Row]:
+def _alike(between: pd.Series, table: pd.DataFrame, source: str) -> Iterator[Row]:
     """Whether methods differ by less in MAE-POST than data sets do, whose relative deviation is `between`."""
     several = table[table.count(axis=1) > 1]
     methods = (several.max(axis=1) - several.min(axis=1)) / several.mean(axis=1)
     methods, data_sets = methods.dropna().align(between, join="inner")
-    yield from _shares("mae-post/alike", methods < data_sets, "experiment4/P{}", source, reading)
+    yield from _shares("mae-post/alike", methods < data_sets, "experiment4/P{}", source)
 
 
 def _mae_post(runs: Runs, strict: pd.DataFrame, every: pd.Series, published: Path) -> Iterator[Row]:
@@ -107,9 +103,9 @@ def _mae_post(runs: Runs, strict: pd.DataFrame, every: pd.Series, published: Pat
     """
     logs, drawn = np.log(every), join_sources(runs.spread["source"])
     if {1, 6} <= set(logs.index.get_level_values(0)):
-        (large, se_large), (small, se_small) = (common.mean_and_error(logs[k]) for k in (6, 1))
-        value, se = math.exp(large - small), math.hypot(se_large, se_small)
-        df = min(len(logs[6]), len(logs[1])) - 1.0
+        large, small = logs[6], logs[1]
+        value, se = math.exp(large.mean() - small.mean()), math.hypot(large.sem(), small.sem())
+        df = min(len(large), len(small)) - 1.0
         known = Known(value, value * se, df, OK if math.isfinite(se) else "not comparable")
         yield estimate("claim/mae-post/size", known, drawn, scale="log")
     both = [SAMPLER, *runs.spread["method"].unique()[:1]]
@@ -152,8 +148,7 @@ def _usps(runs: Runs) -> Iterator[Row]:
         return
     source = join_sources(rows["source"])
     if (rows["status"] == NO_DATA).any():
-        no_data = _NOT_COMPARABLE._replace(status=NO_DATA)
-        yield estimate("claim/control-variables/usps", no_data, source)
+        yield estimate("claim/control-variables/usps", Known(status=NO_DATA), source)
         return
     ran = rows[rows["status"] != STOPPED]
     good = (ran["status"] == OK).groupby(ran["set"]).all()
@@ -216,4 +211,4 @@ def works(runs: Runs) -> Iterator[Any]:
         here = gaps[(gaps["problem"] == worst["problem"]) & (gaps["set"] == worst["set"])]
         own, where = math.sqrt((here["log_evidence_se"] ** 2).mean()), join_sources(here["source"])
         yield estimate("hard/replicates", len(here), where)
-        yield estimate("hard/own", Known(own, math.nan), where, scale="log")
+        yield estimate("hard/own", Known(own), where, scale="log")

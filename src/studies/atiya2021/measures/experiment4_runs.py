@@ -6,8 +6,6 @@ the paper looks at no diagnostics; this rule (the column ``counts``) holds for t
 claims.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -107,9 +105,10 @@ def _read_folder(root: Path, folder: str) -> pd.DataFrame:
     keys = list(zip(*(rows[name] for name in _RUN), strict=True))
     for column in ("probability", *(f"probability_{reading}" for reading in READINGS)):
         rows[column] = pd.Series([found.get((column, *key)) for key in keys], dtype=object)
-    finite = [one is None or bool(np.isfinite(one).all()) for one in rows["probability"]]
-    refuse(rows[(rows["status"] == OK) & ~pd.Series(finite, dtype=bool)], "probability")
-    rows["probability"] = rows["probability"].where(pd.Series(finite, dtype=bool), None)
+    checks = [one is None or np.isfinite(one).all() for one in rows["probability"]]
+    finite = np.array(checks, dtype=bool)
+    refuse(rows[(rows["status"] == OK) & ~finite], "probability")
+    rows["probability"] = rows["probability"].where(finite, None)
     own = rows[rows["method"] == PAPER["titsias"]]
     at_budget = set(own.loc[own["iterations"] == PUBLISHED_ITERATIONS, "problem"])
     loose = rows["problem"].isin(at_budget) & rows["error_rate"].notna()
@@ -180,8 +179,7 @@ def summarise(runs: Runs, counts: pd.Series) -> pd.DataFrame:
     ``status`` is "ok" if all runs count, else the most frequent other one. Standard errors of errors are from the
     spread of the runs, and zero of methods that draw nothing.
     """
-    first = runs.first
-    shared = ["alpha", "beta", "certified", "trivial", "reference", "reference_se"]
+    first, shared = runs.first, ["certified", "trivial", "reference", "reference_se", "alpha"]
     table = first.groupby(_KEY)[shared].first()
     table["source"] = first.groupby(_KEY)["source"].agg(join_sources)
     good = first[counts].groupby(_KEY)

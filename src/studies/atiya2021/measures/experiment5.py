@@ -1,15 +1,11 @@
 """Measures of Experiment 5: the posterior over the hyperparameters, and tuning them by the marginal likelihood."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 
-from recheck.files import read_arrays
 from recheck.measures import OK, join_sources
 from studies.atiya2021.measures import common
 from studies.atiya2021.measures.common import Known, Row, each, estimate, measured
@@ -17,6 +13,8 @@ from studies.atiya2021.runs import NO_DATA
 
 #: Hyperparameters, as columns of the files and as parts of ids.
 _PARAMETERS = {"log_alpha": "log-alpha", "log_beta": "log-beta"}
+#: What tells whether a chain has converged, and which of both hyperparameters is worse.
+_WORSE = {"r_hat": "max", "effective_samples": "min", "effective_per_second": "min"}
 #: What is measured of a tuned run and compared as a difference.
 _TUNED = [*_PARAMETERS, "evidence_shortfall", "log_loss", "error_rate", "evaluations"]
 _KEYS = ["problem", "method", "replicate", "stage"]
@@ -26,25 +24,19 @@ _UNIT = "experiment5/P{problem}"
 def measure(root: Path, published: Path, reference: Path) -> pd.DataFrame:
     """All measures of Experiment 5, of which the paper prints no number."""
     chains, tuned = _chains(root), _tuned(root)
-    parts = _posterior(chains), _draws(root, chains), _tuning(tuned)
-    return common.combine(parts, _searches(tuned), _claim(tuned))
+    return common.combine(_posterior(chains), _tuning(tuned), _searches(tuned), _claim(tuned))
 
 
 def _chains(root: Path) -> pd.DataFrame:
-    """The chains, one row a problem and method; of both hyperparameters what is worse tells of convergence."""
-    worse = {"r_hat": "max", "effective_samples": "min", "effective_per_second": "min"}
-    of_both = {
-        part: [f"{which}_{part}" for which in _PARAMETERS]
-        for part in ("mean", "mean_se", "sd", *worse)
-    }
-    rates = of_both["effective_per_second"]
-    optional = [name for names in of_both.values() if names is not rates for name in names]
-    optional += ["acceptance", "log_loss", "log_loss_se", "seed"]
-    keys = ["problem", "method"]
+    """The chains, one row a problem and method, with `_WORSE` of both hyperparameters."""
+    optional = ["acceptance", "log_loss", "log_loss_se", "seed"]
+    for part in ("mean", "mean_se", "sd", "r_hat", "effective_samples"):
+        optional += [f"{name}_{part}" for name in _PARAMETERS]
+    rates, keys = [f"{name}_effective_per_second" for name in _PARAMETERS], ["problem", "method"]
     frame = common.timed_rows(root, "experiment5/problem*/*", keys, optional, rates)
-    return frame.assign(
-        **{part: frame[of_both[part]].agg(how, axis=1) for part, how in worse.items()}
-    )
+    for part, how in _WORSE.items():
+        frame[part] = frame[[f"{name}_{part}" for name in _PARAMETERS]].agg(how, axis=1)
+    return frame
 
 
 def _posterior(chains: pd.DataFrame) -> Iterator[Row]:
@@ -53,31 +45,15 @@ def _posterior(chains: pd.DataFrame) -> Iterator[Row]:
         path, status = f"experiment5/P{row['problem']}/{row['method']}", row["status"]
         found = {"log-loss": Known(row["log_loss"], row["log_loss_se"], status=status)}
         for column, name in _PARAMETERS.items():
-            for part in ("mean", "sd"):
-                se = row.get(f"{column}_{part}_se", math.nan)
-                found[f"{name}-{part}"] = Known(row[f"{column}_{part}"], se, status=status)
-        for column in ("r_hat", "effective_samples", "effective_per_second", "acceptance"):
-            # these say whether a chain has converged, so they are shown of every chain
+            mean, se, sd = (row[f"{column}_{part}"] for part in ("mean", "mean_se", "sd"))
+            found[f"{name}-mean"] = Known(mean, se, status=status)
+            found[f"{name}-sd"] = Known(sd, status=status)
+        for column in (*_WORSE, "acceptance"):
+            # these are shown of every chain
             shown = status if status == NO_DATA else OK
-            found[column.replace("_", "-")] = Known(float(row[column]), math.nan, status=shown)
+            found[column.replace("_", "-")] = Known(float(row[column]), status=shown)
         for name, known in found.items():
             yield estimate(f"{path}/{name}", known, row["source"], seed=row["seed"])
-
-
-def _draws(root: Path, chains: pd.DataFrame) -> Iterator[pd.DataFrame]:
-    """Draws that were kept of the chain with most effective samples on each problem; draws of one run are one pair."""
-    shown = chains[chains["status"] != NO_DATA]
-    shown = shown.assign(good=shown["status"] == OK).sort_values(["good", "effective_samples"])
-    given = {"unit": _UNIT, "run": "run", "status": "status", "scale": "linear"}
-    for row in shown.groupby("problem").tail(1).to_dict("records"):
-        file = str(row["source"]).rpartition(".csv")[0] + ".npz"
-        arrays = read_arrays(root / file) if (root / file).exists() else {}
-        of_run = {key: row[key] for key in ("problem", "method", "status", "seed")}
-        for column, name in _PARAMETERS.items():
-            draws = pd.DataFrame({"value": arrays.get(column, np.empty(0)).ravel()})
-            draws = draws.assign(run=draws.index, source=file, **of_run)
-            template = f"experiment5/P{{problem}}/{{method}}/{name}-draws"
-            yield measured(draws, template, "value", **given)
 
 
 def _tuned(root: Path) -> pd.DataFrame:
@@ -98,17 +74,16 @@ def _tuning(tuned: pd.DataFrame) -> Iterator[pd.DataFrame | Iterator[Row]]:
         scale = "log" if column == "cpu_seconds" else "linear"
         given = {"unit": _UNIT, "run": "replicate", "status": "status", "scale": scale}
         yield measured(rows, f"{path}/{name}", column, **given)
-    without = (tuned["status"] == NO_DATA).groupby([tuned[k] for k in keys]).transform("any")
-    there = tuned[~without.astype(bool)]
+    there = tuned[tuned["status"] != NO_DATA]
     counts = {"ok": lambda group: (group["status"] == OK).sum()}
     yield each(there, keys, f"{path}/{{quantity}}", counts)
-    evidence = {"evidence": _evidence}
-    yield each(there[there["status"] == OK], keys, f"{path}/{{quantity}}", evidence)
+    good = there[there["status"] == OK]
+    yield each(good, keys, f"{path}/{{quantity}}", {"evidence": _evidence})
 
 
 def _evidence(good: pd.DataFrame) -> Known:
     """Mean log evidence. The judge uses the same random numbers throughout, so its error is that of every run."""
-    spread = good["evidence"].std() / math.sqrt(len(good)) if len(good) > 1 else 0.0
+    spread = good["evidence"].sem() if len(good) > 1 else 0.0
     return Known(good["evidence"].mean(), math.hypot(good["evidence_se"].mean(), spread))
 
 
@@ -120,16 +95,12 @@ def _samples(tuned: pd.DataFrame) -> pd.Series:
 
 
 def _searches(tuned: pd.DataFrame) -> Iterator[Row]:
-    """The hyperparameters with most evidence, and nats lost by ways of tuning on average and on the worst problem."""
+    """Nats lost by ways of tuning, on average and on the worst problem."""
     there = tuned[tuned["status"] != NO_DATA]
     if there.empty:
         return
     source = join_sources(there["source"])
     yield estimate("tuning/problems", there["problem"].nunique(), source)
-    best = there[there["status"] == OK].dropna(subset="evidence")
-    for row in best.loc[best.groupby("problem")["evidence"].idxmax()].to_dict("records"):
-        for column, name in _PARAMETERS.items():
-            yield estimate(f"tuning/P{row['problem']}/chosen/{name}", row[column], row["source"])
     ways, sizes = {"ep": "ep", "laplace": "laplace"}, _samples(tuned)
     for key, method in (("small", sizes.idxmin()), ("large", sizes.idxmax())) if len(sizes) else ():
         yield estimate(f"tuning/{key}/samples", sizes[method], source)
@@ -137,8 +108,8 @@ def _searches(tuned: pd.DataFrame) -> Iterator[Row]:
     for key, method in ways.items():
         lost = _lost(there, method)
         for row in lost.to_dict("records"):
-            mean, unit = Known(row["mean"], math.nan), _UNIT.format(**row)
-            yield estimate(f"tuning/{key}/mean", mean, row["source"], unit=unit)
+            unit = _UNIT.format(**row)
+            yield estimate(f"tuning/{key}/mean", Known(row["mean"]), row["source"], unit=unit)
         if len(lost):
             worst = lost.loc[lost["mean"].idxmax()]
             known = Known(worst["mean"], worst["std"] / math.sqrt(worst["size"]))

@@ -1,7 +1,5 @@
 """What belongs to no experiment: orders and counts, equations, the toolbox's defects, the certified reference."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from recheck.measures import join_sources
+from recheck.measures import OK, join_sources
 from studies.atiya2021.measures import common
 from studies.atiya2021.measures.common import Known, Row, each, estimate, measured, raw_rows
 from studies.atiya2021.names import REFERENCE
@@ -84,7 +82,7 @@ def _equations(root: Path) -> Iterator[Row]:
 
     def largest(column: str, absent: str, group: pd.DataFrame) -> Known:
         value = float(group[column].max(skipna=False))
-        return Known(value) if math.isfinite(value) else Known(value, status=absent)
+        return Known(value, 0.0, status=OK if math.isfinite(value) else absent)
 
     quantities = {
         # what has no value cannot be evaluated: blocks of a matrix that do not conform
@@ -149,10 +147,6 @@ def _reference(reference: Path) -> Iterator[Row]:
         name = f"largest-{column}".replace("_", "-")
         largest = {name: (column, "max")}
         yield from each(rows[rows["known"]], "block", "reference/{block}/{quantity}", largest)
-    truths = raw_rows(reference, "truths.csv", ["verdict"])
-    if len(truths):
-        source = join_sources(f"{REFERENCE}/" + truths["source"])
-        yield estimate("reference/truths/entries", len(truths), source)
 
 
 def _reference_check(root: Path) -> Iterator[Row]:
