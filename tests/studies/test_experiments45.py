@@ -211,6 +211,8 @@ def test_a_reading_takes_its_own_runs(study):
         study.add(row, rng, PUBLISHED_SETTINGS, 50_000)
         study.change(row, "problem == 1", **options)
     found = study.estimates()
+    named = found.index.get_level_values("id")
+    assert not named.str.contains("/(?:orthant-million-hard|hmc-gpml-20)(?:/|$)").any()
     hard = found.loc[("table4/P1/new/mae-post", "count=million-hard"), "value"]
     means = study.rows["experiment4", "orthant-million-hard"].groupby(["dataset", "replicate"])
     means = means["mae_post"].mean()
