@@ -49,8 +49,6 @@ class Shape:
     #: Ours, by cell of a column. A cell with fewer units has the first ones.
     units: Sequence[int]
     runs: Sequence[int]
-    #: Runs on the first unit, where only that one is repeated.
-    repeats: int = 0
     their_units: int = 1
     their_runs: int = 1
     #: Of runs: ``normal`` is a smooth error, ``half-normal`` the absolute value of a centred normal, as the error of
@@ -69,6 +67,8 @@ class Shape:
     elsewhere: int = 0
     #: Standard deviation between units of a difference of two cells: the shape is a contrast. 0: it is none.
     linear: float = 0.0
+    #: Runs on the first unit, where only that one is repeated.
+    repeats: int = 0
 
     def effects(self, rng: np.random.Generator, size: tuple[int, int, int]) -> np.ndarray:
         """Factors of units: common to the cells of a column, with a little of each cell's own."""

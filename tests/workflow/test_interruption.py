@@ -80,6 +80,8 @@ def test_a_run_killed_at_random_moments_goes_on_where_it_was(finished, built):
         wait_for(lambda: "\nJob " in (folder / "run.log").read_text())
         if attempt == 2:  # however slow the machine is, there is something to lose
             wait_for(lambda: any(folder.glob(PIECES)))
+            if not ended:
+                wait_for(lambda: jobs((folder / "run.log").read_text())[1])
         time.sleep(rng.uniform(0.5, 4.0))
         kill(run)
         began, now = jobs((folder / "run.log").read_text())
