@@ -12,6 +12,7 @@ import json
 import os
 import warnings
 import zipfile
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -56,16 +57,19 @@ def write_csv(path: str | Path, frame: pd.DataFrame, **about: Any) -> None:
 def read_csv(path: str | Path, **kwargs: Any) -> pd.DataFrame:
     """Read what `write_csv` wrote, every float as it was written; the options are those of `pandas.read_csv`.
 
-    DamagedFileError if there is no digest, or if the file's bytes are not those that were written: it names the file
-    and says what to do.
+    DamagedFileError if there is no digest, or if the file's bytes or rows are not those that were written: it names
+    the file and says what to do. Rows are not counted where ``nrows`` or ``skiprows`` leave some out.
     """
-    content = _checked(path)
+    content, rows = _checked(path)
     if Path(path).suffix == ".gz":
         content = gzip.decompress(content)
     with warnings.catch_warnings():
         # pandas before 3.1 has to be asked for exact floats; later ones always return them, and warn
         warnings.filterwarnings("ignore", message="The 'float_precision' argument")
-        return pd.read_csv(io.BytesIO(content), **({"float_precision": "round_trip"} | kwargs))
+        frame = pd.read_csv(io.BytesIO(content), **({"float_precision": "round_trip"} | kwargs))
+    if not {"nrows", "skiprows"} & kwargs.keys() and len(frame) != rows:
+        raise _damaged(path, f"{len(frame)} rows, its digest says {rows}")
+    return frame
 
 
 def write_arrays(path: str | Path, arrays: Mapping[str, Any], **about: Any) -> None:
@@ -90,8 +94,15 @@ def write_arrays(path: str | Path, arrays: Mapping[str, Any], **about: Any) -> N
 
 def read_arrays(path: str | Path) -> dict[str, np.ndarray]:
     """Read what `write_arrays` wrote, arrays by name; it refuses as `read_csv` does."""
-    with np.load(io.BytesIO(_checked(path)), allow_pickle=False) as stored:
-        return dict(stored)
+    content, count = _checked(path)
+    try:
+        with np.load(io.BytesIO(content), allow_pickle=False) as stored:
+            arrays = dict(stored)
+    except (ValueError, OSError, zipfile.BadZipFile, zlib.error) as error:
+        raise _damaged(path, f"not an npz file ({error})") from error
+    if len(arrays) != count:
+        raise _damaged(path, f"{len(arrays)} arrays, its digest says {count}")
+    return arrays
 
 
 def write_text(path: str | Path, text: str) -> None:
@@ -128,15 +139,15 @@ def _write(path: Path, content: bytes) -> None:
     os.replace(partial, path)
 
 
-def _checked(path: str | Path) -> bytes:
-    """Bytes of a file, which are those of its digest."""
+def _checked(path: str | Path) -> tuple[bytes, int]:
+    """Bytes of a file that are those of its digest, and the number of rows in it."""
     content, place = Path(path).read_bytes(), digest_path(path)
     if not place.exists():
         raise _damaged(path, f"it has no digest ({place.name}) beside it")
     stored, found = read_json(place), hashlib.sha256(content).hexdigest()
-    if not isinstance(stored, dict) or "sha256" not in stored:
+    if not isinstance(stored, dict) or {"sha256", "rows"} - stored.keys():
         raise _damaged(path, f"{place.name} is not a digest")
     if found != stored["sha256"]:
         digests = f"SHA-256 {found[:12]}, its digest says {str(stored['sha256'])[:12]}"
         raise _damaged(path, f"its bytes were changed after it was written ({digests})")
-    return content
+    return content, int(stored["rows"])

@@ -1,5 +1,7 @@
 """Result files: equal bytes for equal content, and a clear refusal of every damaged one."""
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -33,6 +35,7 @@ def test_csv_comes_back_to_the_last_bit(tmp_path, name):
     assert path.read_bytes() == before
     assert not list(path.parent.glob("*.partial"))
     assert list(read_csv(path, usecols=["value"])) == ["value"]
+    assert len(read_csv(path, nrows=1)) == 1
 
 
 def test_an_empty_table_is_a_table(tmp_path):
@@ -74,6 +77,10 @@ def test_every_damage_is_refused_by_name(tmp_path, name):
         ):
             read_csv(path)
     path.write_bytes(whole)
+    stored = json.loads(digest_path(path).read_text())
+    digest_path(path).write_text(json.dumps(stored | {"rows": 2}))
+    with pytest.raises(DamagedFileError, match="3 rows, its digest says 2"):
+        read_csv(path)
     digest_path(path).write_text("[]")
     with pytest.raises(DamagedFileError, match="not a digest"):
         read_csv(path)
@@ -85,8 +92,15 @@ def test_every_damage_is_refused_by_name(tmp_path, name):
 def test_damaged_arrays_and_json_are_refused_by_name(tmp_path):
     path = tmp_path / "a.npz"
     write_arrays(path, ARRAYS)
+    stored = json.loads(digest_path(path).read_text())
+    digest_path(path).write_text(json.dumps(stored | {"rows": 9}))
+    with pytest.raises(DamagedFileError, match="3 arrays, its digest says 9"):
+        read_arrays(path)
     path.write_bytes(b"PK no archive")
     with pytest.raises(DamagedFileError, match=r"a\.npz.*changed"):
+        read_arrays(path)
+    digest_path(path).write_text(json.dumps({"rows": 1, "sha256": sha256(path)}))
+    with pytest.raises(DamagedFileError, match=r"a\.npz: not an npz"):
         read_arrays(path)
     write_text(tmp_path / "x.json", "{")
     with pytest.raises(DamagedFileError, match=r"x\.json"):

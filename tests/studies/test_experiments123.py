@@ -134,6 +134,8 @@ def test_monte_carlo_error_alone_has_no_wrong_truths():
     value, bracket, own = printed_floor([], 0.05, 3)
     found, _, high = effective_number(value, bracket, 50, own)
     assert math.isnan(found) or high > 5
+    with pytest.raises(ValueError, match="three units"):
+        effective_number(value, bracket, 2, own)
 
 
 def test_a_pair_of_wrong_truths_has_the_printed_mean_and_the_effective_number(tmp_path):

@@ -91,9 +91,7 @@ def _by_reading(axes: Axes, book: Book, template: str, problems: range) -> None:
     for problem in problems:
         own = book.outcomes[book.outcomes["id"] == template.format(problem)]
         own = own[np.isfinite(own["effect"].astype(float))]
-        rows = {
-            reading: row for reading, (_, row) in zip(own["reading"], own.iterrows(), strict=True)
-        }
+        rows = dict(own.set_index("reading", drop=False).iterrows())
         drawn = set()
         for place, (levels, color, marker) in enumerate(_SHOWN.values()):
             row = fitting(rows, {**book.defaults, **levels})
@@ -101,12 +99,7 @@ def _by_reading(axes: Axes, book: Book, template: str, problems: range) -> None:
                 continue
             drawn.add(row["reading"])
             y = problem + width * (place - (len(_SHOWN) - 1) / 2)
-            center, low, high = np.exp(row["effect"]), row["low"], row["high"]
-            if (
-                row["scale"] == "linear"
-            ):  # ours and the interval of the replay, in percentage points
-                low, high = (100 * (row["published"] + end) for end in (low, high))
-                center = 100 * row["ours"]
+            center, low, high = _interval(row)
             axes.plot([low, high], [y, y], color=color, linewidth=1)
             axes.plot(center, y, color=color, marker=marker, markersize=3.2)
         if len(own) and own["scale"].iloc[0] == "linear":

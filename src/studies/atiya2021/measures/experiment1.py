@@ -183,8 +183,10 @@ def effective_number(
     It is (sum of errors)^2 / (sum of their squares), their number, were they equally wrong; and the ends of an interval
     that has `COVERAGE`, from rounding and our own Monte Carlo error. `value` and `bracket` are printed, each with half
     a unit in its last place. `own_error`, mean and standard deviation over units of the Monte Carlo error alone, is
-    taken off first; all three are NaN where nothing is left.
+    taken off first; all three are NaN where nothing is left. ValueError if there are fewer than three units.
     """
+    if n < 3:
+        raise ValueError(f"n: needed are three units or more, given was {n}")
     rng, (mean, sd) = np.random.default_rng(0), own_error
     # the printed numbers themselves come first, then draws
     a, b = (np.r_[one, one + half * rng.uniform(-1, 1, DRAWS)] for one, half in (value, bracket))

@@ -138,12 +138,7 @@ def _accuracy(certified: pd.DataFrame) -> Iterator[Row]:
             largest = Known(worst["nats"])
             yield estimate(f"{name}/nats-largest", largest, worst["source"], scale="log")
     wide = certified.pivot(index=["problem", "set"], columns="method", values="mae_reference")
-    for method in sorted(set(wide) - {"ep", "laplace"}) if "ep" in wide else ():
-        both = wide[["ep", method]].dropna()
-        if len(both):
-            source = join_sources(certified.loc[certified["method"].isin(both.columns), "source"])
-            yield estimate(f"ep/common/{method}", len(both), source)
-            yield estimate(f"ep/closer/{method}", (both["ep"] < both[method]).sum(), source)
+    yield from _closer("ep/{}", "ep", wide.drop(columns="laplace", errors="ignore"), certified)
 
 
 def _problems(certified: pd.DataFrame) -> Iterator[Row]:
@@ -151,16 +146,18 @@ def _problems(certified: pd.DataFrame) -> Iterator[Row]:
     by_problem = certified.groupby(["problem", "method"])
     for column, last in ERRORS.items():
         means = by_problem[column].agg(lambda errors: errors.mean(skipna=False)).unstack()
-        for method in sorted(set(means) - {SAMPLER}) if SAMPLER in means else ():
-            both = means[[SAMPLER, method]].dropna()
-            if len(both):
-                used = certified["method"].isin(both.columns) & certified["problem"].isin(
-                    both.index
-                )
-                source = join_sources(certified.loc[used, "source"])
-                fewer = (both[SAMPLER] < both[method]).sum()
-                yield estimate(f"sampler/common/{last}/{method}", len(both), source)
-                yield estimate(f"sampler/closer/{last}/{method}", fewer, source)
+        yield from _closer(f"sampler/{{}}/{last}", SAMPLER, means, certified)
+
+
+def _closer(name: str, one: str, errors: pd.DataFrame, certified: pd.DataFrame) -> Iterator[Row]:
+    """How many errors a method has in common with each other one, and how many of its own are smaller."""
+    for method in sorted(set(errors) - {one}) if one in errors else ():
+        both = errors[[one, method]].dropna()
+        if len(both):
+            source = join_sources(certified.loc[certified["method"].isin(both.columns), "source"])
+            fewer = (both[one] < both[method]).sum()
+            yield estimate(f"{name.format('common')}/{method}", len(both), source)
+            yield estimate(f"{name.format('closer')}/{method}", fewer, source)
 
 
 def _reliability(runs: Runs) -> Iterator[Row]:
