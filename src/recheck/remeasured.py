@@ -1,14 +1,16 @@
 """What a run measured beside the kept results: which kept estimates it measured again, and which of them differ.
 
 Both are compared on the runs that they share: same id, reading, unit, run and seed or, without a seed, same line of the
-raw files. An estimate is *identical* if its value and standard error are equal to the last digit. It *differs* if its
-difference (of logarithms, where numbers are compared as a ratio) is beyond four joint standard errors and, by Welch's t
-with Šidák's correction for the number of estimates, beyond chance at the family's error rate; without any standard
-error, if it is beyond rounding. Else it *agrees*. Runs that share data or seeds vary less than both standard errors
-say, so the test is conservative. What rests on CPU seconds is left out.
+raw files. Where a raw file was made with other settings, an error or a count is another number, so only means over
+seeded runs are compared, if they have standard errors in both. An estimate is *identical* if its value and standard
+error are equal to the last digit. It *differs* if its difference (of logarithms, where numbers are compared as a ratio)
+is beyond four joint standard errors and, by Welch's t with Šidák's correction for the number of estimates, beyond
+chance at the family's error rate; without any standard error, if it is beyond rounding. Else it *agrees*. Runs that
+share data or seeds vary less than both standard errors say, so the test is conservative. What rests on CPU seconds is
+left out.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from fnmatch import translate
 
 import numpy as np
@@ -26,32 +28,40 @@ _ROUNDING, _TINY = 1e-6, 1e-12  # relative and absolute: another processor round
 
 
 def remeasured(
-    measures: pd.DataFrame, kept: pd.DataFrame, timing: Iterable[str] = (), error: float = 0.05
+    measures: pd.DataFrame,
+    kept: pd.DataFrame,
+    timing: Iterable[str] = (),
+    error: float = 0.05,
+    changed: Collection[str] = (),
 ) -> pd.DataFrame:
     """One row a kept estimate: its value on the runs that are shared with `measures`, that of this run, the outcome.
 
     `timing` are globs of ids that rest on CPU seconds, `error` is the probability that one or more of the estimates
-    differ by chance. The columns are ``id``, ``reading``, ``kept``, ``kept_se``, ``value``, ``se``, ``ratio``
-    (difference over joint standard error), ``p_adjusted`` and ``outcome`` (`OUTCOMES`).
+    differ by chance, `changed` are raw files that were made with other settings than in the kept run. The columns are
+    ``id``, ``reading``, ``kept``, ``kept_se``, ``value``, ``se``, ``ratio`` (difference over joint standard error),
+    ``p_adjusted`` and ``outcome`` (`OUTCOMES`).
     """
     measures, kept = (
         frame.assign(origin=frame["seed"].where(frame["seed"] != "", frame["source"]))
         for frame in (measures, kept)
     )
     timed = "|".join(map(translate, timing)) or "$."
-    counted = kept[kept["status"].isin(COUNTED) & ~kept["id"].str.match(timed)]
+    kept = kept[kept["status"].isin(COUNTED) & ~kept["id"].str.match(timed)]
+    other = _rests_on(kept, changed)
+    counted = kept[~other | ((kept["seed"] != "") & kept["se"].isna())]
     shared = counted[_ROW].merge(measures.loc[measures["status"].isin(COUNTED), _ROW])
     ours, theirs = (
         estimate(frame.merge(shared)).set_index(_KEYS)[["value", "se", "df", "scale"]]
         for frame in (measures, counted)
     )
-    every = counted[_KEYS].drop_duplicates()
+    every = kept.assign(other=other).groupby(_KEYS, sort=False, as_index=False)["other"].any()
     both = every.join(theirs.add_prefix("kept_"), on=_KEYS).join(ours, on=_KEYS)
     both = both.rename(columns={"kept_value": "kept"})
     values = both[["kept", "value"]].to_numpy(float)
     errors = both[["kept_se", "se"]].fillna(0.0).to_numpy(float)
     degrees = both[["kept_df", "df"]].fillna(np.inf).replace(0.0, np.inf).to_numpy(float)
-    there = np.isfinite(values).all(axis=1)
+    bare = both["other"].to_numpy() & ~errors.all(axis=1) & (values[:, 0] != values[:, 1])
+    there = np.isfinite(values).all(axis=1) & ~bare
     logs = (both["scale"] == "log").to_numpy() & (values > 0).all(axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
         errors[logs] /= values[logs]
@@ -68,6 +78,15 @@ def remeasured(
     frame = both.assign(ratio=ratio, p_adjusted=adjusted, outcome=outcome)
     columns = ["kept", "kept_se", "value", "se", "ratio", "p_adjusted", "outcome"]
     return frame[[*_KEYS, *columns]].reset_index(drop=True)
+
+
+def _rests_on(rows: pd.DataFrame, files: Collection[str]) -> pd.Series:
+    """Which rows have one of these raw files among their sources."""
+    named = {
+        source: any(part.partition(":")[0] in files for part in source.split("; "))
+        for source in rows["source"].unique()
+    }
+    return rows["source"].map(named).astype(bool)
 
 
 def counts(frame: pd.DataFrame) -> dict[str, int]:

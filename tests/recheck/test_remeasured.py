@@ -54,3 +54,33 @@ def test_only_shared_runs_are_compared_and_seconds_are_left_out():
     assert set(outcomes(KEPT.assign(unit="another"))) == {"not run"}
     assert "t/11" not in outcomes(KEPT, timing=["*/11"]).index
     assert counts(remeasured(KEPT, KEPT.iloc[:0])).keys() >= {"kept", "remeasured/differ"}
+
+
+def test_other_settings_share_seeded_runs_alone():
+    """With other settings a count, a bare value and one with its own error are other numbers; means of runs are not."""
+    made = {"unit": "u", "run": 0, "scale": "log", "seed": "1/u"}
+    own = [
+        {**made, "id": "count", "value": 7.0, "seed": "", "source": "b.csv:2"},
+        {**made, "id": "bare", "value": 2.0, "source": "b.csv:3"},
+        {**made, "id": "own", "value": 2.0, "se": 0.1, "source": "b.csv:4"},
+        {**made, "id": "same", "value": 3.0, "source": "b.csv:5"},
+        {**made, "id": "exact", "value": 5.0, "seed": "", "source": "a.csv:2; c.csv"},
+        *(
+            {
+                **made,
+                "id": "mean",
+                "run": k,
+                "seed": f"1/u/{k}",
+                "value": 2 + 0.1 * k,
+                "source": "b.csv",
+            }
+            for k in range(4)
+        ),
+    ]
+    kept = measures(own)
+    run = measures([one | {"value": one["value"] * (one["id"] == "same" or 1.02)} for one in own])
+    found = remeasured(run, kept, changed=["b.csv"]).set_index("id")["outcome"]
+    expected = dict.fromkeys(["count", "bare", "own"], "not run")
+    expected |= {"same": "identical", "exact": "differs", "mean": "agrees"}
+    assert found.to_dict() == expected
+    assert outcomes(KEPT, changed=["another.csv"]).eq("identical").all()

@@ -52,6 +52,7 @@ rule remeasured:
         "<results>/logs/{study}/remeasured.log",
     params:
         code=code("recheck.remeasured"),
+        config=CONFIG,
     message:
         "Set what this run measured beside the kept results"
     script:
