@@ -143,12 +143,16 @@ class _Drawn:
             shared = len(list(takewhile(bool, map(eq, above, key[:-1]))))
             names[:shared] = [""] * shared
         lines: list[list[str]] = []
+        texts: list[str] = []
         for name in show:
             if name == "published" and above and changed <= {"reading"}:
                 continue
+            last, texts = texts, [self._show(name, row) for row in cells]
+            if name == "run" and "kept" in show and texts == last:
+                continue  # a run that measured the same does not repeat it
             left = names if not lines else [""] * len(names)
             left = [*left, words[name]] if several else left
-            lines.append([*(left or [""]), *(self._show(name, row) for row in cells)])
+            lines.append([*(left or [""]), *texts])
         return lines
 
     def _show(self, name: str, row: Mapping[str, Any] | None) -> str:

@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 from made_book import book_of, rows
 
+from recheck.book import Book
 from recheck.files import read_csv
 from recheck.format import checked
 from recheck.layout import Layout
@@ -99,6 +100,16 @@ def test_published_kept_and_this_run(book, tmp_path):
     assert frame.loc["table1/N50/M100", "value"] == pytest.approx(0.25)
     assert frame.loc["table1/N200/M100", "status"] == "not comparable"
     assert frame.loc["table1/N50/M1000", "kept"] == pytest.approx(0.075)
+
+
+def test_a_line_of_this_run_that_would_repeat_ours_is_left_out(book, tmp_path):
+    same = Book(
+        *(book.kept.estimates.reset_index(drop=True), book.kept.measures),
+        *(book.cells.reset_index(drop=True), None, book.kept),
+    )
+    write_tables(layout_of(LAYOUT), same, ["one"], tmp_path)
+    text = (tmp_path / "one.tex").read_text()
+    assert "& ours & $0.250$" in text and "this run" not in text
 
 
 def test_the_verdict_is_that_on_the_kept_numbers(book, tmp_path):
