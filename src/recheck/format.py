@@ -135,11 +135,11 @@ def short(value: Any, digits: int = 3, *, tex: bool = False) -> str:
 
 
 def printed(text: str, bracket: str = "", form: Format = _USUAL) -> str:
-    """A published number and its bracket as LaTeX, with the digits that were printed."""
+    """A published number and its bracket as LaTeX, with the digits that were printed; or a region in words."""
     try:
         number, error = decimal(text), decimal(bracket) if bracket and form.se else None
     except ValueError:
-        return escape(text)
+        return re.sub(r"-(?=[\d.])", "$-$", escape(text))
     factor = Decimal(repr(form.factor)).normalize()
     number *= factor
     shown, power = _shown(number)

@@ -219,8 +219,13 @@ def _verdict(asked: _Asked, id: str) -> Found:
         raise KeyError(f"has no verdict{_close(id, frame.index)}")
     if column not in frame.columns:
         raise KeyError(f"asks for the column {column!r}; there are {list(frame.columns)}")
-    line = frame.index.get_loc(id) + 2
-    return _given(asked, frame.loc[id, column], f"{asked.folder}/verdicts.csv:{line}")
+    value, source = (
+        frame.loc[id, column],
+        f"{asked.folder}/verdicts.csv:{frame.index.get_loc(id) + 2}",
+    )
+    if column == "printed":
+        return Found(asked.use, printed(value), True, value, source)
+    return _given(asked, value, source)
 
 
 def _count(asked: _Asked, path: str) -> Found:

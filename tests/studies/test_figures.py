@@ -73,7 +73,7 @@ def test_runs_that_did_not_converge_are_hollow(books):
     assert sorted(line.get_xdata()[0] for line in hollow) == [1.0, 50.0]
     (legend,) = figure.legends
     labels = [text.get_text() for text in legend.get_texts()]
-    assert "HMC (as distributed) (not converged)" in labels and "orthant (soft)" in labels
+    assert "HMC (as distributed) (not converged)" in labels and "sampler (soft)" in labels
 
 
 def test_published_points_are_all_there(books):

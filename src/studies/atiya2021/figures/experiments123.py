@@ -137,13 +137,14 @@ def figure2(book: Book) -> Figure:
     figure = style.figure(4.4)
     axes = figure.subplots()
     handles = _curves(axes, book, "mape", _ANNEALED)
-    for name, marker in (("new", "$\\oplus$"), ("ess", "$\\otimes$")):
+    named = (("new", "sampler", "$\\oplus$"), ("ess", "ESS", "$\\otimes$"))
+    for name, text, marker in named:
         place = [
             book.get(f"experiment3/quoted/{name}/{of}").value for of in ("seconds", "log-mape")
         ]
         look: dict[str, Any] = {"marker": marker, "markersize": 9, "markeredgewidth": 0.4}
         axes.plot(*place, color=style.INK, linestyle="none", **look)
-        handles.append(handle(f"published {name.upper()}", style.INK, **look))
+        handles.append(handle(f"published {text}", style.INK, **look))
     axes.set_ylabel(r"$\ln$ MAPE of $\log L$ (MAPE in %)")
     template, sizes = "experiment3/{method}/size{size}/", ["method", "size"]
     nats, mape = (_columns(book, template + name, name) for name in ("nats", "mape"))

@@ -113,10 +113,16 @@ def _mae_post(runs: Runs, strict: pd.DataFrame, every: pd.Series, published: Pat
     wide = own["mae_post"].agg(lambda values: values.mean(skipna=False)).unstack()
     wide = wide.reindex(columns=both)
     scaled = every.mul(wide[both[0]] / wide[both[-1]], level="problem").dropna()
-    ends = scaled.groupby("problem").agg(["min", "max"])
+    ends = (
+        scaled.groupby("problem")
+        .quantile([0.05, 0.95])
+        .unstack()
+        .reindex(columns=[0.05, 0.95])
+        .set_axis(["low", "high"], axis=1)
+    )
     cells = common.published_cells(published, "table4/P{problem}/{paper}/mae-post")
     cells = cells.join(ends, on="problem", how="inner")
-    inside = cells["value"].between(cells["min"], cells["max"])
+    inside = cells["value"].between(cells["low"], cells["high"])
     yield estimate("mae-post/inside", inside.sum(), drawn)
     yield estimate("mae-post/inside-of", len(inside), drawn)
 
