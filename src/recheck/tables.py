@@ -16,7 +16,7 @@ import pandas as pd
 
 from recheck.book import Book
 from recheck.files import write_csv, write_text
-from recheck.format import Format, escape, latex, missing, printed
+from recheck.format import Format, escape, is_number, latex, missing, printed
 from recheck.layout import LINES, Block, Layout
 from recheck.measures import BOUNDS, pattern
 
@@ -148,8 +148,9 @@ class _Drawn:
             if name == "published" and above and changed <= {"reading"}:
                 continue
             last, texts = texts, [self._show(name, row) for row in cells]
-            if name == "run" and "kept" in show and texts == last:
-                continue  # a run that measured the same does not repeat it
+            here = any(row and is_number(row["value"]) for row in cells)
+            if name == "run" and "kept" in show and (texts == last or not here):
+                continue  # a run that measured nothing or the same has no line
             left = names if not lines else [""] * len(names)
             left = [*left, words[name]] if several else left
             lines.append([*(left or [""]), *texts])

@@ -89,7 +89,6 @@ def test_published_kept_and_this_run(book, tmp_path):
         r"\addlinespace",
         r"M1000 & published & $0.072$ & -- \\",
         r" & ours & $0.0750$ ($0.0050$) & -- \\",
-        r" & this run & -- & -- \\",
         r" & verdict & -- & -- \\",
         r"\bottomrule",
         r"\end{tabular}",

@@ -124,7 +124,7 @@ def _curves(axes: Axes, book: Book, quantity: str, annealed: dict[str, str]) -> 
 
 def figure1(book: Book) -> Figure:
     """Figure 1 of the paper: log of the MAE of class probabilities against CPU seconds."""
-    figure = style.figure(4.1)
+    figure = style.figure(3.4)
     axes = figure.subplots()
     handles = _curves(axes, book, "mae", {})
     axes.set_ylabel(r"$\ln$ MAE of $p(y_*=1)$")
@@ -134,7 +134,7 @@ def figure1(book: Book) -> Figure:
 
 def figure2(book: Book) -> Figure:
     """Figure 2 of the paper: log of the MAPE of the log marginal likelihood against CPU seconds; nats at the right."""
-    figure = style.figure(4.4)
+    figure = style.figure(3.6)
     axes = figure.subplots()
     handles = _curves(axes, book, "mape", _ANNEALED)
     named = (("new", "sampler", "$\\oplus$"), ("ess", "ESS", "$\\otimes$"))
