@@ -24,7 +24,7 @@ from studies.common.seeds import generator
 pytestmark = pytest.mark.slow
 
 STUDY = "results/tiny/atiya2021"
-RUNS = {"run", "run_rows", "run_without_arrays", "run_experiment2", "patterns"}
+RUNS = {"run", "run_short", "run_rows", "run_without_arrays", "run_experiment2", "patterns"}
 needs_data = pytest.mark.skipif(not MIRROR.exists(), reason="the real data are not here")
 needs_latex = pytest.mark.skipif(shutil.which("latexmk") is None, reason="there is no LaTeX here")
 
