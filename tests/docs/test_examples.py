@@ -5,6 +5,7 @@ import os
 import re
 import runpy
 import warnings
+from importlib import import_module
 from pathlib import Path
 
 import matplotlib
@@ -14,6 +15,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*(ROOT / "docs").glob("*.rst"), *(ROOT / "docs/methods").glob("*.rst")])
+DOCSTRINGS = [
+    p for p in sorted((ROOT / "src").rglob("*.py")) if "\n    >>> " in p.read_text("utf-8")
+]
 GALLERY = sorted((ROOT / "docs/gallery").glob("*.py"))
 TEXTS = [ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")]
 README_CODE = re.findall(
@@ -38,6 +42,13 @@ def test_readme_has_examples():
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_examples_of_a_page_run(page):
     assert doctest.testfile(str(page), module_relative=False).failed == 0
+
+
+@pytest.mark.parametrize("source", DOCSTRINGS, ids=lambda source: source.stem)
+def test_examples_of_docstrings_run(source):
+    name = ".".join(source.relative_to(ROOT / "src").with_suffix("").parts)
+    done = doctest.testmod(import_module(name))
+    assert done.attempted > 0 and done.failed == 0
 
 
 @pytest.mark.slow
