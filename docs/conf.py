@@ -37,6 +37,7 @@ sphinx_gallery_conf = {
     "gallery_dirs": "auto_gallery",
     "within_subsection_order": "FileNameSortKey",
     "abort_on_example_error": True,
+    "capture_repr": (),
     "download_all_examples": False,
     "remove_config_comments": True,
     "show_signature": False,

@@ -9,7 +9,7 @@ import subprocess
 import pytest
 from one_node import CannotSetUpError, Cluster
 from running import digests
-from test_interruption import PIECES, STUDY, kill, same_as, start, wait_for
+from test_interruption import PIECES, TARGETS, kill, same_as, start, wait_for
 
 pytestmark = [
     pytest.mark.slow,
@@ -29,7 +29,6 @@ SHARED = [
     *("draw_tables_atiya2021=report", "draw_figures_atiya2021=report", "provenance=report"),
     *("look_up=report", "notebook=report", "--group-components", "patterns=20", "short=20"),
 ]
-TARGETS = ["experiment1", f"{STUDY}/experiment3/orthant.csv", f"{STUDY}/experiment3/ess.csv"]
 
 
 @pytest.fixture(scope="module")
