@@ -34,9 +34,9 @@ print(fitted.kernel_, fitted.at_bound_)
 options = PseudoMarginal(
     method="laplace",
     samples=16,
-    iterations=300,
-    burn_in=100,
-    chains=2,
+    iterations=2000,
+    burn_in=400,
+    chains=4,
     draws=20,
     predictor=Laplace(),
 )
