@@ -11,6 +11,8 @@ from pathlib import Path
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "squeue", "scancel", "sinfo")
 PACKAGES = ("slurm-wlm", "munge")
+#: Steps of a job look here: the executor takes SLURM_CONF from their environment.
+PLACE = Path("/etc/slurm/slurm.conf")
 CONFIGURATION = """\
 ClusterName=throwaway
 SlurmctldHost={host}(127.0.0.1)
@@ -73,6 +75,8 @@ class Cluster:
         if os.geteuid() != 0:
             raise CannotSetUpError("only root can start the daemons of SLURM")
         install()
+        if PLACE.exists():
+            raise CannotSetUpError(f"this machine has a SLURM of its own ({PLACE})")
         # munge wants a short path to its socket, and folders that only root can write to
         self.folder = Path(tempfile.mkdtemp(prefix="slurm-", dir="/tmp"))
         self.folder.chmod(0o755)
@@ -96,6 +100,9 @@ class Cluster:
 
     def start(self):
         """Start munge, the controller and the node, and wait until the node is idle."""
+        PLACE.parent.mkdir(parents=True, exist_ok=True)
+        PLACE.unlink(missing_ok=True)  # a link to a cluster that is gone
+        PLACE.symlink_to(self.folder / "slurm.conf")
         key = self.folder / "munge.key"
         key.write_bytes(os.urandom(128))
         key.chmod(0o400)
@@ -148,6 +155,7 @@ class Cluster:
                 except subprocess.TimeoutExpired:
                     daemon.kill()
                     daemon.wait()
+        PLACE.unlink(missing_ok=True)
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _run(self, name, *arguments):
