@@ -9,9 +9,20 @@ trap 'rm -rf "$work"' EXIT
 sdist=$(ls -t dist/gpcmc-*.tar.gz | head -1)
 tested=0
 
-for python in "$@"; do
-    if ! "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
-        echo "skipped: $python is not here, or older than 3.11"
+# A Python by its name, or the newest of that name that pyenv has, whose shims work for the selected version alone.
+find_python() {
+    local test='import sys, venv; sys.exit(sys.version_info < (3, 11))' other
+    for other in "$1" "$(pyenv root 2>/dev/null)"/versions/"${1#python}".*/bin/python; do
+        if "$other" -c "$test" >/dev/null 2>&1; then
+            echo "$other"
+        fi
+    done | tail -1
+}
+
+for name in "$@"; do
+    python=$(find_python "$name")
+    if [[ -z $python ]]; then
+        echo "skipped: $name is not here, or older than 3.11"
         continue
     fi
     version=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
@@ -33,7 +44,7 @@ X, y = make_moons(40, noise=0.3, random_state=0)
 for name in ("ep", "laplace", "twisted-ep"):
     gpcmc.GaussianProcessClassifier(inference=name, random_state=0).fit(X, y).predict_proba(X)
 print(f"import gpcmc: {seconds * 1000:.0f} ms")')
-    "$bin/pip" install --quiet hypothesis pytest
+    "$bin/pip" install --quiet hypothesis mpmath pytest
     # a copy of the tests: beside src, pytest would import the sources
     mkdir "$work/tests$version"
     cp -r "$here/tests/gpcmc" "$work/tests$version/"
