@@ -8,6 +8,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 sdist=$(ls -t dist/gpcmc-*.tar.gz | head -1)
 tested=0
+failed=
 
 # A Python by its name, or the newest of that name that pyenv has, whose shims work for the selected version alone.
 find_python() {
@@ -50,7 +51,8 @@ print(f"import gpcmc: {seconds * 1000:.0f} ms")')
     cp -r "$here/tests/gpcmc" "$work/tests$version/"
     echo "== the library's tests on Python $version"
     (cd "$work/tests$version" && "$bin/python" -m pytest --quiet -W error -p no:cacheprovider \
-        --override-ini 'markers=slow: takes more than half a second' ${PYTEST:-} gpcmc)
+        --override-ini 'markers=slow: takes more than half a second' ${PYTEST:-} gpcmc) || failed+=" $version"
     tested=$((tested + 1))
 done
 [[ $tested -gt 0 ]] || { echo "none of $* is here" >&2; exit 1; }
+[[ -z $failed ]] || { echo "failed on Python$failed" >&2; exit 1; }
