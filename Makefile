@@ -12,6 +12,8 @@ UPGRADE   ?=
 # What `make verify-kept` recomputes: a share of the CPU time, drawn with a seed.
 SHARE     ?=
 SEED      ?=
+# What `make test-wheel` tests the wheel with; those that are not there are skipped by name.
+PYTHONS   ?= python3.11 python3.12 python3.13
 
 VENV  := .venv
 BIN   := $(VENV)/bin
@@ -46,7 +48,7 @@ endef
 .DELETE_ON_ERROR:
 # Two Snakemake runs in one folder would lock each other out.
 .NOTPARALLEL:
-.PHONY: help paper test check package lint bench keep resume verify-kept archive latex lock clean
+.PHONY: help paper test check package lint docs links dist test-wheel test-slurm bench keep resume verify-kept archive latex lock clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -82,6 +84,22 @@ verify-kept: $(BUILT) ## Recompute a random sample of the kept pieces, and carry
 archive: $(BUILT) latex ## One file with sources, results, PDF and checksums: build/gpcmc-<scale>.tar.gz
 	$(BIN)/snakemake archive --cores all $(GIVEN) $(SNAKEMAKE)
 
+docs: $(BUILT) ## Build the pages in build/docs: gallery executed, every warning an error
+	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going -d build/doctrees docs build/docs
+	@echo "Open build/docs/index.html"
+
+links: docs ## Ask for every address that the pages name (needs the internet)
+	$(BIN)/sphinx-build --quiet -b linkcheck -d build/doctrees docs build/links
+
+dist: $(BUILT) ## Source distribution and wheel of the library in dist/
+	$(BIN)/python -m build --no-isolation --outdir dist .
+
+test-wheel: dist ## Test wheels in empty environments, one for each Python (PYTHONS="python3.12 python3.13")
+	bash tests/wheel.sh $(PYTHONS)
+
+test-slurm: $(BUILT) ## Run the tiny scale through a throw-away SLURM cluster on this machine (Debian, root)
+	TEST_SLURM=1 $(BIN)/python -m pytest --numprocesses=0 tests/workflow/test_slurm.py
+
 bench: $(BUILT) ## Measure speed and memory as ratios in one run, on one core
 	set -e; for script in benchmarks/*.py; do OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python "$$script"; done
 
@@ -101,11 +119,11 @@ lock: ## Renew requirements.lock from pyproject.toml (all to the newest: UPGRADE
 	build/uv/bin/pip install --quiet uv
 	build/uv/bin/uv pip compile pyproject.toml --quiet --no-config $(UPGRADE) \
 	  --universal --python-version 3.11 --fork-strategy fewest --generate-hashes \
-	  --all-extras --group build --group lint --group test \
+	  --all-extras --group build --group docs --group lint --group slurm --group test \
 	  --custom-compile-command "make lock" --output-file requirements.lock
 
 clean: ## Delete what the workflow makes (keeps data/raw and .venv)
-	rm -rf results figures build
+	rm -rf results figures build dist docs/auto_gallery
 	@echo "Kept: data/raw (downloads) and .venv (the environment)"
 
 $(READY): requirements.lock

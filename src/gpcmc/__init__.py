@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from gpcmc.orthant import OrthantEstimate, orthant_probability
 
 __all__ = ["GaussianProcessClassifier", "OrthantEstimate", "orthant_probability"]
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # SciPy costs a third of a second and scikit-learn one and a half: each name loads what it needs.
 _HOME = {

@@ -45,7 +45,8 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):
     ----------
     kernel : sklearn.gaussian_process.kernels.Kernel, optional
         Prior covariance of the latent function; by default ``1.0 * RBF(1.0)``. An anisotropic RBF kernel,
-        ``1.0 * RBF(np.ones(d))``, finds out which inputs matter.
+        ``1.0 * RBF(np.ones(d))``, finds out which inputs matter. A search over ``kernel__k2__length_scale`` needs a
+        kernel that is given: None has no such parameter.
     inference : str or Method
         A name in ``gpcmc.inference.METHODS`` (``"best"`` stands for ``"twisted-ep"``), or an instance of a
         method's options, for example ``gpcmc.inference.Laplace(likelihood="logistic")``.
@@ -63,7 +64,8 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):
     classes_ : (C,) array
         The labels, sorted; of two, the second one is the paper's class 1.
     kernel_ : Kernel
-        The kernel with the hyperparameters used.
+        The kernel with the hyperparameters used. ``"pseudo-marginal"`` uses many, which are in
+        ``posterior_.chains``; this is then the kernel that was given.
     at_bound_ : tuple of str
         Names of the hyperparameters that the optimizer left at a bound, as in ``"k2__length_scale[1]"``, counted from
         0. Empty where all are inside, and without an optimizer.

@@ -155,6 +155,15 @@ def test_importing_the_library_loads_nothing_heavy(statement):
         assert "numpy" not in found
 
 
+def test_importing_the_library_takes_less_than_a_third_of_a_second():
+    """CPU seconds, which do not depend on what else this machine does."""
+    code = (
+        "import time; start = time.process_time(); import gpcmc; print(time.process_time() - start)"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert float(run.stdout) < 0.3
+
+
 def test_the_library_knows_no_study_and_no_engine():
     folder = Path(gpcmc.__file__).parent
     allowed = {

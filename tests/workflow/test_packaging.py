@@ -22,6 +22,7 @@ PYTHONS = ["3.11", "3.12", "3.13"]
 CONDA_NAMES = {
     "matplotlib-base": "matplotlib",
     "pandera-pandas": "pandera",
+    "python-build": "build",
     "snakemake-minimal": "snakemake",
 }
 # What conda must bring and the lock cannot: the interpreter, its installer and a compiler.
@@ -128,6 +129,11 @@ def test_environment_has_the_versions_of_the_lock(declared, conda, locked_versio
     assert conda == {name: locked_versions[name] for name in declared}
 
 
+def test_the_library_says_its_version(project):
+    text = (ROOT / "src/gpcmc/__init__.py").read_text(encoding="utf-8")
+    assert f'__version__ = "{project["project"]["version"]}"' in text
+
+
 def test_citation_is_of_this_version(project):
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     named = project["project"]
@@ -182,13 +188,13 @@ def test_hosted_checks_run_the_commands_of_readme():
     workflow = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text(encoding="utf-8"))
     (job,) = workflow["jobs"].values()
     commands = [step["run"] for step in job["steps"] if "run" in step]
-    assert commands[-3:] == ["make lint", "make test", "make paper SCALE=smoke"]
+    assert commands[-4:] == ["make lint", "make docs", "make test", "make paper SCALE=smoke"]
     assert set(job["strategy"]["matrix"]["python"]) <= set(PYTHONS)
 
 
 def test_own_checks_lint_before_they_test():
     steps = re.findall(r"(?m)^step (.*)$", (ROOT / ".ci/run").read_text(encoding="utf-8"))
-    assert steps == ["make lint", "make test", "make paper SCALE=smoke"]
+    assert steps == ["make lint", "make docs", "make test", "make paper SCALE=smoke"]
 
 
 def dry_make(folder, *arguments, target="paper"):

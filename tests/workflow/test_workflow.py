@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 from running import MIRROR, copy_project, digests, made, planned, snakemake
 
 from gpcmc.gp import prior, rbf
@@ -24,7 +25,7 @@ from studies.common.seeds import generator
 pytestmark = pytest.mark.slow
 
 STUDY = "results/tiny/atiya2021"
-RUNS = {"run", "run_rows", "run_without_arrays", "run_experiment2", "patterns"}
+RUNS = {"run", "run_short", "run_rows", "run_without_arrays", "run_experiment2", "patterns"}
 needs_data = pytest.mark.skipif(not MIRROR.exists(), reason="the real data are not here")
 needs_latex = pytest.mark.skipif(shutil.which("latexmk") is None, reason="there is no LaTeX here")
 
@@ -283,6 +284,17 @@ def test_a_table_alone_is_that_of_the_whole_run(changed):
 def test_every_scale_is_accepted(unmade, scale):
     """The other tests run the tiny one alone."""
     assert planned(unmade, scale=scale)["all"] == 1
+
+
+def test_the_profile_for_a_cluster_plans_the_same_jobs(unmade):
+    """All that is neither a run nor local shares an allocation; tests of a cluster itself are in test_slurm.py."""
+    jobs = planned(unmade, "--profile", "profiles/slurm")
+    assert jobs == planned(unmade)
+    profile = yaml.safe_load((unmade / "profiles/slurm/profile.yaml").read_text())
+    local = {"all", "compile", "data_check", "fetch", "paper", "summary"}
+    shared = jobs.keys() - local - (RUNS - {"patterns", "run_short"})
+    assert profile["groups"].keys() == shared
+    assert profile["group-components"].keys() <= set(profile["groups"].values())
 
 
 # ---------------------------------------------------------------------------------------------------------------------

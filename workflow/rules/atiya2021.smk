@@ -8,7 +8,16 @@ use rule run as run_experiment2 with:
     priority: 2
 
 
-ruleorder: run_experiment2 > run
+# Seconds at any scale: on a cluster these share allocations (profiles/slurm).
+use rule run as run_short with:
+    wildcard_constraints:
+        run="atiya2021/experiment4/problem[0-9]+(_raw)?/(laplace|ep|pseudo-marginal-(laplace|ep))",
+    resources:
+        mem_mb=lambda wildcards: JOBS[wildcards.run].mem_mb,
+        runtime=5,
+
+
+ruleorder: run_experiment2 > run_short > run
 
 
 rule experiment1:

@@ -9,6 +9,7 @@ rule fetch:
         status="<results>/data/{file}.json",
     log:
         "<results>/logs/data/{file}.log",
+    localrule: True  # the nodes of a cluster may have no internet
     params:
         again=fetch_again,
         data={key: value for key, value in CONFIG["data"].items() if key != "standardise"},
@@ -28,6 +29,7 @@ rule data_check:
         page=shown("<results>/data_check.html", "Data", "Facts of the raw data"),
     log:
         "<results>/logs/data/check.log",
+    localrule: True
     message:
         "Check the facts of the raw data"
     script:

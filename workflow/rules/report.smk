@@ -111,6 +111,7 @@ rule paper:
         supplement=shown("<results>/supplement.pdf", "Paper", "The supplement"),
     log:
         "<results>/logs/paper.log",
+    localrule: True  # the nodes of a cluster may have no LaTeX
     params:
         study=STUDIES[0],
         numbers=CONFIG["numbers"],
@@ -160,6 +161,7 @@ rule summary:
         manifest="<results>/MANIFEST.sha256",
     log:
         "<results>/logs/summary.log",
+    localrule: True
     params:
         study=STUDIES[0],
     message:

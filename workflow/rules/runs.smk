@@ -11,6 +11,7 @@ rule compile:
         "build/compiled.json",
     log:
         "build/compiled.log",
+    localrule: True  # the nodes of a cluster may have no compiler
     params:
         # nothing else in pyproject.toml concerns the extensions
         requires=re.search(
@@ -37,6 +38,7 @@ rule run:
     threads: 1
     resources:
         mem_mb=lambda wildcards: JOBS[wildcards.run].mem_mb,
+        runtime=120,  # minutes; a job that meets its limit goes on from its pieces
     params:
         pieces=f"build/pieces/{config['scale']}",
         job=lambda wildcards: asdict(JOBS[wildcards.run]),
@@ -77,6 +79,9 @@ use rule run as patterns with:
         arrays="<results>/{run}.npz",
     wildcard_constraints:
         run=that_write("arrays"),
+    resources:
+        mem_mb=lambda wildcards: JOBS[wildcards.run].mem_mb,
+        runtime=5,
     message:
         "Make the patterns {wildcards.run}"
 

@@ -26,7 +26,7 @@ _TINY = float(np.finfo(float).tiny)
 
 
 def rbf(alpha: float, beta: float) -> Kernel:
-    """Return the paper's RBF kernel, beta exp(-|x - x'|^2 / alpha^2) (Eq. 3).
+    """Return the paper's RBF kernel, ``beta exp(-|x - x'|^2 / alpha^2)`` (Eq. 3).
 
     Parameters
     ----------

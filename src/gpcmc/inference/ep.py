@@ -48,7 +48,7 @@ class ExpectationPropagation(GaussianApproximation):
     Attributes
     ----------
     tolerance : float
-        Sweeps stop when log Z moves by less than this times max(1, |log Z|) and no site moves its
+        Sweeps stop when log Z moves by less than this times ``max(1, |log Z|)`` and no site moves its
         own marginal by more than this (change of precision times variance; of nu times standard
         deviation), or than rounding does: with prior variances near 1e6 that is about 1e-8.
     max_sweeps : int

@@ -257,6 +257,16 @@ def infer(
     ------
     ValueError, ConvergenceError, ExtinctionError
         As `Method.fit`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpcmc.gp import prior, rbf
+    >>> from gpcmc.inference import Laplace, infer
+    >>> X, y = np.array([[-1.0], [1.0]]), np.array([-1.0, 1.0])
+    >>> found = infer(Laplace(), prior(rbf(alpha=1.0, beta=1.0), X, [[2.0]]), y, rng=None)
+    >>> bool(found.probability[0] > 0.5), found.status
+    (True, 'ok')
     """
     posterior = method.fit(prior, y, rng=rng)
     return Inference(

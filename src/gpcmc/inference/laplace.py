@@ -37,8 +37,8 @@ class Laplace(GaussianApproximation):
     Attributes
     ----------
     tolerance : float
-        Newton stops when Psi rises by less than this times |Psi| and no entry of its gradient
-        exceeds this times max(1, max |a|), or what rounding in f = K a leaves of either.
+        Newton stops when Psi rises by less than this times ``|Psi|`` and no entry of its gradient
+        exceeds this times ``max(1, max |a|)``, or what rounding in f = K a leaves of either.
     max_iterations : int
         Newton steps at most.
     likelihood : {"probit", "logistic"}

@@ -145,8 +145,8 @@ class MulticlassLaplace:
     Attributes
     ----------
     tolerance : float
-        Newton stops when Psi rises by less than this times |Psi| and no entry of its gradient exceeds this, or what
-        rounding leaves of either.
+        Newton stops when Psi rises by less than this times ``|Psi|`` and no entry of its gradient exceeds this, or
+        what rounding leaves of either.
     max_iterations : int
         Newton steps at most.
     points : int

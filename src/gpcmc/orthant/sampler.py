@@ -139,6 +139,17 @@ def orthant_probability(
     References
     ----------
     Atiya, Fayed and Abdel-Gawad (2021), sections 5.1 to 5.7.
+
+    Examples
+    --------
+    Three variables with correlations of one half are all positive with probability 1/4:
+
+    >>> import numpy as np
+    >>> from gpcmc import orthant_probability
+    >>> cov = 0.5 + 0.5 * np.eye(3)
+    >>> found = orthant_probability(cov, samples=10_000, scheme="adapted", rng=np.random.default_rng(0))
+    >>> bool(abs(found.log_probability - np.log(0.25)) < 4 * found.standard_error)
+    True
     """
     sizes = population_sizes(samples, runs)
     _check_options(count, scheme, rng)

@@ -1,0 +1,113 @@
+"""Every example of README and of the documentation runs, and every file that these name is there."""
+
+import doctest
+import os
+import re
+import runpy
+import warnings
+from importlib import import_module
+from pathlib import Path
+
+import matplotlib
+import matplotlib.pyplot as plt
+import pandas as pd
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+from recheck.files import write_csv
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = sorted([*(ROOT / "docs").glob("*.rst"), *(ROOT / "docs/methods").glob("*.rst")])
+DOCSTRINGS = [
+    p for p in sorted((ROOT / "src").rglob("*.py")) if "\n    >>> " in p.read_text("utf-8")
+]
+GALLERY = sorted((ROOT / "docs/gallery").glob("*.py"))
+TEXTS = [ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")]
+README_CODE = re.findall(
+    r"^```python\n(.*?)^```$", TEXTS[0].read_text(encoding="utf-8"), re.M | re.S
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("code", README_CODE, ids=lambda code: code.splitlines()[-1][:40])
+def test_code_of_readme_runs(code, monkeypatch, tmp_path):
+    """Where it reads a table of a finished run, the table is the kept one."""
+    monkeypatch.chdir(tmp_path)
+    for name in re.findall(r'"results/standard/atiya2021/(.*?)"', code):
+        kept = ROOT / "data/reference/atiya2021/kept/results" / name
+        target = tmp_path / "results/standard/atiya2021" / name
+        target.parent.mkdir(parents=True)
+        write_csv(target, pd.read_csv(kept))
+    exec(compile(code, "README.md", "exec"), {})
+
+
+def test_readme_has_examples():
+    assert len(README_CODE) >= 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_examples_of_a_page_run(page):
+    assert doctest.testfile(str(page), module_relative=False).failed == 0
+
+
+@pytest.mark.parametrize("source", DOCSTRINGS, ids=lambda source: source.stem)
+def test_examples_of_docstrings_run(source):
+    name = ".".join(source.relative_to(ROOT / "src").with_suffix("").parts)
+    done = doctest.testmod(import_module(name))
+    assert done.attempted > 0 and done.failed == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("script", GALLERY, ids=lambda script: script.stem)
+def test_an_example_of_the_gallery_runs(script, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    matplotlib.use("agg")
+    with warnings.catch_warnings():
+        # small examples end at bounds of their kernels now and then; the classifier says so, which is no fault
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        runpy.run_path(str(script), run_name="__main__")
+    assert plt.get_fignums(), "an example of the gallery shows a picture"
+    plt.close("all")
+
+
+def test_every_method_has_a_page():
+    from gpcmc.inference import METHODS
+
+    index = (ROOT / "docs/methods/index.rst").read_text(encoding="utf-8")
+    for name in METHODS:
+        page = (ROOT / f"docs/methods/{name}.rst").read_text(encoding="utf-8")
+        assert f":doc:`{name}`" in index and f'``inference="{name}"``' in page
+        assert all(
+            f"\n{heading}\n---" in page
+            for heading in ("What it is", "When to trust it", "What it costs")
+        )
+
+
+@pytest.mark.parametrize("text", TEXTS, ids=lambda text: text.name)
+def test_files_that_a_text_links_to_are_there(text):
+    links = re.findall(r"\]\(([^)#:]+)\)", text.read_text(encoding="utf-8"))
+    assert [link for link in links if not (text.parent / link).exists()] == []
+
+
+def test_readme_is_short_and_has_one_picture():
+    text = TEXTS[0].read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 120
+    assert len(re.findall(r"!\[", text)) == 1
+
+
+def test_the_change_log_begins_with_this_version():
+    import tomllib
+
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    first = re.search(r"^## (\S+)", TEXTS[1].read_text(encoding="utf-8"), re.M)
+    assert first is not None and first[1] == version
+
+
+def test_targets_and_files_that_contributing_names_are_there():
+    text = TEXTS[2].read_text(encoding="utf-8")
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = set(re.findall(r"`?make ([a-z-]+)", text))
+    assert targets and all(re.search(rf"^{target}:", makefile, re.M) for target in targets)
+    paths = [p for p in re.findall(r"`([\w./-]+/[\w./-]*)`", text) if not p.startswith("build/")]
+    assert [path for path in paths if not os.path.exists(ROOT / path)] == []
