@@ -399,7 +399,7 @@ SMALL = {
         **{"search": False, "machines": True},
     },
     "toy": {"draws": 4},
-    "crossvalidation": {"data": ["crabs", "usps"], "methods": ["laplace"], "seeds": 2},
+    "crossvalidation": {"data": ["crabs", "usps"], "methods": ["laplace"], "seeds": 3},
 }
 
 

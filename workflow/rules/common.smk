@@ -43,7 +43,7 @@ import locks
 STUDIES = sorted(
     path.stem
     for path in Path("workflow/rules").glob("*.smk")
-    if Path("src/studies", path.stem).is_dir()
+    if Path("src/studies", path.stem, "jobs.py").exists()
 )
 #: Raised whenever a result file is renamed, or a column renamed or given another meaning.
 RESULTS_SCHEMA = 2
