@@ -386,7 +386,7 @@ def test_a_wrong_configuration_is_refused(path, value, message):
 # From jobs to verdicts
 
 SMALL = {
-    "surface": {"laplace": 8, "ep": 16},
+    "surface": {"laplace": 8, "ep": 16, "exact": 16},
     "comparators": {"shares": [0, 0.3]},
     "exact": {
         "points": [[0.5, 1.0]],

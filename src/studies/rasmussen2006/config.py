@@ -44,6 +44,7 @@ class Surface(Block):
 
     laplace: _Every
     ep: _Every
+    exact: _Every
 
 
 class Comparators(Block):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -23,10 +23,12 @@ _NAMES = {
 }
 _PANELS = {"log-evidence": "log evidence", "information": "information", "errors": "test errors"}
 _LABELS = {"xlabel": r"$\log\ell$", "ylabel": r"$\log\sigma_f$"}
-_CONTOURS = {
+_CONTOURS: dict[str, list[float]] = {
     "log-evidence": [-300, -200, -160, -130, -115, -105, -100, -95, -92],
     "information": [0.1, 0.3, 0.5, 0.7, 0.8, 0.84, 0.86, 0.88],
 }
+#: Of the three surfaces side by side: the printed optima are -99 and -90.
+_SIDE_BY_SIDE = [-300, -200, -150, -120, -105, -100, -95, -92, -90]
 
 
 def _nothing(axes: Axes) -> None:
@@ -41,11 +43,10 @@ def surfaces(book: Book) -> Figure:
         for axes, (quantity, title) in zip(line, _PANELS.items(), strict=True):
             axes.set_title(f"{_NAMES[method]}: {title}")
             rows = book.select(f"surface/{method}/l{{x}}/a{{a}}/{quantity}")
-            rows = rows.astype({"x": float, "a": float})
-            if rows.empty:
-                _nothing(axes)
+            if quantity == "errors":
+                _numbers(axes, rows)
             else:
-                _panel(axes, rows, quantity)
+                _contours(axes, rows, _CONTOURS[quantity])
             axes.plot(*PRINTED[method], "D", color=style.ORANGE, zorder=3)
             _limits(axes)
         line[0].set_ylabel(_LABELS["ylabel"])
@@ -54,31 +55,53 @@ def surfaces(book: Book) -> Figure:
     return figure
 
 
+def evidence(book: Book) -> Figure:
+    """Log evidence by Laplace's method, by EP and exact, with the printed points."""
+    figure = style.figure(2.7)
+    panels = figure.subplots(1, 3, sharex=True, sharey=True)
+    names = {"laplace": "Laplace", "ep": "EP", "exact": "exact"}
+    for axes, (method, name) in zip(panels, names.items(), strict=True):
+        rows = book.select(f"surface/{method}/l{{x}}/a{{a}}/log-evidence")
+        _contours(axes, rows[rows["status"] == "ok"], _SIDE_BY_SIDE)
+        for other, marker in (("laplace", "s"), ("ep", "D")):
+            if method in (other, "exact"):
+                label = f"printed optimum, {names[other]}"
+                axes.plot(*PRINTED[other], marker, color=style.ORANGE, zorder=3, label=label)
+        axes.set(title=name, xlabel=_LABELS["xlabel"])
+        _limits(axes)
+    panels[0].set_ylabel(_LABELS["ylabel"])
+    figure.legend(*panels[-1].get_legend_handles_labels(), loc="outside lower center", ncols=2)
+    return figure
+
+
+def _contours(axes: Axes, rows: pd.DataFrame, levels: Sequence[float]) -> None:
+    """Labelled contours over log l (field x) and log sf (field a); none of a grid with fewer than three lines."""
+    table = rows.astype({"x": float, "a": float}).pivot(index="a", columns="x", values="value")
+    if min(table.shape) < 3:
+        _nothing(axes)
+        return
+    grid = table.columns.to_numpy(), table.index.to_numpy(), table.to_numpy()
+    lines = axes.contour(
+        *grid, levels=levels, colors=style.BLUE, linewidths=0.8, linestyles="solid"
+    )
+    axes.clabel(lines, fontsize=8, inline_spacing=2)
+
+
 def _limits(axes: Axes) -> None:
     """The book's grid, with a step around it."""
     for (low, values), limit in ((LENGTHS, axes.set_xlim), (AMPLITUDES, axes.set_ylim)):
         limit(low - STEP, low + STEP * values)
 
 
-def _panel(axes: Axes, rows: pd.DataFrame, quantity: str) -> None:
-    if quantity == "errors":
-        # of a fine grid every other number of each line and column
-        lengths, amplitudes = (sorted(rows[name].unique()) for name in ("x", "a"))
-        lengths, amplitudes = (
-            lengths[:: len(lengths) // 9 or 1],
-            amplitudes[:: len(amplitudes) // 9 or 1],
-        )
-        for row in rows[rows["x"].isin(lengths) & rows["a"].isin(amplitudes)].itertuples():
-            axes.text(row.x, row.a, f"{row.value:.0f}", ha="center", va="center", fontsize=6)
-        return
-    table = rows.pivot(index="a", columns="x", values="value")
-    grid = table.columns.to_numpy(), table.index.to_numpy(), table.to_numpy()
-    if min(table.shape) < 2:
-        _nothing(axes)
-        return
-    look: dict[str, Any] = {"colors": style.BLUE, "linewidths": 0.8, "linestyles": "solid"}
-    lines = axes.contour(*grid, levels=_CONTOURS[quantity], **look)
-    axes.clabel(lines, fontsize=6)
+def _numbers(axes: Axes, rows: pd.DataFrame) -> None:
+    """Numbers in their places; of a fine grid one in so many lines and columns that they do not touch."""
+    rows = rows.astype({"x": float, "a": float})
+    some = [sorted(rows[name].unique()) for name in ("x", "a")]
+    lengths, amplitudes = (
+        values[:: -(-len(values) // most)] for values, most in zip(some, (6, 9), strict=True)
+    )
+    for row in rows[rows["x"].isin(lengths) & rows["a"].isin(amplitudes)].itertuples():
+        axes.text(row.x, row.a, f"{row.value:.0f}", ha="center", va="center", fontsize=8)
 
 
 def latents(book: Book) -> Figure:

@@ -1,4 +1,4 @@
-"""The exact evidence of threes against fives beside Laplace's and EP's: Figure 3.12."""
+"""The exact evidence of threes against fives beside Laplace's and EP's: Figure 3.12, and the surface on the grid."""
 
 from __future__ import annotations
 
@@ -19,6 +19,10 @@ def measure(root: Path) -> pd.DataFrame:
     """All measures of this part."""
     rows, annealed = (read(root, f"exact/{name}.csv") for name in ("twisted-ep", "annealing"))
     found = [row for table in (rows, annealed) for row in _points(table)]
+    for row in read(root, "exact/surface.csv").to_dict("records"):
+        id = f"surface/exact/l{row['log_length']:g}/a{row['log_amplitude']:g}/log-evidence"
+        own = {"status": row["status"], "seed": row["seed"], **_error(row)}
+        found.append(exact(id, row["log_evidence"], row["source"], **own))
     for number, row in enumerate(rows.to_dict("records")):
         error, own = row["ep"] - row["log_evidence"], _error(row)
         distance = row["ep"] - row["laplace"]
