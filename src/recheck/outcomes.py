@@ -197,9 +197,9 @@ class _Study:
 
     def _margins(self, logs: bool) -> tuple[float, float]:
         margins = self.protocol.margins
-        if not logs:
-            return margins.difference, margins.difference
-        return math.log(margins.agree), math.log(margins.informative)
+        if logs:
+            return math.log(margins.agree), math.log(margins.informative)
+        return margins.difference or margins.agree, margins.difference or margins.informative
 
     def _ours(self, name: str, levels: Levels) -> Row:
         readings = self.estimates[name]

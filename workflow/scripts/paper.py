@@ -52,6 +52,10 @@ def draw(study: str, into: Path) -> None:
         for name, table in layout.tables.items()
         if any("kept" in block.show for block in table.blocks)
     ]
+    if taken := {"verdicts", "protocol", "controls"} & layout.tables.keys():
+        raise ValueError(
+            f"{study}: layout.yaml: tables: {sorted(taken)} are names of lists; rename"
+        )
     write_tables(layout, book, beside, into)
     write_tables(layout, shown, [name for name in layout.tables if name not in beside], into)
     figures = import_module(f"studies.{study}.figures").FIGURES

@@ -24,8 +24,8 @@ _NAMES = {
 _PANELS = {"log-evidence": "log evidence", "information": "information", "errors": "test errors"}
 _LABELS = {"xlabel": r"$\log\ell$", "ylabel": r"$\log\sigma_f$"}
 _CONTOURS: dict[str, list[float]] = {
-    "log-evidence": [-300, -200, -160, -130, -115, -105, -100, -95, -92],
-    "information": [0.1, 0.3, 0.5, 0.7, 0.8, 0.84, 0.86, 0.88],
+    "log-evidence": [-300, -200, -150, -120, -105, -95],
+    "information": [0.1, 0.3, 0.5, 0.7, 0.8, 0.86],
 }
 #: Of the three surfaces side by side: the printed optima are -99 and -90.
 _SIDE_BY_SIDE = [-300, -200, -150, -120, -105, -100, -95, -92, -90]
@@ -84,7 +84,8 @@ def _contours(axes: Axes, rows: pd.DataFrame, levels: Sequence[float]) -> None:
     lines = axes.contour(
         *grid, levels=levels, colors=style.BLUE, linewidths=0.8, linestyles="solid"
     )
-    axes.clabel(lines, fontsize=8, inline_spacing=2)
+    # where contours are close, every other one has its number
+    axes.clabel(lines, [*lines.levels[::2]], fontsize=8, inline_spacing=2)
 
 
 def _limits(axes: Axes) -> None:
@@ -116,7 +117,8 @@ def latents(book: Book) -> Figure:
             colours = zip(rows["part"].unique(), style.COLOURS, strict=False)
             for part, colour in colours:
                 own = rows[rows["part"] == part]
-                axes.step(own["center"], own["value"], where="mid", color=colour, label=part)
+                label = {"map": "at the mean"}.get(str(part), part)
+                axes.step(own["center"], own["value"], where="mid", color=colour, label=label)
             if rows.empty:
                 _nothing(axes)
             else:
@@ -133,9 +135,11 @@ def rejects(book: Book) -> Figure:
     panels = figure.subplots(1, 2)
     for axes, quantity in zip(panels, ("error", "information"), strict=True):
         rows = book.select(f"figure3.10/{{method}}/{quantity}/{{share}}").astype({"share": float})
-        for (method, name), colour in zip(_NAMES.items(), style.COLOURS, strict=False):
+        looks = zip(_NAMES.items(), style.COLOURS, style.MARKERS, strict=False)
+        for (method, name), colour, marker in looks:
             own = rows[rows["method"] == method].sort_values("share")
-            axes.plot(own["share"], own["value"], color=colour, label=name)
+            look = {"color": colour, "marker": marker, "markersize": 3}
+            axes.plot(own["share"], own["value"], label=name, **look)
         axes.set(xlabel="rejected share", ylabel={"error": "error rate"}.get(quantity, "bits"))
     handles, labels = panels[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=4)
