@@ -37,11 +37,15 @@ include: "workflow/rules/common.smk"
 include: "workflow/rules/inputs.smk"
 include: "workflow/rules/data.smk"
 include: "workflow/rules/runs.smk"
-include: "workflow/rules/atiya2021.smk"
 include: "workflow/rules/measures.smk"
 include: "workflow/rules/judge.smk"
 include: "workflow/rules/report.smk"
 include: "workflow/rules/kept.smk"
+
+
+for study in STUDIES:
+
+    include: f"workflow/rules/{study}.smk"
 
 
 rule all:

@@ -11,7 +11,7 @@ import pandas as pd
 from recheck.files import write_csv, write_text
 from recheck.format import effect, is_number, rendered, short
 from recheck.layout import Layout
-from recheck.published import Published
+from recheck.published import Published, half_unit
 from recheck.typeset import LATEX_PACKAGES
 
 #: Verdicts in the order in which they are listed, and how one cell and several cells are said to have them.
@@ -66,18 +66,22 @@ def picture(row: Mapping[str, Any]) -> str:
 
     A thin line has nine tenths of the distribution, a bar half of it, a tick its median; a diamond is the printed
     number. Ratios have marks at a half, one and two times the median. Without a replayed distribution the interval of
-    the effect is drawn, and the diamond is equality; of a claim the interval of the quantity, with marks at the ends of
-    the region. Where there is nothing to draw, it is empty.
+    the effect is drawn, and the diamond is equality; of a claim, or a cell that is judged by its rounding, the interval
+    of the quantity, with marks at the ends of the region. Where there is nothing to draw, it is empty.
     """
     logs, values = row["scale"] == "log", [row[name] for name in _QUANTILES]
     if all(map(is_number, values)):
         return _drawn(values, row["published"], logs)
-    claim = row["kind"] == "claim"
-    values = [row["low"], row["ours"] if claim else effect(row), row["high"]]
+    region = row["kind"] == "claim" or (row["kind"] == "cell" and row["printed"])
+    values = [row["low"], row["ours"] if region else effect(row), row["high"]]
     if not all(map(is_number, values)):
         return ""
-    if not claim:
+    if not region:
         return _drawn(values, 1.0 if logs else 0.0, logs)
+    if row["kind"] == "cell":
+        half = half_unit(row["printed"])
+        ends = [row["published"] - half, row["published"] + half]
+        return _drawn(values, row["published"], False, ends)
     ends = [float(end) for end in re.findall(r"-?\d[\d.]*(?:e-?\d+)?", row["printed"])]
     return _drawn(values, None, False, ends)
 
@@ -148,7 +152,13 @@ def informative(verdicts: pd.DataFrame) -> pd.Series:
 
 
 def audit_lines(verdicts: pd.DataFrame, factor: float = 2.0) -> list[str]:
-    """The audit in sentences: cells that are informative (would show this factor), all cells, contrasts and so on."""
+    """The audit in sentences: cells that are informative (would show this factor), all cells, contrasts and so on.
+
+    Several studies, by the column ``study``, come one after the other.
+    """
+    if "study" in verdicts and verdicts["study"].nunique() > 1:
+        studies = verdicts.groupby("study", sort=False)
+        return [f"{name}: {line}" for name, own in studies for line in audit_lines(own, factor)]
     cells = verdicts[verdicts["kind"] == "cell"]
     some = cells[informative(cells)]
     number, is_are = len(some) or "None", "are" if len(some) > 1 else "is"

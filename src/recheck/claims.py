@@ -17,7 +17,6 @@ from scipy.special import bdtr, bdtrc, betaincinv, stdtr, stdtrit
 
 from recheck.compare import NotComparedError
 from recheck.measures import COUNTED
-from recheck.published import Claim
 
 
 @dataclass(frozen=True)
@@ -113,9 +112,11 @@ class Quantity:
         return float(found) * self.sd
 
 
-def quantity(claim: Claim, estimate: Mapping[str, Any], rows: pd.DataFrame) -> Quantity:
-    """The quantity of a claim, from its estimate under one reading and the measures behind it."""
-    low, high = claim.region
+def quantity(
+    region: tuple[float, float], estimate: Mapping[str, Any], rows: pd.DataFrame
+) -> Quantity:
+    """A quantity and its region, from its estimate under one reading and the measures behind it."""
+    low, high = region
     if math.isnan(low):
         raise NotComparedError("no region")
     good, scale = rows[rows["status"].isin(COUNTED)], str(estimate["scale"])

@@ -157,7 +157,8 @@ class Comparer:
         variances = np.array([sample.statistic(scale).var(ddof=1) for sample in several])
         contained = np.array([noise.of_mean(sample.runs())[1] for sample in several])
         base = max(float(np.average(variances - contained, weights=n - 1)), 0.1 * contained.mean())
-        weights = (n - 1) / np.maximum(base + contained, 1e-300) ** 2
+        # units may be alike to the last digit: the square must not underflow
+        weights = (n - 1) / np.maximum(base + contained, 1e-100) ** 2
         variance, inside = (np.average(x, weights=weights) for x in (variances, contained))
         return Between(float(variance), float(n.max() - 1), float(inside))
 

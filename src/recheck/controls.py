@@ -63,7 +63,9 @@ class _Planted:
         self.seed = seed
         self.comparer = Comparer(measures, published, seed)
         kinds = next(kinds for kinds in published.protocol.families.values() if "cell" in kinds)
-        rows = verdicts[verdicts["kind"].isin(kinds) & verdicts["p"].notna()].set_index("id")
+        # cells without a part of chance are in no family
+        tested = verdicts["kind"].isin(kinds) & verdicts["p"].notna() & (verdicts["sd"] != 0)
+        rows = verdicts[tested].set_index("id")
         self.p, self.detectable = rows["p"].astype(float), rows["detectable"].astype(float)
         self.clean = set(rows.index[rows["verdict"] != "differs"])
         self.level = published.protocol.family_error / max(len(rows), 1)

@@ -15,9 +15,11 @@ import numpy as np
 import pandas as pd
 from scipy.stats import false_discovery_control
 
+from recheck.claims import Quantity
 from recheck.measures import UNSEEN, levels_of, reading_text
 from recheck.outcomes import QUANTILES, outcomes
 from recheck.published import Published
+from recheck.replay import Predictive
 
 _EVIDENCE = ["choice", "level", "kind", "compared", "agrees", "differs", "log_likelihood"]
 #: The choice under which the evidence on readings has their combinations.
@@ -40,8 +42,9 @@ class Verdicts:
     """The verdicts on a study.
 
     `frame` has `COLUMNS` and a row for each cell, contrast, column and claim. ``effect`` is log(ours/published), less
-    what it is expected to be, or ours minus published on the scale ``linear``; of a claim the distance from the nearest
-    end of the region, positive inside. ``published`` and ``ours`` of a column are geometric means.
+    what it is expected to be, or ours minus published on the scale ``linear``; of a claim, and of a cell that is judged
+    by its rounding, the distance from the nearest end of the region, positive inside. ``published`` and ``ours`` of a
+    column are geometric means.
 
     `readings` has numbers of hypotheses by choice, level and kind, and ``log_likelihood``, the sum of the log densities
     of the printed numbers at the best levels of other choices. The choice `COMBINATION` has a row for each combination
@@ -103,6 +106,8 @@ def _tested(pairs: pd.DataFrame, published: Published) -> tuple[pd.DataFrame, pd
     protocol = published.protocol
     family = {kind: name for name, kinds in protocol.families.items() for kind in kinds}
     pairs = pairs.assign(family=pairs["kind"].map(family), seen=pairs["verdict"] == "")
+    # claims, and cells that are judged by their rounding, have regions and are no draws
+    pairs["drawn"] = [isinstance(one, Predictive) for one in pairs["found"]]
     pairs["chance"] = [one is not None and not one.exact for one in pairs["found"]]
     pairs["chance"] = pairs["seen"] & pairs.groupby("id")["chance"].transform("any")
     rules = {"family": "first", "p": "max", "p_agree": "max"}
@@ -161,7 +166,7 @@ def _row(case: pd.Series, own: pd.DataFrame, verdict: str, note: str) -> dict[st
         shown = math.inf if detectable > 40 else math.exp(detectable)
     if verdict == "undecided":
         factor = shown
-    elif verdict == "agrees" and best["kind"] != "claim":
+    elif verdict == "agrees" and not isinstance(best["found"], Quantity):
         factor = max(high, 1 / low) if logs else max(abs(low), abs(high))
     several = f"shown under {best['reading']}" if len(own) > 1 and best["reading"] else ""
     return {
@@ -180,7 +185,7 @@ def _row(case: pd.Series, own: pd.DataFrame, verdict: str, note: str) -> dict[st
 
 def _evidence(pairs: pd.DataFrame, published: Published) -> pd.DataFrame:
     """What the printed numbers say about each level of each choice, over cases that were compared under every level."""
-    tables, numbers = [], pairs[pairs["seen"] & (pairs["kind"] != "claim")]
+    tables, numbers = [], pairs[pairs["drawn"]]
     for choice in published.readings.values():
         levels = numbers["reading"].map(lambda text, name=choice.name: levels_of(text).get(name))
         some = numbers.assign(level=levels)[levels.notna()]
@@ -201,7 +206,8 @@ def _combinations(pairs: pd.DataFrame, published: Published) -> pd.DataFrame:
     within = {cell for _, first, second, _ in published.pairs() for cell in (first, second)}
     pairs = pairs.assign(levels=[levels_of(reading) for reading in pairs["reading"]])
     some = np.array([not choices.isdisjoint(levels) for levels in pairs["levels"]])
-    numbers = pairs["kind"].isin(["cell", "contrast"]) & ~pairs["id"].isin(within) & some
+    cases = pairs["kind"].isin(["cell", "contrast"]) & ~pairs["id"].isin(within)
+    numbers = pairs.groupby("id")["drawn"].transform("any") & cases & some
     used = pairs[numbers & pairs.groupby("id")["seen"].transform("all").astype(bool)]
     names = sorted(choices & set().union(*used["levels"]))
     several = [list(published.readings[name].levels) for name in names]

@@ -127,7 +127,7 @@ def collect(
     facts: Mapping[str, Facts],
     numbers: str,
 ) -> list[Found]:
-    """Answer look-ups; keys without a study in front are of the first, `facts` are files by name.
+    """Answer look-ups; keys without a study in front are of the first, `facts` are files by name, as keys have it.
 
     `numbers` is ``kept`` (estimates and verdicts are those of kept results where there are any) or ``run``.
     UnknownKeyError lists all keys that are not there; an unknown option is a ValueError.
@@ -149,16 +149,16 @@ def _answer(
     use: Use, studies: Mapping[str, Study], facts: Mapping[str, Facts], numbers: str
 ) -> Found:
     options, (kind, _, rest) = _options(use), use.key.partition(":")
-    study, key = next(iter(studies.values())), use.key
+    study, key, front = next(iter(studies.values())), use.key, ""
     if kind in studies:
-        study, key = studies[kind], rest
+        study, key, front = studies[kind], rest, f"{kind}:"
         kind, _, rest = key.partition(":")
     old = study.book.kept if numbers == "kept" else None
     asked = _Asked(use, options, study, old or study.book, study.kept if old else study.results)
     if not rest:
         return _estimate(asked, key)
-    if kind in facts:
-        return _fact(asked, rest, facts[kind])
+    if front + kind in facts:
+        return _fact(asked, rest, facts[front + kind])
     answers = {"verdict": _verdict, "count": _count, "published": _published}
     if kind not in answers:
         raise KeyError(f"begins with {kind!r}; known are {[*facts, *answers, *studies]}")

@@ -69,8 +69,8 @@ class _Study:
         self.cells = self.comparer.cells
         #: Levels under which each cell was compared.
         self.compared: dict[str, list[Levels]] = defaultdict(list)
-        claims = measures["id"].str.startswith("claim/")
-        self.rows = dict(list(measures[claims].groupby(["id", "reading"], sort=False)))
+        known = measures["id"].str.startswith("claim/") | measures["se"].notna()
+        self.rows = dict(list(measures[known].groupby(["id", "reading"], sort=False)))
         self.estimates: dict[str, dict[str, Row]] = defaultdict(dict)
         for row in estimates.to_dict("records"):
             self.estimates[row["id"]][row["reading"]] = row
@@ -106,6 +106,9 @@ class _Study:
         cell = self.cells[name]
         row |= {key: cell[key] for key in ("table", "printed", "scale")}
         row |= {"published": cell["value"], **self._ours(name, levels)}
+        if (known := self._rounded(name, levels)) is not None:
+            row["note"] = "judged by its rounding"
+            return known, 0.0, cell["rounding"]
         found, own = self.comparer.cell(name, levels), self.comparer.sample(name, levels)
         self.compared[name].append(levels)
         row["note"] = (
@@ -116,6 +119,15 @@ class _Study:
         quantiles = _quantiles(found, logs)
         row |= {key: np.round(value / step) * step for key, value in quantiles.items()}
         return found, *self._margins(logs)
+
+    def _rounded(self, name: str, levels: Levels) -> Quantity | None:
+        """A cell on the scale ``linear`` whose estimate has its own error: the region is what rounds to the number."""
+        cell, estimate = self.cells[name], fitting(self.estimates[name], levels)
+        rows = None if estimate is None else self.rows.get((name, estimate["reading"]))
+        if rows is None or cell["scale"] != "linear" or not rows["status"].isin(COUNTED).any():
+            return None
+        region = (cell["value"] - cell["rounding"], cell["value"] + cell["rounding"])
+        return quantity(region, estimate, rows)
 
     def contrast(
         self, row: Row, name: str, levels: Levels, pair: tuple[str, str], rule: Contrast
@@ -167,7 +179,7 @@ class _Study:
         row |= _shown(estimate) | {"scale": estimate["scale"]}
         if estimate["status"] not in COUNTED:
             raise NotComparedError(str(estimate["status"]))
-        found = quantity(claim, estimate, self.rows[name, estimate["reading"]])
+        found = quantity(claim.region, estimate, self.rows[name, estimate["reading"]])
         logs = found.scale == "log"
         if found.trials:
             row["note"] = f"{found.successes} of {found.trials}"
@@ -185,8 +197,9 @@ class _Study:
 
     def _margins(self, logs: bool) -> tuple[float, float]:
         margins = self.protocol.margins
-        agree, informative = margins.agree, margins.informative
-        return (math.log(agree), math.log(informative)) if logs else (agree, agree)
+        if logs:
+            return math.log(margins.agree), math.log(margins.informative)
+        return margins.difference or margins.agree, margins.difference or margins.informative
 
     def _ours(self, name: str, levels: Levels) -> Row:
         readings = self.estimates[name]

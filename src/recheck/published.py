@@ -123,10 +123,14 @@ _Change = dict[Literal["date", "change", "after_results", "why"], Any]
 
 
 class Margins(Declared):
-    """Factors within which a ratio has to be proved for "agrees", and that an "informative" cell would show."""
+    """Factors within which a ratio has to be proved for "agrees", and that an "informative" cell would show.
+
+    Of cells on the scale ``linear`` both are the `difference` if there is one, in the unit of the cells.
+    """
 
     agree: _Factor = 2.0
     informative: _Factor = 2.0
+    difference: Annotated[float, Field(gt=0)] | None = None
 
 
 class Protocol(Declared):

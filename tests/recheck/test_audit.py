@@ -94,6 +94,12 @@ def test_first_line_says_what_is_informative(verdicts):
     assert audit_lines(verdicts.assign(informative="False"))[0].startswith("None of 5 cells")
 
 
+def test_several_studies_have_lines_of_their_own(verdicts):
+    both = pd.concat([verdicts.assign(study="one"), verdicts.assign(study="two")])
+    alone = audit_lines(verdicts)
+    assert audit_lines(both) == [f"{name}: {line}" for name in ("one", "two") for line in alone]
+
+
 def test_three_lines(verdicts):
     lines = summary(
         verdicts, ["a.pdf", "b.pdf"], ["place x in data/raw"], scale="tiny"
@@ -131,7 +137,7 @@ def test_page_is_whole_without_a_network(verdicts, tmp_path):
         and "Ten thousand points give pi without bias" in page
     )
     assert not re.search(r"https?:", page)
-    assert page.index("6 of 10 cells") < page.index("All 10 cells")
+    assert page.index("one: 3 of 5 cells") < page.index("one: All 5 cells") < page.index("two: 3")
 
 
 def test_the_printed_number_stands_where_it_falls():
@@ -148,6 +154,10 @@ def test_the_printed_number_stands_where_it_falls():
     assert at(linear)[0] > middle and "printed 1.20" in linear
     assert picture(row("a", "not run")) == ""
     assert "<rect" not in picture(row("t", "differs", "column", effect=0.1, low=0.9, high=1.4))
+    rounded = picture(
+        row("r", "agrees", printed="-99", published=-99.0, ours=-98.9, low=-98.9, high=-98.9)
+    )
+    assert "printed \N{MINUS SIGN}99" in rounded or "printed -99" in rounded
     claim = picture(row("c", "agrees", "claim", printed="above 0.1", ours=0.3, low=0.2, high=0.4))
     assert claim.count('class="tick"') == 1
 

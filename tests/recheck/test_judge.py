@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 from calibrate import SHAPES, Shape, simulate
 from made_study import measures, published, rows
 from scipy import stats
@@ -71,6 +72,13 @@ def test_rounding_is_a_source_of_variation(tmp_path):
     )
 
 
+def test_units_that_are_all_alike_leave_the_rounding(tmp_path):
+    study = published(tmp_path, [{"id": "t/a", "printed": "2.0"}, {"id": "u/a", "printed": "3.0"}])
+    found = judged(study, rows("t/a", [[2.0]] * 3), rows("u/a", [[2.0]] * 3))
+    assert found["verdict"].tolist() == ["agrees", "differs"]
+    assert found.loc["t/a", "sd"] == pytest.approx(0.025 / math.sqrt(3), rel=0.01)
+
+
 def test_what_is_not_compared_says_why(tmp_path):
     cells = [{"id": f"t{n}/a", "printed": "1.0"} for n in range(5)] + [
         {"id": "t5/a", "printed": "1.0", "runs": 20}
@@ -105,6 +113,39 @@ def test_one_unit_is_compared_if_the_variation_is_measured_elsewhere(tmp_path):
     ).loc["t/P1/x/m"]
     assert found["sd"] == pytest.approx(np.log(values).std(ddof=1) * math.sqrt(2), rel=0.05)
     assert found["df"] == pytest.approx(39, rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("ours", "se", "expected"),
+    [
+        (-98.6, 0.0, "agrees"), (-99.5, 0.0, "agrees"), (-98.49, 0.0, "differs"),
+        (-98.9, 0.05, "agrees"), (-98.4, 1.0, "undecided"), (-97.0, 0.05, "differs"),
+    ],
+)  # fmt: skip
+def test_a_cell_with_an_error_of_its_own_is_judged_by_its_rounding(tmp_path, ours, se, expected):
+    cells = [{"id": "t/a", "printed": "-99", "scale": "linear"}, {"id": "u/a", "printed": "1.02"}]
+    row = {"id": "t/a", "scale": "linear", "value": ours, "se": se, "df": 9.0}
+    found = judged(published(tmp_path, cells), [row], rows("u/a", units(20)))
+    assert found.loc["t/a", "verdict"] == expected and found.loc["u/a", "verdict"] == "agrees"
+    # without chance a cell is in no family: the other one is tested alone
+    alone = found.loc["u/a", "p_adjusted"] == found.loc["u/a", "p"]
+    assert alone or se > 0
+    assert bool(found.loc["t/a", "informative"]) == (se < 0.1)
+
+
+def test_a_rounded_cell_under_two_readings(tmp_path):
+    choice = {"levels": {"a": "a", "b": "b"}, "kind": "runs", "applies": ["t/a"], "statement": "?"}
+    study = published(
+        tmp_path,
+        [{"id": "t/a", "printed": "21", "scale": "linear"}],
+        readings=yaml.safe_dump({"point": choice}),
+    )
+    both = [
+        {"id": "t/a", "reading": f"point={level}", "scale": "linear", "value": value, "se": 0.0}
+        for level, value in {"a": 21.0, "b": 23.0}.items()
+    ]
+    assert judged(study, both).loc["t/a", "verdict"] == "depends on a reading"
+    assert judged(study, both[1:]).loc["t/a", "verdict"] == "undecided"
 
 
 # ---------------------------------------------------------------------------------------------------------------------

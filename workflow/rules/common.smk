@@ -38,8 +38,13 @@ sys.executable = shlex.quote(sys.executable)
 
 import locks
 
-#: Each has a package in src/studies, a folder in data/published and a file of rules.
-STUDIES = ["atiya2021"]
+#: Each has a package in src/studies, a folder in data/published, and a file of rules beside this one. The paper is about
+#: the first one; names of the others have the study in front.
+STUDIES = sorted(
+    path.stem
+    for path in Path("workflow/rules").glob("*.smk")
+    if Path("src/studies", path.stem, "jobs.py").exists()
+)
 #: Raised whenever a result file is renamed, or a column renamed or given another meaning.
 RESULTS_SCHEMA = 2
 RESULTS, FIGURES = f"results/{config['scale']}", f"figures/{config['scale']}"

@@ -77,7 +77,7 @@ rule look_up:
     input:
         [path for study in STUDIES for path in book(study)],
         [f"data/published/{study}/protocol.yaml" for study in STUDIES],
-        readings=f"<results>/{STUDIES[0]}/readings.csv",
+        readings=expand("<results>/{study}/readings.csv", study=STUDIES),
         provenance="<results>/provenance.json",
         text=PAPER,
         templates=["src/recheck/values.tex.j2", "src/recheck/origins.tex.j2"],
@@ -102,10 +102,9 @@ rule paper:
         text=[*PAPER, "paper/references.bib"],
         values=rules.look_up.output,
         provenance="<results>/provenance.json",
-        book=list(book(STUDIES[0])),
-        lists=expand(f"<results>/{STUDIES[0]}/{{name}}.csv", name=["readings", "controls"]),
+        book=[path for study in STUDIES for path in book(study)],
+        lists=expand("<results>/{study}/{name}.csv", study=STUDIES, name=["readings", "controls"]),
         templates=expand("src/recheck/{name}.tex.j2", name=["verdicts", "readings", "protocol"]),
-        layout=f"src/studies/{STUDIES[0]}/layout.yaml",
     output:
         paper=shown("<results>/paper.pdf", "Paper", "The paper"),
         supplement=shown("<results>/supplement.pdf", "Paper", "The supplement"),
@@ -113,13 +112,14 @@ rule paper:
         "<results>/logs/paper.log",
     localrule: True  # the nodes of a cluster may have no LaTeX
     params:
-        study=STUDIES[0],
+        studies=STUDIES,
         numbers=CONFIG["numbers"],
         code=code(
             *("recheck.audit", "recheck.style", "recheck.tables", "recheck.typeset"),
             *(
-                f"studies.{STUDIES[0]}.figures.{path.stem}"
-                for path in Path(f"src/studies/{STUDIES[0]}/figures").glob("*.py")
+                f"studies.{study}.figures.{path.stem}"
+                for study in STUDIES
+                for path in Path(f"src/studies/{study}/figures").glob("*.py")
             ),
         ),
     message:
@@ -152,6 +152,7 @@ rule summary:
         "<results>/values.tex",
         [path for study in STUDIES for path in drawn(study, "tables", "csv")],
         [path for study in STUDIES for path in drawn(study, "figures", "png")],
+        expand("<results>/{study}/controls.csv", study=STUDIES),
         data=RAW_STATUS,
         audit="<results>/audit.csv",
         provenance="<results>/provenance.json",

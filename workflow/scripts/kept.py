@@ -38,7 +38,8 @@ def keep_results(made: Path, store: Path) -> str:
         if (made.parent / name).exists():  # not without LaTeX
             shutil.copy(made.parent / name, store.parents[1])
     picture = Path("figures", *made.parts[-2:], "accuracy.png")
-    shutil.copy(picture, store.parents[1])
+    if picture.exists():  # of the first study
+        shutil.copy(picture, store.parents[1])
     return f"Measures, verdicts, {len(raw)} raw tables and the documents kept in {store.parents[1]}"
 
 

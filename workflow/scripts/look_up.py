@@ -44,14 +44,20 @@ def study_of(name: str) -> Study:
     )
 
 
-def captions(layout: Layout) -> str:
-    r"""``\tablecaption{name}`` and ``\figurecaption{name}``: title, caption, and where the data come from."""
+def captions(layouts: dict[str, Layout]) -> str:
+    r"""``\tablecaption{name}`` and ``\figurecaption{name}``: title, caption, and where the data come from.
+
+    Names of all studies but the first begin with the study.
+    """
     lines = [r"\newcommand{\tablecaption}[1]{\csname tablecaption@#1\endcsname}"]
     lines += [r"\newcommand{\figurecaption}[1]{\csname figurecaption@#1\endcsname}"]
-    for kind in ("tables", "figures"):
-        for name, entry in getattr(layout, kind).items():
-            text = f"{entry.caption} \\origin{{{kind}/{name}}}"
-            lines.append(rf"\expandafter\def\csname {kind[:-1]}caption@{name}\endcsname{{{text}}}")
+    for study, layout in layouts.items():
+        front = "" if study == first else f"{study}/"
+        for kind in ("tables", "figures"):
+            for name, entry in getattr(layout, kind).items():
+                text = f"{entry.caption} \\origin{{{front}{kind}/{name}}}"
+                macro = f"{kind[:-1]}caption@{front}{name}"
+                lines.append(rf"\expandafter\def\csname {macro}\endcsname{{{text}}}")
     return "\n".join([*lines, ""])
 
 
@@ -72,18 +78,16 @@ def evidence(folder: Path) -> Facts:
 
 
 studies = {name: study_of(name) for name in given.studies}
-write_text(made.captions, captions(studies[first].layout))
+write_text(made.captions, captions({name: one.layout for name, one in studies.items()}))
 record = read_json(snakemake.input.provenance)
-values = {
-    "run": Facts(record, snakemake.input.provenance),
-    "protocol": facts(f"data/published/{first}/protocol.yaml"),
-}
-kept = Path("data/reference", first, "kept")
-if kept.is_dir():
-    record_of_kept = kept / "provenance.json"
-    values["kept"] = Facts(read_json(record_of_kept), record_of_kept.as_posix())
-judged = kept if kept.is_dir() and given.numbers == "kept" else results / first
-values["readings"] = evidence(judged)
+values = {"run": Facts(record, snakemake.input.provenance)}
+for name in studies:
+    front, kept = "" if name == first else f"{name}:", Path("data/reference", name, "kept")
+    values[f"{front}protocol"] = facts(f"data/published/{name}/protocol.yaml")
+    if kept.is_dir():
+        values[f"{front}kept"] = facts((kept / "provenance.json").as_posix())
+    judged = kept if kept.is_dir() and given.numbers == "kept" else results / name
+    values[f"{front}readings"] = evidence(judged)
 found = collect(uses([*snakemake.input.text, made.captions]), studies, values, given.numbers)
 write_values(found, made.values)
 write_origins(found, studies, record, results, made.origins)

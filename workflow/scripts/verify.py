@@ -28,6 +28,8 @@ def verify(study: str, store: str, name: str, drawn: list[str]) -> dict:
 
 for study, folder in given.stores.items():
     store = f"{folder}/pieces"
+    if not Path(store).is_dir():  # nothing of this study is kept
+        continue
     planned = plan(store, share=given.share, seed_root=given.seed)
     drawn = [job["drawn"] for job in planned["jobs"].values()]
     with ProcessPoolExecutor(snakemake.threads, mp_context=get_context("fork")) as pool:

@@ -1,0 +1,131 @@
+"""The configuration of the study: which keys there are, and which values are allowed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from studies.common.configuration import (
+    Block,
+    Boolean,
+    is_whole,
+    leaf,
+    listed,
+    number,
+    problems_of,
+    some_of,
+    whole,
+)
+from studies.rasmussen2006.jobs import FILES
+
+STUDY = "rasmussen2006"
+#: Images of each part in the book's partition.
+HALF = 4649
+_Every = Annotated[int, whole(1, 16)]
+_Size = Annotated[int, whole(100, HALF)]
+
+
+def _is_point(value: Any) -> bool:
+    return (
+        isinstance(value, list)
+        and len(value) == 2
+        and all(isinstance(one, int | float) and -3 <= one <= 7 for one in value)
+    )
+
+
+_Point = Annotated[list[float], leaf(_is_point, "[log l, log sf], two numbers from -3 to 7")]
+_Points = Annotated[list[_Point], listed(1)]
+
+
+class Surface(Block):
+    """Every how many values of the book's grid each method takes."""
+
+    laplace: _Every
+    ep: _Every
+    exact: _Every
+
+
+class Comparators(Block):
+    """Figure 3.10."""
+
+    shares: Annotated[list[Annotated[float, number(0.0, 0.99)]], listed(1)]
+
+
+class TwistedEp(Block):
+    """Counts of the first estimator."""
+
+    points: Annotated[
+        int, leaf(lambda v: is_whole(v, 8, 2**16) and v & (v - 1) == 0, "a power of two from 8")
+    ]
+    randomizations: Annotated[int, whole(3, 64)]
+
+
+class Annealing(Block):
+    """Counts of the second estimator."""
+
+    temperatures: Annotated[int, whole(2, 10**6)]
+    runs: Annotated[int, whole(25, 10**4)]
+
+
+class Exact(Block):
+    """Figure 3.12."""
+
+    points: _Points
+    annealing_points: _Points
+    twisted_ep: TwistedEp = Field(alias="twisted-ep")
+    annealing: Annealing
+
+
+class TenClasses(Block):
+    """Figure 3.11."""
+
+    training: _Size
+    test: _Size
+    points: _Points
+    thetas: Annotated[list[Annotated[float, number(0.01, 100.0)]], listed(0)]
+    search: Boolean
+    machines: Boolean
+
+
+class Toy(Block):
+    """Figure 3.6."""
+
+    draws: Annotated[int, whole(3, 10**4)]
+
+
+class CrossValidation(Block):
+    """Kuss and Rasmussen (2005), Table 1."""
+
+    data: Annotated[list[str], some_of(*FILES)]
+    methods: Annotated[list[str], some_of("laplace", "ep", "svm")]
+    seeds: Annotated[int, whole(3, 1000)]  # fewer give no idea of the spread
+
+
+class Study(Block):
+    """All experiments."""
+
+    surface: Surface
+    comparators: Comparators
+    exact: Exact
+    ten_classes: TenClasses
+    toy: Toy
+    crossvalidation: CrossValidation
+
+
+def check(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Refuse a configuration whose block of this study does not allow every job to run.
+
+    Raises
+    ------
+    ValueError
+        With a line for each problem: key, value given, what is allowed.
+    """
+    found = problems_of(Study, config.get(STUDY), STUDY)
+    if not found and config[STUDY]["comparators"]["shares"][0] != 0:
+        shares = config[STUDY]["comparators"]["shares"]
+        found = [f"{STUDY}.comparators.shares: given {shares}; allowed is 0 in the first place"]
+    if found:
+        raise ValueError("The configuration is refused:\n  " + "\n  ".join(found))
+    return dict(config)

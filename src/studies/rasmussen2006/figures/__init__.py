@@ -1,0 +1,15 @@
+"""Figures of the study, by name. Each reads a book and nothing else."""
+
+from studies.rasmussen2006.figures.chapter3 import (
+    evidence,
+    exact,
+    latents,
+    rejects,
+    surfaces,
+    tenclass,
+)
+
+__all__ = ["FIGURES"]
+
+#: Every figure by name.
+FIGURES = {draw.__name__: draw for draw in (evidence, surfaces, latents, rejects, exact, tenclass)}

@@ -1,0 +1,117 @@
+"""Covariances of the book, and evidence surfaces over the logarithms of their hyperparameters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.spatial.distance import cdist
+
+from gpcmc.gp.covariance import flush_subnormal
+from gpcmc.inference.interface import ConvergenceError
+
+Array = np.ndarray
+
+
+class Method(Protocol):
+    """Laplace's method, expectation propagation, or Laplace's method for several classes."""
+
+    def approximate(self, K: Array, y: Array, start: Any = None) -> Any:
+        """Return the posterior with its `log_evidence`."""
+
+    def gradient_matrix(self, K: Array, y: Array, posterior: Any) -> Array:
+        """Return M with d log Z = tr(M dK) / 2."""
+        ...
+
+
+def squared_distances(one: Array, two: Array) -> Array:
+    """Return the squared distances (m, n) of the rows of two arrays."""
+    return cdist(one, two, "sqeuclidean")
+
+
+def squared_exponential(
+    distances: Array, log_length: float, log_amplitude: float, exponent: float = 0.5
+) -> Array:
+    """Return sf^2 exp(-d^2 / (2 l^2)) of squared distances d^2.
+
+    `exponent` is the 1/2, which a control leaves out.
+    """
+    K = np.exp(2 * log_amplitude - exponent * np.exp(-2 * log_length) * distances)
+    return flush_subnormal(K)
+
+
+@dataclass(slots=True)
+class Surface:
+    """The log evidence of a squared exponential, over (log l, log sf).
+
+    Attributes
+    ----------
+    method : Method
+    distances : (n, n) array
+        Squared distances of the training inputs.
+    y : (n,) or (C, n) array
+        Labels as the method takes them.
+    """
+
+    method: Method
+    distances: Array
+    y: Array
+
+    def posterior(self, log_length: float, log_amplitude: float) -> Any:
+        """Return the approximate posterior at a point."""
+        K = squared_exponential(self.distances, log_length, log_amplitude)
+        return self.method.approximate(K, self.y)
+
+    def value_and_gradient(self, theta: Array) -> tuple[float, Array]:
+        """Return the log evidence in nats, and its gradient (2,)."""
+        K = squared_exponential(self.distances, *theta)
+        posterior = self.method.approximate(K, self.y)
+        weighted = self.method.gradient_matrix(K, self.y, posterior) * K
+        by_length = 0.5 * float(np.sum(weighted * self.distances)) * np.exp(-2 * theta[0])
+        return posterior.log_evidence, np.array([by_length, float(weighted.sum())])
+
+
+class Maximum(NamedTuple):
+    """The best point of a search, and how many evaluations it took."""
+
+    theta: Array
+    log_evidence: float
+    evaluations: int
+
+
+def maximise(
+    value_and_gradient: Callable[[Array], tuple[float, Array]],
+    start: Sequence[float],
+    bounds: Sequence[tuple[float, float]],
+) -> Maximum:
+    """Climb by L-BFGS-B within bounds.
+
+    A point where the method fails, because a covariance is too large for floating point, counts as a poor one.
+
+    Raises
+    ------
+    ValueError
+        If the method fails wherever it was tried.
+    """
+    best, count = Maximum(np.array(start), -np.inf, 0), 0
+
+    def objective(theta: Array) -> tuple[float, Array]:
+        nonlocal best, count
+        count += 1
+        try:
+            value, gradient = value_and_gradient(theta)
+        except (ValueError, ConvergenceError):
+            return 1e6, np.zeros(len(theta))
+        if value > best.log_evidence:
+            best = Maximum(theta.copy(), value, count)
+        return -value, -gradient
+
+    # steps of 1e-5 nats are far below the rounding of any printed number
+    options = {"ftol": 1e-9, "gtol": 1e-4}
+    minimize(objective, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+    if not np.isfinite(best.log_evidence):
+        raise ValueError(f"start: the method fails at {list(start)} and wherever else it was tried")
+    return best._replace(evaluations=count)

@@ -1,0 +1,146 @@
+"""Threes against fives: Figures 3.7 to 3.9, the numbers of cases, and the controls."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from scipy.special import ndtr
+from scipy.stats import spearmanr
+
+from recheck.files import read_arrays
+from recheck.measures import OK, as_measures
+from studies.rasmussen2006.jobs import AMPLITUDES, LENGTHS, PRINTED
+from studies.rasmussen2006.measures.common import NoDataError, Row, exact, nearest, read
+
+#: Cells and claims of this part.
+IDS = (
+    *("figure3.[789]/*", "equation3.76/*", "section3.7.3/t*", "section3.7.3/ep-laplace/*"),
+    *("claim/ep/*", "claim/laplace/information"),
+)
+#: Where the numbers of each method are printed.
+_FIGURE = {"laplace": "figure3.7/laplace", "ep": "figure3.8/ep"}
+_COUNTS = {"laplace": "figure3.7/laplace", "ep": "figure3.9/ep"}
+#: Printed numbers that are nearest at a point which rounds to the printed point.
+_PRINTED = {
+    "laplace": {"errors": 21, "half_width": 0.03},
+    "ep": {"errors": 21, "confident_errors": 4, "half_width": 0.035},
+}
+_SURFACES = ("log_evidence", "information", "errors")
+_BINS = 30
+
+
+def measure(root: Path) -> pd.DataFrame:
+    """All measures of this part."""
+    found: list[Row] = [*_counts(root), *_controls(root)]
+    best = {}
+    for method in _FIGURE:
+        rows = read(root, f"binary/{method}.csv")
+        places = {str(place): part for place, part in rows.groupby("place")}
+        best[method] = {
+            "grid": places["rounding"]["log_evidence"].max(),
+            "surface": places["maximum"]["log_evidence"].max(),
+        }
+        found += [*_optimum(method, places, best[method]), *_grid(method, places["grid"])]
+        found += _histograms(method, root)
+        if method == "laplace":
+            found += _of_laplace(places["grid"])
+        else:
+            found += _of_ep(places)
+    source = ["binary/ep.csv", "binary/laplace.csv"]
+    for level in ("grid", "surface"):
+        difference = best["ep"][level] - best["laplace"][level]
+        reading = f"optimum={level}"
+        found.append(
+            exact("section3.7.3/ep-laplace/log-evidence", difference, source, reading=reading)
+        )
+    grids = {m: read(root, f"binary/{m}.csv").query("place != 'maximum'") for m in best}
+    gain = grids["ep"]["information"].max() - grids["laplace"]["information"].max()
+    found.append(exact("claim/ep/information", gain, source))
+    return as_measures(sorted(found, key=lambda row: row["id"]))
+
+
+def _counts(root: Path) -> Iterator[Row]:
+    for row in read(root, "binary/counts.csv").to_dict("records"):
+        part, _, kind = row["quantity"].partition("-")
+        name = f"section3.7.3/{part}/{kind}" if kind else "equation3.76/baseline/information"
+        yield exact(name, row["value"], row["source"])
+
+
+def _controls(root: Path) -> Iterator[Row]:
+    for row in read(root, "binary/controls.csv").to_dict("records"):
+        yield exact(f"control/{row['control']}/log-evidence", row["log_evidence"], row["source"])
+
+
+def _optimum(method: str, places: dict[str, pd.DataFrame], best: dict[str, float]) -> Iterator[Row]:
+    """The optimum, and numbers there, as the best point of the book's grid and as the maximum of the surface."""
+    around, maximum = places["rounding"], places["maximum"]
+    neighbours = places["neighbour"]
+    if method == "ep":  # across its ridge
+        neighbours = neighbours[np.isclose(neighbours["log_amplitude"], PRINTED["ep"][1])]
+    top = neighbours.loc[neighbours["log_evidence"].idxmax()]
+    parts = {"grid": (top, neighbours, around), "surface": (maximum.iloc[0], maximum, maximum)}
+    for level, (where, sources, there) in parts.items():
+        more = {"reading": f"optimum={level}"}
+        for name in ("log_length", "log_amplitude")[: 1 if method == "ep" else 2]:
+            id = f"{_FIGURE[method]}/{name.replace('_', '-')}"
+            yield exact(id, where[name], sources["source"], **more)
+        yield exact(f"{_FIGURE[method]}/log-evidence", best[level], there["source"], **more)
+        for name, printed in _PRINTED[method].items():
+            base = _FIGURE if name == "half_width" else _COUNTS
+            value = nearest(there[name], printed)
+            yield exact(f"{base[method]}/{name.replace('_', '-')}", value, there["source"], **more)
+        information = there["information"].iloc[0]  # at the center
+        yield exact(f"{method}/information", information, there["source"], **more)
+
+
+def _grid(method: str, grid: pd.DataFrame) -> Iterator[Row]:
+    for row in grid.to_dict("records"):
+        base = f"surface/{method}/l{row['log_length']:g}/a{row['log_amplitude']:g}"
+        for name in _SURFACES:
+            yield exact(f"{base}/{name.replace('_', '-')}", row[name], row["source"])
+
+
+def _of_laplace(grid: pd.DataFrame) -> Iterator[Row]:
+    least, whole = grid["errors"].min(), len(grid) == LENGTHS[1] * AMPLITUDES[1]
+    rows = grid[grid["errors"] == least]
+    status = OK if whole else "at most"
+    yield exact("figure3.7/laplace/errors-least", least, rows["source"], status=status)
+    corner = grid.sort_values(["log_length", "log_amplitude"], ascending=[True, False]).iloc[0]
+    for name in ("least", "greatest"):
+        value = corner[f"{name}_probability"]
+        yield exact(f"figure3.7/laplace/corner-{name}", value, corner["source"])
+    rank = float(spearmanr(grid["log_evidence"], grid["information"]).statistic)
+    yield exact("claim/laplace/information", rank, grid["source"])
+
+
+def _of_ep(places: dict[str, pd.DataFrame]) -> Iterator[Row]:
+    rows = pd.concat([places["neighbour"], places["grid"]])
+    ridge = rows[np.isclose(rows["log_length"], PRINTED["ep"][0]) & (rows["log_amplitude"] > 3.9)]
+    ridge = ridge.drop_duplicates("log_amplitude").sort_values("log_amplitude")
+    slopes = np.diff(ridge["log_evidence"]) / np.diff(ridge["log_amplitude"])
+    steepest = slopes[np.abs(slopes).argmax()] if len(slopes) else math.nan
+    yield exact("claim/ep/ridge", steepest, ridge["source"])
+    center = places["rounding"].iloc[0]
+    yield exact("claim/ep/latents", center["largest_latent"], center["source"])
+
+
+def _histograms(method: str, root: Path) -> Iterator[Row]:
+    """Numbers of latent means by bin, of training and test cases; and of probabilities, averaged and at the mean."""
+    name = f"binary/{method}.npz"
+    arrays = read_arrays(root / name)
+    if not arrays:
+        raise NoDataError(name)
+    latent = {"train": arrays["latent_train"], "test": arrays["latent_test"]}
+    far = math.ceil(max(np.abs(values).max() for values in latent.values()))
+    edges = np.linspace(-far, far, _BINS + 1)
+    shares = {"averaged": arrays["probability"], "map": ndtr(arrays["latent_test"])}
+    tables = {"latent": (latent, edges), "probability": (shares, np.linspace(0, 1, 21))}
+    for kind, (parts, limits) in tables.items():
+        for part, values in parts.items():
+            numbers = np.histogram(values, limits)[0]
+            for center, number in zip((limits[1:] + limits[:-1]) / 2, numbers, strict=True):
+                yield exact(f"histogram/{method}/{kind}/{part}/{center:.4g}", number, name)

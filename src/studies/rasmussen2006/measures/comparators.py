@@ -1,0 +1,76 @@
+"""Other classifiers on threes against fives: Figure 3.10, and the linear probit model."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+
+import pandas as pd
+
+from recheck.measures import as_measures
+from studies.rasmussen2006.measures.common import Row, exact, read
+
+#: Cells and claims of this part.
+IDS = (
+    *("section3.7.3/linear-probit/*", "claim/best-three", "claim/least-squares-best"),
+    *("claim/laplace-ep/*", "claim/p1nn/*"),
+)
+#: The share of rejections at which the nearest neighbour is looked at.
+_REJECTED = 0.3
+
+
+def measure(root: Path) -> pd.DataFrame:
+    """All measures of this part."""
+    rows = read(root, "comparators/curves.csv")
+    curves = rows[rows["quantity"].isin(["error", "information"])]
+    found = [
+        exact(f"figure3.10/{row['method']}/{row['quantity']}/{row['share']:g}", row["value"], row["source"])
+        for row in curves.to_dict("records")
+    ]  # fmt: skip
+    facts = rows.drop(curves.index)
+    for row in facts.to_dict("records"):
+        name = f"comparator/{row['method']}/{row['quantity'].replace('_', '-')}"
+        found.append(exact(name, row["value"], row["source"]))
+    table = rows[rows["share"] == 0].set_index(["method", "quantity"])["value"]
+    source = rows["source"]
+    found += [*_linear_probit(table, root, rows), *_claims(table, curves)]
+    return as_measures([{"source": source.iloc[0], **row} for row in found])
+
+
+def _linear_probit(table: pd.Series, root: Path, rows: pd.DataFrame) -> Iterator[Row]:
+    own, base = table["linear-probit"], "section3.7.3/linear-probit"
+    source = rows.loc[rows["method"] == "linear-probit", "source"]
+    yield exact(f"{base}/log-evidence", own["log_evidence"], source)
+    for level, theta in {"as-printed": own["theta"], "inverse": 1 / own["theta"]}.items():
+        yield exact(f"{base}/theta", theta, source, reading=f"theta={level}")
+    surface = read(root, "binary/laplace.csv")
+    for level, place in {"grid": "rounding", "surface": "maximum"}.items():
+        best = surface.loc[surface["place"] == place, "log_evidence"].max()
+        reading = f"optimum={level}"
+        yield exact(f"{base}/below", best - own["log_evidence"], source, reading=reading)
+
+
+def _claims(table: pd.Series, curves: pd.DataFrame) -> Iterator[Row]:
+    told, errors = (table.xs(name, level="quantity") for name in ("information", "errors"))
+    source = curves["source"]
+    for level, other in {"half": "svm-whole", "whole": "svm"}.items():
+        here, more = told.drop(other), {"reading": f"machine={level}"}
+        best = ["ep", "lsc", *here.index.intersection(["svm", "svm-whole"])]
+        least = here[best].min() - here.drop(best).max()
+        yield exact("claim/best-three", least, source, **more)
+        first = here["lsc"] - here.drop("lsc").max()
+        yield exact("claim/least-squares-best", first, source, **more)
+    yield exact("claim/laplace-ep/errors", errors["ep"] - errors["laplace"], source)
+    yield exact("claim/laplace-ep/information", told["ep"] - told["laplace"], source)
+    yield exact("claim/p1nn/comparable", _over(errors["p1nn"], errors["laplace"]), source)
+    own = curves[(curves["method"] == "p1nn") & (curves["quantity"] == "error")]
+    by_share = own.set_index("share")["value"]
+    if _REJECTED in by_share.index:
+        flat = _over(by_share[_REJECTED], by_share[0.0])
+        yield exact("claim/p1nn/flat", flat, own["source"])
+
+
+def _over(one: float, other: float) -> float:
+    """A ratio; NaN over zero."""
+    return float(one / other) if other else math.nan

@@ -1,0 +1,58 @@
+"""The exact evidence of threes against fives beside Laplace's and EP's: Figure 3.12, and the surface on the grid."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+
+import pandas as pd
+
+from recheck.measures import as_measures
+from studies.rasmussen2006.measures.common import Row, exact, read
+
+#: Claims of this part.
+IDS = ("claim/exact/*",)
+
+
+def measure(root: Path) -> pd.DataFrame:
+    """All measures of this part."""
+    rows, annealed = (read(root, f"exact/{name}.csv") for name in ("twisted-ep", "annealing"))
+    found = [row for table in (rows, annealed) for row in _points(table)]
+    for row in read(root, "exact/surface.csv").to_dict("records"):
+        id = f"surface/exact/l{row['log_length']:g}/a{row['log_amplitude']:g}/log-evidence"
+        own = {"status": row["status"], "seed": row["seed"], **_error(row)}
+        found.append(exact(id, row["log_evidence"], row["source"], **own))
+    for number, row in enumerate(rows.to_dict("records")):
+        error, own = row["ep"] - row["log_evidence"], _error(row)
+        distance = row["ep"] - row["laplace"]
+        more = {"unit": f"point{number}", "status": row["status"]}
+        found.append(exact("claim/exact/ep", abs(error), row["source"], **own, **more))
+        own = {"se": own["se"] / abs(distance), "df": own["df"]}
+        share = abs(error / distance)
+        found.append(exact("claim/exact/laplace", share, row["source"], **own, **more))
+    keys = ["log_length", "log_amplitude"]
+    both = annealed.merge(rows, on=keys, suffixes=("", "_twisted"))
+    for number, row in enumerate(both.to_dict("records")):
+        difference = row["log_evidence"] - row["log_evidence_twisted"]
+        joint = math.hypot(row["standard_error"], row["standard_error_twisted"])
+        own = {"se": joint, "df": float(row["degrees"])}
+        more = {"status": row["status"], "unit": f"point{number}"}
+        found.append(exact("claim/exact/annealing", difference, row["source"], **own, **more))
+    return as_measures(found)
+
+
+def _points(table: pd.DataFrame) -> Iterator[Row]:
+    for row in table.to_dict("records"):
+        base = f"exact/{row['method']}/l{row['log_length']:g}/a{row['log_amplitude']:g}"
+        own = {"status": row["status"], "seed": row["seed"], **_error(row)}
+        yield exact(f"{base}/log-evidence", row["log_evidence"], row["source"], **own)
+        for method in ("laplace", "ep"):
+            difference = row[method] - row["log_evidence"]
+            yield exact(f"{base}/{method}-error", difference, row["source"], **own)
+        if math.isfinite(row["information"]):
+            yield exact(f"{base}/information", row["information"], row["source"])
+
+
+def _error(row: dict[str, float]) -> dict[str, float]:
+    return {"se": row["standard_error"], "df": float(row["degrees"])}

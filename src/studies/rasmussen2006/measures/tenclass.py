@@ -1,0 +1,94 @@
+"""All ten digits: Figure 3.11, and the other classifiers of section 3.7.4."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from recheck.measures import as_measures
+from studies.rasmussen2006.jobs import PRINTED, STEP
+from studies.rasmussen2006.measures.common import Row, exact, nearest, read
+
+#: Cells and claims of this part.
+IDS = ("figure3.11/*", "section3.7.4/*", "claim/ten/*")
+#: Training and test cases of the book.
+_HALF = 4649
+#: Half a unit in the last place of the printed point, 2.35 and 2.6; and what is printed there.
+_ROUNDING = (0.00501, 0.0501)
+_PRINTED = {"error_percent": 3.1, "information": 2.67}
+_SCORES = ("log_evidence", "error_percent", "information")
+
+
+def measure(root: Path) -> pd.DataFrame:
+    """All measures of this part."""
+    points, others = read(root, "tenclass/n*.csv"), read(root, "tenclass/others.csv")
+    return as_measures([*_points(points), *_figure(points), *_others(others)])
+
+
+def _points(points: pd.DataFrame) -> Iterator[Row]:
+    for row in points.to_dict("records"):
+        base = f"ten/n{row['training']}/l{row['log_length']:g}/a{row['log_amplitude']:g}"
+        for name in (*_SCORES, "as_printed", "error_percent_by_mean", "newton_steps"):
+            yield exact(f"{base}/{name.replace('_', '-')}", row[name], row["source"])
+
+
+def _figure(points: pd.DataFrame) -> Iterator[Row]:
+    """What the figure prints: with all cases alone, and the optimum as the best of the book's grid."""
+    whole = points[(points["training"] == _HALF) & (points["test"] == _HALF)]
+    x, a = PRINTED["ten"]
+    far_x, far_a = (whole["log_length"] - x).abs(), (whole["log_amplitude"] - a).abs()
+    at = whole[(far_x <= _ROUNDING[0]) & (far_a <= _ROUNDING[1])]
+    if len(at):
+        found = {name: nearest(at[name], value) for name, value in _PRINTED.items()}
+        found["log_evidence"] = at["log_evidence"].max()
+        for name, value in found.items():
+            yield exact(f"figure3.11/laplace/{name.replace('_', '-')}", value, at["source"])
+        yield exact("control/line-16/log-evidence", at["as_printed"].max(), at["source"])
+    on_grid = [np.isclose(far % STEP, 0) | np.isclose(far % STEP, STEP) for far in (far_x, far_a)]
+    near = whole[(far_x <= 1.01 * STEP) & (far_a <= 1.01 * STEP) & on_grid[0] & on_grid[1]]
+    if len(near) == 9:  # the printed point and its neighbours
+        best = near.loc[near["log_evidence"].idxmax()]
+        for name in ("log_length", "log_amplitude"):
+            yield exact(f"figure3.11/laplace/{name.replace('_', '-')}", best[name], near["source"])
+    if len(whole) >= 9:
+        best, least = whole["log_evidence"].idxmax(), whole["error_percent"].idxmin()
+        shorter = whole["log_length"][best] - whole["log_length"][least]
+        yield exact("claim/ten/shorter", shorter, whole["source"])
+
+
+def _others(others: pd.DataFrame) -> Iterator[Row]:
+    for row in others.to_dict("records"):
+        method, quantity = row["method"], row["quantity"].replace("_", "-")
+        full = row["training"] == _HALF and row["test"] == _HALF
+        at = "" if math.isnan(row["theta"]) else f"/theta{row['theta']:g}"
+        size = "" if method in ("targets", "p1nn") else f"n{row['training']}/"
+        yield exact(f"ten-others/{size}{method}{at}/{quantity}", row["value"], row["source"])
+        if method == "p1nn":
+            yield exact(f"section3.7.4/p1nn/{quantity}", row["value"], row["source"])
+        elif method == "targets" and quantity == "entropy":
+            yield exact("figure3.11/targets/entropy", row["value"], row["source"])
+        elif method == "svm" and full:
+            id, level = quantity.rsplit("-", 1)
+            reading = f"machine={level}"
+            yield exact(f"section3.7.4/svm/{id}", row["value"], row["source"], reading=reading)
+        elif method in ("linear", "linear-best") and full:
+            yield from _linear(row, method, quantity)
+
+
+def _linear(row: Row, method: str, quantity: str) -> Iterator[Row]:
+    base, value = "section3.7.4/linear", row["value"]
+    if method == "linear-best" and quantity == "theta":
+        for level, theta in {"as-printed": value, "inverse": 1 / value}.items():
+            yield exact(f"{base}/theta", theta, row["source"], reading=f"theta={level}")
+        return
+    level = "as-printed" if abs(row["theta"] - 1.45) < 0.01 else "inverse"
+    if quantity == "log-evidence" and method == "linear":
+        yield exact(f"{base}/{quantity}", value, row["source"], reading=f"theta={level}")
+    elif method == "linear":
+        name, mode = quantity.removesuffix("-at-mode"), quantity.endswith("-at-mode")
+        reading = f"prediction={'mode' if mode else 'averaged'};theta={level}"
+        yield exact(f"{base}/{name}", value, row["source"], reading=reading)

@@ -1,0 +1,44 @@
+"""The one-dimensional example in distribution: Figure 3.6."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+
+from recheck.measures import as_measures
+from studies.rasmussen2006.measures.common import read
+
+#: Cells and claims of this part.
+IDS = ("figure3.6/*", "claim/toy/*")
+
+
+def measure(root: Path) -> pd.DataFrame:
+    """All measures of this part."""
+    rows = read(root, "toy/toy.csv")
+    laplace, own = rows["method"] == "laplace", rows["setting"] == "own"
+    negative = rows["mean_far"] - 2 * rows["deviation_far"] < 0
+    statements = {
+        "laplace-band": negative[laplace],
+        "ep-band": ~negative[~laplace],
+        "falls": (rows["p_four"] < rows["p_two"])[laplace],
+    }
+    frames = []
+    for name in ("length", "amplitude"):
+        part = rows[laplace & own]
+        table = {"id": f"figure3.6/laplace/{name}", "value": part[name], "scale": "log"}
+        frames.append(_frame(part, table))
+    for name, holds in statements.items():
+        part = rows.loc[holds.index]
+        table = {"id": f"claim/toy/{name}", "value": holds.astype(float), "scale": "linear"}
+        table |= {"reading": "hyperparameters=" + part["setting"]}
+        frames.append(_frame(part, table))
+    return as_measures(pd.concat(frames))
+
+
+def _frame(part: pd.DataFrame, table: dict[str, object]) -> pd.DataFrame:
+    unit = "toy/draw" + part["draw"].astype(str)
+    return pd.DataFrame(
+        {**table, "unit": unit, "run": 0, "source": part["source"], "seed": part["seed"]},
+        index=part.index,
+    )

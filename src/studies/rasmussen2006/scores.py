@@ -1,0 +1,59 @@
+"""Information in bits (Eq. 3.76), curves over rejected cases, and probabilities of scores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.special import log_ndtr
+
+from gpcmc.gp.likelihood import hazard
+
+Array = np.ndarray
+
+
+def baseline(train: Array, test: Array) -> float:
+    """Return the bits a test case that the training frequencies of the classes leave unknown (Eq. 3.76).
+
+    `train` and `test` are labels 0, 1, ..., C - 1.
+    """
+    share = np.bincount(train) / len(train)
+    return float(-np.mean(np.log2(share[test])))
+
+
+def information(log_probability: Array, bits: float) -> Array:
+    """Return the bits that each prediction tells about its case; `log_probability` (t,) is that of the true label."""
+    return bits + log_probability / np.log(2.0)
+
+
+def half_width(values: Array) -> float:
+    """Return the half width of the 95 % interval of a mean over cases."""
+    return float(1.96 * values.std(ddof=1) / np.sqrt(len(values)))
+
+
+def over_rejections(values: Array, confidence: Array, shares: Sequence[float]) -> Array:
+    """Return the mean of `values` (t,) over the cases that are kept when a share of the least confident is rejected.
+
+    Cases of equal confidence are rejected in the order in which they come.
+    """
+    order = np.argsort(confidence, kind="stable")
+    cut = [min(round(share * len(values)), len(values) - 1) for share in shares]
+    return np.array([values[order[first:]].mean() for first in cut])
+
+
+def probit_of_score(score: Array, y: Array) -> tuple[float, float]:
+    """Return A and B that maximise the likelihood of labels y = -1/+1 under Phi(A score + B).
+
+    The book's variant of Platt's method, which has the logistic function in the place of Phi.
+    """
+    scale = float(np.std(score)) or 1.0
+    x = np.stack([score / scale, np.ones(len(score))])
+
+    def objective(weights: Array) -> tuple[float, Array]:
+        z = y * (weights @ x)
+        r, _ = hazard(z)
+        return -float(log_ndtr(z).sum()), -(x @ (y * r))
+
+    found = minimize(objective, np.array([1.0, 0.0]), jac=True, method="BFGS").x
+    return float(found[0]) / scale, float(found[1])

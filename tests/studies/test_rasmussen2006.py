@@ -1,0 +1,497 @@
+"""The study of Rasmussen and Williams (2006): each part against a truth that it did not make, on made digits."""
+
+import hashlib
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+from scipy.stats import multivariate_normal, norm
+
+from gpcmc import GaussianProcessClassifier
+from gpcmc.gp.covariance import Prior, orthant_covariance
+from gpcmc.inference.ep import ExpectationPropagation
+from gpcmc.inference.laplace import Laplace
+from gpcmc.inference.multiclass import MulticlassLaplace, one_hot
+from recheck.book import Book
+from recheck.files import write_arrays
+from recheck.judge import judge
+from recheck.layout import read_layout
+from recheck.measures import as_measures, estimate
+from recheck.published import read_published
+from recheck.tables import write_tables
+from studies.common.data import read_registry
+from studies.common.data.uci import FACTS, load_two_classes
+from studies.common.data.usps import PERMUTATION, TEST, TRAINING, book_order, load_digits
+from studies.rasmussen2006 import binary, comparators, crossvalidation, exact, tenclass, toy
+from studies.rasmussen2006.config import check
+from studies.rasmussen2006.controls import controls
+from studies.rasmussen2006.figures import FIGURES
+from studies.rasmussen2006.gp import Surface, maximise, squared_distances, squared_exponential
+from studies.rasmussen2006.jobs import FUNCTIONS, grid, jobs, run_job
+from studies.rasmussen2006.measures import PARTS, inputs
+from studies.rasmussen2006.patterns import Binary
+from studies.rasmussen2006.scores import (
+    baseline,
+    half_width,
+    information,
+    over_rejections,
+    probit_of_score,
+)
+
+ROOT = Path(__file__).resolve().parents[2]
+MIRROR = ROOT.parent / "shared" / "data"
+PUBLISHED = ROOT / "data/published/rasmussen2006"
+needs_data = pytest.mark.skipif(not MIRROR.exists(), reason="the real data are not here")
+
+
+def made_digits(n=30, d=5, seed=0):
+    """Ten classes about centres of their own, n of each; half of the cases are for training."""
+    rng = np.random.default_rng(seed)
+    digit = rng.permutation(np.repeat(np.arange(10), n))
+    X = rng.standard_normal((10, d))[digit] + 0.9 * rng.standard_normal((10 * n, d))
+    return {"X": X, "digit": digit, "training": np.array(5 * n)}
+
+
+def keep(name, compute):
+    rows, arrays = compute()
+    return rows, [], arrays
+
+
+@pytest.fixture(scope="module")
+def pair():
+    return Binary.of_digits(made_digits())
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Data
+
+
+@needs_data
+def test_the_digits_are_those_of_the_book():
+    found = load_digits(MIRROR, read_registry(ROOT / "data/registry.csv"))
+    parts = found.digit[: found.training], found.digit[found.training :]
+    assert [tuple(np.bincount(part)) for part in parts] == [TRAINING, TEST]
+    data = Binary.of_digits({"X": found.X, "digit": found.digit, "training": found.training})
+    assert [(y > 0).sum() for y in (data.y, data.y_star)] == [406, 418]
+    assert data.bits == pytest.approx(0.9956, abs=5e-5)
+    with pytest.raises(ValueError, match="partition='other', need 'book' or 'zip'"):
+        load_digits(MIRROR, (), partition="other")
+
+
+def test_another_order_is_not_the_books():
+    def name(order):
+        return hashlib.sha256(order.astype("<i4").tobytes()).hexdigest()
+
+    assert name(book_order(9298)) == PERMUTATION != name(book_order(9298)[::-1])
+
+
+@needs_data
+@pytest.mark.parametrize("name", FACTS)
+def test_the_data_sets_of_kuss_and_rasmussen(name):
+    X, y = load_two_classes(name, MIRROR, read_registry(ROOT / "data/registry.csv"))
+    assert (*X.shape, (y > 0).sum()) == FACTS[name] and set(y) == {-1.0, 1.0}
+    with pytest.raises(ValueError, match="need one of"):
+        load_two_classes("iris", MIRROR, ())
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Scores
+
+
+def test_information_is_that_of_the_book():
+    train, test = np.repeat([1, 0], [406, 361]), np.repeat([1, 0], [418, 355])
+    bits = -418 / 773 * np.log2(406 / 767) - 355 / 773 * np.log2(361 / 767)
+    assert baseline(train, test) == pytest.approx(bits)
+    assert information(np.log(np.array([1.0, 0.5])), 1.0) == pytest.approx([1.0, 0.0])
+    values = np.array([1.0, 2.0, 4.0])
+    assert half_width(values) == pytest.approx(1.96 * np.sqrt(7 / 3 / 3))
+
+
+def test_the_least_confident_cases_are_rejected_first():
+    values, confidence = np.array([1.0, 0.0, 1.0, 0.0]), np.array([0.1, 0.9, 0.2, 0.8])
+    found = over_rejections(values, confidence, [0.0, 0.25, 0.5, 0.99])
+    assert found == pytest.approx([0.5, 1 / 3, 0.0, 0.0])
+
+
+def test_the_probit_of_a_score_has_the_largest_likelihood():
+    rng = np.random.default_rng(1)
+    score = rng.standard_normal(300)
+    y = np.where(rng.random(300) < norm.cdf(1.5 * score - 0.4), 1.0, -1.0)
+
+    def fit(a, b):
+        return norm.logcdf(y * (a * score + b)).sum()
+
+    a, b = probit_of_score(score, y)
+    steps = [fit(a + i, b + j) for i in (-0.01, 0, 0.01) for j in (-0.01, 0, 0.01)]
+    assert fit(a, b) == max(steps) and (a, b) == pytest.approx((1.5, -0.4), abs=0.4)
+    assert np.allclose(probit_of_score(10 * score, y), (a / 10, b), atol=1e-4)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Two classes
+
+
+@pytest.mark.parametrize("method", [Laplace(), ExpectationPropagation(), MulticlassLaplace()])
+def test_the_gradient_of_a_surface(method, pair):
+    y = one_hot((pair.y > 0).astype(int)) if isinstance(method, MulticlassLaplace) else pair.y
+    surface, theta = Surface(method, pair.distances, y), np.array([0.3, 0.8])
+    _, gradient = surface.value_and_gradient(theta)
+    for k, step in enumerate(1e-5 * np.eye(2)):
+        up, down = (surface.value_and_gradient(theta + s * step)[0] for s in (1, -1))
+        assert gradient[k] == pytest.approx((up - down) / 2e-5, rel=1e-4, abs=1e-6)
+
+
+def test_a_maximum_stays_within_its_bounds_and_a_failing_method_is_refused():
+    def value_and_gradient(theta):
+        return -float((theta**2).sum()), -2 * theta
+
+    found = maximise(value_and_gradient, [2.0, 2.0], [(-3, 3), (1, 3)])
+    assert found.theta == pytest.approx([0, 1], abs=1e-3)
+
+    def fails(theta):
+        raise ValueError
+
+    with pytest.raises(ValueError, match="start: the method fails"):
+        maximise(fails, [0.0], [(-1, 1)])
+
+
+def test_a_surface_is_that_of_the_classifier(pair):
+    from sklearn.gaussian_process.kernels import RBF, ConstantKernel
+
+    digits, point = made_digits(), (0.35, 1.1)
+    rows, _, arrays = binary.surface(
+        "ep", digits=digits, printed=point, fixed_amplitude=True, keep=keep,
+        grid={"log_length": [0.1, 0.35], "log_amplitude": [1.1]},
+    )  # fmt: skip
+    frame = pd.DataFrame(rows)
+    assert frame["place"].value_counts().to_dict() == {
+        "neighbour": 5, "rounding": 6, "grid": 2, "maximum": 1
+    }  # fmt: skip
+    kernel = ConstantKernel(np.exp(2.2), "fixed") * RBF(np.exp(0.35), "fixed")
+    classifier = GaussianProcessClassifier(kernel, inference="ep").fit(pair.X, pair.y)
+    own = frame[(frame["place"] == "grid") & (frame["log_length"] == 0.35)].iloc[0]
+    assert own["log_evidence"] == pytest.approx(classifier.log_marginal_likelihood_)
+    p = classifier.predict_proba(pair.X_star)[:, 1]
+    assert arrays["probability"] == pytest.approx(p)
+    assert own["errors"] == np.sum((p > 0.5) != (pair.y_star > 0))
+    right = np.where(pair.y_star > 0, p, 1 - p)
+    assert own["information"] == pytest.approx(pair.bits + np.log2(right).mean())
+    around = frame[frame["place"] == "rounding"]
+    assert around["log_evidence"].iloc[-1] == around["log_evidence"].max()
+    places = around[["log_length", "log_amplitude"]].to_numpy()
+    assert np.abs(places - np.array(point)).max() < 0.005 + 1e-9
+    # the maximum is over the length alone
+    best = frame[frame["place"] == "maximum"].iloc[0]
+    assert best["log_amplitude"] == 1.1 and best["log_evidence"] >= own["log_evidence"]
+
+
+def test_least_squares_leaves_one_out(pair):
+    found = comparators.least_squares(pair, "1/a")
+    theta = [found.facts["log_length"], found.facts["log_ratio"]]
+    K = squared_exponential(pair.distances, *theta) + np.eye(len(pair.y))
+    k = 3
+    rest = np.arange(len(pair.y)) != k
+    by_hand = (K[k, rest]) @ np.linalg.solve(K[np.ix_(rest, rest)], pair.y[rest])
+    inverse = np.linalg.inv(K)
+    assert pair.y[k] - (inverse @ pair.y)[k] / inverse[k, k] == pytest.approx(by_hand)
+    weights = np.linalg.solve(K, pair.y)
+    assert found.score == pytest.approx(squared_exponential(pair.across, *theta).T @ weights)
+
+
+def test_the_nearest_neighbour_by_hand(pair):
+    found = comparators.nearest_neighbour(pair, "1/a")
+    nearest = [np.linalg.norm(pair.X - x, axis=1).argmin() for x in pair.X_star]
+    assert found.score == pytest.approx(pair.y[nearest])
+    right = [
+        pair.y[np.where(np.arange(len(pair.y)) == k, np.inf, np.linalg.norm(pair.X - x, axis=1)).argmin()] == pair.y[k]
+        for k, x in enumerate(pair.X)
+    ]  # fmt: skip
+    assert found.facts["accuracy"] == pytest.approx(np.mean(right))
+
+
+def test_the_linear_model_is_at_its_maximum(pair):
+    best = comparators.linear_evidence(pair)
+    product = pair.X @ pair.X.T
+
+    def evidence(log_theta):
+        return Laplace().approximate(np.exp(2 * log_theta) * product, pair.y).log_evidence
+
+    values = [evidence(best.theta[0] + step) for step in (-0.05, 0.0, 0.05)]
+    assert values[1] == max(values) == pytest.approx(best.log_evidence)
+
+
+def test_the_exact_evidence_of_few_cases_is_an_orthant_probability():
+    digits = made_digits(n=4, seed=3)
+    data = Binary.of_digits(digits)
+    point = (0.5, 0.7)
+    K = squared_exponential(data.distances, *point)
+    truth = multivariate_normal(cov=orthant_covariance(K, data.y)).cdf(np.zeros(len(data.y)))
+    given = {"digits": digits, "points": [point], "root": 1, "keep": keep}
+    options = {"points": 256, "randomizations": 8}
+    row = exact.evidence(method="twisted-ep", options=options, **given)[0][0]
+    assert row["log_evidence"] == pytest.approx(np.log(truth), abs=5e-3) and row["status"] == "ok"
+    assert row["ep"] == pytest.approx(ExpectationPropagation().fit(Prior(K), data.y).log_evidence)
+    options = {"temperatures": 100, "runs": 50}
+    row = exact.evidence(method="annealing", options=options, **given)[0][0]
+    assert abs(row["log_evidence"] - np.log(truth)) < 5 * row["standard_error"] + 0.01
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Ten classes, the toy, cross-validation
+
+
+@pytest.mark.parametrize("theta", [0.4, 2.0])
+def test_weight_space_is_function_space(theta):
+    digits = made_digits(n=6, d=2, seed=5)
+    problem = tenclass.first_cases(digits, 30, 30)
+    found = tenclass.WeightSpace(problem.X, problem.y, theta)
+    K = theta**2 * (problem.X @ problem.X.T + 1.0)
+    other = MulticlassLaplace(points=4096).approximate(K, one_hot(problem.y))
+    assert found.log_evidence == pytest.approx(other.log_evidence, abs=1e-5)
+    across = theta**2 * (problem.X @ problem.X_star.T + 1.0)
+    own = theta**2 * ((problem.X_star**2).sum(axis=1) + 1.0)
+    assert found.latent_mean(problem.X_star) == pytest.approx(
+        other.latent(across, own)[0], abs=1e-5
+    )
+    p = found.averaged(problem.X_star, np.random.default_rng(0))
+    assert p == pytest.approx(other.predict(across, own).probability, abs=0.08)
+
+
+def test_the_mode_by_conjugate_gradients():
+    problem = tenclass.first_cases(made_digits(n=12, seed=2), 60, 40)
+    K = squared_exponential(squared_distances(problem.X, problem.X), 0.5, 2.0)
+    found = MulticlassLaplace().approximate(K, one_hot(problem.y))
+    assert tenclass.mode(K, one_hot(problem.y)) == pytest.approx(found.a, abs=1e-6)
+
+
+def test_ten_classes_at_a_point():
+    digits = made_digits(n=12, seed=2)
+    given = {"digits": digits, "training": 60, "test": 40, "point": (0.5, 1.0), "keep": keep}
+    row = tenclass.laplace(**given)[0][0]
+    problem = tenclass.first_cases(digits, 60, 40)
+    K = squared_exponential(squared_distances(problem.X, problem.X), 0.5, 1.0)
+    found = MulticlassLaplace().fit(Prior(K), problem.y)
+    assert row["log_evidence"] == pytest.approx(found.log_evidence)
+    # line 16 as printed lacks this term
+    log_det = np.log(np.linalg.det(found.E.sum(axis=0)) ** 0.5)
+    assert row["as_printed"] - row["log_evidence"] == pytest.approx(log_det)
+    with pytest.raises(ValueError, match="the digits have 60 and 60"):
+        tenclass.laplace(**given | {"training": 61})
+
+
+def test_the_toy_is_drawn_as_the_book_says():
+    x, y = toy.draw(np.random.default_rng(0))
+    assert x.shape == (60, 1) and (y > 0).sum() == 30
+    assert [x[part].mean() for part in (slice(20), slice(20, 50), slice(50, 60))] == pytest.approx(
+        [-6, 0, 2], abs=0.6
+    )
+    frame = pd.DataFrame(toy.toy(draws=2, root=1, keep=keep)[0])
+    own = frame[(frame["setting"] == "own") & (frame["method"] == "laplace")]
+    printed = frame[(frame["setting"] == "printed") & (frame["method"] == "laplace")]
+    assert (printed["length"].round(6) == 2.6).all() and (own["length"] != 2.6).all()
+    assert (frame["deviation_far"] > 0).all()
+
+
+def test_cross_validation_predicts_every_case_once(monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 3))
+    y = np.where(X[:, 0] + 0.3 * rng.standard_normal(60) > 0, 1.0, -1.0)
+    seen = []
+
+    def sign(data, path):
+        seen.append(len(data.y_star))
+        assert data.X.mean(axis=0) == pytest.approx(np.zeros(3), abs=1e-9)
+        return np.sign(data.X_star[:, 0]), False
+
+    monkeypatch.setitem(crossvalidation.FITS, "laplace", sign)
+    given = {"name": "made", "methods": ["laplace"], "seeds": 2, "root": 1, "keep": keep}
+    rows = crossvalidation.crossvalidation(data={"X": X, "y": y}, **given)[0]
+    assert sum(seen) == 120 and len(rows) == 2
+    assert rows[0]["seed"] != rows[1]["seed"] and 0 < rows[0]["error_percent"] < 40
+
+
+@pytest.mark.parametrize("method", ["laplace", "svm"])
+def test_cross_validation_learns(method):
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((60, 2))
+    y = np.where(X[:, 0] > 0, 1.0, -1.0)
+    given = {"name": "made", "methods": [method], "seeds": 1, "root": 1, "keep": keep}
+    row = crossvalidation.crossvalidation(data={"X": X, "y": y}, **given)[0][0]
+    assert row["error_percent"] < 15
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Configuration and jobs
+
+
+def load(scale):
+    config = yaml.safe_load((ROOT / f"config/{scale}.yaml").read_text())
+    return {"seed": 1, "rasmussen2006": config["rasmussen2006"]}
+
+
+@pytest.mark.parametrize("scale", ["tiny", "smoke", "standard", "published"])
+def test_every_scale_has_jobs_with_functions_and_parts(scale):
+    config = load(scale)
+    found = jobs(check(config))
+    assert {job.kind for job in found.values()} <= FUNCTIONS.keys()
+    files = [file for job in found.values() for file in job.outputs.values()]
+    assert len(files) == len(set(files))
+    made = {f for f in files if not f.startswith("data/")}
+    assert made == {file for part in PARTS for file in inputs(part, config)}
+    assert {path for job in found.values() for path in job.inputs.values()} <= {
+        *files, *(path for path in (f"../data/{name}.json" for name in raw_files()))
+    }  # fmt: skip
+
+
+def raw_files():
+    return [entry.file for entry in read_registry(ROOT / "data/registry.csv")]
+
+
+def test_the_grid_is_that_of_the_book():
+    whole = grid(1)
+    assert [len(values) for values in whole.values()] == [17, 23]
+    assert {2.85, 2.6, 2.35} <= {*whole["log_length"]} and {2.35, 4.1, 2.6} <= {*whole["log_amplitude"]}  # fmt: skip
+    for every in (2, 4, 8, 16):
+        part = grid(every)
+        assert part["log_length"][0] == 1.1 and part["log_amplitude"][-1] == 5.1
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        ("surface/ep", 0, "rasmussen2006.surface.ep: given 0; allowed is a whole number from 1 to 16"),
+        ("exact/points", [[1.0]], "allowed is [log l, log sf], two numbers from -3 to 7"),
+        ("exact/twisted-ep/points", 100, "allowed is a power of two from 8"),
+        ("ten_classes/training", 5000, "allowed is a whole number from 100 to 4649"),
+        ("crossvalidation/data", ["iris"], "allowed is a list of one or more of"),
+        ("comparators/shares", [0.1], "allowed is 0 in the first place"),
+        ("toy", None, "rasmussen2006.toy: given None"),
+    ],
+)  # fmt: skip
+def test_a_wrong_configuration_is_refused(path, value, message):
+    config = load("smoke")
+    *where, last = path.split("/")
+    block = config["rasmussen2006"]
+    for name in where:
+        block = block[name]
+    block[last] = value
+    with pytest.raises(ValueError, match="refused") as caught:
+        check(config)
+    assert message in str(caught.value)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# From jobs to verdicts
+
+SMALL = {
+    "surface": {"laplace": 8, "ep": 16, "exact": 16},
+    "comparators": {"shares": [0, 0.3]},
+    "exact": {
+        "points": [[0.5, 1.0]],
+        "annealing_points": [[0.5, 1.0]],
+        "twisted-ep": {"points": 64, "randomizations": 4},
+        "annealing": {"temperatures": 50, "runs": 30},
+    },
+    "ten_classes": {
+        **{"training": 60, "test": 40, "points": [[0.5, 1.0]], "thetas": [1.45]},
+        **{"search": False, "machines": True},
+    },
+    "toy": {"draws": 4},
+    "crossvalidation": {"data": ["crabs", "usps"], "methods": ["laplace"], "seeds": 3},
+}
+
+
+def run_all(folder, *, available):
+    """All jobs of a small configuration, on made data, or without any."""
+    found = jobs({"seed": 1, "rasmussen2006": SMALL})
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40, 3))
+    crabs = {"X": X, "y": np.where(X[:, 0] + 0.5 * rng.standard_normal(40) > 0, 1.0, -1.0)}
+    for job in found.values():
+        if job.kind == "problem":
+            arrays = crabs if job.name == "data/crabs" else made_digits()
+            (folder / "data").mkdir(parents=True, exist_ok=True)
+            write_arrays(folder / job.outputs["arrays"], arrays if available else {})
+        else:
+            run_job(job, folder, folder / "pieces")
+    tables = [PARTS[part](folder, PUBLISHED, Path()) for part in PARTS]
+    return pd.concat(tables, ignore_index=True)
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory):
+    return run_all(tmp_path_factory.mktemp("made"), available=True)
+
+
+@pytest.fixture(scope="module")
+def published():
+    return read_published(PUBLISHED)
+
+
+def test_every_cell_and_claim_is_judged(measured, published):
+    found = judge(measured, estimate(measured), published, 1).frame.set_index("id")
+    absent = found[(found["verdict"] == "not run") & (found["kind"] != "column")].index
+    # these need all cases, or the other data sets and methods
+    expected = (
+        "figure3.11/laplace",
+        "section3.7.4/linear",
+        "section3.7.4/svm",
+        "claim/ten",
+        "kuss",
+    )
+    assert all(name.startswith(expected) for name in absent), list(absent)
+    assert found.loc["figure3.7/laplace/errors", "note"].startswith("judged by its rounding")
+    known = {*published.cells.index, *(f"claim/{claim.id}" for claim in published.claims)}
+    ids = {id for id in measured["id"] if id.startswith(("claim/", "section", "figure3.[67]"))}
+    assert ids <= known, sorted(ids - known)
+
+
+def test_without_raw_data_every_verdict_says_so(tmp_path, published):
+    frame = run_all(tmp_path, available=False)
+    found = judge(frame, estimate(frame), published, 1).frame.set_index("id")
+    cells = found[found["kind"].isin(["cell", "claim"])]
+    toy_ids = cells.index.str.contains("toy|figure3.6")
+    assert set(cells.loc[~toy_ids, "verdict"]) == {"data not available"}
+
+
+def test_tables_and_figures_are_drawn(measured, published, tmp_path):
+    verdicts = judge(measured, estimate(measured), published, 1).frame
+    cells = published.cells
+    defaults = {choice.name: choice.default for choice in published.readings.values()}
+    book = Book(estimate(measured), measured, cells, verdicts, defaults=defaults)
+    layout = read_layout(ROOT / "src/studies/rasmussen2006/layout.yaml")
+    assert set(layout.figures) == set(FIGURES)
+    assert {part for entry in layout.figures.values() for part in entry.reads} <= set(PARTS)
+    write_tables(layout, book, None, tmp_path)
+    printed = (tmp_path / "printed.tex").read_text()
+    assert "not run at this scale" not in printed and "-99" in printed.replace("$-$", "-")
+    for draw in FIGURES.values():
+        assert draw(book).axes
+
+
+@needs_data
+def test_each_control_turns_red(published):
+    """On the real digits: with a fault, the number that the book prints is not met."""
+    registry = read_registry(ROOT / "data/registry.csv")
+
+    def digits(**options):
+        found = load_digits(MIRROR, registry, **options)
+        return {"X": found.X, "digit": found.digit, "training": np.array(found.training)}
+
+    book = digits()
+    zips = digits(partition="zip")
+    rows = controls(book=book, raw=digits(smoothed=False), zip_split=zips, keep=keep)[0]
+    found = {row["control"]: row["log_evidence"] for row in rows}
+    data = Binary.of_digits(book)
+    K = squared_exponential(data.distances, 2.85, 2.35)
+    found["none"] = Laplace().approximate(K, data.y).log_evidence
+    for name, value in found.items():
+        place = "section3.7.3/linear-probit" if name == "theta" else "figure3.7/laplace"
+        id = f"{place}/log-evidence"
+        readings = [""] if name == "theta" else ["optimum=grid", "optimum=surface"]
+        row = {"id": id, "value": value, "scale": "linear", "se": 0.0, "status": "ok"}
+        frame = as_measures([row | {"reading": reading} for reading in readings])
+        verdict = judge(frame, estimate(frame), published, 1).frame.set_index("id").loc[id]
+        assert verdict["verdict"] == ("agrees" if name == "none" else "differs"), (name, value)
