@@ -1,34 +1,35 @@
 """How long the published scale takes on a cluster, from the kept timings and the graph of its jobs.
 
-The CPU seconds of a job are the sum of those of its kept pieces. Jobs go to one of so many cores, in the workflow's
-order, as soon as what they read is there. Jobs below a threshold share an allocation, one after the other. Every
-allocation waits in a queue, and every job starts an interpreter. What follows the runs (measures, verdicts, tables,
-PDF) is one allocation more. The ideal is the sum of all CPU seconds, without these costs, over the number of cores.
+The CPU seconds of a job are the sum of those of its kept pieces. Long jobs are divided into slices
+(`studies.common.slices`). Jobs go to one of so many cores, in the workflow's order, as soon as what they read is there.
+Short ones share allocations as in profiles/slurm. Every allocation waits in a queue, and every job starts an
+interpreter. What follows the runs (measures, verdicts, tables, PDF) is one allocation more. The ideal is the sum of all
+CPU seconds, without these costs, over the number of cores.
 
-Jobs longer than `--cut` are also shown divided into equal parts, at their pieces: no part is taken to be shorter than
-the longest piece.
-
-Run with ``python benchmarks/makespan.py``; writes docs/makespan.csv and docs/makespan.png.
+Run with ``python benchmarks/makespan.py``; writes docs/makespan.csv, docs/makespan.png, and the plan of slices that the
+workflow follows, data/reference/atiya2021/kept/slices.json: run it after `make keep SCALE=published`.
 """
 
 import argparse
 import heapq
-import io
 import json
-import math
 import re
 import sys
-import zipfile
 from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import yaml
 
 ROOT = Path(__file__).resolve().parents[1]
-KEPT = ROOT / "data/reference/atiya2021/kept/pieces"
+sys.path.insert(0, str(ROOT / "src"))
+from studies.atiya2021.jobs import jobs  # noqa: E402
+from studies.common.kept import read_store  # noqa: E402
+from studies.common.pieces import cpu_seconds, unverified  # noqa: E402
+from studies.common.slices import LIMIT, plan, seconds_of  # noqa: E402
+
+KEPT = ROOT / "data/reference/atiya2021/kept"
 #: Kinds of jobs that are no part of `snakemake all`.
 APART = ("reference", "reference_truths", "calibrate")
 CORES = (2, 8, 64, 256)
@@ -36,118 +37,104 @@ CORES = (2, 8, 64, 256)
 
 @dataclass(frozen=True)
 class Task:
-    """A job: its CPU seconds, those of its longest piece, and the tasks that make what it reads."""
+    """A job or a slice: CPU seconds, whose allocation it shares (its own if empty), and what makes what it reads."""
 
     name: str
     seconds: float
-    longest_piece: float = 0.0
+    group: str = ""
     needs: tuple[str, ...] = ()
 
 
-def cpu_seconds(archive):
-    """CPU seconds of each piece of a job."""
-    found = []
-    with zipfile.ZipFile(archive) as pieces:
-        for entry in pieces.namelist():
-            if entry.endswith(".npz"):
-                with np.load(io.BytesIO(pieces.read(entry))) as stored:
-                    _, timing = json.loads(str(stored["rows"]))
-                rows = [v for row in timing for k, v in row.items() if k.endswith("cpu_seconds")]
-                found.append(sum(float(value) for value in rows if value is not None))
-    return found
-
-
-def published_tasks(unknown):
+def published_tasks(kept, given):
     """The jobs of the published scale in the workflow's order, and the names of those without timings."""
-    sys.path.insert(0, str(ROOT / "src"))
-    from studies.atiya2021.jobs import jobs
-
     config = yaml.safe_load((ROOT / "config/published.yaml").read_text(encoding="utf-8"))
+    profile = yaml.safe_load((ROOT / "profiles/slurm/profile.yaml").read_text(encoding="utf-8"))
+    rules = (ROOT / "workflow/rules/atiya2021.smk").read_text(encoding="utf-8")
+    short = re.search(r'use rule run as run_short with:.*?run="(.*?)"', rules, re.S)[1]
     found = [job for job in jobs(config).values() if job.kind not in APART]
     makers = {file: job.name for job in found for file in job.outputs.values()}
     tasks = []
     for job in found:
-        archive = KEPT / f"{job.name}.zip"
-        pieces = cpu_seconds(archive) if archive.exists() else []
-        timed = sum(pieces) > 0
+        run = "atiya2021/" + next(iter(job.outputs.values())).rpartition(".")[0]
+        rule = "run_short" if re.fullmatch(short, run) else "run"
+        group = profile["groups"].get("patterns" if job.kind == "problem" else rule, "")
         needs = tuple(sorted({makers[file] for file in job.inputs.values() if file in makers}))
-        seconds, longest = (sum(pieces), max(pieces)) if timed else (unknown, 0.0)
-        tasks.append(
-            (not re.match("experiment2/", job.name), timed, Task(job.name, seconds, longest, needs))
-        )
-    tasks.sort(key=lambda entry: entry[0])  # workflow/rules/atiya2021.smk starts Experiment 2 first
-    return [task for *_, task in tasks], [task.name for _, timed, task in tasks if not timed]
+        other = given.patterns if job.kind == "problem" else given.unknown
+        tasks.append(Task(job.name, kept.get(job.name) or other, group, needs))
+    # workflow/rules/atiya2021.smk starts these first
+    tasks.sort(key=lambda task: not task.name.startswith(("experiment2/", "experiment5/")))
+    return tasks, profile["group-components"], [t.name for t in tasks if not kept.get(t.name)]
 
 
-def cut(tasks, limit):
-    """Divide tasks longer than `limit` into equal parts, where their pieces allow it."""
-    parts, names = [], {}
+def divided(tasks, slices, seconds):
+    """The tasks with slices of the long ones; seconds by job and slice."""
+    first, second, rest = [], [], []
     for task in tasks:
-        count = max(1, math.ceil(task.seconds / max(limit, task.longest_piece)))
-        names[task.name] = tuple(f"{task.name}#{k}" for k in range(count))
-        parts += [
-            replace(task, name=name, seconds=task.seconds / count) for name in names[task.name]
-        ]
-    return [replace(part, needs=sum((names[need] for need in part.needs), ())) for part in parts]
+        names = tuple(f"{task.name} slice {k}" for k in range(len(slices.get(task.name, ()))))
+        own = [seconds[task.name][k] for k in range(len(names))]
+        # workflow/rules/atiya2021.smk starts control variables before all others
+        where = first if "control-variables" in task.name else second
+        where += [Task(n, s, "", task.needs) for n, s in zip(names, own, strict=True)]
+        left = max(task.seconds - sum(own), 0.0)
+        rest.append(replace(task, seconds=left, needs=(*task.needs, *names)) if names else task)
+    early = [task for task in rest if task.name.startswith("experiment5/")]
+    return first + early + second + [task for task in rest if task not in early]
 
 
-def allocations(tasks, short, together):
-    """Lists of tasks that share an allocation: short ones of a level, as long as they last `together` at most."""
-    level = {}
-    for task in tasks:  # what a task reads comes before it
-        level[task.name] = 1 + max((level.get(need, 0) for need in task.needs), default=0)
+def allocations(tasks, together):
+    """Lists of tasks that share an allocation: those of a group, so many at a time."""
     found, open_ = [], {}
     for task in tasks:
-        if task.seconds >= short:
+        if not task.group:
             found.append([task])
             continue
-        group = open_.get(level[task.name])
-        if group is None or sum(t.seconds for t in group) + task.seconds > together:
-            group = open_[level[task.name]] = []
-            found.append(group)
-        group.append(task)
+        shared = open_.get(task.group)
+        if shared is None or len(shared) == together.get(task.group, len(tasks)):
+            shared = open_[task.group] = []
+            found.append(shared)
+        shared.append(task)
     return found
 
 
 def makespan(groups, cores, startup, queue):
-    """Seconds until all groups are done, each on one core, in their order among those that are ready."""
+    """Seconds until all groups are done, each on one core, in their order among those that have queued.
+
+    All that can be submitted is, so that a group queues while others run.
+    """
     home = {task.name: k for k, group in enumerate(groups) for task in group}
     needs = [
         {home[n] for task in group for n in task.needs} - {k} for k, group in enumerate(groups)
     ]
     waiting = [len(need) for need in needs]
     readers = [[k for k, need in enumerate(needs) if j in need] for j in range(len(groups))]
-    ready, running, now = [k for k, count in enumerate(waiting) if count == 0], [], 0.0
-    heapq.heapify(ready)
-    while ready or running:
-        while ready and len(running) < cores:
+    events = [(queue, k, "queued") for k, count in enumerate(waiting) if count == 0]
+    heapq.heapify(events)
+    ready, free, now = [], cores, 0.0
+    while events:
+        now, k, what = heapq.heappop(events)
+        if what == "queued":
+            heapq.heappush(ready, k)
+        else:
+            free += 1
+            for reader in readers[k]:
+                waiting[reader] -= 1
+                if waiting[reader] == 0:
+                    heapq.heappush(events, (now + queue, reader, "queued"))
+        while ready and free:
             k = heapq.heappop(ready)
-            seconds = queue + sum(task.seconds + startup for task in groups[k])
-            heapq.heappush(running, (now + seconds, k))
-        now, done = heapq.heappop(running)
-        for k in readers[done]:
-            waiting[k] -= 1
-            if waiting[k] == 0:
-                heapq.heappush(ready, k)
+            seconds = sum(task.seconds + startup for task in groups[k])
+            heapq.heappush(events, (now + seconds, k, "done"))
+            free -= 1
     return now
 
 
-def table(tasks, given):
-    """Makespan and ideal by number of cores: of the jobs as they are; cut; and the longest of these first."""
-    report = Task("report", given.report, needs=tuple(task.name for task in tasks))
-    parts = cut([*tasks, report], given.cut)
-    divided = f"cut at {given.cut / 60:g} min"
-    plans = {
-        "as they are": [*tasks, report],
-        divided: parts,
-        f"{divided}, longest first": sorted(
-            parts, key=lambda task: (bool(task.needs), -task.seconds)
-        ),
-    }
-    total = sum(task.seconds for task in tasks) + given.report
+def table(plans, together, given):
+    """Makespan and ideal by number of cores: of whole jobs, and in slices."""
     rows = []
-    for how, plan in plans.items():
-        groups = allocations(plan, given.short, given.together)
+    for how, tasks in plans.items():
+        report = Task("report", given.report, needs=tuple(task.name for task in tasks))
+        groups = allocations([*tasks, report], together)
+        total = sum(task.seconds for group in groups for task in group)
         for cores in CORES:
             found = makespan(groups, cores, given.startup, given.queue)
             rows.append(
@@ -171,8 +158,8 @@ def picture(found, path):
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(figsize=(5.5, 3.6), layout="constrained")
-    for (how, rows), marker in zip(found.groupby("jobs", sort=False), "os^", strict=True):
-        axes.loglog(rows["cores"], rows["minutes"], f"{marker}-", label=f"jobs {how}")
+    for (how, rows), marker in zip(found.groupby("jobs", sort=False), "os", strict=True):
+        axes.loglog(rows["cores"], rows["minutes"], f"{marker}-", label=how)
     axes.loglog(rows["cores"], rows["ideal"], "k--", label="ideal")
     axes.set_xticks(CORES, CORES, minor=False)
     axes.set(xlabel="cores", ylabel="minutes from submission to PDF")
@@ -185,11 +172,9 @@ def arguments():
     option = {
         "startup": (4.0, "seconds that a job takes to start"),
         "queue": (30.0, "seconds that an allocation waits"),
-        "short": (60.0, "jobs below so many seconds share an allocation"),
-        "together": (300.0, "seconds of work in a shared allocation, at most"),
-        "cut": (600.0, "seconds of a part, where long jobs are divided"),
-        "report": (300.0, "seconds of all that follows the runs"),
-        "unknown": (20.0, "seconds of a job whose pieces keep no timings"),
+        "report": (90.0, "seconds of all that follows the runs"),
+        "patterns": (3.0, "seconds to make the patterns of a problem"),
+        "unknown": (20.0, "seconds of another job whose pieces keep no timings"),
     }
     for name, (default, meaning) in option.items():
         parser.add_argument(
@@ -200,22 +185,32 @@ def arguments():
 
 def main():
     given = arguments()
-    tasks, untimed = published_tasks(given.unknown)
-    found = table(tasks, given)
+    pieces = {
+        archive.job: {name: unverified(one)[0] for (name, _), one in archive.pieces.items()}
+        for archive in read_store(KEPT / "pieces")
+    }
+    kept = {job: sum(map(cpu_seconds, found.values())) for job, found in pieces.items()}
+    tasks, together, untimed = published_tasks(kept, given)
+    slices = {job: s for job, s in plan(KEPT / "pieces").items() if job in kept}
+    text = json.dumps(slices, indent=1) + "\n"
+    (KEPT / "slices.json").write_text(text, encoding="utf-8")
+    seconds = {
+        job: [seconds_of(one, pieces[job]) for one in found] for job, found in slices.items()
+    }
+    parts = divided(tasks, slices, seconds)
+    found = table({"whole jobs": tasks, "long jobs in slices": parts}, together, given)
     found.to_csv(ROOT / "docs/makespan.csv", index=False)
     picture(found, ROOT / "docs/makespan.png")
     print(found.to_string(index=False))
     kinds = Counter(name.split("/")[0] for name in untimed)
     print(f"{len(tasks)} jobs, {sum(task.seconds for task in tasks) / 3600:.1f} CPU hours")
+    print(f"{len(slices)} longer than {LIMIT:g} s: {sum(map(len, slices.values()))} slices")
     print(
         f"{len(untimed)} without kept timings: " + ", ".join(f"{k} {n}" for k, n in kinds.items())
     )
-    for what, seconds in (("jobs", "seconds"), ("pieces", "longest_piece")):
-        long = {t.name: getattr(t, seconds) / 60 for t in tasks if getattr(t, seconds) > given.cut}
-        long = sorted(long.items(), key=lambda entry: -entry[1])
-        print(
-            f"{what} over {given.cut / 60:g} minutes: " + ", ".join(f"{k} {m:.0f}" for k, m in long)
-        )
+    for how, plan_of in (("whole", tasks), ("in slices", parts)):
+        name, longest = max(((t.name, t.seconds / 60) for t in plan_of), key=lambda one: one[1])
+        print(f"the longest job, {how}: {name}, {longest:.1f} minutes")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Runs of the workflow in temporary copies of the project."""
 
 import hashlib
+import json
 import os
 import re
 import shutil
@@ -34,6 +35,17 @@ def copy_project(folder):
     if (ROOT / "build/cython").exists():
         shutil.copytree(ROOT / "build/cython", folder / "build/cython")
     return folder
+
+
+def divide(folder):
+    """Divide two jobs of the tiny scale into slices: at pieces, and at the runs of a piece."""
+    plan = {
+        "experiment1/N50": [["instance0"], ["instance1", "instance2"]],
+        "experiment4/problem1_orthant": [["set3_run0/1"], ["set3_run0/0", "set3_run0/2"]],
+    }
+    store = folder / "data/reference/atiya2021/kept-tiny"
+    store.mkdir(parents=True)
+    (store / "slices.json").write_text(json.dumps(plan))
 
 
 def environment(**changes):

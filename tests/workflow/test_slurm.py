@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 from one_node import CannotSetUpError, Cluster
-from running import digests
+from running import digests, divide
 from test_interruption import PIECES, TARGETS, kill, same_as, start, wait_for
 
 pytestmark = [
@@ -24,7 +24,7 @@ PROFILE = [
 #: At the tiny scale all jobs are short.
 SHARED = [
     *("--groups", "patterns=patterns", "run_short=short", "run=short", "run_without_arrays=short"),
-    *("run_rows=short", "run_experiment2=short", "measure=report", "measures=report"),
+    *("run_rows=short", "run_first=short", "measure=report", "measures=report"),
     *("judge=report", "controls=report", "remeasured=report", "audit=report"),
     *("draw_tables_atiya2021=report", "draw_figures_atiya2021=report", "provenance=report"),
     *("look_up=report", "notebook=report", "--group-components", "patterns=20", "short=20"),
@@ -54,6 +54,8 @@ def run(folder, cluster, *arguments):
 
 
 def test_the_tiny_scale_makes_the_same_bytes(cluster, finished, built):
+    """All of it, two jobs in slices."""
+    divide(built)
     code, said = run(built, cluster, "all", *SHARED)
     assert code == 0, said[-5000:]
     assert "with SLURM jobid" in said or "SLURM jobid" in said, said[-5000:]

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
-from running import MIRROR, copy_project, digests, made, planned, snakemake
+from running import MIRROR, copy_project, digests, divide, made, planned, snakemake
 
 from gpcmc.gp import prior, rbf
 from gpcmc.inference import Orthant, infer
@@ -25,7 +25,7 @@ from studies.common.seeds import generator
 pytestmark = pytest.mark.slow
 
 STUDY = "results/tiny/atiya2021"
-RUNS = {"run", "run_short", "run_rows", "run_without_arrays", "run_experiment2", "patterns"}
+RUNS = {"run", "run_short", "run_rows", "run_without_arrays", "run_first", "patterns"}
 needs_data = pytest.mark.skipif(not MIRROR.exists(), reason="the real data are not here")
 needs_latex = pytest.mark.skipif(shutil.which("latexmk") is None, reason="there is no LaTeX here")
 
@@ -251,7 +251,7 @@ def test_without_raw_results_all_that_follows_the_measures_is_built(changed):
     [
         ("table1", {"run_rows": 1, "run_without_arrays": 1, "measure": 1}),
         ("figure1", {"run_without_arrays": 13, "measure": 1}),
-        ("experiment2", {"run_experiment2": 1}),
+        ("experiment2", {"run_first": 1}),
     ],
 )
 def test_a_target_runs_what_it_needs_and_no_more(unmade, target, runs):
@@ -284,6 +284,18 @@ def test_a_table_alone_is_that_of_the_whole_run(changed):
 def test_every_scale_is_accepted(unmade, scale):
     """The other tests run the tiny one alone."""
     assert planned(unmade, scale=scale)["all"] == 1
+
+
+def test_long_jobs_in_slices_make_the_same_bytes(finished, built):
+    divide(built)
+    targets = [f"{STUDY}/experiment1/N50.csv", f"{STUDY}/experiment4/problem1/orthant.csv"]
+    assert planned(built, *targets)["slice"] == 4
+    done = snakemake(built, *targets, "--cores", "2")
+    assert done.returncode == 0, done.stdout
+    one, two = digests(built), digests(finished)
+    assert {*targets} <= one.keys() and all(two[name] == one[name] for name in one)
+    assert not list(built.glob("build/slices/**/*.npz")), "runs are joined, and gone"
+    assert "Nothing to be done" in snakemake(built, *targets, "--dry-run").stdout
 
 
 def test_the_profile_for_a_cluster_plans_the_same_jobs(unmade):

@@ -1,23 +1,31 @@
 # Targets of the study of Atiya et al. (2021), each alone. What comes after `defects` is not part of `all`.
 
 
-# The longest jobs start first.
-use rule run as run_experiment2 with:
+# The longest jobs start first: Experiment 5, which is not divided into slices, and Experiment 2 at scales without any.
+use rule run as run_first with:
     wildcard_constraints:
-        run="atiya2021/experiment2/problem[0-9]+",
-    priority: 2
+        run="atiya2021/experiment(2|5)/problem[0-9]+(/.*|_tuning)?",
+    priority: 3
 
 
-# Seconds at any scale: on a cluster these share allocations (profiles/slurm).
+# The longest slices, of one run each at the published scale.
+use rule slice as slice_first with:
+    wildcard_constraints:
+        run="|".join(re.escape(run) for run in SLICES if run.endswith("/control-variables")) or NONE,
+    priority: 4
+
+
+# Seconds, or a minute at most: on a cluster these share allocations (profiles/slurm).
 use rule run as run_short with:
     wildcard_constraints:
-        run="atiya2021/experiment4/problem[0-9]+(_raw)?/(laplace|ep|pseudo-marginal-(laplace|ep))",
+        run="atiya2021/(benchmark/.*|experiment4/problem[0-9]+(_raw)?/(laplace|ep|pseudo-marginal-(laplace|ep)))",
     resources:
         mem_mb=lambda wildcards: JOBS[wildcards.run].mem_mb,
         runtime=5,
 
 
-ruleorder: run_experiment2 > run_short > run
+ruleorder: run_first > run_short > run
+ruleorder: slice_first > slice
 
 
 rule experiment1:

@@ -16,11 +16,33 @@ def fetch_again(wildcards):
     return None if found in (None, RAW_FILES[wildcards.file]["sha256"]) else ["damaged", found]
 
 
+#: The kept results of the published scale are those that the paper prints.
+STORE = "kept" if config["scale"] == "published" else f"kept-{config['scale']}"
+STORES = {study: f"data/reference/{study}/{STORE}" for study in STUDIES}
+#: Slices of the jobs that are long by their kept timings, by study and job (`studies.common.slices`).
+PLANS = {
+    study: json.loads(plan.read_text())
+    for study, store in STORES.items()
+    if (plan := Path(store, "slices.json")).exists()
+}
+
 #: Each job by study and the first file that it makes, without the ending: atiya2021/experiment1/N50.
 JOBS = {
     f"{study}/{next(iter(job.outputs.values())).rpartition('.')[0]}": job
     for study in STUDIES
     for job in import_module(f"studies.{study}.jobs").jobs(CONFIG).values()
+}
+
+
+#: A constraint that nothing meets.
+NONE = "(?!)"
+#: Where slices leave what they have done.
+SLICED = f"build/slices/{config['scale']}"
+#: What each slice of a job computes.
+SLICES = {
+    run: slices
+    for run, job in JOBS.items()
+    if (slices := PLANS.get(run.partition("/")[0], {}).get(job.name))
 }
 
 
@@ -39,6 +61,12 @@ def read_by(wildcards):
     """What a job reads: results of others, and files of the repository."""
     study, job = wildcards.run.partition("/")[0], JOBS[wildcards.run]
     return [normpath(f"{RESULTS}/{study}/{path}") for path in job.inputs.values()] + [*job.files]
+
+
+def read_by_whole(wildcards):
+    """What a job reads, and its slices, if it has any."""
+    slices = range(len(SLICES.get(wildcards.run, ())))
+    return read_by(wildcards) + [f"{SLICED}/done/{wildcards.run}/{k}" for k in slices]
 
 
 PARTS = {study: list(import_module(f"studies.{study}.measures").PARTS) for study in STUDIES}
@@ -93,11 +121,6 @@ def parts_of(study, item):
     lines = {line for block in item.get("blocks", ()) for line in block.get("show", ())}
     judged = "verdict" in lines or set(item["reads"]) - set(PARTS[study])
     return None if judged else item["reads"]
-
-
-#: The kept results of the published scale are those that the paper prints.
-STORE = "kept" if config["scale"] == "published" else f"kept-{config['scale']}"
-STORES = {study: f"data/reference/{study}/{STORE}" for study in STUDIES}
 
 
 def stored(wildcards):

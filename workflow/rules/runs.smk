@@ -25,7 +25,7 @@ rule compile:
 
 rule run:
     input:
-        read_by,
+        read_by_whole,
         compiled="build/compiled.json",
     output:
         rows="<results>/{run}.csv",
@@ -38,7 +38,7 @@ rule run:
     threads: 1
     resources:
         mem_mb=lambda wildcards: JOBS[wildcards.run].mem_mb,
-        runtime=120,  # minutes; a job that meets its limit goes on from its pieces
+        runtime=60,  # minutes; a job that meets its limit goes on from its pieces
     params:
         pieces=f"build/pieces/{config['scale']}",
         job=lambda wildcards: asdict(JOBS[wildcards.run]),
@@ -91,3 +91,31 @@ use rule run as budgets with:
         counts="<results>/{run}.yaml",
     wildcard_constraints:
         run=that_write("counts"),
+
+
+# A job that would take long on one core: each slice computes some of its pieces, which the job then finds.
+rule slice:
+    input:
+        read_by,
+        compiled="build/compiled.json",
+    output:
+        temp(touch(f"{SLICED}/done/{{run}}/{{k}}")),
+    log:
+        "<results>/logs/{run}_slice{k}.log",
+    wildcard_constraints:
+        run="|".join(map(re.escape, SLICES)) or NONE,
+        k="[0-9]+",
+    priority: 2
+    threads: 1
+    resources:
+        mem_mb=lambda wildcards: JOBS[wildcards.run].mem_mb,
+        runtime=30,
+    params:
+        pieces=f"build/pieces/{config['scale']}",
+        job=lambda wildcards: asdict(JOBS[wildcards.run]),
+        code=lambda wildcards: digest(JOBS[wildcards.run].modules),
+        units=lambda wildcards: SLICES[wildcards.run][int(wildcards.k)],
+    message:
+        "Run slice {wildcards.k} of {wildcards.run}"
+    script:
+        "../scripts/run.py"

@@ -1,5 +1,6 @@
-"""Run one job of a study."""
+"""Run one job of a study, or a slice of one."""
 
+import shutil
 from importlib import import_module
 from pathlib import Path
 
@@ -9,6 +10,7 @@ results = begin(snakemake)
 
 from recheck.files import read_json, sha256
 from studies.common.code import digest
+from studies.common.slices import Slice, gather
 
 built = snakemake.input.compiled
 if stale := [path for path, old in read_json(built)["sources"].items() if sha256(path) != old]:
@@ -22,4 +24,13 @@ if digest(job.modules) != given.code:
     raise SystemExit(
         f"{job.name}: its sources changed during the run; run snakemake again, which knows the new ones"
     )
-jobs.run_job(job, results / study, Path(given.pieces, study))
+pieces = Path(given.pieces, study)
+#: The job's pieces, and runs of pieces that were divided.
+folders = pieces / job.name, Path("build/slices", snakemake.config["scale"], study, job.name)
+if snakemake.rule == "slice":
+    verify = Slice(job.name, given.units, *folders)
+    jobs.run_job(job, results / study, pieces, verify=verify)
+else:
+    gather(job.name, *folders)
+    jobs.run_job(job, results / study, pieces)
+    shutil.rmtree(folders[1], ignore_errors=True)

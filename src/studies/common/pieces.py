@@ -25,6 +25,7 @@ import io
 import json
 import os
 import sys
+import uuid
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Mapping
@@ -247,8 +248,8 @@ def cpu_seconds(piece: Piece) -> float:
 
 
 def write(path: Path, content: bytes) -> None:
-    """Write a file that never has its final name while it is half-written."""
-    partial = path.with_name(f"{path.name}.partial")
+    """Write a file that never has its final name while it is half-written; several processes may write it."""
+    partial = path.with_name(f"{path.name}.{uuid.uuid4().hex}.partial")
     partial.write_bytes(content)
     os.replace(partial, path)
 
