@@ -27,7 +27,7 @@ if digest(job.modules) != given.code:
 pieces = Path(given.pieces, study)
 #: The job's pieces, and runs of pieces that were divided.
 folders = pieces / job.name, Path("build/slices", snakemake.config["scale"], study, job.name)
-if snakemake.rule == "slice":
+if hasattr(given, "units"):  # rule slice, or one that inherits from it
     verify = Slice(job.name, given.units, *folders)
     jobs.run_job(job, results / study, pieces, verify=verify)
 else:
