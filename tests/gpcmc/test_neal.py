@@ -26,7 +26,7 @@ from gpcmc.neal import (
     Priors,
     Regression,
 )
-from gpcmc.neal.hamiltonian import Point, transition
+from gpcmc.neal.hamiltonian import Point, persistent_step, trajectory
 from gpcmc.neal.priors import draw_logarithms, gamma_log_density
 
 X5 = np.array([[0.0, 0.3], [0.7, -1.0], [1.2, 0.1], [-0.6, 0.8], [0.2, 1.4]])
@@ -342,7 +342,7 @@ def test_persistent_moves_keep_a_known_law():
     for _ in range(replicates):
         point, momentum = target(joint.draw(rng)), rng.standard_normal(4)
         for _ in range(40):
-            point, momentum, _ = transition(
+            point, momentum, _ = persistent_step(
                 point, momentum, target, steps=np.full(4, 0.35), persistence=0.9, rng=rng
             )
         ends.append([*point.x, *momentum])
@@ -352,6 +352,37 @@ def test_persistent_moves_keep_a_known_law():
     ratio = ends[:, 2] - ends[:, 1]
     assert kstest(ratio, precision_cdf(1.0, 5.0)).statistic < band(replicates)
     assert kstest(ends[:, 5], norm.cdf).statistic < band(replicates)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("leapfrogs", "window"), [(5, 1), (5, 3), (2, 3)])
+def test_trajectories_with_windows_keep_a_known_law(leapfrogs, window):
+    joint, replicates = Priors(kernel(), GROUP), 1500
+
+    def target(x):
+        near = x[0] > -0.5 and np.abs(x).max() < 100
+        return Point(x, *joint.log_density(x)) if near else None
+
+    rng, ends, accepted = np.random.default_rng(17), [], 0
+    while len(ends) < replicates:
+        point = target(joint.draw(rng))
+        if point is None:
+            continue
+        for _ in range(10):
+            point, taken = trajectory(
+                point, target, steps=np.full(4, 0.15), leapfrogs=leapfrogs, window=window, rng=rng
+            )
+            accepted += taken
+        ends.append(point.x)
+    ends, law = np.array(ends), precision_cdf(1.5, 6.0)
+    assert accepted > 0.3 * 10 * replicates
+
+    def truncated(x):
+        return (law(x) - law(-0.5)) / (1 - law(-0.5))
+
+    assert kstest(ends[:, 0], truncated).statistic < band(replicates)
+    assert kstest(ends[:, 1], precision_cdf(0.7, 9.0)).statistic < band(replicates)
+    assert kstest(ends[:, 2] - ends[:, 1], precision_cdf(1.0, 5.0)).statistic < band(replicates)
 
 
 def draw_classes(latent, rng):
@@ -370,9 +401,9 @@ def test_joint_law_of_hyperparameters_latent_values_and_classes(classes):
         x = model.priors.draw(rng)
         L = np.linalg.cholesky(model.priors.kernel_at(x)(model.X))
         state = model.state(x, rng.standard_normal((model.rows, 3)) @ L.T)
-        for _ in range(6):
+        for _ in range(5):
             model.t = draw_classes(state.latent, rng)
-            state = model.iterate(state, updates=2, scans=2, persistence=0.7, factor=4.0, rng=rng)
+            state = model.iterate(state, updates=2, scans=3, persistence=0.9, factor=4.0, rng=rng)
         x = state.point.x
         white = np.linalg.solve(
             np.linalg.cholesky(model.priors.kernel_at(x)(model.X)), state.latent.T
@@ -423,6 +454,28 @@ def test_same_seed_same_chain_and_a_state_is_not_changed():
         ends.append(model.iterate(start, persistence=0.9, factor=0.4, scans=3, rng=rng))
     np.testing.assert_array_equal(ends[0].latent, ends[1].latent)
     assert not start.latent.any() and ends[0].accepted <= 5
+
+
+def test_a_step_of_the_hyperparameters_is_under_the_latent_values_that_the_scans_left():
+    model = Classification(kernel(), GROUP, X5, [0, 1, 2, 1, 0], classes=3)
+    state = model.start()
+    end = model.iterate(
+        state, updates=1, scans=3, persistence=0.9, factor=0.5, rng=np.random.default_rng(18)
+    )
+    rng, latent = np.random.default_rng(18), state.latent.copy()
+    scan(state.point.factor.precision, latent, model.t, 3, rng)
+    point, momentum, accepted = persistent_step(
+        model.state(state.point.x, latent).point,
+        state.momentum,
+        lambda x: model.state(x, latent).point,
+        steps=0.5 * model.priors.steps,
+        persistence=0.9,
+        rng=rng,
+    )
+    assert accepted
+    np.testing.assert_array_equal(end.latent, latent)
+    np.testing.assert_array_equal(end.point.x, point.x)
+    np.testing.assert_array_equal(end.momentum, momentum)
 
 
 def test_a_hyperparameter_out_of_range_is_refused_and_the_chain_stays():

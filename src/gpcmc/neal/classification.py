@@ -13,7 +13,7 @@ from scipy.special import expit, softmax
 from gpcmc._validation import FloatArray, check_array, check_positive_int
 from gpcmc.neal._gibbs import scan
 from gpcmc.neal.factor import Factor, factorise
-from gpcmc.neal.hamiltonian import Point, transition
+from gpcmc.neal.hamiltonian import Point, persistent_step
 from gpcmc.neal.priors import Gamma, Hierarchy, Priors
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ class Classification:
         accepted = 0
         for _ in range(updates):
             scan(point.factor.precision, latent, self.t, scans, rng)
-            point, momentum, taken = transition(
+            point, momentum, taken = persistent_step(
                 self._evaluate(point.x, point.factor, latent),
                 momentum,
                 lambda x: self._at(x, latent),

@@ -14,7 +14,7 @@ from gpcmc.gp.gradient import Contraction, covariance_with_gradient
 from gpcmc.neal.priors import Priors
 
 #: Logarithms of hyperparameters beyond it count as impossible: their exponentials would overflow.
-_FARTHEST = 300.0
+FARTHEST = 100.0
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def factorise(
     diagonal : float or (n,) array
         Variances to be added: noise.
     """
-    if not (np.abs(x) < _FARTHEST).all():
+    if not (np.abs(x) < FARTHEST).all():
         return None
     K, contract = covariance_with_gradient(priors.kernel_at(x), X)
     C = K.copy()

@@ -14,8 +14,8 @@ from scipy.special import logsumexp
 from scipy.stats import norm
 
 from gpcmc._validation import FloatArray, check_array, check_positive
-from gpcmc.neal.factor import Factor, factorise
-from gpcmc.neal.hamiltonian import Point, transition
+from gpcmc.neal.factor import FARTHEST, Factor, factorise
+from gpcmc.neal.hamiltonian import Point, trajectory
 from gpcmc.neal.priors import Gamma, Hierarchy, Priors, gamma_log_density
 
 if TYPE_CHECKING:
@@ -123,6 +123,7 @@ class Regression:
         state: RegressionState,
         *,
         leapfrogs: int = 20,
+        window: int = 4,
         factor: float,
         rng: np.random.Generator,
     ) -> RegressionState:
@@ -133,17 +134,19 @@ class Regression:
         state : RegressionState
         leapfrogs : int
             Steps of the trajectory.
+        window : int
+            States of its windows, see `gpcmc.neal.hamiltonian.trajectory`.
         factor : float
             Of the step sizes ``steps``: 0.1 a hyperparameter, 1 / sqrt(n + 1) for sigma.
         rng : numpy.random.Generator
         """
         variances = state.variances
-        point, _, accepted = transition(
+        point, accepted = trajectory(
             state.point,
-            np.zeros(len(self.steps)),
             lambda x: self._at(x, variances),
             steps=factor * self.steps,
             leapfrogs=leapfrogs,
+            window=window,
             rng=rng,
         )
         if self.degrees is None:
@@ -211,7 +214,7 @@ class Regression:
 
     def _at(self, x: FloatArray, variances: FloatArray) -> Point | None:
         """The joint log density of x, the targets and, with t noise, the noise variances; and its gradient."""
-        if abs(x[-1]) > 300.0:
+        if abs(x[-1]) >= FARTHEST:
             return None
         sigma = math.exp(2.0 * float(x[-1]))
         factor = factorise(
