@@ -357,30 +357,26 @@ def test_persistent_moves_keep_a_known_law():
 @pytest.mark.slow
 @pytest.mark.parametrize(("leapfrogs", "window"), [(5, 1), (5, 3), (2, 3)])
 def test_trajectories_with_windows_keep_a_known_law(leapfrogs, window):
-    joint, replicates = Priors(kernel(), GROUP), 1500
+    """With steps so long that energies are far from conserved: otherwise any choice of states keeps the law."""
+    joint, replicates = Priors(kernel(), GROUP), 3000
 
     def target(x):
-        near = x[0] > -0.5 and np.abs(x).max() < 100
-        return Point(x, *joint.log_density(x)) if near else None
+        return Point(x, *joint.log_density(x)) if np.abs(x).max() < 100 else None
 
-    rng, ends, accepted = np.random.default_rng(17), [], 0
-    while len(ends) < replicates:
+    rng, starts, ends, accepted = np.random.default_rng(17), [], [], 0
+    for _ in range(replicates):
         point = target(joint.draw(rng))
-        if point is None:
-            continue
-        for _ in range(10):
+        starts.append(point.x)
+        for _ in range(6):
             point, taken = trajectory(
-                point, target, steps=np.full(4, 0.15), leapfrogs=leapfrogs, window=window, rng=rng
+                point, target, steps=np.full(4, 0.36), leapfrogs=leapfrogs, window=window, rng=rng
             )
             accepted += taken
         ends.append(point.x)
-    ends, law = np.array(ends), precision_cdf(1.5, 6.0)
-    assert accepted > 0.3 * 10 * replicates
-
-    def truncated(x):
-        return (law(x) - law(-0.5)) / (1 - law(-0.5))
-
-    assert kstest(ends[:, 0], truncated).statistic < band(replicates)
+    starts, ends = np.array(starts), np.array(ends)
+    assert accepted > 0.1 * 6 * replicates
+    assert np.corrcoef(starts[:, 0], ends[:, 0])[0, 1] < 0.8  # they go somewhere
+    assert kstest(ends[:, 0], precision_cdf(1.5, 6.0)).statistic < band(replicates)
     assert kstest(ends[:, 1], precision_cdf(0.7, 9.0)).statistic < band(replicates)
     assert kstest(ends[:, 2] - ends[:, 1], precision_cdf(1.0, 5.0)).statistic < band(replicates)
 
