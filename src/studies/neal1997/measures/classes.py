@@ -16,6 +16,14 @@ IDS = ("*/*/error-*", "software2022/2022-400/*", "software2022/2022-100/*", "sof
        "claim/relevance", "claim/equilibrium", "claim/latent")  # fmt: skip
 #: Statuses of chains that do not count.
 FEWER, ASTRAY = "fewer iterations", "not in equilibrium"
+#: Ids of cells by run, but for the quantity, and the quantities that are printed there.
+_PRINTED = {
+    "1997-400": {"section6": ["error-percent"], "documentation": ["error-rate"]},
+    "1997-100": {"section6": ["error-percent"]},
+    **{run: {"software2022": ["error-rate", "log-probability"]}
+       for run in ("2022-400", "2022-100", "2022-logistic")},
+}  # fmt: skip
+_SCALES = {"error-percent": "log", "error-rate": "log", "log-probability": "linear"}
 #: The run and the chain that figures show.
 SHOWN = ("1997-400", 0)
 _RELEVANCES = ("rho1", "rho2", "rho3", "rho4")
@@ -40,8 +48,9 @@ def measure(root: Path) -> pd.DataFrame:
             found += _chain(str(run), table, common)
             if (run, chain) == SHOWN:
                 found += _trace(own)
-        share = float(np.mean(astray))
-        found.append(exact(f"chains/{run}/astray", share, chains["source"].iloc[[0, -1]]))
+        if common["status"] != FEWER:
+            source = chains["source"].iloc[[0, -1]]
+            found.append(exact(f"chains/{run}/astray", float(np.mean(astray)), source))
     return as_measures(found)
 
 
@@ -57,18 +66,17 @@ def _status(run: str, table: pd.DataFrame) -> tuple[str, bool]:
 
 def _chain(run: str, table: pd.DataFrame, common: Row) -> list[Row]:
     last = table.iloc[-1]
-    rate, log_probability = last["error-rate"], last["log-probability"]
-    release = "software2022" if run.startswith("2022") else "documentation"
-    percent = {**common, "scale": "log", "value": 100 * rate}
+    scores = {
+        "error-percent": 100 * last["error-rate"],
+        "error-rate": last["error-rate"],
+        "log-probability": last["log-probability"],
+    }
+    named = {"chains": ["error-percent", "log-probability"], **_PRINTED[run]}
     found = [
-        {**percent, "id": f"chains/{run}/error-percent"},
-        {**percent, "id": f"{release}/{run}/error-rate", "value": rate},
+        {**common, "id": f"{place}/{run}/{name}", "scale": _SCALES[name], "value": scores[name]}
+        for place, names in named.items()
+        for name in names
     ]
-    for name in ("chains", release):
-        id = f"{name}/{run}/log-probability"
-        found.append({**common, "scale": "linear", "value": log_probability, "id": id})
-    if release == "documentation":
-        found.append({**percent, "id": f"section6/{run}/error-percent"})
     half, quarter = len(table) // 2, len(table) // 4
     for name in ("eta", *_RELEVANCES):
         value = float(np.exp(np.log(table[name].iloc[half:]).mean()))

@@ -15,11 +15,11 @@ from studies.rasmussen2006.measures.common import Row, exact, read
 #: Cells and claims of this part.
 IDS = ("documentation/*/squared-error", "software2022/2022-t/*", "software2022/2022-gaussian/*",
        "claim/outliers")  # fmt: skip
-#: The release of which a cell is printed, by run.
+#: Ids of cells by run, but for the quantity, and the quantities that are printed there.
 _PRINTED = {
-    "1997-t": "documentation",
-    "2022-t": "software2022",
-    "2022-gaussian": "software2022",
+    "1997-t": ("documentation", ["squared-error"]),
+    "2022-t": ("software2022", ["squared-error", "log-probability"]),
+    "2022-gaussian": ("software2022", ["squared-error", "log-probability"]),
 }
 _SCALES = {"squared-error": "log", "function-error": "log", "log-probability": "linear"}
 
@@ -53,9 +53,10 @@ def _chain(run: str, scores: pd.Series, common: Row) -> list[Row]:
     for name, scale in _SCALES.items():
         row = {**common, "scale": scale, "value": float(scores[name])}
         found.append({**row, "id": f"chains/{run}/{name}"})
-        if run not in _PRINTED or name == "function-error":
+        place, names = _PRINTED.get(run, ("", []))
+        if name not in names:
             continue
-        id = f"{_PRINTED[run]}/{run}/{name}"
+        id = f"{place}/{run}/{name}"
         if name == "log-probability" and run == "2022-t":
             found.append({**row, "id": id, "reading": "density=integrated"})
             drawn = float(scores[f"{name}-drawn"])
