@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 
 from recheck.measures import as_measures
-from studies.rasmussen2006.measures.common import Row, exact, read
+from studies.common.raw import Row, exact, read
 
 #: No cell or claim is of this part.
 IDS = ()

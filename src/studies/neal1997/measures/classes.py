@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 
 from recheck.measures import OK, as_measures
+from studies.common.raw import Row, exact, read
 from studies.neal1997.runs import CLASSES, CLASSES_ITERATIONS, used
-from studies.rasmussen2006.measures.common import Row, exact, read
 
 #: Cells and claims of this part.
 IDS = ("*/*/error-*", "software2022/2022-400/*", "software2022/2022-100/*", "software2022/2022-logistic/*",

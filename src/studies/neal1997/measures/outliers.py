@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 
 from recheck.measures import OK, as_measures
+from studies.common.raw import Row, exact, read
 from studies.neal1997.measures.classes import FEWER
 from studies.neal1997.runs import OUTLIERS_ITERATIONS
-from studies.rasmussen2006.measures.common import Row, exact, read
 
 #: Cells and claims of this part.
 IDS = ("documentation/*/squared-error", "software2022/2022-t/*", "software2022/2022-gaussian/*",
