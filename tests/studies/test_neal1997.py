@@ -158,7 +158,7 @@ def test_the_covariance_adds_the_squares_of_its_parts():
 
 @pytest.mark.slow
 def test_a_chain_finds_which_inputs_matter(monkeypatch):
-    """On made data of 120 cases, from a magnitude that is not lost in the jitter; thresholds are far from the values."""
+    """On made data, from a magnitude that is not lost in the jitter; thresholds are far from the values."""
     monkeypatch.setattr(chains, "SCANS", 10)
     monkeypatch.setattr(chains, "MAGNITUDE", 20.0)
     data = made_classes(cases=320, training=120, seed=3)

@@ -106,11 +106,11 @@ cdef double squeeze(const Hull *hull, double u, int k) noexcept nogil:
 cdef double draw(double mean, double variance, bitgen_t *rng) noexcept nogil:
     """Draw from exp(h): a Gaussian times a logistic function."""
     cdef Hull hull
-    cdef int k, sign
+    cdef int k, sign, _attempt
     cdef double mode = mean if mean > 0 else 0.0
     cdef double peak, width, u, level, bound, s
     # Newton's method, held between the bounds of the mode; a rough mode is as valid, only slower
-    for k in range(8):
+    for _attempt in range(8):
         s = 1 / (1 + exp(-mode)) if mode > -700 else 0.0
         u = mode + slope_at(mode, mean, variance) / (1 / variance + s * (1 - s))
         u = min(max(u, mean), mean + variance)
@@ -176,11 +176,11 @@ def scan(const double[:, ::1] precision, double[:, ::1] latent, const int64_t[::
     scans : int
     rng : numpy.random.Generator
     """
-    cdef int n = <int> latent.shape[1], classes = <int> latent.shape[0], one = 1, i, j, k, pass_
+    cdef int n = <int> latent.shape[1], classes = <int> latent.shape[0], one = 1, i, j, k, _pass
     cdef double mean, variance, other, top, sign
     cdef bitgen_t *bits = bit_generator(rng)
     with rng.bit_generator.lock, nogil:
-        for pass_ in range(scans):
+        for _pass in range(scans):
             for i in range(n):
                 variance = 1 / precision[i, i]
                 for k in range(classes):
