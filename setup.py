@@ -32,7 +32,7 @@ setup(
     ext_modules=cythonize(
         [
             extension(f"gpcmc.{name}")
-            for name in ("orthant._sampler", "orthant._separation", "gp._likelihood")
+            for name in ("orthant._sampler", "orthant._separation", "gp._likelihood", "neal._gibbs")
         ],
         build_dir="build/cython",
         language_level=3,

@@ -138,8 +138,8 @@ def test_everything_that_is_wrong_is_said_at_once():
 
 def test_other_studies_are_not_looked_at():
     assert "atiya2021" in check(TINY | {"scale": "my-own-scale"})
-    with pytest.raises(ValueError, match="neal1997: unknown key"):
-        check(TINY | {"neal1997": {}})
+    with pytest.raises(ValueError, match="nobody1999: unknown key"):
+        check(TINY | {"nobody1999": {}})
 
 
 # --- jobs

@@ -20,7 +20,7 @@ _NAMES = ("binary", "comparators", "exact", "tenclass", "toy", "crossvalidation"
 
 def _measure(part: str, root: Path, published: Path, reference: Path) -> pd.DataFrame:
     """The measures of a part, its module imported at the first call."""
-    from studies.rasmussen2006.measures.common import NoDataError, unavailable
+    from studies.common.raw import NoDataError, unavailable
 
     module = import_module(f"{__name__}.{part}")
     try:

@@ -13,8 +13,8 @@ from scipy.stats import spearmanr
 
 from recheck.files import read_arrays
 from recheck.measures import OK, as_measures
+from studies.common.raw import NoDataError, Row, exact, nearest, read
 from studies.rasmussen2006.jobs import AMPLITUDES, LENGTHS, PRINTED
-from studies.rasmussen2006.measures.common import NoDataError, Row, exact, nearest, read
 
 #: Cells and claims of this part.
 IDS = (

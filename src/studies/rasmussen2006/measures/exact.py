@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 
 from recheck.measures import as_measures
-from studies.rasmussen2006.measures.common import Row, exact, read
+from studies.common.raw import Row, exact, read
 
 #: Claims of this part.
 IDS = ("claim/exact/*",)

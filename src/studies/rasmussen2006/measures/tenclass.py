@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 
 from recheck.measures import as_measures
+from studies.common.raw import Row, exact, nearest, read
 from studies.rasmussen2006.jobs import PRINTED, STEP
-from studies.rasmussen2006.measures.common import Row, exact, nearest, read
 
 #: Cells and claims of this part.
 IDS = ("figure3.11/*", "section3.7.4/*", "claim/ten/*")

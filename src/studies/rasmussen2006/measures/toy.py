@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 
 from recheck.measures import as_measures
-from studies.rasmussen2006.measures.common import read
+from studies.common.raw import read
 
 #: Cells and claims of this part.
 IDS = ("figure3.6/*", "claim/toy/*")

@@ -1,0 +1,212 @@
+"""Chains on both problems: full Bayesian inference for hyperparameters, latent values and noise."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+from scipy.stats import norm
+from sklearn.gaussian_process.kernels import ConstantKernel, Kernel, WhiteKernel
+
+from gpcmc.neal.classification import Classification
+from gpcmc.neal.kernel import PowerExponential
+from gpcmc.neal.priors import Gamma, Hierarchy, draw_logarithms
+from gpcmc.neal.regression import Regression, RegressionState
+from studies.common.pieces import Piece, Row, join
+from studies.common.running import Keep
+from studies.common.seeds import generator, seed
+from studies.neal1997.runs import (
+    CLASSES,
+    CLASSES_ITERATIONS,
+    DRAWS,
+    EARLY,
+    EARLY_PERSISTENCE,
+    FACTOR,
+    JITTER,
+    OUTLIERS,
+    OUTLIERS_FIRST,
+    OUTLIERS_ITERATIONS,
+    SCANS,
+    UPDATES,
+    ClassesRun,
+    OutliersRun,
+    used,
+)
+
+Array = np.ndarray
+#: The software's ``0.05:0.5``: of magnitudes, noise, and the relevance of a single input.
+VAGUE = Gamma(0.05, 0.5)
+#: ``x0.2:0.5:1`` for four inputs: the ``x`` divides the width by 4^(1/alpha), with alpha = 1 of the lower level.
+RELEVANCES = Hierarchy(Gamma(0.2 / 4.0, 0.5), 1.0)
+#: Where chains begin: magnitude, relevances of the three-way problem, relevance and noise of the regression.
+MAGNITUDE, RELEVANCE, SINGLE_RELEVANCE, NOISE = 0.5, 1.0, 0.1, 0.5
+#: The training case whose latent values Figure 4 shows.
+CASE = 1
+#: Inputs at which Figure 5 shows predictions.
+GRID = np.linspace(-2.5, 2.5, 101)
+
+
+def covariance(relevance: Any, constant: float, jitter: float) -> Kernel:
+    """Return the covariance of both problems at the start; constant and jitter are standard deviations."""
+    parts = ConstantKernel(constant**2, "fixed") + ConstantKernel(MAGNITUDE**2) * PowerExponential(
+        relevance
+    )
+    return parts + WhiteKernel(jitter**2, "fixed") if jitter else parts
+
+
+def true_function(x: Array) -> Array:
+    """Return the mean of the target, N(22)."""
+    return 0.3 + 0.4 * x + 0.5 * np.sin(2.7 * x) + 1.1 / (1.0 + x**2)
+
+
+def classes(
+    *,
+    run: str,
+    chains: list[int],
+    iterations: int,
+    root: int,
+    data: Mapping[str, Array],
+    keep: Keep,
+) -> Piece:
+    """Run chains on the three-way problem.
+
+    Parameters
+    ----------
+    run : str
+        Key of `studies.neal1997.runs.CLASSES`.
+    chains : list of int
+        Their numbers.
+    iterations : int
+    root : int
+        Of the random streams.
+    data : mapping
+        ``X`` (n, 4), ``t`` (n,) and ``training``, where the test cases begin.
+    keep : callable
+
+    Returns
+    -------
+    rows : list of dict
+        ``run``, ``chain``, ``quantity``, ``place`` (the iteration), ``value``: hyperparameters, latent values of one
+        case and accepted updates of each iteration; at last the error rate and mean log probability of test cases.
+    """
+
+    def one(chain: int) -> tuple[list[Row], dict[str, Array]]:
+        path = seed(root, "classes", run, f"chain{chain}")
+        rows = _one_of_classes(CLASSES[run], iterations, data, generator(path))
+        return [{"run": run, "chain": chain, **row, "seed": path} for row in rows], {}
+
+    return join(keep(f"chain{k}", partial(one, k)) for k in chains)
+
+
+def _one_of_classes(
+    run: ClassesRun, iterations: int, data: Mapping[str, Array], rng: np.random.Generator
+) -> list[Row]:
+    X, t, test = data["X"], data["t"].astype(np.int64), int(data["training"])
+    inputs = X.shape[1]
+    kernel = covariance(np.full(inputs, RELEVANCE), run.constant, run.jitter)
+    train = slice(0, run.training)
+    model = Classification(kernel, [VAGUE, RELEVANCES], X[train], t[train], classes=3)
+    state, saved = model.start(), used(iterations, run.first, CLASSES_ITERATIONS)
+    probability, rows = np.zeros((len(t) - test, 3)), []
+    names = ["eta", "rho", *(f"rho{u + 1}" for u in range(inputs))]
+    for iteration in range(1, iterations + 1):
+        state = model.iterate(
+            state,
+            updates=UPDATES,
+            scans=SCANS,
+            persistence=EARLY_PERSISTENCE if iteration <= EARLY else run.persistence,
+            factor=run.factor,
+            rng=rng,
+        )
+        found = dict(zip(names, np.exp(state.point.x).tolist(), strict=True))
+        found |= {f"latent{k}": float(y) for k, y in enumerate(state.latent[:, CASE])}
+        found["accepted"] = state.accepted
+        rows += [{"quantity": key, "place": iteration, "value": v} for key, v in found.items()]
+        if iteration in saved:
+            shares = model.predict_proba(state, X[test:], draws=DRAWS, rng=rng)
+            probability += shares / len(saved)
+    right = probability[np.arange(len(t) - test), t[test:]]
+    scores = {
+        "error-rate": float((probability.argmax(axis=1) != t[test:]).mean()),
+        "log-probability": float(np.log(right).mean()),
+    }
+    return [
+        *rows,
+        *({"quantity": key, "place": iterations, "value": v} for key, v in scores.items()),
+    ]
+
+
+def outliers(
+    *,
+    run: str,
+    chains: list[int],
+    iterations: int,
+    root: int,
+    data: Mapping[str, Array],
+    keep: Keep,
+) -> Piece:
+    """Run chains on the regression with outliers; arguments as of `classes`, with X (n, 1).
+
+    Returns
+    -------
+    rows : list of dict
+        ``run``, ``chain``, ``quantity``, ``place``, ``value``: hyperparameters of each iteration; the mean squared
+        error of predictions (``squared-error`` from the targets, ``function-error`` from N(22)) and the mean log
+        probability of the test cases; predictions at `GRID` (``mean``; the place is the input).
+    """
+
+    def one(chain: int) -> tuple[list[Row], dict[str, Array]]:
+        path = seed(root, "outliers", run, f"chain{chain}")
+        rows = _one_of_outliers(OUTLIERS[run], iterations, data, generator(path))
+        return [{"run": run, "chain": chain, **row, "seed": path} for row in rows], {}
+
+    return join(keep(f"chain{k}", partial(one, k)) for k in chains)
+
+
+def _one_of_outliers(
+    run: OutliersRun, iterations: int, data: Mapping[str, Array], rng: np.random.Generator
+) -> list[Row]:
+    X, t, test = data["X"], data["t"], int(data["training"])
+    kernel = covariance(SINGLE_RELEVANCE, run.constant, JITTER if run.degrees else 0.0)
+    model = Regression(
+        kernel, [VAGUE, VAGUE], VAGUE, X[:test], t[:test], degrees=run.degrees, sigma=NOISE
+    )
+    state, saved = model.start(), used(iterations, OUTLIERS_FIRST, OUTLIERS_ITERATIONS)
+    mean, curve, log_density, drawn, rows = np.zeros(len(t) - test), np.zeros(len(GRID)), [], [], []
+    for iteration in range(1, iterations + 1):
+        state = model.iterate(state, factor=FACTOR, rng=rng)
+        found = dict(zip(("eta", "rho", "sigma"), np.exp(state.point.x).tolist(), strict=True))
+        rows += [{"quantity": key, "place": iteration, "value": v} for key, v in found.items()]
+        if iteration in saved:
+            mean += model.predict(state, X[test:])[0] / len(saved)
+            curve += model.predict(state, GRID[:, None])[0] / len(saved)
+            log_density.append(model.log_predictive(state, X[test:], t[test:]))
+            drawn.append(_drawn(model, state, X[test:], t[test:], rng))
+    total, by_draws = (
+        float((np.logaddexp.reduce(levels, axis=0) - np.log(len(saved))).mean())
+        for levels in (log_density, drawn)
+    )
+    scores = {
+        "squared-error": float(((mean - t[test:]) ** 2).mean()),
+        "function-error": float(((mean - true_function(X[test:, 0])) ** 2).mean()),
+        "log-probability": total,
+        "log-probability-drawn": by_draws,
+    }
+    rows += [{"quantity": key, "place": iterations, "value": v} for key, v in scores.items()]
+    predictions = zip(GRID.tolist(), curve.tolist(), strict=True)
+    return [*rows, *({"quantity": "mean", "place": x, "value": y} for x, y in predictions)]
+
+
+def _drawn(
+    model: Regression, state: RegressionState, X: Array, t: Array, rng: np.random.Generator
+) -> Array:
+    """The log density of test targets with one draw of each case's latent value and noise variance."""
+    mean, variance = model.predict(state, X)
+    latent = mean + np.sqrt(variance) * rng.standard_normal(len(t))
+    noise = np.full(len(t), state.noise)
+    if model.degrees is not None:
+        logs = draw_logarithms(np.log(state.noise), model.degrees, len(t), rng)
+        noise = np.exp(logs)
+    return norm.logpdf(t, latent, noise)

@@ -1,0 +1,75 @@
+"""The configuration of the study: which keys there are, and which values are allowed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator
+
+from studies.common.configuration import Block, is_whole, leaf, problems_of, some_of, whole
+from studies.neal1997.runs import CLASSES, CLASSES_ITERATIONS, OUTLIERS, OUTLIERS_ITERATIONS
+
+STUDY = "neal1997"
+
+
+def _chains(known: Mapping[str, Any]) -> BeforeValidator:
+    """The leaf of mappings from a run to its number of chains."""
+
+    def allows(value: Any) -> bool:
+        return (
+            isinstance(value, dict)
+            and bool(value)
+            and all(run in known and is_whole(chains, 1, 1000) for run, chains in value.items())
+        )
+
+    return leaf(allows, f"a whole number of chains from 1 to 1000 for some of {list(known)}")
+
+
+class Classes(Block):
+    """Section 6."""
+
+    runs: Annotated[dict[str, int], _chains(CLASSES)]
+    iterations: Annotated[int, whole(2, CLASSES_ITERATIONS)]
+
+
+class Outliers(Block):
+    """Section 7."""
+
+    runs: Annotated[dict[str, int], _chains(OUTLIERS)]
+    iterations: Annotated[int, whole(2, OUTLIERS_ITERATIONS)]
+
+
+class Bayes(Block):
+    """The Bayes rule of section 6."""
+
+    points: Annotated[int, whole(50, 4000)]
+    sets: Annotated[int, whole(2, 10**5)]
+
+
+class LaplaceFits(Block):
+    """Laplace's method beside the chains."""
+
+    training: Annotated[list[int], some_of(100, 400)]
+
+
+class Study(Block):
+    """All experiments."""
+
+    classes: Classes
+    outliers: Outliers
+    bayes: Bayes
+    laplace: LaplaceFits
+
+
+def check(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Refuse a configuration whose block of this study does not allow every job to run.
+
+    Raises
+    ------
+    ValueError
+        With a line for each problem: key, value given, what is allowed.
+    """
+    if found := problems_of(Study, config.get(STUDY), STUDY):
+        raise ValueError("The configuration is refused:\n  " + "\n  ".join(found))
+    return dict(config)

@@ -1,0 +1,8 @@
+"""Figures of the study, by name. Each reads a book and nothing else."""
+
+from studies.neal1997.figures.examples import outliers, traces
+
+__all__ = ["FIGURES"]
+
+#: Every figure by name.
+FIGURES = {draw.__name__: draw for draw in (traces, outliers)}

@@ -1,0 +1,60 @@
+"""Figures 3 to 5 of the paper, redrawn from our measures."""
+
+from __future__ import annotations
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from recheck import style
+from recheck.book import Book
+from studies.neal1997.chains import true_function
+
+_LINES = ["solid", "dashed", "dashdot", "dotted"]
+
+
+def _nothing(axes: Axes) -> None:
+    axes.text(0.04, 0.04, "not run at this scale", transform=axes.transAxes, color=style.GREY)
+
+
+def traces(book: Book) -> Figure:
+    """Relevances, and latent values of one case, along the first chain with 400 cases."""
+    figure = style.figure(2.6)
+    panels = figure.subplots(1, 2)
+    names = [f"rho{u + 1}" for u in range(4)], [f"latent{k}" for k in range(3)]
+    labels = [rf"$\rho_{u + 1}$" for u in range(4)], [f"class {k}" for k in range(3)]
+    titles = ("relevances", "latent values of one case")
+    for axes, own, texts, title in zip(panels, names, labels, titles, strict=True):
+        axes.set_title(title)
+        look = zip(own, texts, style.COLOURS, _LINES, strict=False)
+        for name, label, colour, line in look:
+            rows = book.select(f"trace/{name}/{{iteration}}").astype({"iteration": int})
+            rows = rows.sort_values("iteration")
+            axes.plot(rows["iteration"], rows["value"], linestyle=line, color=colour, label=label)
+        axes.set_xlabel("iteration")
+        if not axes.lines or not len(axes.lines[0].get_xdata()):
+            _nothing(axes)
+        else:
+            axes.legend(ncols=2)
+    if len(panels[0].lines[0].get_xdata()):
+        panels[0].set_yscale("log")
+    return figure
+
+
+def outliers(book: Book) -> Figure:
+    """Predictive means of both noise models, and the true function."""
+    figure = style.figure(2.6, width=4.4)
+    axes = figure.add_subplot(xlabel="input", ylabel="predictive mean")
+    runs = {"1997-t": "t noise", "1997-gaussian": "Gaussian noise"}
+    for (run, label), colour, line in zip(runs.items(), style.COLOURS, _LINES, strict=False):
+        rows = book.select(f"figure5/{run}/{{x}}").astype({"x": float}).sort_values("x")
+        if rows.empty:
+            _nothing(axes)
+            continue
+        axes.plot(rows["x"], rows["value"], linestyle=line, color=colour, label=label)
+        if run == "1997-t":
+            x = rows["x"].to_numpy()
+            axes.plot(x, true_function(x), color=style.GREY, label="true function")
+    handles, _ = axes.get_legend_handles_labels()
+    if handles:
+        axes.legend()
+    return figure

@@ -1,0 +1,39 @@
+"""What stands beside the chains: the Bayes rule, and Laplace's method."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pandas as pd
+
+from recheck.measures import as_measures
+from studies.common.raw import Row, exact, read
+
+#: No cell or claim is of this part.
+IDS = ()
+
+
+def measure(root: Path) -> pd.DataFrame:
+    """All measures of this part."""
+    found: list[Row] = []
+    rule = read(root, "bayes/*.csv")
+    for row in rule[rule["data"] != "anew"].to_dict("records"):
+        found.append(_named(f"bayes/{row['data']}", row))
+    anew = rule[rule["data"] == "anew"]
+    rates = 100 * anew["value"]
+    common = {"seed": anew["seed"].iloc[0], "df": len(rates) - 1}
+    source = anew["source"].iloc[[0, -1]]
+    own = {**common, "se": rates.std() / math.sqrt(len(rates))}
+    found.append(exact("bayes/anew/error-percent", rates.mean(), source, **own))
+    own = {**common, "se": rates.std() / math.sqrt(2 * (len(rates) - 1))}
+    found.append(exact("bayes/anew/deviation", rates.std(), source, **own))
+    for row in read(root, "laplace/*.csv").to_dict("records"):
+        found.append(_named(f"laplace/n{row['training']}", row))
+    return as_measures(found)
+
+
+def _named(base: str, row: Row) -> Row:
+    if row["quantity"] == "error-rate":
+        return exact(f"{base}/error-percent", 100 * row["value"], row["source"])
+    return exact(f"{base}/{row['quantity']}", row["value"], row["source"])

@@ -1,0 +1,80 @@
+"""The regression with outliers: section 7, Figure 5, and the files of 2022."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from recheck.measures import OK, as_measures
+from studies.common.raw import Row, exact, read
+from studies.neal1997.measures.classes import FEWER
+from studies.neal1997.runs import OUTLIERS_ITERATIONS
+
+#: Cells and claims of this part.
+IDS = ("documentation/*/squared-error", "software2022/2022-t/*", "software2022/2022-gaussian/*",
+       "claim/outliers")  # fmt: skip
+#: Ids of cells by run, but for the quantity, and the quantities that are printed there.
+_PRINTED = {
+    "1997-t": ("documentation", ["squared-error"]),
+    "2022-t": ("software2022", ["squared-error", "log-probability"]),
+    "2022-gaussian": ("software2022", ["squared-error", "log-probability"]),
+}
+_SCALES = {"squared-error": "log", "function-error": "log", "log-probability": "linear"}
+
+
+def measure(root: Path) -> pd.DataFrame:
+    """All measures of this part: a unit is a chain. The chain of Figure 5 is the first of each run."""
+    rows = read(root, "outliers/*.csv")
+    found: list[Row] = []
+    for (run, chain), own in rows.groupby(["run", "chain"], sort=False):
+        scores = own[own["quantity"] != "mean"].groupby("quantity")["value"].last()
+        iterations = own.loc[own["quantity"] != "mean", "place"].max()
+        common: Row = {"unit": f"outliers/chain{chain}", "run": 0, "seed": own["seed"].iloc[0]}
+        common["source"] = own.loc[own["quantity"] == "squared-error", "source"].iloc[0]
+        common["status"] = OK if iterations == OUTLIERS_ITERATIONS else FEWER
+        found += _chain(str(run), scores, common)
+        for name in ("eta", "rho", "sigma"):
+            trace = own.loc[own["quantity"] == name, "value"]
+            value = float(np.exp(np.log(trace.iloc[len(trace) // 2 :]).mean()))
+            found.append({**common, "id": f"chains/{run}/{name}", "scale": "log", "value": value})
+        if chain == 0:
+            curve = own[own["quantity"] == "mean"]
+            found += [
+                exact(f"figure5/{run}/{row['place']:.2f}", row["value"], row["source"])
+                for row in curve.to_dict("records")
+            ]
+    return as_measures([*found, *_claim(pd.DataFrame(found))])
+
+
+def _chain(run: str, scores: pd.Series, common: Row) -> list[Row]:
+    found = []
+    for name, scale in _SCALES.items():
+        row = {**common, "scale": scale, "value": float(scores[name])}
+        found.append({**row, "id": f"chains/{run}/{name}"})
+        place, names = _PRINTED.get(run, ("", []))
+        if name not in names:
+            continue
+        id = f"{place}/{run}/{name}"
+        if name == "log-probability" and run == "2022-t":
+            found.append({**row, "id": id, "reading": "density=integrated"})
+            drawn = float(scores[f"{name}-drawn"])
+            found.append({**row, "id": id, "reading": "density=drawn", "value": drawn})
+        else:
+            found.append({**row, "id": id})
+    return found
+
+
+def _claim(found: pd.DataFrame) -> list[Row]:
+    """How much closer t noise comes to the function than Gaussian noise, chain by chain."""
+    rows: list[Row] = []
+    t = found[found["id"] == "chains/1997-t/function-error"].set_index("unit")
+    for level, run in {"paper": "1997-gaussian", "release": "1997-gaussian-100"}.items():
+        other = found[found["id"] == f"chains/{run}/function-error"].set_index("unit")
+        for unit in t.index.intersection(other.index, sort=False):
+            row = t.loc[unit, ["run", "source", "seed", "status"]].to_dict()
+            ratio = t.loc[unit, "value"] / other.loc[unit, "value"]
+            row |= {"id": "claim/outliers", "unit": unit, "value": ratio, "scale": "log"}
+            rows.append(row | {"reading": f"constant={level}"})
+    return rows

@@ -1,0 +1,504 @@
+"""Neal's models against finite differences, quadrature, exact rejection, and the joint law of prior and data.
+
+Joint-law tests (Geweke 2004, JASA 99, 799) start from exact draws of hyperparameters, latent values and data, and
+alternate the chain's own update with data drawn anew. Whatever the number of rounds, each quantity then keeps its prior
+distribution over independent replicates. The band of Dvoretzky, Kiefer and Wolfowitz is at 1e-6 for each quantity, so
+that the file's false-alarm rate is below 5e-5. Seeds are fixed. Other bands are stated where they are used.
+"""
+
+import math
+
+import numpy as np
+import pytest
+from gpcmc.neal._gibbs import logistic_normal, scan
+from scipy.special import expit, log_expit, logsumexp, softmax
+from scipy.stats import gamma, kstest, multivariate_normal, norm
+from scipy.stats import t as student
+from sklearn.base import clone
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, WhiteKernel
+
+from gpcmc.neal import (
+    Classification,
+    Gamma,
+    Hierarchy,
+    PowerExponential,
+    Priors,
+    Regression,
+)
+from gpcmc.neal.hamiltonian import Point, persistent_step, trajectory
+from gpcmc.neal.priors import draw_logarithms, gamma_log_density
+
+X5 = np.array([[0.0, 0.3], [0.7, -1.0], [1.2, 0.1], [-0.6, 0.8], [0.2, 1.4]])
+GROUP = [Gamma(1.5, 6.0), Hierarchy(Gamma(0.7, 9.0), 5.0)]
+
+
+def kernel(jitter=1.0, rho=(1.0, 1.0), power=2.0, constant=1.0, variance=2.0):
+    exponential = ConstantKernel(variance) * PowerExponential(list(rho), power)
+    parts = ConstantKernel(constant, "fixed") + exponential
+    return parts + WhiteKernel(jitter, "fixed") if jitter else parts
+
+
+def band(replicates, level=1e-6):
+    """Largest distance of an empirical distribution function from the truth (Dvoretzky, Kiefer, Wolfowitz)."""
+    return math.sqrt(math.log(2 / level) / (2 * replicates))
+
+
+def differences(function, x, h=1e-5):
+    steps = h * np.eye(len(x))
+    return np.array([(function(x + e) - function(x - e)) / (2 * h) for e in steps])
+
+
+def precision_cdf(width, alpha):
+    """Distribution function of x = log theta, where theta^-2 is gamma with shape alpha/2 and mean width^-2."""
+    law = gamma(alpha / 2, scale=2 / (alpha * width**2))
+    return lambda x: law.sf(np.exp(-2 * np.asarray(x)))
+
+
+# ---------------------------------------------------------------------- kernel
+
+
+def test_power_two_is_scikit_learns_rbf_and_power_one_a_product_of_exponentials():
+    rho, other = np.array([0.4, 2.5]), X5[:3] + 0.2
+    rbf = RBF(1 / (math.sqrt(2) * rho))
+    np.testing.assert_allclose(PowerExponential(rho)(X5, other), rbf(X5, other), rtol=1e-13)
+    found = PowerExponential(rho, 1.0)(X5, other)
+    expected = np.exp(-np.abs(X5[:, None] - other) @ rho)
+    np.testing.assert_allclose(found, expected, rtol=1e-13)
+
+
+@pytest.mark.parametrize("rho", [0.8, [0.4, 2.5]])
+@pytest.mark.parametrize("power", [0.7, 1.0, 2.0])
+def test_kernel_gradient_is_the_derivative(rho, power):
+    own = PowerExponential(rho, power)
+    _, gradient = own(X5, eval_gradient=True)
+
+    def value(theta):
+        return own.clone_with_theta(theta)(X5)
+
+    np.testing.assert_allclose(
+        np.moveaxis(gradient, -1, 0), differences(value, own.theta), atol=1e-8
+    )
+
+
+def test_kernel_is_one_of_scikit_learns():
+    own = PowerExponential([0.4, 2.5], 1.5)
+    assert clone(own).get_params() == own.get_params()
+    assert PowerExponential(1.0, rho_bounds="fixed")(X5, eval_gradient=True)[1].shape == (5, 5, 0)
+    np.testing.assert_array_equal(own.diag(X5), np.ones(5))
+    assert "1.5" in repr(own)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (PowerExponential(1.0, 2.1), "power must be above 0"),
+        (PowerExponential(0.0), "rho must be positive"),
+        (PowerExponential([1.0, 2.0, 3.0]), "one value for each of 2 inputs"),
+    ],
+)
+def test_kernel_refuses(given, message):
+    with pytest.raises(ValueError, match=message):
+        given(X5)
+
+
+# ---------------------------------------------------------------------- priors
+
+
+@pytest.mark.parametrize(("width", "alpha"), [(0.05, 0.5), (2.0, 4.0)])
+def test_density_of_a_logarithm_is_that_of_a_gamma_variate(width, alpha):
+    x = np.linspace(-3.0, 3.0, 7)
+    law = gamma(alpha / 2, scale=2 / (alpha * width**2))
+    expected = law.logpdf(np.exp(-2 * x)) + math.log(2) - 2 * x
+    found = [Gamma(width, alpha).log_density(one)[0] for one in x]
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+def test_draws_have_that_law():
+    draws = draw_logarithms(math.log(0.05), 0.5, 20_000, np.random.default_rng(1))
+    assert kstest(draws, precision_cdf(0.05, 0.5)).statistic < band(20_000)
+
+
+def test_scale_mixture_is_students_t():
+    rng = np.random.default_rng(2)
+    deviations = np.exp(draw_logarithms(math.log(0.3), 4.0, 20_000, rng))
+    draws = deviations * rng.standard_normal(20_000)
+    assert kstest(draws, student(4, scale=0.3).cdf).statistic < band(20_000)
+
+
+@pytest.mark.parametrize(
+    "priors", [GROUP, [Gamma(1.5, 6.0), Hierarchy(0.7, 5.0)], [Gamma(1.5, 6.0), Gamma(0.7, 3.0)]]
+)
+def test_joint_prior_has_its_gradient_and_its_law(priors):
+    joint = Priors(kernel(), priors)
+    rng = np.random.default_rng(3)
+    x = joint.draw(rng)
+    value, gradient = joint.log_density(x)
+    np.testing.assert_allclose(
+        gradient, differences(lambda x: joint.log_density(x)[0], x), rtol=1e-7
+    )
+    total = Gamma(1.5, 6.0).log_density(x[0])[0]
+    if isinstance(priors[1], Gamma):
+        total += priors[1].log_density(x[1])[0]
+    else:
+        top = math.log(0.7)
+        if isinstance(priors[1].top, Gamma):
+            top = x[1]
+            total += priors[1].top.log_density(top)[0]
+        total += gamma_log_density(x[-2:], top, 5.0)[0]
+    assert value == pytest.approx(total, rel=1e-12)
+    draws = np.array([joint.draw(rng) for _ in range(4000)])
+    assert kstest(draws[:, 0], precision_cdf(1.5, 6.0)).statistic < band(4000)
+
+
+def test_map_to_the_kernel():
+    joint = Priors(kernel(rho=(0.5, 2.0)), GROUP)
+    np.testing.assert_allclose(np.exp(joint.start), [math.sqrt(2.0), 1.0, 0.5, 2.0])
+    np.testing.assert_allclose(joint.steps, [0.1, 0.1 / math.sqrt(2), 0.1, 0.1])
+    x = np.log([3.0, 7.0, 0.2, 0.6])
+    at = joint.kernel_at(x)
+    assert at.k1.k2.k1.constant_value == pytest.approx(9.0)
+    np.testing.assert_allclose(at.k1.k2.k2.rho, [0.2, 0.6])
+    np.testing.assert_allclose(joint.pull_back(np.array([1.0, 2.0, 3.0])), [2.0, 0.0, 2.0, 3.0])
+    shared = Priors(kernel(rho=(0.5, 2.0)), [Gamma(1.0, 1.0), Gamma(1.0, 1.0)])
+    np.testing.assert_allclose(shared.kernel_at(np.zeros(2)).k1.k2.k2.rho, [1.0, 1.0])
+    np.testing.assert_allclose(shared.pull_back(np.array([1.0, 2.0, 3.0])), [2.0, 5.0])
+
+
+def test_priors_refuse():
+    with pytest.raises(ValueError, match="one entry for each of"):
+        Priors(kernel(), GROUP[:1])
+    with pytest.raises(ValueError, match="PowerExponential in place of RBF"):
+        Priors(RBF(1.0), [Gamma(1.0, 1.0)])
+    with pytest.raises(ValueError, match="width"):
+        Gamma(0.0, 1.0)
+    with pytest.raises(ValueError, match="alpha"):
+        Hierarchy(Gamma(1.0, 1.0), -1.0)
+
+
+# ---------------------------------------------------------------------- adaptive rejection
+
+
+@pytest.mark.parametrize(
+    ("mean", "variance"),
+    [(0.0, 1.0), (0.0, 100.0), (-30.0, 100.0), (30.0, 100.0), (-500.0, 100.0), (5.0, 1e-4)],
+)
+def test_adaptive_rejection_has_the_law_of_the_inverse_distribution_function(mean, variance):
+    count, rng = 40_000, np.random.default_rng(4)
+    draws = logistic_normal(np.full(count, mean), np.full(count, variance), rng)
+    reach = 10 * math.sqrt(variance)
+    grid = np.linspace(mean - reach, mean + reach + (variance if mean < 0 else 0.0), 400_001)
+    weight = softmax(norm.logpdf(grid, mean, math.sqrt(variance)) + log_expit(grid))
+    cumulative = np.cumsum(weight) - 0.5 * weight
+    found = kstest(np.interp(draws, grid, cumulative), "uniform").statistic
+    assert found < band(count) + weight.max()
+
+
+def test_gibbs_scans_of_two_classes_against_quadrature():
+    """n = 2. Bands of 5 standard errors from 50 blocks: a false alarm in 1e-5 for each of five moments."""
+    C = np.array([[4.0, 2.5], [2.5, 3.0]])
+    target = np.array([1, 0])
+    axis = np.linspace(-14.0, 14.0, 701)
+    y = np.stack(np.meshgrid(axis, axis, indexing="ij"), axis=-1)
+    log_weight = multivariate_normal(np.zeros(2), C).logpdf(y)
+    log_weight += log_expit(y[..., 0]) + log_expit(-y[..., 1])
+    weight = np.exp(log_weight - logsumexp(log_weight))
+    statistics = [
+        lambda y: y[..., 0],
+        lambda y: y[..., 1],
+        lambda y: y[..., 0] ** 2,
+        lambda y: y[..., 0] * y[..., 1],
+        lambda y: expit(y[..., 0] - y[..., 1]),
+    ]
+    expected = np.array([(f(y) * weight).sum() for f in statistics])
+    _compare(C, target, np.zeros((1, 2)), statistics, expected, lambda latent: latent[0])
+
+
+def test_gibbs_scans_of_three_classes_against_exact_rejection():
+    """n = 2. Of 2e6 prior draws those are kept that draw the observed classes; both errors are in the band."""
+    C = np.array([[4.0, 2.5], [2.5, 3.0]])
+    target = np.array([2, 0])
+    rng = np.random.default_rng(5)
+    y = rng.standard_normal((2_000_000, 3, 2)) @ np.linalg.cholesky(C).T
+    p = softmax(y, axis=1)
+    y = y[rng.random(len(y)) < p[:, 2, 0] * p[:, 0, 1]]
+    statistics = [
+        lambda y: y[..., 2, 0],
+        lambda y: y[..., 0, 0],
+        lambda y: y[..., 0, 1] ** 2,
+        lambda y: y[..., 1, 0] * y[..., 1, 1],
+        lambda y: y[..., 2, 0] - y[..., 2, 1],
+    ]
+    found = np.array([f(y) for f in statistics])
+    error = found.std(axis=1) / math.sqrt(len(y))
+    _compare(
+        C, target, np.zeros((3, 2)), statistics, found.mean(axis=1), lambda latent: latent, error
+    )
+
+
+def _compare(C, target, latent, statistics, expected, view, error=0.0):
+    rng, precision = np.random.default_rng(6), np.linalg.inv(C)
+    blocks = np.zeros((50, len(statistics)))
+    scan(precision, latent, target, 200, rng)
+    for block in blocks:
+        states = []
+        for _ in range(1000):
+            scan(precision, latent, target, 1, rng)
+            states.append(view(latent).copy())
+        block[:] = [f(np.array(states)).mean() for f in statistics]
+    own = blocks.std(axis=0, ddof=1) / math.sqrt(len(blocks))
+    assert (np.abs(blocks.mean(axis=0) - expected) < 5 * np.hypot(own, error)).all()
+
+
+# ---------------------------------------------------------------------- densities
+
+
+def test_gradient_of_the_joint_density_of_a_classification():
+    rng = np.random.default_rng(7)
+    model = Classification(kernel(power=1.3), GROUP, X5, [0, 1, 2, 1, 0], classes=3)
+    x, latent = model.priors.draw(rng), rng.standard_normal((3, 5))
+
+    def value(x):
+        return model.state(x, latent).point.log_density
+
+    C = model.priors.kernel_at(x)(X5)
+    expected = multivariate_normal(np.zeros(5), C).logpdf(latent).sum()
+    assert value(x) == pytest.approx(expected + model.priors.log_density(x)[0], rel=1e-10)
+    gradient = model.state(x, latent).point.gradient
+    np.testing.assert_allclose(gradient, differences(value, x), rtol=1e-6)
+
+
+@pytest.mark.parametrize("degrees", [None, 4.0])
+def test_gradient_of_the_joint_density_of_a_regression(degrees):
+    rng = np.random.default_rng(8)
+    noise = Gamma(0.5, 3.0)
+    model = Regression(kernel(0.1), GROUP, noise, X5, rng.standard_normal(5), degrees=degrees)
+    x = np.append(model.priors.draw(rng), -0.4)
+    variances = rng.gamma(2.0, size=5)
+
+    def value(x):
+        return model.state(x, variances).point.log_density
+
+    added = math.exp(-0.8) if degrees is None else variances
+    C = model.priors.kernel_at(x[:-1])(X5) + np.diag(np.broadcast_to(added, 5))
+    expected = multivariate_normal(np.zeros(5), C).logpdf(model.t)
+    expected += model.priors.log_density(x[:-1])[0] + noise.log_density(x[-1])[0]
+    if degrees:
+        expected += gamma_log_density(0.5 * np.log(variances), -0.4, degrees)[0]
+    assert value(x) == pytest.approx(expected, rel=1e-10)
+    np.testing.assert_allclose(
+        model.state(x, variances).point.gradient, differences(value, x), rtol=1e-6
+    )
+
+
+def test_gaussian_noise_predicts_as_scikit_learn():
+    rng = np.random.default_rng(9)
+    t, X_star = rng.standard_normal(5), rng.standard_normal((4, 2))
+    model = Regression(kernel(0.0), GROUP, Gamma(0.5, 3.0), X5, t, sigma=0.3)
+    mean, variance = model.predict(model.start(), X_star)
+    other = GaussianProcessRegressor(kernel(0.0), alpha=0.09, optimizer=None).fit(X5, t)
+    expected, deviation = other.predict(X_star, return_std=True)
+    np.testing.assert_allclose(mean, expected, rtol=1e-9)
+    np.testing.assert_allclose(variance, deviation**2, rtol=1e-9)
+    found = model.log_predictive(model.start(), X_star, np.ones(4))
+    np.testing.assert_allclose(found, norm.logpdf(1.0, mean, np.sqrt(variance + 0.09)))
+
+
+def test_predictive_density_of_t_noise_is_the_convolution():
+    rng = np.random.default_rng(10)
+    model = Regression(kernel(0.1), GROUP, Gamma(0.5, 3.0), X5, rng.standard_normal(5), degrees=4.0)
+    state = model.start()
+    mean, variance = model.predict(state, X5[:1] + 0.1)
+    y = np.linspace(mean[0] - 9, mean[0] + 9, 400_001)
+    density = norm.pdf(y, mean, np.sqrt(variance)) * student.pdf(0.7, 4, y, state.noise)
+    found = model.log_predictive(state, X5[:1] + 0.1, [0.7])
+    assert found[0] == pytest.approx(math.log(density.sum() * (y[1] - y[0])), abs=1e-8)
+
+
+def test_large_jitter_makes_the_model_probit():
+    """N(12), N(13): scaled up, the average of the logistic function is Phi. Band: 5 standard errors of 4e5 draws."""
+    model = Classification(kernel(1e6), GROUP, X5, [0, 1, 1, 0, 1], classes=2)
+    latent = 1e3 * np.array([[-1.0, 1.5, 0.3, -0.2, 2.0]])
+    state = model.state(np.log([1e3, 1.0, 1.0, 1.0]), latent)
+    p = model.predict_proba(state, X5, draws=400_000, rng=np.random.default_rng(11))
+    K = model.priors.kernel_at(state.point.x)(X5) - 1e6 * np.eye(5)
+    solved = np.linalg.solve(K + 1e6 * np.eye(5), K)
+    z = latent[0] @ solved / np.sqrt(1e6 + np.diag(K - K @ solved))
+    np.testing.assert_allclose(p[:, 1], norm.cdf(z), atol=5 * 0.5 / math.sqrt(4e5) + 1e-3)
+    np.testing.assert_allclose(p.sum(axis=1), 1.0)
+
+
+# ---------------------------------------------------------------------- joint laws
+
+
+@pytest.mark.slow
+def test_persistent_moves_keep_a_known_law():
+    joint, replicates = Priors(kernel(), GROUP), 1500
+
+    def target(x):
+        return Point(x, *joint.log_density(x))
+
+    rng, ends = np.random.default_rng(12), []
+    for _ in range(replicates):
+        point, momentum = target(joint.draw(rng)), rng.standard_normal(4)
+        for _ in range(40):
+            point, momentum, _ = persistent_step(
+                point, momentum, target, steps=np.full(4, 0.35), persistence=0.9, rng=rng
+            )
+        ends.append([*point.x, *momentum])
+    ends = np.array(ends)
+    assert kstest(ends[:, 0], precision_cdf(1.5, 6.0)).statistic < band(replicates)
+    assert kstest(ends[:, 1], precision_cdf(0.7, 9.0)).statistic < band(replicates)
+    ratio = ends[:, 2] - ends[:, 1]
+    assert kstest(ratio, precision_cdf(1.0, 5.0)).statistic < band(replicates)
+    assert kstest(ends[:, 5], norm.cdf).statistic < band(replicates)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("leapfrogs", "window"), [(5, 1), (5, 3), (2, 3)])
+def test_trajectories_with_windows_keep_a_known_law(leapfrogs, window):
+    """With steps so long that energies are far from conserved: otherwise any choice of states keeps the law."""
+    joint, replicates = Priors(kernel(), GROUP), 3000
+
+    def target(x):
+        return Point(x, *joint.log_density(x)) if np.abs(x).max() < 100 else None
+
+    rng, starts, ends, accepted = np.random.default_rng(17), [], [], 0
+    for _ in range(replicates):
+        point = target(joint.draw(rng))
+        starts.append(point.x)
+        for _ in range(6):
+            point, taken = trajectory(
+                point, target, steps=np.full(4, 0.36), leapfrogs=leapfrogs, window=window, rng=rng
+            )
+            accepted += taken
+        ends.append(point.x)
+    starts, ends = np.array(starts), np.array(ends)
+    assert accepted > 0.1 * 6 * replicates
+    assert np.corrcoef(starts[:, 0], ends[:, 0])[0, 1] < 0.8  # they go somewhere
+    assert kstest(ends[:, 0], precision_cdf(1.5, 6.0)).statistic < band(replicates)
+    assert kstest(ends[:, 1], precision_cdf(0.7, 9.0)).statistic < band(replicates)
+    assert kstest(ends[:, 2] - ends[:, 1], precision_cdf(1.0, 5.0)).statistic < band(replicates)
+
+
+def draw_classes(latent, rng):
+    u = rng.random(latent.shape[1])
+    if len(latent) == 1:
+        return (u < expit(latent[0])).astype(np.int64)
+    return (u > np.cumsum(softmax(latent, axis=0), axis=0)[:-1]).sum(axis=0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("classes", [2, 3])
+def test_joint_law_of_hyperparameters_latent_values_and_classes(classes):
+    replicates, rng, found = 700, np.random.default_rng(13), []
+    model = Classification(kernel(), GROUP, X5[:3], np.zeros(3), classes=classes)
+    for _ in range(replicates):
+        x = model.priors.draw(rng)
+        L = np.linalg.cholesky(model.priors.kernel_at(x)(model.X))
+        state = model.state(x, rng.standard_normal((model.rows, 3)) @ L.T)
+        for _ in range(5):
+            model.t = draw_classes(state.latent, rng)
+            state = model.iterate(state, updates=2, scans=3, persistence=0.9, factor=4.0, rng=rng)
+        x = state.point.x
+        white = np.linalg.solve(
+            np.linalg.cholesky(model.priors.kernel_at(x)(model.X)), state.latent.T
+        )
+        found.append([x[0], x[1], x[3] - x[1], white[0, 0], white[2, -1]])
+    laws = [
+        precision_cdf(1.5, 6.0),
+        precision_cdf(0.7, 9.0),
+        precision_cdf(1.0, 5.0),
+        norm.cdf,
+        norm.cdf,
+    ]
+    for values, law in zip(np.array(found).T, laws, strict=True):
+        assert kstest(values, law).statistic < band(replicates)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("degrees", [None, 4.0])
+def test_joint_law_of_hyperparameters_noise_and_targets(degrees):
+    replicates, rng, found = 500, np.random.default_rng(14), []
+    noise = Gamma(0.8, 7.0)
+    model = Regression(kernel(0.01), GROUP, noise, X5[:3], np.zeros(3), degrees=degrees)
+    for _ in range(replicates):
+        x = np.append(model.priors.draw(rng), noise.draw(rng))
+        variances = np.full(3, math.exp(2 * x[-1]))
+        if degrees:
+            variances = np.exp(2 * draw_logarithms(x[-1], degrees, 3, rng))
+        for _ in range(4):
+            C = model.priors.kernel_at(x[:-1])(model.X) + np.diag(variances)
+            model.t = np.linalg.cholesky(C) @ rng.standard_normal(3)
+            state = model.iterate(model.state(x, variances), leapfrogs=4, factor=3.0, rng=rng)
+            x, variances = state.point.x, state.variances
+        found.append([x[0], x[1], x[3] - x[1], x[-1], 0.5 * np.log(variances[1]) - x[-1]])
+    laws = [precision_cdf(1.5, 6.0), precision_cdf(0.7, 9.0), precision_cdf(1.0, 5.0)]
+    laws += [precision_cdf(0.8, 7.0), precision_cdf(1.0, 4.0)]
+    for values, law in list(zip(np.array(found).T, laws, strict=True))[: 5 if degrees else 4]:
+        assert kstest(values, law).statistic < band(replicates)
+
+
+# ---------------------------------------------------------------------- use
+
+
+def test_same_seed_same_chain_and_a_state_is_not_changed():
+    model = Classification(kernel(), GROUP, X5, [0, 1, 2, 1, 0], classes=3)
+    start, ends = model.start(), []
+    for _ in range(2):
+        rng = np.random.default_rng(15)
+        ends.append(model.iterate(start, persistence=0.9, factor=0.4, scans=3, rng=rng))
+    np.testing.assert_array_equal(ends[0].latent, ends[1].latent)
+    assert not start.latent.any() and ends[0].accepted <= 5
+
+
+def test_a_step_of_the_hyperparameters_is_under_the_latent_values_that_the_scans_left():
+    model = Classification(kernel(), GROUP, X5, [0, 1, 2, 1, 0], classes=3)
+    state = model.start()
+    end = model.iterate(
+        state, updates=1, scans=3, persistence=0.9, factor=0.5, rng=np.random.default_rng(18)
+    )
+    rng, latent = np.random.default_rng(18), state.latent.copy()
+    scan(state.point.factor.precision, latent, model.t, 3, rng)
+    point, momentum, accepted = persistent_step(
+        model.state(state.point.x, latent).point,
+        state.momentum,
+        lambda x: model.state(x, latent).point,
+        steps=0.5 * model.priors.steps,
+        persistence=0.9,
+        rng=rng,
+    )
+    assert accepted
+    np.testing.assert_array_equal(end.latent, latent)
+    np.testing.assert_array_equal(end.point.x, point.x)
+    np.testing.assert_array_equal(end.momentum, momentum)
+
+
+def test_a_hyperparameter_out_of_range_is_refused_and_the_chain_stays():
+    model = Classification(kernel(), GROUP, X5, [0, 1, 2, 1, 0], classes=3)
+    state = model.start()
+    end = model.iterate(state, persistence=0.0, factor=1e6, scans=1, rng=np.random.default_rng(16))
+    assert end.accepted == 0
+    np.testing.assert_array_equal(end.point.x, state.point.x)
+
+
+def test_models_refuse():
+    with pytest.raises(ValueError, match="whole numbers from 0 to 2"):
+        Classification(kernel(), GROUP, X5, [0, 1, 2, 3, 0], classes=3)
+    with pytest.raises(ValueError, match="one class for each of 5 rows"):
+        Classification(kernel(), GROUP, X5, [0, 1], classes=3)
+    with pytest.raises(ValueError, match="classes must be 2 or more"):
+        Classification(kernel(), GROUP, X5, np.zeros(5), classes=1)
+    singular = Classification(kernel(0.0), GROUP, np.zeros((5, 2)), np.zeros(5), classes=3)
+    with pytest.raises(ValueError, match="add a WhiteKernel"):
+        singular.start()
+    with pytest.raises(ValueError, match="degrees"):
+        Regression(kernel(), GROUP, Gamma(1.0, 1.0), X5, np.zeros(5), degrees=-1.0)
+    with pytest.raises(ValueError, match="one target for each"):
+        Regression(kernel(), GROUP, Gamma(1.0, 1.0), X5, np.zeros(4))
+
+
+def test_a_linear_part_is_a_product_of_scikit_learns():
+    linear = ConstantKernel(4.0) * DotProduct(0.0, "fixed") + WhiteKernel(1.0, "fixed")
+    model = Classification(linear, [Gamma(1.0, 1.0)], X5, [0, 1, 1, 0, 1], classes=2)
+    np.testing.assert_allclose(model.start().point.factor.K, 4 * X5 @ X5.T + np.eye(5))
