@@ -85,7 +85,7 @@ def _contours(axes: Axes, rows: pd.DataFrame, levels: Sequence[float]) -> None:
         *grid, levels=levels, colors=style.BLUE, linewidths=0.8, linestyles="solid"
     )
     # where contours are close, every other one has its number
-    axes.clabel(lines, [*lines.levels[::2]], fontsize=8, inline_spacing=2)
+    axes.clabel(lines, [*levels[::2]], fontsize=8, inline_spacing=2)
 
 
 def _limits(axes: Axes) -> None:
