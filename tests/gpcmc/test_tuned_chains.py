@@ -231,24 +231,29 @@ def test_the_truth_moves_when_the_likelihood_does(length_scales):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("slices", [0, 1])
 @pytest.mark.parametrize("scheme", LATENT)
-def test_latent_chains_keep_the_joint_law(scheme):
-    """Theta, nu, y from the model with three length scales; theta then has the prior for good, and nu is normal."""
-    n, R = 6, 2500
+def test_latent_chains_keep_the_joint_law(scheme, slices):
+    """Theta, nu, y from the model with three length scales; theta then has the prior for good, and nu is normal.
+
+    Slices make up for some faults of a transition, which are seen without them.
+    """
+    n, R, transitions = 8, 2500, 5
     m, rng = model(n), np.random.default_rng(21)
-    root = np.diag([0.8, 0.5, 0.5, 0.5]) + 0.2 * np.tri(4, k=-1)
+    root = np.diag([1.2, 0.5, 0.5, 0.5]) + 0.2 * np.tri(4, k=-1)
     theta, nu, moved = np.empty((R, 4)), np.empty((R, n)), 0
     for r in range(R):
         state = steps.whitened_state(m, m.prior.draw(rng), rng.standard_normal(n))
         here = with_labels(m, np.where(state.f + rng.standard_normal(n) > 0, 1.0, -1.0))
         state = state._replace(log_likelihood=here.log_likelihood(state.f))
-        for _ in range(3):
+        for _ in range(transitions):
             state, accepted = UPDATES[scheme](here, state, root, rng)
             moved += accepted
-            state, _ = steps.elliptical_slice(here, state, rng)
+            if slices:
+                state, _ = steps.elliptical_slice(here, state, rng)
         np.testing.assert_allclose(state.f, state.L @ state.nu, atol=1e-6)
         theta[r], nu[r] = state.theta, state.nu
-    assert moved > 0.1 * 3 * R
+    assert moved > 0.05 * transitions * R
     for k, cdf in enumerate(cdfs()):
         assert distance(np.exp(theta[:, k]), cdf) < band(R)
     assert distance(nu.ravel()[:: n // 2], norm.cdf) < band(2 * R)

@@ -53,7 +53,8 @@ from gpcmc.inference.relevance import RelevanceModel
 PSEUDO_MARGINAL = ("laplace", "ep")
 #: Names of chains that hold latent values.
 LATENT = ("sufficient", "ancillary", "surrogate")
-_GAUSSIAN: dict[str, GaussianApproximation] = {
+#: Approximations of the pseudo-marginal schemes, by name.
+GAUSSIAN: dict[str, GaussianApproximation] = {
     "laplace": Laplace(tolerance=1e-4),
     "ep": ExpectationPropagation(tolerance=1e-4),
 }
@@ -86,7 +87,7 @@ class CountedEstimator:
 
     def __call__(self, K: FloatArray, y: FloatArray, rng: np.random.Generator) -> float:
         """Return log of an unbiased estimate of p(y | K)."""
-        proposal = gaussian_proposal(_GAUSSIAN[self.name], K, y)
+        proposal = gaussian_proposal(GAUSSIAN[self.name], K, y)
         self.work.update(proposal.work)
         self.work["estimates"] += 1
         return log_evidence_estimate(proposal, K, y, rng.standard_normal((self.samples, len(y))))
@@ -336,21 +337,27 @@ def latent_chain(
 
 @one_thread()
 def pilot(
-    model: RelevanceModel, *, burn_in: int, iterations: int, rng: np.random.Generator
+    model: RelevanceModel,
+    *,
+    burn_in: int,
+    iterations: int,
+    rng: np.random.Generator,
+    method: str = "ep",
 ) -> FloatArray:
     """Return R (1 + k, 1 + k), lower triangular, of a proposal N(theta, R R') that is accepted in 15 to 30 percent.
 
-    A chain with expectation propagation and 64 samples finds the scale of a round proposal in `burn_in` iterations and
+    A chain with the Gaussian of `method` and 64 samples finds the scale of a round proposal in `burn_in` iterations and
     makes as many draws as `iterations` has. The covariance of these, shrunk a little towards its diagonal, gives the
     shape of a second such chain; its draws give the final shape, and a third burn-in the scale.
 
     Raises
     ------
     ValueError
-        If `burn_in` or `iterations` is not a positive whole number, or the pilot does not move.
+        If an argument is not as above, or the pilot does not move.
     """
+    check_option("method", method, PSEUDO_MARGINAL)
     _check_lengths(iterations=iterations, burn_in=burn_in)
-    estimator = CountedEstimator("ep", _PILOT_SAMPLES)
+    estimator = CountedEstimator(method, _PILOT_SAMPLES)
     theta = model.prior.draw(rng)
     root = np.eye(len(theta))
     state = _start(model, estimator, theta, rng)
