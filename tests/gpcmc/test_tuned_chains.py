@@ -238,7 +238,7 @@ def test_latent_chains_keep_the_joint_law(scheme, slices):
 
     Slices make up for some faults of a transition, which are seen without them.
     """
-    n, R, transitions = 8, 2500, 5
+    n, R, transitions = 8, 1500, 4
     m, rng = model(n), np.random.default_rng(21)
     root = np.diag([1.2, 0.5, 0.5, 0.5]) + 0.2 * np.tri(4, k=-1)
     theta, nu, moved = np.empty((R, 4)), np.empty((R, n)), 0
@@ -296,6 +296,50 @@ def test_the_density_of_f_written_out():
         values.append(latent_density(steps.lower_root(K), f) - known)
     assert values[0] == pytest.approx(values[1], abs=1e-7)
     assert latent_density(np.zeros((5, 5)), f) == -np.inf
+
+
+class Scripted:
+    """A generator whose normals are given, and whose uniform is a number."""
+
+    def __init__(self, normals, uniform):
+        self.normals, self.uniform = iter(normals), uniform
+
+    def standard_normal(self, size):
+        return next(self.normals)
+
+    def random(self):
+        return self.uniform
+
+
+@pytest.mark.parametrize("scheme", LATENT)
+def test_acceptance_is_the_ratio_of_joint_densities(scheme):
+    """The density of theta, f, y (and g) times the Jacobian of f in what is held, written out with inverses."""
+    n, rng = 5, np.random.default_rng(31)
+    m, root = model(n), 0.2 * np.eye(4)
+    state = steps.whitened_state(m, np.log([2.0, 0.8, 1.2, 1.0]), rng.standard_normal(n))
+    normals = [rng.standard_normal(4), rng.standard_normal(n)]
+    g = state.f + np.sqrt(steps.surrogate_noise(np.exp(state.theta[0]))) * normals[1]
+
+    def log_joint(one):
+        K, nothing = m.covariance(one.theta), np.zeros(n)
+        value = m.prior.log_density(one.theta) + multivariate_normal(nothing, K).logpdf(one.f)
+        value += norm.logcdf(m.y * one.f).sum()
+        if scheme == "sufficient":
+            return value
+        if scheme == "ancillary":
+            return value + 0.5 * np.linalg.slogdet(K)[1]
+        S = steps.surrogate_noise(np.exp(one.theta[0])) * np.eye(n)
+        R = np.linalg.inv(np.linalg.inv(K) + np.linalg.inv(S))
+        return value + multivariate_normal(one.f, S).logpdf(g) + 0.5 * np.linalg.slogdet(R)[1]
+
+    def update(uniform):
+        return UPDATES[scheme](m, state, root, Scripted(normals, uniform))
+
+    proposal, accepted = update(1e-300)
+    assert accepted and not np.array_equal(proposal.theta, state.theta)
+    assert np.array_equal(proposal.f, state.f) == (scheme == "sufficient")
+    ratio = np.exp(log_joint(proposal) - log_joint(state))
+    assert update(0.9999 * ratio)[1] and not update(1.0001 * ratio)[1]
 
 
 def test_a_state_that_does_not_move_keeps_its_estimate():

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from gpcmc.inference.tuned_chains import (
     pilot,
     pseudo_marginal_chain,
 )
-from studies.common.pieces import Piece, Row
+from studies.common.pieces import Piece, Row, join
 from studies.common.running import Keep
 from studies.common.seeds import generator, seed
 from studies.common.timing import import_late
@@ -59,69 +60,76 @@ def tune(
 def mix(
     *,
     problem: Mapping[str, Any],
-    scheme: str,
-    samples: int,
-    repeats: int,
+    schemes: Sequence[Mapping[str, Any]],
     chains: int,
     iterations: int,
     burn_in: int,
-    thinning: int,
     root: int,
     keep: Keep,
     tuned: Mapping[str, Array],
     data: Mapping[str, Array] | None = None,
 ) -> Piece:
-    """Run the chains of one scheme from the prior, and say how they mix.
+    """Run the chains of some schemes from the prior, and say how they mix.
 
     Parameters
     ----------
     problem : mapping
         ``n``, ``d`` and ``set`` of simulated data, or ``name`` and ``cases`` of real ones; and ``relevance``.
-    scheme : {"laplace", "ep", "sufficient", "ancillary", "surrogate"}
-    samples : int
-        Importance samples of an estimate; of the pseudo-marginal schemes.
-    repeats : int
-        Updates of theta and of f in an iteration; of the others.
+    schemes : sequence of mapping
+        ``scheme``: laplace, ep, sufficient, ancillary or surrogate. ``samples``: importance samples of an estimate, of
+        the pseudo-marginal ones. ``repeats``: updates of theta and of f in an iteration, of the others. ``thinning``:
+        pseudo-marginal chains are also looked at through every so many draws, as if their updates were repeated.
     chains, iterations, burn_in : int
-    thinning : int
-        Pseudo-marginal chains are also looked at through every so many draws: their updates repeated.
     tuned : mapping
         ``root``, the proposal.
 
     Returns
     -------
     rows : list of dict
-        One row, or with thinning two: ``ess``, bulk effective samples of the worst hyperparameter; ``r_hat_10`` and so
-        on, medians over hyperparameters after parts of the iterations; ``acceptance``; ``operations`` and
-        ``operations_own`` a kept draw.
+        One row a scheme, or with thinning two, as of `mixing`.
     """
+    model, path = _model(problem, root, data)
 
-    def one() -> tuple[list[Row], dict[str, Array]]:
+    def one(given: Mapping[str, Any], name: str) -> tuple[list[Row], dict[str, Array]]:
         import_late()
-        model, path = _model(problem, root, data)
-        path = seed(path, _kernel(problem), f"{scheme}-{samples}-{repeats}")
-        found = []
+        own, found = seed(path, _kernel(problem), name), []
         for k in range(chains):
-            given: dict[str, Any] = {"iterations": iterations, "burn_in": burn_in}
-            given["rng"] = generator(seed(path, f"chain{k}"))
-            if scheme in PSEUDO_MARGINAL:
-                chain = pseudo_marginal_chain(
-                    model, scheme, tuned["root"], samples=samples, **given
-                )
-            else:
-                chain = latent_chain(model, scheme, tuned["root"], repeats=repeats, **given)
-            found.append(chain)
-        key = {**problem, "scheme": scheme, "samples": samples, "seed": path}
-        rows = [{**key, "repeats": repeats, **mixing(found)}]
+            lengths: dict[str, Any] = {"iterations": iterations, "burn_in": burn_in}
+            lengths["rng"] = generator(seed(own, f"chain{k}"))
+            found.append(_chain(model, tuned["root"], given, lengths))
+        scheme, thinning = given["scheme"], given["thinning"]
+        key = {**problem, "scheme": scheme, "samples": given["samples"], "seed": own}
+        rows = [{**key, "repeats": given["repeats"], **mixing(found)}]
         if scheme in PSEUDO_MARGINAL and thinning > 1:
             rows.append({**key, "repeats": thinning, **mixing(found, thinning)})
         return rows, {}
 
-    return keep("chains", one)
+    names = [f"{one['scheme']}-{one['samples']}-{one['repeats']}" for one in schemes]
+    return join(
+        keep(name, partial(one, given, name)) for given, name in zip(schemes, names, strict=True)
+    )
+
+
+def _chain(
+    model: RelevanceModel, root: Array, given: Mapping[str, Any], lengths: Mapping[str, Any]
+) -> Chain:
+    if given["scheme"] in PSEUDO_MARGINAL:
+        return pseudo_marginal_chain(
+            model, given["scheme"], root, samples=given["samples"], **lengths
+        )
+    return latent_chain(model, given["scheme"], root, repeats=given["repeats"], **lengths)
 
 
 def mixing(found: list[Chain], thinning: int = 1) -> Row:
-    """Return effective samples, R-hat, acceptance and operations of chains, of which every so many draws are kept."""
+    """Say how chains mix, of which every so many draws are kept.
+
+    Returns
+    -------
+    dict
+        ``draws``; ``ess``, bulk effective samples of the worst hyperparameter; ``r_hat_10`` and so on, medians over
+        hyperparameters after parts of the iterations; ``acceptance``; ``operations`` and ``operations_own``, for each
+        draw.
+    """
     theta = np.stack([chain.theta[thinning - 1 :: thinning] for chain in found])
     draws = theta.shape[0] * theta.shape[1]
     work = sum((chain.work for chain in found[1:]), found[0].work)

@@ -62,16 +62,20 @@ def run_job(job: Job, root: Path, pieces: Path, *, verify: Check | None = None) 
     running.run_job(job, FUNCTIONS, Path(root), Path(pieces), verify=verify)
 
 
-def schemes(given: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield scheme, samples, repeats and thinning of each set of chains."""
+def schemes(given: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
+    """Return schemes by job, with samples, repeats and thinning: the cheap ones, which hold f, share a job."""
+    found: dict[str, list[dict[str, Any]]] = {}
     for scheme in given["schemes"]:
         if scheme in PSEUDO_MARGINAL:
             for samples in given["samples"]:
                 repeats = {"repeats": 1, "thinning": max(given["repeats"])}
-                yield {"scheme": scheme, "samples": samples, **repeats}
+                found[f"{scheme}-{samples}"] = [{"scheme": scheme, "samples": samples, **repeats}]
         else:
-            for repeats in given["repeats"]:
-                yield {"scheme": scheme, "samples": 0, "repeats": repeats, "thinning": 1}
+            found.setdefault("latent", []).extend(
+                {"scheme": scheme, "samples": 0, "repeats": repeats, "thinning": 1}
+                for repeats in given["repeats"]
+            )
+    return found
 
 
 def _job(
@@ -136,14 +140,14 @@ def _chains(
     pilot: Mapping[str, Any],
     root: int,
 ) -> Iterator[Job]:
-    """The pilot of a problem, and its chains, a job a scheme."""
+    """The pilot of a problem, and its chains."""
     arguments = {"problem": problem, "root": root}
     name = f"pilot/{part}_{stem}"
     yield _job(name, "tune", "chains", inputs, arguments | dict(pilot), arrays=True)
     inputs = {**inputs, "tuned": f"{name}.npz"}
-    for scheme in schemes(given):
-        own = f"{part}/{stem}_{scheme['scheme']}-{scheme['samples'] or scheme['repeats']}"
-        yield _job(own, "mix", "chains", inputs, {**arguments, **scheme, **lengths}, mem_mb=1500)
+    for job, some in schemes(given).items():
+        own = {**arguments, "schemes": some, **lengths}
+        yield _job(f"{part}/{stem}_{job}", "mix", "chains", inputs, own, mem_mb=1500)
 
 
 def _prediction(given: Mapping[str, Any], root: int) -> Iterator[Job]:
