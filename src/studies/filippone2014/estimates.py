@@ -172,8 +172,9 @@ def variance(density: Density, start: float) -> float:
             break
         first, last = max(inside[0] - 1, 0), min(inside[-1] + 1, len(grid) - 1)
         low, high = grid[first], grid[last]
-    # weights of the trapezoidal rule, for `start` makes the grid uneven
-    weights = np.exp(values - values.max()) * np.gradient(grid)
+    # the trapezoidal rule, for `start` makes the grid uneven
+    steps = np.diff(grid, prepend=grid[0], append=grid[-1])
+    weights = np.exp(values - values.max()) * (steps[:-1] + steps[1:])
     weights /= weights.sum()
     return float(weights @ (grid - weights @ grid) ** 2)
 
