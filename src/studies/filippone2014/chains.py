@@ -147,14 +147,17 @@ def mixing(found: list[Chain], thinning: int = 1) -> Row:
 
 
 def effective_samples(theta: Array) -> float:
-    """Return the bulk effective sample size of the worst hyperparameter of draws (chains, draws, 1 + k)."""
+    """Return the bulk effective sample size of the worst hyperparameter of draws (chains, draws, 1 + k).
+
+    It is one where a chain stands still, so that ratios of it are defined and such chains count.
+    """
     from arviz_stats.base import array_stats
 
     if theta.shape[1] < 4 or (np.ptp(theta, axis=1) == 0).any():
-        return 0.0
+        return 1.0
     with np.errstate(all="ignore"):
         found = array_stats.ess(theta, chain_axis=0, draw_axis=1, method="bulk")
-    return float(np.min(np.nan_to_num(found, nan=0.0)))
+    return float(np.min(np.nan_to_num(found, nan=1.0)))
 
 
 def median_r_hat(theta: Array) -> float:
