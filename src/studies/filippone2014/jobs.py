@@ -102,11 +102,11 @@ def _patterns(names: set[str]) -> Iterator[Job]:
 
 def _estimates(study: Mapping[str, Any], root: int) -> Iterator[Job]:
     arguments = {**study["conditionals"], "d": 2, "root": root}
-    yield _job("estimates/conditionals", "conditionals", "estimates", {}, arguments)
+    yield _job("evidence/conditionals", "conditionals", "estimates", {}, arguments)
     given = dict(study["spread"])
     for n in given.pop("n"):
         arguments = {**given, "n": n, "d": 2, "root": root}
-        yield _job(f"estimates/spread_n{n}", "spread", "estimates", {}, arguments, mem_mb=1500)
+        yield _job(f"evidence/spread_n{n}", "spread", "estimates", {}, arguments, mem_mb=1500)
 
 
 def _simulated(given: Mapping[str, Any], root: int) -> Iterator[Job]:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = ["PARTS", "inputs"]
 
-_NAMES = ("estimates", "chains", "real", "prediction")
+_NAMES = ("evidence", "chains", "real", "prediction")
 
 
 def _measure(part: str, root: Path, published: Path, reference: Path) -> pd.DataFrame:

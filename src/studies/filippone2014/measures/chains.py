@@ -15,7 +15,7 @@ _PARTS = (10, 20, 50, 100)
 
 
 def measure(root: Path) -> pd.DataFrame:
-    """All measures of this part: a unit is a simulated data set with a kernel."""
+    """All measures of this part: a unit is a simulated data set."""
     rows, _ = read(root, "chains/*.csv")
     rows["kernel"] = np.where(rows["relevance"], "ard", "isotropic")
     rows["share"] = rows["ess"] / rows["draws"]
@@ -49,12 +49,18 @@ def _claims(rows: pd.DataFrame) -> list[Row]:
     single = rows[rows["repeats"] == rows["repeats"].min()]
     found = []
     for (kernel, n, d, number), own in single.groupby(["kernel", "n", "d", "set"]):
-        unit = f"{kernel}/n{n}/d{d}/set{number}"
+        unit = f"n{n}/d{d}/set{number}/{kernel}"
         chains = _Chains(own)
         found += chains.samples(unit)
         found += chains.schemes(unit)
     found += _repeated(rows)
-    return found
+    return [_of_data_set(one) for one in found]
+
+
+def _of_data_set(one: Row) -> Row:
+    """The same with a data set as unit: kernels, schemes and samples on the same data are its runs."""
+    n, d, number, *run = one["unit"].split("/")
+    return one | {"unit": f"{n}/{d}/{number}", "run": "-".join(run)}
 
 
 class _Chains:
@@ -128,7 +134,7 @@ def _repeated(rows: pd.DataFrame) -> list[Row]:
         for other in ("ancillary", "surrogate"):
             if (other, 0) in chains.rows and numbers:
                 unit, pair = (
-                    f"{kernel}/n{n}/d{d}/set{number}/{other}",
+                    f"n{n}/d{d}/set{number}/{kernel}/{other}",
                     (("ep", numbers[-1]), (other, 0)),
                 )
                 found.append(chains.ratio("claim/repeats/pm", unit, "share", *pair))

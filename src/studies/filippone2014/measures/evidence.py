@@ -24,7 +24,7 @@ def measure(root: Path) -> pd.DataFrame:
 
 
 def _conditionals(root: Path) -> list[Row]:
-    rows, _ = read(root, "estimates/conditionals.csv")
+    rows, _ = read(root, "evidence/conditionals.csv")
     found = []
     for _, one in rows.iterrows():
         unit = f"figure1/set{one['set']}"
@@ -37,7 +37,7 @@ def _conditionals(root: Path) -> list[Row]:
 
 
 def _spread(root: Path) -> list[Row]:
-    rows, _ = read(root, "estimates/spread_n*.csv")
+    rows, _ = read(root, "evidence/spread_n*.csv")
     rows["width"] = rows["high"] - rows["low"]
     found = [*_curves(rows)]
     widths: dict[tuple[int, int, str, int], float] = {}
@@ -54,11 +54,11 @@ def _spread(root: Path) -> list[Row]:
         unit = f"figure2/n{n}/set{number}"
         for samples in sorted(rows["samples"].unique()):
             value = log_ratio(*(widths[n, number, m, samples] for m in ("ep", "laplace")))
-            found.append(row("claim/spread/ep-laplace", f"{unit}/s{samples}", value, own))
+            found.append(row("claim/spread/ep-laplace", unit, value, own, run=f"s{samples}"))
         for method in sorted(rows["method"].unique()):
             value = log_ratio(widths[n, number, method, many], widths[n, number, method, few])
             if many > few:
-                found.append(row("claim/spread/samples", f"{unit}/{method}", value, own))
+                found.append(row("claim/spread/samples", unit, value, own, run=method))
     sizes = sorted(rows["n"].unique())
     if len(sizes) > 1:
         found += _sizes(rows, widths, sizes)
@@ -81,7 +81,7 @@ def _sizes(
             own = rows[(rows["set"] == k) & (rows["method"] == method)]
             value = float(logs[sizes[-1]][k] - logs[sizes[0]][k])
             found.append(
-                row("claim/spread/size", f"figure2/set{k}/{method}/s{samples}", value, own)
+                row("claim/spread/size", f"figure2/set{k}", value, own, run=f"{method}-s{samples}")
             )
     return found
 
