@@ -1,0 +1,146 @@
+"""The configuration of the study: which keys there are, and which values are allowed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from studies.common.configuration import (
+    Block,
+    is_whole,
+    leaf,
+    listed,
+    problems_of,
+    some_of,
+    whole,
+)
+from studies.filippone2014.jobs import FILES, LATENT, PSEUDO_MARGINAL
+
+STUDY = "filippone2014"
+_Count = Annotated[int, whole(1, 10**6)]
+_Sets = Annotated[int, whole(1, 1000)]
+_Even = Annotated[
+    int, leaf(lambda v: is_whole(v, 10, 1000) and v % 2 == 0, "an even number from 10 to 1000")
+]
+_Counts = Annotated[
+    list[int],
+    leaf(
+        lambda v: isinstance(v, list) and bool(v) and all(is_whole(one, 1, 1000) for one in v),
+        "a list of one or more whole numbers from 1 to 1000",
+    ),
+]
+_Schemes = Annotated[list[str], some_of(*PSEUDO_MARGINAL, *LATENT)]
+
+
+class Conditionals(Block):
+    """Figure 1."""
+
+    n: _Even
+    sets: _Sets
+    draws: Annotated[int, whole(2, 10**4)]
+    sweeps: _Count
+    values: Annotated[int, whole(10, 1000)]
+
+
+class Spread(Block):
+    """Figure 2."""
+
+    n: Annotated[list[_Even], listed(1)]
+    sets: _Sets
+    samples: _Counts
+    repetitions: Annotated[int, whole(20, 10**5)]
+    values: Annotated[int, whole(5, 1000)]
+
+
+class Pilot(Block):
+    """Lengths of the chain that finds a proposal."""
+
+    burn_in: _Count
+    iterations: Annotated[int, whole(10, 10**6)]
+
+
+class Problem(Block):
+    """Simulated data sets, and the chains on each."""
+
+    n: _Even
+    d: Annotated[int, whole(1, 100)]
+    sets: _Sets
+    kernels: Annotated[list[str], some_of("isotropic", "ard")]
+    schemes: _Schemes
+    samples: _Counts
+    repeats: _Counts
+    chains: Annotated[int, whole(2, 100)]
+    iterations: Annotated[int, whole(20, 10**6)]
+    burn_in: _Count
+
+
+class Chains(Block):
+    """Tables I to III."""
+
+    pilot: Pilot
+    problems: Annotated[list[Problem], listed(1)]
+
+
+class Real(Block):
+    """Section 4.4."""
+
+    data: Annotated[list[str], some_of(*FILES)]
+    cases: Annotated[int, whole(0, 5000)]
+    pilot: Pilot
+    schemes: _Schemes
+    samples: _Counts
+    repeats: _Counts
+    chains: Annotated[int, whole(2, 100)]
+    iterations: Annotated[int, whole(20, 10**6)]
+    burn_in: _Count
+
+
+class Chain(Block):
+    """The pseudo-marginal chains that predictions are averaged over."""
+
+    chains: Annotated[int, whole(2, 100)]
+    samples: _Count
+    iterations: Annotated[int, whole(20, 10**6)]
+    burn_in: _Count
+    pilot: Annotated[int, whole(10, 10**5)]
+    draws: _Count
+
+
+class Prediction(Block):
+    """The abstract's claim."""
+
+    data: Annotated[list[str], some_of("pima", "breast", "ionosphere", "sonar")]
+    sizes: Annotated[list[Annotated[int, whole(10, 200)]], listed(1)]
+    splits: _Sets
+    chain: Chain
+
+
+class Study(Block):
+    """All experiments."""
+
+    conditionals: Conditionals
+    spread: Spread
+    chains: Chains
+    real: Real
+    prediction: Prediction
+
+
+def check(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Refuse a configuration whose block of this study does not allow every job to run.
+
+    Raises
+    ------
+    ValueError
+        With a line for each problem: key, value given, what is allowed.
+    """
+    found = problems_of(Study, config.get(STUDY), STUDY)
+    if not found:
+        chain = config[STUDY]["prediction"]["chain"]
+        if chain["draws"] > chain["iterations"]:
+            found = [
+                f"{STUDY}.prediction.chain.draws: given {chain['draws']}; allowed is at most "
+                f"iterations, {chain['iterations']}"
+            ]
+    if found:
+        raise ValueError("The configuration is refused:\n  " + "\n  ".join(found))
+    return dict(config)

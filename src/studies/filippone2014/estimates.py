@@ -1,0 +1,253 @@
+"""Figure 1, how wide the conditionals of a length scale are; and Figure 2, how the estimates of the evidence spread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import numpy as np
+from scipy.special import logsumexp
+
+from gpcmc.gp.covariance import Prior
+from gpcmc.inference.hyperparameter_steps import (
+    WhitenedState,
+    elliptical_slice,
+    surrogate,
+    surrogate_noise,
+    whitened_state,
+)
+from gpcmc.inference.importance import (
+    covariance_root,
+    gaussian_proposal,
+    log_weights,
+    posterior_root,
+)
+from gpcmc.inference.interface import ConvergenceError, Posterior
+from gpcmc.inference.orthant import Orthant
+from gpcmc.inference.relevance import RelevanceModel
+from gpcmc.inference.tuned_chains import GAUSSIAN, latent_density, surrogate_state
+from gpcmc.inference.twisted import Twisted
+from studies.common.pieces import Piece, Row, join
+from studies.common.running import Keep
+from studies.common.seeds import generator, seed
+from studies.filippone2014.simulated import Simulated, data_path, model_of, simulate
+
+Array = np.ndarray
+#: Range of log tau about the true value that the quadrature covers.
+LOW, HIGH = -4.5, 3.5
+#: The densities of f given theta need it: covariances of smooth kernels are singular to rounding.
+JITTER = 1e-6
+#: Points of a conditional's grid, and how far below its maximum, in nats, the grid ends.
+_POINTS, _DEPTH = 25, 12.0
+_REFINEMENTS = 8
+
+
+def conditionals(
+    *, n: int, d: int, sets: int, draws: int, sweeps: int, values: int, root: int, keep: Keep
+) -> Piece:
+    """Compare the variance of log tau given y with those given f (SA), nu (AA) or eta and g (SURR), sigma fixed.
+
+    Parameters
+    ----------
+    n, d, sets : int
+        Cases and inputs, and data sets.
+    draws, sweeps : int
+        Joint draws of tau and f, over which conditional variances are averaged, and elliptical slice updates for each.
+    values : int
+        Of log tau in the quadrature of the marginal.
+
+    Returns
+    -------
+    rows : list of dict
+        One row a data set: ``marginal``, ``sufficient``, ``ancillary``, ``surrogate`` variances of log tau.
+    """
+
+    def one(number: int) -> tuple[list[Row], dict[str, Array]]:
+        path = data_path(root, "figure1", n, d, number)
+        data = simulate(n, d, path, balanced=True)
+        model = model_of(data.X, data.y, relevance=False, jitter=JITTER)
+        rng = generator(seed(path, "draws"))
+        grid = data.theta[1] + np.linspace(LOW, HIGH, values)
+        log_p = true_curve(data, grid, rng)[0] + log_prior(model, data, grid)
+        weights = np.exp(log_p - logsumexp(log_p))
+        found: dict[str, list[float]] = {name: [] for name in _CONDITIONALS}
+        below = np.cumsum(weights)
+        for u in (np.arange(draws) + rng.random(draws)) / draws:
+            # the density is smooth: linear between two values of the grid
+            x = float(np.interp(u, below, grid + 0.5 * (grid[1] - grid[0])))
+            state = draw_latent(model, np.array([data.theta[0], x]), sweeps, rng)
+            for name, conditional in _CONDITIONALS.items():
+                found[name].append(variance(conditional(model, state, rng), x))
+        mean = float(weights @ grid)
+        row = {"set": number, "marginal": float(weights @ (grid - mean) ** 2)}
+        row |= {name: float(np.mean(values)) for name, values in found.items()}
+        return [{**row, "seed": path}], {}
+
+    return join(keep(f"set{k}", partial(one, k)) for k in range(sets))
+
+
+def true_curve(
+    data: Simulated, grid: Array, rng: np.random.Generator, points: int = 64
+) -> tuple[Array, Array]:
+    """Return log p(y | tau) over values of log tau, with standard errors, sigma as it was."""
+    model, found = model_of(data.X, data.y, relevance=False), []
+    for x in grid:
+        prior = Prior(model.covariance(np.array([data.theta[0], x])))
+        try:
+            fit: Posterior = Twisted(points=points, randomizations=8).fit(prior, data.y, rng=rng)
+        except ConvergenceError:
+            fit = Orthant(samples=64 * points, scheme="adapted").fit(prior, data.y, rng=rng)
+        found.append((fit.log_evidence, fit.log_evidence_se))
+    value, error = np.array(found, dtype=float).T
+    return value, error
+
+
+def log_prior(model: RelevanceModel, data: Simulated, grid: Array) -> Array:
+    """Return the log density of log tau at values of it, but for a constant."""
+    return np.array([model.prior.log_density(np.array([data.theta[0], x])) for x in grid])
+
+
+def draw_latent(
+    model: RelevanceModel, theta: Array, sweeps: int, rng: np.random.Generator
+) -> WhitenedState:
+    """Return f from about p(f | y, theta): elliptical slice updates from where the prior puts it."""
+    state = whitened_state(model, theta, rng.standard_normal(len(model.y)))
+    for _ in range(sweeps):
+        state, _ = elliptical_slice(model, state, rng)
+    return state
+
+
+#: The log density of log tau, but for a constant.
+Density = Callable[[float], float]
+
+
+def _at(state: WhitenedState, x: float) -> Array:
+    return np.array([state.theta[0], x])
+
+
+def _sufficient(model: RelevanceModel, state: WhitenedState, rng: np.random.Generator) -> Density:
+    def density(x: float) -> float:
+        other = whitened_state(model, _at(state, x), state.nu)
+        return other.log_prior + latent_density(other.L, state.f)
+
+    return density
+
+
+def _ancillary(model: RelevanceModel, state: WhitenedState, rng: np.random.Generator) -> Density:
+    def density(x: float) -> float:
+        other = whitened_state(model, _at(state, x), state.nu)
+        return other.log_prior + other.log_likelihood
+
+    return density
+
+
+def _surrogate(model: RelevanceModel, state: WhitenedState, rng: np.random.Generator) -> Density:
+    s = surrogate_noise(np.exp(state.theta[0]))
+    g = state.f + np.sqrt(s) * rng.standard_normal(len(state.f))
+    here = surrogate(state.L, s, g)
+    eta = here.U.T @ (state.nu - here.mean)
+
+    def density(x: float) -> float:
+        other, log_density = surrogate_state(model, _at(state, x), g, eta)
+        return other.log_prior + log_density + other.log_likelihood
+
+    return density
+
+
+_CONDITIONALS = {"sufficient": _sufficient, "ancillary": _ancillary, "surrogate": _surrogate}
+
+
+def variance(density: Density, start: float) -> float:
+    """Return the variance of a density on the line whose logarithm is given, but for a constant.
+
+    The grid closes in on where the density is within 12 nats of its largest value, and is refined until half of it is.
+    """
+    low, high = start + LOW, start + HIGH
+    for _ in range(_REFINEMENTS):
+        # `start` is among the points: no narrow peak about it is missed
+        grid = np.unique(np.append(np.linspace(low, high, _POINTS), start))
+        values = np.array([density(x) for x in grid])
+        inside = np.flatnonzero(values > values.max() - _DEPTH)
+        if len(inside) > _POINTS // 2:
+            break
+        first, last = max(inside[0] - 1, 0), min(inside[-1] + 1, len(grid) - 1)
+        low, high = grid[first], grid[last]
+    # the trapezoidal rule, for `start` makes the grid uneven
+    steps = np.diff(grid, prepend=grid[0], append=grid[-1])
+    weights = np.exp(values - values.max()) * (steps[:-1] + steps[1:])
+    weights /= weights.sum()
+    return float(weights @ (grid - weights @ grid) ** 2)
+
+
+def spread(
+    *,
+    n: int,
+    d: int,
+    sets: int,
+    samples: Sequence[int],
+    repetitions: int,
+    values: int,
+    root: int,
+    keep: Keep,
+) -> Piece:
+    """Repeat the estimate of p(y | tau) over a grid of tau, sigma as it was (Figure 2).
+
+    Parameters
+    ----------
+    n, d, sets : int
+        Cases and inputs, and data sets.
+    samples : sequence of int
+        Importance samples of an estimate.
+    repetitions, values : int
+        Estimates at each tau, and values of tau.
+
+    Returns
+    -------
+    rows : list of dict
+        One row a data set, method, number of samples and log tau: ``low``, ``high``, ``mean``, the 2.5 and 97.5 percent
+        quantiles of the log estimate and the log of the mean estimate; ``exact`` and ``exact_se``; ``weight`` under the
+        posterior, and ``log_prior``.
+    """
+
+    def one(number: int) -> tuple[list[Row], dict[str, Array]]:
+        path = data_path(root, "figure2", n, d, number)
+        data = simulate(n, d, path, balanced=False)
+        model = model_of(data.X, data.y, relevance=False)
+        rng = generator(seed(path, "estimates"))
+        grid = data.theta[1] + np.linspace(LOW, HIGH, values)
+        exact, error = true_curve(data, grid, rng)
+        density = exact + log_prior(model, data, grid)
+        weight = np.exp(density - logsumexp(density))
+        rows = []
+        for k, x in enumerate(grid):
+            K = model.covariance(np.array([data.theta[0], x]))
+            at = {
+                "log_tau": float(x),
+                "exact": exact[k],
+                "exact_se": error[k],
+                "weight": weight[k],
+                "log_prior": density[k] - exact[k],
+            }
+            for method in GAUSSIAN:
+                for size in samples:
+                    found = _estimates(K, data.y, method, size, repetitions, rng)
+                    low, high = np.quantile(found, [0.025, 0.975])
+                    mean = float(logsumexp(found) - np.log(repetitions))
+                    numbers = {"low": low, "high": high, "mean": mean}
+                    key = {"set": number, "n": n, "method": method, "samples": size}
+                    rows.append({**key, **at, **numbers, "seed": path})
+        return rows, {}
+
+    return join(keep(f"set{k}", partial(one, k)) for k in range(sets))
+
+
+def _estimates(
+    K: Array, y: Array, method: str, samples: int, repetitions: int, rng: np.random.Generator
+) -> Array:
+    """Return the logarithms of so many estimates (Eq. 25), all from one Gaussian."""
+    posterior = gaussian_proposal(GAUSSIAN[method], K, y)
+    A = covariance_root(K).A
+    root = A @ posterior_root(posterior, A)
+    normals = rng.standard_normal((repetitions * samples, root.shape[1]))
+    log_w = log_weights(posterior, y, root, normals).reshape(repetitions, samples)
+    return logsumexp(log_w, axis=1) - np.log(samples)

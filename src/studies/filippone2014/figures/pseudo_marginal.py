@@ -1,0 +1,115 @@
+"""Figure 2 redrawn, and two figures of ours."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from recheck import style
+from recheck.book import Book
+
+_METHODS = {"laplace": "Laplace", "ep": "EP"}
+_SCHEMES = {"laplace": "Laplace", "ep": "EP", "ancillary": "AA", "surrogate": "SURR"}
+_OTHERS = {"fitted": "fitted", "mode": "mode", "svm": "SVM"}
+
+
+def _nothing(axes: Axes) -> None:
+    axes.text(0.04, 0.04, "not run at this scale", transform=axes.transAxes, color=style.GREY)
+
+
+def curves(book: Book) -> Figure:
+    """Estimates over log tau: a row a number of cases, a column a method; both numbers of samples in each panel."""
+    rows = book.select("curve/{method}/{n}/{s}/x{x}/{quantity}").astype({"x": float})
+    sizes = sorted(rows["n"].unique(), key=lambda n: int(n[1:])) or ["n50"]
+    figure = style.figure(1.2 + 1.7 * len(sizes))
+    panels = figure.subplots(len(sizes), 2, sharex=True, squeeze=False)
+    for line, n in zip(panels, sizes, strict=True):
+        for axes, (method, name) in zip(line, _METHODS.items(), strict=True):
+            axes.set_title(f"{name}, $n={n[1:]}$")
+            own = rows[(rows["n"] == n) & (rows["method"] == method)]
+            if own.empty:
+                _nothing(axes)
+                continue
+            numbers = sorted(own["s"].unique(), key=lambda s: int(s[1:]))
+            for s, colour in zip(numbers, (style.ORANGE, style.BLUE), strict=False):
+                table = own[own["s"] == s].pivot(index="x", columns="quantity", values="value")
+                label = "1 sample" if s == "s1" else f"{s[1:]} samples"
+                axes.plot(table.index, table["mean"], color=colour, label=label)
+                axes.fill_between(table.index, table["low"], table["high"], color=colour, alpha=0.2)
+            exact = own[own["quantity"] == "exact"].drop_duplicates("x")
+            axes.plot(exact["x"], exact["value"], ".", color=style.INK, label="exact")
+            # what is far below the maximum no chain sees
+            top = exact["value"].max()
+            axes.set_ylim(top - 12, top + 4)
+        line[0].set_ylabel("log estimate")
+    for axes in panels[-1]:
+        axes.set_xlabel(r"$\log\tau$")
+    handles, labels = panels[0][0].get_legend_handles_labels()
+    if handles:
+        figure.legend(handles, labels, loc="outside lower center", ncols=3)
+    return figure
+
+
+def efficiency(book: Book) -> Figure:
+    """Effective samples against operations: a column a kernel."""
+    figure = style.figure(2.9)
+    panels = figure.subplots(1, 2, sharey=True)
+    rows = book.select("table1/{kernel}/{n}/{d}/{scheme}/{quantity}")
+    rows = rows[rows["reading"].isin(["", "counts=source"])]
+    table = rows.pivot_table(
+        index=["kernel", "n", "d", "scheme"], columns="quantity", values="value"
+    ).reset_index()
+    for axes, (kernel, title) in zip(
+        panels, {"isotropic": "one length scale", "ard": "ARD"}.items(), strict=True
+    ):
+        axes.set_title(title)
+        own = table[table["kernel"] == kernel] if len(table) else table
+        if own.empty:
+            _nothing(axes)
+        else:
+            _panel(axes, own)
+        axes.set(xscale="log", yscale="log", xlabel="cubic operations an iteration")
+    panels[0].set_ylabel("effective samples, % of draws")
+    handles, labels = panels[0].get_legend_handles_labels()
+    if handles:
+        figure.legend(handles, labels, loc="outside lower center", ncols=4)
+    return figure
+
+
+def _panel(axes: Axes, table: pd.DataFrame) -> None:
+    """A line a method and problem; the first problem names the methods."""
+    problems = list(table.groupby(["n", "d"]))
+    for number, (_, own) in enumerate(problems):
+        marker = "os^Dv"[number % 5]
+        for (scheme, name), colour in zip(_SCHEMES.items(), style.COLOURS, strict=False):
+            some = own[own["scheme"].str.partition("-")[0] == scheme]
+            some = some.assign(samples=some["scheme"].str.partition("-")[2].replace("", "0"))
+            some = some.astype({"samples": int}).sort_values("samples")
+            label = name if not number else None
+            axes.plot(some["operations"], some["ess"], f"{marker}-", color=colour, label=label)
+
+
+def losses(book: Book) -> Figure:
+    """Log losses of the other methods, less that of the integrated predictions, over data sets and sizes."""
+    figure = style.figure(2.9)
+    axes = figure.add_subplot(ylabel="log loss less integrated, nats")
+    rows = book.rows("prediction/{data}/{n}/{method}/log-loss")
+    if rows.empty:
+        _nothing(axes)
+        return figure
+    table = rows.pivot_table(index=["data", "n", "unit"], columns="method", values="value")
+    places = sorted({key[:2] for key in table.index}, key=lambda key: (key[0], int(key[1][1:])))
+    for shift, ((method, name), colour) in enumerate(
+        zip(_OTHERS.items(), style.COLOURS, strict=False)
+    ):
+        found = [(table.loc[place][method] - table.loc[place]["integrated"]) for place in places]
+        means = [one.mean() for one in found]
+        bars = [one.std(ddof=1) / np.sqrt(len(one)) if len(one) > 1 else 0.0 for one in found]
+        at = np.arange(len(places)) + 0.2 * (shift - 1)
+        axes.errorbar(at, means, bars, fmt="o", color=colour, label=name)
+    axes.axhline(0.0, color=style.GREY, linewidth=0.8)
+    axes.set_xticks(range(len(places)), [f"{data}\n{n[1:]}" for data, n in places])
+    figure.legend(loc="outside lower center", ncols=3)
+    return figure

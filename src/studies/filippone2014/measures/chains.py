@@ -1,0 +1,149 @@
+"""Tables I to III: effective samples, R-hat, acceptance and operations of chains on simulated data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from studies.filippone2014.measures.common import Row, log_ratio, read, row, table
+
+_COUNTS = {"source": "operations", "own": "operations_own"}
+_PARTS = (10, 20, 50, 100)
+
+
+def measure(root: Path) -> pd.DataFrame:
+    """All measures of this part: a unit is a simulated data set."""
+    rows, _ = read(root, "chains/*.csv")
+    rows["kernel"] = np.where(rows["relevance"], "ard", "isotropic")
+    rows["share"] = rows["ess"] / rows["draws"]
+    rows["rate"] = rows["share"] / rows["operations"]
+    rows["rate_own"] = rows["share"] / rows["operations_own"]
+    return table([*_tables(rows), *_claims(rows)])
+
+
+def _tables(rows: pd.DataFrame) -> list[Row]:
+    """What the tables show."""
+    found, least = [], rows["repeats"].min()
+    for _, one in rows.iterrows():
+        where = f"{one['kernel']}/n{one['n']}/d{one['d']}"
+        name = one["scheme"] if not one["samples"] else f"{one['scheme']}-{one['samples']}"
+        unit = f"{where}/set{one['set']}"
+        base = f"table1/{where}/{name}" if one["repeats"] == least else f"table3/{where}/{name}"
+        found.append(row(f"{base}/ess", unit, 100 * one["share"], one))
+        for part in _PARTS:
+            found.append(row(f"{base}/r-hat-{part}", unit, one[f"r_hat_{part}"], one))
+        found.append(row(f"{base}/acceptance", unit, 100 * one["acceptance"], one))
+        for level, column in _COUNTS.items():
+            own = {"reading": f"counts={level}"}
+            found.append(row(f"{base}/operations", unit, one[column], one, **own))
+            rate = 100 * one["share"] / one[column]
+            found.append(row(f"{base}/rate", unit, rate, one, **own))
+    return found
+
+
+def _claims(rows: pd.DataFrame) -> list[Row]:
+    """Logarithms of ratios on one data set."""
+    single = rows[rows["repeats"] == rows["repeats"].min()]
+    found = []
+    for (kernel, n, d, number), own in single.groupby(["kernel", "n", "d", "set"]):
+        unit = f"n{n}/d{d}/set{number}/{kernel}"
+        chains = _Chains(own)
+        found += chains.samples(unit)
+        found += chains.schemes(unit)
+    found += _repeated(rows)
+    return [_of_data_set(one) for one in found]
+
+
+def _of_data_set(one: Row) -> Row:
+    """The same with a data set as unit: kernels, schemes and samples on the same data are its runs."""
+    n, d, number, *run = one["unit"].split("/")
+    return one | {"unit": f"{n}/{d}/{number}", "run": "-".join(run)}
+
+
+class _Chains:
+    """The rows of one data set and kernel, by scheme and samples."""
+
+    def __init__(self, rows: pd.DataFrame) -> None:
+        self.rows = {(one["scheme"], one["samples"]): one for _, one in rows.iterrows()}
+
+    def ratio(self, id: str, unit: str, column: str, *pair: tuple[str, int], **more: Any) -> Row:
+        """The log ratio of the first over the second."""
+        above, below = (self.rows[key] for key in pair)
+        value = log_ratio(above[column], below[column])
+        return row(id, unit, value, pd.DataFrame([above, below]), **more)
+
+    def numbers(self, scheme: str) -> list[int]:
+        return sorted(samples for name, samples in self.rows if name == scheme)
+
+    def samples(self, unit: str) -> list[Row]:
+        """EP against Laplace's method, and one sample against many."""
+        found = []
+        for samples in set(self.numbers("laplace")) & set(self.numbers("ep")):
+            pair, own = (("ep", samples), ("laplace", samples)), f"{unit}/s{samples}"
+            found.append(self.ratio("claim/samples/ep-laplace", own, "ess", *pair))
+            for level, column in _COUNTS.items():
+                more = {"reading": f"counts={level}"}
+                found.append(self.ratio("claim/operations/ep-laplace", own, column, *pair, **more))
+        for scheme in ("laplace", "ep"):
+            numbers = self.numbers(scheme)
+            if len(numbers) > 1 and numbers[0] == 1:
+                pair = (scheme, 1), (scheme, numbers[-1])
+                if scheme == "ep":
+                    found.append(self.ratio("claim/samples/one", unit, "ess", *pair))
+                own = f"{unit}/{scheme}"
+                found.append(self.ratio("claim/samples/acceptance", own, "acceptance", *pair))
+        return found
+
+    def schemes(self, unit: str) -> list[Row]:
+        """Pseudo-marginal chains with EP and most samples against those that hold latent values."""
+        found, numbers = [], self.numbers("ep")
+        best = ("ep", numbers[-1]) if numbers else ("", 0)
+        for other in ("ancillary", "surrogate"):
+            if (other, 0) not in self.rows or not numbers:
+                continue
+            pair, own = (best, (other, 0)), f"{unit}/{other}"
+            if other == "ancillary":
+                found.append(self.ratio("claim/schemes/pm-aa", unit, "ess", *pair))
+                above, below = (self.rows[key]["r_hat_20"] - 1.0 for key in pair)
+                rows = pd.DataFrame([self.rows[key] for key in pair])
+                value = log_ratio(above, below)
+                found.append(row("claim/schemes/convergence", unit, value, rows))
+            for level, column in _COUNTS.items():
+                more = {"reading": f"counts={level}"}
+                found.append(self.ratio("claim/operations/pm", own, column, *pair, **more))
+                rate = "rate" if level == "source" else "rate_own"
+                found.append(self.ratio("claim/operations/rate", own, rate, *pair, **more))
+        if ("surrogate", 0) in self.rows and ("ancillary", 0) in self.rows:
+            pair = ("surrogate", 0), ("ancillary", 0)
+            found.append(self.ratio("claim/schemes/surr-aa", unit, "ess", *pair))
+        return found
+
+
+def _repeated(rows: pd.DataFrame) -> list[Row]:
+    """Updates that are repeated: other schemes against pseudo-marginal chains, and ARD against one length scale."""
+    most = rows["repeats"].max()
+    if most == rows["repeats"].min():
+        return []
+    found, many = [], rows[rows["repeats"] == most]
+    for (kernel, n, d, number), own in many.groupby(["kernel", "n", "d", "set"]):
+        chains = _Chains(own)
+        numbers = chains.numbers("ep")
+        for other in ("ancillary", "surrogate"):
+            if (other, 0) in chains.rows and numbers:
+                unit, pair = (
+                    f"n{n}/d{d}/set{number}/{kernel}/{other}",
+                    (("ep", numbers[-1]), (other, 0)),
+                )
+                found.append(chains.ratio("claim/repeats/pm", unit, "share", *pair))
+    for (scheme, samples, n, d, number), own in many.groupby(
+        ["scheme", "samples", "n", "d", "set"]
+    ):
+        shares = own.set_index("kernel")["share"]
+        if {"ard", "isotropic"} <= set(shares.index) and (samples in (0, rows["samples"].max())):
+            unit = f"n{n}/d{d}/set{number}/{scheme}"
+            value = log_ratio(shares["ard"], shares["isotropic"])
+            found.append(row("claim/repeats/ard", unit, value, own))
+    return found

@@ -1,0 +1,33 @@
+"""Section 4.4: chains on real data. The source's numbers are lost, so that these are shown and not judged."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+
+from studies.filippone2014.measures.common import read, row, table
+
+
+def measure(root: Path) -> pd.DataFrame:
+    """All measures of this part: a unit is a data set."""
+    rows, _ = read(root, "real/*.csv")
+    found = []
+    for _, one in rows.iterrows() if len(rows) else ():
+        name = one["scheme"] if not one["samples"] else f"{one['scheme']}-{one['samples']}"
+        if one["repeats"] > 1:
+            continue
+        base = f"real/{one['name']}/{name}"
+        values = {
+            "ess": 100 * one["ess"] / one["draws"],
+            "r-hat": one["r_hat_100"],
+            "acceptance": 100 * one["acceptance"],
+        }
+        for what, value in values.items():
+            found.append(row(f"{base}/{what}", "", value, one, se=0.0))
+        for level, column in {"source": "operations", "own": "operations_own"}.items():
+            own = {"reading": f"counts={level}", "se": 0.0}
+            found.append(row(f"{base}/operations", "", one[column], one, **own))
+            rate = 100 * one["ess"] / one["draws"] / one[column]
+            found.append(row(f"{base}/rate", "", rate, one, **own))
+    return table(found)
