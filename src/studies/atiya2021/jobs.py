@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from studies.atiya2021.methods import MODULES, SIZES
 from studies.atiya2021.names import REAL, REFERENCE, REGISTRY
+from studies.common.running import Job
 
 if TYPE_CHECKING:
     from studies.common.pieces import Check
@@ -32,41 +32,6 @@ _STUDY = "studies.atiya2021"
 _DATA = tuple(
     f"studies.common.data.{name}" for name in ("checking", "parse", "registry", "splitting")
 )
-
-
-@dataclass(frozen=True)
-class Job:
-    """One job of the workflow: a process that computes a few files.
-
-    Attributes
-    ----------
-    name : str
-        Unique, as in ``experiment4/problem3_ess``; also the folder of its pieces.
-    kind : str
-        Which of `studies.atiya2021.runners.RUNNERS` runs it.
-    outputs : dict
-        ``rows``, ``timing``, ``arrays``, ``counts``, as far as there are any: files relative to the study's results.
-    inputs : dict
-        ``problem`` or ``problem<p>``, patterns; ``data<k>``, the status of a raw file. Relative to the study's results,
-        as in ``../data/crabs.csv.json``: a workflow that compares names must normalise them.
-    arguments : dict
-        What the runner needs; anything that JSON can hold.
-    modules : tuple of str
-        Modules that the numbers come from (`studies.common.code`).
-    mem_mb : int
-        Upper bound of its memory, in megabytes.
-    files : tuple of str
-        Further files that it reads, relative to the root of the repository.
-    """
-
-    name: str
-    kind: str
-    outputs: dict[str, str]
-    inputs: dict[str, str]
-    arguments: dict[str, Any]
-    modules: tuple[str, ...]
-    mem_mb: int = 800
-    files: tuple[str, ...] = field(default=())
 
 
 def jobs(config: Mapping[str, Any]) -> dict[str, Job]:

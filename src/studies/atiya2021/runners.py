@@ -12,9 +12,9 @@ from typing import Any
 import pandas as pd
 
 from recheck.files import read_arrays, write_arrays, write_csv, write_text
-from studies.atiya2021.jobs import Job
 from studies.atiya2021.problems import Problem, patterns_digest
 from studies.common.pieces import Check, Pieces
+from studies.common.running import Job
 
 
 @dataclass(frozen=True, slots=True)

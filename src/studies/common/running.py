@@ -43,7 +43,7 @@ class Job:
     kind : str
         Which function runs it.
     outputs : dict
-        ``rows``, ``timing``, ``arrays``, as far as there are any: files relative to the study's results.
+        ``rows``, ``timing``, ``arrays``, ``counts``, as far as there are any: files relative to the study's results.
     inputs : dict
         Arrays by argument, or the status of raw files (``.json``); relative to the study's results.
     arguments : dict
