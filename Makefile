@@ -9,7 +9,7 @@ CONFIG :=
 PYTEST    ?=
 SNAKEMAKE ?=
 UPGRADE   ?=
-# Numbers of patterns of `make peers`; 1000 takes hours.
+# Numbers of patterns of `make peers`.
 SIZES     ?= 100 400
 # What `make verify-kept` recomputes: a share of the CPU time, drawn with a seed.
 SHARE     ?=
@@ -105,7 +105,7 @@ test-slurm: $(BUILT) ## Run the tiny scale through a throw-away SLURM cluster on
 bench: $(BUILT) ## Measure speed and memory as ratios in one run, on one core
 	set -e; for script in benchmarks/evidence.py benchmarks/fit.py benchmarks/mcmc.py benchmarks/orthant.py; do OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python "$$script"; done
 
-peers: $(BUILT) peer-gpy peer-numpyro peer-r ## Error against CPU seconds beside other packages (all sizes: SIZES="100 400 1000")
+peers: $(BUILT) peer-gpy peer-numpyro peer-r ## Error against CPU seconds beside other packages (the largest: SIZES=1000)
 	$(BIN)/snakemake results/tiny/data/crabs.csv.json --cores 1 --config scale=tiny --quiet all
 	$(BIN)/python benchmarks/peers/run.py $(SIZES)
 
