@@ -9,6 +9,8 @@ CONFIG :=
 PYTEST    ?=
 SNAKEMAKE ?=
 UPGRADE   ?=
+# Numbers of patterns of `make peers`.
+SIZES     ?= 100 400
 # What `make verify-kept` recomputes: a share of the CPU time, drawn with a seed.
 SHARE     ?=
 SEED      ?=
@@ -48,7 +50,7 @@ endef
 .DELETE_ON_ERROR:
 # Two Snakemake runs in one folder would lock each other out.
 .NOTPARALLEL:
-.PHONY: help paper test check package lint docs links dist test-wheel test-slurm bench keep resume verify-kept archive latex lock clean
+.PHONY: help paper test check package lint docs links dist test-wheel test-slurm bench peers peer-r keep resume verify-kept archive latex lock clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -101,7 +103,22 @@ test-slurm: $(BUILT) ## Run the tiny scale through a throw-away SLURM cluster on
 	TEST_SLURM=1 $(BIN)/python -m pytest --numprocesses=0 tests/workflow/test_slurm.py
 
 bench: $(BUILT) ## Measure speed and memory as ratios in one run, on one core
-	set -e; for script in benchmarks/*.py; do OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python "$$script"; done
+	set -e; for script in benchmarks/evidence.py benchmarks/fit.py benchmarks/mcmc.py benchmarks/orthant.py; do OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python "$$script"; done
+
+peers: $(BUILT) peer-gpy peer-numpyro peer-r ## Error against CPU seconds beside other packages (the largest: SIZES=1000)
+	$(BIN)/snakemake results/tiny/data/crabs.csv.json --cores 1 --config scale=tiny --quiet all
+	$(BIN)/python benchmarks/peers/run.py $(SIZES)
+
+peer-%: benchmarks/peers/%.txt
+	test -x build/peers/$*/bin/python || $(PYTHON) -m venv build/peers/$*
+	build/peers/$*/bin/pip install --quiet --disable-pip-version-check --only-binary :all: --requirement $< \
+	  || echo "$* cannot be installed: it will be shown as missing"
+
+# TruncatedNormal is no package of Debian's; where R has it, it takes part.
+peer-r:
+	@if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	  $(APT) install --no-install-recommends r-base-core r-cran-mvtnorm >/dev/null || echo "R could not be installed"; \
+	elif ! command -v Rscript >/dev/null; then echo "There is no R here: mvtnorm will be shown as missing"; fi
 
 latex: ## Install LaTeX with apt where it is missing and we may; otherwise say what to install
 	@if command -v pdflatex >/dev/null && command -v latexmk >/dev/null; then exit 0; fi; \

@@ -16,6 +16,10 @@ if not Path(f"config/{config['scale']}.yaml").exists():
     raise WorkflowError(
         f"scale: given {config['scale']!r}; allowed is a scale that has a file config/<scale>.yaml"
     )
+try:
+    Path(f"config/{config['scale']}.yaml").read_text(encoding="utf-8")
+except UnicodeDecodeError as error:
+    raise WorkflowError(f"config/{config['scale']}.yaml is no text in UTF-8: {error}") from None
 
 
 configfile: f"config/{config['scale']}.yaml"

@@ -12,6 +12,7 @@ import matplotlib
 import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
+import yaml
 from sklearn.exceptions import ConvergenceWarning
 
 from recheck.files import write_csv
@@ -104,10 +105,26 @@ def test_the_change_log_begins_with_this_version():
     assert first is not None and first[1] == version
 
 
-def test_targets_and_files_that_contributing_names_are_there():
-    text = TEXTS[2].read_text(encoding="utf-8")
+@pytest.mark.parametrize("text", [*TEXTS, *PAGES], ids=lambda text: text.name)
+def test_targets_that_a_text_names_are_there(text):
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    targets = set(re.findall(r"`?make ([a-z-]+)", text))
-    assert targets and all(re.search(rf"^{target}:", makefile, re.M) for target in targets)
+    targets = set(re.findall(r"(?:`|^ +)make ([a-z-]+)", text.read_text(encoding="utf-8"), re.M))
+    assert all(re.search(rf"^{target}:", makefile, re.M) for target in targets), targets
+
+
+def test_rules_that_are_grouped_are_there():
+    """In the command of the page on clusters, and in the profile."""
+    rules = "".join(path.read_text() for path in (ROOT / "workflow/rules").glob("*.smk"))
+    page = (ROOT / "docs/cluster.rst").read_text(encoding="utf-8")
+    profile = yaml.safe_load((ROOT / "profiles/slurm/profile.yaml").read_text(encoding="utf-8"))
+    named = {*re.findall(r"(\w+)=(?:patterns|short)\b", page), *profile["groups"]}
+    named = {re.sub(r"^draw_(tables|figures)_.*", "draw_{kind}_{study}", rule) for rule in named}
+    assert len(named) > 10
+    missing = [r for r in named if not re.search(rf'(rule|as) {r}\b|f"{re.escape(r)}"', rules)]
+    assert missing == []
+
+
+def test_files_that_contributing_names_are_there():
+    text = TEXTS[2].read_text(encoding="utf-8")
     paths = [p for p in re.findall(r"`([\w./-]+/[\w./-]*)`", text) if not p.startswith("build/")]
     assert [path for path in paths if not os.path.exists(ROOT / path)] == []

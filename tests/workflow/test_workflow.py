@@ -338,6 +338,14 @@ def test_an_unknown_scale_is_refused_by_name(unmade):
     )
 
 
+def test_a_scale_whose_file_is_no_text_is_refused_by_name(unmade):
+    (unmade / "config/binary.yaml").write_bytes(b"\x80\xff\x00a: b")
+    done = snakemake(unmade, "--dry-run", scale="binary")
+    (unmade / "config/binary.yaml").unlink()
+    assert done.returncode != 0 and "Traceback" not in done.stdout
+    assert "config/binary.yaml is no text in UTF-8" in done.stdout
+
+
 def test_nested_keys_can_be_given_on_the_command_line(unmade):
     """Snakemake reads their numbers and truth values as texts."""
     settings = ["data={retries: 1, standardise: {usps: true}}", "seed=5"]

@@ -11,7 +11,7 @@ use rule run as run_first with:
 # The longest slices, of one run each at the published scale.
 use rule slice as slice_first with:
     wildcard_constraints:
-        run="|".join(re.escape(run) for run in SLICES if run.endswith("/control-variables")) or NONE,
+        run="|".join(re.escape(run) for run in SLICES if run.endswith("control-variables")) or NONE,
     priority: 4
 
 

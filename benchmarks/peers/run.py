@@ -1,0 +1,192 @@
+"""This library beside its peers: error against CPU seconds, on one core, on three problems of Experiment 4.
+
+The problems are Crabs (N = 100), the first 400 patterns of Problem 6, and Problem 6 (N = 1000), with a smooth kernel
+(setting 3) and a rough one (setting 6). The truth is the certified reference; where there is none (N = 400), twisted
+EP with many points. Probabilities are those of the first `TESTED` test patterns. Every peer runs in an environment of
+its own; one that is not there, fails or takes too long is listed with the reason.
+
+`make peers` runs N = 100 and 400, in minutes; `make peers SIZES=1000` takes the longest problem. Writes docs/peers.csv,
+where rows of other sizes and peers stay, and docs/peers.png.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from gpcmc.gp import orthant_covariance, prior, rbf
+from gpcmc.inference import Twisted, infer
+from studies.atiya2021.problems import data_set_seed, real_problem, synthetic_problem
+from studies.atiya2021.reference import digest, load_reference
+from studies.common.data import DataUnavailableError, read_registry
+from studies.common.seeds import generator
+
+ROOT = Path(__file__).resolve().parents[2]
+HERE, BUILD = ROOT / "benchmarks/peers", ROOT / "build/peers"
+SEED, TESTED = 20210308, 20
+KERNELS = {"smooth": (3, 3.0, 2.0), "rough": (6, 0.5, 3.0)}
+PEERS = {
+    "gpcmc": [sys.executable, HERE / "gpcmc_peer.py"],
+    "scikit-learn": [sys.executable, HERE / "sklearn_peer.py"],
+    "GPy": [BUILD / "gpy/bin/python", HERE / "gpy_peer.py"],
+    "NumPyro": [BUILD / "numpyro/bin/python", HERE / "numpyro_peer.py"],
+    "mvtnorm": ["Rscript", HERE / "orthant_peer.R", "mvtnorm"],
+    "TruncatedNormal": ["Rscript", HERE / "orthant_peer.R", "TruncatedNormal"],
+}
+ONE_CORE = {
+    **dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"),
+    "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1",
+}
+
+
+def patterns(size):
+    """The problem of a size, its number if its reference is certified, and the test patterns of the reference."""
+    if size == 100:
+        entries = read_registry(ROOT / "data/registry.csv")
+        rng = generator(data_set_seed(7, 0, SEED))
+        return 7, real_problem("crabs", ROOT / "data/raw", entries, standardise=True, rng=rng)
+    return 6 if size == 1000 else None, synthetic_problem(6, generator(data_set_seed(6, 0, SEED)))
+
+
+def truth(number, setting, problem, given, size):
+    """Log evidence and probabilities."""
+    if number is not None:
+        reference = load_reference(ROOT / "data/reference/atiya2021")
+        cell = reference.cell(number, setting, digest(problem, given["alpha"], given["beta"]))
+        assert cell is not None and cell.certified
+        return cell.log_evidence, cell.probability[:TESTED]
+    gp = prior(rbf(given["alpha"], given["beta"]), given["X"], given["X_star"])
+    found = infer(Twisted(points=4096), gp, given["y"], rng=np.random.default_rng(1))
+    return found.log_evidence, found.probability
+
+
+def results(peer, command, problem, covariance, seconds):
+    """What a peer prints of a problem, or why it prints nothing."""
+    file = covariance if command[0] == "Rscript" else problem
+    try:
+        done = subprocess.run(
+            [*map(str, command), str(file)],
+            env=os.environ | ONE_CORE,
+            capture_output=True,
+            text=True,
+            timeout=seconds,
+        )
+    except FileNotFoundError:
+        return [{"method": peer, "status": "not installed"}]
+    except subprocess.TimeoutExpired as error:
+        said = (error.stdout or b"").decode()
+        late = {"method": "the rest", "status": f"not done after {seconds} s"}
+        return [*map(json.loads, said.splitlines()), late]
+    rows = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    failed = {"method": peer, "status": f"failed: {done.stderr.strip()[-150:]}"}
+    return rows if done.returncode == 0 else [*rows, failed]
+
+
+def compare(size, kernel, peers, seconds):
+    """A row a method."""
+    setting, alpha, beta = KERNELS[kernel]
+    number, problem = patterns(size)
+    X, y, X_star = problem.X_train[:size], problem.y_train[:size], problem.X_test[:TESTED]
+    gp = prior(rbf(alpha, beta), X, X_star)
+    given = {
+        **{"X": X, "y": y, "X_star": X_star, "alpha": alpha, "beta": beta},
+        **{"K": gp.K, "K_star": gp.K_star, "k_star_star": gp.k_star_star},
+    }
+    evidence, probability = truth(number, setting, problem, given, size)
+    key = {"N": size, "kernel": kernel, "certified": number is not None}
+    with tempfile.TemporaryDirectory() as folder:
+        file, covariance = Path(folder, "problem.npz"), Path(folder, "covariance.csv")
+        np.savez(file, **given)
+        np.savetxt(covariance, orthant_covariance(gp.K, y), delimiter=",", fmt="%.17g")
+        for peer in peers:
+            for row in results(peer, PEERS[peer], file, covariance, seconds):
+                found, p = row.get("log_evidence"), row.get("probability")
+                yield key | {
+                    "peer": peer,
+                    "method": row["method"],
+                    "status": row["status"],
+                    "cpu_seconds": row.get("cpu_seconds"),
+                    "error_log_evidence": None if found is None else abs(found - evidence),
+                    "error_probability": None
+                    if p is None
+                    else float(np.sqrt(np.mean((np.array(p) - probability) ** 2))),
+                }
+
+
+def picture(table, path):
+    """Error against seconds: log evidence above, probabilities below; failures as text."""
+    import matplotlib
+
+    matplotlib.use("agg")
+    import matplotlib.pyplot as plt
+
+    cells = list(table.groupby(["N", "kernel"], sort=False))
+    size = (3.1 * len(cells), 6.5)
+    figure, axes = plt.subplots(2, len(cells), figsize=size, squeeze=False, layout="constrained")
+    # of these there is nothing to draw
+    never = {peer for peer, of in table.groupby("peer") if (of["status"] != "ok").all()}
+    markers = dict(zip(PEERS, "osD^vP", strict=True))
+    for column, ((n, kernel), rows) in enumerate(cells):
+        for place, what in zip(
+            axes[:, column], ("error_log_evidence", "error_probability"), strict=True
+        ):
+            for peer, of in rows.groupby("peer", sort=False):
+                seen = of[of[what].notna()]
+                x, y = seen["cpu_seconds"].clip(lower=1e-3), seen[what].clip(lower=1e-7)
+                place.loglog(x, y, markers[peer], label=peer, alpha=0.8)
+            place.set(xlabel="CPU seconds")
+        failed = rows[(rows["status"] != "ok") & ~rows["peer"].isin(never)]
+        words = [f"{r.peer}, {r.method}:\n{r.status[:40]}" for r in failed.itertuples()]
+        place = axes[0, column]
+        place.text(0.03, 0.03, "\n".join(words), transform=place.transAxes, fontsize=6)
+        axes[0, column].set_title(f"N = {n}, {kernel}")
+    axes[0, 0].set_ylabel("error of the log evidence, nats")
+    axes[1, 0].set_ylabel("error of the probabilities (root mean square)")
+    handles = {
+        label: handle
+        for place in axes.flat
+        for handle, label in zip(*place.get_legend_handles_labels(), strict=True)
+    }
+    names = [f"{peer}: fails" if peer in never else peer for peer in handles]
+    figure.legend(handles.values(), names, loc="outside lower center", ncols=len(PEERS))
+    figure.savefig(path, dpi=130, metadata={"Software": None})
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("sizes", type=int, nargs="*", default=[100, 400], choices=[100, 400, 1000])
+    parser.add_argument("--peers", nargs="+", default=list(PEERS), choices=list(PEERS))
+    parser.add_argument("--seconds", type=float, default=3600, help="limit for a peer and problem")
+    given = parser.parse_args()
+    rows = []
+    for size in given.sizes:
+        for kernel in KERNELS:
+            try:
+                for row in compare(size, kernel, given.peers, given.seconds):
+                    print({k: v for k, v in row.items() if k != "certified"}, flush=True)
+                    rows.append(row)
+            except DataUnavailableError as error:
+                print(f"N = {size} is left out: {error}", file=sys.stderr)
+    table, path = pd.DataFrame(rows), ROOT / "docs/peers.csv"
+    if path.exists():
+        old = pd.read_csv(path)
+        again = old["N"].isin(given.sizes) & old["peer"].isin(given.peers)
+        table = pd.concat([old[~again], table.dropna(axis=1, how="all")])
+    kernels, peers = list(KERNELS), list(PEERS)
+    order = {"kernel": kernels.index, "peer": peers.index}
+    table = table.sort_values(
+        ["N", "kernel", "peer"], key=lambda of: of.map(order.get(of.name)) if of.name in order else of,
+        kind="stable",
+    )  # fmt: skip
+    table.to_csv(path, index=False, float_format="%.4g")
+    picture(table, ROOT / "docs/peers.png")
+
+
+if __name__ == "__main__":
+    main()

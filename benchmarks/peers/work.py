@@ -1,0 +1,33 @@
+"""What the scripts of all Python peers do: read a problem, run methods, and print what they found."""
+
+import contextlib
+import json
+import sys
+import time
+
+import numpy as np
+
+
+def run(methods):
+    """Run methods of a problem (a file of arrays, the first argument), and print a line of JSON for each.
+
+    A method returns the log evidence or None, and the test probabilities or None. Seconds are CPU seconds of all
+    threads, without imports.
+    """
+    with np.load(sys.argv[1]) as stored:
+        given = {name: stored[name][()] for name in stored.files}
+    small = {"X": given["X"][:10], "y": given["y"][:10], "K": given["K"][:10, :10]}
+    small = given | small | {"K_star": given["K_star"][:10]}
+    for name, method in methods.items():
+        with contextlib.suppress(Exception):
+            method(small)  # what is loaded or compiled at the first call is not counted
+        start, row = time.process_time(), {"method": name, "status": "ok"}
+        try:
+            evidence, probability = method(given)
+        except Exception as error:  # a peer that fails is shown failing
+            row["status"] = f"{type(error).__name__}: {error}"[:200]
+        else:
+            row["log_evidence"] = None if evidence is None else float(evidence)
+            row["probability"] = None if probability is None else np.asarray(probability).tolist()
+        row["cpu_seconds"] = time.process_time() - start
+        print(json.dumps(row), flush=True)
