@@ -322,6 +322,14 @@ def test_mirrors_from_the_environment(
     assert server.requests == []
 
 
+def test_a_mirror_may_have_releases_unpacked(get: Callable[..., Path], tmp_path: Path):
+    """A file ``<folder>-<name>`` of the registry may be ``<folder>/<name>`` there."""
+    (tmp_path / "mirror").mkdir()
+    mirror(tmp_path / "mirror" / "release-1", RIGHT)
+    path = get(replace(entry_for(RIGHT), file="release-1-made.csv"), "mirror")
+    assert path.name == "release-1-made.csv" and path.read_bytes() == RIGHT
+
+
 def test_a_copy_from_a_read_only_mirror_can_be_deleted(get: Callable[..., Path], tmp_path: Path):
     (mirror(tmp_path / "mirror", RIGHT) / "made.csv").chmod(0o444)
     path = get(entry_for(RIGHT), "mirror")

@@ -116,7 +116,7 @@ def _copy(
             attempts.append((str(mirror), "no such folder"))
             continue
         try:
-            partial.write_bytes(read_verified(entry, mirror / entry.file))
+            partial.write_bytes(read_verified(entry, _place(mirror, entry.file)))
         except DataUnavailableError:
             attempts.append((str(mirror), "has no file of that name"))
         except (DamagedFileError, OSError) as error:
@@ -124,6 +124,16 @@ def _copy(
         else:
             return True
     return False
+
+
+def _place(mirror: Path, name: str) -> Path:
+    """Where a mirror has a file: under its name or, as releases are unpacked, ``<folder>-<name>`` in ``<folder>``."""
+    inside = (
+        folder / name.removeprefix(f"{folder.name}-")
+        for folder in mirror.iterdir()
+        if name.startswith(f"{folder.name}-")
+    )
+    return next((path for path in (mirror / name, *inside) if path.is_file()), mirror / name)
 
 
 def _transfer(
