@@ -77,7 +77,7 @@ def accuracy(book: Book) -> Figure:
     frames = {name: book.rows(template + name) for name in texts}
     # importance sampling with the 64 points of a pseudo-marginal chain is no competitor at equal time
     methods = [m for m in _ordered(frames["mae-reference"]["method"]) if "pseudo" not in m]
-    figure = style.figure(5.4)
+    figure = style.figure(4.7)
     panels = figure.subplots(2, 1, sharex=True)
     for axes, (name, text) in zip(panels, texts.items(), strict=True):
         axes.set_ylabel(text)

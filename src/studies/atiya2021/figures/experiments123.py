@@ -33,7 +33,7 @@ def floor(book: Book) -> Figure:
     coarse = _columns(book, "experiment1/N{N}/step{step}/M{M}/error", "mape").sort_values("M")
     steps = sorted(coarse["step"].unique(), key=float, reverse=True)
     colours = dict(zip(steps, style.COLOURS[2:], strict=False))
-    figure = style.figure(2.9)
+    figure = style.figure(2.5)
     panels = figure.subplots(1, 3, sharey=True)
     for axes, dimension in zip(panels, (50, 200, 500), strict=True):
         axes.set(xscale="log", yscale="log", xlim=(7e3, 4.3e6), xlabel="samples $M$")
@@ -124,7 +124,7 @@ def _curves(axes: Axes, book: Book, quantity: str, annealed: dict[str, str]) -> 
 
 def figure1(book: Book) -> Figure:
     """Figure 1 of the paper: log of the MAE of class probabilities against CPU seconds."""
-    figure = style.figure(3.4)
+    figure = style.figure(3.1)
     axes = figure.subplots()
     handles = _curves(axes, book, "mae", {})
     axes.set_ylabel(r"$\ln$ MAE of $p(y_*=1)$")
@@ -134,7 +134,7 @@ def figure1(book: Book) -> Figure:
 
 def figure2(book: Book) -> Figure:
     """Figure 2 of the paper: log of the MAPE of the log marginal likelihood against CPU seconds; nats at the right."""
-    figure = style.figure(3.6)
+    figure = style.figure(3.3)
     axes = figure.subplots()
     handles = _curves(axes, book, "mape", _ANNEALED)
     named = (("new", "sampler", "$\\oplus$"), ("ess", "ESS", "$\\otimes$"))

@@ -59,7 +59,7 @@ def replay(book: Book) -> Figure:
 
 def table4(book: Book) -> Figure:
     """MAE-MED as a ratio to the printed one, and differences in MAE-POST between methods, by reading."""
-    figure = style.figure(5.4)
+    figure = style.figure(4.5)
     above, below = figure.subfigures(2, 1, squeeze=False, height_ratios=[3, 2.1]).ravel()
     panels = above.subplots(1, 4, sharey=True, squeeze=False)[0]
     for axes, method in zip(panels, ("new", "titsias", "ess", "hmc"), strict=True):
