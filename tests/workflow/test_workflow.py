@@ -392,7 +392,8 @@ def test_without_network_and_mirror_it_says_what_is_left_out(built):
 def test_without_latex_all_but_the_pdfs_is_built(changed, tmp_path):
     programs = tmp_path / "bin"
     programs.mkdir()
-    for name in ("bash", "cc", "gcc", "git", "env"):
+    # `which`: Snakemake's plugin for SLURM calls it when it is imported
+    for name in ("bash", "cc", "gcc", "git", "env", "which"):
         if found := shutil.which(name):
             (programs / name).symlink_to(found)
     path = os.pathsep.join([os.path.dirname(sys.executable), str(programs)])
