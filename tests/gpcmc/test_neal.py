@@ -214,6 +214,7 @@ def test_gibbs_scans_of_two_classes_against_quadrature():
     _compare(C, target, np.zeros((1, 2)), statistics, expected, lambda latent: latent[0])
 
 
+@pytest.mark.slow
 def test_gibbs_scans_of_three_classes_against_exact_rejection():
     """n = 2. Of 2e6 prior draws those are kept that draw the observed classes; both errors are in the band."""
     C = np.array([[4.0, 2.5], [2.5, 3.0]])

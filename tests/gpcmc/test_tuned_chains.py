@@ -217,6 +217,7 @@ def test_chains_have_the_posterior(scheme, relevance):
     assert_quantiles(np.stack([chain.theta for chain in chains]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("length_scales", [1, 2])
 def test_the_truth_moves_when_the_likelihood_does(length_scales):
     """Prior and posterior differ by more than the test above lets pass."""

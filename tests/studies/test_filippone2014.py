@@ -81,6 +81,7 @@ def test_simulated_data_are_as_the_text_says():
         simulate(31, 3, "1/a", balanced=True)
 
 
+@pytest.mark.slow
 def test_labels_are_drawn_from_the_model():
     """Two cases agree as often as the arcsine law has it; 4.5 standard errors, one in 10^5."""
     agree, expected, trials = 0, 0.0, 1500
@@ -185,6 +186,7 @@ def test_conditionals_are_those_of_the_joint_density():
     assert np.isfinite([surrogate(z) for z in L]).all()
 
 
+@pytest.mark.slow
 def test_the_average_of_conditional_variances_is_below_that_of_the_marginal():
     """It is, whatever is held: the law of total variance. SA holds most."""
     given = {"n": 20, "d": 2, "sets": 2, "draws": 12, "sweeps": 60, "values": 40}
@@ -260,6 +262,7 @@ def test_scores_are_those_of_scikit_learn():
     assert sure["error_rate"] == 0 and sure["calibration"] == pytest.approx(0.1)
 
 
+@pytest.mark.slow
 def test_the_fitted_maximum_is_that_of_the_library():
     data = task()
     kernel = ConstantKernel(1.0, (np.exp(-6), np.exp(12))) * RBF(1.0, (np.exp(-5), np.exp(7)))
@@ -270,6 +273,7 @@ def test_the_fitted_maximum_is_that_of_the_library():
     assert bound == bool(best.at_bound)
 
 
+@pytest.mark.slow
 def test_the_mode_has_the_largest_product_with_the_prior():
     data, prior = task(), relevance_prior(2, relevance=False)
     kernel = ConstantKernel(1.0) * RBF(1.0)
@@ -293,6 +297,7 @@ def test_training_cases_have_both_classes_and_no_case_is_both():
     assert len(rows) == 60
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", prediction.METHODS)
 def test_every_method_learns(method):
     chain = {"chains": 2, "samples": 2, "iterations": 30, "burn_in": 10, "pilot": 30, "draws": 10}
@@ -379,6 +384,7 @@ def published():
     return read_published(PUBLISHED)
 
 
+@pytest.mark.slow
 def test_every_claim_is_judged(measured, published):
     found = judge(measured, estimate(measured), published, 1).frame.set_index("id")
     assert not (found["verdict"] == "not run").any(), list(
@@ -467,6 +473,7 @@ def test_claims_on_predictions_by_hand(tmp_path):
     assert value_of(frame, "prediction/pima/n25/svm/error-rate") == pytest.approx(20)
 
 
+@pytest.mark.slow
 def test_tables_and_figures_are_drawn(measured, published, tmp_path):
     verdicts = judge(measured, estimate(measured), published, 1).frame
     defaults = {choice.name: choice.default for choice in published.readings.values()}

@@ -97,6 +97,7 @@ def test_classes_follow_the_recipe():
     assert class_of(x, y).tolist() == [0, 1, 2, 0]
 
 
+@pytest.mark.slow
 def test_the_rule_is_that_of_simulation():
     """Bands of 5 standard errors: a false alarm in 6e-7 for each of two."""
     rule, cases = BayesRule(150), 20_000
@@ -114,6 +115,7 @@ def test_the_rule_is_that_of_simulation():
     assert BayesRule(300).error_rate() == pytest.approx(rate, abs=5e-4)
 
 
+@pytest.mark.slow
 @needs_data
 def test_the_test_cases_of_1997_are_lucky(raw):
     registry = read_registry(ROOT / "data/registry.csv")
@@ -293,6 +295,7 @@ def published():
     return read_published(PUBLISHED)
 
 
+@pytest.mark.slow
 def test_every_cell_and_claim_has_a_measure(measured, published):
     found = judge(measured, estimate(measured), published, 1).frame.set_index("id")
     known = {*published.cells.index, *(f"claim/{claim.id}" for claim in published.claims)}
@@ -329,6 +332,7 @@ def test_a_chain_that_is_nothing_but_jitter_does_not_count():
     assert CLASSES["2022-logistic"].jitter == 0.1  # there 0.05 is not nothing
 
 
+@pytest.mark.slow
 def test_tables_and_figures_are_drawn(measured, published, tmp_path):
     verdicts = judge(measured, estimate(measured), published, 1).frame
     defaults = {choice.name: choice.default for choice in published.readings.values()}

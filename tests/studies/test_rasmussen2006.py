@@ -157,6 +157,7 @@ def test_a_maximum_stays_within_its_bounds_and_a_failing_method_is_refused():
         maximise(fails, [0.0], [(-1, 1)])
 
 
+@pytest.mark.slow
 def test_a_surface_is_that_of_the_classifier(pair):
     from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
@@ -242,6 +243,7 @@ def test_the_exact_evidence_of_few_cases_is_an_orthant_probability():
 # Ten classes, the toy, cross-validation
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("theta", [0.4, 2.0])
 def test_weight_space_is_function_space(theta):
     digits = made_digits(n=6, d=2, seed=5)
@@ -259,6 +261,7 @@ def test_weight_space_is_function_space(theta):
     assert p == pytest.approx(other.predict(across, own).probability, abs=0.08)
 
 
+@pytest.mark.slow
 def test_the_mode_by_conjugate_gradients():
     problem = tenclass.first_cases(made_digits(n=12, seed=2), 60, 40)
     K = squared_exponential(squared_distances(problem.X, problem.X), 0.5, 2.0)
@@ -281,6 +284,7 @@ def test_ten_classes_at_a_point():
         tenclass.laplace(**given | {"training": 61})
 
 
+@pytest.mark.slow
 def test_the_toy_is_drawn_as_the_book_says():
     x, y = toy.draw(np.random.default_rng(0))
     assert x.shape == (60, 1) and (y > 0).sum() == 30
@@ -312,6 +316,7 @@ def test_cross_validation_predicts_every_case_once(monkeypatch):
     assert rows[0]["seed"] != rows[1]["seed"] and 0 < rows[0]["error_percent"] < 40
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["laplace", "svm"])
 def test_cross_validation_learns(method):
     rng = np.random.default_rng(1)
@@ -430,6 +435,7 @@ def published():
     return read_published(PUBLISHED)
 
 
+@pytest.mark.slow
 def test_every_cell_and_claim_is_judged(measured, published):
     found = judge(measured, estimate(measured), published, 1).frame.set_index("id")
     absent = found[(found["verdict"] == "not run") & (found["kind"] != "column")].index
@@ -448,6 +454,7 @@ def test_every_cell_and_claim_is_judged(measured, published):
     assert ids <= known, sorted(ids - known)
 
 
+@pytest.mark.slow
 def test_without_raw_data_every_verdict_says_so(tmp_path, published):
     frame = run_all(tmp_path, available=False)
     found = judge(frame, estimate(frame), published, 1).frame.set_index("id")
@@ -456,6 +463,7 @@ def test_without_raw_data_every_verdict_says_so(tmp_path, published):
     assert set(cells.loc[~toy_ids, "verdict"]) == {"data not available"}
 
 
+@pytest.mark.slow
 def test_tables_and_figures_are_drawn(measured, published, tmp_path):
     verdicts = judge(measured, estimate(measured), published, 1).frame
     cells = published.cells
@@ -471,6 +479,7 @@ def test_tables_and_figures_are_drawn(measured, published, tmp_path):
         assert draw(book).axes
 
 
+@pytest.mark.slow
 @needs_data
 def test_each_control_turns_red(published):
     """On the real digits: with a fault, the number that the book prints is not met."""
