@@ -24,6 +24,7 @@ from studies.common.configuration import (
     number,
     one_of,
     problems_of,
+    refuse,
     some_of,
     text,
     whole,
@@ -298,13 +299,11 @@ def check(config: Mapping[str, Any]) -> dict[str, Any]:
         With a line for each problem: key, value given, what is allowed.
     """
     if not isinstance(config, Mapping):
-        raise ValueError(f"The configuration is refused:\n  it must be a block; got {config!r}")
+        refuse([f"it must be a block; got {config!r}"])
     others = {key for key in config if key != STUDY and _is_study(key)}
     own = {key: value for key, value in config.items() if key not in others}
     found = problems_of(Configuration, own) or [*_combinations(own[STUDY]), *_methods(own[STUDY])]
-    if found:
-        lines = "\n  ".join(dict.fromkeys(found))
-        raise ValueError(f"The configuration is refused:\n  {lines}")
+    refuse(found)
     ordered: dict[str, Any] = _in_order(config)
     return ordered
 

@@ -134,6 +134,12 @@ def problems_of(model: type[BaseModel], given: Any, key: str = "") -> list[str]:
     return []
 
 
+def refuse(problems: Sequence[str]) -> None:
+    """Raise a ValueError with a line for each problem, if there is any."""
+    if problems:
+        raise ValueError("\n  ".join(["The configuration is refused:", *dict.fromkeys(problems)]))
+
+
 def _line(model: type[BaseModel], error: Any, key: str) -> str:
     where = [*error["loc"]]
     if where and where[-1] == "[key]":  # a name of a row

@@ -31,16 +31,25 @@ def read(root: Path, pattern: str) -> pd.DataFrame:
     NoDataError
         If one says that the data could not be had.
     """
-    frames = []
+    rows, lost = read_some(root, pattern)
+    if lost:
+        raise NoDataError(lost[0])
+    return rows
+
+
+def read_some(root: Path, pattern: str) -> tuple[pd.DataFrame, list[str]]:
+    """The same of the files that have data; and the source of each that says that its data could not be had."""
+    frames, lost = [], []
     for path in sorted(Path(root).glob(pattern)):
         if path.stem.endswith("_timing"):
             continue
         frame, name = read_csv(path), path.relative_to(root).as_posix()
         if list(frame.columns) == ["status"] and (frame["status"] == NO_DATA).all():
-            raise NoDataError(f"{name}:2")
+            lost.append(f"{name}:2")
+            continue
         frame["source"] = [f"{name}:{line + 2}" for line in range(len(frame))]
         frames.append(frame)
-    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
+    return (pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()), lost
 
 
 def exact(id: str, value: float, source: str | Iterable[str], **more: Any) -> Row:

@@ -11,6 +11,7 @@ from studies.common.configuration import (
     leaf,
     listed,
     problems_of,
+    refuse,
     some_of,
     whole,
 )
@@ -141,6 +142,5 @@ def check(config: Mapping[str, Any]) -> dict[str, Any]:
                 f"{STUDY}.prediction.chain.draws: given {chain['draws']}; allowed is at most "
                 f"iterations, {chain['iterations']}"
             ]
-    if found:
-        raise ValueError("The configuration is refused:\n  " + "\n  ".join(found))
+    refuse(found)
     return dict(config)

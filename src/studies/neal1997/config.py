@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator
 
-from studies.common.configuration import Block, is_whole, leaf, problems_of, some_of, whole
+from studies.common.configuration import Block, is_whole, leaf, problems_of, refuse, some_of, whole
 from studies.neal1997.runs import CLASSES, CLASSES_ITERATIONS, OUTLIERS, OUTLIERS_ITERATIONS
 
 STUDY = "neal1997"
@@ -70,6 +70,5 @@ def check(config: Mapping[str, Any]) -> dict[str, Any]:
     ValueError
         With a line for each problem: key, value given, what is allowed.
     """
-    if found := problems_of(Study, config.get(STUDY), STUDY):
-        raise ValueError("The configuration is refused:\n  " + "\n  ".join(found))
+    refuse(problems_of(Study, config.get(STUDY), STUDY))
     return dict(config)

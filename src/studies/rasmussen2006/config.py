@@ -15,6 +15,7 @@ from studies.common.configuration import (
     listed,
     number,
     problems_of,
+    refuse,
     some_of,
     whole,
 )
@@ -126,6 +127,5 @@ def check(config: Mapping[str, Any]) -> dict[str, Any]:
     if not found and config[STUDY]["comparators"]["shares"][0] != 0:
         shares = config[STUDY]["comparators"]["shares"]
         found = [f"{STUDY}.comparators.shares: given {shares}; allowed is 0 in the first place"]
-    if found:
-        raise ValueError("The configuration is refused:\n  " + "\n  ".join(found))
+    refuse(found)
     return dict(config)

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from studies.filippone2014.measures.common import Row, log_ratio, read, row, table
+from recheck.measures import as_measures
+from studies.common.raw import Row, read_some
+from studies.filippone2014.measures.common import log_ratio, row
 
 _COUNTS = {"source": "operations", "own": "operations_own"}
 _PARTS = (10, 20, 50, 100)
@@ -16,12 +18,12 @@ _PARTS = (10, 20, 50, 100)
 
 def measure(root: Path) -> pd.DataFrame:
     """All measures of this part: a unit is a simulated data set."""
-    rows, _ = read(root, "chains/*.csv")
+    rows, _ = read_some(root, "chains/*.csv")
     rows["kernel"] = np.where(rows["relevance"], "ard", "isotropic")
     rows["share"] = rows["ess"] / rows["draws"]
     rows["rate"] = rows["share"] / rows["operations"]
     rows["rate_own"] = rows["share"] / rows["operations_own"]
-    return table([*_tables(rows), *_claims(rows)])
+    return as_measures([*_tables(rows), *_claims(rows)])
 
 
 def _tables(rows: pd.DataFrame) -> list[Row]:

@@ -1,34 +1,16 @@
-"""Rows of measures: reading raw files, and comparisons of two things on one unit."""
+"""Rows of measures: comparisons of two things on one unit."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from recheck.files import read_csv
-from recheck.measures import as_measures, join_sources
+from recheck.measures import join_sources
+from studies.common.raw import Row
 from studies.common.running import NO_DATA
-
-Row = dict[str, Any]
-
-
-def read(root: Path, pattern: str) -> tuple[pd.DataFrame, list[str]]:
-    """The rows of the raw files whose name fits a pattern, with their ``source``; and the files without data."""
-    frames, lost = [], []
-    for path in sorted(Path(root).glob(pattern)):
-        if path.stem.endswith("_timing"):
-            continue
-        frame, name = read_csv(path), path.relative_to(root).as_posix()
-        if list(frame.columns) == ["status"] and (frame["status"] == NO_DATA).all():
-            lost.append(f"{name}:2")
-            continue
-        frame["source"] = [f"{name}:{line + 2}" for line in range(len(frame))]
-        frames.append(frame)
-    return (pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()), lost
 
 
 def row(id: str, unit: str, value: float, rows: pd.DataFrame | pd.Series, **more: Any) -> Row:
@@ -55,8 +37,3 @@ def without_data(ids: Iterable[str], sources: Iterable[str]) -> list[Row]:
     source = join_sources(sources)
     lost = {"scale": "linear", "value": float("nan"), "status": NO_DATA, "source": source}
     return [{"id": id, **lost} for id in ids] if source else []
-
-
-def table(rows: list[Row]) -> pd.DataFrame:
-    """Measures of rows, checked."""
-    return as_measures(rows)

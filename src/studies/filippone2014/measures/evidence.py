@@ -8,7 +8,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from studies.filippone2014.measures.common import Row, log_ratio, read, row, table
+from recheck.measures import as_measures
+from studies.common.raw import Row, read_some
+from studies.filippone2014.measures.common import log_ratio, row
 
 #: Pairs of variances of log tau whose logarithms of ratios are claims: above the bar, and below it.
 _CONDITIONALS = {
@@ -20,11 +22,11 @@ _CONDITIONALS = {
 
 def measure(root: Path) -> pd.DataFrame:
     """All measures of this part: a unit is a simulated data set."""
-    return table([*_conditionals(root), *_spread(root)])
+    return as_measures([*_conditionals(root), *_spread(root)])
 
 
 def _conditionals(root: Path) -> list[Row]:
-    rows, _ = read(root, "evidence/conditionals.csv")
+    rows, _ = read_some(root, "evidence/conditionals.csv")
     found = []
     for _, one in rows.iterrows():
         unit = f"figure1/set{one['set']}"
@@ -37,7 +39,7 @@ def _conditionals(root: Path) -> list[Row]:
 
 
 def _spread(root: Path) -> list[Row]:
-    rows, _ = read(root, "evidence/spread_n*.csv")
+    rows, _ = read_some(root, "evidence/spread_n*.csv")
     rows["width"] = rows["high"] - rows["low"]
     found = [*_curves(rows)]
     widths: dict[tuple[int, int, str, int], float] = {}

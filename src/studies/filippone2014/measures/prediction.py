@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from studies.filippone2014.measures.common import Row, read, row, table, without_data
+from recheck.measures import as_measures
+from studies.common.raw import Row, read_some
+from studies.filippone2014.measures.common import row, without_data
 
 _SCORES = ("log_loss", "brier", "error_rate", "auc", "calibration")
 #: Claims on the loss of another method less that of the integrated one.
@@ -20,9 +22,9 @@ _CLAIMS = {
 
 def measure(root: Path) -> pd.DataFrame:
     """All measures of this part. Of a claim a unit is a data set, and its runs are training sets of all sizes."""
-    rows, lost = read(root, "prediction/*.csv")
+    rows, lost = read_some(root, "prediction/*.csv")
     if rows.empty:
-        return table(without_data(_CLAIMS, lost))
+        return as_measures(without_data(_CLAIMS, lost))
     found: list[Row] = []
     for _, one in rows.iterrows():
         base = f"prediction/{one['data']}/n{one['n']}/{one['method']}"
@@ -37,4 +39,4 @@ def measure(root: Path) -> pd.DataFrame:
             value = by_method.loc[method, score] - by_method.loc["integrated", score]
             pair = own[own["method"].isin([method, "integrated"])]
             found.append(row(claim, str(data), value, pair, run=f"n{n}-split{split}"))
-    return table(found)
+    return as_measures(found)

@@ -6,12 +6,14 @@ from pathlib import Path
 
 import pandas as pd
 
-from studies.filippone2014.measures.common import read, row, table
+from recheck.measures import as_measures
+from studies.common.raw import read_some
+from studies.filippone2014.measures.common import row
 
 
 def measure(root: Path) -> pd.DataFrame:
     """All measures of this part: a unit is a data set."""
-    rows, _ = read(root, "real/*.csv")
+    rows, _ = read_some(root, "real/*.csv")
     found = []
     for _, one in rows.iterrows() if len(rows) else ():
         name = one["scheme"] if not one["samples"] else f"{one['scheme']}-{one['samples']}"
@@ -30,4 +32,4 @@ def measure(root: Path) -> pd.DataFrame:
             found.append(row(f"{base}/operations", "", one[column], one, **own))
             rate = 100 * one["ess"] / one["draws"] / one[column]
             found.append(row(f"{base}/rate", "", rate, one, **own))
-    return table(found)
+    return as_measures(found)

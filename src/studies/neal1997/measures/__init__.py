@@ -3,41 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
-from importlib import import_module
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    import pandas as pd
+from studies.common.parts import files_below, parts
 
 __all__ = ["PARTS", "inputs"]
 
-_NAMES = ("classes", "outliers", "beside")
 #: Folders of raw files that a part reads.
 _FOLDERS = {"classes": ["classes"], "outliers": ["outliers"], "beside": ["bayes", "laplace"]}
-
-
-def _measure(part: str, root: Path, published: Path, reference: Path) -> pd.DataFrame:
-    """The measures of a part, its module imported at the first call."""
-    from studies.common.raw import NoDataError, unavailable
-
-    module = import_module(f"{__name__}.{part}")
-    try:
-        return module.measure(root)
-    except NoDataError as error:
-        return unavailable(published, module.IDS, str(error))
-
-
-#: Every part, from the folders of results, published numbers and reference to the rows of its measures.
-PARTS = {name: partial(_measure, name) for name in _NAMES}
+PARTS = parts(__name__, _FOLDERS)
 
 
 def inputs(part: str, config: Mapping[str, Any]) -> list[str]:
     """Raw files that a part of `PARTS` reads, relative to the study's results, under a checked configuration."""
     from studies.neal1997.jobs import jobs
 
-    if part not in PARTS:
-        raise ValueError(f"part: needed is one of {list(PARTS)}, given was {part!r}")
-    files = [file for job in jobs(config).values() for file in job.outputs.values()]
-    return sorted(file for file in files if file.partition("/")[0] in _FOLDERS[part])
+    return files_below(part, jobs(config), _FOLDERS)
