@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-import yaml
+from blocks import load, refusal
 from scipy.stats import binom
 
 from recheck.book import Book
@@ -198,14 +198,9 @@ def test_laplaces_method_stands_beside():
 # Configuration and jobs
 
 
-def load(scale):
-    config = yaml.safe_load((ROOT / f"config/{scale}.yaml").read_text())
-    return {"seed": 1, "neal1997": config["neal1997"]}
-
-
 @pytest.mark.parametrize("scale", ["tiny", "smoke", "standard", "published"])
 def test_every_scale_has_jobs_with_functions_and_parts(scale):
-    config = load(scale)
+    config = load("neal1997", scale)
     found = jobs(check(config))
     assert {job.kind for job in found.values()} <= FUNCTIONS.keys()
     files = [file for job in found.values() for file in job.outputs.values()]
@@ -233,15 +228,7 @@ def test_every_scale_has_jobs_with_functions_and_parts(scale):
     ],
 )
 def test_a_wrong_configuration_is_refused(path, value, message):
-    config = load("smoke")
-    *where, last = path.split("/")
-    block = config["neal1997"]
-    for name in where:
-        block = block[name]
-    block[last] = value
-    with pytest.raises(ValueError, match="refused") as caught:
-        check(config)
-    assert message in str(caught.value)
+    assert message in refusal(check, "neal1997", path, value)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

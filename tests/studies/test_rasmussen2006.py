@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-import yaml
+from blocks import load, refusal
 from scipy.stats import multivariate_normal, norm
 
 from gpcmc import GaussianProcessClassifier
@@ -331,14 +331,9 @@ def test_cross_validation_learns(method):
 # Configuration and jobs
 
 
-def load(scale):
-    config = yaml.safe_load((ROOT / f"config/{scale}.yaml").read_text())
-    return {"seed": 1, "rasmussen2006": config["rasmussen2006"]}
-
-
 @pytest.mark.parametrize("scale", ["tiny", "smoke", "standard", "published"])
 def test_every_scale_has_jobs_with_functions_and_parts(scale):
-    config = load(scale)
+    config = load("rasmussen2006", scale)
     found = jobs(check(config))
     assert {job.kind for job in found.values()} <= FUNCTIONS.keys()
     files = [file for job in found.values() for file in job.outputs.values()]
@@ -376,15 +371,7 @@ def test_the_grid_is_that_of_the_book():
     ],
 )  # fmt: skip
 def test_a_wrong_configuration_is_refused(path, value, message):
-    config = load("smoke")
-    *where, last = path.split("/")
-    block = config["rasmussen2006"]
-    for name in where:
-        block = block[name]
-    block[last] = value
-    with pytest.raises(ValueError, match="refused") as caught:
-        check(config)
-    assert message in str(caught.value)
+    assert message in refusal(check, "rasmussen2006", path, value)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
