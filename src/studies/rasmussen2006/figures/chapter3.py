@@ -129,6 +129,23 @@ def latents(book: Book) -> Figure:
     return figure
 
 
+def predictions(book: Book) -> Figure:
+    """Probabilities of test cases by EP, averaged over the latent Gaussian against those at its mean."""
+    figure = style.figure(2.6, width=3.2)
+    axes = figure.add_subplot(xlabel="probability at the mean", ylabel="averaged probability")
+    rows = book.select("prediction/{case}/{quantity}")
+    table = rows.pivot(index="case", columns="quantity", values="value")
+    if table.empty:
+        _nothing(axes)
+        return figure
+    for wrong, colour, marker in ((0, style.BLUE, "."), (1, style.ORANGE, "s")):
+        own = table[table["wrong"] == wrong]
+        label = ("right", "misclassified")[wrong]
+        axes.plot(own["map"], own["averaged"], marker, color=colour, label=label)
+    figure.legend(loc="outside lower center", ncols=2)
+    return figure
+
+
 def rejects(book: Book) -> Figure:
     """Error rate and information of the cases that are kept."""
     figure = style.figure(2.8)
