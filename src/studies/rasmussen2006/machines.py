@@ -57,7 +57,8 @@ def search(*, digits: Mapping[str, Array], searches: int, root: int, keep: Keep)
     Returns
     -------
     rows : list of dict
-        One row an assignment (``run``), kernel (a key of `EXPONENTS`), ``length`` and ``cost``: held-out ``errors``.
+        One row an assignment (``run``), kernel (a key of `EXPONENTS`), ``length`` and ``cost``: held-out ``errors`` of so many
+        ``cases``.
     """
     data = Binary.of_digits(digits)
 
@@ -79,4 +80,4 @@ def _errors(data: Binary, number: int, path: str) -> Iterator[Row]:
             for cost in COSTS:
                 wrong = held_out_scores(kernel, data.y, cost, folds) * data.y <= 0
                 key = {"run": number, "machine": name, "length": length, "cost": cost}
-                yield {**key, "errors": int(wrong.sum()), "seed": path}
+                yield {**key, "errors": int(wrong.sum()), "cases": len(wrong), "seed": path}

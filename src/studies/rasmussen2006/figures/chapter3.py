@@ -141,7 +141,8 @@ def predictions(book: Book) -> Figure:
     for wrong, colour, marker in ((0, style.BLUE, "."), (1, style.ORANGE, "s")):
         own = table[table["wrong"] == wrong]
         label = ("right", "misclassified")[wrong]
-        axes.plot(own["map"], own["averaged"], marker, color=colour, label=label)
+        look = {"color": colour, "fillstyle": "none" if wrong else "full", "label": label}
+        axes.plot(own["map"], own["averaged"], marker, **look)
     figure.legend(loc="outside lower center", ncols=2)
     return figure
 
