@@ -57,7 +57,7 @@ def search(*, digits: Mapping[str, Array], searches: int, root: int, keep: Keep)
     Returns
     -------
     rows : list of dict
-        One row an assignment (``run``), kernel (a key of `EXPONENTS`), ``length`` and ``cost``: held-out ``errors`` of so many
+        One row an assignment (``run``), kernel (a key of `EXPONENTS`), ``length`` and ``cost``: held-out ``errors`` of
         ``cases``.
     """
     data = Binary.of_digits(digits)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -141,7 +142,11 @@ def predictions(book: Book) -> Figure:
     for wrong, colour, marker in ((0, style.BLUE, "."), (1, style.ORANGE, "s")):
         own = table[table["wrong"] == wrong]
         label = ("right", "misclassified")[wrong]
-        look = {"color": colour, "fillstyle": "none" if wrong else "full", "label": label}
+        look: dict[str, Any] = {
+            "color": colour,
+            "fillstyle": "none" if wrong else "full",
+            "label": label,
+        }
         axes.plot(own["map"], own["averaged"], marker, **look)
     figure.legend(loc="outside lower center", ncols=2)
     return figure

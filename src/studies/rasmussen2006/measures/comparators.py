@@ -53,7 +53,7 @@ def _linear_probit(table: pd.Series, root: Path, rows: pd.DataFrame) -> Iterator
 
 
 def _searches(rows: pd.DataFrame) -> Iterator[Row]:
-    """Held-out errors on the grid of C and l, and by how many percent of the cases the printed point is above the least."""
+    """Held-out errors by C and l, and by how many percent of cases the printed point is above the least."""
     for row in rows.to_dict("records"):
         key = {
             "id": f"machine/C{row['cost']:g}/l{row['length']:g}/errors",
