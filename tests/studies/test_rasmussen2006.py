@@ -1,6 +1,7 @@
 """The study of Rasmussen and Williams (2006): each part against a truth that it did not make, on made digits."""
 
 import hashlib
+import math
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +25,15 @@ from recheck.tables import write_tables
 from studies.common.data import read_registry
 from studies.common.data.uci import FACTS, load_two_classes
 from studies.common.data.usps import PERMUTATION, TEST, TRAINING, book_order, load_digits
-from studies.rasmussen2006 import binary, comparators, crossvalidation, exact, tenclass, toy
+from studies.rasmussen2006 import (
+    binary,
+    comparators,
+    crossvalidation,
+    exact,
+    machines,
+    tenclass,
+    toy,
+)
 from studies.rasmussen2006.config import check
 from studies.rasmussen2006.controls import controls
 from studies.rasmussen2006.figures import FIGURES
@@ -212,6 +221,31 @@ def test_the_nearest_neighbour_by_hand(pair):
     assert found.facts["accuracy"] == pytest.approx(np.mean(right))
 
 
+def test_scores_are_of_machines_that_did_not_see_the_case(pair):
+    cases = np.arange(len(pair.y))
+    folds = [(cases[cases % 3 != k], cases[cases % 3 == k]) for k in range(3)]
+    kernel = squared_exponential(pair.distances, 0.5, 0.0)
+    found = machines.held_out_scores(kernel, pair.y, 10.0, folds)
+    wrong = pair.y.copy()
+    wrong[
+        folds[1][1]
+    ] *= -1  # labels of a fold have no part in its own scores, and one in those of the others
+    other = machines.held_out_scores(kernel, wrong, 10.0, folds)
+    assert other[folds[1][1]] == pytest.approx(found[folds[1][1]])
+    assert not np.allclose(other[folds[0][1]], found[folds[0][1]])
+
+
+def test_a_kernel_without_the_half_is_one_with_a_shorter_length(monkeypatch):
+    monkeypatch.setattr(machines, "LENGTHS", (1.0, math.sqrt(2.0)))
+    rows = machines.search(digits=made_digits(), searches=2, root=1, keep=keep)[0]
+    table = pd.DataFrame(rows).set_index(["machine", "length", "run", "cost"])["errors"]
+    short, long, other = (
+        table[name].loc[length].tolist()
+        for name, length in (("half", 1.0), ("whole", math.sqrt(2.0)), ("half", math.sqrt(2.0)))
+    )
+    assert short == long != other and len(short) == 2 * len(machines.COSTS)
+
+
 def test_the_linear_model_is_at_its_maximum(pair):
     best = comparators.linear_evidence(pair)
     product = pair.X @ pair.X.T
@@ -379,7 +413,7 @@ def test_a_wrong_configuration_is_refused(path, value, message):
 
 SMALL = {
     "surface": {"laplace": 8, "ep": 16, "exact": 16},
-    "comparators": {"shares": [0, 0.3]},
+    "comparators": {"shares": [0, 0.3], "searches": 3},
     "exact": {
         "points": [[0.5, 1.0]],
         "annealing_points": [[0.5, 1.0]],

@@ -49,9 +49,10 @@ class Surface(Block):
 
 
 class Comparators(Block):
-    """Figure 3.10."""
+    """Figure 3.10, and the search for C and l of its support vector machine."""
 
     shares: Annotated[list[Annotated[float, number(0.0, 0.99)]], listed(1)]
+    searches: Annotated[int, whole(3, 1000)]
 
 
 class TwistedEp(Block):

@@ -14,6 +14,7 @@ from studies.common.pieces import Piece, Row, join
 from studies.common.running import Keep
 from studies.common.seeds import generator, seed
 from studies.rasmussen2006.gp import Surface, maximise, squared_exponential
+from studies.rasmussen2006.machines import held_out_scores
 from studies.rasmussen2006.patterns import Binary
 from studies.rasmussen2006.scores import information, probit_of_score
 
@@ -123,20 +124,12 @@ def _support_vectors(data: Binary, path: str) -> tuple[Array, bool]:
     inner = StratifiedKFold(INNER, shuffle=True, random_state=_state(f"{path}/inner"))
     folds = list(inner.split(data.X, data.y))
 
-    def held_out(kernel: Array, cost: float) -> Array:
-        score = np.empty(len(data.y))
-        machine = SVC(C=cost, kernel="precomputed")
-        for rest, part in folds:
-            machine.fit(kernel[np.ix_(rest, rest)], data.y[rest])
-            score[part] = machine.decision_function(kernel[np.ix_(part, rest)])
-        return score
-
     best: tuple[float, Array, float, float] | None = None
     for length in LENGTHS:
         gamma = 0.5 * np.exp(-2 * (median + length))
         kernel = np.exp(-gamma * data.distances)
         for cost in COSTS:
-            score = held_out(kernel, float(np.exp(cost)))
+            score = held_out_scores(kernel, data.y, float(np.exp(cost)), folds)
             error = float(np.mean(score * data.y <= 0))
             if best is None or error < best[0]:
                 best = error, score, gamma, float(np.exp(cost))

@@ -46,6 +46,7 @@ FUNCTIONS = {
     "counts": f"{_STUDY}.binary:counts",
     "controls": f"{_STUDY}.controls:controls",
     "comparators": f"{_STUDY}.comparators:comparators",
+    "machines": f"{_STUDY}.machines:search",
     "exact": f"{_STUDY}.exact:evidence",
     "tenclass": f"{_STUDY}.tenclass:laplace",
     "others": f"{_STUDY}.tenclass:others",
@@ -127,8 +128,13 @@ def _binary(given: Mapping[str, int]) -> Iterator[Job]:
 
 
 def _comparators(study: Mapping[str, Any], root: int) -> Iterator[Job]:
-    inputs, given = {"digits": "pair"}, {"root": root, **study["comparators"]}
-    yield _job("comparators/curves", "comparators", "comparators", inputs, given)
+    inputs, given = {"digits": "pair"}, study["comparators"]
+    for name, module, key in (
+        ("curves", "comparators", "shares"),
+        ("machines", "machines", "searches"),
+    ):
+        arguments = {"root": root, key: given[key]}
+        yield _job(f"comparators/{name}", module, module, inputs, arguments)
     points = study["exact"]["points"]
     for method in ("twisted-ep", "annealing"):
         arguments = {

@@ -4,6 +4,7 @@ from studies.rasmussen2006.figures.chapter3 import (
     evidence,
     exact,
     latents,
+    predictions,
     rejects,
     surfaces,
     tenclass,
@@ -12,4 +13,7 @@ from studies.rasmussen2006.figures.chapter3 import (
 __all__ = ["FIGURES"]
 
 #: Every figure by name.
-FIGURES = {draw.__name__: draw for draw in (evidence, surfaces, latents, rejects, exact, tenclass)}
+FIGURES = {
+    draw.__name__: draw
+    for draw in (evidence, surfaces, latents, predictions, rejects, exact, tenclass)
+}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -126,6 +127,28 @@ def latents(book: Book) -> Figure:
             if kind == "probability":
                 axes.set_ylim(0, 30)  # as in Figure 3.9
         line[0].set_ylabel("cases")
+    return figure
+
+
+def predictions(book: Book) -> Figure:
+    """Probabilities of test cases by EP, averaged over the latent Gaussian against those at its mean."""
+    figure = style.figure(2.6, width=3.2)
+    axes = figure.add_subplot(xlabel="probability at the mean", ylabel="averaged probability")
+    rows = book.select("prediction/{case}/{quantity}")
+    table = rows.pivot(index="case", columns="quantity", values="value")
+    if table.empty:
+        _nothing(axes)
+        return figure
+    for wrong, colour, marker in ((0, style.BLUE, "."), (1, style.ORANGE, "s")):
+        own = table[table["wrong"] == wrong]
+        label = ("right", "misclassified")[wrong]
+        look: dict[str, Any] = {
+            "color": colour,
+            "fillstyle": "none" if wrong else "full",
+            "label": label,
+        }
+        axes.plot(own["map"], own["averaged"], marker, **look)
+    figure.legend(loc="outside lower center", ncols=2)
     return figure
 
 

@@ -45,7 +45,7 @@ def measure(root: Path) -> pd.DataFrame:
             "surface": places["maximum"]["log_evidence"].max(),
         }
         found += [*_optimum(method, places, best[method]), *_grid(method, places["grid"])]
-        found += _histograms(method, root)
+        found += _predictions(method, root)
         if method == "laplace":
             found += _of_laplace(places["grid"])
         else:
@@ -128,8 +128,11 @@ def _of_ep(places: dict[str, pd.DataFrame]) -> Iterator[Row]:
     yield exact("claim/ep/latents", center["largest_latent"], center["source"])
 
 
-def _histograms(method: str, root: Path) -> Iterator[Row]:
-    """Numbers of latent means by bin, of training and test cases; and of probabilities, averaged and at the mean."""
+def _predictions(method: str, root: Path) -> Iterator[Row]:
+    """Numbers of latent means by bin, of training and test cases; and of probabilities, averaged and at the mean.
+
+    By EP also both probabilities of each test case, and whether it is misclassified.
+    """
     name = f"binary/{method}.npz"
     arrays = read_arrays(root / name)
     if not arrays:
@@ -144,3 +147,8 @@ def _histograms(method: str, root: Path) -> Iterator[Row]:
             numbers = np.histogram(values, limits)[0]
             for center, number in zip((limits[1:] + limits[:-1]) / 2, numbers, strict=True):
                 yield exact(f"histogram/{method}/{kind}/{part}/{center:.4g}", number, name)
+    if method == "ep":
+        wrong = (arrays["latent_test"] * arrays["y_star"] <= 0).astype(float)
+        for quantity, values in {**shares, "wrong": wrong}.items():
+            for case, value in enumerate(values):
+                yield exact(f"prediction/{case}/{quantity}", value, name)

@@ -14,7 +14,7 @@ from studies.common.raw import Row, exact, read
 #: Cells and claims of this part.
 IDS = (
     *("section3.7.3/linear-probit/*", "claim/best-three", "claim/least-squares-best"),
-    *("claim/laplace-ep/*", "claim/p1nn/*"),
+    *("claim/laplace-ep/*", "claim/p1nn/*", "claim/machine/*"),
 )
 #: The share of rejections at which the nearest neighbour is looked at.
 _REJECTED = 0.3
@@ -35,6 +35,7 @@ def measure(root: Path) -> pd.DataFrame:
     table = rows[rows["share"] == 0].set_index(["method", "quantity"])["value"]
     source = rows["source"]
     found += [*_linear_probit(table, root, rows), *_claims(table, curves)]
+    found += _searches(read(root, "comparators/machines.csv"))
     return as_measures([{"source": source.iloc[0], **row} for row in found])
 
 
@@ -49,6 +50,25 @@ def _linear_probit(table: pd.Series, root: Path, rows: pd.DataFrame) -> Iterator
         best = surface.loc[surface["place"] == place, "log_evidence"].max()
         reading = f"optimum={level}"
         yield exact(f"{base}/below", best - own["log_evidence"], source, reading=reading)
+
+
+def _searches(rows: pd.DataFrame) -> Iterator[Row]:
+    """Held-out errors by C and l, and by how many percent of cases the printed point is above the least."""
+    for row in rows.to_dict("records"):
+        key = {
+            "id": f"machine/C{row['cost']:g}/l{row['length']:g}/errors",
+            "reading": f"machine={row['machine']}",
+            "unit": f"search{row['run']}",
+            "seed": row["seed"],
+        }
+        yield {**key, "value": float(row["errors"]), "scale": "linear", "source": row["source"]}
+    for (run, machine), own in rows.groupby(["run", "machine"], sort=False):
+        there = own[(own["cost"] == 1) & (own["length"] == 10)].iloc[0]
+        yield {
+            **{"id": "claim/machine/best", "reading": f"machine={machine}", "scale": "linear"},
+            **{"unit": f"search{run}", "seed": there["seed"], "source": there["source"]},
+            "value": 100 * float(there["errors"] - own["errors"].min()) / there["cases"],
+        }
 
 
 def _claims(table: pd.Series, curves: pd.DataFrame) -> Iterator[Row]:
