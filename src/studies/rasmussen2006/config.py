@@ -14,6 +14,7 @@ from studies.common.configuration import (
     leaf,
     listed,
     number,
+    one_of,
     problems_of,
     refuse,
     some_of,
@@ -100,9 +101,9 @@ class Toy(Block):
 class CrossValidation(Block):
     """Kuss and Rasmussen (2005), Table 1."""
 
-    data: Annotated[list[str], some_of(*FILES)]
+    #: Seeds of each data set; fewer than three give no idea of the spread.
+    data: dict[Annotated[str, one_of(*FILES)], Annotated[int, whole(3, 1000)]]
     methods: Annotated[list[str], some_of("laplace", "ep", "svm")]
-    seeds: Annotated[int, whole(3, 1000)]  # fewer give no idea of the spread
 
 
 class Study(Block):

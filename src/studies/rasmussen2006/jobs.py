@@ -5,7 +5,7 @@ The workflow imports this module before any job starts, so it imports nothing he
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -100,7 +100,7 @@ def _job(
     return Job(name, kind, outputs(name, arrays=arrays), paths, {**arguments}, modules, mem_mb)
 
 
-def _patterns(data: list[str]) -> Iterator[Job]:
+def _patterns(data: Iterable[str]) -> Iterator[Job]:
     sets: dict[str, dict[str, Any]] = {name: {"digits": one} for name, one in DIGITS.items()}
     sets |= {name: {"name": name} for name in data if name != "usps"}
     for name, arguments in sets.items():
@@ -163,9 +163,9 @@ def _ten_classes(given: Mapping[str, Any]) -> Iterator[Job]:
 
 
 def _crossvalidation(given: Mapping[str, Any], root: int) -> Iterator[Job]:
-    for name in given["data"]:
+    for name, seeds in given["data"].items():
         for method in given["methods"]:
             inputs = {"data": "pair" if name == "usps" else name}
-            arguments = {"name": name, "methods": [method], "seeds": given["seeds"], "root": root}
+            arguments = {"name": name, "methods": [method], "seeds": seeds, "root": root}
             stem = f"crossvalidation/{name}_{method}"
             yield _job(stem, "crossvalidation", "crossvalidation", inputs, arguments)
