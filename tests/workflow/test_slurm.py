@@ -46,7 +46,7 @@ def run(folder, cluster, *arguments):
     """Snakemake with the profile, to its end; what it printed."""
     started = start(folder, *PROFILE, *arguments, variables=cluster.variables)
     try:
-        code = started.wait(timeout=1500)
+        code = started.wait(timeout=3600)
     except subprocess.TimeoutExpired:
         kill(started)
         code = "none: it took too long"
