@@ -17,8 +17,8 @@ PARTS = [
 ]
 #: Files that hold CPU seconds or say when a run was made, or that print such numbers.
 TIMED = re.compile(
-    r"_timing\.csv|/(provenance\.json|MANIFEST\.sha256|values\.tex|origins\.tex|summary\.txt|audit\.\w+)$"
-    r"|/(measures|estimates|verdicts|readings|controls|tables|appendix|data)\b|^figures/|\.pdf$|\.ipynb$"
+    r"_timing\.csv|/(provenance\.json|MANIFEST\.sha256|values\.tex|origins\.tex|summary\.txt|audit\.[\w.]+)$"
+    r"|/(measures|estimates|verdicts|readings|outcomes|controls|tables|appendix|data)\b|^figures/|\.pdf$|\.ipynb$"
 )
 
 
