@@ -125,10 +125,10 @@ class Cluster:
         self._wait(lambda: "UP" in self.ask("scontrol", "ping"), "slurmctld")
 
     def stop_controller(self):
-        """Kill the controller; its jobs go on."""
+        """End the controller as a service manager does, so that it saves its state; its jobs go on."""
         daemon = self._running.pop("slurmctld")
-        daemon.kill()
-        daemon.wait()
+        daemon.terminate()
+        daemon.wait(timeout=60)
 
     def ask(self, *command):
         """What a SLURM command prints; empty where it fails."""
