@@ -6,8 +6,8 @@ Short ones share allocations as in profiles/slurm. Every allocation waits in a q
 interpreter. What follows the runs (measures, verdicts, tables, PDF) is one allocation more. The ideal is the sum of all
 CPU seconds, without these costs, over the number of cores.
 
-Run with ``python benchmarks/makespan.py``; writes docs/makespan.csv, docs/makespan.png, and the plan of slices that the
-workflow follows, data/reference/atiya2021/kept/slices.json: run it after `make keep SCALE=published`.
+Run with ``python benchmarks/makespan.py``; writes docs/makespan.csv, docs/makespan.png, and the plans of slices that
+the workflow follows, data/reference/<study>/kept/slices.json: run it after `make keep SCALE=published`.
 """
 
 import argparse
@@ -17,6 +17,7 @@ import re
 import sys
 from collections import Counter
 from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
 
 import pandas as pd
@@ -24,15 +25,16 @@ import yaml
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "src"))
-from studies.atiya2021.jobs import jobs  # noqa: E402
 from studies.common.kept import read_store  # noqa: E402
 from studies.common.pieces import cpu_seconds, unverified  # noqa: E402
+from studies.common.running import PATTERNS  # noqa: E402
 from studies.common.slices import LIMIT, plan, seconds_of  # noqa: E402
 
-KEPT = ROOT / "data/reference/atiya2021/kept"
+STORES = {path.parent.name: path for path in sorted(ROOT.glob("data/reference/*/kept"))}
 #: Kinds of jobs that are no part of `snakemake all`.
 APART = ("reference", "reference_truths", "calibrate")
 CORES = (2, 8, 64, 256)
+FIRST = ("atiya2021/experiment2/", "atiya2021/experiment5/")
 
 
 @dataclass(frozen=True)
@@ -51,18 +53,21 @@ def published_tasks(kept, given):
     profile = yaml.safe_load((ROOT / "profiles/slurm/profile.yaml").read_text(encoding="utf-8"))
     rules = (ROOT / "workflow/rules/atiya2021.smk").read_text(encoding="utf-8")
     short = re.search(r'use rule run as run_short with:.*?run="(.*?)"', rules, re.S)[1]
-    found = [job for job in jobs(config).values() if job.kind not in APART]
-    makers = {file: job.name for job in found for file in job.outputs.values()}
     tasks = []
-    for job in found:
-        run = "atiya2021/" + next(iter(job.outputs.values())).rpartition(".")[0]
-        rule = "run_short" if re.fullmatch(short, run) else "run"
-        group = profile["groups"].get("patterns" if job.kind == "problem" else rule, "")
-        needs = tuple(sorted({makers[file] for file in job.inputs.values() if file in makers}))
-        other = given.patterns if job.kind == "problem" else given.unknown
-        tasks.append(Task(job.name, kept.get(job.name) or other, group, needs))
+    for study in STORES:
+        jobs = import_module(f"studies.{study}.jobs").jobs(config).values()
+        found = [job for job in jobs if job.kind not in APART]
+        makers = {file: f"{study}/{job.name}" for job in found for file in job.outputs.values()}
+        for job in found:
+            run = f"{study}/" + next(iter(job.outputs.values())).rpartition(".")[0]
+            rule = "run_short" if re.fullmatch(short, run) else "run"
+            group = profile["groups"].get("patterns" if job.kind == PATTERNS else rule, "")
+            needs = tuple(sorted({makers[file] for file in job.inputs.values() if file in makers}))
+            other = given.patterns if job.kind == PATTERNS else given.unknown
+            name = f"{study}/{job.name}"
+            tasks.append(Task(name, kept.get(name) or other, group, needs))
     # workflow/rules/atiya2021.smk starts these first
-    tasks.sort(key=lambda task: not task.name.startswith(("experiment2/", "experiment5/")))
+    tasks.sort(key=lambda task: not task.name.startswith(FIRST))
     return tasks, profile["group-components"], [t.name for t in tasks if not kept.get(t.name)]
 
 
@@ -77,7 +82,7 @@ def divided(tasks, slices, seconds):
         where += [Task(n, s, "", task.needs) for n, s in zip(names, own, strict=True)]
         left = max(task.seconds - sum(own), 0.0)
         rest.append(replace(task, seconds=left, needs=(*task.needs, *names)) if names else task)
-    early = [task for task in rest if task.name.startswith("experiment5/")]
+    early = [task for task in rest if task.name.startswith(FIRST[1])]
     return first + early + second + [task for task in rest if task not in early]
 
 
@@ -186,14 +191,19 @@ def arguments():
 def main():
     given = arguments()
     pieces = {
-        archive.job: {name: unverified(one)[0] for (name, _), one in archive.pieces.items()}
-        for archive in read_store(KEPT / "pieces")
+        f"{study}/{archive.job}": {
+            name: unverified(one)[0] for (name, _), one in archive.pieces.items()
+        }
+        for study, store in STORES.items()
+        for archive in read_store(store / "pieces")
     }
     kept = {job: sum(map(cpu_seconds, found.values())) for job, found in pieces.items()}
     tasks, together, untimed = published_tasks(kept, given)
-    slices = {job: s for job, s in plan(KEPT / "pieces").items() if job in kept}
-    text = json.dumps(slices, indent=1) + "\n"
-    (KEPT / "slices.json").write_text(text, encoding="utf-8")
+    slices = {}
+    for study, store in STORES.items():
+        if own := plan(store / "pieces"):
+            (store / "slices.json").write_text(json.dumps(own, indent=1) + "\n", encoding="utf-8")
+        slices |= {f"{study}/{job}": found for job, found in own.items()}
     seconds = {
         job: [seconds_of(one, pieces[job]) for one in found] for job, found in slices.items()
     }
@@ -202,7 +212,7 @@ def main():
     found.to_csv(ROOT / "docs/makespan.csv", index=False)
     picture(found, ROOT / "docs/makespan.png")
     print(found.to_string(index=False))
-    kinds = Counter(name.split("/")[0] for name in untimed)
+    kinds = Counter("/".join(name.split("/")[:2]) for name in untimed)
     print(f"{len(tasks)} jobs, {sum(task.seconds for task in tasks) / 3600:.1f} CPU hours")
     print(f"{len(slices)} longer than {LIMIT:g} s: {sum(map(len, slices.values()))} slices")
     print(
