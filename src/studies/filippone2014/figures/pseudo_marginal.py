@@ -85,6 +85,8 @@ def _panel(axes: Axes, table: pd.DataFrame) -> None:
         marker = "os^Dv"[number % 5]
         for (scheme, name), colour in zip(_SCHEMES.items(), style.COLOURS, strict=False):
             some = own[own["scheme"].str.partition("-")[0] == scheme]
+            if some.empty:  # not run on this problem
+                continue
             some = some.assign(samples=some["scheme"].str.partition("-")[2].replace("", "0"))
             some = some.astype({"samples": int}).sort_values("samples")
             label = name if not number else None
