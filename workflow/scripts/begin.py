@@ -15,3 +15,9 @@ def begin(snakemake) -> Path:
     logging.basicConfig(stream=sys.stderr)
     logging.getLogger("studies").setLevel(logging.INFO)
     return Path("results", snakemake.config["scale"])
+
+
+def kept_results(study) -> Path | None:
+    """The folder of a study's kept results; None where pieces at most are kept."""
+    folder = Path("data/reference", study, "kept")
+    return folder if (folder / "measures.csv.gz").exists() else None

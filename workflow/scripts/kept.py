@@ -48,5 +48,5 @@ for study, store in given.stores.items():
         print(keep_results(results / study, Path(store)))
     elif snakemake.rule == "keep":
         print(summary(keep(f"{given.pieces}/{study}", f"{store}/pieces"), "kept"))
-    elif Path(store, "pieces").is_dir():  # else nothing of this study is kept; the rule asks that something is
+    elif Path(store, "pieces").is_dir():  # the rule asks that a study has some
         print(summary(resume(f"{store}/pieces", f"{given.pieces}/{study}"), "put back"))

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from begin import begin
+from begin import begin, kept_results
 
 results = begin(snakemake)
 
@@ -29,10 +29,10 @@ def code_of_figures(study: str) -> dict[str, str]:
 
 def study_of(name: str) -> Study:
     """What look-ups need of a study."""
-    kept, layout = Path("data/reference", name, "kept"), f"src/studies/{name}/layout.yaml"
+    kept, layout = kept_results(name), f"src/studies/{name}/layout.yaml"
     published = f"data/published/{name}"
-    book = Book.read(results / name, Path(published), None, kept if kept.is_dir() else None)
-    folder = kept.as_posix() if kept.is_dir() else ""
+    book = Book.read(results / name, Path(published), None, kept)
+    folder = kept.as_posix() if kept else ""
     return Study(
         book,
         read_layout(layout),
@@ -82,11 +82,11 @@ write_text(made.captions, captions({name: one.layout for name, one in studies.it
 record = read_json(snakemake.input.provenance)
 values = {"run": Facts(record, snakemake.input.provenance)}
 for name in studies:
-    front, kept = "" if name == first else f"{name}:", Path("data/reference", name, "kept")
+    front, kept = "" if name == first else f"{name}:", kept_results(name)
     values[f"{front}protocol"] = facts(f"data/published/{name}/protocol.yaml")
-    if kept.is_dir():
+    if kept:
         values[f"{front}kept"] = facts((kept / "provenance.json").as_posix())
-    judged = kept if kept.is_dir() and given.numbers == "kept" else results / name
+    judged = kept if kept and given.numbers == "kept" else results / name
     values[f"{front}readings"] = evidence(judged)
 found = collect(uses([*snakemake.input.text, made.captions]), studies, values, given.numbers)
 write_values(found, made.values)

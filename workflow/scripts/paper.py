@@ -9,7 +9,7 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
-from begin import begin
+from begin import begin, kept_results
 
 results = begin(snakemake)
 
@@ -42,10 +42,10 @@ def lists(study: str, into: Path, folder: Path) -> None:
 
 def draw(study: str, into: Path) -> None:
     """Tables, figures and lists of a study."""
-    data, kept = Path("data/published", study), Path("data/reference", study, "kept")
-    folder = kept if snakemake.params.numbers == "kept" and kept.is_dir() else results / study
+    data, kept = Path("data/published", study), kept_results(study)
+    folder = kept if snakemake.params.numbers == "kept" and kept else results / study
     layout = read_layout(f"src/studies/{study}/layout.yaml")
-    book = Book.read(results / study, data, None, kept if kept.is_dir() else None)
+    book = Book.read(results / study, data, None, kept)
     shown = book.kept if folder == kept else book
     beside = [
         name

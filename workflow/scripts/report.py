@@ -3,7 +3,7 @@
 from importlib import import_module
 from pathlib import Path
 
-from begin import begin
+from begin import begin, kept_results
 
 results = begin(snakemake)
 
@@ -11,9 +11,8 @@ from recheck.book import Book
 from recheck.layout import read_layout
 
 given = snakemake.params
-published, kept = (Path("data", name, given.study) for name in ("published", "reference"))
-kept /= "kept"
-book = Book.read(results / given.study, published, given.parts, kept if kept.is_dir() else None)
+published, kept = Path("data/published", given.study), kept_results(given.study)
+book = Book.read(results / given.study, published, given.parts, kept)
 if given.figures:
     from recheck.style import save, style
 
