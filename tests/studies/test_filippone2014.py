@@ -210,6 +210,13 @@ def test_estimates_are_unbiased_and_spread_less_with_more_samples_and_with_ep():
 # Tables I to III
 
 
+def test_effective_samples_are_those_of_the_worst_hyperparameter():
+    rng = np.random.default_rng(0)
+    theta = rng.standard_normal((4, 400, 2))
+    theta[:, :, 1] = np.cumsum(theta[:, :, 1], axis=1)
+    assert chains.effective_samples(theta) < 50 < 800 < chains.effective_samples(theta[:, :, :1])
+
+
 def test_mixing_of_independent_and_of_stuck_chains():
     rng = np.random.default_rng(0)
     good = [Chain(rng.standard_normal((400, 3)), 0.3, Counter(surrogate=400)) for _ in range(4)]
