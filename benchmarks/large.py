@@ -12,7 +12,6 @@ docs/large.csv, where rows of other sizes stay, and docs/large.png.
 
 import argparse
 import json
-import os
 import resource
 import subprocess
 import sys
@@ -34,7 +33,6 @@ METHODS = {
 #: What the others are compared with.
 BEST = "twisted-ep"
 COLUMNS = ["N", "method", "status", "cpu_seconds", "peak_mib", "log_evidence", "standard_error"]
-ONE_CORE = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
 def problem(n):
@@ -63,8 +61,8 @@ def measure(method, n):
     seconds = time.process_time() - start
     peak = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
     found = {"status": fit.status, "cpu_seconds": seconds, "peak_mib": peak}
-    error = getattr(fit, "log_evidence_se", None)
-    print(json.dumps(found | {"log_evidence": fit.log_evidence, "standard_error": error}))
+    found |= {"log_evidence": fit.log_evidence, "standard_error": fit.log_evidence_se}
+    print(json.dumps(found))
 
 
 def run(method, n, seconds):
@@ -72,9 +70,7 @@ def run(method, n, seconds):
     command = [sys.executable, __file__, "--one", method, str(n)]
     key = {"N": n, "method": method}
     try:
-        done = subprocess.run(
-            command, env=os.environ | ONE_CORE, capture_output=True, text=True, timeout=seconds
-        )
+        done = subprocess.run(command, capture_output=True, text=True, timeout=seconds)
     except subprocess.TimeoutExpired:
         return key | {"status": f"not done after {seconds} s"}
     if done.returncode:
@@ -120,8 +116,11 @@ def picture(table, path):
             "osDv^", table.groupby("method", sort=False), strict=True
         ):
             seen = rows[rows[column].notna()].sort_values("N")
-            name = f"{method}: $N^{{{slopes[method][k]:.1f}}}$" if k < 2 else f"{method}"
-            name = f"{BEST}: its standard error" if k == 2 and method == BEST else name
+            name = method
+            if column != "distance" and method in slopes:
+                name += f": $N^{{{slopes[method][k]:.1f}}}$"
+            elif column == "distance" and method == BEST:
+                name += ": its standard error"
             place.loglog(seen["N"], seen[column], marker + "-", label=name)
         place.set(xlabel="number of patterns N", ylabel=label)
         place.set_xticks(sizes, [f"{n:,}" for n in sizes])
@@ -143,18 +142,16 @@ def main():
         measure(given.one[0], int(given.one[1]))
         return
     file = ROOT / "docs/large.csv"
-    table = pd.read_csv(file) if file.exists() else pd.DataFrame(columns=COLUMNS)
+    old = pd.read_csv(file).to_dict("records") if file.exists() else []
+    rows = {(row["method"], row["N"]): row for row in old}
     for method in given.methods:
         for n in sorted(given.sizes or SIZES):
-            row = run(method, n, given.seconds)
+            row = rows[method, n] = run(method, n, given.seconds)
             print(json.dumps(row), flush=True)
-            others = table[(table["N"] != n) | (table["method"] != method)]
-            table = pd.concat([others, pd.DataFrame([row])]) if len(others) else pd.DataFrame([row])
-            table = table.reindex(columns=COLUMNS)
-            order = table["method"].map([*METHODS].index)
-            table = table.assign(order=order).sort_values(["order", "N"]).drop(columns="order")
+            ordered = sorted(rows, key=lambda key: ([*METHODS].index(key[0]), key[1]))
+            table = pd.DataFrame([rows[key] for key in ordered], columns=COLUMNS)
             table.to_csv(file, index=False, float_format="%.8g")
-            if pd.isna(row.get("cpu_seconds")):
+            if "cpu_seconds" not in row:
                 break
     picture(table, ROOT / "docs/large.png")
     for method, seconds, memory in exponents(table):

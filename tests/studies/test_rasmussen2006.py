@@ -227,9 +227,8 @@ def test_scores_are_of_machines_that_did_not_see_the_case(pair):
     kernel = squared_exponential(pair.distances, 0.5, 0.0)
     found = machines.held_out_scores(kernel, pair.y, 10.0, folds)
     wrong = pair.y.copy()
-    wrong[
-        folds[1][1]
-    ] *= -1  # labels of a fold have no part in its own scores, and one in those of the others
+    # labels of a fold have no part in its own scores, and one in those of the others
+    wrong[folds[1][1]] *= -1
     other = machines.held_out_scores(kernel, wrong, 10.0, folds)
     assert other[folds[1][1]] == pytest.approx(found[folds[1][1]])
     assert not np.allclose(other[folds[0][1]], found[folds[0][1]])

@@ -1,4 +1,4 @@
-"""What every script does first."""
+"""What every script does first, and where kept results are."""
 
 import logging
 import sys

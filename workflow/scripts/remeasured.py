@@ -1,9 +1,8 @@
 """Set what a run measured beside the kept results of a study, if there are any."""
 
 from importlib import import_module
-from pathlib import Path
 
-from begin import begin
+from begin import begin, kept_results
 
 begin(snakemake)
 
@@ -14,8 +13,7 @@ from recheck.published import read_published
 from recheck.remeasured import remeasured
 
 given, study = snakemake.input, snakemake.wildcards.study
-measures, folder = read(given.measures), Path("data/reference", study, "kept")
-kept = folder / "measures.csv.gz"
+measures, kept = read(given.measures), kept_results(study)
 
 
 def settings(config):
@@ -28,7 +26,7 @@ def changed():
     """Raw files whose jobs have other settings than in the kept run; all of them, if its settings have other names."""
     ours = settings(snakemake.params.config)
     try:
-        theirs = settings(read_json(folder / "provenance.json")["config"])
+        theirs = settings(read_json(kept / "provenance.json")["config"])
     except KeyError:
         theirs = {}
     return {path for path in ours if theirs.get(path) != ours[path]}
@@ -36,9 +34,9 @@ def changed():
 
 found = remeasured(
     measures,
-    read(kept) if kept.exists() else measures.iloc[:0],
+    read(kept / "measures.csv.gz") if kept else measures.iloc[:0],
     read_layout(given.layout).timing,
     read_published(f"data/published/{study}").protocol.family_error,
-    changed() if kept.exists() else (),
+    changed() if kept else (),
 )
 write_csv(snakemake.output.remeasured, found)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -139,15 +138,10 @@ def predictions(book: Book) -> Figure:
     if table.empty:
         _nothing(axes)
         return figure
-    for wrong, colour, marker in ((0, style.BLUE, "."), (1, style.ORANGE, "s")):
-        own = table[table["wrong"] == wrong]
-        label = ("right", "misclassified")[wrong]
-        look: dict[str, Any] = {
-            "color": colour,
-            "fillstyle": "none" if wrong else "full",
-            "label": label,
-        }
-        axes.plot(own["map"], own["averaged"], marker, **look)
+    right, wrong = (table[table["wrong"] == value] for value in (0, 1))
+    axes.plot(right["map"], right["averaged"], ".", color=style.BLUE, label="right")
+    place = wrong["map"], wrong["averaged"]
+    axes.plot(*place, "s", color=style.ORANGE, fillstyle="none", label="misclassified")
     figure.legend(loc="outside lower center", ncols=2)
     return figure
 
