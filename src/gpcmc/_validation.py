@@ -25,6 +25,8 @@ def check_array(name: str, value: ArrayLike, *, ndim: int) -> FloatArray:
     ValueError
         If it is not numeric, has another number of dimensions, or holds NaN or infinity.
     """
+    if np.iscomplexobj(value):  # NumPy would drop the imaginary part with no more than a warning
+        raise ValueError(f"{name} must be a real array; got complex numbers")
     try:
         array = np.ascontiguousarray(value, dtype=np.float64)
     except (TypeError, ValueError) as error:

@@ -549,6 +549,7 @@ def test_same_seed_same_bits(scheme, count):
         ({"runs": 501}, "samples must be at least 2 for each of the runs"),
         ({"mean": [0.0, 1.0, 2.0]}, r"mean must be a number or of shape \(2,\)"),
         ({"mean": "a"}, "mean must be a real array"),
+        ({"cov": np.eye(2) + 0j}, "cov must be a real array; got complex numbers"),
         ({"lower": [[0.0, 0.0]]}, "lower must have 1 dimension"),
         ({"lower": np.inf}, "lower must be finite"),
         ({"rng": 7}, "rng must be a numpy.random.Generator"),

@@ -369,6 +369,7 @@ def test_weights_are_close_to_equal_where_it_matters():
         ({"points": 1000}, "points must be a power of two.*got 1000"),
         ({"points": 0}, "points"),
         ({"randomizations": 1}, "randomizations must be at least 2.*got 1"),
+        ({"n_jobs": 0}, "n_jobs must be an integer >= 1; got 0"),
     ],
 )
 def test_bad_options(options, message):
@@ -387,6 +388,21 @@ def test_bad_input():
     posterior = Twisted(points=2).fit(Prior(P.K), y, rng=np.random.default_rng(0))
     with pytest.raises(ValueError, match="K_star"):
         posterior.predict(P.K_star[:3], P.k_star_star)
+
+
+@pytest.mark.parametrize("n_jobs", [2, 3, 20])
+def test_threads_change_no_bit(n_jobs):
+    P, y = classes(40, 3, alpha=0.5, beta=3.0)
+    one, many = (
+        infer(Twisted(points=64, n_jobs=k), P, y, rng=np.random.default_rng(0)) for k in (1, n_jobs)
+    )
+    assert one.log_evidence == many.log_evidence
+    assert one.log_evidence_se == many.log_evidence_se
+    assert one.diagnostics == many.diagnostics
+    np.testing.assert_array_equal(one.probability, many.probability)
+    posterior = Twisted(points=64, n_jobs=n_jobs).fit(Prior(P.K), y, rng=np.random.default_rng(0))
+    again = posterior.predict(P.K_star, P.k_star_star)
+    np.testing.assert_array_equal(again.probability, one.probability)
 
 
 def test_seeds_reproduce():

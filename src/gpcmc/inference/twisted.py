@@ -32,6 +32,8 @@ class Twisted(Separated):
         Sobol' points of a randomisation, a power of two; an eighth as many more bound the weights.
     randomizations : int
         Independent randomisations: their spread is the standard error.
+    n_jobs : int
+        Threads that these are spread over; the result has the same bits whatever it is.
     """
 
     def prepare(self, K: Array, y: Array) -> SeparatedSampler:

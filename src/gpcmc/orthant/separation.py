@@ -21,6 +21,7 @@ Association 95, 135. Vehtari, Simpson, Gelman, Yao and Gabry (2024), Journal of 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -202,6 +203,7 @@ def estimate(
     points: int,
     seeds: NDArray[np.int64],
     defence: Proposal | None = None,
+    n_jobs: int = 1,
 ) -> SeparationEstimate:
     """Average the weights, and the test coordinates' probabilities under them.
 
@@ -216,6 +218,8 @@ def estimate(
         One of each randomisation: equal seeds give equal bits on one machine.
     defence : Proposal, optional
         A proposal with bounded weights, to be mixed in: it gets an eighth as many points more.
+    n_jobs : int
+        Threads that the randomisations are spread over; the result has the same bits whatever it is.
 
     Returns
     -------
@@ -227,18 +231,28 @@ def estimate(
     log_w = np.empty((len(seeds), samples))  # target over mixture
     ratio = np.ones(len(seeds))  # mean of proposal over mixture
     scores = np.zeros((len(seeds), len(rows)))  # mean of weight times probability, over exp(scale)
-    scale = None
-    for r, seed in enumerate(seeds):
+    scale: float | None = None
+
+    def run(r: int) -> None:
+        nonlocal scale
         ratios = np.zeros(samples)
-        for k, here, E, log_q in mixture.draws(int(seed)):
+        for k, here, E, log_q in mixture.draws(int(seeds[r])):
             log_w[r, here] = -logsumexp(log_q, axis=0)
             ratios[here] = np.exp(log_q[0] + log_w[r, here] - log_share[0])
             if len(rows):
-                scale = log_w[r, here].max() if scale is None else scale
+                scale = float(log_w[r, here].max()) if scale is None else scale
                 means = means_of[k][0] @ E
                 means += means_of[k][1]
                 scores[r] += average_cdf(means, np.exp(log_w[r, here] - scale)) / samples
         ratio[r] = ratios.mean()
+
+    run(0)  # it sets the scale, which the others share
+    if n_jobs == 1:
+        for r in range(1, len(seeds)):
+            run(r)
+    else:
+        with ThreadPoolExecutor(n_jobs) as pool:
+            list(pool.map(run, range(1, len(seeds))))
     log_Z = logsumexp(log_w, axis=1) - np.log(samples)
     log_mean = logsumexp(log_Z) - np.log(len(seeds))
     share = np.exp(log_Z - log_mean)  # each randomisation's estimate over their average
