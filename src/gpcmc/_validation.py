@@ -6,7 +6,9 @@ Every check returns the argument in the form the numerics want (float64, C-conti
 
 from __future__ import annotations
 
+import math
 import numbers
+import os
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -178,3 +180,44 @@ def check_option(name: str, value: object, allowed: tuple[str, ...]) -> str:
     if value not in allowed:
         raise ValueError(f"{name} must be one of {', '.join(allowed)}; got {value!r}")
     return str(value)
+
+
+def machine_memory() -> float:
+    """Return the bytes of memory of this machine; infinity where the system does not say."""
+    try:
+        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    except (AttributeError, OSError, ValueError):  # no sysconf, or not these names
+        return math.inf
+
+
+def check_memory(what: str, n: int, needed: float, least: float) -> None:
+    """Refuse n training patterns that a method needs more memory for than this machine has.
+
+    Parameters
+    ----------
+    what : str
+        The method's name, for the message.
+    n : int
+    needed : float
+        Bytes that the method needs.
+    least : float
+        Bytes that Laplace's method needs, which needs least of all.
+
+    Raises
+    ------
+    MemoryError
+        If it needs more; the message says what would fit.
+    """
+    if needed <= (there := machine_memory()):
+        return
+    GiB = 2.0**30
+    if least <= there:
+        remedy = f"Laplace's method needs {least / GiB:.1f}"
+    else:
+        remedy = (
+            f"with Laplace's method {math.floor(n * math.sqrt(there / least))} patterns would fit"
+        )
+    raise MemoryError(
+        f"{what} needs about {needed / GiB:.1f} GiB for n = {n} training patterns; this machine has "
+        f"{there / GiB:.1f} GiB; {remedy}"
+    )

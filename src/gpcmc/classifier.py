@@ -126,6 +126,8 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):
             If the method iterates and does not converge.
         ExtinctionError
             If no sample of the orthant sampler survives: more samples help.
+        MemoryError
+            If the method needs more memory than this machine has; the message says what fits.
         """
         X, y = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(y)
@@ -134,6 +136,10 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError(f"y must hold two classes; got one class only: {classes.tolist()}")
         kernel, method, rng = self._kernel(), self._method(len(classes)), self._rng()
         n_restarts = self._n_restarts()
+        if isinstance(method, MulticlassLaplace):
+            method.check_size(len(code), len(classes))
+        else:
+            method.check_size(len(code))
         self.classes_ = classes
         self._X_train: FloatArray = np.asarray(X, dtype=np.float64)
         self._y_train: FloatArray = (

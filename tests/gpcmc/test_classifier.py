@@ -155,3 +155,14 @@ def test_the_example_of_the_docstring():
 def test_it_must_be_fitted_first():
     with pytest.raises(NotFittedError):
         GaussianProcessClassifier().predict([[0.0]])
+
+
+def test_a_size_is_refused_before_anything_is_computed(monkeypatch):
+    X, label = np.zeros((30, 2)), np.arange(30) % 3
+    monkeypatch.setattr("gpcmc._validation.machine_memory", lambda: 1000.0)
+    monkeypatch.setattr(gpcmc.classifier, "prior", None)  # not even the covariance
+    classifier = GaussianProcessClassifier(rbf(1, 1), optimizer=None)
+    with pytest.raises(MemoryError, match=r"ExpectationPropagation needs about .* n = 30"):
+        classifier.fit(X, label == 0)
+    with pytest.raises(MemoryError, match=r"Laplace's method with 3 classes needs .* n = 30"):
+        classifier.set_params(inference="laplace").fit(X, label)

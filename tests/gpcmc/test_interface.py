@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import gpcmc
+from gpcmc._validation import machine_memory
 from gpcmc.gp import prior, rbf
 from gpcmc.inference import (
     METHODS,
@@ -191,3 +192,38 @@ def test_the_public_names_are_there():
     assert isinstance(estimate, gpcmc.OrthantEstimate)
     with pytest.raises(AttributeError, match="has no attribute 'Classifier'"):
         _ = gpcmc.Classifier
+
+
+@EVERY
+def test_a_size_beyond_the_memory_is_refused(name, monkeypatch):
+    _, _, blocks, y = problem()
+    needed = method_class(name)(**QUICK.get(name, {})).memory(12)
+    assert needed >= 6 * 8 * 12**2
+    monkeypatch.setattr("gpcmc._validation.machine_memory", lambda: needed)
+    fit(name, blocks, y)
+    monkeypatch.setattr("gpcmc._validation.machine_memory", lambda: 0.99 * needed)
+    with pytest.raises(MemoryError, match=r"needs about 0.0 GiB for n = 12 .* Laplace's method"):
+        fit(name, blocks, y)
+
+
+def test_a_refusal_says_what_fits(monkeypatch):
+    monkeypatch.setattr("gpcmc._validation.machine_memory", lambda: 24 * 2.0**30)
+    with pytest.raises(MemoryError) as caught:
+        Twisted().check_size(20_000)
+    assert str(caught.value) == (
+        "Twisted needs about 36.4 GiB for n = 20000 training patterns; this machine has 24.0 GiB; "
+        "Laplace's method needs 17.9"
+    )
+    with pytest.raises(MemoryError, match="with Laplace's method 23170 patterns would fit"):
+        Twisted().check_size(60_000)
+    assert ExpectationPropagation().check_size(10_000) is None
+
+
+def test_stored_draws_need_memory():
+    few, many = (HamiltonianMonteCarlo(samples=k) for k in (4_000, 4_000_000))
+    assert many.memory(100) - few.memory(100) == 8 * 100 * 3_996_000
+
+
+def test_memory_is_not_limited_where_the_system_does_not_say(monkeypatch):
+    monkeypatch.delattr("os.sysconf")
+    assert machine_memory() == np.inf

@@ -51,6 +51,10 @@ class ChainMethod(Method[ChainPosterior]):
         """Draws kept of each chain."""
         return -(-self.samples // self.chains) // self.thin
 
+    def memory(self, n: int) -> float:
+        """As `Method.memory`; the draws count too."""
+        return Method.memory(self, n) + 8.0 * self.chains * self.kept * n
+
     @abstractmethod
     def kernel(
         self, K: FloatArray, y: FloatArray, *, rng: np.random.Generator

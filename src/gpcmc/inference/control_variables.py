@@ -175,6 +175,10 @@ class ControlVariables(Method[ChainPosterior | StoppedPosterior]):
         """Draws kept of each chain."""
         return -(-self.iterations // self.chains) // self.thin
 
+    def memory(self, n: int) -> float:
+        """As `Method.memory`; the draws count too."""
+        return Method.memory(self, n) + 8.0 * self.chains * self._kept * n
+
     def _fit(
         self, prior: Prior, y: FloatArray, rng: np.random.Generator
     ) -> ChainPosterior | StoppedPosterior:

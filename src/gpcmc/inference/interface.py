@@ -20,6 +20,7 @@ from gpcmc._validation import (
     check_covariance,
     check_cross_covariance,
     check_labels,
+    check_memory,
     check_rng,
 )
 from gpcmc.gp.covariance import Prior
@@ -35,6 +36,8 @@ STOPPED = "stopped at its limit"
 
 #: Fewer effective samples than this, and a chain has not converged.
 MIN_EFFECTIVE = 100.0
+#: Bytes that Laplace's method needs over n^2: six matrices like the covariance, which is one of them.
+LEAST_MEMORY = 6 * 8.0
 #: A chain whose R-hat is above this has not converged.
 MAX_R_HAT = 1.05
 #: Above this Pareto k-hat an average of weights cannot be trusted at any feasible number of samples.
@@ -139,6 +142,22 @@ class Method(ABC, Generic[P]):
 
     #: Whether `fit` needs no random numbers.
     deterministic: ClassVar[bool] = False
+    #: Matrices like the covariance, which is one of them, that `fit` holds at its peak (benchmarks/large.py).
+    matrices: ClassVar[float] = 8.0
+
+    def memory(self, n: int) -> float:
+        """Return about how many bytes `fit` needs at its peak for n training patterns."""
+        return 8.0 * self.matrices * n**2
+
+    def check_size(self, n: int) -> None:
+        """Refuse n training patterns if `fit` would need more memory than this machine has.
+
+        Raises
+        ------
+        MemoryError
+            If it would; the message says how much, and what fits.
+        """
+        check_memory(type(self).__name__, n, self.memory(n), LEAST_MEMORY * n**2)
 
     def fit(self, prior: Prior, y: ArrayLike, *, rng: np.random.Generator | None = None) -> P:
         """Find the posterior, the evidence, and the probabilities at the prior's test inputs.
@@ -166,6 +185,8 @@ class Method(ABC, Generic[P]):
             If the method iterates and does not converge.
         ExtinctionError
             If the method is the orthant sampler and no sample of it survives.
+        MemoryError
+            If the method needs more memory than this machine has; the message says what fits.
         """
         if not isinstance(prior, Prior):
             raise ValueError(
@@ -175,6 +196,7 @@ class Method(ABC, Generic[P]):
         with one_thread():
             if not self.deterministic:
                 check_rng("rng", rng)
+            self.check_size(len(prior.K))
             K = check_covariance("prior.K", prior.K, semidefinite=True)
             labels = check_labels("y", y, len(K))
             K_star, k_star_star = check_cross_covariance(
@@ -255,7 +277,7 @@ def infer(
 
     Raises
     ------
-    ValueError, ConvergenceError, ExtinctionError
+    ValueError, ConvergenceError, ExtinctionError, MemoryError
         As `Method.fit`.
 
     Examples

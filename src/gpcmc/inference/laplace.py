@@ -12,7 +12,7 @@ Rasmussen and Williams (2006), Algorithms 3.1, 3.2, 5.1, Eqs. (3.12), (3.13), (3
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from scipy.linalg import cho_solve, solve_triangular
@@ -52,6 +52,8 @@ class Laplace(GaussianApproximation):
     ValueError
         If an option is not as above.
     """
+
+    matrices: ClassVar[float] = 6.0
 
     tolerance: float = 1e-12
     max_iterations: int = 200

@@ -31,6 +31,7 @@ from gpcmc._validation import (
     FloatArray,
     check_covariance,
     check_cross_covariance,
+    check_memory,
     check_positive,
     check_positive_int,
 )
@@ -172,6 +173,17 @@ class MulticlassLaplace:
         if check_positive_int("points", self.points) & (self.points - 1):
             raise ValueError(f"points must be a power of two; got {self.points}")
 
+    def check_size(self, n: int, classes: int) -> None:
+        """Refuse n training patterns of so many classes if `fit` would need more memory than this machine has.
+
+        Raises
+        ------
+        MemoryError
+            If it would; the message says how much, and what fits.
+        """
+        needed = 8.0 * (2 * classes + 4) * n**2  # E of two iterates, and what makes one
+        check_memory(f"Laplace's method with {classes} classes", n, needed, needed)
+
     def fit(self, prior: Prior, y: ArrayLike) -> MulticlassPosterior:
         """Find the posterior, the evidence, and the probabilities (t, C) at the prior's test inputs.
 
@@ -188,6 +200,8 @@ class MulticlassLaplace:
             If an argument is not as above.
         ConvergenceError
             If Newton's iteration meets its limit.
+        MemoryError
+            If it needs more memory than this machine has.
         """
         with one_thread():
             K = check_covariance("prior.K", prior.K, semidefinite=True)
@@ -198,6 +212,7 @@ class MulticlassLaplace:
                     f"y must hold {len(K)} labels 0, 1, ..., C - 1, each at least once; got shape "
                     f"{labels.shape} with labels {found[:5].tolist()}"
                 )
+            self.check_size(len(K), len(found))
             return with_prediction(self.approximate(K, one_hot(labels)), prior)
 
     def approximate(

@@ -8,7 +8,7 @@ Eqs 25 to 30; the coordinate of a test pattern carries no sign).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -143,6 +143,8 @@ class Orthant(Method[OrthantPosterior]):
     ValueError
         If an option is not as above.
     """
+
+    matrices: ClassVar[float] = 6.0
 
     samples: int = 100_000
     count: Count = "soft"

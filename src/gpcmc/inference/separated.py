@@ -184,6 +184,10 @@ class Separated(Method[SeparatedPosterior]):
         check_points(self.points, self.randomizations)
         validation.check_positive_int("n_jobs", self.n_jobs)
 
+    def memory(self, n: int) -> float:
+        """As `Method.memory`; the points that each thread works on count too."""
+        return Method.memory(self, n) + 8.0 * self.n_jobs * 4 * min(self.points, 4096) * n
+
     @abstractmethod
     def prepare(self, K: Array, y: Array) -> SeparatedSampler:
         """Make what the passes need, for arguments that are checked already.

@@ -7,7 +7,7 @@ bound lies above their mean is among the diagnostics.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from scipy.linalg import cholesky
@@ -39,6 +39,8 @@ class MinimaxTilting(Separated):
     def __post_init__(self) -> None:
         Separated.__post_init__(self)
         validation.check_option("order", self.order, ("gibson", "given"))
+
+    matrices: ClassVar[float] = 12.0
 
     def prepare(self, K: Array, y: Array) -> SeparatedSampler:
         """Order and tilt."""

@@ -10,6 +10,7 @@ helps. The estimate of the evidence is unbiased whatever the sites and tilts.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from scipy.linalg import cholesky
@@ -35,6 +36,8 @@ class Twisted(Separated):
     n_jobs : int
         Threads that these are spread over; the result has the same bits whatever it is.
     """
+
+    matrices: ClassVar[float] = 12.0
 
     def prepare(self, K: Array, y: Array) -> SeparatedSampler:
         """Return the proposal that the sites make, and its defence.

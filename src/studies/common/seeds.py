@@ -33,3 +33,14 @@ def generator(path: str) -> np.random.Generator:
     # the names key the stream through their digests: neither their number nor order of use matters
     key = [int.from_bytes(hashlib.sha256(name.encode()).digest()[:8]) for name in names]
     return np.random.default_rng(np.random.SeedSequence(int(root), spawn_key=key))
+
+
+def random_state(path: str) -> int:
+    """Return the `random_state` of a path, for scikit-learn.
+
+    Raises
+    ------
+    ValueError
+        As `generator`.
+    """
+    return int(generator(path).integers(2**31))

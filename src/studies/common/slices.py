@@ -38,7 +38,7 @@ from studies.common.pieces import (
 #: CPU seconds of a slice, and of a job that is not divided: the shorter, the better they fill many cores.
 LIMIT = 240.0
 #: Jobs that do no more with their pieces than join them,
-_DIVISIBLE = re.compile(r"(experiment[1-4]|benchmark|defects)/")
+_DIVISIBLE = re.compile(r"(experiment[1-4]|benchmark|defects|binary|exact|crossvalidation)/")
 #: but for pieces that the others are made with: the first slice that needs one makes it.
 _COMMON = re.compile(r".*-reference")
 

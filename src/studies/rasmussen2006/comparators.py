@@ -15,7 +15,7 @@ from gpcmc.inference.gaussian import inverse_from_factor
 from gpcmc.inference.laplace import Laplace
 from studies.common.pieces import Piece, Row, join
 from studies.common.running import Keep
-from studies.common.seeds import generator, seed
+from studies.common.seeds import random_state, seed
 from studies.rasmussen2006 import binary
 from studies.rasmussen2006.gp import Maximum, maximise, squared_exponential
 from studies.rasmussen2006.patterns import Binary
@@ -156,9 +156,8 @@ def support_vectors(data: Binary, path: str, exponent: float = 0.5) -> Classifie
     from sklearn.svm import SVC
 
     machine = SVC(C=1.0, gamma=exponent / 10.0**2)
-    state = int(generator(path).integers(2**31))
     held_out = np.empty(len(data.y))
-    folds = StratifiedKFold(FOLDS, shuffle=True, random_state=state)
+    folds = StratifiedKFold(FOLDS, shuffle=True, random_state=random_state(path))
     for rest, part in folds.split(data.X, data.y):
         held_out[part] = machine.fit(data.X[rest], data.y[rest]).decision_function(data.X[part])
     a, b = probit_of_score(held_out, data.y)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -12,7 +12,7 @@ from gpcmc.inference.ep import ExpectationPropagation
 from gpcmc.inference.laplace import Laplace
 from studies.common.pieces import Piece, Row, join
 from studies.common.running import Keep
-from studies.common.seeds import generator, seed
+from studies.common.seeds import random_state, seed
 from studies.rasmussen2006.gp import Surface, maximise, squared_exponential
 from studies.rasmussen2006.machines import held_out_scores
 from studies.rasmussen2006.patterns import Binary
@@ -51,40 +51,43 @@ def crossvalidation(
     Returns
     -------
     rows : list of dict
-        One row a seed and method: ``error_percent`` and ``information`` over all cases, and ``at_bound``, the folds
-        whose hyperparameters ended at a bound.
+        One row a seed, method and fold: ``cases`` and ``errors`` among them, mean ``information``, and whether the
+        hyperparameters ended ``at_bound``.
     """
     X, y = _patterns(data)
     scaled = "digit" not in data
 
-    def one(number: int, method: str) -> tuple[list[Row], dict[str, Array]]:
-        from sklearn.model_selection import StratifiedKFold
-
-        path = seed(root, "crossvalidation", name, f"seed{number}")
-        folds = StratifiedKFold(OUTER, shuffle=True, random_state=_state(path))
-        wrong, told, at_bound = [], [], 0
-        for rest, part in folds.split(X, y):
-            fold = _fold(X, y, rest, part, scaled)
-            z, bound = FITS[method](fold, path)
-            wrong.append(fold.y_star * z <= 0)
-            told.append(information(log_ndtr(fold.y_star * z), fold.bits))
-            at_bound += bound
+    def one(
+        number: int, method: str, fold: int, path: str, rest: Array, part: Array
+    ) -> tuple[list[Row], dict[str, Array]]:
+        held_out = _fold(X, y, rest, part, scaled)
+        z, at_bound = FITS[method](held_out, path)
         found = {
-            "error_percent": 100 * float(np.concatenate(wrong).mean()),
-            "information": float(np.concatenate(told).mean()),
+            "cases": len(part),
+            "errors": int(np.sum(held_out.y_star * z <= 0)),
+            "information": float(information(log_ndtr(held_out.y_star * z), held_out.bits).mean()),
             "at_bound": at_bound,
         }
-        return [{"data": name, "method": method, "run": number, **found, "seed": path}], {}
+        key = {"data": name, "method": method, "run": number, "fold": fold}
+        return [{**key, **found, "seed": path}], {}
 
-    return join(
-        keep(f"{method}-seed{k}", partial(one, k, method))
-        for method in methods
-        for k in range(seeds)
-    )
+    def pieces() -> Iterator[Piece]:
+        for k in range(seeds):
+            path = seed(root, "crossvalidation", name, f"seed{k}")
+            folds = _folds(X, y, OUTER, path)
+            for method in methods:
+                for j, fold in enumerate(folds):
+                    yield keep(f"{method}-seed{k}-fold{j}", partial(one, k, method, j, path, *fold))
+
+    return join(pieces())
 
 
-def _state(path: str) -> int:
-    return int(generator(path).integers(2**31))
+def _folds(X: Array, y: Array, count: int, path: str) -> list[tuple[Array, Array]]:
+    """Indices of the training and of the held-out cases of each fold."""
+    from sklearn.model_selection import StratifiedKFold
+
+    shuffled = StratifiedKFold(count, shuffle=True, random_state=random_state(path))
+    return list(shuffled.split(X, y))
 
 
 def _patterns(data: Mapping[str, Array]) -> tuple[Array, Array]:
@@ -117,13 +120,10 @@ def _gaussian_process(method: Laplace | ExpectationPropagation, data: Binary) ->
 
 def _support_vectors(data: Binary, path: str) -> tuple[Array, bool]:
     """A support vector machine with C and l by inner folds, and the probit of its held-out scores."""
-    from sklearn.model_selection import StratifiedKFold
     from sklearn.svm import SVC
 
     median = 0.5 * float(np.log(np.median(data.distances[data.distances > 0])))
-    inner = StratifiedKFold(INNER, shuffle=True, random_state=_state(f"{path}/inner"))
-    folds = list(inner.split(data.X, data.y))
-
+    folds = _folds(data.X, data.y, INNER, f"{path}/inner")
     best: tuple[float, Array, float, float] | None = None
     for length in LENGTHS:
         gamma = 0.5 * np.exp(-2 * (median + length))

@@ -9,7 +9,7 @@ import numpy as np
 
 from studies.common.pieces import Piece, Row, join
 from studies.common.running import Keep
-from studies.common.seeds import generator, seed
+from studies.common.seeds import random_state, seed
 from studies.rasmussen2006.patterns import Binary
 
 Array = np.ndarray
@@ -71,8 +71,7 @@ def search(*, digits: Mapping[str, Array], searches: int, root: int, keep: Keep)
 def _errors(data: Binary, number: int, path: str) -> Iterator[Row]:
     from sklearn.model_selection import StratifiedKFold
 
-    state = int(generator(path).integers(2**31))
-    shuffled = StratifiedKFold(FOLDS, shuffle=True, random_state=state)
+    shuffled = StratifiedKFold(FOLDS, shuffle=True, random_state=random_state(path))
     folds = list(shuffled.split(data.X, data.y))
     for name, exponent in EXPONENTS.items():
         for length in LENGTHS:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from recheck.measures import as_measures
+from recheck.measures import as_measures, join_sources
 from studies.common.raw import read
 
 #: Cells of this part.
@@ -16,7 +16,13 @@ _SCALES = {"error_percent": "log", "information": "linear"}
 
 def measure(root: Path) -> pd.DataFrame:
     """All measures of this part: a unit is an assignment of the cases to folds, which all methods share."""
-    rows = read(root, "crossvalidation/*.csv")
+    folds = read(root, "crossvalidation/*.csv")
+    folds["told"] = folds["cases"] * folds["information"]
+    of_seed = folds.groupby(["data", "method", "run"], sort=False)
+    rows = of_seed[["cases", "errors", "told"]].sum()
+    rows = rows.join(of_seed.agg({"source": join_sources, "seed": "first"})).reset_index()
+    rows["error_percent"] = 100 * rows["errors"] / rows["cases"]
+    rows["information"] = rows["told"] / rows["cases"]
     base = "kuss2005/" + rows["data"] + "/" + rows["method"]
     common = {
         "unit": rows["data"] + "/seed" + rows["run"].astype(str),
