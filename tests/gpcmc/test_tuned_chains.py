@@ -426,6 +426,35 @@ def test_factorizations_of_latent_chains(scheme, each, monkeypatch):
     assert found.theta.shape == (10, 4) and 0 < found.acceptance <= 1
 
 
+@pytest.mark.parametrize("scheme", LATENT)
+def test_updates_of_latent_chains_are_repeated_with_the_tuned_proposal(scheme, monkeypatch):
+    """Before the draws both updates are made once an iteration, with the scale on trial; then so often as was asked."""
+    seen, slices, own, slice_ = [], [], UPDATES[scheme], tuned_chains.elliptical_slice
+
+    def update(m, state, root, rng):
+        seen.append(root)
+        return own(m, state, root, rng)
+
+    def sliced(*given):
+        slices.append(len(seen))
+        return slice_(*given)
+
+    def trial(transition, burn_in):
+        for _ in range(burn_in):
+            transition(0.5)
+        return 0.3
+
+    monkeypatch.setitem(UPDATES, scheme, update)
+    monkeypatch.setattr(tuned_chains, "elliptical_slice", sliced)
+    monkeypatch.setattr(tuned_chains, "adapt", trial)
+    root, rng = np.diag([1.0, 0.5, 0.25, 0.5]), np.random.default_rng(6)
+    latent_chain(model(5), scheme, root, repeats=3, iterations=4, burn_in=7, rng=rng)
+    assert len(seen) == len(slices) == 7 + 3 * 4
+    np.testing.assert_array_equal(seen, [0.5 * root] * 7 + [0.3 * root] * 12)
+    # three updates of theta, then three of f
+    assert slices == [*range(1, 8), *np.repeat([10, 13, 16, 19], 3)]
+
+
 def test_the_pilots_proposal_has_the_posteriors_shape_and_is_accepted_as_it_should_be(monkeypatch):
     """The posterior is a known Gaussian; the draws of a chain know its covariance to a third."""
     covariance = np.diag([4.0, 0.01, 1.0])

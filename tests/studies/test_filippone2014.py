@@ -304,6 +304,21 @@ def test_training_cases_have_both_classes_and_no_case_is_both():
     assert len(rows) == 60
 
 
+def test_integrated_predictions_are_averages_over_evenly_spaced_draws(monkeypatch):
+    """Two chains of ten draws, three of each; the mean probability is not that of the mean hyperparameters."""
+    theta = np.random.default_rng(3).normal([0.0, 1.0], [3.0, 1.5], (2, 10, 2))
+    made = iter([Chain(one, 0.2, Counter()) for one in theta])
+    monkeypatch.setattr(prediction, "pilot", lambda *given, **more: np.eye(2))
+    monkeypatch.setattr(prediction, "pseudo_marginal_chain", lambda *given, **more: next(made))
+    chain = {"chains": 2, "samples": 2, "iterations": 10, "burn_in": 10, "pilot": 30, "draws": 3}
+    p, facts = prediction.METHODS["integrated"](task(), chain, np.random.default_rng(0))
+    drawn = [prediction.at(task(), one) for one in theta[:, [2, 5, 9]].reshape(-1, 2)]
+    np.testing.assert_allclose(p, sum(drawn) / 6)
+    plugged_in = prediction.at(task(), theta[:, [2, 5, 9]].mean(axis=(0, 1)))
+    assert np.abs(p - plugged_in).max() > 0.01
+    assert facts["ess"] == prediction.effective_samples(theta)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("method", prediction.METHODS)
 def test_every_method_learns(method):
@@ -448,6 +463,55 @@ def test_claims_on_chains_by_hand(tmp_path):
     assert value_of(frame, "table3/isotropic/n50/d2/ancillary/ess") == 30
     # with one length scale alone there is nothing to compare ARD with
     assert "claim/repeats/ard" not in set(frame["id"])
+
+
+def test_claims_on_spreads_by_hand(tmp_path):
+    """Two values of log tau, the second of three times the weight; widths by cases, method and samples."""
+    widths = {
+        (50, "laplace", 1): 4.0, (50, "laplace", 64): 1.0, (50, "ep", 1): 2.0, (50, "ep", 64): 0.2,
+        (200, "laplace", 1): 9.0, (200, "laplace", 64): 3.0, (200, "ep", 1): 1.5, (200, "ep", 64): 0.8,
+    }  # fmt: skip
+    (tmp_path / "evidence").mkdir()
+    for n in (50, 200):
+        rows = []
+        for (cases, method, samples), width in widths.items():
+            # the mean with the weights is the width above; that without is another
+            for log_tau, weight, factor in ((0.0, 1.0, 2.0), (1.0, 3.0, 2.0 / 3.0)):
+                key = {"n": n, "set": 0, "method": method, "samples": samples, "log_tau": log_tau}
+                ends = {"low": -7.0, "mean": -6.5, "high": -7.0 + factor * width, "weight": weight}
+                truth = {"exact": -6.4, "exact_se": 0.01, "log_prior": -0.5, "seed": "1/a"}
+                rows += [key | ends | truth] if cases == n else []
+        write_csv(tmp_path / f"evidence/spread_n{n}.csv", pd.DataFrame(rows))
+    frame = PARTS["evidence"](tmp_path, PUBLISHED, Path())
+
+    def ratios(claim):
+        rows = frame[frame["id"] == f"claim/spread/{claim}"]
+        return {
+            (unit, run): np.exp(v)
+            for unit, run, v in zip(rows["unit"], rows["run"], rows["value"], strict=True)
+        }
+
+    assert value_of(frame, "figure2/ep/n200/s64/width") == pytest.approx(0.8)
+    few, many = "figure2/n50/set0", "figure2/n200/set0"
+    assert ratios("ep-laplace") == pytest.approx(
+        {(few, "s1"): 0.5, (few, "s64"): 0.2, (many, "s1"): 1.5 / 9, (many, "s64"): 0.8 / 3}
+    )
+    assert ratios("samples") == pytest.approx(
+        {
+            (few, "laplace"): 0.25,
+            (few, "ep"): 0.1,
+            (many, "laplace"): 1 / 3,
+            (many, "ep"): 0.8 / 1.5,
+        }
+    )
+    assert ratios("size") == pytest.approx(
+        {
+            ("figure2/set0", f"{method}-s{samples}"): widths[200, method, samples]
+            / widths[50, method, samples]
+            for method in ("laplace", "ep")
+            for samples in (1, 64)
+        }
+    )
 
 
 def test_claims_on_predictions_by_hand(tmp_path):
