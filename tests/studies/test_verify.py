@@ -21,7 +21,7 @@ SAMPLERS = {
     "fast": "import numpy as np\nSHIFT = 1.0\n\ndef draw(rng, size):\n    return rng.random(size) + SHIFT\n",
 }
 #: Job to its sampler.
-JOBS = {"problem1_slow": "slow", "problem2_slow": "slow", "problem1_fast": "fast"}
+JOBS = {"toy/problem1_slow": "slow", "toy/problem2_slow": "slow", "toy/problem1_fast": "fast"}
 COMMIT = "0" * 40
 
 
@@ -104,38 +104,47 @@ def test_where_nothing_has_changed_nothing_is_drawn(toy):
     assert plan(toy.store)["jobs"] == {}
     every = plan(toy.store, share=0.0, every=True)
     drawn = {job: len(of["drawn"]) for job, of in every["jobs"].items()}
-    assert drawn["problem1_slow"] + drawn["problem2_slow"] == drawn["problem1_fast"] == 2
+    assert (
+        drawn["toy/problem1_slow"] + drawn["toy/problem2_slow"] == drawn["toy/problem1_fast"] == 2
+    )
 
 
 def test_a_renamed_function_carries_over(toy):
     text = SAMPLERS["slow"].replace("SCALE", "WIDTH")
     toy.edit("slow", text)
     found = toy.verified()
-    assert set(found["carried"]) == {"problem1_slow", "problem2_slow"} and not found["void"]
-    assert found["unverified"] == ["problem1_fast"]
+    assert set(found["carried"]) == {"toy/problem1_slow", "toy/problem2_slow"} and not found["void"]
+    assert found["unverified"] == ["toy/problem1_fast"]
     back = {job.job: job for job in resume(toy.store, toy.folder / "back")}
     assert {job: (of.pieces, of.outdated) for job, of in back.items()} == dict.fromkeys(
         JOBS, (6, ())
     )
-    (record,) = read_archive(toy.store / "problem1_slow.zip", "problem1_slow").records.values()
+    (record,) = read_archive(
+        toy.store / "toy/problem1_slow.zip", "toy/problem1_slow"
+    ).records.values()
     (step,) = record["carried"]
     assert step["commit"] == COMMIT and step["date"] == "2026-01-02" and step["seed"] == 1
     assert step["pieces"] == 6 and step["same_bytes"] == step["recomputed"] >= 2
     assert step["comparison"] == BYTES and record["processor"] == processor()
     # the jobs take the pieces as their own, and a second change is added to the history
-    before = {path.name for path in (toy.folder / "back/problem1_slow").iterdir()}
+    before = {path.name for path in (toy.folder / "back/toy/problem1_slow").iterdir()}
     made = Pieces(
-        toy.folder / "back/problem1_slow", ["gpcmc.slow"], ["problem1_slow"], job="problem1_slow"
+        toy.folder / "back/toy/problem1_slow",
+        ["gpcmc.slow"],
+        ["toy/problem1_slow"],
+        job="toy/problem1_slow",
     )
     for k in range(6):
         made.get(f"piece{k}", pytest.fail)
-    assert {path.name for path in (toy.folder / "back/problem1_slow").iterdir()} == before
+    assert {path.name for path in (toy.folder / "back/toy/problem1_slow").iterdir()} == before
     made.get("further", lambda: ([], [], {}))
-    (path,) = (toy.folder / "back/problem1_slow").glob("*.json")
+    (path,) = (toy.folder / "back/toy/problem1_slow").glob("*.json")
     assert "carried" in json.loads(path.read_text()), "how they came here is not forgotten"
     toy.edit("slow", text + "\nunused = 1\n")
     toy.verified()
-    (record,) = read_archive(toy.store / "problem1_slow.zip", "problem1_slow").records.values()
+    (record,) = read_archive(
+        toy.store / "toy/problem1_slow.zip", "toy/problem1_slow"
+    ).records.values()
     assert len(record["carried"]) == 2
 
 
@@ -143,14 +152,14 @@ def test_a_changed_constant_voids_the_jobs_of_that_sampler_alone(toy):
     toy.edit("slow", SAMPLERS["slow"].replace("2.0", "2.000001"))
     toy.edit("fast", SAMPLERS["fast"].replace("SHIFT", "OFFSET"))
     found = toy.verified()
-    assert set(found["void"]) == {"problem1_slow", "problem2_slow"} and set(found["carried"]) == {
-        "problem1_fast"
-    }
-    assert not (toy.store / "problem1_slow.zip").exists()
-    (said, *_) = found["void"]["problem1_slow"]["differences"].values()
+    assert set(found["void"]) == {"toy/problem1_slow", "toy/problem2_slow"} and set(
+        found["carried"]
+    ) == {"toy/problem1_fast"}
+    assert not (toy.store / "toy/problem1_slow.zip").exists()
+    (said, *_) = found["void"]["toy/problem1_slow"]["differences"].values()
     assert said.startswith("row 1, mean: ")
     text = verify.summary(found)
-    assert "problem1_slow: void, 6 pieces" in text and "6 pieces of 1 jobs carried over" in text
+    assert "toy/problem1_slow: void, 6 pieces" in text and "6 pieces of 1 jobs carried over" in text
 
 
 def test_an_edited_piece_with_a_right_digest_is_found_when_it_is_drawn(toy):
@@ -159,30 +168,32 @@ def test_an_edited_piece_with_a_right_digest_is_found_when_it_is_drawn(toy):
     def edit(found):
         found["piece3"][0][0]["mean"] += 1e-9
 
-    toy.rewrite("problem1_fast", edit)
+    toy.rewrite("toy/problem1_fast", edit)
     found = toy.verified(share=1.0)
-    assert set(found["void"]["problem1_fast"]["differences"]) == {"piece3"}
+    assert set(found["void"]["toy/problem1_fast"]["differences"]) == {"piece3"}
 
-    toy.rewrite("problem2_slow", lambda found: found["piece5"][2]["values"].__setitem__(0, 9.0))
+    toy.rewrite("toy/problem2_slow", lambda found: found["piece5"][2]["values"].__setitem__(0, 9.0))
     toy.edit("slow", SAMPLERS["slow"] + "\nunused = 1\n")
     found = toy.verified(share=1.0)
-    assert found["void"]["problem2_slow"]["differences"] == {"piece5": "array values: other values"}
+    assert found["void"]["toy/problem2_slow"]["differences"] == {
+        "piece5": "array values: other values"
+    }
     # a job of the same family is void too: nobody can tell an edit from a change of the code that they share
-    assert found["void"]["problem1_slow"]["differences"] == {}
+    assert found["void"]["toy/problem1_slow"]["differences"] == {}
 
 
 def test_exchanged_pieces_are_found(toy):
     def exchange(found):
         found["piece1"], found["piece2"] = found["piece2"], found["piece1"]
 
-    toy.rewrite("problem1_fast", exchange)
+    toy.rewrite("toy/problem1_fast", exchange)
     toy.edit("fast", SAMPLERS["fast"] + "\nunused = 1\n")
     found = toy.verified(share=1.0)
-    assert set(found["void"]["problem1_fast"]["differences"]) == {"piece1", "piece2"}
+    assert set(found["void"]["toy/problem1_fast"]["differences"]) == {"piece1", "piece2"}
 
 
 def test_a_damaged_piece_is_named_and_left_behind(toy):
-    archive = toy.store / "problem1_fast.zip"
+    archive = toy.store / "toy/problem1_fast.zip"
     with zipfile.ZipFile(archive) as stored:
         (name,) = (n for n in stored.namelist() if n.startswith("piece4-"))
         place = stored.getinfo(name).header_offset + len(name) + 60
@@ -191,34 +202,34 @@ def test_a_damaged_piece_is_named_and_left_behind(toy):
     archive.write_bytes(bytes(content))
     toy.edit("fast", SAMPLERS["fast"] + "\nunused = 1\n")
     found = toy.verified()
-    assert found["carried"]["problem1_fast"]["pieces"] == 5
-    assert len(found["refused"]) == 1 and "problem1_fast, piece piece4" in found["refused"][0]
+    assert found["carried"]["toy/problem1_fast"]["pieces"] == 5
+    assert len(found["refused"]) == 1 and "toy/problem1_fast, piece piece4" in found["refused"][0]
     # a damaged piece that had been drawn before cannot be compared: nothing is carried over
     report = verify_job(
-        "problem1_fast", toy.store, ["piece4"], functools.partial(toy.run, "problem1_fast")
+        "toy/problem1_fast", toy.store, ["piece4"], functools.partial(toy.run, "toy/problem1_fast")
     )
     assert report["found"] == {"piece4": "the kept piece is damaged or missing"}
 
 
 def test_pieces_of_the_first_edition_get_their_digests(toy):
     """They had a key and no digest of their content; their modules are gone."""
-    archive = read_archive(toy.store / "problem1_fast.zip", "problem1_fast")
+    archive = read_archive(toy.store / "toy/problem1_fast.zip", "toy/problem1_fast")
     (record,) = archive.records.values()
     record = record | {"modules": ["gpcmc.gone"], "code": {"gpcmc.gone": "0"}}
-    old = kept.Archive("problem1_fast", {pieces.key_of(record): record})
+    old = kept.Archive("toy/problem1_fast", {pieces.key_of(record): record})
     for (name, _), content in archive.pieces.items():
         (rows, timing, arrays), _ = pieces.unverified(content)
         path = toy.folder / "old.npz"
         np.savez(path, rows=np.array(json.dumps([rows, timing])), **arrays)
         old.pieces[name, pieces.key_of(record)] = path.read_bytes()
-    kept.write_archive(old, toy.store / "problem1_fast.zip")
+    kept.write_archive(old, toy.store / "toy/problem1_fast.zip")
     assert {job.job: job.pieces for job in resume(toy.store, toy.folder / "a")}[
-        "problem1_fast"
+        "toy/problem1_fast"
     ] == 0
-    assert plan(toy.store)["jobs"]["problem1_fast"]["outdated"] == ["gpcmc.gone"]
-    assert set(toy.verified()["carried"]) == {"problem1_fast"}
+    assert plan(toy.store)["jobs"]["toy/problem1_fast"]["outdated"] == ["gpcmc.gone"]
+    assert set(toy.verified()["carried"]) == {"toy/problem1_fast"}
     assert {job.job: job.pieces for job in resume(toy.store, toy.folder / "b")}[
-        "problem1_fast"
+        "toy/problem1_fast"
     ] == 6
 
 
@@ -231,13 +242,15 @@ def test_on_another_processor_rounding_is_allowed(toy, monkeypatch):
         ),
     )
     found = toy.verified()
-    assert set(found["carried"]) == {"problem1_slow", "problem2_slow"}
-    (record,) = read_archive(toy.store / "problem1_slow.zip", "problem1_slow").records.values()
+    assert set(found["carried"]) == {"toy/problem1_slow", "toy/problem2_slow"}
+    (record,) = read_archive(
+        toy.store / "toy/problem1_slow.zip", "toy/problem1_slow"
+    ).records.values()
     (step,) = record["carried"]
     assert (step["comparison"], step["processor"]) == (ROUNDED, "another")
     assert record["processor"] == processor() and step["same_bytes"] == 0
     toy.edit("slow", SAMPLERS["slow"].replace("2.0", "2.0001"))
-    assert set(toy.verified()["void"]) == {"problem1_slow", "problem2_slow"}
+    assert set(toy.verified()["void"]) == {"toy/problem1_slow", "toy/problem2_slow"}
 
 
 def test_only_drawn_pieces_are_computed_and_the_job_stops_after_the_last():
@@ -297,3 +310,18 @@ def test_what_differs_is_said_and_rounding_is_allowed_elsewhere():
         assert difference(one, other(**changes), ROUNDED).startswith(said)
     assert difference(one, ([], [], {}), BYTES) == "1 rows kept, 0 here"
     assert difference(one, (one[0], [], {}), BYTES) == "arrays ['v'] kept, [] here"
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("experiment4/problem1/hmc", "experiment4/problem9/hmc", True),
+        ("tenclass/n4649_l2.35_a2.6", "tenclass/n4649_l2.1_a2.85", True),
+        ("outliers/1997-t_chain0", "outliers/2022-t_chain12", True),
+        ("experiment1/N50/hard", "experiment2/N50/hard", False),
+        ("chains/ard_n50_d2_set0_latent", "chains/isotropic_n50_d2_set0_latent", False),
+        ("experiment4/problem1/hmc", "experiment4/problem1/ess", False),
+    ],
+)
+def test_families_differ_in_more_than_numbers(one, other, same):
+    assert (verify.family(one) == verify.family(other)) == same

@@ -3,12 +3,12 @@
 When the code that kept pieces were made from has changed, nobody knows whether it would still make the same numbers.
 Three steps find out:
 
-- `plan` draws pieces at random, by a seed. It draws at least two of each family of jobs, which differ in the problem or
-  the dimension alone and so run the same code. It goes on until the drawn pieces took a share of the CPU time of all.
-  Within a family a piece is first drawn with a probability proportional to 1 / seconds, so that the two are
-  affordable; the rest comes from jobs in proportion to their CPU time. A cheap piece runs the same code as a dear
-  one, but an error that only large counts or late replicates meet is found less often than a share of the CPU time
-  suggests.
+- `plan` draws pieces at random, by a seed. It draws at least two of each family of jobs, whose names differ in numbers
+  alone (problem, size, point, chain), so that they run the same code. It goes on until the drawn pieces took a share of
+  the CPU time of all. Within a family a piece is first drawn with a probability proportional to 1 / seconds, so that
+  the two are affordable; the rest comes from jobs in proportion to their CPU time. A cheap piece runs the same code as
+  a dear one, but an error that only large counts or late replicates meet is found less often than a share of the CPU
+  time suggests.
 - `verify_job` recomputes the drawn pieces of one job, and compares their content with the kept one.
 - `carry_over` gives the pieces of each job the new record if all that were recomputed of its family are the same. If
   one differs, the pieces of the family are void and leave the store.
@@ -105,8 +105,12 @@ def plan(
 
 
 def family(job: str) -> str:
-    """Return the name that jobs share which run the same code on other problems or dimensions."""
-    return re.sub(r"(?<=problem)\d+|(?<=/N)\d+", "*", job)
+    """Return the name that jobs share which run the same code on another problem, size, point or chain.
+
+    It is the job's name with ``*`` for each number below the first folder.
+    """
+    experiment, slash, name = job.partition("/")
+    return experiment + slash + re.sub(r"\d+(\.\d+)?", "*", name)
 
 
 def _first(
