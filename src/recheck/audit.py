@@ -115,7 +115,7 @@ def _drawn(values: Sequence[float], mark: Any, logs: bool, ticks: Sequence[float
 
 
 def audit_tables(verdicts: pd.DataFrame, layout: Layout, published: Published) -> dict[str, str]:
-    """All verdicts as longtables: ``audit_cells``, ``audit_contrasts``, ``audit_columns``, ``audit_claims``.
+    """All verdicts as longtables: ``audit_cells``, ``audit_contrasts``, ``audit_columns``, ``audit_claims``, if there are any.
 
     The effect is the ratio of ours to printed, or their difference. Units are those of the layout, statements of claims
     those published.
@@ -124,6 +124,8 @@ def audit_tables(verdicts: pd.DataFrame, layout: Layout, published: Published) -
     tables = {}
     for kind in ("cell", "contrast", "column", "claim"):
         rows = verdicts[verdicts["kind"] == kind].to_dict("records")
+        if not rows:
+            continue
         given = {"kind": kind, "rows": rows, "layout": layout, "claims": claims}
         tables[f"audit_{kind}s"] = rendered("verdicts.tex.j2", **given)
     return tables
