@@ -63,6 +63,14 @@ def read_by(wildcards):
     return [normpath(f"{RESULTS}/{study}/{path}") for path in job.inputs.values()] + [*job.files]
 
 
+def read_in(study):
+    """What the jobs of a study read that others make: patterns, and what pilots found."""
+    jobs = [job for run, job in JOBS.items() if run.startswith(f"{study}/")]
+    made = {path for job in jobs for path in job.outputs.values()}
+    read = {path for job in jobs for path in job.inputs.values()}
+    return [f"{RESULTS}/{study}/{path}" for path in sorted(read & made)]
+
+
 def read_by_whole(wildcards):
     """What a job reads, and its slices, if it has any."""
     slices = range(len(SLICES.get(wildcards.run, ())))

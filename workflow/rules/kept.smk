@@ -44,7 +44,7 @@ rule keep_results:
 rule verify_kept:
     input:
         stored,
-        [path for study in STUDIES for path in made_by(study, "problem")],
+        [path for study in STUDIES for path in read_in(study)],
         compiled="build/compiled.json",
     log:
         "<results>/logs/kept/verify.log",
