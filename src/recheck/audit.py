@@ -115,10 +115,10 @@ def _drawn(values: Sequence[float], mark: Any, logs: bool, ticks: Sequence[float
 
 
 def audit_tables(verdicts: pd.DataFrame, layout: Layout, published: Published) -> dict[str, str]:
-    """All verdicts as longtables: ``audit_cells``, ``audit_contrasts``, ``audit_columns``, ``audit_claims``, if there are any.
+    """All verdicts as longtables: ``audit_cells``, ``audit_contrasts``, ``audit_columns``, ``audit_claims``.
 
-    The effect is the ratio of ours to printed, or their difference. Units are those of the layout, statements of claims
-    those published.
+    A kind that there are none of is left out. The effect is the ratio of ours to printed, or their difference. Units
+    are those of the layout, statements of claims those published.
     """
     claims = {f"claim/{claim.id}": claim for claim in published.claims}
     tables = {}

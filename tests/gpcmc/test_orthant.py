@@ -379,12 +379,13 @@ def test_where_errors_are_too_small_the_eves_are_few(pairs, rho, samples):
     assert independent.effective_eves == pytest.approx(300)
 
 
+@pytest.mark.parametrize(("scheme", "samples"), [("bootstrap", 100_000), ("adapted", 1000)])
 @pytest.mark.parametrize(("beta", "status"), [(0.5, OK), (50.0, NOT_CONVERGED)])
-def test_status_follows_the_eves(beta, status):
+def test_status_follows_the_eves(beta, status, scheme, samples):
     rng = np.random.default_rng(0)
     gp = prior(rbf(0.5, beta), rng.normal(size=(80, 2)), rng.normal(size=(3, 2)))
     y = rng.choice([-1.0, 1.0], 80)
-    result = infer(Orthant(samples=1000, scheme="adapted"), gp, y, rng=rng)
+    result = infer(Orthant(samples=samples, scheme=scheme), gp, y, rng=rng)
     assert result.status == status
     assert (result.diagnostics["effective_eves"] >= MIN_EFFECTIVE) == (status == OK)
 

@@ -27,6 +27,7 @@ from gpcmc.inference.hyperparameter_chains import adapt, run_chains
 from gpcmc.inference.hyperparameters import HyperparameterPrior, Model, default_prior
 from gpcmc.inference.importance import log_evidence_estimate, log_weights
 from gpcmc.inference.interface import NOT_CONVERGED, OK
+from gpcmc.inference.relevance import relevance_prior
 from gpcmc.orthant import ExtinctionError
 
 PRIOR = HyperparameterPrior(shape=(2.0, 3.0), rate=(0.4, 2.0))
@@ -560,12 +561,48 @@ def test_a_covariance_is_not_enough():
 
 
 @pytest.mark.parametrize(
-    "kernel", [RBF(1.0), ConstantKernel() * RBF([1.0, 2.0]), KERNEL + WhiteKernel(), None]
+    "kernel", [RBF(1.0), ConstantKernel() * RBF([1.0, 2.0, 1.0]), KERNEL + WhiteKernel(), None]
 )
 def test_other_kernels_are_refused(kernel):
     with pytest.raises(ValueError, match="kernel must be ConstantKernel"):
         PseudoMarginal().fit(
             Prior(np.eye(3), kernel=kernel, X=X3), Y3, rng=np.random.default_rng(0)
+        )
+
+
+def test_each_input_may_have_its_length_scale():
+    """Predictions are means over draws, by scikit-learn's kernels; an input that tells nothing has the longer scale."""
+    rng = np.random.default_rng(15)
+    X, X_star = rng.standard_normal((40, 2)), rng.standard_normal((5, 2))
+    y = np.where(X[:, 0] > 0, 1.0, -1.0)
+    method = PseudoMarginal(
+        method="laplace",
+        samples=4,
+        iterations=150,
+        burn_in=100,
+        chains=2,
+        draws=8,
+        predictor=Laplace(),
+    )
+    posterior = method.fit(prior(ConstantKernel() * RBF([1.0, 1.0]), X, X_star), y, rng=rng)
+    theta = posterior.chains.theta
+    assert theta.shape == (2, 150, 3)
+    kept = theta[:, [0, 50, 99, 149]].reshape(-1, 3)
+    kernels = [ConstantKernel(np.exp(t[0])) * RBF(np.exp(t[1:])) for t in kept]
+    each = [Laplace().fit(prior(k, X, X_star), y).prediction.probability for k in kernels]
+    np.testing.assert_allclose(posterior.prediction.probability, np.mean(each, axis=0), rtol=1e-6)
+    first, second = np.median(theta[..., 1]), np.median(theta[..., 2])
+    assert second > first + 0.5
+
+
+def test_a_prior_has_the_length_scales_of_the_kernel():
+    rng, kernel = np.random.default_rng(0), ConstantKernel() * RBF([1.0, 1.0])
+    blocks = prior(kernel, rng.standard_normal((4, 2)))
+    with pytest.raises(ValueError, match="as many length scales as the kernel, 2; got 1"):
+        PseudoMarginal(prior=PRIOR).fit(blocks, [1, -1, 1, -1], rng=rng)
+    with pytest.raises(ValueError, match="as many length scales as the kernel, 1; got 3"):
+        PseudoMarginal(prior=relevance_prior(3)).fit(
+            prior(KERNEL, rng.standard_normal((4, 3))), [1, -1, 1, -1], rng=rng
         )
 
 

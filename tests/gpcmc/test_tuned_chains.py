@@ -20,6 +20,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from gpcmc.gp import Prior
 from gpcmc.inference import ep, tuned_chains
 from gpcmc.inference import hyperparameter_steps as steps
+from gpcmc.inference.hyperparameter_chains import run_chains
 from gpcmc.inference.hyperparameters import Model, default_prior, squared_distances
 from gpcmc.inference.importance import log_evidence_estimate, log_weights
 from gpcmc.inference.laplace import Laplace
@@ -215,6 +216,20 @@ def test_chains_have_the_posterior(scheme, relevance):
             given = {"iterations": 4000 if scheme == "sufficient" else 1200, "burn_in": 200}
             chains.append(latent_chain(m, scheme, root, rng=rng, **given))
     assert_quantiles(np.stack([chain.theta for chain in chains]))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("method", "iterations"), [("laplace", 900), ("ancillary", 4000), ("surrogate", 1500)]
+)
+def test_chains_of_the_library_have_the_posterior_of_each_length_scale(method, iterations):
+    """Those that a user starts, which tune one step for all hyperparameters."""
+    found = run_chains(
+        X_TWO, Y_TWO, method=method, samples=4, iterations=iterations, burn_in=200, chains=8,
+        prior=RelevancePrior(PRIOR.shape, PRIOR.rate, 2), rng=np.random.default_rng(12),
+    )  # fmt: skip
+    assert found.theta.shape == (8, iterations, 3) and found.alpha.shape == (8, iterations, 2)
+    assert_quantiles(found.theta)
 
 
 @pytest.mark.slow

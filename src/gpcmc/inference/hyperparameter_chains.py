@@ -39,13 +39,9 @@ from gpcmc.inference.hyperparameter_steps import (
     surrogate_step,
     whitened_state,
 )
-from gpcmc.inference.hyperparameters import (
-    HyperparameterPrior,
-    Model,
-    default_prior,
-    squared_distances,
-)
+from gpcmc.inference.hyperparameters import HyperparameterPrior, Model, default_prior
 from gpcmc.inference.interface import OK, chain_status
+from gpcmc.inference.relevance import model_of
 
 _NAMES = ("laplace", "ep", "orthant", "ancillary", "surrogate")
 _BATCHES = 20  # of burn-in, after each of which the proposal's step is reconsidered
@@ -61,8 +57,9 @@ class HyperparameterChains:
 
     Attributes
     ----------
-    theta : (chains, draws, 2) array
-        (log sigma, log tau): beta = sigma, alpha = sqrt(2) tau.
+    theta : (chains, draws, 1 + k) array
+        (log sigma, log tau_1, ..., log tau_k), k = 1 or one length scale for each input: beta = sigma,
+        alpha = sqrt(2) tau.
     log_evidence : (chains, draws) array or None
         The estimate of log p(y | theta) that each draw came with, in nats; None for the chains that
         keep the latent values. These are draws of the chain, too high on average: not an estimate.
@@ -73,7 +70,7 @@ class HyperparameterChains:
     work : dict of str to int
         Counts, burn-in included.
     diagnostics : dict of str to float
-        ``effective_samples`` (bulk) and ``r_hat``, of the worse of the two hyperparameters, and
+        ``effective_samples`` (bulk) and ``r_hat``, of the worst hyperparameter, and
         ``acceptance``.
     status : str
         ``OK`` or ``NOT_CONVERGED``.
@@ -89,8 +86,9 @@ class HyperparameterChains:
 
     @property
     def alpha(self) -> FloatArray:
-        """Length scales (chains, draws), in units of the inputs."""
-        return np.sqrt(2.0) * np.exp(self.theta[..., 1])
+        """Length scales in units of the inputs: (chains, draws), or (chains, draws, k) of k inputs."""
+        length_scales = np.sqrt(2.0) * np.exp(self.theta[..., 1:])
+        return length_scales[..., 0] if length_scales.shape[-1] == 1 else length_scales
 
     @property
     def beta(self) -> FloatArray:
@@ -133,7 +131,7 @@ def run_chains(
     latent_updates : int
         Elliptical slice updates between the updates of theta; ancillary and surrogate only.
     prior : HyperparameterPrior, optional
-        By default `default_prior`.
+        By default `default_prior`, with one length scale. A `RelevancePrior` may have one for each input.
     rng : Generator
         Consumed.
 
@@ -145,7 +143,7 @@ def run_chains(
     X, y, rng = _check_problem(X, y, rng)
     check_settings(method, samples, iterations, burn_in, chains, latent_updates)
     prior = default_prior(X.shape[1]) if prior is None else prior
-    model = Model(squared_distances(X, X), y, prior)
+    model = model_of(X, y, prior)
     generators = [np.random.default_rng(rng.integers(2**63, size=2)) for _ in range(chains)]
     if method in ("ancillary", "surrogate"):
         update = ancillary_step if method == "ancillary" else surrogate_step
@@ -209,7 +207,7 @@ def _pseudo_marginal_chain(
     work = {"laplace_fits_of_burn_in": evaluations}
     # the estimate of the state where burn-in ended: from here on the chain is Algorithm 1
     state = state._replace(log_evidence=estimator(model.covariance(state.theta), model.y, rng))
-    kept, log_evidence = np.empty((iterations, 2)), np.empty(iterations)
+    kept, log_evidence = np.empty((iterations, len(theta))), np.empty(iterations)
     accepted, evaluations = 0, 1
     for i in range(iterations):
         state, info = pseudo_marginal_step(model, estimator, state, step, rng)
@@ -243,7 +241,7 @@ def _whitened_chain(
         return info.accepted
 
     step = adapt(transition, burn_in)
-    kept, accepted = np.empty((iterations, 2)), 0
+    kept, accepted = np.empty((iterations, len(state.theta))), 0
     for i in range(iterations):
         accepted += transition(step)
         kept[i] = state.theta

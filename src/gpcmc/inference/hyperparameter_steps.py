@@ -75,7 +75,7 @@ def pseudo_marginal_step(
     rng : Generator
         Consumed.
     """
-    theta = state.theta + step * rng.standard_normal(2)
+    theta = state.theta + step * rng.standard_normal(len(state.theta))
     log_prior = model.prior.log_density(theta)
     if log_prior == -np.inf:
         return state, Info(False, 0)
@@ -101,7 +101,7 @@ class WhitenedState(NamedTuple):
 
 
 def whitened_state(model: Model, theta: FloatArray, nu: FloatArray) -> WhitenedState:
-    """Return the state at theta (2,) and nu (n,)."""
+    """Return the state at theta (1 + k,) and nu (n,)."""
     L = lower_root(model.covariance(theta))
     f = L @ nu
     return WhitenedState(theta, model.prior.log_density(theta), L, nu, f, model.log_likelihood(f))
@@ -127,7 +127,7 @@ def ancillary_step(
     model: Model, state: WhitenedState, step: float, rng: np.random.Generator
 ) -> tuple[WhitenedState, Info]:
     """Update theta with nu held."""
-    theta = state.theta + step * rng.standard_normal(2)
+    theta = state.theta + step * rng.standard_normal(len(state.theta))
     if model.prior.log_density(theta) == -np.inf:
         return state, Info(False, 0)
     proposal = whitened_state(model, theta, state.nu)
@@ -175,7 +175,7 @@ def surrogate_step(
     """Draw g, then update theta with g and eta held."""
     s = surrogate_noise(np.exp(state.theta[0]))
     g = state.f + np.sqrt(s) * rng.standard_normal(len(state.f))
-    theta = state.theta + step * rng.standard_normal(2)
+    theta = state.theta + step * rng.standard_normal(len(state.theta))
     if model.prior.log_density(theta) == -np.inf:
         return state, Info(False, 0)
     here = surrogate(state.L, s, g)

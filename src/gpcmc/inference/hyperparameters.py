@@ -88,23 +88,23 @@ def rbf_covariance(distances: FloatArray, theta: FloatArray) -> FloatArray:
     return flush_subnormal(np.exp(K, out=K) * np.exp(theta[0]))
 
 
-def check_kernel(kernel: object) -> None:
-    """Refuse a kernel whose two hyperparameters are not a variance and one length scale.
+def length_scales_of(kernel: object, d: int) -> int:
+    """Return how many length scales a constant times an RBF has for d inputs: one, or one for each of them.
 
     Raises
     ------
     ValueError
-        If it is not a constant times an isotropic RBF.
+        If it is another kernel.
     """
     from sklearn.gaussian_process.kernels import Kernel, Product
 
     if isinstance(kernel, Kernel) and isinstance(kernel, Product):
         parameters = rbf_parameters(kernel)
-        if parameters is not None and parameters[1].size == 1:
-            return
+        if parameters is not None and parameters[1].size in (1, d):
+            return parameters[1].size
     raise ValueError(
-        "kernel must be ConstantKernel() * RBF() with one length scale, whose two hyperparameters are "
-        f"integrated over; got {kernel!r}"
+        "kernel must be ConstantKernel() * RBF() with one length scale, or one for each input, whose "
+        f"hyperparameters are integrated over; got {kernel!r} for {d} input(s)"
     )
 
 

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from gpcmc import _validation as validation
 from gpcmc.gp.covariance import Prior, orthant_covariance
 from gpcmc.inference.interface import MIN_EFFECTIVE, NOT_CONVERGED, OK, Method, Prediction
+from gpcmc.orthant.populations import population_sizes
 from gpcmc.orthant.sampler import (
     Array,
     Count,
@@ -46,7 +47,6 @@ class OrthantPosterior:
     _signs: Array  # y in the order of the coordinates
     _order: NDArray[np.intp]
     _count: Count
-    _scheme: Scheme
     _rng: np.random.Generator
 
     @property
@@ -66,24 +66,20 @@ class OrthantPosterior:
 
     @property
     def diagnostics(self) -> dict[str, float]:
-        """``extinct_populations``, ``least_stage_probability``; of the adapted scheme ``effective_eves``."""
-        found = {
+        """``extinct_populations``, ``least_stage_probability``, ``effective_eves``."""
+        return {
             "extinct_populations": float(self.estimate.extinct),
             "least_stage_probability": float(np.exp(np.min(self.estimate.log_stage_probabilities))),
+            "effective_eves": self.estimate.effective_eves,
         }
-        if self._scheme == "adapted":
-            found["effective_eves"] = self.estimate.effective_eves
-        return found
 
     @property
     def status(self) -> str:
-        """``NOT_CONVERGED`` where the adapted scheme has fewer than `MIN_EFFECTIVE` effective eves, else ``OK``.
+        """``NOT_CONVERGED`` with fewer than `MIN_EFFECTIVE` effective eves, else ``OK``.
 
-        With fewer, its standard errors are too small more often than they say. The paper's scheme makes no such
-        statement, and a population without samples raises.
+        With fewer, the standard errors are too small more often than they say.
         """
-        few = self._scheme == "adapted" and self.estimate.effective_eves < MIN_EFFECTIVE
-        return NOT_CONVERGED if few else OK
+        return NOT_CONVERGED if self.estimate.effective_eves < MIN_EFFECTIVE else OK
 
     def predict(self, K_star: ArrayLike, k_star_star: ArrayLike) -> Prediction:
         """P(y* = +1 | y) from the training pass's samples (Eqs 59 to 62).
@@ -160,6 +156,11 @@ class Orthant(Method[OrthantPosterior]):
         if self.runs is not None:
             validation.check_positive_int("runs", self.runs)
 
+    def memory(self, n: int) -> float:
+        """As `Method.memory`; the samples of one population count too."""
+        a_sample = 600.0 if self.scheme == "bootstrap" else 2000.0 + 8.0 * n  # measured
+        return Method.memory(self, n) + a_sample * max(population_sizes(self.samples, self.runs))
+
     def _fit(self, prior: Prior, y: Array, rng: np.random.Generator) -> OrthantPosterior:
         order = rng.permutation(len(y)) if self.order == "shuffle" else np.arange(len(y))
         signs = y[order]
@@ -186,6 +187,4 @@ class Orthant(Method[OrthantPosterior]):
                 runs=self.runs,
                 rng=rng,
             )
-        return OrthantPosterior(
-            estimate, prediction, particles, signs, order, self.count, self.scheme, rng
-        )
+        return OrthantPosterior(estimate, prediction, particles, signs, order, self.count, rng)

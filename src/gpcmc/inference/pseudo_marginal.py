@@ -1,4 +1,4 @@
-"""Inference that integrates over the hyperparameters of an RBF kernel, by Markov chains.
+"""Inference that integrates over the hyperparameters of an RBF kernel, isotropic or ARD, by Markov chains.
 
 `gpcmc.inference.hyperparameter_chains` runs them, `gpcmc.inference.hyperparameter_steps` has their transitions.
 
@@ -26,13 +26,12 @@ from gpcmc.inference.hyperparameter_chains import (
 )
 from gpcmc.inference.hyperparameters import (
     HyperparameterPrior,
-    check_kernel,
     default_prior,
-    rbf_covariance,
-    squared_distances,
+    length_scales_of,
 )
 from gpcmc.inference.interface import Method, Prediction
 from gpcmc.inference.orthant import Orthant
+from gpcmc.inference.relevance import RelevancePrior, covariances, relevance_prior
 
 __all__ = [
     "Estimator",
@@ -40,8 +39,10 @@ __all__ = [
     "HyperparameterPosterior",
     "HyperparameterPrior",
     "PseudoMarginal",
+    "RelevancePrior",
     "default_prior",
     "orthant_estimator",
+    "relevance_prior",
     "run_chains",
 ]
 
@@ -119,20 +120,16 @@ class HyperparameterPosterior:
                 f"X_star must have rows, and {self._X.shape[1]} columns as X has; got shape "
                 f"{X_star.shape}"
             )
-        distances = squared_distances(self._X, self._X)
-        distances_star = squared_distances(self._X, X_star)
         theta = self.chains.theta
-        n_chains, length = theta.shape[:2]
+        n_chains, length, count = theta.shape
+        K, K_star = (covariances(self._X, other, count - 1) for other in (self._X, X_star))
         kept = np.linspace(0, length - 1, self._draws // n_chains).round().astype(int)
         rng = np.random.default_rng(self._seed)
         p = np.empty((n_chains, len(kept), len(X_star)))
         for c in range(n_chains):
             for i, at in enumerate(kept):
-                prior = Prior(
-                    rbf_covariance(distances, theta[c, at]),
-                    rbf_covariance(distances_star, theta[c, at]),
-                    np.full(len(X_star), np.exp(theta[c, at, 0])),
-                )
+                own = np.full(len(X_star), np.exp(theta[c, at, 0]))
+                prior = Prior(K(theta[c, at]), K_star(theta[c, at]), own)
                 p[c, i] = self._predictor.fit(prior, self._y, rng=rng).prediction.probability
         spread = p.std(axis=(0, 1), ddof=1)
         effective = mean_samples(p)
@@ -145,8 +142,9 @@ class HyperparameterPosterior:
 class PseudoMarginal(Method[HyperparameterPosterior]):
     """Options of inference that integrates over the hyperparameters too. It gives no marginal likelihood.
 
-    The prior must hold its kernel, ``ConstantKernel() * RBF()`` with one length scale, and the inputs, as
-    `gpcmc.gp.prior` makes it. The kernel's own hyperparameters are not used: the chains start in `prior`.
+    The prior must hold its kernel, ``ConstantKernel() * RBF()``, and the inputs, as `gpcmc.gp.prior` makes it. Where
+    the kernel has a length scale for each input, each is integrated over (automatic relevance determination). The
+    kernel's own values are not used: the chains start in `prior`.
 
     Attributes
     ----------
@@ -157,7 +155,8 @@ class PseudoMarginal(Method[HyperparameterPosterior]):
     iterations, burn_in, chains, latent_updates : int
         As in `run_chains`.
     prior : HyperparameterPrior, optional
-        By default `default_prior`, which supposes standardised inputs.
+        By default `default_prior`, or `relevance_prior` for a length scale for each input. Both suppose standardised
+        inputs.
     draws : int
         Draws of the hyperparameters that predictions average over, evenly from the chains.
     predictor : Method
@@ -197,6 +196,10 @@ class PseudoMarginal(Method[HyperparameterPosterior]):
                 f"{self.chains * self.iterations} (all); got {self.draws}"
             )
 
+    def memory(self, n: int) -> float:
+        """As `Method.memory`, or what the predictor needs."""
+        return max(Method.memory(self, n), self.predictor.memory(n))
+
     def _fit(
         self, prior: Prior, y: FloatArray, rng: np.random.Generator
     ) -> HyperparameterPosterior:
@@ -206,7 +209,7 @@ class PseudoMarginal(Method[HyperparameterPosterior]):
                 "hyperparameters, and K is one setting of them; make it by "
                 "gpcmc.gp.prior(kernel, X, X_star)"
             )
-        check_kernel(prior.kernel)
+        count = length_scales_of(prior.kernel, prior.X.shape[1])
         chains = run_chains(
             prior.X,
             y,
@@ -216,7 +219,7 @@ class PseudoMarginal(Method[HyperparameterPosterior]):
             burn_in=self.burn_in,
             chains=self.chains,
             latent_updates=self.latent_updates,
-            prior=self.prior,
+            prior=self._hyperprior(count, prior.X.shape[1]),
             rng=rng,
         )
         seed = rng.integers(2**63, size=2)
@@ -224,3 +227,15 @@ class PseudoMarginal(Method[HyperparameterPosterior]):
         if prior.X_star is None:
             return posterior
         return replace(posterior, prediction=posterior.predict_inputs(prior.X_star))
+
+    def _hyperprior(self, length_scales: int, d: int) -> HyperparameterPrior:
+        """The prior of the hyperparameters; refuse one that has not as many length scales as the kernel."""
+        if self.prior is None:
+            return default_prior(d) if length_scales == 1 else relevance_prior(d)
+        given = self.prior.length_scales if isinstance(self.prior, RelevancePrior) else 1
+        if given != length_scales:
+            raise ValueError(
+                f"prior must have as many length scales as the kernel, {length_scales}; got {given}. Use "
+                f"RelevancePrior(shape, rate, length_scales={length_scales})"
+            )
+        return self.prior

@@ -11,14 +11,21 @@ Filippone and Girolami (2014), IEEE TPAMI 36, 2214, Eqs. (5), (6), sections 4.2,
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from gpcmc._validation import FloatArray, check_array, check_labels, check_positive_int
 from gpcmc.gp.covariance import flush_subnormal
-from gpcmc.inference.hyperparameters import HyperparameterPrior, Model
+from gpcmc.inference.hyperparameters import (
+    HyperparameterPrior,
+    Model,
+    rbf_covariance,
+    squared_distances,
+)
 
 _LARGEST = 345.0  # of a logarithm: beyond it a gamma density is zero, and squares would overflow
 _LEAST_LOG_DENSITY = -745.0  # the logarithm of the least number above zero
@@ -94,8 +101,7 @@ class RelevanceModel(Model):
 
     def covariance(self, theta: FloatArray) -> FloatArray:
         """Return K (n, n) at hyperparameters theta (1 + k,)."""
-        K = np.tensordot(-0.5 * np.exp(-2.0 * theta[1:]), self.squared_distances, axes=1)
-        K = flush_subnormal(np.exp(K, out=K) * np.exp(theta[0]))
+        K = relevance_covariance(self.squared_distances, theta)
         if self.jitter:
             K.flat[:: len(K) + 1] += self.jitter * np.exp(theta[0])
         return K
@@ -129,3 +135,31 @@ def differences(a: FloatArray, b: FloatArray, length_scales: int) -> FloatArray:
     """Return (a_iu - b_ju)^2 (d, m, n) of rows of a (m, d) and b (n, d); with one length scale, their sum (1, m, n)."""
     each = (a.T[:, :, None] - b.T[:, None, :]) ** 2
     return each if length_scales > 1 else each.sum(axis=0, keepdims=True)
+
+
+def relevance_covariance(squares: FloatArray, theta: FloatArray) -> FloatArray:
+    """Return K (m, n) at hyperparameters theta (1 + k,), from the `differences` (k, m, n)."""
+    K = np.tensordot(-0.5 * np.exp(-2.0 * theta[1:]), squares, axes=1)
+    return flush_subnormal(np.exp(K, out=K) * np.exp(theta[0]))
+
+
+def model_of(X: FloatArray, y: FloatArray, prior: HyperparameterPrior) -> Model:
+    """Return the model of checked inputs X (n, d) and labels y (n,) with a prior of either kind.
+
+    Raises
+    ------
+    ValueError
+        If the prior has neither one length scale nor d.
+    """
+    if isinstance(prior, RelevancePrior):
+        return relevance_model(X, y, prior)
+    return Model(squared_distances(X, X), y, prior)
+
+
+def covariances(
+    a: FloatArray, b: FloatArray, length_scales: int
+) -> Callable[[FloatArray], FloatArray]:
+    """Return K (m, n) of rows of a (m, d) and b (n, d) as a function of theta (1 + length_scales,)."""
+    if length_scales == 1:
+        return partial(rbf_covariance, squared_distances(a, b))
+    return partial(relevance_covariance, differences(a, b, length_scales))
