@@ -11,7 +11,8 @@ def method(name, **options):
     def fit(given):
         prior = Prior(given["K"], given["K_star"], given["k_star_star"])
         found = infer(METHODS[name](**options), prior, given["y"], rng=np.random.default_rng(0))
-        return found.log_evidence, found.probability
+        said = {"status": found.status, "standard_error": found.log_evidence_se or None}
+        return found.log_evidence, found.probability, said
 
     return fit
 

@@ -9,7 +9,7 @@ def method(inference):
         X, y = given["X"], (given["y"] > 0).astype(float)[:, None]
         kernel = GPy.kern.RBF(X.shape[1], given["beta"], given["alpha"] / 2**0.5)
         found = GPy.core.GP(X, y, kernel, GPy.likelihoods.Bernoulli(), inference_method=inference())
-        return float(found.log_likelihood()), found.predict(given["X_star"])[0][:, 0]
+        return float(found.log_likelihood()), found.predict(given["X_star"])[0][:, 0], {}
 
     return fit
 

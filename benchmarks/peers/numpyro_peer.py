@@ -6,6 +6,7 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 from jax.scipy.stats import norm
+from numpyro.diagnostics import split_gelman_rubin
 from numpyro.infer import MCMC, NUTS
 from work import run
 
@@ -26,9 +27,18 @@ def nuts(warmup, samples):
         a = np.linalg.solve(L, K_star)
         mean = np.asarray(chain.get_samples()["z"]) @ a
         spread = np.sqrt(1.0 + given["k_star_star"] - (a**2).sum(axis=0))
-        return None, np.asarray(norm.cdf(mean / spread)).mean(axis=0)
+        return None, np.asarray(norm.cdf(mean / spread)).mean(axis=0), judged(chain, mean)
 
     return fit
+
+
+def judged(chain, draws):
+    """What NumPyro itself says of one chain: divergences, and the worst split R-hat of the latent values drawn."""
+    diverging = int(chain.get_extra_fields()["diverging"].sum())
+    r_hat = float(np.max(split_gelman_rubin(draws[None])))
+    if diverging or r_hat > 1.05:
+        return {"status": f"not converged: {diverging} divergences, R-hat {r_hat:.2f}"}
+    return {}
 
 
 run({f"NUTS, {n} draws": nuts(n // 2, n) for n in (200, 800)})

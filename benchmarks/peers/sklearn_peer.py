@@ -11,7 +11,7 @@ SCALE = 1.702**2
 def laplace(given):
     kernel = ConstantKernel(SCALE * given["beta"]) * RBF(given["alpha"] / 2**0.5)
     found = GaussianProcessClassifier(kernel, optimizer=None).fit(given["X"], given["y"])
-    return found.log_marginal_likelihood_value_, found.predict_proba(given["X_star"])[:, 1]
+    return found.log_marginal_likelihood_value_, found.predict_proba(given["X_star"])[:, 1], {}
 
 
 run({"Laplace, logistic": laplace})

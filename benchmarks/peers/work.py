@@ -11,8 +11,8 @@ import numpy as np
 def run(methods):
     """Run methods of a problem (a file of arrays, the first argument), and print a line of JSON for each.
 
-    A method returns the log evidence or None, and the test probabilities or None. Seconds are CPU seconds of all
-    threads, without imports.
+    A method returns the log evidence or None, the test probabilities or None, and what it says of itself: ``status``,
+    ``standard_error`` of the log evidence. Seconds are CPU seconds of all threads, without imports.
     """
     with np.load(sys.argv[1]) as stored:
         given = {name: stored[name][()] for name in stored.files}
@@ -23,10 +23,11 @@ def run(methods):
             method(small)  # what is loaded or compiled at the first call is not counted
         start, row = time.process_time(), {"method": name, "status": "ok"}
         try:
-            evidence, probability = method(given)
+            evidence, probability, said = method(given)
         except Exception as error:  # a peer that fails is shown failing
             row["status"] = f"{type(error).__name__}: {error}"[:200]
         else:
+            row |= said
             row["log_evidence"] = None if evidence is None else float(evidence)
             row["probability"] = None if probability is None else np.asarray(probability).tolist()
         row["cpu_seconds"] = time.process_time() - start
