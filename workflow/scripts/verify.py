@@ -31,6 +31,9 @@ for study, folder in given.stores.items():
     if not Path(store).is_dir():  # nothing of this study is kept
         continue
     planned = plan(store, share=given.share, seed_root=given.seed)
+    if not planned["jobs"]:  # the record of the last verification stays
+        print(f"{study}: all kept pieces are what this tree would compute")
+        continue
     drawn = [job["drawn"] for job in planned["jobs"].values()]
     with ProcessPoolExecutor(snakemake.threads, mp_context=get_context("fork")) as pool:
         reports = list(pool.map(partial(verify, study, store), planned["jobs"], drawn))
