@@ -150,6 +150,7 @@ def table(plans, together, given):
                     "minutes": round(found / 60, 1),
                     "ideal": round(total / cores / 60, 1),
                     "ratio": round(found * cores / total, 2),
+                    "longest": round(max(task.seconds for task in tasks) / 60, 1),
                 }
             )
     return pd.DataFrame(rows)

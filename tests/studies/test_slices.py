@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from test_jobs import experiment4_job, patterns
 
@@ -15,7 +16,7 @@ from studies.common.pieces import Pieces, decode
 from studies.common.slices import Slice, gather, plan, seconds_of
 
 ROOT = Path(__file__).resolve().parents[2]
-KEPT = ROOT / "data/reference/atiya2021/kept"
+PLANS = sorted(ROOT.glob("data/reference/*/kept/slices.json"))
 
 
 def pieces_of(folder, job):
@@ -117,17 +118,22 @@ def test_runs_are_joined_only_where_all_are_there(tmp_path):
     assert not list(folders[0].glob("*.npz")), "the job computes what is damaged"
 
 
-def test_the_plan_names_the_kept_pieces():
+@pytest.mark.parametrize("path", PLANS, ids=lambda path: path.parts[-3])
+def test_the_plan_names_the_kept_pieces(path):
     """`python benchmarks/makespan.py` makes it from their seconds, which takes a minute to read."""
-    found = json.loads((KEPT / "slices.json").read_text())
-    for job, slices in found.items():
-        with zipfile.ZipFile(KEPT / f"pieces/{job}.zip") as archive:
+    for job, slices in json.loads(path.read_text()).items():
+        with zipfile.ZipFile(path.parent / f"pieces/{job}.zip") as archive:
             kept = {n.rpartition("-")[0] for n in archive.namelist() if n.endswith(".npz")}
         units = [unit for units in slices for unit in units]
         assert len(set(units)) == len(units), "no unit is computed twice"
         assert {unit.partition("/")[0] for unit in units} == {
             name for name in kept if not name.endswith("-reference")
         }
+
+
+def test_no_job_of_the_published_scale_takes_more_than_ten_minutes():
+    found = pd.read_csv(ROOT / "docs/makespan.csv").set_index("jobs")
+    assert (found.loc["long jobs in slices", "longest"] <= 10).all()
 
 
 def test_long_jobs_are_planned_by_the_seconds_of_their_pieces(tmp_path):
