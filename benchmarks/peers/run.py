@@ -161,9 +161,12 @@ def picture(table, path):
                 seen = of[of[what].notna()]
                 x, y = seen["cpu_seconds"].clip(lower=1e-3), seen[what].clip(lower=1e-7)
                 # hollow where the peer itself, or its error bar, failed
-                filled = np.where(seen["status"] == "ok", colours[peer], "none")
-                style = {"marker": markers[peer, kind], "facecolors": filled, "alpha": 0.8}
-                place.scatter(x, y, edgecolors=colours[peer], **style)
+                for face, which in (
+                    (colours[peer], seen["status"] == "ok"),
+                    ("none", seen["status"] != "ok"),
+                ):
+                    style = {"marker": markers[peer, kind], "facecolors": face}
+                    place.scatter(x[which], y[which], edgecolors=colours[peer], **style)
                 if peer not in never:
                     label = peer if len(kinds.get_group(peer)) == 1 else f"{peer}, {kind}"
                     style = {"color": colours[peer], "linestyle": "none", "label": label}
@@ -178,7 +181,9 @@ def picture(table, path):
         for place in axes.flat
         for handle, label in zip(*place.get_legend_handles_labels(), strict=True)
     }
-    figure.legend(handles.values(), handles, loc="outside lower center", ncols=len(cells))
+    for peer in sorted(never):
+        handles[f"{peer}: fails"] = plt.Line2D([], [], linestyle="none")
+    figure.legend(handles.values(), handles, loc="outside lower center", ncols=4)
     figure.savefig(path, dpi=130, metadata={"Software": None})
 
 
