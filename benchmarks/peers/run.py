@@ -75,7 +75,9 @@ def judged(row, evidence, evidence_se):
     if row["status"] != "ok" or bar is None:
         return row["status"]
     far = abs(row["log_evidence"] - evidence) / np.hypot(bar, evidence_se)
-    return f"off by {far:.0f} standard errors" if far > FAR else "ok"
+    if far <= FAR:
+        return "ok"
+    return f"off by {far:.0f} standard errors" if bar > 0 else "states an error of zero"
 
 
 def results(peer, command, problem, covariance, seconds):
