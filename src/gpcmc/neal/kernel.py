@@ -16,7 +16,7 @@ from gpcmc._validation import FloatArray
 
 
 class PowerExponential(StationaryKernelMixin, NormalizedKernelMixin, Kernel):
-    """The correlation prod_u exp(-(rho_u |x_u - x'_u|)^R), N(15).
+    """The correlation ``prod_u exp(-(rho_u |x_u - x'_u|)^R)``, N(15).
 
     Power 2 is scikit-learn's RBF with length scales 1 / (sqrt(2) rho_u). Power 1 is a product of exponentials.
 
