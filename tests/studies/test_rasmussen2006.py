@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from blocks import load, refusal
+from scipy.special import expit
 from scipy.stats import multivariate_normal, norm
 
 from gpcmc import GaussianProcessClassifier
@@ -45,6 +46,7 @@ from studies.rasmussen2006.scores import (
     baseline,
     half_width,
     information,
+    logistic_of_score,
     over_rejections,
     probit_of_score,
 )
@@ -136,6 +138,19 @@ def test_the_probit_of_a_score_has_the_largest_likelihood():
     steps = [fit(a + i, b + j) for i in (-0.01, 0, 0.01) for j in (-0.01, 0, 0.01)]
     assert fit(a, b) == max(steps) and (a, b) == pytest.approx((1.5, -0.4), abs=0.4)
     assert np.allclose(probit_of_score(10 * score, y), (a / 10, b), atol=1e-4)
+
+
+def test_the_logistic_function_of_a_score_is_platts():
+    rng = np.random.default_rng(2)
+    score = rng.standard_normal(200)
+    y = np.where(rng.random(200) < expit(1.5 * score - 0.4), 1.0, -1.0)
+    positive = int((y > 0).sum())
+    target = np.where(y > 0, (positive + 1) / (positive + 2), 1 / (202 - positive))
+    a, b = logistic_of_score(score, y)
+    slope = target - expit(a * score + b)  # of the cross entropy with Platt's targets
+    assert [slope.sum(), slope @ score] == pytest.approx([0, 0], abs=1e-3)
+    apart = logistic_of_score(y * (1 + np.arange(200)), y)
+    assert np.isfinite(apart).all() and apart[0] > 0
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -331,7 +346,8 @@ def test_the_toy_is_drawn_as_the_book_says():
     assert (frame["deviation_far"] > 0).all()
 
 
-def test_cross_validation_predicts_every_case_once(monkeypatch):
+@pytest.mark.parametrize("prepared", [True, False])
+def test_cross_validation_predicts_every_case_once(monkeypatch, prepared):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((60, 3))
     y = np.where(X[:, 0] + 0.3 * rng.standard_normal(60) > 0, 1.0, -1.0)
@@ -339,11 +355,12 @@ def test_cross_validation_predicts_every_case_once(monkeypatch):
 
     def sign(data, path):
         seen.append(len(data.y_star))
-        assert data.X.mean(axis=0) == pytest.approx(np.zeros(3), abs=1e-9)
-        return np.sign(data.X_star[:, 0]), False
+        assert (np.abs(data.X.mean(axis=0)).max() < 1e-9) == prepared
+        return crossvalidation.Fit(np.sign(data.X_star[:, 0]))
 
     monkeypatch.setitem(crossvalidation.FITS, "laplace", sign)
-    given = {"name": "made", "methods": ["laplace"], "seeds": 2, "root": 1, "keep": keep}
+    given = {"name": "made", "prepared": prepared, "methods": ["laplace"], "seeds": 2}
+    given |= {"root": 1, "keep": keep}
     rows = crossvalidation.crossvalidation(data={"X": X, "y": y}, **given)[0]
     frame = pd.DataFrame(rows)
     assert sum(seen) == 120 and len(rows) == 20
@@ -352,15 +369,31 @@ def test_cross_validation_predicts_every_case_once(monkeypatch):
     assert frame["seed"].nunique() == 2 and 0 < frame["errors"].sum() < 0.4 * 120
 
 
+def test_a_search_that_starts_at_the_last_posterior_ends_at_the_same_point(pair):
+    bounds, start = [(-1.0, 6.0), (-2.0, 5.0)], [2.0, 1.0]
+    for method in (Laplace(), ExpectationPropagation(tolerance=1e-8)):
+        cold, warm = (
+            maximise(
+                Surface(method, pair.distances, pair.y, warm=warm).value_and_gradient, start, bounds
+            )
+            for warm in (False, True)
+        )
+        assert warm.log_evidence == pytest.approx(cold.log_evidence, abs=1e-6)
+        assert warm.theta == pytest.approx(cold.theta, abs=1e-2)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["laplace", "svm"])
 def test_cross_validation_learns(method):
     rng = np.random.default_rng(1)
     X = rng.standard_normal((60, 2))
     y = np.where(X[:, 0] > 0, 1.0, -1.0)
-    given = {"name": "made", "methods": [method], "seeds": 1, "root": 1, "keep": keep}
-    rows = crossvalidation.crossvalidation(data={"X": X, "y": y}, **given)[0]
+    given = {"name": "made", "prepared": True, "methods": [method], "seeds": 1, "root": 1}
+    rows = crossvalidation.crossvalidation(data={"X": X, "y": y}, keep=keep, **given)[0]
     assert sum(row["errors"] for row in rows) < 0.15 * 60
+    # of a machine whose scores separate the classes, Platt's probabilities alone are not certain
+    assert all(("information_logistic" in row) == (method == "svm") for row in rows)
+    assert all(0.3 < row.get("information_logistic", 1.0) <= 1.0 for row in rows)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -428,7 +461,10 @@ SMALL = {
         **{"search": False, "machines": True},
     },
     "toy": {"draws": 4},
-    "crossvalidation": {"data": {"crabs": 3, "usps": 3}, "methods": ["laplace"]},
+    "crossvalidation": {
+        **{"data": {"crabs": 3, "usps": 3}, "unprepared": {"crabs": 3, "usps": 3}},
+        "methods": ["laplace"],
+    },
 }
 
 

@@ -98,11 +98,17 @@ class Toy(Block):
     draws: Annotated[int, whole(3, 10**4)]
 
 
+_Set = Annotated[str, one_of(*FILES)]
+_Seeds = Annotated[int, whole(3, 1000)]
+
+
 class CrossValidation(Block):
     """Kuss and Rasmussen (2005), Table 1."""
 
-    #: Seeds of each data set; fewer than three give no idea of the spread.
-    data: dict[Annotated[str, one_of(*FILES)], Annotated[int, whole(3, 1000)]]
+    #: Seeds of each data set; fewer than three give no idea of the spread. `unprepared`: features that are not scaled,
+    #: images that are not smoothed.
+    data: dict[_Set, _Seeds]
+    unprepared: dict[_Set, _Seeds]
     methods: Annotated[list[str], some_of("laplace", "ep", "svm")]
 
 

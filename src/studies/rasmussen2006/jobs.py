@@ -59,7 +59,7 @@ def jobs(config: Mapping[str, Any]) -> dict[str, Job]:
     """Return all jobs of a configuration, which `config.check` has passed, by name."""
     study, root = config["rasmussen2006"], config["seed"]
     found = [
-        *_patterns(study["crossvalidation"]["data"]),
+        *_patterns({*study["crossvalidation"]["data"], *study["crossvalidation"]["unprepared"]}),
         *_binary(study["surface"]),
         *_comparators(study, root),
         *_ten_classes(study["ten_classes"]),
@@ -163,9 +163,13 @@ def _ten_classes(given: Mapping[str, Any]) -> Iterator[Job]:
 
 
 def _crossvalidation(given: Mapping[str, Any], root: int) -> Iterator[Job]:
-    for name, seeds in given["data"].items():
-        for method in given["methods"]:
-            inputs = {"data": "pair" if name == "usps" else name}
-            arguments = {"name": name, "methods": [method], "seeds": seeds, "root": root}
-            stem = f"crossvalidation/{name}_{method}"
-            yield _job(stem, "crossvalidation", "crossvalidation", inputs, arguments)
+    """Jobs with prepared inputs, that is, scaled features and smoothed images, and with those as they come."""
+    for suffix, sets in {"": given["data"], "_unprepared": given["unprepared"]}.items():
+        for name, seeds in sets.items():
+            digits = "pair_raw" if suffix else "pair"
+            inputs = {"data": digits if name == "usps" else name}
+            fixed = {"prepared": not suffix, "seeds": seeds, "root": root}
+            for method in given["methods"]:
+                arguments = {"name": name, "methods": [method], **fixed}
+                stem = f"crossvalidation/{name}{suffix}_{method}"
+                yield _job(stem, "crossvalidation", "crossvalidation", inputs, arguments)
