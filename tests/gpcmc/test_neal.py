@@ -18,6 +18,7 @@ from sklearn.base import clone
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, WhiteKernel
 
+from gpcmc.gp import orthant_covariance
 from gpcmc.neal import (
     Classification,
     Gamma,
@@ -26,8 +27,10 @@ from gpcmc.neal import (
     Priors,
     Regression,
 )
+from gpcmc.neal.factor import Factor
 from gpcmc.neal.hamiltonian import Point, persistent_step, trajectory
 from gpcmc.neal.priors import draw_logarithms, gamma_log_density
+from gpcmc.orthant.truths import three_dimensional, two_dimensional
 
 X5 = np.array([[0.0, 0.3], [0.7, -1.0], [1.2, 0.1], [-0.6, 0.8], [0.2, 1.4]])
 GROUP = [Gamma(1.5, 6.0), Hierarchy(Gamma(0.7, 9.0), 5.0)]
@@ -37,6 +40,16 @@ def kernel(jitter=1.0, rho=(1.0, 1.0), power=2.0, constant=1.0, variance=2.0):
     exponential = ConstantKernel(variance) * PowerExponential(list(rho), power)
     parts = ConstantKernel(constant, "fixed") + exponential
     return parts + WhiteKernel(jitter, "fixed") if jitter else parts
+
+
+def classification(**given):
+    arguments = {"X": X5, "t": [0, 1, 2, 1, 0], "priors": GROUP, "classes": 3} | given
+    return Classification(kernel(), **arguments)
+
+
+def regression(**given):
+    arguments = {"X": X5, "t": np.ones(5), "priors": GROUP, "noise": Gamma(1.0, 1.0)} | given
+    return Regression(kernel(), **arguments)
 
 
 def band(replicates, level=1e-6):
@@ -275,21 +288,41 @@ def test_gradient_of_the_joint_density_of_a_regression(degrees):
     noise = Gamma(0.5, 3.0)
     model = Regression(kernel(0.1), GROUP, noise, X5, rng.standard_normal(5), degrees=degrees)
     x = np.append(model.priors.draw(rng), -0.4)
-    variances = rng.gamma(2.0, size=5)
+    scales = rng.gamma(2.0, size=5)
+
+    def at(x):
+        return model.state(x, scales if degrees else np.full(5, math.exp(2 * x[-1]))).point
 
     def value(x):
-        return model.state(x, variances).point.log_density
+        return at(x).log_density
 
-    added = math.exp(-0.8) if degrees is None else variances
-    C = model.priors.kernel_at(x[:-1])(X5) + np.diag(np.broadcast_to(added, 5))
+    variances = scales if degrees else np.full(5, math.exp(-0.8))
+    C = model.priors.kernel_at(x[:-1])(X5) + np.diag(variances)
     expected = multivariate_normal(np.zeros(5), C).logpdf(model.t)
     expected += model.priors.log_density(x[:-1])[0] + noise.log_density(x[-1])[0]
     if degrees:
         expected += gamma_log_density(0.5 * np.log(variances), -0.4, degrees)[0]
     assert value(x) == pytest.approx(expected, rel=1e-10)
-    np.testing.assert_allclose(
-        model.state(x, variances).point.gradient, differences(value, x), rtol=1e-6
-    )
+    np.testing.assert_allclose(at(x).gradient, differences(value, x), rtol=1e-6)
+
+
+def test_gaussian_noise_has_the_marginal_likelihood_of_scikit_learn_and_its_gradient():
+    rng = np.random.default_rng(23)
+    X, t = rng.standard_normal((12, 2)), rng.standard_normal(12)
+    priors, noise = [Gamma(1.5, 6.0), Hierarchy(0.7, 5.0)], Gamma(0.5, 3.0)
+    model = Regression(kernel(0.1), priors, noise, X, t)
+    x = np.array([0.4, -0.3, 0.6, -0.8])  # logs of eta, both relevances, sigma
+    point = model.state(x, np.full(12, math.exp(-1.6))).point
+    of_kernel, slopes = model.priors.log_density(x[:-1])
+    of_noise, slope = noise.log_density(x[-1])
+    other = GaussianProcessRegressor(
+        kernel(0.1) + WhiteKernel(1.0), alpha=0.0, optimizer=None, normalize_y=False
+    ).fit(X, t)
+    units = np.array([2.0, 1.0, 1.0, 2.0])  # variances have twice the logarithm
+    expected, gradient = other.log_marginal_likelihood(units * x, eval_gradient=True)
+    assert point.log_density - of_kernel - of_noise == pytest.approx(expected, rel=1e-12)
+    found = point.gradient - np.append(slopes, slope)
+    np.testing.assert_allclose(found, units * gradient, rtol=1e-10)
 
 
 def test_gaussian_noise_predicts_as_scikit_learn():
@@ -327,6 +360,87 @@ def test_large_jitter_makes_the_model_probit():
     z = latent[0] @ solved / np.sqrt(1e6 + np.diag(K - K @ solved))
     np.testing.assert_allclose(p[:, 1], norm.cdf(z), atol=5 * 0.5 / math.sqrt(4e5) + 1e-3)
     np.testing.assert_allclose(p.sum(axis=1), 1.0)
+
+
+@pytest.mark.parametrize("y", [[1.0, 1.0, 1.0], [1.0, -1.0, 1.0]])
+def test_probit_by_jitter(y):
+    """N(12), N(13): with jitter 1, and a step as likelihood, the labels have the orthant's probability.
+
+    The frequency of the orthant among 1e6 draws from the prior is compared, and the mean logistic likelihood of these
+    draws, which are scaled by 1e4 so that it is a step. Bands of 5 standard errors: a false alarm in 6e-7 each.
+    """
+    y, scale, draws = np.array(y), 1e4, 1_000_000
+    latent = ConstantKernel(0.5) + ConstantKernel(2.0) * PowerExponential(0.8)
+    exact = math.exp(three_dimensional(orthant_covariance(latent(X5[:3]), y)))
+    scaled = ConstantKernel(scale**2, "fixed") * (latent + WhiteKernel(1.0, "fixed"))
+    model = Classification(scaled, [Gamma(1.0, 1.0)] * 3, X5[:3], y > 0, classes=2)
+    L = model.start().point.factor.cholesky
+    z = y * (np.random.default_rng(24).standard_normal((draws, 3)) @ L.T)
+    error = math.sqrt(exact * (1 - exact) / draws)
+    assert abs((z > 0).all(axis=1).mean() - exact) < 5 * error
+    assert abs(np.exp(log_expit(z).sum(axis=1)).mean() - exact) < 5 * error
+
+
+def test_gibbs_scans_with_large_jitter_have_the_probit_posterior():
+    """N(12), N(13): the predictive probability is a ratio of orthant probabilities in three and two dimensions.
+
+    Bands as of the scans against quadrature. Logistic noise adds 3.3 / 1e4 to the jitter's variance of 1.
+    """
+    X, y, scale = X5[:2], np.array([1.0, -1.0]), 100.0
+    latent = ConstantKernel(2.0) * PowerExponential(0.5)
+    R = orthant_covariance(latent(np.vstack([X, X5[3:4]])), np.append(y, 1.0))
+    rho = R[0, 1] / math.sqrt(R[0, 0] * R[1, 1])
+    exact = math.exp(three_dimensional(R) - two_dimensional(rho))
+    C = latent(X) + np.eye(2)
+    weights = np.linalg.solve(C, latent(X, X5[3:4]))[:, 0]
+    deviation = math.sqrt(3.0 - weights @ C @ weights)
+
+    def predictive(values):
+        return norm.cdf(values @ weights / (scale * deviation))
+
+    target = (y > 0).astype(np.int64)
+    _compare(
+        scale**2 * C, target, np.zeros((1, 2)), [predictive], [exact], lambda latent: latent[0]
+    )
+
+
+class Scripted(np.random.Generator):
+    """A generator that hands out given normals, in portions of the size that is asked for."""
+
+    def __init__(self, normals):
+        super().__init__(np.random.PCG64(0))
+        self.normals = np.array(normals)
+
+    def standard_normal(self, size):
+        portion, self.normals = self.normals[:size], self.normals[size:]
+        return portion
+
+
+def linear_map(model, state):
+    """Mean (n,) and columns (n, 2n) of the map from unit normals to latent values."""
+    twice = 2 * len(model.t)
+    mean = model.draw_latent(state, Scripted(np.zeros(twice)))
+    ends = [model.draw_latent(state, Scripted(normals)) for normals in np.eye(twice)]
+    return mean, np.array(ends).T - mean[:, None]
+
+
+@pytest.mark.parametrize("degrees", [None, 4.0])
+def test_draws_of_latent_values_have_their_conditional_law(degrees):
+    """N(19), N(20). A draw is affine in the normals, which gives its mean and covariance without sampling."""
+    rng = np.random.default_rng(25)
+    model = Regression(
+        kernel(0.1), GROUP, Gamma(0.5, 3.0), X5, rng.standard_normal(5), degrees=degrees
+    )
+    variances = rng.gamma(2.0, size=5) if degrees else np.full(5, math.exp(-0.8))
+    state = model.state(np.append(model.priors.draw(rng), -0.4), variances)
+    mean, A = linear_map(model, state)
+    K = model.priors.kernel_at(state.point.x[:-1])(X5)
+    solved = np.linalg.solve(K + np.diag(variances), K)
+    np.testing.assert_allclose(mean, model.t @ solved, atol=1e-12)
+    np.testing.assert_allclose(A @ A.T, K - K @ solved, atol=1e-12)
+    normals = rng.standard_normal(10)
+    found = model.draw_latent(state, Scripted(normals))
+    np.testing.assert_allclose(found, mean + A @ normals, atol=1e-12)
 
 
 # ---------------------------------------------------------------------- joint laws
@@ -454,6 +568,39 @@ def test_joint_law_of_hyperparameters_noise_and_targets(degrees):
     laws += [precision_cdf(0.8, 7.0), precision_cdf(1.0, 4.0)]
     for values, law in list(zip(np.array(found).T, laws, strict=True))[: 5 if degrees else 4]:
         assert kstest(values, law).statistic < band(replicates)
+
+
+def assert_prior(x):
+    """Rows are states so far apart that their correlation is below 0.25: to the band they are independent draws."""
+    laws = [precision_cdf(1.5, 6.0), precision_cdf(0.7, 9.0), precision_cdf(1.0, 5.0)]
+    for values, law in zip((x[:, 0], x[:, 1], x[:, 3] - x[:, 1]), laws, strict=True):
+        assert kstest(values, law).statistic < band(len(x))
+
+
+@pytest.mark.slow
+def test_one_case_of_unknown_class_leaves_the_prior():
+    """Whatever the hyperparameters, each of three classes has probability 1/3: the posterior is the prior."""
+    model, rng, found = classification(X=X5[:1], t=[1]), np.random.default_rng(27), []
+    state = model.start()
+    for _ in range(600):
+        state = model.iterate(state, scans=2, persistence=0.8, factor=2.5, rng=rng)
+        found.append(state.point.x)
+    assert_prior(np.array(found)[20::2])
+
+
+@pytest.mark.slow
+def test_a_regression_without_its_likelihood_has_the_prior(monkeypatch):
+    monkeypatch.setattr(Factor, "log_density", lambda self, values: 0.0)
+    monkeypatch.setattr(Factor, "curvature", lambda self, values: np.zeros_like(self.K))
+    X, rng, found = np.tile(X5, (6, 1)), np.random.default_rng(28), []  # steps of sigma are short
+    model = regression(X=X, t=np.ones(30), noise=Gamma(0.8, 7.0), sigma=0.8)
+    state = model.start()
+    for _ in range(600):
+        state = model.iterate(state, leapfrogs=4, window=2, factor=2.0, rng=rng)
+        found.append(state.point.x)
+    x = np.array(found)[30::3]
+    assert_prior(x)
+    assert kstest(x[:, -1], precision_cdf(0.8, 7.0)).statistic < band(len(x))
 
 
 # ---------------------------------------------------------------------- use
