@@ -443,6 +443,26 @@ def test_draws_of_latent_values_have_their_conditional_law(degrees):
     np.testing.assert_allclose(found, mean + A @ normals, atol=1e-12)
 
 
+@pytest.mark.parametrize("degrees", [None, 4.0])
+def test_a_smooth_kernel_needs_no_jitter(degrees):
+    """Its matrix has no Cholesky factor; latent values have their law, and chains with t noise go on."""
+    X = np.linspace(-1.0, 1.0, 60)[:, None]
+    model = Regression(
+        ConstantKernel(2.0) * PowerExponential(1.0), [Gamma(1.5, 6.0), Gamma(1.0, 6.0)],
+        Gamma(0.5, 3.0), X, np.sin(3 * X[:, 0]), degrees=degrees, sigma=0.3,
+    )  # fmt: skip
+    state = model.start()
+    K = state.point.factor.K
+    with pytest.raises(np.linalg.LinAlgError):
+        np.linalg.cholesky(K)
+    mean, A = linear_map(model, state)
+    solved = np.linalg.solve(K + 0.09 * np.eye(60), K)
+    np.testing.assert_allclose(mean, model.t @ solved, atol=1e-10)
+    np.testing.assert_allclose(A @ A.T, K - K @ solved, atol=1e-10)
+    end = model.iterate(state, leapfrogs=4, factor=0.5, rng=np.random.default_rng(26))
+    assert np.isfinite(end.variances).all()
+
+
 # ---------------------------------------------------------------------- joint laws
 
 

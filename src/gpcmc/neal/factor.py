@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_solve, cholesky
+from scipy.linalg import LinAlgError, cho_solve, cholesky, eigh
 from scipy.linalg.lapack import dpotri
 
 from gpcmc._validation import FloatArray
@@ -55,6 +55,18 @@ class Factor:
     def solve(self, values: FloatArray) -> FloatArray:
         """Return C^-1 times an array (n, ...)."""
         return cho_solve((self.cholesky, True), values, check_finite=False)
+
+    def prior_root(self) -> FloatArray:
+        """Return A (n, n) with A A' = K.
+
+        A smooth kernel's K is singular to rounding, though C is not. Its root is then that of its eigenvalues, those
+        below zero taken as zero.
+        """
+        try:
+            return cholesky(self.K, lower=True, check_finite=False)
+        except LinAlgError:
+            eigenvalues, vectors = eigh(self.K, check_finite=False)
+            return vectors * np.sqrt(np.maximum(eigenvalues, 0.0))
 
 
 def factorise(

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.linalg import cholesky
 from scipy.special import logsumexp
 from scipy.stats import norm
 
@@ -55,7 +54,9 @@ class Regression:
     Parameters
     ----------
     kernel : sklearn.gaussian_process.kernels.Kernel
-        Of the latent values, without the noise. With t noise it needs a little jitter (`WhiteKernel`).
+        Of the latent values, without the noise. Its matrix may be singular, as that of a smooth kernel is to
+        rounding, because the noise adds to the diagonal. Where the noise is too small for that, a `WhiteKernel`
+        (jitter) helps.
     priors : sequence of Gamma or Hierarchy
         Of the kernel, see `gpcmc.neal.Priors`.
     noise : Gamma
@@ -163,7 +164,8 @@ class Regression:
     def draw_latent(self, state: RegressionState, rng: np.random.Generator) -> FloatArray:
         """Return latent values (n,) of the training cases given targets and hyperparameters, N(19) and N(20).
 
-        A draw from the prior is corrected by what it gets wrong at the targets, which gives that law.
+        A draw from the prior is corrected by what it gets wrong at the targets, which gives that law. The kernel's
+        matrix may be singular.
         """
         return self._latent(state.point.factor, state.variances, rng)
 
@@ -199,7 +201,7 @@ class Regression:
         self, factor: Factor, variances: FloatArray, rng: np.random.Generator
     ) -> FloatArray:
         n = len(self.t)
-        latent = cholesky(factor.K, lower=True, check_finite=False) @ rng.standard_normal(n)
+        latent = factor.prior_root() @ rng.standard_normal(n)
         made = latent + np.sqrt(variances) * rng.standard_normal(n)
         return latent + factor.K @ factor.solve(self.t - made)
 
