@@ -23,6 +23,7 @@ from gpcmc.neal import (
     Classification,
     Gamma,
     Hierarchy,
+    Linear,
     PowerExponential,
     Priors,
     Regression,
@@ -94,6 +95,34 @@ def test_kernel_gradient_is_the_derivative(rho, power):
     )
 
 
+@pytest.mark.parametrize("scale", [0.8, [0.4, 2.5]])
+def test_the_linear_kernel_and_its_gradient(scale):
+    own, other = Linear(scale), X5[:3] + 0.2
+    s = np.broadcast_to(scale, 2)
+    np.testing.assert_allclose(own(X5, other), X5 @ np.diag(s**2) @ other.T, rtol=1e-13)
+    np.testing.assert_allclose(own.diag(X5), np.diag(own(X5)), rtol=1e-13)
+    K, gradient = own(X5, eval_gradient=True)
+    np.testing.assert_array_equal(K, own(X5))
+
+    def value(theta):
+        return own.clone_with_theta(theta)(X5)
+
+    np.testing.assert_allclose(
+        np.moveaxis(gradient, -1, 0), differences(value, own.theta), atol=1e-8
+    )
+    if np.ndim(scale) == 0:
+        dot = ConstantKernel(scale**2) * DotProduct(0.0, "fixed")
+        np.testing.assert_allclose(K, dot(X5), rtol=1e-13)
+
+
+def test_the_linear_kernel_is_one_of_scikit_learns():
+    own = Linear([0.4, 2.5])
+    assert clone(own).get_params() == own.get_params()
+    assert Linear(1.0, "fixed")(X5, eval_gradient=True)[1].shape == (5, 5, 0)
+    assert not (own + WhiteKernel(1.0)).is_stationary()
+    assert "0.4" in repr(own)
+
+
 def test_kernel_is_one_of_scikit_learns():
     own = PowerExponential([0.4, 2.5], 1.5)
     assert clone(own).get_params() == own.get_params()
@@ -107,12 +136,23 @@ def test_kernel_is_one_of_scikit_learns():
     [
         (PowerExponential(1.0, 2.1), "power must be above 0"),
         (PowerExponential(0.0), "rho must be positive"),
-        (PowerExponential([1.0, 2.0, 3.0]), "one value for each of 2 inputs"),
+        (PowerExponential([1.0, 2.0, 3.0]), "rho must have one value for each of 2 inputs"),
+        (Linear(-1.0), "scale must be positive and finite"),
+        (Linear([1.0, math.inf]), "scale must be positive and finite"),
+        (Linear([1.0]), "scale must have one value for each of 2 inputs"),
     ],
 )
 def test_kernel_refuses(given, message):
     with pytest.raises(ValueError, match=message):
         given(X5)
+
+
+@pytest.mark.parametrize("given", [Linear(), PowerExponential()])
+def test_kernel_refuses_other_inputs(given):
+    with pytest.raises(ValueError, match="Y must have 2 columns as X has; got 1"):
+        given(X5, X5[:, :1])
+    with pytest.raises(ValueError, match="eval_gradient must be False where Y is given"):
+        given(X5, X5, eval_gradient=True)
 
 
 # ---------------------------------------------------------------------- priors
@@ -176,6 +216,30 @@ def test_map_to_the_kernel():
     shared = Priors(kernel(rho=(0.5, 2.0)), [Gamma(1.0, 1.0), Gamma(1.0, 1.0)])
     np.testing.assert_allclose(shared.kernel_at(np.zeros(2)).k1.k2.k2.rho, [1.0, 1.0])
     np.testing.assert_allclose(shared.pull_back(np.array([1.0, 2.0, 3.0])), [2.0, 5.0])
+
+
+def test_a_hierarchy_of_the_scales_of_a_linear_part():
+    """The joint density of a regression on a sum, whose members of both groups have priors of their own."""
+    parts = Linear([0.5, 2.0]) + ConstantKernel(2.0) * PowerExponential([1.0, 1.0])
+    group = Hierarchy(Gamma(0.7, 9.0), 5.0)
+    model = Regression(
+        parts, [group, Gamma(1.5, 6.0), Hierarchy(0.7, 5.0)], Gamma(0.5, 3.0), X5, np.ones(5)
+    )
+    np.testing.assert_allclose(np.exp(model.priors.start[1:3]), [0.5, 2.0])
+    x = np.append(model.priors.draw(np.random.default_rng(22)), -0.4)
+    variances = np.exp([2 * x[-1]] * 5)
+
+    def value(x):
+        return model.state(x, np.exp([2 * x[-1]] * 5)).point.log_density
+
+    s = np.exp(x[1:3])
+    rest = ConstantKernel(math.exp(2 * x[3])) * PowerExponential(np.exp(x[4:6]))
+    C = X5 @ np.diag(s**2) @ X5.T + rest(X5) + np.diag(variances)
+    expected = multivariate_normal(np.zeros(5), C).logpdf(np.ones(5))
+    expected += model.priors.log_density(x[:-1])[0] + model.noise.log_density(x[-1])[0]
+    assert value(x) == pytest.approx(expected, rel=1e-10)
+    gradient = model.state(x, variances).point.gradient
+    np.testing.assert_allclose(gradient, differences(value, x), rtol=1e-6)
 
 
 def test_priors_refuse():

@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # scikit-learn takes half a second
     from sklearn.gaussian_process.kernels import Kernel
 
 #: Hyperparameters of kernels by the end of their names: how many times log theta enters ``kernel.theta``.
-_MULTIPLES = {"constant_value": 2.0, "noise_level": 2.0, "sigma_0": 1.0, "rho": 1.0}
+_MULTIPLES = {"constant_value": 2.0, "noise_level": 2.0, "sigma_0": 1.0, "scale": 1.0, "rho": 1.0}
 #: Step of a leapfrog in log theta that Neal's software proposes before it is multiplied by a factor.
 _STEP = 0.1
 
@@ -146,7 +146,8 @@ class Priors:
     Parameters
     ----------
     kernel : sklearn.gaussian_process.kernels.Kernel
-        Its free hyperparameters may be those of ConstantKernel, WhiteKernel, DotProduct and `PowerExponential`.
+        Its free hyperparameters may be those of ConstantKernel, WhiteKernel, DotProduct, `Linear` and
+        `PowerExponential`.
     priors : sequence of Gamma or Hierarchy
         One for each free hyperparameter, in the order of ``kernel.hyperparameters``.
 
