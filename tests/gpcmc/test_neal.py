@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from gpcmc.neal._gibbs import logistic_normal, scan
 from scipy.special import expit, log_expit, logsumexp, softmax
-from scipy.stats import gamma, kstest, multivariate_normal, norm
+from scipy.stats import gamma, invgamma, kstest, levy, multivariate_normal, norm
 from scipy.stats import t as student
 from sklearn.base import clone
 from sklearn.gaussian_process import GaussianProcessRegressor
@@ -202,6 +202,30 @@ def test_joint_prior_has_its_gradient_and_its_law(priors):
     assert value == pytest.approx(total, rel=1e-12)
     draws = np.array([joint.draw(rng) for _ in range(4000)])
     assert kstest(draws[:, 0], precision_cdf(1.5, 6.0)).statistic < band(4000)
+
+
+def test_a_scaled_group_has_the_mean_precision_of_the_documentation():
+    found = {
+        (alpha, p): Hierarchy.scaled(0.3, 0.7, alpha, p).top.width ** -2 * 0.09
+        for alpha in (0.5, 1.0, 2.0, 4.0)
+        for p in (1, 2, 5)
+    }
+    expected = {(0.5, p): p**4 for p in (1, 2, 5)} | {(1.0, p): p**2 for p in (1, 2, 5)}
+    expected |= {(2.0, 1): 1.0, (2.0, 2): 2.0, (2.0, 5): 5 * math.log(5)}
+    expected |= {(4.0, p): 2 * p for p in (1, 2, 5)}
+    assert found == pytest.approx(expected, rel=1e-13)
+    one = Hierarchy.scaled(0.3, 0.7, 4.0, 5)
+    assert (one.top.alpha, one.alpha) == (0.7, 4.0)
+
+
+def test_a_sum_over_a_scaled_group_has_the_scale_of_its_width():
+    """theta_u^2 is inverse gamma: of finite mean for alpha > 2, and Lévy's stable law for alpha = 1."""
+    heavy, light = (Hierarchy.scaled(0.3, 0.7, alpha, 6).top.width ** 2 for alpha in (1.0, 5.0))
+    assert 6 * invgamma(2.5, scale=2.5 * light).mean() == pytest.approx(0.09)
+    # p variates of scale c sum to one of scale p^2 c
+    logs = draw_logarithms(0.5 * math.log(heavy), 1.0, 60_000, np.random.default_rng(21))
+    sums = np.exp(2 * logs).reshape(-1, 6).sum(axis=1)
+    assert kstest(sums, levy(scale=0.09).cdf).statistic < band(10_000)
 
 
 def test_map_to_the_kernel():

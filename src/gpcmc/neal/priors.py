@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gpcmc._validation import FloatArray, check_positive
+from gpcmc._validation import FloatArray, check_positive, check_positive_int
 
 if TYPE_CHECKING:  # scikit-learn takes half a second
     from sklearn.gaussian_process.kernels import Kernel
@@ -115,6 +115,45 @@ class Hierarchy:
         check_positive("alpha", self.alpha)
         if not isinstance(self.top, Gamma):
             check_positive("top", self.top)
+
+    @classmethod
+    def scaled(cls, width: float, top_alpha: float, alpha: float, count: int) -> Hierarchy:
+        """Return the prior that Neal's software calls ``xwidth:top_alpha:alpha``, of a group with so many members.
+
+        The more members there are, the smaller each is expected to be, so that the sum of theta_u^2 keeps its scale.
+        With p members the mean of theta*^-2 is
+
+        - p^(2/alpha) width^-2 for alpha below 2,
+        - p log(p) width^-2 for alpha = 2, with 1 in place of the logarithm of one or two,
+        - p alpha / (alpha - 2) width^-2 above.
+
+        Parameters
+        ----------
+        width : float
+            Scale of the whole group, the root of the sum of theta_u^2, in the unit of theta.
+        top_alpha : float
+            Of the prior of theta*. Large is narrow.
+        alpha : float
+            Of the members, given theta*.
+        count : int
+            Members p of the group; for relevances the number of inputs.
+
+        Raises
+        ------
+        ValueError
+            If an argument is not positive and finite, or count is not an integer.
+
+        References
+        ----------
+        R. M. Neal, Software for flexible Bayesian modeling, release of 1997-01-18 and later, ``prior.doc``.
+        """
+        width, alpha = check_positive("width", width), check_positive("alpha", alpha)
+        p = check_positive_int("count", count)
+        if alpha < 2.0:
+            factor = p ** (2.0 / alpha)
+        else:
+            factor = p * (max(math.log(p), 1.0) if alpha == 2.0 else alpha / (alpha - 2.0))
+        return cls(Gamma(width / math.sqrt(factor), check_positive("top_alpha", top_alpha)), alpha)
 
 
 def draw_logarithms(top: float, alpha: float, count: int, rng: np.random.Generator) -> FloatArray:
