@@ -7,6 +7,7 @@ that the file's false-alarm rate is below 5e-5. Seeds are fixed. Other bands are
 """
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -264,17 +265,6 @@ def test_a_hierarchy_of_the_scales_of_a_linear_part():
     assert value(x) == pytest.approx(expected, rel=1e-10)
     gradient = model.state(x, variances).point.gradient
     np.testing.assert_allclose(gradient, differences(value, x), rtol=1e-6)
-
-
-def test_priors_refuse():
-    with pytest.raises(ValueError, match="one entry for each of"):
-        Priors(kernel(), GROUP[:1])
-    with pytest.raises(ValueError, match="PowerExponential in place of RBF"):
-        Priors(RBF(1.0), [Gamma(1.0, 1.0)])
-    with pytest.raises(ValueError, match="width"):
-        Gamma(0.0, 1.0)
-    with pytest.raises(ValueError, match="alpha"):
-        Hierarchy(Gamma(1.0, 1.0), -1.0)
 
 
 # ---------------------------------------------------------------------- adaptive rejection
@@ -754,20 +744,144 @@ def test_a_hyperparameter_out_of_range_is_refused_and_the_chain_stays():
     np.testing.assert_array_equal(end.point.x, state.point.x)
 
 
-def test_models_refuse():
-    with pytest.raises(ValueError, match="whole numbers from 0 to 2"):
-        Classification(kernel(), GROUP, X5, [0, 1, 2, 3, 0], classes=3)
-    with pytest.raises(ValueError, match="one class for each of 5 rows"):
-        Classification(kernel(), GROUP, X5, [0, 1], classes=3)
-    with pytest.raises(ValueError, match="classes must be 2 or more"):
-        Classification(kernel(), GROUP, X5, np.zeros(5), classes=1)
+def test_with_all_hyperparameters_fixed_the_latent_values_move_alone():
+    fixed = ConstantKernel(2.0, "fixed") + WhiteKernel(1.0, "fixed")
+    model = Classification(fixed, [], X5, [0, 1, 1, 0, 1], classes=2)
+    state = iterate_classes(model.start(), model, scans=3)
+    assert state.point.x.shape == state.momentum.shape == (0,)
+    assert state.latent.all() and state.accepted == 5
+
+
+def test_models_without_a_positive_definite_start_refuse():
     singular = Classification(kernel(0.0), GROUP, np.zeros((5, 2)), np.zeros(5), classes=3)
     with pytest.raises(ValueError, match="add a WhiteKernel"):
         singular.start()
-    with pytest.raises(ValueError, match="degrees"):
-        Regression(kernel(), GROUP, Gamma(1.0, 1.0), X5, np.zeros(5), degrees=-1.0)
-    with pytest.raises(ValueError, match="one target for each"):
-        Regression(kernel(), GROUP, Gamma(1.0, 1.0), X5, np.zeros(4))
+    with pytest.raises(ValueError, match="x must make the kernel positive definite"):
+        singular.state(np.zeros(4), np.zeros((3, 5)))
+    exact = Regression(
+        kernel(0.0), GROUP, Gamma(1.0, 1.0), np.zeros((5, 2)), np.zeros(5), sigma=1e-30
+    )
+    with pytest.raises(ValueError, match="with noise sigma = 1e-30; add a WhiteKernel"):
+        exact.start()
+
+
+def iterate_classes(state=None, model=None, **given):
+    model = model or classification()
+    arguments = {"persistence": 0.9, "factor": 0.5, "rng": np.random.default_rng(0)} | given
+    return model.iterate(state or model.start(), **arguments)
+
+
+def iterate_regression(state=None, **given):
+    model, arguments = regression(), {"factor": 0.5, "rng": np.random.default_rng(0)} | given
+    return model.iterate(state or model.start(), **arguments)
+
+
+def predict_classes(X_star=X5, state=None, **given):
+    model, arguments = classification(), {"rng": np.random.default_rng(0)} | given
+    return model.predict_proba(state or model.start(), X_star, **arguments)
+
+
+JOINT, NAN = Priors(kernel(), GROUP), math.nan
+TWO, ONE_CASE = classification(classes=2, t=[0, 1, 1, 0, 1]), classification(X=X5[:1], t=[0])
+SHORT = Regression(kernel(), GROUP, Gamma(1.0, 1.0), X5[:3], np.ones(3))
+BROKEN = replace(classification().start(), latent=np.full((3, 5), NAN))
+X3 = np.zeros((2, 3))
+
+REFUSED = {
+    # priors
+    "width must be a finite number > 0; got 0.0": lambda: Gamma(0.0, 1.0),
+    "alpha must be a finite number > 0; got nan": lambda: Gamma(1.0, NAN),
+    "alpha must be a finite number > 0; got -1.0": lambda: Hierarchy(Gamma(1.0, 1.0), -1.0),
+    "top must be a finite number > 0; got -2.0": lambda: Hierarchy(-2.0, 1.0),
+    "width must be a finite number > 0; got -0.2": lambda: Hierarchy.scaled(-0.2, 0.5, 1.0, 4),
+    "top_alpha must be a finite number > 0; got 0": lambda: Hierarchy.scaled(0.2, 0, 1.0, 4),
+    "alpha must be a finite number > 0; got inf": lambda: Hierarchy.scaled(0.2, 0.5, math.inf, 4),
+    "count must be an integer >= 1; got 0": lambda: Hierarchy.scaled(0.2, 0.5, 1.0, 0),
+    "rng must be a numpy.random.Generator.*got 1": lambda: Gamma(1.0, 1.0).draw(1),
+    "rng must be a numpy.random.Generator.*got 2": lambda: JOINT.draw(2),
+    "priors must have one entry for each of": lambda: Priors(kernel(), GROUP[:1]),
+    "priors must be Gamma or Hierarchy; got 1.0": lambda: Priors(kernel(), [GROUP[0], 1.0]),
+    "PowerExponential in place of RBF": lambda: Priors(RBF(1.0), [Gamma(1.0, 1.0)]),
+    "kernel must have finite hyperparameters > 0": lambda: Priors(kernel(variance=0.0), GROUP),
+    "x must have shape .4,.; got .3,.": lambda: JOINT.log_density(np.zeros(3)),
+    "x must have shape .4,.; got .5,.": lambda: JOINT.kernel_at(np.zeros(5)),
+    "gradient must have shape .3,.; got .4,.": lambda: JOINT.pull_back(np.zeros(4)),
+    # models
+    "whole numbers from 0 to 2": lambda: classification(t=[0, 1, 2, 3, 0]),
+    "one class for each of 5 rows": lambda: classification(t=[0, 1]),
+    "classes must be 2 or more; got 1": lambda: classification(t=np.zeros(5), classes=1),
+    "classes must be an integer >= 1; got 2.5": lambda: classification(classes=2.5),
+    "X must not be empty; got shape .0, 2.": lambda: classification(X=X5[:0], t=[]),
+    "X must not be empty; got shape .5, 0.": lambda: regression(X=X5[:, :0]),
+    "one target for each of 5 rows": lambda: regression(t=np.zeros(4)),
+    "degrees must be a finite number > 0; got -1.0": lambda: regression(degrees=-1.0),
+    "sigma must be a finite number > 0; got 0.0": lambda: regression(sigma=0.0),
+    "noise must be a Gamma; got 0.1": lambda: regression(noise=0.1),
+    # states
+    "latent must have shape .3, 5.; got .2, 5.": (
+        lambda: classification().state(np.zeros(4), np.zeros((2, 5)))
+    ),
+    "x must have shape .4,.; got .2,.": (
+        lambda: classification().state(np.zeros(2), np.zeros((3, 5)))
+    ),
+    "x must be finite": lambda: classification().state([NAN] * 4, np.zeros((3, 5))),
+    "x must have shape .5,.; got .4,.": lambda: regression().state(np.zeros(4), np.ones(5)),
+    "variances must have shape .5,.; got .1,.": lambda: regression().state(np.zeros(5), [1.0]),
+    "variances must be positive; got 0": lambda: regression().state(np.zeros(5), np.zeros(5)),
+    "variances must all be exp.2 x.-1.. with Gaussian noise": (
+        lambda: regression().state(np.zeros(5), [1.0, 1.0, 1.0, 1.0, 2.0])
+    ),
+    # iterations of a classification
+    "updates must be an integer >= 1; got 0": lambda: iterate_classes(updates=0),
+    "scans must be an integer >= 1; got -1": lambda: iterate_classes(scans=-1),
+    "scans must be an integer >= 1; got 2.5": lambda: iterate_classes(scans=2.5),
+    "persistence must be at least 0 and below 1; got 1.5": lambda: iterate_classes(persistence=1.5),
+    "persistence must be at least 0 and below 1; got nan": lambda: iterate_classes(persistence=NAN),
+    "persistence must be at least 0 and below 1; got -0.1": (
+        lambda: iterate_classes(persistence=-0.1)
+    ),
+    "persistence must be at least 0 and below 1; got '0'": lambda: iterate_classes(persistence="0"),
+    "factor must be a finite number > 0; got -0.5": lambda: iterate_classes(factor=-0.5),
+    "rng must be a numpy.random.Generator.*got None": lambda: iterate_classes(rng=None),
+    "state must be a ClassificationState; got RegressionState": (
+        lambda: iterate_classes(regression().start())
+    ),
+    "state.latent must have shape .3, 5.; got .1, 5.": lambda: iterate_classes(TWO.start()),
+    "state.latent must have shape .3, 5.; got .3, 1.": lambda: iterate_classes(ONE_CASE.start()),
+    "state.latent must be finite; got 15": lambda: iterate_classes(BROKEN),
+    # iterations of a regression
+    "leapfrogs must be an integer >= 1; got 0": lambda: iterate_regression(leapfrogs=0),
+    "window must be an integer >= 1; got 0": lambda: iterate_regression(window=0),
+    "window must be at most leapfrogs . 1 = 4; got 5": (
+        lambda: iterate_regression(leapfrogs=3, window=5)
+    ),
+    "factor must be a finite number > 0; got nan": lambda: iterate_regression(factor=NAN),
+    "rng must be a numpy.random.Generator.*got 3": lambda: iterate_regression(rng=3),
+    "state must be a RegressionState; got ClassificationState": (
+        lambda: iterate_regression(classification().start())
+    ),
+    "state.variances must have shape .5,.; got .3,.": lambda: iterate_regression(SHORT.start()),
+    # predictions
+    "draws must be an integer >= 1; got 0": lambda: predict_classes(draws=0),
+    "rng must be a numpy.random.Generator.*got 4": lambda: predict_classes(rng=4),
+    "X_star must have 2 columns as X has; got 3": lambda: predict_classes(X3),
+    "X_star must be finite": lambda: predict_classes(np.full((1, 2), NAN)),
+    "state must be a ClassificationState; got str": lambda: predict_classes(state="last"),
+    "X_star must have 2 columns.*got 3": lambda: regression().predict(regression().start(), X3),
+    "t_star must have shape .5,.; got .1,.": (
+        lambda: regression().log_predictive(regression().start(), X5, [1.0])
+    ),
+    "rng must be a numpy.random.Generator.*got 5": (
+        lambda: regression().draw_latent(regression().start(), 5)
+    ),
+    "state must be a RegressionState; got NoneType": lambda: regression().predict(None, X5),
+}
+
+
+@pytest.mark.parametrize("message", REFUSED)
+def test_arguments_are_checked(message):
+    with pytest.raises(ValueError, match=message):
+        REFUSED[message]()
 
 
 def test_a_linear_part_is_a_product_of_scikit_learns():
