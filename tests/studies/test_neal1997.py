@@ -9,6 +9,7 @@ import pytest
 from blocks import load, refusal
 from scipy.stats import binom
 
+from gpcmc.neal import Gamma, Hierarchy
 from recheck.book import Book
 from recheck.files import write_arrays
 from recheck.judge import judge
@@ -148,7 +149,7 @@ def test_predictions_are_from_the_iterations_of_the_paper():
 def test_the_prior_of_the_relevances_is_that_of_the_software():
     """x0.2:0.5:1 for four inputs: the top level has the mean precision 4^2 / 0.2^2 = 400."""
     assert chains.RELEVANCES.top.width**-2 == pytest.approx(400.0)
-    assert (chains.RELEVANCES.top.alpha, chains.RELEVANCES.alpha) == (0.5, 1.0)
+    assert Hierarchy(Gamma(0.2 / 4.0, 0.5), 1.0) == chains.RELEVANCES  # bit by bit
 
 
 def test_the_covariance_adds_the_squares_of_its_parts():

@@ -38,8 +38,8 @@ from studies.neal1997.runs import (
 Array = np.ndarray
 #: The software's ``0.05:0.5``: of magnitudes, noise, and the relevance of a single input.
 VAGUE = Gamma(0.05, 0.5)
-#: ``x0.2:0.5:1`` for four inputs: the ``x`` divides the width by 4^(1/alpha), with alpha = 1 of the lower level.
-RELEVANCES = Hierarchy(Gamma(0.2 / 4.0, 0.5), 1.0)
+#: ``x0.2:0.5:1`` for four inputs.
+RELEVANCES = Hierarchy.scaled(0.2, 0.5, 1.0, count=4)
 #: Where chains begin: magnitude, relevances of the three-way problem, relevance and noise of the regression.
 MAGNITUDE, RELEVANCE, SINGLE_RELEVANCE, NOISE = 0.5, 1.0, 0.1, 0.5
 #: The training case whose latent values Figure 4 shows.
