@@ -9,8 +9,9 @@ from sklearn.model_selection import train_test_split
 from sklearn.multiclass import OneVsRestClassifier
 
 from gpcmc import GaussianProcessClassifier
+from gpcmc._threads import one_thread
 from gpcmc.gp import Prior, prior, rbf
-from gpcmc.inference import ConvergenceError, Laplace
+from gpcmc.inference import ConvergenceError, Laplace, multiclass
 from gpcmc.inference.evidence import EvidenceSurface
 from gpcmc.inference.multiclass import MulticlassLaplace, one_hot
 
@@ -59,6 +60,88 @@ def test_the_mode_is_a_fixed_point():
     posterior = MulticlassLaplace().approximate(K, y)
     np.testing.assert_allclose(posterior.a, y - softmax(posterior.mean, axis=0), atol=1e-10)
     np.testing.assert_allclose(posterior.mean, posterior.a @ K, atol=1e-10)
+
+
+def psi(y, a, f):
+    return np.sum(y * log_softmax(f, axis=0)) - 0.5 * np.sum(a * f)
+
+
+def assert_at_the_mode(K, y, posterior):
+    """A full Newton step from there, by the dense matrices, changes nothing that matters."""
+    pi = softmax(posterior.mean, axis=0)
+    np.testing.assert_allclose(posterior.a, y - pi, atol=2e-12)
+    whole, W, _ = dense(K, posterior, y)
+    solved = np.linalg.solve(np.eye(y.size) + W @ whole, (y - pi - posterior.a).ravel())
+    a = posterior.a + solved.reshape(y.shape)
+    assert np.abs(solved).max() < 1e-10
+    assert psi(y, a, a @ K) == pytest.approx(psi(y, posterior.a, posterior.mean), abs=1e-13)
+
+
+#: Seeds of `three_classes` and variances of which Newton's steps end in the rounding of Psi, with gradients of 1e-11.
+IN_ROUNDING = [(140, 1e5), (54, 1e6), (104, 1e6), (111, 1e6)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("seed", "beta"), IN_ROUNDING)
+@one_thread()
+def test_an_iterate_that_can_rise_no_more_has_converged(seed, beta):
+    X, labels = three_classes(seed, n=30)
+    K, y = rbf(0.5, beta)(X), one_hot(labels)
+    posterior = MulticlassLaplace().approximate(K, y)
+    assert 200 < posterior.work["newton_steps"] <= 205
+    assert_at_the_mode(K, y, posterior)
+    kernel = rbf(0.5, beta)
+    assert EvidenceSurface(MulticlassLaplace(), kernel, X, y).value(kernel.theta) == pytest.approx(
+        posterior.log_evidence, abs=1e-9
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("beta", [1e4, 1e5, 1e6])
+@pytest.mark.parametrize(("n", "alpha"), [(12, 0.2), (30, 0.5)])
+@one_thread()
+def test_separable_classes_with_a_large_variance_converge(n, alpha, beta):
+    for seed in range(60):
+        X, labels = three_classes(seed, n=n)
+        K, y = rbf(alpha, beta)(X), one_hot(labels)
+        assert_at_the_mode(K, y, MulticlassLaplace().approximate(K, y))
+
+
+def test_no_step_raises_psi_by_more_than_its_bound():
+    X, labels = three_classes(11, n=20)
+    rng, K, y = np.random.default_rng(0), rbf(0.7, 5.0)(X), one_hot(labels)
+    posterior = MulticlassLaplace().approximate(K, y)
+    for size in (1e-3, 0.1, 1.0):
+        a = posterior.a + size * rng.standard_normal(y.shape)
+        gradient = y - softmax(a @ K, axis=0) - a
+        bound = multiclass._possible_rise(K, gradient)
+        steps = [gradient, posterior.a - a, *rng.standard_normal((20, *y.shape))]
+        rises = [
+            psi(y, a + s * step, (a + s * step) @ K) - psi(y, a, a @ K)
+            for step in steps
+            for s in (0.01, 0.1, 1.0)
+        ]
+        assert 0.0 < max(rises) <= bound < 200 * max(rises)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("seed", "alpha"), [(36, 1.0), (13, 2.0)])
+@one_thread()
+def test_psi_never_falls_where_full_newton_steps_overshoot(seed, alpha, monkeypatch):
+    X, labels = three_classes(seed, n=30)
+    K, y = rbf(alpha, 1e6)(X), one_hot(labels)
+    trace, full, climb = [], [], multiclass._climb
+
+    def watched(K, y, a, direction, least):
+        trace.append(psi(y, a, a @ K))
+        full.append(psi(y, a + direction, (a + direction) @ K) - trace[-1])
+        return climb(K, y, a, direction, least)
+
+    monkeypatch.setattr(multiclass, "_climb", watched)
+    posterior = MulticlassLaplace().approximate(K, y)
+    trace.append(psi(y, posterior.a, posterior.mean))
+    assert min(full) < -3.0  # nats that a full step would lose
+    assert len(trace) > 10 and (np.diff(trace) > -1e-9).all()
 
 
 @pytest.mark.parametrize("beta", [0.5, 20.0])
