@@ -13,7 +13,9 @@ from gpcmc._threads import one_thread
 from gpcmc.gp import Prior, prior, rbf
 from gpcmc.inference import ConvergenceError, Laplace, multiclass
 from gpcmc.inference.evidence import EvidenceSurface
+from gpcmc.inference.interface import MAX_K_HAT
 from gpcmc.inference.multiclass import MulticlassLaplace, one_hot
+from gpcmc.orthant.separation import weight_diagnostics
 
 
 def three_classes(seed=0, n=12, noise=0.5):
@@ -175,27 +177,50 @@ def test_names_of_the_classes_do_not_matter():
     np.testing.assert_allclose(found, straight.prediction.probability, atol=1e-3)
 
 
+def importance_weights(K, posterior, y, size, rng, widened=1.0):
+    """Log weights of draws from the Gaussian at the mode, its deviations widened; their mean is the evidence."""
+    whole, W, _ = dense(K, posterior, y)
+    C = widened * np.linalg.cholesky(np.linalg.inv(np.linalg.inv(whole) + W))
+    u = rng.standard_normal((size, y.size))
+    f = posterior.mean.ravel() + u @ C.T
+    log_p = np.sum(y * log_softmax(f.reshape(-1, *y.shape), axis=1), axis=(1, 2))
+    log_p -= 0.5 * np.sum(f * np.linalg.solve(whole, f.T).T, axis=1)
+    log_p -= 0.5 * np.linalg.slogdet(whole)[1]
+    return log_p + 0.5 * np.sum(u * u, axis=1) + np.sum(np.log(np.diag(C)))
+
+
 def test_importance_sampling_corrects_the_evidence():
     # the exact evidences of all labelings sum to 1; those of Laplace's method need not
     X, _ = three_classes(4, n=3)
     K = rbf(1.0, 3.0)(X)
     rng, total, by_laplace = np.random.default_rng(0), 0.0, 0.0
     for code in range(27):
-        labels = np.array([code % 3, code // 3 % 3, code // 9])
-        y = np.eye(3)[:, labels]
+        y = np.eye(3)[:, [code % 3, code // 3 % 3, code // 9]]
         posterior = MulticlassLaplace().approximate(K, y)
-        whole, W, _ = dense(K, posterior, y)
-        C = np.linalg.cholesky(np.linalg.inv(np.linalg.inv(whole) + W))
-        u = rng.standard_normal((4000, 9))
-        f = posterior.mean.ravel() + u @ C.T
-        log_p = np.sum(y * log_softmax(f.reshape(-1, 3, 3), axis=1), axis=(1, 2))
-        log_p -= 0.5 * np.sum(f * np.linalg.solve(whole, f.T).T, axis=1)
-        log_p -= 0.5 * np.linalg.slogdet(whole)[1]
-        log_q = -0.5 * np.sum(u * u, axis=1) - np.sum(np.log(np.diag(C)))
-        log_z = logsumexp(log_p - log_q) - np.log(4000)
+        log_z = logsumexp(importance_weights(K, posterior, y, 4000, rng)) - np.log(4000)
         assert posterior.log_evidence == pytest.approx(log_z, abs=0.3)
         total, by_laplace = total + np.exp(log_z), by_laplace + np.exp(posterior.log_evidence)
     assert total == pytest.approx(1.0, abs=0.02) and abs(by_laplace - 1.0) > 0.03
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+@one_thread()
+def test_the_error_of_the_evidence_is_measured_by_importance_sampling(seed):
+    """1e5 draws for 15 patterns of three classes, and as many from a wider Gaussian, agree; Laplace's is lower."""
+    X, labels = three_classes(seed, n=15)
+    K, y, size = rbf(1.0, 2.0)(X), one_hot(labels), 100_000
+    posterior, found = MulticlassLaplace().approximate(K, y), []
+    for widened in (1.0, 1.15):
+        rng = np.random.default_rng([seed, len(found)])
+        log_w = importance_weights(K, posterior, y, size, rng, widened)
+        log_z = logsumexp(log_w) - np.log(size)
+        k_hat = weight_diagnostics(log_w)["k_hat"]
+        assert k_hat < MAX_K_HAT
+        found.append((log_z, np.exp(log_w - log_z).std() / np.sqrt(size)))
+    (exact, se), (wide, se_wide) = found
+    assert abs(exact - wide) < 5 * np.hypot(se, se_wide)
+    assert exact - posterior.log_evidence > 5 * se and exact - posterior.log_evidence < 0.5
 
 
 @pytest.mark.parametrize(
