@@ -286,6 +286,10 @@ def test_other_methods_say_what_to_use():
     for inference in ("ep", "twisted-ep"):
         with pytest.raises(ValueError, match="Use inference='laplace', or sklearn.multiclass.One"):
             GaussianProcessClassifier(inference=inference).fit(X, labels)
+    mackay = Laplace(likelihood="logistic", predictive="mackay")
+    with pytest.raises(ValueError, match="predictive must be 'exact' with more than two classes"):
+        GaussianProcessClassifier(inference=mackay).fit(X, labels)
+    assert GaussianProcessClassifier(inference=mackay).fit(X, labels > 0).score(X, labels > 0) > 0.5
     one_against_rest = OneVsRestClassifier(GaussianProcessClassifier(optimizer=None))
     assert one_against_rest.fit(X, labels).score(X, labels) > 0.5
 
