@@ -126,6 +126,19 @@ def test_the_least_confident_cases_are_rejected_first():
     assert found == pytest.approx([0.5, 1 / 3, 0.0, 0.0])
 
 
+@pytest.mark.parametrize("threshold", [0.6, 0.75, 0.9])
+def test_the_reject_option_has_the_least_expected_loss(threshold):
+    """An error costs 1 and a rejection 1 - threshold: those with a smaller largest probability are rejected (3.1.1)."""
+    p = np.random.default_rng(2).uniform(0.5, 1.0, 200)
+    shares = np.arange(200) / 200
+    kept = over_rejections(1.0 - p, p, shares)
+    loss = (1.0 - shares) * kept + shares * (1.0 - threshold)
+    best = shares[loss.argmin()]
+    assert best == np.mean(p < threshold)
+    assert kept[loss.argmin()] == pytest.approx(np.mean(1.0 - p[p >= threshold]))
+    assert loss.min() == pytest.approx(np.mean(np.minimum(1.0 - p, 1.0 - threshold)))
+
+
 def test_the_probit_of_a_score_has_the_largest_likelihood():
     rng = np.random.default_rng(1)
     score = rng.standard_normal(300)
@@ -330,6 +343,22 @@ def test_ten_classes_at_a_point():
     assert row["as_printed"] - row["log_evidence"] == pytest.approx(log_det)
     with pytest.raises(ValueError, match="the digits have 60 and 60"):
         tenclass.laplace(**given | {"training": 61})
+
+
+def test_errors_by_the_largest_probability_and_by_the_largest_mean_are_two_columns():
+    digits, point = made_digits(n=12, seed=2), (0.3, 3.0)
+    row = tenclass.laplace(digits=digits, training=60, test=40, point=point, keep=keep)[0][0]
+    problem = tenclass.first_cases(digits, 60, 40)
+    K, across = (
+        squared_exponential(squared_distances(problem.X, other), *point)
+        for other in (problem.X, problem.X_star)
+    )
+    found, own = MulticlassLaplace().fit(Prior(K), problem.y), np.full(40, np.exp(2 * point[1]))
+    by_probability, by_mean = (
+        100 * np.mean(values.argmax(axis=1) != problem.y_star)
+        for values in (found.predict(across, own).probability, found.latent(across, own)[0])
+    )
+    assert row["error_percent"] == by_probability != by_mean == row["error_percent_by_mean"]
 
 
 @pytest.mark.slow
