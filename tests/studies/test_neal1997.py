@@ -153,21 +153,25 @@ def test_predictions_are_from_the_iterations_of_the_paper():
 
 def test_settings_are_those_of_the_paper_and_of_the_software():
     """Sections 6 and 7; persistence, factors, starts and the files of 2022 are in the software's command files."""
-    assert CLASSES == {
+    assert {
         "1997-400": ClassesRun("1997", 400, 10.0, 10.0, 0.4, 0.99, 55),
         "1997-100": ClassesRun("1997", 100, 10.0, 10.0, 0.4, 0.99, 55),
         "2022-400": ClassesRun("2022", 400, 10.0, 10.0, 0.3, 0.98, 21),
         "2022-100": ClassesRun("2022", 100, 10.0, 10.0, 0.5, 0.98, 21),
         "2022-logistic": ClassesRun("2022", 400, 1.0, 0.1, 0.15, 0.98, 21),
-    }
-    assert OUTLIERS == {
+    } == CLASSES
+    assert {
         "1997-t": OutliersRun("1997", 4.0, 1.0),
         "1997-gaussian": OutliersRun("1997", None, 1.0),
         "1997-gaussian-100": OutliersRun("1997", None, 100.0),
         "2022-t": OutliersRun("2022", 4.0, 1.0),
         "2022-gaussian": OutliersRun("2022", None, 100.0),
-    }
-    assert (runs.CLASSES_ITERATIONS, runs.OUTLIERS_ITERATIONS, runs.OUTLIERS_FIRST) == (100, 200, 101)
+    } == OUTLIERS
+    assert (runs.CLASSES_ITERATIONS, runs.OUTLIERS_ITERATIONS, runs.OUTLIERS_FIRST) == (
+        100,
+        200,
+        101,
+    )
     assert (runs.JITTER, runs.MINOR, runs.EVERY) == (0.001, 0.05, 5)
     assert Gamma(0.05, 0.5) == chains.VAGUE
     starts = (chains.MAGNITUDE, chains.RELEVANCE, chains.SINGLE_RELEVANCE, chains.NOISE)
@@ -181,7 +185,9 @@ def record(monkeypatch, model, **instead):
     def iterate(self, state, **given):
         bound = inspect.signature(original).bind(self, state, **given)
         bound.apply_defaults()
-        calls.append({k: v for k, v in bound.arguments.items() if k not in ("self", "state", "rng")})
+        calls.append(
+            {k: v for k, v in bound.arguments.items() if k not in ("self", "state", "rng")}
+        )
         return original(self, state, **{**given, **instead})
 
     monkeypatch.setattr(model, "iterate", iterate)
@@ -208,15 +214,19 @@ def test_the_software_draws_the_noise_variance_and_integrates_over_the_latent_va
     data, rng = made_outliers(), np.random.default_rng(5)
     X, t = data["X"], data["t"]
     kernel = chains.covariance(1.0, 1.0, 0.01)
-    model = Regression(kernel, [chains.VAGUE, chains.VAGUE], chains.VAGUE, X[:10], t[:10], degrees=4.0)
+    model = Regression(
+        kernel, [chains.VAGUE, chains.VAGUE], chains.VAGUE, X[:10], t[:10], degrees=4.0
+    )
     state, test = model.state(np.log([0.5, 1.0, 0.3]), np.full(10, 0.1)), slice(10, 14)
     density = np.exp(model.log_predictive(state, X[test], t[test]))
-    draws = [np.exp(chains._software(model, state, X[test], t[test], rng)) for _ in range(2000)]
+    draws = [np.exp(chains._software(model, state, X[test], t[test], rng)) for _ in range(200)]
     error = np.std(draws, axis=0) / math.sqrt(len(draws))
     assert (np.abs(np.mean(draws, axis=0) - density) < 5 * error).all()
     quiet = model.state(np.log([0.5, 1.0, 1e-9]), np.full(10, 0.1))
     mean, variance = model.predict(quiet, X[test])
-    expected = [multivariate_normal.logpdf(*one) for one in zip(t[test], mean, variance, strict=True)]
+    expected = [
+        multivariate_normal.logpdf(*one) for one in zip(t[test], mean, variance, strict=True)
+    ]
     found = chains._software(model, quiet, X[test], t[test], rng)
     np.testing.assert_allclose(found, expected, rtol=1e-9)
 
@@ -518,7 +528,9 @@ def test_a_chain_in_a_minor_mode_does_not_count(tmp_path):
     late[100:], visit[120:160] = 0.0, 2.0
     given = [main, minor, late, minor, visit]
     error = (0.2, 0.05, 0.1, 0.0)
-    frames = [regression_rows("2022-gaussian", k, rho=rho, error=error) for k, rho in enumerate(given)]
+    frames = [
+        regression_rows("2022-gaussian", k, rho=rho, error=error) for k, rho in enumerate(given)
+    ]
     known = {"2022-gaussian": POSTERIOR | {"divide": math.exp(1.0), "above": 0.03}}
     found = measured_regressions(tmp_path, frames, known).set_index("id")
     shares = found.loc["chains/2022-gaussian/astray"]
@@ -545,7 +557,7 @@ def test_outliers_are_compared_chain_by_chain(tmp_path):
         for run, error in flat.items()
         for k in range(2)
     ]
-    known = {run: POSTERIOR for run in ("1997-gaussian", "1997-gaussian-100")}
+    known = dict.fromkeys(("1997-gaussian", "1997-gaussian-100"), POSTERIOR)
     found = measured_regressions(tmp_path, frames, known)
     claim = found[found["id"] == "claim/outliers"].set_index(["reading", "unit"])["value"]
     for k in range(2):

@@ -56,7 +56,9 @@ class Quadrature:
         )
         prior = [np.array([VAGUE.log_density(x)[0] for x in axis]) for axis in (rho, eta, sigma)]
         of_two = (prior[1][:, None] + prior[2]).ravel()
-        levels = [self._log_likelihood(x) + own + of_two for x, own in zip(rho, prior[0], strict=True)]
+        levels = [
+            self._log_likelihood(x) + own + of_two for x, own in zip(rho, prior[0], strict=True)
+        ]
         level = np.array(levels) - logsumexp(levels)
         self.log_weight = level.reshape(len(rho), len(eta), len(sigma))
 
