@@ -24,7 +24,7 @@ CAVITY = (1.0, 9.0)
 VARIANCE, LENGTHS, SIDE = 9.0, (0.1, 0.2, 0.3), 9
 LONE = np.array([[0.75, 0.75], [0.25, 0.25]])
 #: Values on a side of the square, and of the line of Figure 3.6.
-SQUARE, LINE = np.linspace(0.0, 1.0, 21), np.linspace(-9.0, 6.0, 76)
+SQUARE, LINE = np.linspace(0.0, 1.0, 31), np.linspace(-9.0, 6.0, 76)
 
 
 def pictures(*, draws: int, root: int, keep: Keep) -> Piece:

@@ -136,6 +136,7 @@ def _of_laplace(grid: pd.DataFrame) -> Iterator[Row]:
     rows = grid[grid["errors"] == least]
     status = OK if whole else "at most"
     yield exact("figure3.7/laplace/errors-least", least, rows["source"], status=status)
+    # every grid has this point: see `jobs.grid`
     corner = grid.sort_values(["log_length", "log_amplitude"], ascending=[True, False]).iloc[0]
     for name in ("least", "greatest"):
         value = corner[f"{name}_probability"]
