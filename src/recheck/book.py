@@ -101,7 +101,7 @@ class Book:
         return self.get(id, fits[0]).to_dict() if fits else None
 
     def agrees(self, id: str, reading: str = "") -> bool:
-        """Whether a number agrees under a reading, by the verdict's list; choices that it does not name as in `pick`."""
+        """Whether a number agrees under a reading, by its verdict; a choice that is not named has its default."""
         listed = str(self.verdicts.loc[id, "readings"]).split("; ")
         return bool(_consistent(listed, {**self.defaults, **levels_of(reading)}))
 

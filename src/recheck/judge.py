@@ -2,8 +2,9 @@
 
 A printed number is drawn from the same design as ours (`recheck.compare`), or a quantity lies inside its region
 (`recheck.claims`). Each of these hypotheses has a p-value under every reading of what the paper leaves unsaid or
-misprints, and counts with the largest of them. "Differs" is controlled by Holm's test over a family, "agrees" by Benjamini and
-Hochberg's correction of two one-sided tests; section 3 of ``README.md`` beside this file says what each verdict means.
+misprints, and counts with the largest of them. "Differs" is controlled by Holm's test over a family, "agrees" by
+Benjamini and Hochberg's correction of two one-sided tests; section 3 of ``README.md`` beside this file says what each
+verdict means.
 """
 
 import itertools
@@ -48,9 +49,10 @@ class Verdicts:
     furthest outside, p-values those of the run that is tested, which ``note`` names if it is another.
 
     `readings` has numbers of hypotheses by choice, level and kind, at the best levels of other choices, and
-    ``log_likelihood``, the sum of the log densities of the printed numbers. A cell that is judged by its rounding has no
-    density: it counts, and the sum is over the others, NaN without any. The choice `COMBINATION` has a row for each combination
-    of levels that were run, over contrasts, and cells that are in none, that were compared under every one.
+    ``log_likelihood``, the sum of the log densities of the printed numbers. A cell that is judged by its rounding
+    has no density: it counts, and the sum is over the others, NaN without any. The choice `COMBINATION` has a row for
+    each combination of levels that were run, over contrasts, and cells that are in none, that were compared under every
+    one.
 
     `outcomes` has `OUTCOMES` and a row for each hypothesis and reading; ``verdict`` says why it was not compared.
     """
@@ -195,8 +197,8 @@ def _row(case: pd.Series, own: pd.DataFrame, verdict: str, note: str) -> dict[st
 def _evidence(pairs: pd.DataFrame, published: Published) -> pd.DataFrame:
     """What the printed numbers say about each level of each choice, over cases that were compared under every level."""
     tables, numbers = [], pairs[pairs["number"]]
-    # several readings may round to a printed number: then the one that most surely does fits best
-    order = np.lexsort((numbers["p_agree"], -numbers["p"]))
+    # ours may round to a printed number under several readings: then the one where it most surely does fits best
+    order = np.lexsort((numbers["p_agree"].where(~numbers["drawn"], 0.0), -numbers["p"]))
     numbers = numbers.assign(place=np.argsort(order))
     for choice in published.readings.values():
         levels = numbers["reading"].map(lambda text, name=choice.name: levels_of(text).get(name))

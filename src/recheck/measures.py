@@ -101,13 +101,15 @@ def estimate(
         seed=("seed", lambda given: posixpath.commonpath(list(given.unique()))),
     )
     order = pd.MultiIndex.from_frame(measures[_KEYS].drop_duplicates())
-    frame = frame.join(_numbers(measures[counted], regions or {})).reindex(order).reset_index()[ESTIMATES]
+    frame = (
+        frame.join(_numbers(measures[counted], regions or {}))
+        .reindex(order)
+        .reset_index()[ESTIMATES]
+    )
     return frame.fillna({"units": 0, "runs": 0}).astype({"units": int, "runs": int})
 
 
-def _numbers(
-    good: pd.DataFrame, regions: Mapping[str, tuple[float, float]]
-) -> pd.DataFrame:
+def _numbers(good: pd.DataFrame, regions: Mapping[str, tuple[float, float]]) -> pd.DataFrame:
     """Value, standard error and degrees of freedom by id and reading, from rows that count."""
     runs = good.groupby(_KEYS, sort=False)["value"]
     means = good.groupby([*_KEYS, "unit"], sort=False)["value"].mean()

@@ -1,8 +1,8 @@
 """The published side of a study: its cells, claims, readings and the protocol of the comparison.
 
 A folder ``data/published/<study>`` holds four files. ``cells.csv`` has one row a printed number, ``claims.yaml`` one
-entry a statement, ``readings.yaml`` what the paper leaves unsaid or misprints, and ``protocol.yaml`` margins, error rates,
-families, contrasts and the history of all of these. Only ``cells.csv`` is needed.
+entry a statement, ``readings.yaml`` what the paper leaves unsaid or misprints, and ``protocol.yaml`` margins, error
+rates, families, contrasts and the history of all of these. Only ``cells.csv`` is needed.
 """
 
 import fnmatch

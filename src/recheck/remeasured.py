@@ -39,8 +39,8 @@ def remeasured(
 
     `timing` are globs of ids that rest on CPU seconds, `error` is the probability that one or more of the estimates
     differ by chance, `changed` are raw files that were made with other settings than in the kept run, `regions` are
-    those of `recheck.measures.estimate`. The columns are ``id``, ``reading``, ``kept``, ``kept_se``, ``value``, ``se``, ``ratio`` (difference over joint standard error),
-    ``p_adjusted`` and ``outcome`` (`OUTCOMES`).
+    those of `recheck.measures.estimate`. The columns are ``id``, ``reading``, ``kept``, ``kept_se``, ``value``, ``se``,
+    ``ratio`` (difference over joint standard error), ``p_adjusted`` and ``outcome`` (`OUTCOMES`).
     """
     measures, kept = (
         frame.assign(origin=frame["seed"].where(frame["seed"] != "", frame["source"]))

@@ -68,9 +68,7 @@ def test_every_run_is_judged_by_the_furthest(tmp_path):
 
 def points(*given, **more):
     """Rows of a claim on every run: a value and its standard error each."""
-    return [
-        row | {"unit": f"point{n}"} for n, one in enumerate(given) for row in own(*one, **more)
-    ]
+    return [row | {"unit": f"point{n}"} for n, one in enumerate(given) for row in own(*one, **more)]
 
 
 @pytest.mark.parametrize(
@@ -87,14 +85,18 @@ def test_of_every_run_the_worst_is_shown_and_the_most_significant_tested(
     assert (found["ours"], found["ours_se"]) == given[shown]
     # what is shown belongs together
     half = stats.t.ppf(0.95, 10) * given[shown][1]
-    assert [found["low"], found["high"]] == pytest.approx([found["ours"] - half, found["ours"] + half])
+    assert [found["low"], found["high"]] == pytest.approx(
+        [found["ours"] - half, found["ours"] + half]
+    )
     value, se = given[tested]
     ends = {"below: 1": [1.0], "above: 1": [1.0], "between: [-2, 2]": [-2.0, 2.0]}[region]
     beyond = -min(abs(value - end) for end in ends) if found["effect"] > 0 else 0.5
     inside = min(1.0, len(given) * stats.t.sf(beyond / se, 10)) if beyond > 0 else 1.0
     assert found["p"] == pytest.approx(inside)
     assert found["p_agree"] == pytest.approx(stats.t.sf(-beyond / se, 10))
-    assert f"furthest outside of {len(given)}; tested is point{tested}, {value:.2f}" in found["note"]
+    assert (
+        f"furthest outside of {len(given)}; tested is point{tested}, {value:.2f}" in found["note"]
+    )
     # and it is the estimate, which tables and look-ups print
     text = f"- {{id: c, section: 1, statement: s, {region}}}"
     regions = published(tmp_path, [], claims=text).regions

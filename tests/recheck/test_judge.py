@@ -230,7 +230,14 @@ w: {statement: s, levels: {'1': x, '2': y}, kind: runs, applies: ['t/*', claim/c
 def rounded(name, values, se=0.0):
     """A cell that is judged by its rounding, with a value for each reading."""
     return [
-        {"id": name, "reading": f"v={v};w={w}", "scale": "linear", "value": value, "se": se, "df": 9}
+        {
+            "id": name,
+            "reading": f"v={v};w={w}",
+            "scale": "linear",
+            "value": value,
+            "se": se,
+            "df": 9,
+        }
         for (v, w), value in zip(("a1", "a2", "b1", "b2"), values, strict=True)
     ]
 
