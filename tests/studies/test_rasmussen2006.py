@@ -10,6 +10,7 @@ import pytest
 from blocks import load, refusal
 from scipy.special import expit
 from scipy.stats import multivariate_normal, norm
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
 from gpcmc import GaussianProcessClassifier
 from gpcmc.gp.covariance import Prior, orthant_covariance
@@ -17,7 +18,7 @@ from gpcmc.inference.ep import ExpectationPropagation
 from gpcmc.inference.laplace import Laplace
 from gpcmc.inference.multiclass import MulticlassLaplace, one_hot
 from recheck.book import Book
-from recheck.files import write_arrays
+from recheck.files import write_arrays, write_csv
 from recheck.judge import judge
 from recheck.layout import read_layout
 from recheck.measures import as_measures, estimate
@@ -26,12 +27,14 @@ from recheck.tables import write_tables
 from studies.common.data import read_registry
 from studies.common.data.uci import FACTS, load_two_classes
 from studies.common.data.usps import PERMUTATION, TEST, TRAINING, book_order, load_digits
+from studies.common.seeds import generator
 from studies.rasmussen2006 import (
     binary,
     comparators,
     crossvalidation,
     exact,
     machines,
+    pictures,
     tenclass,
     toy,
 )
@@ -41,6 +44,8 @@ from studies.rasmussen2006.figures import FIGURES
 from studies.rasmussen2006.gp import Surface, maximise, squared_distances, squared_exponential
 from studies.rasmussen2006.jobs import FUNCTIONS, grid, jobs, run_job
 from studies.rasmussen2006.measures import PARTS, inputs
+from studies.rasmussen2006.measures import binary as measures_of_binary
+from studies.rasmussen2006.measures import comparators as measures_of_comparators
 from studies.rasmussen2006.patterns import Binary
 from studies.rasmussen2006.scores import (
     baseline,
@@ -196,8 +201,6 @@ def test_a_maximum_stays_within_its_bounds_and_a_failing_method_is_refused():
 
 @pytest.mark.slow
 def test_a_surface_is_that_of_the_classifier(pair):
-    from sklearn.gaussian_process.kernels import RBF, ConstantKernel
-
     digits, point = made_digits(), (0.35, 1.1)
     rows, _, arrays = binary.surface(
         "ep", digits=digits, printed=point, fixed_amplitude=True, keep=keep,
@@ -426,6 +429,239 @@ def test_cross_validation_learns(method):
 
 
 # ---------------------------------------------------------------------------------------------------------------------
+# Measures of made raw rows, by hand
+
+
+def made_rows(folder, name, rows):
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_csv(path, pd.DataFrame(rows))
+    return pd.DataFrame(rows)
+
+
+def values_of(frame):
+    """Values by id and reading of a table of measures with one row each."""
+    return {(row["id"], row["reading"]): row["value"] for row in frame.to_dict("records")}
+
+
+def exact_row(log_length, log_amplitude, log_evidence, ep, se=0.01, status="ok"):
+    return {
+        **{"method": "twisted-ep", "log_length": log_length, "log_amplitude": log_amplitude},
+        **{"log_evidence": log_evidence, "standard_error": se, "degrees": 15, "information": 0.8},
+        **{"status": status, "laplace": log_evidence - 7.0, "ep": ep, "seed": "1/a"},
+    }
+
+
+def test_the_error_over_the_surface_is_of_trusted_and_precise_points(tmp_path):
+    rows = [
+        exact_row(1.1, 0.1, -100.0, -100.3),
+        exact_row(1.1, 0.6, -90.0, -89.6),
+        exact_row(1.6, 0.1, -90.0, -92.0, se=0.2),
+        exact_row(1.6, 0.6, -90.0, -99.0, status="weights not trusted"),
+    ]
+    made_rows(tmp_path, "exact/surface.csv", rows)
+    for name in ("twisted-ep", "annealing"):
+        made_rows(tmp_path, f"exact/{name}.csv", [rows[0] | {"method": name}])
+    frame = PARTS["exact"](tmp_path, PUBLISHED, Path())
+    found = values_of(frame[~frame["id"].str.startswith("claim")])
+    base = "surface/exact"
+    numbers = {"points": 4, "not-trusted": 1, "not-precise": 1, "used": 2}
+    assert numbers == {name: found[f"{base}-points/{name}", ""] for name in numbers}
+    assert found[f"{base}-ep-error/largest", ""] == pytest.approx(0.4)
+    assert found[f"{base}-ep-error/log-amplitude", ""] == 0.6
+    assert found[f"{base}-laplace-error/largest", ""] == pytest.approx(7.0)
+    claim = frame[frame["id"] == "claim/exact/ep-surface"]["value"]
+    assert sorted(claim) == pytest.approx([0.3, 0.4])
+    assert found[f"{base}/l1.6/a0.1/information", ""] == 0.8
+
+
+def ten_row(log_length, log_amplitude, log_evidence, error, told):
+    return {
+        **{"training": 4649, "test": 4649, "log_length": log_length, "newton_steps": 1},
+        **{"log_amplitude": log_amplitude, "log_evidence": log_evidence, "as_printed": -4000.0},
+        **{"error_percent": error, "error_percent_by_mean": error, "information": told},
+    }
+
+
+def other_row(method, theta, quantity, value):
+    key = {"method": method, "training": 4649, "test": 4649, "theta": theta}
+    return {**key, "quantity": quantity, "value": value}
+
+
+def ten_classes(tmp_path, points):
+    for number, row in enumerate(points):
+        made_rows(tmp_path, f"tenclass/n{number}.csv", [row])
+    others = [
+        other_row("targets", math.nan, "entropy", 3.25),
+        other_row("targets", math.nan, "baseline", 3.27),
+        other_row("p1nn", math.nan, "information", 2.98),
+        *(other_row("linear", theta, "log_evidence", -theta) for theta in (1.45, 0.69, 1.0)),
+    ]
+    made_rows(tmp_path, "tenclass/others.csv", others)
+    return values_of(PARTS["tenclass"](tmp_path, PUBLISHED, Path()))
+
+
+def test_one_point_has_to_meet_all_numbers_of_figure_11(tmp_path):
+    points = [
+        ten_row(2.35, 2.6, -1018.75, 3.1, 2.67),  # 1.5 halves of a unit
+        ten_row(2.35, 2.65, -1018.0, 3.1, 2.64),  # 6
+        ten_row(2.35, 2.85, -1018.0, 3.1, 2.67),  # does not round to the printed point
+    ]
+    found = ten_classes(tmp_path, points)
+    assert found["claim/ten/joint", ""] == pytest.approx(1.5)
+    assert found["figure3.11/laplace/log-evidence", ""] == -1018.0
+    assert found["ten-others/laplace/by-entropy", ""] == pytest.approx(2.65)
+    assert found["ten-others/p1nn/by-entropy", ""] == pytest.approx(2.96)
+    # 1.45 and its inverse have a name; another theta has none
+    assert found["section3.7.4/linear/log-evidence", "theta=as-printed"] == -1.45
+    assert found["section3.7.4/linear/log-evidence", "theta=inverse"] == -0.69
+    assert found["ten-others/n4649/linear/theta1/log-evidence", ""] == -1.0
+    assert found["control/line-16/distance", ""] == pytest.approx(2 * (4000 - 1018))
+    assert not [id for id, _ in found if id.startswith("claim/ten/s")]
+
+
+def test_the_minimum_along_a_line_has_both_its_sides(tmp_path):
+    lengths = [1.35, 1.6, 1.85, 2.1, 2.35, 2.6]
+    errors, told = [3.0, 2.9, 2.5, 2.8, 3.1, 3.4], [1.0, 1.5, 2.0, 2.3, 2.7, 2.9]
+    evidence = [-1200, -1150, -1100, -1040, -1018, -1045]
+    columns = zip(lengths, evidence, errors, told, strict=True)
+    points = [ten_row(x, 2.6, *rest) for x, *rest in columns]
+    (tmp_path / "all").mkdir()
+    found = ten_classes(tmp_path / "all", points)
+    assert found["claim/ten/minimum", ""] == pytest.approx(0.5)
+    assert found["claim/ten/shorter", ""] == pytest.approx(0.5)
+    assert found["claim/ten/information", ""] == pytest.approx(0.75)
+    (tmp_path / "few").mkdir()
+    few = ten_classes(tmp_path / "few", points[1:])
+    assert {id for id, _ in few if id.startswith("claim")} == {"claim/ten/joint"}
+
+
+def test_claims_on_curves_are_means_over_shares():
+    told = {"ep": [0.8, 1.0], "svm": [0.9, 0.95], "svm-whole": [0.9, 0.9], "lsc": [0.95, 0.96]}
+    told |= {"laplace": [0.7, 1.0], "p1nn": [0.75, 0.8], "linear-probit": [0.72, 0.9]}
+    rows = [
+        {"method": name, "quantity": "information", "share": share, "value": value}
+        for name, values in told.items()
+        for share, value in zip((0.0, 0.5), values, strict=True)
+    ]
+    mean = measures_of_comparators._over_curve(pd.DataFrame(rows))
+    assert mean["ep"] == pytest.approx(0.9) and mean["laplace"] == pytest.approx(0.85)
+    rows = measures_of_comparators._information(mean, "rejected=curve", pd.Series(["made"]))
+    found = values_of(as_measures(rows))
+    # the third of ep, svm and lsc, and Laplace's method
+    half = "machine=half;rejected=curve"
+    assert found["claim/best-three", half] == pytest.approx(0.9 - 0.85)
+    assert found["claim/least-squares-best", half] == pytest.approx(0.955 - 0.925)
+    assert found["claim/p1nn/worse", "rejected=curve"] == pytest.approx(0.775 - 0.81)
+
+
+def test_marks_that_coincide_are_one():
+    places = np.array([[0.0, 0.054], [0.0, 0.0545], [1.0, 0.96], [1.0, 0.98]])
+    rows = {row["id"]: row["value"] for row in measures_of_binary._marks(places, "made")}
+    assert rows["figure3.9/ep/confident-errors"] == 3
+    assert rows["marks/nearest"] == pytest.approx(0.0005) and rows["marks/next"] == pytest.approx(
+        0.02
+    )
+    alone = list(measures_of_binary._marks(places[:1], "made"))
+    assert [row["value"] for row in alone] == [1]
+
+
+def test_shares_of_the_toy_by_hand(tmp_path):
+    def row(draw, setting, method, amplitude, mean, two=0.9, four=0.8):
+        return {
+            **{"draw": draw, "setting": setting, "method": method, "length": 2.0},
+            **{"amplitude": amplitude, "mean_far": mean, "deviation_far": 1.0, "p_far": 0.9},
+            **{"p_two": two, "p_four": four, "seed": f"1/{draw}"},
+        }
+
+    rows = [
+        row(0, "own", "laplace", 4.0, 3.0),
+        row(1, "own", "laplace", 8.0, 1.0, four=0.95),
+        row(0, "printed", "laplace", 7.0, 1.9),
+        row(1, "printed", "laplace", 7.0, 1.0),
+        *(row(k, s, "ep", 7.0, 5.0) for k in (0, 1) for s in ("own", "printed")),
+    ]
+    made_rows(tmp_path, "toy/toy.csv", rows)
+    frame = PARTS["toy"](tmp_path, PUBLISHED, Path())
+    share = frame.groupby(["id", "reading"])["value"].mean()
+    own, printed = "hyperparameters=own", "hyperparameters=printed"
+    assert share["claim/toy/laplace-band", own] == 0.5
+    assert share["claim/toy/laplace-band", printed] == 1.0
+    assert share["claim/toy/falls", own] == 0.5 and share["claim/toy/ep-band", own] == 1.0
+    assert share["claim/toy/length", ""] == 1.0 and share["claim/toy/amplitude", ""] == 0.5
+    assert share["toy/laplace-band/large-amplitude", ""] == 1.0
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Pictures
+
+
+def test_the_term_of_figure_4_has_the_moments_of_its_product():
+    from scipy.integrate import quad
+
+    mean, variance = pictures.CAVITY
+
+    def product(f, power):
+        return f**power * norm.cdf(f) * norm.pdf(f, mean, math.sqrt(variance))
+
+    zero, one, two = (quad(product, -30, 30, (power,))[0] for power in range(3))
+    moments = zero, one / zero, two / zero - (one / zero) ** 2
+    assert pictures.hybrid() == pytest.approx(moments, abs=1e-9)
+
+
+def test_points_of_the_square_are_on_their_sides_but_two():
+    X, y = pictures.square(np.random.default_rng(0))
+    assert X.shape == (20, 2) and (y > 0).sum() == 10
+    sides = np.where(X.sum(axis=1) < 1, 1.0, -1.0)
+    assert (sides * y).tolist() == [1.0] * 18 + [-1.0] * 2
+
+
+@pytest.mark.slow
+def test_pictures_are_those_of_the_methods(tmp_path):
+    rows = pictures.pictures(draws=2, root=1, keep=keep)[0]
+    frame = pd.DataFrame(rows)
+    square = frame[frame["figure"] == "3.5"]
+    X, y = pictures.square(generator("1/pictures/square0"))
+    kernel = ConstantKernel(9.0, "fixed") * RBF(0.3, "fixed")
+    classifier = GaussianProcessClassifier(kernel, inference=Laplace(likelihood="logistic"))
+    classifier.fit(X, y)
+    drawn = square[(square["quantity"] == "probability") & (square["length"] == 0.3)]
+    p = classifier.predict_proba(drawn[["x", "y"]].to_numpy())[:, 1]
+    assert drawn["value"].to_numpy() == pytest.approx(p, abs=1e-6)
+    own = square[(square["draw"] == 0) & (square["length"] == 0.3)].set_index("quantity")["value"]
+    assert own["errors"] == (classifier.predict(X) != y).sum()
+    assert own["lone-errors"] == (classifier.predict(X) != y)[-2:].sum()
+    assert own["least"] == pytest.approx(p.min(), abs=1e-6)
+    made_rows(tmp_path, "pictures/pictures.csv", rows)
+    measured = PARTS["pictures"](tmp_path, PUBLISHED, Path())
+    assert (measured["id"] == "claim/lone/long").sum() == 2
+    assert measured.loc[measured["id"] == "lone/least", "value"].iloc[0] <= own["least"]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Kept results
+
+
+def test_every_kept_control_is_red():
+    folder = ROOT / "data/reference/rasmussen2006/kept"
+    table = pd.read_csv(folder / "results/binary/controls.csv")
+    evidence = table.set_index("control")["log_evidence"]
+    assert len(evidence) == 5
+    for name, value in evidence.items():
+        printed = -105 if name == "theta" else -99
+        rows = measures_of_binary.control(name, value, printed, 0.5, "kept")
+        found = {row["id"]: row["value"] for row in rows}
+        assert found[f"control/{name}/distance"] > 1, name
+    line_16 = pd.read_csv(folder / "results/tenclass/n4649_l2.35_a2.6.csv")["as_printed"]
+    assert (abs(line_16 + 1018) > 0.5).all()
+
+
+def test_without_its_half_the_surface_is_ours_moved(pair):
+    moved = squared_exponential(pair.distances, 1.0 + math.log(2) / 2, 0.7, 1.0)
+    assert moved == pytest.approx(squared_exponential(pair.distances, 1.0, 0.7))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
 # Configuration and jobs
 
 
@@ -548,7 +784,7 @@ def test_without_raw_data_every_verdict_says_so(tmp_path, published):
     frame = run_all(tmp_path, available=False)
     found = judge(frame, estimate(frame), published, 1).frame.set_index("id")
     cells = found[found["kind"].isin(["cell", "claim"])]
-    toy_ids = cells.index.str.contains("toy|figure3.6")
+    toy_ids = cells.index.str.contains("toy|lone|figure3.6")
     assert set(cells.loc[~toy_ids, "verdict"]) == {"data not available"}
 
 

@@ -22,8 +22,8 @@ PRINTED = {"laplace": (2.85, 2.35), "ep": (2.6, 4.1), "ten": (2.35, 2.6)}
 #: The book's grid: 17 and 23 values, a step of 0.25, and all printed coordinates on it. Its ends are ours: we
 #: chose them where the corner's probabilities lie in the printed interval, so that those two numbers are no cells.
 STEP, LENGTHS, AMPLITUDES = 0.25, (1.1, 17), (-0.4, 23)
-#: Counts of the exact evidence on the grid. Most of its standard errors are below a tenth of a nat; the largest is 0.22,
-#: and weights at three points of large amplitude are not trusted.
+#: Counts of the exact evidence on the grid. Most of its standard errors are below a tenth of a nat; the largest is
+#: 0.22, and weights at three points of large amplitude are not trusted.
 SURFACE = {"points": 64, "randomizations": 16}
 #: Raw files of each data set.
 FILES = {

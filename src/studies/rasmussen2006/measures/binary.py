@@ -84,7 +84,7 @@ def _counts(root: Path) -> Iterator[Row]:
 def control(
     name: str, value: float, printed: float, half: float, source: str | Iterable[str]
 ) -> Iterator[Row]:
-    """A number with a fault beside the printed one, and their distance in halves of its last place: 1 does not round."""
+    """A number with a fault beside the printed one; a distance in halves of its last place that is above 1 is red."""
     found = {"value": value, "printed": printed, "distance": abs(value - printed) / half}
     for quantity, one in found.items():
         yield exact(f"control/{name}/{quantity}", one, source)

@@ -47,7 +47,9 @@ def _surface(table: pd.DataFrame) -> Iterator[Row]:
     for row in table.to_dict("records"):
         base = f"surface/exact/l{row['log_length']:g}/a{row['log_amplitude']:g}"
         own = {"status": row["status"], "seed": row["seed"]}
-        yield exact(f"{base}/log-evidence", row["log_evidence"], row["source"], **own, **_error(row))
+        yield exact(
+            f"{base}/log-evidence", row["log_evidence"], row["source"], **own, **_error(row)
+        )
         yield exact(f"{base}/information", row["information"], row["source"], **own)
         for method in ("laplace", "ep"):
             error = row[method] - row["log_evidence"]
@@ -61,7 +63,10 @@ def _surface(table: pd.DataFrame) -> Iterator[Row]:
         errors = (used[method] - used["log_evidence"]).abs()
         if len(used):
             row = used.loc[errors.idxmax()].to_dict()
-            found = {"largest": errors.max(), **{k: row[k] for k in ("log_length", "log_amplitude")}}
+            found = {
+                "largest": errors.max(),
+                **{k: row[k] for k in ("log_length", "log_amplitude")},
+            }
             for name, value in found.items():
                 own = _error(row) if name == "largest" else {}
                 id = f"surface/exact-{method}-error/{name.replace('_', '-')}"

@@ -85,15 +85,22 @@ def _by_entropy(found: Sequence[Row]) -> Iterator[Row]:
 
     The book subtracts the former from the mean log probability; we subtract the cross entropy of Eq. 3.76.
     """
-    values = {row["id"]: row for row in found if not row.get("reading", "").startswith("prediction=mode")}
-    less = values["ten-others/targets/baseline"]["value"] - values["figure3.11/targets/entropy"]["value"]
+    values = {
+        row["id"]: row for row in found if not row.get("reading", "").startswith("prediction=mode")
+    }
+    less = (
+        values["ten-others/targets/baseline"]["value"]
+        - values["figure3.11/targets/entropy"]["value"]
+    )
     for method, id in {
         "laplace": "figure3.11/laplace/information",
         "p1nn": "section3.7.4/p1nn/information",
         "linear": "section3.7.4/linear/information",
     }.items():
         if id in values:
-            yield exact(f"ten-others/{method}/by-entropy", values[id]["value"] - less, values[id]["source"])
+            yield exact(
+                f"ten-others/{method}/by-entropy", values[id]["value"] - less, values[id]["source"]
+            )
 
 
 def _others(others: pd.DataFrame) -> Iterator[Row]:
