@@ -83,7 +83,7 @@ class Chains(Block):
 
 
 class Real(Block):
-    """Section 4.4."""
+    """Real data sets of section 4.4, and the chains on each."""
 
     data: Annotated[list[str], some_of(*FILES)]
     cases: Annotated[int, whole(0, 5000)]
@@ -122,7 +122,7 @@ class Study(Block):
     conditionals: Conditionals
     spread: Spread
     chains: Chains
-    real: Real
+    real: Annotated[list[Real], listed(1)]
     prediction: Prediction
 
 
@@ -136,11 +136,14 @@ def check(config: Mapping[str, Any]) -> dict[str, Any]:
     """
     found = problems_of(Study, config.get(STUDY), STUDY)
     if not found:
+        named = [name for one in config[STUDY]["real"] for name in one["data"]]
+        if len(named) > len(set(named)):
+            found.append(f"{STUDY}.real: given {named}; allowed is each data set once")
         chain = config[STUDY]["prediction"]["chain"]
         if chain["draws"] > chain["iterations"]:
-            found = [
+            found.append(
                 f"{STUDY}.prediction.chain.draws: given {chain['draws']}; allowed is at most "
                 f"iterations, {chain['iterations']}"
-            ]
+            )
     refuse(found)
     return dict(config)

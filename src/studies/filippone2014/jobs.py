@@ -48,10 +48,10 @@ def jobs(config: Mapping[str, Any]) -> dict[str, Job]:
     """Return all jobs of a configuration, which `config.check` has passed, by name."""
     study, root = config["filippone2014"], config["seed"]
     found = [
-        *_patterns({*study["real"]["data"], *study["prediction"]["data"]}),
+        *_patterns({*study["prediction"]["data"]}.union(*(one["data"] for one in study["real"]))),
         *_estimates(study, root),
         *_simulated(study["chains"], root),
-        *_real(study["real"], root),
+        *(job for one in study["real"] for job in _real(one, root)),
         *_prediction(study["prediction"], root),
     ]
     return {job.name: job for job in found}
