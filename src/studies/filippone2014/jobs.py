@@ -28,6 +28,7 @@ FILES = {
     "pima": "pima-indians-diabetes.csv",
     "ionosphere": "ionosphere.csv",
     "sonar": "sonar.csv",
+    "crabs": "crabs.csv",
     "abalone": "abalone.csv",
 }
 #: Names of data sets in `studies.common.data.uci`, where they are others.
@@ -41,6 +42,7 @@ FUNCTIONS = {
     "tune": f"{_STUDY}.chains:tune",
     "mix": f"{_STUDY}.chains:mix",
     "predict": f"{_STUDY}.prediction:predict",
+    "integrate": f"{_STUDY}.quadrature:integrate",
 }
 
 
@@ -151,9 +153,11 @@ def _chains(
 
 
 def _prediction(given: Mapping[str, Any], root: int) -> Iterator[Job]:
-    arguments = {key: given[key] for key in ("splits", "chain")}
     for name in given["data"]:
         for size in given["sizes"]:
-            inputs = {"data": f"data/{name}.npz"}
-            own = {**arguments, "name": name, "sizes": [size], "root": root}
-            yield _job(f"prediction/{name}_n{size}", "predict", "prediction", inputs, own)
+            inputs, stem = {"data": f"data/{name}.npz"}, f"prediction/{name}_n{size}"
+            common = {"name": name, "sizes": [size], "splits": given["splits"], "root": root}
+            own = {**common, "chain": given["chain"]}
+            yield _job(stem, "predict", "prediction", inputs, own)
+            own = {**common, "quadrature": given["quadrature"]}
+            yield _job(f"{stem}_quadrature", "integrate", "quadrature", inputs, own)
