@@ -21,6 +21,8 @@ _CLAIMS = {
     "claim/prediction/calibration": ("fitted", "calibration"),
 }
 _MOST = "claim/prediction/most"
+#: The log loss of the chains less that of the quadrature; and on how many training sets integrating loses less.
+_APART, _WINS = "chain-less-quadrature", "wins/fitted"
 #: Effective samples of the worst hyperparameter below which predictions of chains do not count.
 LEAST_ESS = 20.0
 NOT_IN_EQUILIBRIUM = "not in equilibrium"
@@ -30,7 +32,7 @@ def measure(root: Path) -> pd.DataFrame:
     """All measures of this part. Of a claim a unit is a data set, and its runs are training sets of all sizes."""
     rows, lost = read_some(root, "prediction/*.csv")
     if rows.empty:
-        return as_measures(without_data([*_CLAIMS, _MOST], lost))
+        return as_measures(without_data([*_CLAIMS, _MOST, _APART, _WINS], lost))
     found = [one for _, own in rows.iterrows() for one in _scores(own)]
     for (data, n, split), own in rows.groupby(["data", "n", "split"]):
         found += _differences(str(data), f"n{n}-split{split}", own.set_index("method"))
@@ -67,7 +69,7 @@ def _differences(data: str, run: str, own: pd.DataFrame) -> list[Row]:
     pair = own.loc[["integrated", "quadrature"]]
     value = pair["log_loss"].iloc[0] - pair["log_loss"].iloc[1]
     more = {"run": run, **_equilibrium(pair["ess"].iloc[0])}
-    return [*found, row("chain-less-quadrature", data, value, pair, **more)]
+    return [*found, row(_APART, data, value, pair, **more)]
 
 
 def _most(rows: list[Row]) -> list[Row]:
@@ -78,5 +80,5 @@ def _most(rows: list[Row]) -> list[Row]:
         found.append(row(_MOST, str(data), float(own["value"].mean() > 0), own))
         for _, one in own.iterrows():
             value = 100.0 * (one["value"] > 0)
-            found.append(row("wins/fitted", str(data), value, one, run=one["run"]))
+            found.append(row(_WINS, str(data), value, one, run=one["run"]))
     return found
