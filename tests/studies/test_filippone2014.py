@@ -22,7 +22,7 @@ from recheck.book import Book
 from recheck.files import write_arrays, write_csv
 from recheck.judge import judge
 from recheck.layout import read_layout
-from recheck.measures import estimate
+from recheck.measures import as_measures, estimate
 from recheck.published import read_published
 from recheck.tables import write_tables
 from studies.common.data import read_registry
@@ -770,3 +770,24 @@ def test_tables_and_figures_are_drawn(measured, published, tmp_path):
         assert "not run at this scale" not in (tmp_path / f"{name}.tex").read_text(), name
     for draw in FIGURES.values():
         assert draw(book).axes
+
+
+def test_the_legend_names_a_scheme_that_the_first_problem_lacks():
+    """EP was not run with 200 cases, which come first."""
+    ids = {"n200/d2": ["laplace-1", "surrogate"], "n50/d2": ["laplace-1", "ep-1", "surrogate"]}
+    rows = [
+        {
+            "id": f"table1/isotropic/{where}/{scheme}/{what}",
+            "unit": "a",
+            "value": 2.0,
+            "scale": "linear",
+        }
+        for where, schemes in ids.items()
+        for scheme in schemes
+        for what in ("ess", "operations")
+    ]
+    made = as_measures(rows)
+    published = pd.DataFrame(columns=["id"]), pd.DataFrame(columns=["id"])
+    drawn = FIGURES["efficiency"](Book(estimate(made), made, *published))
+    (legend,) = drawn.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["Laplace", "EP", "SURR"]

@@ -72,9 +72,14 @@ def efficiency(book: Book) -> Figure:
             _panel(axes, own)
         axes.set(xscale="log", yscale="log", xlabel="cubic operations an iteration")
     panels[0].set_ylabel("effective samples, % of draws")
-    handles, labels = panels[0].get_legend_handles_labels()
-    if handles:
-        figure.legend(handles, labels, loc="outside lower center", ncols=4)
+    named = {
+        label: handle
+        for axes in panels
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
+    }
+    if named:
+        labels = [name for name in _SCHEMES.values() if name in named]
+        figure.legend([named[name] for name in labels], labels, loc="outside lower center", ncols=4)
     return figure
 
 
