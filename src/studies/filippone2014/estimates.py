@@ -99,9 +99,9 @@ def true_curve(
         try:
             method = Twisted(points=points, randomizations=RANDOMIZATIONS)
             fit: Posterior = method.fit(prior, data.y, rng=rng)
-        except ConvergenceError as error:
+        except ConvergenceError as failure:
             warnings.warn(
-                f"log tau {x:.3f}: the orthant sampler instead, for {error}", stacklevel=2
+                f"log tau {x:.3f}: the orthant sampler instead, for {failure}", stacklevel=2
             )
             fit = Orthant(samples=64 * points, scheme="adapted").fit(prior, data.y, rng=rng)
         found.append((fit.log_evidence, fit.log_evidence_se))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -48,7 +48,7 @@ def integrate(
     name: str,
     sizes: Sequence[int],
     splits: int,
-    quadrature: Mapping[str, float],
+    quadrature: Mapping[str, Any],
     root: int,
     keep: Keep,
 ) -> Piece:
@@ -74,10 +74,10 @@ def integrate(
         task = drawn(X, y, size, generator(path))
         start = median_start(relevance_prior(X.shape[1], relevance=False))
         found = mean_probability(partial(at_node, task), start, **quadrature)
-        row = {"data": name, "n": size, "split": number, "method": "quadrature"}
+        row: Row = {"data": name, "n": size, "split": number, "method": "quadrature"}
         row |= scores(found.probability, task.y_star)
         coarse = scores(found.coarse, task.y_star)
-        row["change"] = abs(coarse["log_loss"] - row["log_loss"])
+        row["change"] = abs(float(coarse["log_loss"]) - float(row["log_loss"]))
         row |= {"intervals": found.intervals, "nodes": found.nodes, "seed": path}
         return [row], {}
 
