@@ -19,8 +19,9 @@ triangular solution with n right sides, an inverse from a factor, and a product 
 updates of a sweep together are one too. A Newton step takes one factorization. A sweep takes four operations: its
 updates, and a factorization, a triangular solution and a product that make Sigma anew from the sites. Every estimate
 takes six besides: a factorization that checks K, and five for the root of the Gaussian's covariance. There is one more
-factorization at the mode, or three operations that make Sigma at the first sites: seven with Laplace's method, nine with
-expectation propagation. A surrogate update takes five: three factorizations and two products.
+factorization at the mode, or three operations that make Sigma at the first sites. So an estimate takes seven with
+Laplace's method, and nine with expectation propagation. A surrogate update takes five: three factorizations and two
+products.
 
 References
 ----------
