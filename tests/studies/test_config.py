@@ -111,6 +111,12 @@ METHODS = f"{FOUR}/methods"
         (f"{FIVE}/posterior/methods/ancillary/samples", 3, "unknown key (given 3); known are ['burn_in'"),
         (f"{FIVE}/tuning/methods/laplace/options", {"x": 1}, "unknown key (given 1)"),
         (f"{FIVE}/tuning/methods/orthant-500/replicates", MISSING, "missing; allowed are 3 or more"),
+        (f"{FIVE}/gradient/ep-gradient/method", "orthant", "given 'orthant'; allowed is one of ['ep', "),
+        (f"{FIVE}/gradient/ep-ard/relevance", "yes", "given 'yes'; allowed is one of [True, False]"),
+        (f"{FIVE}/gradient/logistic/options/likelihood", "logit", "one of ['probit', 'logistic']"),
+        (f"{FIVE}/gradient/ep-ard/restarts", 3, "unknown key (given 3); known are ['method', 'options', "),
+        (f"{FIVE}/gradient/ep", {"method": "ep"}, "given 'ep'; allowed are names that tuning has not"),
+        (f"{FIVE}/gradient", {}, "given {}"),
         # combinations
         ("atiya2021/experiment2/grid/0/runs", 1, "allowed are at least 3 datasets x runs"),
         ("atiya2021/experiment1/grid/0/samples", 30000, "allowed is a different one in each row"),

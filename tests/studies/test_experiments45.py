@@ -461,8 +461,27 @@ def tune(root):
             # the second look is half a nat better
             rows.append(row | {"stage": "final", "evidence_shortfall": short + replicate - 0.5})
             timing.append(key | {"stage": "final", "cpu_seconds": 1.0})
+    # the simplex that climbs expectation propagation's evidence, and two rows with its gradient
+    ep = {"problem": 1, "method": "ep", "replicate": 0, "status": "ok", "error_rate": 0.2}
+    found = {"evidence": -30.25, "evidence_se": 0.01, "evidence_shortfall": 0.0, "log_loss": 0.5}
+    found |= {"estimate": -30.5, "log_alpha": 1.0, "log_beta": 0.5, "evaluations": 40}
+    rows.append(ep | found | {"stage": "search"})
+    timing.append({**dict(list(ep.items())[:3]), "stage": "search", "cpu_seconds": 3.0})
     write_csv(folder / "problem1_tuning.csv", pd.DataFrame(rows))
     write_csv(folder / "problem1_tuning_timing.csv", pd.DataFrame(timing))
+    ep |= found | {"stage": "gradient", "climbed": "ep", "evaluations": 10}
+    rows = [
+        ep | {"method": "ep-gradient", "relevance": False, "evidence": -30.125, "estimate": -30.0},
+        ep | {"method": "ep-ard", "relevance": True, "evidence": -28.25, "log_loss": 0.75},
+        ep | {"method": "logistic", "relevance": False, "evidence": None, "climbed": "laplace"},
+    ]
+    timing = [
+        {key: row[key] for key in ("problem", "method", "replicate", "stage")}
+        | {"cpu_seconds": 0.5}
+        for row in rows
+    ]
+    write_csv(folder / "problem1_gradient.csv", pd.DataFrame(rows))
+    write_csv(folder / "problem1_gradient_timing.csv", pd.DataFrame(timing))
 
 
 def test_experiment5(tmp_path):
@@ -478,3 +497,19 @@ def test_experiment5(tmp_path):
     assert seconds == [3.0, 4.0], "a second look needs the search"
     assert found.loc["claim/tuning/small", "value"] == 1.0
     assert found.loc["claim/tuning/again", "value"] == -0.5
+    gradient = {
+        id.removeprefix("tuning/"): value
+        for id, value in found["value"].items()
+        if "/ep-" in id or "logistic" in id or id.startswith("tuning/ep-")
+    }
+    assert gradient["P1/ep-gradient/gradient/evidence-above"] == 0.125
+    assert gradient["P1/ep-gradient/gradient/estimate-above"] == 0.5
+    assert gradient["P1/ep-gradient/gradient/shortfall"] == -0.125
+    assert gradient["P1/ep-gradient/gradient/cpu-seconds"] == 0.5
+    assert gradient["P1/ep-ard/gradient/evidence-above"] == gradient["ep-ard/most-above"] == 2.0
+    assert "P1/ep-ard/gradient/estimate-above" not in gradient, "it is another surface"
+    assert (gradient["ep-ard/worse"], gradient["ep-gradient/apart"]) == (1, 0.125)
+    assert gradient["ep-gradient/evaluations"] == 10
+    assert gradient["ep-gradient/simplex-evaluations"] == 40
+    assert gradient["P1/logistic/gradient/log-loss"] == 0.5
+    assert not any(f"P1/logistic/gradient/{x}" in gradient for x in ("evidence", "evidence-above"))

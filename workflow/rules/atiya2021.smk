@@ -18,7 +18,7 @@ use rule slice as slice_first with:
 # Seconds, or a minute at most: on a cluster these share allocations (profiles/slurm).
 use rule run as run_short with:
     wildcard_constraints:
-        run="atiya2021/(benchmark/problem[1-5]_.*|experiment4/problem[0-9]+(_raw)?/(laplace|ep|pseudo-marginal-(laplace|ep)))",
+        run="atiya2021/(benchmark/problem[1-5]_.*|experiment4/problem[0-9]+(_raw)?/(laplace|ep|pseudo-marginal-(laplace|ep))|experiment5/problem[0-9]+_gradient)",
     resources:
         mem_mb=lambda wildcards: JOBS[wildcards.run].mem_mb,
         runtime=5,
@@ -60,7 +60,7 @@ rule benchmark:
 
 rule experiment5:
     input:
-        made_by("atiya2021", "experiment5", "tuning"),
+        made_by("atiya2021", "experiment5", "tuning", "tuning_gradient"),
     localrule: True
 
 

@@ -214,11 +214,20 @@ class Tuning(Block):
     methods: dict[Name, SearchRow] = Field(min_length=1)
 
 
+class GradientRow(Block):
+    """A method whose evidence has a gradient; with `relevance`, each input has a length scale."""
+
+    method: Annotated[str, one_of("ep", "laplace")]
+    options: dict[str, Any] = Field(default={})
+    relevance: Boolean = False
+
+
 class Experiment5(Block):
-    """New: the posterior and the search."""
+    """New: the posterior, the search, and the search with gradients on the same problems."""
 
     posterior: Posterior
     tuning: Tuning
+    gradient: dict[Name, GradientRow] = Field(min_length=1)
 
 
 class ToolboxRuns(Block):
@@ -341,6 +350,9 @@ def _combinations(study: Mapping[str, Any]) -> Iterator[str]:
             known = [key for key, r in four["methods"].items() if r["method"] not in DETERMINISTIC]
             yield f"{STUDY}.benchmark.methods: given {name!r}; allowed are {known}"
     yield from _chains(study["experiment5"]["posterior"])
+    searches = study["experiment5"]["tuning"]["methods"]
+    for name in sorted(searches.keys() & study["experiment5"]["gradient"].keys()):
+        yield f"{STUDY}.experiment5.gradient: given {name!r}; allowed are names that tuning has not"
 
 
 def _chains(posterior: Mapping[str, Any]) -> Iterator[str]:

@@ -301,6 +301,15 @@ def _experiment5(given: Mapping[str, Any], root: int) -> Iterator[Job]:
         }
         outputs = _outputs(stem, arrays=True)
         yield Job(stem, "tuning", outputs, _problem(number), arguments, of_search)
+    # with the problems and the judge of the searches above, whose kept pieces know nothing of these rows
+    rows = [search["judge"], *given["gradient"].values()]
+    of_search = (f"{_STUDY}.tuning_gradient", *sorted({MODULES[row["method"]] for row in rows}))
+    for number in search["problems"]:
+        stem = f"experiment5/problem{number}_gradient"
+        arguments = {"number": number, "root": root}
+        arguments |= {"methods": given["gradient"], "judge": search["judge"]}
+        outputs = _outputs(stem, arrays=True)
+        yield Job(stem, "tuning_gradient", outputs, _problem(number), arguments, of_search)
 
 
 def _others(study: Mapping[str, Any], root: int) -> Iterator[Job]:

@@ -39,6 +39,7 @@ def problems_of_methods(study: Mapping[str, Any]) -> list[str]:
         *_experiment4(study["experiment4"]),
         *_posterior(study["experiment5"]["posterior"]),
         *_tuning(study["experiment5"]["tuning"]),
+        *_gradient(study["experiment5"]["gradient"]),
     ]
     return [f"atiya2021.{line}" for line in dict.fromkeys(lines)]
 
@@ -107,6 +108,12 @@ def _tuning(given: Mapping[str, Any]) -> Iterator[str]:
         options = row.get("options", {})
         yield from problems_of_options(key, method, options)
         yield from problems_of_options(key, method, {**options, **row.get("final", {})})
+
+
+def _gradient(given: Mapping[str, Any]) -> Iterator[str]:
+    for name, row in given.items():
+        key = f"experiment5.gradient.{name}"
+        yield from problems_of_options(key, row["method"], row.get("options", {}))
 
 
 def problems_of_options(key: str, method: str, options: Mapping[str, Any]) -> Iterator[str]:

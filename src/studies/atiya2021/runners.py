@@ -50,6 +50,7 @@ RUNNERS = {
     ),
     "experiment5": Runner("experiment5:hyperparameter_posterior"),
     "tuning": Runner("tuning:tuning"),
+    "tuning_gradient": Runner("tuning_gradient:tuning_gradient"),
     "defects": Runner("defects:defects"),
     "ordering": Runner("ordering:ordering"),
     "equations": Runner("equations:equations", pieces=False),

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -24,7 +25,15 @@ _UNIT = "experiment5/P{problem}"
 def measure(root: Path, published: Path, reference: Path) -> pd.DataFrame:
     """All measures of Experiment 5, of which the paper prints no number."""
     chains, tuned = _chains(root), _tuned(root)
-    return common.combine(_posterior(chains), _tuning(tuned), _searches(tuned), _claim(tuned))
+    fitted = _fitted(root, tuned)
+    return common.combine(
+        _posterior(chains),
+        _tuning(tuned),
+        _searches(tuned),
+        _claim(tuned),
+        _tuning(fitted),
+        _gradients(fitted),
+    )
 
 
 def _chains(root: Path) -> pd.DataFrame:
@@ -58,11 +67,61 @@ def _posterior(chains: pd.DataFrame) -> Iterator[Row]:
 
 def _tuned(root: Path) -> pd.DataFrame:
     """Tuned runs, one row a problem, method, replicate and stage. Seconds of a second look contain the search."""
-    optional = [*_TUNED, "evidence", "evidence_se", "samples", "seed"]
+    optional = [*_TUNED, "evidence", "evidence_se", "estimate", "samples", "seed"]
     frame = common.timed_rows(root, "experiment5/problem*_tuning", _KEYS, optional)
     in_order = frame.sort_values("stage", ascending=False)  # the search comes first
     seconds = in_order["cpu_seconds"].astype(float).groupby([in_order[k] for k in _KEYS[:3]])
     return frame.assign(cpu_seconds=seconds.cumsum())
+
+
+def _fitted(root: Path, tuned: pd.DataFrame) -> pd.DataFrame:
+    """Runs with gradients, and what sets each beside the simplex that climbed the same method's evidence.
+
+    ``evidence_above`` is how far above the simplex it ends as the judge sees both, and ``estimate_above`` as the method
+    sees them, where both have one length scale. ``log_loss_above`` is the same difference in the log loss of the test
+    patterns. ``evidence_shortfall`` is from the best of the `tuned` runs, and negative above it.
+    """
+    optional = [*_TUNED, "evidence", "evidence_se", "estimate", "climbed", "relevance", "seed"]
+    frame = common.timed_rows(root, "experiment5/problem*_gradient", _KEYS, optional)
+    compared = ["evidence", "estimate", "log_loss", "evaluations"]
+    good = tuned[tuned["status"] == OK]
+    simplex = good[good["stage"] == "search"].groupby(["problem", "method"])[compared].first()
+    simplex = simplex.reindex(pd.MultiIndex.from_frame(frame[["problem", "climbed"]]))
+    above = frame[compared].astype(float) - simplex.set_axis(frame.index).astype(float)
+    one_surface = frame["evidence"].notna() & frame["relevance"].ne(True)
+    best = frame["problem"].map(good.groupby("problem")["evidence"].max()).astype(float)
+    return frame.assign(
+        evidence_shortfall=best - frame["evidence"].astype(float),
+        evidence_above=above["evidence"],
+        estimate_above=above["estimate"].where(one_surface),
+        log_loss_above=above["log_loss"],
+        simplex_evaluations=simplex["evaluations"].to_numpy(),
+    )
+
+
+def _gradients(fitted: pd.DataFrame) -> Iterator[pd.DataFrame | Iterator[Row]]:
+    """How far above the simplex's optimum gradients end, in how many evaluations, and how often more scales mislead."""
+    path = "tuning/P{problem}/{method}/{stage}"
+    for column in ("evidence_above", "estimate_above"):
+        rows = fitted[fitted[column].notna()]
+        name = f"{path}/{column.replace('_', '-')}"
+        yield measured(rows, name, column, unit=_UNIT, status="status", scale="linear")
+    there = fitted[(fitted["status"] == OK) & fitted["simplex_evaluations"].notna()]
+    quantities: dict[str, Any] = {
+        "evaluations": ("evaluations", "mean"),
+        "simplex-evaluations": ("simplex_evaluations", "mean"),
+    }
+    name = "tuning/{method}/{quantity}"
+    yield each(there, "method", name, quantities)
+    quantities = {
+        "least-above": ("evidence_above", "min"),
+        "most-above": ("evidence_above", "max"),
+        "apart": lambda rows: rows["evidence_above"].abs().max(),
+    }
+    judged = there[there["evidence_above"].notna()]
+    yield each(judged, "method", name, quantities)
+    several = judged[judged["relevance"].eq(True)]
+    yield each(several, "method", name, {"worse": lambda rows: (rows["log_loss_above"] > 0).sum()})
 
 
 def _tuning(tuned: pd.DataFrame) -> Iterator[pd.DataFrame | Iterator[Row]]:
@@ -77,7 +136,7 @@ def _tuning(tuned: pd.DataFrame) -> Iterator[pd.DataFrame | Iterator[Row]]:
     there = tuned[tuned["status"] != NO_DATA]
     counts = {"ok": lambda group: (group["status"] == OK).sum()}
     yield each(there, keys, f"{path}/{{quantity}}", counts)
-    good = there[there["status"] == OK]
+    good = there[(there["status"] == OK) & there["evidence"].notna()]
     yield each(good, keys, f"{path}/{{quantity}}", {"evidence": _evidence})
 
 
