@@ -166,7 +166,7 @@ def rejects(book: Book) -> Figure:
 def exact(book: Book) -> Figure:
     """Errors of both approximations over the grid, and information by both and exact."""
     figure = style.figure(4.6)
-    above, below = figure.subfigures(2, 1)
+    above, below = figure.subfigures(2, 1, squeeze=False)[:, 0]
     panels = above.subplots(1, 2)
     base = "surface/exact/l{x}/a{a}/"
     truth = book.select(f"{base}log-evidence").set_index(["x", "a"])["value"]

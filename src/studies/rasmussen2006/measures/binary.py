@@ -203,5 +203,7 @@ def _marks(places: np.ndarray, source: str) -> Iterator[Row]:
 def _softened(shares: dict[str, np.ndarray], source: str) -> Iterator[Row]:
     """In how many cases averaging keeps the more probable class, and comes no further from 1/2 than the mean does."""
     averaged, at_mean = (shares[name] - 0.5 for name in ("averaged", "map"))
-    yield exact("averaging/same-class", np.mean(averaged * at_mean >= 0), source)
-    yield exact("averaging/less-extreme", np.mean(np.abs(averaged) <= np.abs(at_mean)), source)
+    yield exact("averaging/same-class", float(np.mean(averaged * at_mean >= 0)), source)
+    yield exact(
+        "averaging/less-extreme", float(np.mean(np.abs(averaged) <= np.abs(at_mean))), source
+    )

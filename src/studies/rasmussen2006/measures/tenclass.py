@@ -130,8 +130,8 @@ def _linear(row: Row, method: str, quantity: str) -> Iterator[Row]:
         return
     theta = row["theta"]
     levels = {"as-printed": _THETA, "inverse": 1 / _THETA}
-    level = next((name for name, one in levels.items() if abs(theta - one) < 0.01), None)
-    if level is None:
+    level = next((name for name, one in levels.items() if abs(theta - one) < 0.01), "")
+    if not level:
         return
     if quantity == "log-evidence" and method == "linear":
         yield exact(f"{base}/{quantity}", value, row["source"], reading=f"theta={level}")
