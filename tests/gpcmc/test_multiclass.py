@@ -79,18 +79,18 @@ def assert_at_the_mode(K, y, posterior):
     assert psi(y, a, a @ K) == pytest.approx(psi(y, posterior.a, posterior.mean), abs=1e-13)
 
 
-#: Seeds of `three_classes` and variances of which Newton's steps end in the rounding of Psi, with gradients of 1e-11.
+#: Seeds of `three_classes` and variances of which halved steps end in the rounding of Psi, with gradients of 1e-11, on
+#: the processor where they were found. Another one may have others: the next test has some on any.
 IN_ROUNDING = [(140, 1e5), (54, 1e6), (104, 1e6), (111, 1e6)]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("seed", "beta"), IN_ROUNDING)
 @one_thread()
 def test_an_iterate_that_can_rise_no_more_has_converged(seed, beta):
     X, labels = three_classes(seed, n=30)
     K, y = rbf(0.5, beta)(X), one_hot(labels)
     posterior = MulticlassLaplace().approximate(K, y)
-    assert 200 < posterior.work["newton_steps"] <= 205
+    assert posterior.work["newton_steps"] <= 205
     assert_at_the_mode(K, y, posterior)
     kernel = rbf(0.5, beta)
     assert EvidenceSurface(MulticlassLaplace(), kernel, X, y).value(kernel.theta) == pytest.approx(
@@ -126,7 +126,6 @@ def test_no_step_raises_psi_by_more_than_its_bound():
         assert 0.0 < max(rises) <= bound < 200 * max(rises)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("seed", "alpha"), [(36, 1.0), (13, 2.0)])
 @one_thread()
 def test_psi_never_falls_where_full_newton_steps_overshoot(seed, alpha, monkeypatch):
