@@ -699,8 +699,8 @@ def test_the_grid_is_that_of_the_book():
         ("exact/points", [[1.0]], "allowed is [log l, log sf], two numbers from -3 to 7"),
         ("exact/twisted-ep/points", 100, "allowed is a power of two from 8"),
         ("ten_classes/training", 5000, "allowed is a whole number from 100 to 4649"),
-        ("crossvalidation/data", {"iris": 3}, "data.iris: given 'iris'; allowed is one of"),
-        ("crossvalidation/data/crabs", 2, "data.crabs: given 2; allowed is a whole number"),
+        ("crossvalidation/prepared/ep", {"iris": 3}, "ep.iris: given 'iris'; allowed is one of"),
+        ("crossvalidation/prepared/svm/crabs", 2, "crabs: given 2; allowed is a whole number"),
         ("comparators/shares", [0.1], "allowed is 0 in the first place"),
         ("toy", None, "rasmussen2006.toy: given None"),
     ],
@@ -727,8 +727,8 @@ SMALL = {
     },
     "toy": {"draws": 4},
     "crossvalidation": {
-        **{"data": {"crabs": 3, "usps": 3}, "unprepared": {"crabs": 3, "usps": 3}},
-        "methods": ["laplace"],
+        kind: {"laplace": {"crabs": 3, "usps": 3}, "ep": {}, "svm": {}}
+        for kind in ("prepared", "unprepared")
     },
 }
 

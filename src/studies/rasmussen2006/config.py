@@ -17,7 +17,6 @@ from studies.common.configuration import (
     one_of,
     problems_of,
     refuse,
-    some_of,
     whole,
 )
 from studies.rasmussen2006.jobs import FILES
@@ -98,18 +97,22 @@ class Toy(Block):
     draws: Annotated[int, whole(3, 10**4)]
 
 
-_Set = Annotated[str, one_of(*FILES)]
-_Seeds = Annotated[int, whole(3, 1000)]
+_Seeds = dict[Annotated[str, one_of(*FILES)], Annotated[int, whole(3, 1000)]]
+
+
+class Seeds(Block):
+    """Seeds of the folds by data set, of each method; fewer than three give no idea of the spread."""
+
+    laplace: _Seeds
+    ep: _Seeds
+    svm: _Seeds
 
 
 class CrossValidation(Block):
-    """Kuss and Rasmussen (2005), Table 1."""
+    """Kuss and Rasmussen (2005), Table 1: with scaled features and smoothed images, and with both as they come."""
 
-    #: Seeds of each data set; fewer than three give no idea of the spread. `unprepared`: features that are not scaled,
-    #: images that are not smoothed.
-    data: dict[_Set, _Seeds]
-    unprepared: dict[_Set, _Seeds]
-    methods: Annotated[list[str], some_of("laplace", "ep", "svm")]
+    prepared: Seeds
+    unprepared: Seeds
 
 
 class Study(Block):

@@ -61,7 +61,14 @@ def jobs(config: Mapping[str, Any]) -> dict[str, Job]:
     """Return all jobs of a configuration, which `config.check` has passed, by name."""
     study, root = config["rasmussen2006"], config["seed"]
     found = [
-        *_patterns({*study["crossvalidation"]["data"], *study["crossvalidation"]["unprepared"]}),
+        *_patterns(
+            {
+                name
+                for kind in study["crossvalidation"].values()
+                for of in kind.values()
+                for name in of
+            }
+        ),
         *_binary(study["surface"]),
         *_comparators(study, root),
         *_ten_classes(study["ten_classes"]),
@@ -167,12 +174,14 @@ def _ten_classes(given: Mapping[str, Any]) -> Iterator[Job]:
 
 def _crossvalidation(given: Mapping[str, Any], root: int) -> Iterator[Job]:
     """Jobs with prepared inputs, that is, scaled features and smoothed images, and with those as they come."""
-    for suffix, sets in {"": given["data"], "_unprepared": given["unprepared"]}.items():
-        for name, seeds in sets.items():
-            digits = "pair_raw" if suffix else "pair"
-            inputs = {"data": digits if name == "usps" else name}
-            fixed = {"prepared": not suffix, "seeds": seeds, "root": root}
-            for method in given["methods"]:
-                arguments = {"name": name, "methods": [method], **fixed}
+    for kind, of_method in given.items():
+        suffix, digits = {"prepared": ("", "pair"), "unprepared": ("_unprepared", "pair_raw")}[kind]
+        for method, sets in of_method.items():
+            for name, seeds in sets.items():
+                arguments = {
+                    **{"name": name, "prepared": kind == "prepared", "methods": [method]},
+                    **{"seeds": seeds, "root": root},
+                }
+                inputs = {"data": digits if name == "usps" else name}
                 stem = f"crossvalidation/{name}{suffix}_{method}"
                 yield _job(stem, "crossvalidation", "crossvalidation", inputs, arguments)
