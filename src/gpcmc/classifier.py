@@ -31,12 +31,12 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):
     """Gaussian process classification.
 
     By default `fit` maximises expectation propagation's marginal likelihood over the kernel's hyperparameters, and
-    predicts by expectation propagation. That needs no seed. On moons and Pima, with 100 to 500 patterns, its
-    probabilities are on average within 0.003 of those of an exact method, and its log loss is the same to 0.0002.
+    predicts by expectation propagation. That needs no seed, and its probabilities are usually within a few thousandths
+    of those of an exact method.
 
     For a marginal likelihood that is unbiased and has a standard error, choose ``inference="twisted-ep"``: the
     hyperparameters are fitted by expectation propagation, and the evidence is then estimated at the optimum. For speed
-    choose ``"laplace"``, whose fit takes a third to a twelfth of the time.
+    choose ``"laplace"``. The page "Fitted hyperparameters" of the documentation has measurements of both.
 
     More than two classes need ``"laplace"``, which fits all of them at once with the softmax likelihood, whatever its
     options say of the likelihood. For another method put this class into ``sklearn.multiclass.OneVsRestClassifier``.
