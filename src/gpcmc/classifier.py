@@ -320,6 +320,11 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):
         if classes == 2:
             return method
         if isinstance(method, Laplace):
+            if method.predictive != "exact":
+                raise ValueError(
+                    f"predictive must be 'exact' with more than two classes; got {method.predictive!r} with "
+                    f"{classes} classes: MacKay's approximation is of the logistic function, and not of the softmax"
+                )
             return MulticlassLaplace(method.tolerance, method.max_iterations)
         raise ValueError(
             "Only binary classification is supported. The type of the target is multiclass: y must hold "

@@ -132,9 +132,10 @@ def audit_tables(verdicts: pd.DataFrame, layout: Layout, published: Published) -
 
 
 def readings_table(published: Published, evidence: pd.DataFrame) -> str:
-    """What the paper leaves unsaid: statement, levels, and what the printed cells say about each level.
+    """What the paper leaves unsaid or misprints: statement, levels, and what the printed cells say about each level.
 
-    `evidence` is `recheck.judge.Verdicts.readings`. The log likelihood is less that of the best level.
+    `evidence` is `recheck.judge.Verdicts.readings`. The log likelihood is less that of the best level, and a dash where
+    all cells are judged by their rounding.
     """
     cells = evidence[evidence["kind"] == "cell"]
     best = cells.groupby("choice")["log_likelihood"].transform("max")

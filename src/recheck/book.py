@@ -100,6 +100,11 @@ class Book:
             raise ValueError(f"{where}: {id} has the readings {fits}; name one of them")
         return self.get(id, fits[0]).to_dict() if fits else None
 
+    def agrees(self, id: str, reading: str = "") -> bool:
+        """Whether a number agrees under a reading, by its verdict; a choice that is not named has its default."""
+        listed = str(self.verdicts.loc[id, "readings"]).split("; ")
+        return bool(_consistent(listed, {**self.defaults, **levels_of(reading)}))
+
     def select(self, template: str) -> pd.DataFrame:
         """Estimates whose id fits a template: one column a field (text), then those of the estimates."""
         return with_fields(self.estimates, template).reset_index(drop=True)

@@ -2,13 +2,14 @@
 
 Two tests look at whether a quantity lies inside its region and whether it lies outside: Student's at the nearest end,
 binomial ones of shares. A claim agrees if "outside" is rejected, and differs if "inside" is. Of a claim on every run,
-the run furthest outside is taken: "inside" is tested with Bonferroni's correction for the choice, "outside" without
-one, for all are inside if each is. A bound says nothing about the end of a region that lies on its open side.
+the run is tested that is furthest outside in standard errors: "inside" with Bonferroni's correction for the choice,
+"outside" without one, for all are inside if each is. The run that is shown is the one whose value is furthest outside.
+A bound says nothing about the end of a region that lies on its open side.
 """
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,15 +17,16 @@ import pandas as pd
 from scipy.special import bdtr, bdtrc, betaincinv, stdtr, stdtrit
 
 from recheck.compare import NotComparedError
-from recheck.measures import COUNTED
+from recheck.measures import COUNTED, outside
 
 
 @dataclass(frozen=True)
 class Quantity:
     """What is known of a claim's quantity and its region, on the scale of its comparison; judged as a `Predictive` is.
 
-    `bound` is ``at least``, ``at most`` or empty. Of a claim on every run, this one was chosen out of `looks`. A share
-    is one of so many `trials`.
+    `bound` is ``at least``, ``at most`` or empty. Of a claim on every run, this one was chosen out of `looks`, to be
+    tested; `furthest` is the one to be shown, if that is another, and `name` says which one this is. A share is one of
+    so many `trials`.
     """
 
     value: float
@@ -36,6 +38,8 @@ class Quantity:
     bound: str = ""
     looks: int = 1
     trials: int = 0
+    furthest: "Quantity | None" = None
+    name: str = ""
 
     heterogeneity = math.nan
     cells: ClassVar[Mapping[str, float]] = {}
@@ -116,14 +120,12 @@ def quantity(
     region: tuple[float, float], estimate: Mapping[str, Any], rows: pd.DataFrame
 ) -> Quantity:
     """A quantity and its region, from its estimate under one reading and the measures behind it."""
-    low, high = region
-    if math.isnan(low):
+    if math.isnan(region[0]):
         raise NotComparedError("no region")
     good, scale = rows[rows["status"].isin(COUNTED)], str(estimate["scale"])
-    if scale == "log":
-        low, high = (math.log(end) if end > 0 else -math.inf for end in (low, high))
     if good["se"].notna().any():
-        return _furthest(good, scale, low, high)
+        return _every(good, scale, region)
+    low, high = _ends(region, scale)
     units = good.groupby("unit", sort=False)["value"].mean().to_numpy()
     if scale == "linear" and np.isin(units, (0.0, 1.0)).all():
         return Quantity(float(units.mean()), 0.0, math.inf, scale, low, high, trials=len(units))
@@ -137,17 +139,32 @@ def quantity(
     return Quantity(value, se, float(estimate["df"]), scale, low, high)
 
 
-def _furthest(good: pd.DataFrame, scale: str, low: float, high: float) -> Quantity:
-    """Of rows that have their own standard errors, the one that is furthest outside the region."""
+def _ends(region: tuple[float, float], scale: str) -> tuple[float, float]:
+    """A region on the scale of the comparison."""
+    if scale == "linear":
+        return region
+    low, high = (math.log(end) if end > 0 else -math.inf for end in region)
+    return low, high
+
+
+def _every(good: pd.DataFrame, scale: str, region: tuple[float, float]) -> Quantity:
+    """Of rows that have their own standard errors, the one to be tested, with the one to be shown."""
     values, errors, dfs = (good[c].to_numpy(dtype=float) for c in ("value", "se", "df"))
+    distances = outside(values, *region, scale == "log")
     if scale == "log":
         with np.errstate(divide="ignore"):
             values, errors = np.log(values), errors / values
-    outside = np.maximum(low - values, values - high)
-    worst = int(np.argmax(outside / np.where(errors > 0, errors, 1e-300)))
-    value, se = float(values[worst]), float(errors[worst])
-    df = float(dfs[worst]) if se > 0 else math.inf
-    if not (math.isfinite(value) and df > 0):
+
+    def row(place: int) -> Quantity:
+        df = float(dfs[place]) if errors[place] > 0 else math.inf
+        bound = str(good["status"].iloc[place]).replace("ok", "")
+        unit, run = good[["unit", "run"]].iloc[place]
+        name = " ".join(filter(None, [unit, run and f"run {run}"]))
+        own = float(values[place]), float(errors[place]), df, scale, *_ends(region, scale)
+        return Quantity(*own, bound=bound, looks=len(good), name=name)
+
+    place = int(np.argmax(distances / np.where(errors > 0, errors, 1e-300)))
+    tested, shown = row(place), int(np.argmax(distances))
+    if not (math.isfinite(tested.value) and tested.df > 0):
         raise NotComparedError("no degrees of freedom of its standard error, or no finite value")
-    bound = str(good["status"].iloc[worst]).replace("ok", "")
-    return Quantity(value, se, df, scale, low, high, bound=bound, looks=len(good))
+    return tested if shown == place else replace(tested, furthest=row(shown))

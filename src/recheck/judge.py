@@ -1,9 +1,10 @@
 """The judge: one verdict for each cell, contrast, column and claim.
 
 A printed number is drawn from the same design as ours (`recheck.compare`), or a quantity lies inside its region
-(`recheck.claims`). Each of these hypotheses has a p-value under every reading of what the paper leaves unsaid, and
-counts with the largest of them. "Differs" is controlled by Holm's test over a family, "agrees" by Benjamini and
-Hochberg's correction of two one-sided tests; section 3 of ``README.md`` beside this file says what each verdict means.
+(`recheck.claims`). Each of these hypotheses has a p-value under every reading of what the paper leaves unsaid or
+misprints, and counts with the largest of them. "Differs" is controlled by Holm's test over a family, "agrees" by
+Benjamini and Hochberg's correction of two one-sided tests; section 3 of ``README.md`` beside this file says what each
+verdict means.
 """
 
 import itertools
@@ -44,11 +45,14 @@ class Verdicts:
     `frame` has `COLUMNS` and a row for each cell, contrast, column and claim. ``effect`` is log(ours/published), less
     what it is expected to be, or ours minus published on the scale ``linear``; of a claim, and of a cell that is judged
     by its rounding, the distance from the nearest end of the region, positive inside. ``published`` and ``ours`` of a
-    column are geometric means.
+    column are geometric means. Of a claim on every run, ``ours``, ``effect`` and the interval are those of the run
+    furthest outside, p-values those of the run that is tested, which ``note`` names if it is another.
 
-    `readings` has numbers of hypotheses by choice, level and kind, and ``log_likelihood``, the sum of the log densities
-    of the printed numbers at the best levels of other choices. The choice `COMBINATION` has a row for each combination
-    of levels that were run, over contrasts, and cells that are in none, that were compared under every one.
+    `readings` has numbers of hypotheses by choice, level and kind, at the best levels of other choices, and
+    ``log_likelihood``, the sum of the log densities of the printed numbers. A cell that is judged by its rounding
+    has no density: it counts, and the sum is over the others, NaN without any. The choice `COMBINATION` has a row for
+    each combination of levels that were run, over contrasts, and cells that are in none, that were compared under every
+    one.
 
     `outcomes` has `OUTCOMES` and a row for each hypothesis and reading; ``verdict`` says why it was not compared.
     """
@@ -108,6 +112,12 @@ def _tested(pairs: pd.DataFrame, published: Published) -> tuple[pd.DataFrame, pd
     pairs = pairs.assign(family=pairs["kind"].map(family), seen=pairs["verdict"] == "")
     # claims, and cells that are judged by their rounding, have regions and are no draws
     pairs["drawn"] = [isinstance(one, Predictive) for one in pairs["found"]]
+    pairs["number"] = pairs["seen"] & (pairs["kind"] != "claim")
+    defaults = {name: choice.default for name, choice in published.readings.items()}
+    pairs["departs"] = [
+        sum(defaults[name] != level for name, level in levels_of(reading).items())
+        for reading in pairs["reading"]
+    ]
     pairs["chance"] = [one is not None and not one.exact for one in pairs["found"]]
     pairs["chance"] = pairs["seen"] & pairs.groupby("id")["chance"].transform("any")
     rules = {"family": "first", "p": "max", "p_agree": "max"}
@@ -156,9 +166,10 @@ def _where(own: pd.DataFrame) -> str:
 
 
 def _row(case: pd.Series, own: pd.DataFrame, verdict: str, note: str) -> dict[str, Any]:
-    """The row of the table: under the reading that fits best."""
+    """The row of the table: under the reading that fits best, of several that fit alike the one nearest the default."""
     compared = own[own["seen"]] if case["seen"] else own
-    best = compared.sort_values(["p", "p_agree"], ascending=False, kind="stable").iloc[0]
+    order = ["p", "departs", "p_agree"]
+    best = compared.sort_values(order, ascending=[False, True, False], kind="stable").iloc[0]
     entries, detectable = best["row"], max(compared["detectable"])
     low, high = (entries.get(name, math.nan) for name in ("low", "high"))
     logs, shown, factor = entries.get("scale") == "log", detectable, math.nan
@@ -185,17 +196,24 @@ def _row(case: pd.Series, own: pd.DataFrame, verdict: str, note: str) -> dict[st
 
 def _evidence(pairs: pd.DataFrame, published: Published) -> pd.DataFrame:
     """What the printed numbers say about each level of each choice, over cases that were compared under every level."""
-    tables, numbers = [], pairs[pairs["drawn"]]
+    tables, numbers = [], pairs[pairs["number"]]
+    # ours may round to a printed number under several readings: then the one where it most surely does fits best
+    order = np.lexsort((numbers["p_agree"].where(~numbers["drawn"], 0.0), -numbers["p"]))
+    numbers = numbers.assign(place=np.argsort(order))
     for choice in published.readings.values():
         levels = numbers["reading"].map(lambda text, name=choice.name: levels_of(text).get(name))
         some = numbers.assign(level=levels)[levels.notna()]
         complete = some.groupby("id")["level"].transform("nunique") == len(choice.levels)
-        best = some.loc[some[complete].groupby(["id", "level"], sort=False)["p"].idxmax()]
+        best = some.loc[some[complete].groupby(["id", "level"], sort=False)["place"].idxmin()]
         if best.empty:
             continue
         best = best.assign(choice=choice.name, compared=1)
-        best["log_likelihood"] = [one.log_density for one in best["found"]]
-        tables.append(best.groupby(["kind", "level", "choice"], sort=False)[_EVIDENCE[3:]].sum())
+        best["log_likelihood"] = [
+            one.log_density if drawn else math.nan
+            for one, drawn in zip(best["found"], best["drawn"], strict=True)
+        ]
+        sums = best.groupby(["kind", "level", "choice"], sort=False)[_EVIDENCE[3:]].sum(min_count=1)
+        tables.append(sums.astype(dict.fromkeys(_EVIDENCE[3:6], int)))
     found = pd.concat(tables).reset_index() if tables else pd.DataFrame(columns=_EVIDENCE)
     return found[_EVIDENCE]
 

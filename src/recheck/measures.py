@@ -78,13 +78,16 @@ def check(measures: pd.DataFrame) -> None:
             )
 
 
-def estimate(measures: pd.DataFrame) -> pd.DataFrame:
+def estimate(
+    measures: pd.DataFrame, regions: Mapping[str, tuple[float, float]] | None = None
+) -> pd.DataFrame:
     """Summarise measures as `ESTIMATES`, a row an (id, reading): the only place where an estimate is computed.
 
     The value is the mean over units of the mean over a unit's runs. Its standard error is the deviation between units
     over the root of their number. With one unit it is the deviation between runs over the root of their number, and
-    says nothing about other units. Rows with their own standard error pass through. If no row counts, the value is NaN
-    and the status that of most rows.
+    says nothing about other units. Rows with their own standard error pass through. Of several, which only a claim has,
+    the estimate is the one furthest outside the claim's region (`recheck.published.Published.regions`, by id), or the
+    largest where it has none. If no row counts, the value is NaN and the status that of most rows.
     """
     check(measures)
     counted = measures["status"].isin(COUNTED)
@@ -98,11 +101,15 @@ def estimate(measures: pd.DataFrame) -> pd.DataFrame:
         seed=("seed", lambda given: posixpath.commonpath(list(given.unique()))),
     )
     order = pd.MultiIndex.from_frame(measures[_KEYS].drop_duplicates())
-    frame = frame.join(_numbers(measures[counted])).reindex(order).reset_index()[ESTIMATES]
+    frame = (
+        frame.join(_numbers(measures[counted], regions or {}))
+        .reindex(order)
+        .reset_index()[ESTIMATES]
+    )
     return frame.fillna({"units": 0, "runs": 0}).astype({"units": int, "runs": int})
 
 
-def _numbers(good: pd.DataFrame) -> pd.DataFrame:
+def _numbers(good: pd.DataFrame, regions: Mapping[str, tuple[float, float]]) -> pd.DataFrame:
     """Value, standard error and degrees of freedom by id and reading, from rows that count."""
     runs = good.groupby(_KEYS, sort=False)["value"]
     means = good.groupby([*_KEYS, "unit"], sort=False)["value"].mean()
@@ -112,11 +119,24 @@ def _numbers(good: pd.DataFrame) -> pd.DataFrame:
     errors = units.std().where(several, runs.std()) / np.sqrt(size)
     frame = pd.DataFrame({"value": units.mean(), "se": errors, "df": size - 1.0})
     frame = frame.assign(units=units.size(), runs=runs.size())
-    # of several rows with own standard errors, which only a claim has, the largest is shown
-    own = good[good["se"].notna()].sort_values("value", ascending=False, kind="stable")
+    own = good[good["se"].notna()]
+    ends = [regions.get(name, (np.nan, np.nan)) for name in own["id"]]
+    low, high = np.array(ends, dtype=float).reshape(-1, 2).T
+    values, logs = own["value"].to_numpy(dtype=float), (own["scale"] == "log").to_numpy()
+    distance = np.where(np.isnan(low), values, outside(values, low, high, logs))
+    own = own.assign(outside=distance).sort_values("outside", ascending=False, kind="stable")
     own = own.drop_duplicates(_KEYS).set_index(_KEYS)[["value", "se", "df"]]
     frame.loc[own.index, ["value", "se", "df"]] = own
     return frame
+
+
+def outside(values: np.ndarray, low: Any, high: Any, logs: Any) -> np.ndarray:
+    """How far values lie outside a region, negative inside: a difference, or one of logarithms where `logs` says so."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        values, low, high = (
+            np.where(logs, np.log(np.maximum(one, 0.0)), one) for one in (values, low, high)
+        )
+        return np.maximum(low - values, values - high)
 
 
 def join_sources(sources: Iterable[str]) -> str:

@@ -11,6 +11,7 @@ from scipy.special import stdtrit
 
 from recheck.claims import Quantity, quantity
 from recheck.compare import Comparer, Levels, NotComparedError
+from recheck.format import plain
 from recheck.measures import COUNTED, fitting, join_sources, levels_of, reading_text
 from recheck.published import Claim, Contrast, Published
 from recheck.replay import Predictive, Ratio
@@ -85,7 +86,9 @@ class _Study:
             row["note"] = str(why)
             untested = dict.fromkeys(["p", "p_agree", "informative"], math.nan)
             return {**whole, "found": None, "scatters": False, "verdict": why.verdict, **untested}
-        low, high = found.interval(self.protocol.interval)
+        # of a claim on every run, one run is tested, and another may be shown
+        shown = found.furthest or found if isinstance(found, Quantity) else found
+        low, high = shown.interval(self.protocol.interval)
         scatters = found.heterogeneity <= self.protocol.family_error
         if scatters:
             cells = np.array(list(found.cells.values()))
@@ -96,7 +99,7 @@ class _Study:
             furthest = list(found.cells)[int(np.argmax(np.abs(cells - found.center)))]
             row["note"] += f"; the cells scatter, {furthest} most: the interval is over cells"
         logs = row["scale"] == "log"
-        row |= {"effect": found.center, "sd": found.sd, "df": found.df}
+        row |= {"effect": shown.center, "sd": shown.sd, "df": shown.df}
         row |= {"low": _natural(low, logs), "high": _natural(high, logs)}
         row["heterogeneity_p"] = found.heterogeneity
         tests = {"p": found.p, "p_agree": found.p_agree(margin), "informative": informative}
@@ -180,15 +183,18 @@ class _Study:
         if estimate["status"] not in COUNTED:
             raise NotComparedError(str(estimate["status"]))
         found = quantity(claim.region, estimate, self.rows[name, estimate["reading"]])
-        logs = found.scale == "log"
-        if found.trials:
-            row["note"] = f"{found.successes} of {found.trials}"
-        elif found.bound:
-            row["note"] = f"{found.bound} this"
-        elif found.looks > 1:
-            row["note"] = f"furthest outside of {found.looks}"
-            row["ours"] = _natural(found.value, logs)
-            row["ours_se"] = found.sd * row["ours"] if logs else found.sd
+        logs, shown = found.scale == "log", found.furthest or found
+        if found.looks > 1:
+            row["ours"], row["ours_se"] = _with_error(shown)
+        notes = {
+            f"{found.successes} of {found.trials}": found.trials,
+            f"{shown.bound} this": shown.bound,
+            f"furthest outside of {found.looks}": found.looks > 1,
+        }
+        if found.furthest:
+            tested = plain(*_with_error(found))
+            notes[f"tested is {found.name}, {tested}, the least certain to be inside"] = True
+        row["note"] = "; ".join(note for note, said in notes.items() if said)
         if logs:
             return found, 0.0, math.log(self.protocol.margins.informative)
         width, ends = found.high - found.low, (found.low, found.high)
@@ -214,6 +220,12 @@ def _shown(estimate: Row) -> Row:
     """What the table shows of an estimate."""
     ours = {key: estimate[key] for key in ("units", "runs", "source")}
     return {**ours, "ours": estimate["value"], "ours_se": estimate["se"]}
+
+
+def _with_error(found: Quantity) -> tuple[float, float]:
+    """Value and standard error on the natural scale."""
+    value = _natural(found.value, found.scale == "log")
+    return value, found.sd * value if found.scale == "log" else found.sd
 
 
 def _quantiles(found: Predictive, logs: bool) -> dict[str, float]:

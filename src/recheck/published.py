@@ -1,8 +1,8 @@
 """The published side of a study: its cells, claims, readings and the protocol of the comparison.
 
 A folder ``data/published/<study>`` holds four files. ``cells.csv`` has one row a printed number, ``claims.yaml`` one
-entry a statement, ``readings.yaml`` what the paper leaves unsaid, and ``protocol.yaml`` margins, error rates, families,
-contrasts and the history of all of these. Only ``cells.csv`` is needed.
+entry a statement, ``readings.yaml`` what the paper leaves unsaid or misprints, and ``protocol.yaml`` margins, error
+rates, families, contrasts and the history of all of these. Only ``cells.csv`` is needed.
 """
 
 import fnmatch
@@ -71,7 +71,7 @@ class Claim(Declared):
 
 
 class Choice(Declared):
-    """Something that the paper does not say, with a description of each level that it may have been.
+    """Something that the paper does not say or misprints, with a description of each level that it may have been.
 
     ``kind`` is ``runs`` (each level was run) or ``design`` (each level replays the same runs otherwise). ``applies``
     has globs of ids of cells and claims. ``default`` is the level that tables show.
@@ -170,6 +170,11 @@ class Published:
     claims: tuple[Claim, ...] = ()
     readings: Mapping[str, Choice] = field(default_factory=dict)
     protocol: Protocol = field(default_factory=Protocol)
+
+    @property
+    def regions(self) -> dict[str, tuple[float, float]]:
+        """Regions of claims by the id of their measure; NaN of a claim without one."""
+        return {f"claim/{claim.id}": claim.region for claim in self.claims}
 
     def pairs(self) -> list[tuple[str, str, str, Contrast]]:
         """Contrasts of the protocol with their cells: id, first cell, second cell, rule."""

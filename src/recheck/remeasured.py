@@ -10,7 +10,7 @@ share data or seeds vary less than both standard errors say, so the test is cons
 left out.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from fnmatch import translate
 
 import numpy as np
@@ -33,13 +33,14 @@ def remeasured(
     timing: Iterable[str] = (),
     error: float = 0.05,
     changed: Collection[str] = (),
+    regions: Mapping[str, tuple[float, float]] | None = None,
 ) -> pd.DataFrame:
     """One row a kept estimate: its value on the runs that are shared with `measures`, that of this run, the outcome.
 
     `timing` are globs of ids that rest on CPU seconds, `error` is the probability that one or more of the estimates
-    differ by chance, `changed` are raw files that were made with other settings than in the kept run. The columns are
-    ``id``, ``reading``, ``kept``, ``kept_se``, ``value``, ``se``, ``ratio`` (difference over joint standard error),
-    ``p_adjusted`` and ``outcome`` (`OUTCOMES`).
+    differ by chance, `changed` are raw files that were made with other settings than in the kept run, `regions` are
+    those of `recheck.measures.estimate`. The columns are ``id``, ``reading``, ``kept``, ``kept_se``, ``value``, ``se``,
+    ``ratio`` (difference over joint standard error), ``p_adjusted`` and ``outcome`` (`OUTCOMES`).
     """
     measures, kept = (
         frame.assign(origin=frame["seed"].where(frame["seed"] != "", frame["source"]))
@@ -51,7 +52,7 @@ def remeasured(
     counted = kept[~other | ((kept["seed"] != "") & kept["se"].isna())]
     shared = counted[_ROW].merge(measures.loc[measures["status"].isin(COUNTED), _ROW])
     ours, theirs = (
-        estimate(frame.merge(shared)).set_index(_KEYS)[["value", "se", "df", "scale"]]
+        estimate(frame.merge(shared), regions).set_index(_KEYS)[["value", "se", "df", "scale"]]
         for frame in (measures, counted)
     )
     every = kept.assign(other=other).groupby(_KEYS, sort=False, as_index=False)["other"].any()

@@ -21,9 +21,10 @@ from recheck.layout import LINES, Block, Layout
 from recheck.measures import BOUNDS, pattern
 
 #: Verdicts in the line ``verdict`` of a table.
+_READING = "depends on a reading"
 _LETTERS = {
     **{"agrees": "A", "undecided": "U", "differs": "D"},
-    **{"depends on a reading": "R", "not comparable": "N"},
+    **{_READING: "R", "not comparable": "N"},
 }
 _MISSING: dict[str, Any] = {"value": math.nan, "se": math.nan, "status": "", "units": 0, "runs": 0}
 _Key = tuple[str, ...]
@@ -74,7 +75,7 @@ class _Drawn:
                     fields["reading"] = label or reading
                     rows.append(fields | self._numbers(id, reading, book, where))
         columns = [*block.fields, "reading", "id", "unit_of_value", *_MISSING]
-        columns += ["kept", "kept_se", "kept_status", "published", "bracket", "verdict"]
+        columns += ["kept", "kept_se", "kept_status", "published", "bracket", "verdict", "fitting"]
         indices = [*block.rows, *block.columns]
         rows.sort(key=lambda row: [self._rank(f, row[f]) for f in indices])
         return pd.DataFrame(rows, columns=columns)
@@ -85,14 +86,20 @@ class _Drawn:
         kept = (book.kept.pick(id, reading, where) if book.kept else None) or _MISSING
         cell = book.cells.loc[id] if id in book.cells.index else {"printed": "", "bracket": ""}
         # the verdict on the numbers that the text prints
-        verdicts = book.kept.verdicts if book.kept and len(book.kept.verdicts) else book.verdicts
+        judged = book.kept if book.kept and len(book.kept.verdicts) else book
+        verdict, fitting = "", math.nan
+        if id in judged.verdicts.index:
+            verdict = judged.verdicts.loc[id, "verdict"]
+            # the table's reading is not one that agrees: the list of verdicts has another
+            if verdict == _READING and not self.block.readings and not judged.agrees(id, reading):
+                fitting = judged.verdicts.loc[id, "ours"]
         return {
             "id": id,
             "unit_of_value": self.layout.unit(id),
             **{name: found[name] for name in _MISSING},
             **{"kept": kept["value"], "kept_se": kept["se"], "kept_status": kept["status"]},
             **{"published": cell["printed"], "bracket": cell["bracket"]},
-            "verdict": verdicts.loc[id, "verdict"] if id in verdicts.index else "",
+            **{"verdict": verdict, "fitting": fitting},
         }
 
     def _rank(self, field: str, value: str) -> tuple[Any, ...]:
@@ -165,7 +172,9 @@ class _Drawn:
         if name == "published":
             return printed(row["published"], row["bracket"], form) if row["published"] else "--"
         if name == "verdict":
-            return _LETTERS.get(row["verdict"], "--")
+            letter, fitting = _LETTERS.get(row["verdict"], "--"), row["fitting"]
+            bare = form.model_copy(update={"se": False})
+            return f"{letter}: {latex(fitting, form=bare)}" if is_number(fitting) else letter
         keys = ("kept", "kept_se", "kept_status") if name == "kept" else ("value", "se", "status")
         value, se, status = (row[key] for key in keys)
         return shown(value, se, self.layout.labels.get("status", {}).get(status, status), form)

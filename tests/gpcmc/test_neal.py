@@ -7,27 +7,32 @@ that the file's false-alarm rate is below 5e-5. Seeds are fixed. Other bands are
 """
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from gpcmc.neal._gibbs import logistic_normal, scan
 from scipy.special import expit, log_expit, logsumexp, softmax
-from scipy.stats import gamma, kstest, multivariate_normal, norm
+from scipy.stats import gamma, invgamma, kstest, levy, multivariate_normal, norm
 from scipy.stats import t as student
 from sklearn.base import clone
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, WhiteKernel
 
+from gpcmc.gp import orthant_covariance
 from gpcmc.neal import (
     Classification,
     Gamma,
     Hierarchy,
+    Linear,
     PowerExponential,
     Priors,
     Regression,
 )
+from gpcmc.neal.factor import Factor
 from gpcmc.neal.hamiltonian import Point, persistent_step, trajectory
 from gpcmc.neal.priors import draw_logarithms, gamma_log_density
+from gpcmc.orthant.truths import three_dimensional, two_dimensional
 
 X5 = np.array([[0.0, 0.3], [0.7, -1.0], [1.2, 0.1], [-0.6, 0.8], [0.2, 1.4]])
 GROUP = [Gamma(1.5, 6.0), Hierarchy(Gamma(0.7, 9.0), 5.0)]
@@ -37,6 +42,16 @@ def kernel(jitter=1.0, rho=(1.0, 1.0), power=2.0, constant=1.0, variance=2.0):
     exponential = ConstantKernel(variance) * PowerExponential(list(rho), power)
     parts = ConstantKernel(constant, "fixed") + exponential
     return parts + WhiteKernel(jitter, "fixed") if jitter else parts
+
+
+def classification(**given):
+    arguments = {"X": X5, "t": [0, 1, 2, 1, 0], "priors": GROUP, "classes": 3} | given
+    return Classification(kernel(), **arguments)
+
+
+def regression(**given):
+    arguments = {"X": X5, "t": np.ones(5), "priors": GROUP, "noise": Gamma(1.0, 1.0)} | given
+    return Regression(kernel(), **arguments)
 
 
 def band(replicates, level=1e-6):
@@ -81,6 +96,34 @@ def test_kernel_gradient_is_the_derivative(rho, power):
     )
 
 
+@pytest.mark.parametrize("scale", [0.8, [0.4, 2.5]])
+def test_the_linear_kernel_and_its_gradient(scale):
+    own, other = Linear(scale), X5[:3] + 0.2
+    s = np.broadcast_to(scale, 2)
+    np.testing.assert_allclose(own(X5, other), X5 @ np.diag(s**2) @ other.T, rtol=1e-13)
+    np.testing.assert_allclose(own.diag(X5), np.diag(own(X5)), rtol=1e-13)
+    K, gradient = own(X5, eval_gradient=True)
+    np.testing.assert_array_equal(K, own(X5))
+
+    def value(theta):
+        return own.clone_with_theta(theta)(X5)
+
+    np.testing.assert_allclose(
+        np.moveaxis(gradient, -1, 0), differences(value, own.theta), atol=1e-8
+    )
+    if np.ndim(scale) == 0:
+        dot = ConstantKernel(scale**2) * DotProduct(0.0, "fixed")
+        np.testing.assert_allclose(K, dot(X5), rtol=1e-13)
+
+
+def test_the_linear_kernel_is_one_of_scikit_learns():
+    own = Linear([0.4, 2.5])
+    assert clone(own).get_params() == own.get_params()
+    assert Linear(1.0, "fixed")(X5, eval_gradient=True)[1].shape == (5, 5, 0)
+    assert not (own + WhiteKernel(1.0)).is_stationary()
+    assert "0.4" in repr(own)
+
+
 def test_kernel_is_one_of_scikit_learns():
     own = PowerExponential([0.4, 2.5], 1.5)
     assert clone(own).get_params() == own.get_params()
@@ -94,12 +137,23 @@ def test_kernel_is_one_of_scikit_learns():
     [
         (PowerExponential(1.0, 2.1), "power must be above 0"),
         (PowerExponential(0.0), "rho must be positive"),
-        (PowerExponential([1.0, 2.0, 3.0]), "one value for each of 2 inputs"),
+        (PowerExponential([1.0, 2.0, 3.0]), "rho must have one value for each of 2 inputs"),
+        (Linear(-1.0), "scale must be positive and finite"),
+        (Linear([1.0, math.inf]), "scale must be positive and finite"),
+        (Linear([1.0]), "scale must have one value for each of 2 inputs"),
     ],
 )
 def test_kernel_refuses(given, message):
     with pytest.raises(ValueError, match=message):
         given(X5)
+
+
+@pytest.mark.parametrize("given", [Linear(), PowerExponential()])
+def test_kernel_refuses_other_inputs(given):
+    with pytest.raises(ValueError, match="Y must have 2 columns as X has; got 1"):
+        given(X5, X5[:, :1])
+    with pytest.raises(ValueError, match="eval_gradient must be False where Y is given"):
+        given(X5, X5, eval_gradient=True)
 
 
 # ---------------------------------------------------------------------- priors
@@ -151,6 +205,30 @@ def test_joint_prior_has_its_gradient_and_its_law(priors):
     assert kstest(draws[:, 0], precision_cdf(1.5, 6.0)).statistic < band(4000)
 
 
+def test_a_scaled_group_has_the_mean_precision_of_the_documentation():
+    found = {
+        (alpha, p): Hierarchy.scaled(0.3, 0.7, alpha, p).top.width ** -2 * 0.09
+        for alpha in (0.5, 1.0, 2.0, 4.0)
+        for p in (1, 2, 5)
+    }
+    expected = {(0.5, p): p**4 for p in (1, 2, 5)} | {(1.0, p): p**2 for p in (1, 2, 5)}
+    expected |= {(2.0, 1): 1.0, (2.0, 2): 2.0, (2.0, 5): 5 * math.log(5)}
+    expected |= {(4.0, p): 2 * p for p in (1, 2, 5)}
+    assert found == pytest.approx(expected, rel=1e-13)
+    one = Hierarchy.scaled(0.3, 0.7, 4.0, 5)
+    assert (one.top.alpha, one.alpha) == (0.7, 4.0)
+
+
+def test_a_sum_over_a_scaled_group_has_the_scale_of_its_width():
+    """theta_u^2 is inverse gamma: of finite mean for alpha > 2, and Lévy's stable law for alpha = 1."""
+    heavy, light = (Hierarchy.scaled(0.3, 0.7, alpha, 6).top.width ** 2 for alpha in (1.0, 5.0))
+    assert 6 * invgamma(2.5, scale=2.5 * light).mean() == pytest.approx(0.09)
+    # p variates of scale c sum to one of scale p^2 c
+    logs = draw_logarithms(0.5 * math.log(heavy), 1.0, 60_000, np.random.default_rng(21))
+    sums = np.exp(2 * logs).reshape(-1, 6).sum(axis=1)
+    assert kstest(sums, levy(scale=0.09).cdf).statistic < band(10_000)
+
+
 def test_map_to_the_kernel():
     joint = Priors(kernel(rho=(0.5, 2.0)), GROUP)
     np.testing.assert_allclose(np.exp(joint.start), [math.sqrt(2.0), 1.0, 0.5, 2.0])
@@ -165,15 +243,28 @@ def test_map_to_the_kernel():
     np.testing.assert_allclose(shared.pull_back(np.array([1.0, 2.0, 3.0])), [2.0, 5.0])
 
 
-def test_priors_refuse():
-    with pytest.raises(ValueError, match="one entry for each of"):
-        Priors(kernel(), GROUP[:1])
-    with pytest.raises(ValueError, match="PowerExponential in place of RBF"):
-        Priors(RBF(1.0), [Gamma(1.0, 1.0)])
-    with pytest.raises(ValueError, match="width"):
-        Gamma(0.0, 1.0)
-    with pytest.raises(ValueError, match="alpha"):
-        Hierarchy(Gamma(1.0, 1.0), -1.0)
+def test_a_hierarchy_of_the_scales_of_a_linear_part():
+    """The joint density of a regression on a sum, whose members of both groups have priors of their own."""
+    parts = Linear([0.5, 2.0]) + ConstantKernel(2.0) * PowerExponential([1.0, 1.0])
+    group = Hierarchy(Gamma(0.7, 9.0), 5.0)
+    model = Regression(
+        parts, [group, Gamma(1.5, 6.0), Hierarchy(0.7, 5.0)], Gamma(0.5, 3.0), X5, np.ones(5)
+    )
+    np.testing.assert_allclose(np.exp(model.priors.start[1:3]), [0.5, 2.0])
+    x = np.append(model.priors.draw(np.random.default_rng(22)), -0.4)
+    variances = np.exp([2 * x[-1]] * 5)
+
+    def value(x):
+        return model.state(x, np.exp([2 * x[-1]] * 5)).point.log_density
+
+    s = np.exp(x[1:3])
+    rest = ConstantKernel(math.exp(2 * x[3])) * PowerExponential(np.exp(x[4:6]))
+    C = X5 @ np.diag(s**2) @ X5.T + rest(X5) + np.diag(variances)
+    expected = multivariate_normal(np.zeros(5), C).logpdf(np.ones(5))
+    expected += model.priors.log_density(x[:-1])[0] + model.noise.log_density(x[-1])[0]
+    assert value(x) == pytest.approx(expected, rel=1e-10)
+    gradient = model.state(x, variances).point.gradient
+    np.testing.assert_allclose(gradient, differences(value, x), rtol=1e-6)
 
 
 # ---------------------------------------------------------------------- adaptive rejection
@@ -275,21 +366,41 @@ def test_gradient_of_the_joint_density_of_a_regression(degrees):
     noise = Gamma(0.5, 3.0)
     model = Regression(kernel(0.1), GROUP, noise, X5, rng.standard_normal(5), degrees=degrees)
     x = np.append(model.priors.draw(rng), -0.4)
-    variances = rng.gamma(2.0, size=5)
+    scales = rng.gamma(2.0, size=5)
+
+    def at(x):
+        return model.state(x, scales if degrees else np.full(5, math.exp(2 * x[-1]))).point
 
     def value(x):
-        return model.state(x, variances).point.log_density
+        return at(x).log_density
 
-    added = math.exp(-0.8) if degrees is None else variances
-    C = model.priors.kernel_at(x[:-1])(X5) + np.diag(np.broadcast_to(added, 5))
+    variances = scales if degrees else np.full(5, math.exp(-0.8))
+    C = model.priors.kernel_at(x[:-1])(X5) + np.diag(variances)
     expected = multivariate_normal(np.zeros(5), C).logpdf(model.t)
     expected += model.priors.log_density(x[:-1])[0] + noise.log_density(x[-1])[0]
     if degrees:
         expected += gamma_log_density(0.5 * np.log(variances), -0.4, degrees)[0]
     assert value(x) == pytest.approx(expected, rel=1e-10)
-    np.testing.assert_allclose(
-        model.state(x, variances).point.gradient, differences(value, x), rtol=1e-6
-    )
+    np.testing.assert_allclose(at(x).gradient, differences(value, x), rtol=1e-6)
+
+
+def test_gaussian_noise_has_the_marginal_likelihood_of_scikit_learn_and_its_gradient():
+    rng = np.random.default_rng(23)
+    X, t = rng.standard_normal((12, 2)), rng.standard_normal(12)
+    priors, noise = [Gamma(1.5, 6.0), Hierarchy(0.7, 5.0)], Gamma(0.5, 3.0)
+    model = Regression(kernel(0.1), priors, noise, X, t)
+    x = np.array([0.4, -0.3, 0.6, -0.8])  # logs of eta, both relevances, sigma
+    point = model.state(x, np.full(12, math.exp(-1.6))).point
+    of_kernel, slopes = model.priors.log_density(x[:-1])
+    of_noise, slope = noise.log_density(x[-1])
+    other = GaussianProcessRegressor(
+        kernel(0.1) + WhiteKernel(1.0), alpha=0.0, optimizer=None, normalize_y=False
+    ).fit(X, t)
+    units = np.array([2.0, 1.0, 1.0, 2.0])  # variances have twice the logarithm
+    expected, gradient = other.log_marginal_likelihood(units * x, eval_gradient=True)
+    assert point.log_density - of_kernel - of_noise == pytest.approx(expected, rel=1e-12)
+    found = point.gradient - np.append(slopes, slope)
+    np.testing.assert_allclose(found, units * gradient, rtol=1e-10)
 
 
 def test_gaussian_noise_predicts_as_scikit_learn():
@@ -327,6 +438,107 @@ def test_large_jitter_makes_the_model_probit():
     z = latent[0] @ solved / np.sqrt(1e6 + np.diag(K - K @ solved))
     np.testing.assert_allclose(p[:, 1], norm.cdf(z), atol=5 * 0.5 / math.sqrt(4e5) + 1e-3)
     np.testing.assert_allclose(p.sum(axis=1), 1.0)
+
+
+@pytest.mark.parametrize("y", [[1.0, 1.0, 1.0], [1.0, -1.0, 1.0]])
+def test_probit_by_jitter(y):
+    """N(12), N(13): with jitter 1, and a step as likelihood, the labels have the orthant's probability.
+
+    The frequency of the orthant among 1e6 draws from the prior is compared, and the mean logistic likelihood of these
+    draws, which are scaled by 1e4 so that it is a step. Bands of 5 standard errors: a false alarm in 6e-7 each.
+    """
+    y, scale, draws = np.array(y), 1e4, 1_000_000
+    latent = ConstantKernel(0.5) + ConstantKernel(2.0) * PowerExponential(0.8)
+    exact = math.exp(three_dimensional(orthant_covariance(latent(X5[:3]), y)))
+    scaled = ConstantKernel(scale**2, "fixed") * (latent + WhiteKernel(1.0, "fixed"))
+    model = Classification(scaled, [Gamma(1.0, 1.0)] * 3, X5[:3], y > 0, classes=2)
+    L = model.start().point.factor.cholesky
+    z = y * (np.random.default_rng(24).standard_normal((draws, 3)) @ L.T)
+    error = math.sqrt(exact * (1 - exact) / draws)
+    assert abs((z > 0).all(axis=1).mean() - exact) < 5 * error
+    assert abs(np.exp(log_expit(z).sum(axis=1)).mean() - exact) < 5 * error
+
+
+def test_gibbs_scans_with_large_jitter_have_the_probit_posterior():
+    """N(12), N(13): the predictive probability is a ratio of orthant probabilities in three and two dimensions.
+
+    Bands as of the scans against quadrature. Logistic noise adds 3.3 / 1e4 to the jitter's variance of 1.
+    """
+    X, y, scale = X5[:2], np.array([1.0, -1.0]), 100.0
+    latent = ConstantKernel(2.0) * PowerExponential(0.5)
+    R = orthant_covariance(latent(np.vstack([X, X5[3:4]])), np.append(y, 1.0))
+    rho = R[0, 1] / math.sqrt(R[0, 0] * R[1, 1])
+    exact = math.exp(three_dimensional(R) - two_dimensional(rho))
+    C = latent(X) + np.eye(2)
+    weights = np.linalg.solve(C, latent(X, X5[3:4]))[:, 0]
+    deviation = math.sqrt(3.0 - weights @ C @ weights)
+
+    def predictive(values):
+        return norm.cdf(values @ weights / (scale * deviation))
+
+    target = (y > 0).astype(np.int64)
+    _compare(
+        scale**2 * C, target, np.zeros((1, 2)), [predictive], [exact], lambda latent: latent[0]
+    )
+
+
+class Scripted(np.random.Generator):
+    """A generator that hands out given normals, in portions of the size that is asked for."""
+
+    def __init__(self, normals):
+        super().__init__(np.random.PCG64(0))
+        self.normals = np.array(normals)
+
+    def standard_normal(self, size):
+        portion, self.normals = self.normals[:size], self.normals[size:]
+        return portion
+
+
+def linear_map(model, state):
+    """Mean (n,) and columns (n, 2n) of the map from unit normals to latent values."""
+    twice = 2 * len(model.t)
+    mean = model.draw_latent(state, Scripted(np.zeros(twice)))
+    ends = [model.draw_latent(state, Scripted(normals)) for normals in np.eye(twice)]
+    return mean, np.array(ends).T - mean[:, None]
+
+
+@pytest.mark.parametrize("degrees", [None, 4.0])
+def test_draws_of_latent_values_have_their_conditional_law(degrees):
+    """N(19), N(20). A draw is affine in the normals, which gives its mean and covariance without sampling."""
+    rng = np.random.default_rng(25)
+    model = Regression(
+        kernel(0.1), GROUP, Gamma(0.5, 3.0), X5, rng.standard_normal(5), degrees=degrees
+    )
+    variances = rng.gamma(2.0, size=5) if degrees else np.full(5, math.exp(-0.8))
+    state = model.state(np.append(model.priors.draw(rng), -0.4), variances)
+    mean, A = linear_map(model, state)
+    K = model.priors.kernel_at(state.point.x[:-1])(X5)
+    solved = np.linalg.solve(K + np.diag(variances), K)
+    np.testing.assert_allclose(mean, model.t @ solved, atol=1e-12)
+    np.testing.assert_allclose(A @ A.T, K - K @ solved, atol=1e-12)
+    normals = rng.standard_normal(10)
+    found = model.draw_latent(state, Scripted(normals))
+    np.testing.assert_allclose(found, mean + A @ normals, atol=1e-12)
+
+
+@pytest.mark.parametrize("degrees", [None, 4.0])
+def test_a_smooth_kernel_needs_no_jitter(degrees):
+    """Its matrix has no Cholesky factor; latent values have their law, and chains with t noise go on."""
+    X = np.linspace(-1.0, 1.0, 60)[:, None]
+    model = Regression(
+        ConstantKernel(2.0) * PowerExponential(1.0), [Gamma(1.5, 6.0), Gamma(1.0, 6.0)],
+        Gamma(0.5, 3.0), X, np.sin(3 * X[:, 0]), degrees=degrees, sigma=0.3,
+    )  # fmt: skip
+    state = model.start()
+    K = state.point.factor.K
+    with pytest.raises(np.linalg.LinAlgError):
+        np.linalg.cholesky(K)
+    mean, A = linear_map(model, state)
+    solved = np.linalg.solve(K + 0.09 * np.eye(60), K)
+    np.testing.assert_allclose(mean, model.t @ solved, atol=1e-10)
+    np.testing.assert_allclose(A @ A.T, K - K @ solved, atol=1e-10)
+    end = model.iterate(state, leapfrogs=4, factor=0.5, rng=np.random.default_rng(26))
+    assert np.isfinite(end.variances).all()
 
 
 # ---------------------------------------------------------------------- joint laws
@@ -456,6 +668,39 @@ def test_joint_law_of_hyperparameters_noise_and_targets(degrees):
         assert kstest(values, law).statistic < band(replicates)
 
 
+def assert_prior(x):
+    """Rows are states so far apart that their correlation is below 0.25: to the band they are independent draws."""
+    laws = [precision_cdf(1.5, 6.0), precision_cdf(0.7, 9.0), precision_cdf(1.0, 5.0)]
+    for values, law in zip((x[:, 0], x[:, 1], x[:, 3] - x[:, 1]), laws, strict=True):
+        assert kstest(values, law).statistic < band(len(x))
+
+
+@pytest.mark.slow
+def test_one_case_of_unknown_class_leaves_the_prior():
+    """Whatever the hyperparameters, each of three classes has probability 1/3: the posterior is the prior."""
+    model, rng, found = classification(X=X5[:1], t=[1]), np.random.default_rng(27), []
+    state = model.start()
+    for _ in range(600):
+        state = model.iterate(state, scans=2, persistence=0.8, factor=2.5, rng=rng)
+        found.append(state.point.x)
+    assert_prior(np.array(found)[20::2])
+
+
+@pytest.mark.slow
+def test_a_regression_without_its_likelihood_has_the_prior(monkeypatch):
+    monkeypatch.setattr(Factor, "log_density", lambda self, values: 0.0)
+    monkeypatch.setattr(Factor, "curvature", lambda self, values: np.zeros_like(self.K))
+    X, rng, found = np.tile(X5, (6, 1)), np.random.default_rng(28), []  # steps of sigma are short
+    model = regression(X=X, t=np.ones(30), noise=Gamma(0.8, 7.0), sigma=0.8)
+    state = model.start()
+    for _ in range(600):
+        state = model.iterate(state, leapfrogs=4, window=2, factor=2.0, rng=rng)
+        found.append(state.point.x)
+    x = np.array(found)[30::3]
+    assert_prior(x)
+    assert kstest(x[:, -1], precision_cdf(0.8, 7.0)).statistic < band(len(x))
+
+
 # ---------------------------------------------------------------------- use
 
 
@@ -499,20 +744,144 @@ def test_a_hyperparameter_out_of_range_is_refused_and_the_chain_stays():
     np.testing.assert_array_equal(end.point.x, state.point.x)
 
 
-def test_models_refuse():
-    with pytest.raises(ValueError, match="whole numbers from 0 to 2"):
-        Classification(kernel(), GROUP, X5, [0, 1, 2, 3, 0], classes=3)
-    with pytest.raises(ValueError, match="one class for each of 5 rows"):
-        Classification(kernel(), GROUP, X5, [0, 1], classes=3)
-    with pytest.raises(ValueError, match="classes must be 2 or more"):
-        Classification(kernel(), GROUP, X5, np.zeros(5), classes=1)
+def test_with_all_hyperparameters_fixed_the_latent_values_move_alone():
+    fixed = ConstantKernel(2.0, "fixed") + WhiteKernel(1.0, "fixed")
+    model = Classification(fixed, [], X5, [0, 1, 1, 0, 1], classes=2)
+    state = iterate_classes(model.start(), model, scans=3)
+    assert state.point.x.shape == state.momentum.shape == (0,)
+    assert state.latent.all() and state.accepted == 5
+
+
+def test_models_without_a_positive_definite_start_refuse():
     singular = Classification(kernel(0.0), GROUP, np.zeros((5, 2)), np.zeros(5), classes=3)
     with pytest.raises(ValueError, match="add a WhiteKernel"):
         singular.start()
-    with pytest.raises(ValueError, match="degrees"):
-        Regression(kernel(), GROUP, Gamma(1.0, 1.0), X5, np.zeros(5), degrees=-1.0)
-    with pytest.raises(ValueError, match="one target for each"):
-        Regression(kernel(), GROUP, Gamma(1.0, 1.0), X5, np.zeros(4))
+    with pytest.raises(ValueError, match="x must make the kernel positive definite"):
+        singular.state(np.zeros(4), np.zeros((3, 5)))
+    exact = Regression(
+        kernel(0.0), GROUP, Gamma(1.0, 1.0), np.zeros((5, 2)), np.zeros(5), sigma=1e-30
+    )
+    with pytest.raises(ValueError, match="with noise sigma = 1e-30; add a WhiteKernel"):
+        exact.start()
+
+
+def iterate_classes(state=None, model=None, **given):
+    model = model or classification()
+    arguments = {"persistence": 0.9, "factor": 0.5, "rng": np.random.default_rng(0)} | given
+    return model.iterate(state or model.start(), **arguments)
+
+
+def iterate_regression(state=None, **given):
+    model, arguments = regression(), {"factor": 0.5, "rng": np.random.default_rng(0)} | given
+    return model.iterate(state or model.start(), **arguments)
+
+
+def predict_classes(X_star=X5, state=None, **given):
+    model, arguments = classification(), {"rng": np.random.default_rng(0)} | given
+    return model.predict_proba(state or model.start(), X_star, **arguments)
+
+
+JOINT, NAN = Priors(kernel(), GROUP), math.nan
+TWO, ONE_CASE = classification(classes=2, t=[0, 1, 1, 0, 1]), classification(X=X5[:1], t=[0])
+SHORT = Regression(kernel(), GROUP, Gamma(1.0, 1.0), X5[:3], np.ones(3))
+BROKEN = replace(classification().start(), latent=np.full((3, 5), NAN))
+X3 = np.zeros((2, 3))
+
+REFUSED = {
+    # priors
+    "width must be a finite number > 0; got 0.0": lambda: Gamma(0.0, 1.0),
+    "alpha must be a finite number > 0; got nan": lambda: Gamma(1.0, NAN),
+    "alpha must be a finite number > 0; got -1.0": lambda: Hierarchy(Gamma(1.0, 1.0), -1.0),
+    "top must be a finite number > 0; got -2.0": lambda: Hierarchy(-2.0, 1.0),
+    "width must be a finite number > 0; got -0.2": lambda: Hierarchy.scaled(-0.2, 0.5, 1.0, 4),
+    "top_alpha must be a finite number > 0; got 0": lambda: Hierarchy.scaled(0.2, 0, 1.0, 4),
+    "alpha must be a finite number > 0; got inf": lambda: Hierarchy.scaled(0.2, 0.5, math.inf, 4),
+    "count must be an integer >= 1; got 0": lambda: Hierarchy.scaled(0.2, 0.5, 1.0, 0),
+    "rng must be a numpy.random.Generator.*got 1": lambda: Gamma(1.0, 1.0).draw(1),
+    "rng must be a numpy.random.Generator.*got 2": lambda: JOINT.draw(2),
+    "priors must have one entry for each of": lambda: Priors(kernel(), GROUP[:1]),
+    "priors must be Gamma or Hierarchy; got 1.0": lambda: Priors(kernel(), [GROUP[0], 1.0]),
+    "PowerExponential in place of RBF": lambda: Priors(RBF(1.0), [Gamma(1.0, 1.0)]),
+    "kernel must have finite hyperparameters > 0": lambda: Priors(kernel(variance=0.0), GROUP),
+    "x must have shape .4,.; got .3,.": lambda: JOINT.log_density(np.zeros(3)),
+    "x must have shape .4,.; got .5,.": lambda: JOINT.kernel_at(np.zeros(5)),
+    "gradient must have shape .3,.; got .4,.": lambda: JOINT.pull_back(np.zeros(4)),
+    # models
+    "whole numbers from 0 to 2": lambda: classification(t=[0, 1, 2, 3, 0]),
+    "one class for each of 5 rows": lambda: classification(t=[0, 1]),
+    "classes must be 2 or more; got 1": lambda: classification(t=np.zeros(5), classes=1),
+    "classes must be an integer >= 1; got 2.5": lambda: classification(classes=2.5),
+    "X must not be empty; got shape .0, 2.": lambda: classification(X=X5[:0], t=[]),
+    "X must not be empty; got shape .5, 0.": lambda: regression(X=X5[:, :0]),
+    "one target for each of 5 rows": lambda: regression(t=np.zeros(4)),
+    "degrees must be a finite number > 0; got -1.0": lambda: regression(degrees=-1.0),
+    "sigma must be a finite number > 0; got 0.0": lambda: regression(sigma=0.0),
+    "noise must be a Gamma; got 0.1": lambda: regression(noise=0.1),
+    # states
+    "latent must have shape .3, 5.; got .2, 5.": (
+        lambda: classification().state(np.zeros(4), np.zeros((2, 5)))
+    ),
+    "x must have shape .4,.; got .2,.": (
+        lambda: classification().state(np.zeros(2), np.zeros((3, 5)))
+    ),
+    "x must be finite": lambda: classification().state([NAN] * 4, np.zeros((3, 5))),
+    "x must have shape .5,.; got .4,.": lambda: regression().state(np.zeros(4), np.ones(5)),
+    "variances must have shape .5,.; got .1,.": lambda: regression().state(np.zeros(5), [1.0]),
+    "variances must be positive; got 0": lambda: regression().state(np.zeros(5), np.zeros(5)),
+    "variances must all be exp.2 x.-1.. with Gaussian noise": (
+        lambda: regression().state(np.zeros(5), [1.0, 1.0, 1.0, 1.0, 2.0])
+    ),
+    # iterations of a classification
+    "updates must be an integer >= 1; got 0": lambda: iterate_classes(updates=0),
+    "scans must be an integer >= 1; got -1": lambda: iterate_classes(scans=-1),
+    "scans must be an integer >= 1; got 2.5": lambda: iterate_classes(scans=2.5),
+    "persistence must be at least 0 and below 1; got 1.5": lambda: iterate_classes(persistence=1.5),
+    "persistence must be at least 0 and below 1; got nan": lambda: iterate_classes(persistence=NAN),
+    "persistence must be at least 0 and below 1; got -0.1": (
+        lambda: iterate_classes(persistence=-0.1)
+    ),
+    "persistence must be at least 0 and below 1; got '0'": lambda: iterate_classes(persistence="0"),
+    "factor must be a finite number > 0; got -0.5": lambda: iterate_classes(factor=-0.5),
+    "rng must be a numpy.random.Generator.*got None": lambda: iterate_classes(rng=None),
+    "state must be a ClassificationState; got RegressionState": (
+        lambda: iterate_classes(regression().start())
+    ),
+    "state.latent must have shape .3, 5.; got .1, 5.": lambda: iterate_classes(TWO.start()),
+    "state.latent must have shape .3, 5.; got .3, 1.": lambda: iterate_classes(ONE_CASE.start()),
+    "state.latent must be finite; got 15": lambda: iterate_classes(BROKEN),
+    # iterations of a regression
+    "leapfrogs must be an integer >= 1; got 0": lambda: iterate_regression(leapfrogs=0),
+    "window must be an integer >= 1; got 0": lambda: iterate_regression(window=0),
+    "window must be at most leapfrogs . 1 = 4; got 5": (
+        lambda: iterate_regression(leapfrogs=3, window=5)
+    ),
+    "factor must be a finite number > 0; got nan": lambda: iterate_regression(factor=NAN),
+    "rng must be a numpy.random.Generator.*got 3": lambda: iterate_regression(rng=3),
+    "state must be a RegressionState; got ClassificationState": (
+        lambda: iterate_regression(classification().start())
+    ),
+    "state.variances must have shape .5,.; got .3,.": lambda: iterate_regression(SHORT.start()),
+    # predictions
+    "draws must be an integer >= 1; got 0": lambda: predict_classes(draws=0),
+    "rng must be a numpy.random.Generator.*got 4": lambda: predict_classes(rng=4),
+    "X_star must have 2 columns as X has; got 3": lambda: predict_classes(X3),
+    "X_star must be finite": lambda: predict_classes(np.full((1, 2), NAN)),
+    "state must be a ClassificationState; got str": lambda: predict_classes(state="last"),
+    "X_star must have 2 columns.*got 3": lambda: regression().predict(regression().start(), X3),
+    "t_star must have shape .5,.; got .1,.": (
+        lambda: regression().log_predictive(regression().start(), X5, [1.0])
+    ),
+    "rng must be a numpy.random.Generator.*got 5": (
+        lambda: regression().draw_latent(regression().start(), 5)
+    ),
+    "state must be a RegressionState; got NoneType": lambda: regression().predict(None, X5),
+}
+
+
+@pytest.mark.parametrize("message", REFUSED)
+def test_arguments_are_checked(message):
+    with pytest.raises(ValueError, match=message):
+        REFUSED[message]()
 
 
 def test_a_linear_part_is_a_product_of_scikit_learns():

@@ -178,6 +178,10 @@ def test_lists_of_the_supplement(verdicts):
     text = readings_table(published, evidence)
     assert r"stratified & each cell of a grid has one point & 0/1 & 1 & $0$" in text
     assert "independent & each point is uniform on the square & -- & -- & --" in text
+    # cells that are judged by their rounding have counts and no likelihood
+    evidence = evidence.assign(agrees=1, differs=0, log_likelihood=NONE)
+    text = readings_table(published, evidence)
+    assert r"stratified & each cell of a grid has one point & 1/1 & 0 & -- \\" in text
     assert "2024-05-01, before results" in protocol_table(published)
 
 

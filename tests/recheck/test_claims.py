@@ -66,6 +66,60 @@ def test_every_run_is_judged_by_the_furthest(tmp_path):
     assert found["p"] == pytest.approx(3 * stats.t.sf(4.0, 10))
 
 
+def points(*given, **more):
+    """Rows of a claim on every run: a value and its standard error each."""
+    return [row | {"unit": f"point{n}"} for n, one in enumerate(given) for row in own(*one, **more)]
+
+
+@pytest.mark.parametrize(
+    ("region", "given", "shown", "tested"),
+    [("below: 1", [(0.9, 0.001), (0.8, 0.1), (0.1, 0.1)], 0, 1),  # inside: the point that is least sure
+     ("below: 1", [(1.5, 0.1), (3.0, 2.0)], 1, 0),  # outside: the point that most surely is
+     ("above: 1", [(1.2, 0.01), (1.3, 0.1), (9.0, 0.1)], 0, 1),
+     ("between: [-2, 2]", [(1.0, 0.1), (-1.9, 0.01), (1.8, 0.1)], 1, 2)],
+)  # fmt: skip
+def test_of_every_run_the_worst_is_shown_and_the_most_significant_tested(
+    tmp_path, region, given, shown, tested
+):
+    found = verdict(tmp_path, region, points(*given))
+    assert (found["ours"], found["ours_se"]) == given[shown]
+    # what is shown belongs together
+    half = stats.t.ppf(0.95, 10) * given[shown][1]
+    assert [found["low"], found["high"]] == pytest.approx(
+        [found["ours"] - half, found["ours"] + half]
+    )
+    value, se = given[tested]
+    ends = {"below: 1": [1.0], "above: 1": [1.0], "between: [-2, 2]": [-2.0, 2.0]}[region]
+    beyond = -min(abs(value - end) for end in ends) if found["effect"] > 0 else 0.5
+    inside = min(1.0, len(given) * stats.t.sf(beyond / se, 10)) if beyond > 0 else 1.0
+    assert found["p"] == pytest.approx(inside)
+    assert found["p_agree"] == pytest.approx(stats.t.sf(-beyond / se, 10))
+    assert (
+        f"furthest outside of {len(given)}; tested is point{tested}, {value:.2f}" in found["note"]
+    )
+    # and it is the estimate, which tables and look-ups print
+    text = f"- {{id: c, section: 1, statement: s, {region}}}"
+    regions = published(tmp_path, [], claims=text).regions
+    (row,) = estimate(measures(points(*given)), regions).to_dict("records")
+    assert (row["value"], row["se"]) == (found["ours"], found["ours_se"])
+
+
+def test_the_furthest_ratio_is_that_of_the_logarithm(tmp_path):
+    given = points((0.05, 0.01), (4.5, 0.4), scale="log")  # outside by a factor of 2 and of 1.1
+    found = verdict(tmp_path, "between: [0.1, 4]", given)
+    assert (found["ours"], found["ours_se"]) == pytest.approx((0.05, 0.01))
+    assert "tested" not in found["note"]
+    (row,) = estimate(measures(given), {"claim/c": (0.1, 4.0)}).to_dict("records")
+    assert row["value"] == 0.05
+
+
+def test_a_bound_that_is_furthest_is_said_to_be_one(tmp_path):
+    given = points((5.0, 0.1), (0.2, 0.1))
+    given[0]["status"] = "at most"
+    found = verdict(tmp_path, "below: 1", given)
+    assert found["ours"] == 5.0 and found["note"].startswith("at most this; furthest outside of 2")
+
+
 @pytest.mark.parametrize(("status", "expected"), [("at least", "undecided"), ("at most", "agrees")])
 def test_a_bound_proves_one_side_only(tmp_path, status, expected):
     assert verdict(tmp_path, "below: 1", own(0.5, 0.01, status=status))["verdict"] == expected

@@ -221,6 +221,80 @@ def test_the_evidence_on_readings_is_summed(tmp_path):
     assert (found.loc["a", "agrees"], found.loc["b", "differs"]) == (1, 1)
 
 
+TWO = """
+v: {statement: s, levels: {a: x, b: y}, kind: runs, applies: ['t/*', claim/c], default: b}
+w: {statement: s, levels: {'1': x, '2': y}, kind: runs, applies: ['t/*', claim/c], default: '2'}
+"""
+
+
+def rounded(name, values, se=0.0):
+    """A cell that is judged by its rounding, with a value for each reading."""
+    return [
+        {
+            "id": name,
+            "reading": f"v={v};w={w}",
+            "scale": "linear",
+            "value": value,
+            "se": se,
+            "df": 9,
+        }
+        for (v, w), value in zip(("a1", "a2", "b1", "b2"), values, strict=True)
+    ]
+
+
+def evidence(study, *parts):
+    frame = measures(*parts)
+    return judge(frame, estimate(frame), study, 1).readings.set_index(["choice", "level", "kind"])
+
+
+def test_cells_that_are_judged_by_their_rounding_are_counted_by_reading(tmp_path):
+    linear = {"printed": "21", "scale": "linear"}
+    cells = [{"id": f"t/{name}", **linear} for name in "abc"]
+    claim = "- {id: c, section: 1, statement: s, below: 1}"
+    study = published(tmp_path, cells, readings=TWO, claims=claim)
+    parts = [rounded("t/a", [21, 21, 23, 23]), rounded("t/b", [23, 21, 23, 21])]
+    parts += [rounded("t/c", [23, 23, 23, 23]), rounded("claim/c", [0, 0, 9, 9])]
+    found = evidence(study, *parts)
+    assert list(found.index.get_level_values("kind").unique()) == ["cell"]  # no claim, no contrast
+    counts = found[["compared", "agrees", "differs"]].to_dict("split")
+    assert dict(zip(counts["index"], counts["data"], strict=True)) == {
+        ("v", "a", "cell"): [3, 2, 1], ("v", "b", "cell"): [3, 1, 2],
+        ("w", "1", "cell"): [3, 1, 2], ("w", "2", "cell"): [3, 2, 1],
+    }  # fmt: skip
+    assert found["log_likelihood"].isna().all()
+
+
+def test_a_rounded_cell_counts_at_the_reading_that_most_surely_rounds_to_it(tmp_path):
+    cell = {"id": "t/a", "printed": "21", "scale": "linear"}
+    study = published(tmp_path, [cell], readings=TWO)
+    # each value rounds to 21; the first of each level is not surely so
+    found = evidence(study, rounded("t/a", [21.4, 21.0, 21.4, 21.4], se=0.1))
+    assert found.loc[("v", "a", "cell"), "agrees"] == 1
+    assert found.loc[("v", "b", "cell"), "agrees"] == 0
+
+
+def test_a_rounded_cell_has_no_part_in_the_likelihood(tmp_path):
+    cells = [{"id": "t/a", "printed": "1.00"}, {"id": "t/b", "printed": "21", "scale": "linear"}]
+    drawn = [rows("t/a", units(20), reading="v=a"), rows("t/a", units(20, 3.0), reading="v=b")]
+    exact = [rounded("t/b", [21, 21, 23, 23])]
+    exact = [[row | {"reading": row["reading"][:3]} for row in exact[0][::2]]]
+    alone = evidence(published(tmp_path, cells[:1], readings=READINGS), *drawn)
+    found = evidence(published(tmp_path, cells, readings=READINGS), *drawn, *exact)
+    assert (found["log_likelihood"] == alone["log_likelihood"]).all()
+    assert (found["compared"] == alone["compared"] + 1).all()
+
+
+@pytest.mark.parametrize(
+    ("values", "shown"),
+    [([21, 21, 21, 21], "b2"), ([21, 23, 21, 23], "b1"), ([21, 23, 23, 23], "a1"),
+     ([23, 23, 23, 23], "b2"), ([21, 21, 23, 21], "b2")],
+)  # fmt: skip
+def test_of_readings_that_fit_alike_the_one_nearest_the_default_is_shown(tmp_path, values, shown):
+    cell = {"id": "t/a", "printed": "21", "scale": "linear"}
+    row = judged(published(tmp_path, [cell], readings=TWO), rounded("t/a", values)).loc["t/a"]
+    assert f"shown under v={shown[0]};w={shown[1]}" in row["note"]
+
+
 def test_a_reading_that_is_not_registered_is_refused(tmp_path):
     study = published(tmp_path, [{"id": "t/a", "printed": "1.00"}])
     with pytest.raises(ValueError, match="t/a.*v=a.*readings.yaml"):

@@ -36,6 +36,21 @@ def test_own_standard_errors_pass_through():
     assert (row["value"], row["se"], row["df"], row["status"]) == (-0.5, 0.02, 7, "at most")
 
 
+@pytest.mark.parametrize(
+    ("region", "value"),
+    [(None, 3.0), ((-np.inf, 1.0), 3.0), ((2.0, np.inf), -4.0), ((-9.0, 5.0), 3.0),
+     ((-5.0, 9.0), -4.0), ((np.nan, np.nan), 3.0)],
+)  # fmt: skip
+def test_of_several_own_estimates_the_one_furthest_outside_is_shown(region, value):
+    given = [
+        {"id": "claim/c", "unit": str(n), "value": v, "se": abs(v) / 10, "df": n, "scale": "linear"}
+        for n, v in enumerate([0.5, 3.0, -4.0])
+    ]
+    (row,) = m.estimate(measures(given), region and {"claim/c": region}).to_dict("records")
+    assert (row["value"], row["se"]) == (value, pytest.approx(abs(value) / 10))
+    assert (row["df"], row["units"]) == (1 if value == 3.0 else 2, 3)
+
+
 def test_rows_that_do_not_count_are_left_out_and_named():
     lost = [{"id": "t/b", "scale": "log", "status": "data not available"}]
     bad = [{"id": "t/a", "unit": "y", "run": 0, "scale": "log", "status": "not converged"}]

@@ -117,6 +117,27 @@ def test_the_verdict_is_that_on_the_kept_numbers(book, tmp_path):
     assert r" & verdict & D & -- \\" in (tmp_path / "one.tex").read_text()
 
 
+@pytest.mark.parametrize(
+    ("under", "line"),
+    [("v=once", "R: $2.24$"), ("v=twice", "R"), ("v=once; v=twice", "R")],
+)
+def test_a_cell_that_does_not_agree_under_the_default_has_the_number_that_does(
+    tmp_path, under, line
+):
+    id, column = "table1/N50/M100", {"id": ["table1/N50/M100"], "ours": [2.237], "ours_se": [0.01]}
+    here = rows(id, [2.4, 2.3], "v=once") + rows(id, [2.2, 2.3], "v=twice")
+    verdicts = pd.DataFrame({**column, "verdict": ["depends on a reading"], "readings": [under]})
+    book = book_of(tmp_path, here, None, verdicts)
+    book.defaults = {"v": "twice"}
+    write_tables(layout_of(LAYOUT), book, ["one"], tmp_path)
+    assert rf"verdict & {line} & -- \\" in (tmp_path / "one.tex").read_text()
+    # a block that names readings shows them and no other
+    block = {**LAYOUT["tables"]["one"]["blocks"][0], "readings": {"twice": "v=twice"}}
+    named = {"one": {**LAYOUT["tables"]["one"], "blocks": [{**block, "rows": ["M", "reading"]}]}}
+    write_tables(layout_of({**LAYOUT, "tables": named}), book, ["one"], tmp_path)
+    assert r"verdict & R & -- \\" in (tmp_path / "one.tex").read_text()
+
+
 def test_readings_orders_and_empty_blocks(book, tmp_path):
     layout = {**LAYOUT, "tables": {"two": dict(LAYOUT["tables"]["two"])}}
     first, *others = layout["tables"]["two"]["blocks"]

@@ -1,30 +1,32 @@
 """The study of Filippone and Girolami (2014): each part against a truth that it did not make."""
 
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from blocks import load, refusal
-from scipy.stats import multivariate_normal, norm
+from scipy.stats import multivariate_normal, norm, ttest_ind
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
 
 from gpcmc.gp.covariance import orthant_covariance
 from gpcmc.inference.ep import ExpectationPropagation
 from gpcmc.inference.evidence import EvidenceSurface, maximize
+from gpcmc.inference.hyperparameter_steps import surrogate_noise
+from gpcmc.inference.interface import ConvergenceError
 from gpcmc.inference.relevance import relevance_prior
 from gpcmc.inference.tuned_chains import Chain, Counter
 from recheck.book import Book
 from recheck.files import write_arrays, write_csv
 from recheck.judge import judge
 from recheck.layout import read_layout
-from recheck.measures import estimate
+from recheck.measures import as_measures, estimate
 from recheck.published import read_published
 from recheck.tables import write_tables
 from studies.common.data import read_registry
-from studies.filippone2014 import chains, estimates, patterns, prediction
+from studies.filippone2014 import chains, estimates, patterns, prediction, quadrature
 from studies.filippone2014.config import check
 from studies.filippone2014.figures import FIGURES
 from studies.filippone2014.jobs import FUNCTIONS, jobs, run_job, schemes
@@ -141,6 +143,16 @@ def test_the_true_curve_is_one_of_orthant_probabilities():
     assert (error < 1e-2).all()
 
 
+def test_where_the_twisted_sampler_fails_another_is_taken_and_said(monkeypatch):
+    def fit(self, prior, y, rng):
+        raise ConvergenceError("no shift", None)
+
+    monkeypatch.setattr(estimates.Twisted, "fit", fit)
+    with pytest.warns(UserWarning, match="the orthant sampler instead"):
+        value, _ = estimates.true_curve(small(), np.array([0.0]), np.random.default_rng(0))
+    assert value == pytest.approx([exact(small(), 0.0)], abs=0.02)
+
+
 @pytest.mark.parametrize("width", [0.003, 0.5, 2.0])
 @pytest.mark.parametrize("shift", [0.0, 0.7])
 def test_the_variance_of_a_density(width, shift):
@@ -181,9 +193,25 @@ def test_conditionals_are_those_of_the_joint_density():
         found = estimates._CONDITIONALS[name](model, state, rng)
         differences = [found(z) - density(z) for z in L]
         assert differences == pytest.approx([differences[0]] * 3, abs=1e-6)
-    surrogate = estimates._CONDITIONALS["surrogate"](model, state, rng)
-    # at its own value f is the one that it began with, so that only the law of g differs from AA there
-    assert np.isfinite([surrogate(z) for z in L]).all()
+    seen = np.random.default_rng(7)
+    found = estimates._CONDITIONALS["surrogate"](model, state, seen)
+    # the same draw of g = f + N(0, s I), and eta, what makes f of the law of f given g
+    s = surrogate_noise(np.exp(data.theta[0]))
+    g = state.f + np.sqrt(s) * np.random.default_rng(7).standard_normal(len(data.y))
+
+    def given(z):
+        K, total = L[z] @ L[z].T, L[z] @ L[z].T + s * np.eye(len(g))
+        gain = K @ np.linalg.inv(total)
+        return gain @ g, np.linalg.cholesky(K - gain @ K), multivariate_normal(cov=total)
+
+    mean, root, _ = given(x)
+    eta = np.linalg.solve(root, state.f - mean)
+    density = {}
+    for z in L:
+        mean, root, law = given(z)
+        density[z] = prior(z) + law.logpdf(g) + likelihood(mean + root @ eta)
+    differences = [found(z) - density[z] for z in L]
+    assert differences == pytest.approx([differences[0]] * 3, abs=1e-4)
 
 
 @pytest.mark.slow
@@ -329,6 +357,83 @@ def test_every_method_learns(method):
     assert ("ess" in facts) == (method == "integrated")
 
 
+@pytest.mark.parametrize("correlation", [0.0, 0.9])
+def test_the_quadrature_of_a_normal_density(correlation):
+    """The mean of Phi(c + b' theta) under a bivariate normal law is Phi of the mean over the root of the variance."""
+    mean = np.array([0.3, -1.2])
+    cov = np.array([[1.0, correlation * 0.6], [correlation * 0.6, 0.36]])
+    law, b = multivariate_normal(mean, cov), np.array([[1.0, 0.5], [-2.0, 1.0]])
+
+    def node(theta):
+        return law.logpdf(theta) - 700.0, norm.cdf(0.1 + b @ theta)
+
+    found = quadrature.mean_probability(node, np.zeros(2), intervals=8, most=64, tolerance=1e-3)
+    exact = norm.cdf((0.1 + b @ mean) / np.sqrt(1.0 + np.einsum("ij,jk,ik->i", b, cov, b)))
+    assert found.probability == pytest.approx(exact, abs=1e-4)
+    assert np.abs(found.coarse - found.probability).max() <= 1e-3
+    # what is left off is the halving
+    (crude,) = {
+        quadrature.mean_probability(node, np.zeros(2), intervals=4, most=4, tolerance=0.0).intervals
+    }
+    assert crude == 4 and found.intervals > 4
+
+
+def test_the_ends_of_an_interval_count_half():
+    flat = np.zeros((3, 3))
+    assert quadrature._mean(flat, np.eye(3)[:, :, None]) == pytest.approx([(0.25 + 1 + 0.25) / 4])
+
+
+def test_a_node_is_ep_s_evidence_times_the_prior_and_its_prediction():
+    theta = np.array([0.7, 0.2])
+    log_p, p = quadrature.at_node(task(), theta)
+    kernel = ConstantKernel(1.0) * RBF(1.0)
+    surface = EvidenceSurface(ExpectationPropagation(), kernel, task().X, task().y)
+    prior = relevance_prior(2, relevance=False).log_density(theta)
+    assert log_p == pytest.approx(surface.value(theta) + prior, abs=1e-4)
+    assert np.array_equal(p, prediction.at(task(), theta))
+
+
+@pytest.mark.slow
+def test_the_quadrature_is_the_mean_over_a_metropolis_chain_of_its_density():
+    """Four standard errors of 4000 steps, by batches."""
+    data = task(12)
+    start = median_start(relevance_prior(2, relevance=False))
+    node = partial(quadrature.at_node, data)
+    found = quadrature.mean_probability(node, start, intervals=16, most=32, tolerance=0.005)
+    rng, theta, seen = np.random.default_rng(0), start, []
+    now = node(theta)
+    for _ in range(4000):
+        other = theta + rng.standard_normal(2)
+        there = node(other)
+        if np.log(rng.random()) < there[0] - now[0]:
+            theta, now = other, there
+        seen.append(now[1])
+    batches = np.array(seen).reshape(20, 200, -1).mean(axis=1)
+    error = batches.std(axis=0, ddof=1) / np.sqrt(20)
+    assert (np.abs(found.probability - batches.mean(axis=0)) < 4 * error + 1e-3).all()
+
+
+def test_the_quadrature_has_the_splits_of_the_other_methods(monkeypatch):
+    monkeypatch.setattr(prediction, "METHODS", {"fitted": lambda *given: (np.full(60, 0.5), {})})
+    monkeypatch.setattr(
+        quadrature, "at_node", lambda task, theta: (-(theta @ theta), task.X_star[:, 0])
+    )
+    seen = []
+    for module in (prediction, quadrature):
+        drawn = module.drawn
+        monkeypatch.setattr(
+            module, "drawn", lambda *given, f=drawn: seen.append(f(*given)) or seen[-1]
+        )
+    rng = np.random.default_rng(0)
+    data = {"X": rng.standard_normal((80, 2)), "y": np.where(np.arange(80) % 2, 1.0, -1.0)}
+    given = {"data": data, "name": "made", "sizes": [20], "splits": 1, "root": 1, "keep": keep}
+    (first,) = prediction.predict(**given, chain={})[0]
+    grid = {"intervals": 4, "most": 4, "tolerance": 0.1}
+    (second,) = quadrature.integrate(**given, quadrature=grid)[0]
+    assert np.array_equal(seen[0].X, seen[1].X) and np.array_equal(seen[0].X_star, seen[1].X_star)
+    assert first["seed"] == second["seed"] and second["method"] == "quadrature"
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 # Configuration and jobs
 
@@ -348,6 +453,9 @@ def test_every_scale_has_jobs_with_functions_and_parts(scale):
     assert {path for job in found.values() for path in job.inputs.values()} <= {*files, *raw}
 
 
+REAL = load("filippone2014", "smoke")["filippone2014"]["real"][0]
+
+
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
@@ -355,7 +463,9 @@ def test_every_scale_has_jobs_with_functions_and_parts(scale):
         ("spread/samples", [0], "allowed is a list of one or more whole numbers"),
         ("chains/problems/0/schemes", ["hmc"], "allowed is a list of one or more of"),
         ("chains/problems/0/chains", 1, "allowed is a whole number from 2 to 100"),
-        ("real/data", ["iris"], "allowed is a list of one or more of"),
+        ("real/0/data", ["iris"], "allowed is a list of one or more of"),
+        ("real", [REAL, REAL], "allowed is each data set once"),
+        ("prediction/quadrature/intervals", 7, "allowed is an even number from 4 to 128"),
         ("prediction/chain/draws", 10**5, "allowed is at most iterations"),
         ("prediction", None, "filippone2014.prediction: given None"),
     ],
@@ -409,7 +519,7 @@ def test_without_raw_data_claims_on_them_say_so(tmp_path, published):
     assert set(frame["status"]) == {"data not available"}
     found = judge(frame, estimate(frame), published, 1).frame.set_index("id")
     own = found.index.str.startswith("claim/prediction")
-    assert own.sum() == 4 and set(found.loc[own, "verdict"]) == {"data not available"}
+    assert own.sum() == 5 and set(found.loc[own, "verdict"]) == {"data not available"}
 
 
 def value_of(frame, id, reading=""):
@@ -440,22 +550,28 @@ def test_claims_on_chains_by_hand(tmp_path):
     frame = PARTS["chains"](tmp_path, PUBLISHED, Path())
     ratios = {
         "samples/one": 300 / 400,
-        "schemes/pm-aa": 400 / 50,
         "schemes/surr-aa": 80 / 50,
-        "schemes/convergence": 0.2 / 0.6,
-        "repeats/pm": 90 / 30,
+        "schemes/surr-convergence": 0.7 / 0.6,
+        "schemes/pm-aa@approximation=ep": 400 / 50,
+        "schemes/pm-aa@approximation=laplace": 200 / 50,
+        "schemes/convergence@approximation=ep": 0.2 / 0.6,
+        "schemes/convergence@approximation=laplace": 0.4 / 0.6,
+        "operations/rate-aa@approximation=ep;counts=source": (400 / 20) / 50,
+        "operations/rate-aa@approximation=laplace;counts=own": (200 / 9) / 50,
+        "operations/rate-surr@approximation=ep;counts=own": (400 / 21) / (80 / 5),
+        "operations/rate-surr@approximation=laplace;counts=source": (200 / 4) / (80 / 3),
+        "repeats/pm@approximation=ep": 90 / 30,
     }
     for name, ratio in ratios.items():
-        assert value_of(frame, f"claim/{name}") == pytest.approx(np.log(ratio)), name
+        found = value_of(frame, *f"claim/{name}".split("@"))
+        assert found == pytest.approx(np.log(ratio)), name
     several = frame.groupby(["id", "reading"])["value"].apply(sorted)
     expected = {
         ("claim/samples/ep-laplace", ""): [2, 3],
         ("claim/samples/acceptance", ""): [0.5, 0.6],
         ("claim/operations/ep-laplace", "counts=source"): [5, 5],
-        ("claim/operations/pm", "counts=source"): [20 / 3, 20],
-        ("claim/operations/pm", "counts=own"): [21 / 5, 21],
-        ("claim/operations/rate", "counts=source"): [(400 / 20) / 50, (400 / 20) / (80 / 3)],
-        ("claim/operations/rate", "counts=own"): [(400 / 21) / 50, (400 / 21) / (80 / 5)],
+        ("claim/operations/pm", "approximation=ep;counts=source"): [20 / 3, 20],
+        ("claim/operations/pm", "approximation=laplace;counts=own"): [9 / 5, 9],
     }
     for key, ratio in expected.items():
         assert several[key] == pytest.approx(np.log(ratio)), key
@@ -463,6 +579,24 @@ def test_claims_on_chains_by_hand(tmp_path):
     assert value_of(frame, "table3/isotropic/n50/d2/ancillary/ess") == 30
     # with one length scale alone there is nothing to compare ARD with
     assert "claim/repeats/ard" not in set(frame["id"])
+
+
+@pytest.mark.parametrize(
+    ("r_hat", "other", "ratio"), [(0.999, 1.2, 0.2), (1.5, float("inf"), 20.0), (0.99, 1.0005, 1.0)]
+)
+def test_no_chain_is_left_out_for_its_r_hat(tmp_path, r_hat, other, ratio):
+    """Below 1.001 R-hat is 1.001, and above 11 it is 11; SURR over AA."""
+    rows = []
+    for scheme, one in {"ancillary": r_hat, "surrogate": other}.items():
+        row = {"n": 50, "d": 2, "set": 0, "relevance": False, "scheme": scheme, "samples": 0}
+        row |= {"repeats": 1, "seed": "1/a", "draws": 1000, "ess": 10, "acceptance": 0.2}
+        row |= {"operations": 1, "operations_own": 1}
+        rows.append(row | {f"r_hat_{k}": one for k in (10, 20, 50, 100)})
+    (tmp_path / "chains").mkdir()
+    write_csv(tmp_path / "chains/made.csv", pd.DataFrame(rows))
+    frame = PARTS["chains"](tmp_path, PUBLISHED, Path())
+    expected = {0.2: 0.2 / 0.001, 20.0: 10.0 / 0.5, 1.0: 1.0}[ratio]
+    assert value_of(frame, "claim/schemes/surr-convergence") == pytest.approx(np.log(expected))
 
 
 def test_claims_on_spreads_by_hand(tmp_path):
@@ -505,30 +639,122 @@ def test_claims_on_spreads_by_hand(tmp_path):
         }
     )
     assert ratios("size") == pytest.approx(
-        {
-            ("figure2/set0", f"{method}-s{samples}"): widths[200, method, samples]
-            / widths[50, method, samples]
-            for method in ("laplace", "ep")
-            for samples in (1, 64)
-        }
+        {("", "0"): (9 * 3 * 1.5 * 0.8 / (4 * 1 * 2 * 0.2)) ** (1 / 4)}
     )
 
 
-def test_claims_on_predictions_by_hand(tmp_path):
-    """A positive number says that the integrated predictions lose less."""
-    loss = {"fitted": 0.5, "mode": 0.45, "integrated": 0.4, "svm": 0.3}
+def test_spreads_of_two_sizes_are_compared_by_their_means(tmp_path):
+    """Three small data sets and two large ones, both methods alike, against Welch's interval of SciPy."""
+    widths = {50: [1.0, 2.0, 4.0], 200: [3.0, 5.0]}
+    (tmp_path / "evidence").mkdir()
+    for n, some in widths.items():
+        rows = [
+            {"n": n, "set": k, "method": "ep", "samples": 1, "log_tau": 0.0, "low": -width}
+            | {"mean": 0.0, "high": 0.0, "weight": 1.0, "exact": 0.0, "exact_se": 0.01}
+            | {"log_prior": 0.0, "seed": "1/a"}
+            for k, width in enumerate(some)
+        ]
+        rows += [one | {"method": "laplace"} for one in rows]
+        write_csv(tmp_path / f"evidence/spread_n{n}.csv", pd.DataFrame(rows))
+    frame = PARTS["evidence"](tmp_path, PUBLISHED, Path())
+    (found,) = frame[frame["id"] == "claim/spread/size"].to_dict("records")
+    test = ttest_ind(np.log(widths[200]), np.log(widths[50]), equal_var=False)
+    assert found["value"] == pytest.approx(np.log(15) / 2 - np.log(8) / 3)
+    assert found["value"] / found["se"] == pytest.approx(test.statistic)
+    assert found["df"] == pytest.approx(test.df)
+
+
+def test_the_curve_is_of_the_first_data_set_with_the_prior(tmp_path):
     rows = [
-        {"data": "pima", "n": 25, "split": 0, "method": method, "log_loss": value, "seed": "1/a"}
+        {"n": 50, "set": k, "method": "ep", "samples": 1, "log_tau": -0.25, "low": -9.0 - k}
+        | {"mean": -8.0, "high": -7.0, "weight": 1.0, "exact": -7.5, "exact_se": 0.02}
+        | {"log_prior": -0.5, "seed": "1/a"}
+        for k in range(2)
+    ]
+    rows += [one | {"method": "laplace"} for one in rows]
+    (tmp_path / "evidence").mkdir()
+    write_csv(tmp_path / "evidence/spread_n50.csv", pd.DataFrame(rows))
+    frame = PARTS["evidence"](tmp_path, PUBLISHED, Path())
+    curve = frame[frame["id"].str.startswith("curve/ep/")].set_index("id")
+    base = "curve/ep/n50/s1/x-0.250"
+    expected = {"low": -9.5, "mean": -8.5, "high": -7.5, "exact": -8.0}
+    assert curve["value"].to_dict() == {f"{base}/{k}": v for k, v in expected.items()}
+    # eight randomizations of the twisted sampler; the estimates of the other rows are what was drawn
+    assert curve.loc[f"{base}/exact", ["se", "df"]].tolist() == [0.02, 7.0]
+    assert (curve["se"].drop(f"{base}/exact") == 0).all()
+
+
+def test_chains_on_real_data_by_hand(tmp_path):
+    """Repeated updates are not shown, and the rate is the share of effective samples over operations."""
+    one = {"name": "pima", "cases": 0, "relevance": False, "scheme": "laplace", "samples": 1}
+    one |= {"repeats": 1, "draws": 200, "ess": 50.0, "r_hat_100": 1.1, "acceptance": 0.25}
+    one |= {"operations": 5.0, "operations_own": 10.0, "seed": "1/a"}
+    other = one | {"scheme": "ancillary", "samples": 0, "ess": 10.0}
+    (tmp_path / "real").mkdir()
+    rows = [one, other, other | {"repeats": 20, "ess": 99.0}]
+    write_csv(tmp_path / "real/made.csv", pd.DataFrame(rows))
+    frame = PARTS["real"](tmp_path, PUBLISHED, Path())
+    assert (frame["se"] == 0).all() and len(frame) == 2 * 7
+    expected = {"ess": 25.0, "r-hat": 1.1, "acceptance": 25.0}
+    for name, value in expected.items():
+        assert value_of(frame, f"real/pima/laplace-1/{name}") == pytest.approx(value)
+    for level, operations in {"source": 5.0, "own": 10.0}.items():
+        reading = f"counts={level}"
+        found = value_of(frame, "real/pima/laplace-1/operations", reading)
+        assert found == operations
+        found = value_of(frame, "real/pima/laplace-1/rate", reading)
+        assert found == pytest.approx(25.0 / operations)
+    assert value_of(frame, "real/pima/ancillary/ess") == pytest.approx(5.0)
+
+
+def test_claims_on_predictions_by_hand(tmp_path):
+    """A positive number says that the integrated predictions lose less. A chain with 19 effective samples is out."""
+    loss = {"fitted": 0.5, "mode": 0.45, "quadrature": 0.4, "integrated": 0.42, "svm": 0.3}
+    facts = {
+        "fitted": {"at_bound": True},
+        "mode": {"at_bound": False},
+        "quadrature": {"change": 0.01},
+    }
+    rows = [
+        {"data": data, "n": 25, "split": split, "method": method, "seed": "1/a"}
+        | {"log_loss": value + (0.3 if data == "sonar" and method == "quadrature" else 0.0)}
         | {"brier": 0.1, "error_rate": 0.2, "auc": 0.8, "calibration": value / 10}
+        | (facts.get(method, {}) if method != "integrated" else {"ess": 21.0 - 2 * split})
+        for data in ("pima", "sonar")
+        for split in range(2)
         for method, value in loss.items()
     ]
+    frame = pd.DataFrame(rows)
     (tmp_path / "prediction").mkdir()
-    write_csv(tmp_path / "prediction/made.csv", pd.DataFrame(rows))
+    own = frame["method"] == "quadrature"
+    write_csv(tmp_path / "prediction/made.csv", frame[~own].drop(columns="change"))
+    write_csv(
+        tmp_path / "prediction/made_quadrature.csv", frame[own].drop(columns=["ess", "at_bound"])
+    )
     frame = PARTS["prediction"](tmp_path, PUBLISHED, Path())
+    pima = frame[frame["unit"].str.startswith("pima")]
     expected = {"fitted": 0.1, "mode": 0.05, "svm": -0.1, "calibration": 0.01}
     for name, value in expected.items():
-        assert value_of(frame, f"claim/prediction/{name}") == pytest.approx(value)
-    assert value_of(frame, "prediction/pima/n25/svm/error-rate") == pytest.approx(20)
+        found = pima[pima["id"] == f"claim/prediction/{name}"]["value"]
+        assert found.tolist() == pytest.approx([value] * 2)
+    # on Sonar the integrated predictions lose more than the fitted ones
+    most = frame[frame["id"] == "claim/prediction/most"].set_index("unit")["value"]
+    assert most.to_dict() == {"pima": 1.0, "sonar": 0.0}
+    wins = frame[frame["id"] == "wins/fitted"].groupby("unit")["value"].apply(list)
+    assert wins.to_dict() == {"pima": [100.0] * 2, "sonar": [0.0] * 2}
+    chain = pima[pima["id"] == "chain-less-quadrature"]
+    assert chain["value"].tolist() == pytest.approx([0.02] * 2)
+    assert chain["status"].tolist() == ["ok", "not in equilibrium"]
+    scores = pima[pima["id"] == "prediction/pima/n25/integrated/log-loss"]["status"]
+    assert scores.tolist() == ["ok", "not in equilibrium"]
+    shown = {
+        "svm/error-rate": 20, "fitted/at-bound": 100, "mode/at-bound": 0, "quadrature/change": 0.01
+    }  # fmt: skip
+    for name, value in shown.items():
+        found = pima[pima["id"] == f"prediction/pima/n25/{name}"]["value"]
+        assert found.tolist() == pytest.approx([value] * 2)
+    ess = pima[pima["id"] == "prediction/pima/n25/integrated/effective"]
+    assert ess["value"].tolist() == [21, 19] and (ess["status"] == "ok").all()
 
 
 @pytest.mark.slow
@@ -544,3 +770,24 @@ def test_tables_and_figures_are_drawn(measured, published, tmp_path):
         assert "not run at this scale" not in (tmp_path / f"{name}.tex").read_text(), name
     for draw in FIGURES.values():
         assert draw(book).axes
+
+
+def test_the_legend_names_a_scheme_that_the_first_problem_lacks():
+    """EP was not run with 200 cases, which come first."""
+    ids = {"n200/d2": ["laplace-1", "surrogate"], "n50/d2": ["laplace-1", "ep-1", "surrogate"]}
+    rows = [
+        {
+            "id": f"table1/isotropic/{where}/{scheme}/{what}",
+            "unit": "a",
+            "value": 2.0,
+            "scale": "linear",
+        }
+        for where, schemes in ids.items()
+        for scheme in schemes
+        for what in ("ess", "operations")
+    ]
+    made = as_measures(rows)
+    published = pd.DataFrame(columns=["id"]), pd.DataFrame(columns=["id"])
+    drawn = FIGURES["efficiency"](Book(estimate(made), made, *published))
+    (legend,) = drawn.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["Laplace", "EP", "SURR"]

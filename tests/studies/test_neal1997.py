@@ -1,5 +1,6 @@
 """The study of Neal (1997): data and Bayes rule against simulation, chains on made data, and the way to verdicts."""
 
+import inspect
 import math
 from pathlib import Path
 
@@ -7,10 +8,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from blocks import load, refusal
-from scipy.stats import binom
+from scipy.stats import binom, multivariate_normal
 
+from gpcmc._threads import one_thread
+from gpcmc.neal import Classification, Gamma, Hierarchy, Regression
 from recheck.book import Book
-from recheck.files import write_arrays
+from recheck.files import write_arrays, write_csv
 from recheck.judge import judge
 from recheck.layout import read_layout
 from recheck.measures import as_measures, estimate
@@ -19,13 +22,15 @@ from recheck.tables import write_tables
 from studies.common.data import DamagedFileError, read_registry
 from studies.common.data.fbm import FACTS, load_example
 from studies.common.data.registry import files_of
-from studies.neal1997 import chains, laplace
+from studies.neal1997 import chains, laplace, priors, runs
 from studies.neal1997.bayes import BayesRule, bayes, class_of, made
 from studies.neal1997.config import check
+from studies.neal1997.exact import Quadrature, exact, valley
 from studies.neal1997.figures import FIGURES
 from studies.neal1997.jobs import FILES, FUNCTIONS, jobs, run_job
 from studies.neal1997.measures import PARTS, classes, inputs
-from studies.neal1997.runs import CLASSES, used
+from studies.neal1997.measures import outliers as regressions
+from studies.neal1997.runs import CLASSES, OUTLIERS, ClassesRun, OutliersRun, used
 
 ROOT = Path(__file__).resolve().parents[2]
 MIRROR = ROOT.parent / "shared" / "data"
@@ -145,10 +150,161 @@ def test_predictions_are_from_the_iterations_of_the_paper():
     assert used(3, 55, 100) == [3]
 
 
+def test_settings_are_those_of_the_paper_and_of_the_software():
+    """Sections 6 and 7; persistence, factors, starts and the files of 2022 are in the software's command files."""
+    assert {
+        "1997-400": ClassesRun("1997", 400, 10.0, 10.0, 0.4, 0.99, 55),
+        "1997-100": ClassesRun("1997", 100, 10.0, 10.0, 0.4, 0.99, 55),
+        "2022-400": ClassesRun("2022", 400, 10.0, 10.0, 0.3, 0.98, 21),
+        "2022-100": ClassesRun("2022", 100, 10.0, 10.0, 0.5, 0.98, 21),
+        "2022-logistic": ClassesRun("2022", 400, 1.0, 0.1, 0.15, 0.98, 21),
+    } == CLASSES
+    assert {
+        "1997-t": OutliersRun("1997", 4.0, 1.0),
+        "1997-gaussian": OutliersRun("1997", None, 1.0),
+        "1997-gaussian-100": OutliersRun("1997", None, 100.0),
+        "2022-t": OutliersRun("2022", 4.0, 1.0),
+        "2022-gaussian": OutliersRun("2022", None, 100.0),
+    } == OUTLIERS
+    assert (runs.CLASSES_ITERATIONS, runs.OUTLIERS_ITERATIONS, runs.OUTLIERS_FIRST) == (
+        100,
+        200,
+        101,
+    )
+    assert (runs.JITTER, runs.MINOR, runs.EVERY) == (0.001, 0.05, 5)
+    assert Gamma(0.05, 0.5) == chains.VAGUE
+    starts = (chains.MAGNITUDE, chains.RELEVANCE, chains.SINGLE_RELEVANCE, chains.NOISE)
+    assert starts == (0.5, 1.0, 0.1, 0.5)
+
+
+def record(monkeypatch, model, **instead):
+    """Every argument of the calls of a model's `iterate`, defaults too; some are replaced in the call itself."""
+    calls, original = [], model.iterate
+
+    def iterate(self, state, **given):
+        bound = inspect.signature(original).bind(self, state, **given)
+        bound.apply_defaults()
+        calls.append(
+            {k: v for k, v in bound.arguments.items() if k not in ("self", "state", "rng")}
+        )
+        return original(self, state, **{**given, **instead})
+
+    monkeypatch.setattr(model, "iterate", iterate)
+    return calls
+
+
+def test_chains_of_classes_are_made_with_these_settings(monkeypatch):
+    calls = record(monkeypatch, Classification, scans=1)
+    data = made_classes(cases=60, training=40)
+    chains.classes(run="1997-100", chains=[0], iterations=7, root=1, data=data, keep=keep)
+    always = {"updates": 5, "scans": 100, "factor": 0.4}
+    assert calls == [always | {"persistence": p} for p in [0.9] * 5 + [0.99] * 2]
+
+
+def test_regressions_are_made_with_these_settings(monkeypatch):
+    calls = record(monkeypatch, Regression, leapfrogs=4, window=1)
+    data = made_outliers()
+    chains.outliers(run="1997-t", chains=[0], iterations=2, root=1, data=data, keep=keep)
+    assert calls == 2 * [{"leapfrogs": 20, "window": 4, "factor": 0.5}]
+
+
+def test_the_software_draws_the_noise_variance_and_integrates_over_the_latent_value():
+    """Over many draws its density is the integral over both; without noise there is nothing to draw."""
+    data, rng = made_outliers(), np.random.default_rng(5)
+    X, t = data["X"], data["t"]
+    kernel = chains.covariance(1.0, 1.0, 0.01)
+    model = Regression(
+        kernel, [chains.VAGUE, chains.VAGUE], chains.VAGUE, X[:10], t[:10], degrees=4.0
+    )
+    state, test = model.state(np.log([0.5, 1.0, 0.3]), np.full(10, 0.1)), slice(10, 14)
+    density = np.exp(model.log_predictive(state, X[test], t[test]))
+    draws = [np.exp(chains._software(model, state, X[test], t[test], rng)) for _ in range(200)]
+    error = np.std(draws, axis=0) / math.sqrt(len(draws))
+    assert (np.abs(np.mean(draws, axis=0) - density) < 5 * error).all()
+    quiet = model.state(np.log([0.5, 1.0, 1e-9]), np.full(10, 0.1))
+    mean, variance = model.predict(quiet, X[test])
+    expected = [
+        multivariate_normal.logpdf(*one) for one in zip(t[test], mean, variance, strict=True)
+    ]
+    found = chains._software(model, quiet, X[test], t[test], rng)
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
+def test_functions_of_figure_1_have_the_covariances_below_it():
+    X, d = np.array([[0.5], [2.0]]), 1.5
+    expected = {
+        "long": math.exp(-(d**2)),
+        "short": math.exp(-25 * d**2),
+        "linear": 1 + 0.5 * 2.0 + 0.01 * math.exp(-9 * d**2),
+        "two": math.exp(-(d**2)) + 0.01 * math.exp(-25 * d**2),
+    }
+    found = priors.covariances()
+    assert {name: kernel(X)[0, 1] for name, kernel in found.items()} == pytest.approx(expected)
+    rows = pd.DataFrame(priors.priors(root=1, keep=keep)[0])
+    assert len(rows) == 4 * 2 * len(priors.GRID) and rows["value"].abs().max() < 15
+    # neighbours, 0.05 apart, are as close as their covariance says: within 5 standard errors of 240 differences
+    step = rows[rows["prior"] == "short"].groupby("draw")["value"].diff().dropna()
+    assert step.std() == pytest.approx(math.sqrt(2 - 2 * math.exp(-(0.25**2))), rel=0.4)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The regressions by quadrature
+
+
+@pytest.mark.parametrize("constant", [1.0, 100.0])
+def test_quadrature_is_a_sum_over_dense_covariances(constant):
+    """Each point of a small grid by SciPy's normal density and by the textbook's formulas, without eigenvectors."""
+    data = made_outliers(cases=9, training=6)
+    X, t = data["X"][:6], data["t"][:6]
+    grid = {"eta": np.log([0.5, 1.5]), "rho": np.log([0.4, 2.0, 9.0]), "sigma": np.log([0.1, 0.3])}
+    found = Quadrature(X[:, 0], t, constant, **grid)
+    mean, log_density = found.predict(data["X"][6:, 0], data["t"][6:])
+    points = []
+    for rho in grid["rho"]:
+        for eta in grid["eta"]:
+            for sigma in grid["sigma"]:
+                kernel = chains.covariance(math.exp(rho), constant, 0.0)
+                kernel.k2.k1.constant_value = math.exp(2 * eta)
+                C = kernel(X) + math.exp(2 * sigma) * np.eye(6)
+                level = multivariate_normal.logpdf(t, np.zeros(6), C)
+                level += sum(chains.VAGUE.log_density(x)[0] for x in (rho, eta, sigma))
+                cross = kernel(data["X"][6:], X) @ np.linalg.inv(C)
+                means = cross @ t
+                variance = np.diag(kernel(data["X"][6:]) - cross @ kernel(X, data["X"][6:]))
+                deviation = np.sqrt(variance + math.exp(2 * sigma))
+                points.append((level, means, np.exp(-0.5 * ((data["t"][6:] - means) / deviation) ** 2)
+                               / deviation / math.sqrt(2 * math.pi)))  # fmt: skip
+    weight = np.exp([one[0] for one in points])
+    weight /= weight.sum()
+    np.testing.assert_allclose(np.exp(found.log_weight).ravel(), weight, rtol=1e-6)
+    np.testing.assert_allclose(mean, weight @ [one[1] for one in points], rtol=1e-6)
+    np.testing.assert_allclose(np.exp(log_density), weight @ [one[2] for one in points], rtol=1e-6)
+    np.testing.assert_allclose(found.marginal("rho"), weight.reshape(3, 4).sum(axis=1), rtol=1e-6)
+
+
+def test_the_valley_is_between_the_two_highest_modes():
+    assert valley(np.array([0, 1, 0, 5, 3, 2, 4, 1, 2, 0.0])) == 5
+    assert valley(np.array([0, 1, 2, 1, 0.0])) is None
+    assert valley(np.array([3, 2, 1.0])) is None  # an end is no mode
+
+
+@pytest.mark.slow
+@needs_data
+def test_the_posterior_of_2022_has_a_minor_mode(raw):
+    registry = read_registry(ROOT / "data/registry.csv")
+    X, t, training = load_example("neal_outliers_2022", raw, registry)
+    data = {"X": X, "t": t, "training": np.array(training)}
+    with one_thread():
+        rows = exact(run="2022-gaussian", data=data, keep=keep)[0]
+    found = {row["quantity"]: row["value"] for row in rows}
+    assert 0.01 < found["above"] < 0.025 and 2 < found["divide"] < 6
+    assert found["squared-error"] == pytest.approx(0.0569, abs=3e-4)
+
+
 def test_the_prior_of_the_relevances_is_that_of_the_software():
     """x0.2:0.5:1 for four inputs: the top level has the mean precision 4^2 / 0.2^2 = 400."""
     assert chains.RELEVANCES.top.width**-2 == pytest.approx(400.0)
-    assert (chains.RELEVANCES.top.alpha, chains.RELEVANCES.alpha) == (0.5, 1.0)
+    assert Hierarchy(Gamma(0.2 / 4.0, 0.5), 1.0) == chains.RELEVANCES  # bit by bit
 
 
 def test_the_covariance_adds_the_squares_of_its_parts():
@@ -317,6 +473,96 @@ def test_a_chain_that_is_nothing_but_jitter_does_not_count():
         table = pd.DataFrame(far | {"eta": eta}).set_index("place")
         assert classes._status("1997-100", table) == (expected, eta < 1)
     assert CLASSES["2022-logistic"].jitter == 0.1  # there 0.05 is not nothing
+
+
+def test_claims_on_the_chain_by_hand():
+    """The first half is another world; in the second the log relevances have these means, and so on."""
+    half, k = 50, np.arange(50)
+    logs = {"rho1": 3.0, "rho2": 1.0, "rho3": -1.0, "rho4": 0.0}
+    columns = {name: np.exp(np.r_[np.full(half, -9.0), value + 0.1 * (-1.0) ** k])
+               for name, value in logs.items()}  # fmt: skip
+    columns["eta"] = np.exp(np.r_[np.full(half, 9.0), np.full(25, 1.0), np.full(25, 1.3)])
+    columns["latent0"] = np.r_[np.zeros(half), (-1.0) ** k]  # successive values are opposite
+    columns["latent1"] = columns["latent2"] = np.r_[np.zeros(half), k]  # and here on a line
+    columns |= {"accepted": 4.0, "error-rate": 0.25, "log-probability": -0.7}
+    table = pd.DataFrame(columns, index=pd.Index(np.arange(1, 101), name="place"))
+    common = {"unit": "u", "run": 0, "seed": "s", "source": "f:2", "status": "ok"}
+    found = {row["id"]: row["value"] for row in classes._chain("1997-400", table, common)}
+    assert found["claim/relevance"] == pytest.approx((3 + 1 + 1 - 0) / 2)
+    assert found["claim/equilibrium"] == pytest.approx(1.3 - 1.0)
+    assert found["claim/latent"] == pytest.approx((-1 + 1 + 1) / 3)
+    assert found["chains/1997-400/rho1"] == pytest.approx(math.exp(3))
+    assert found["chains/1997-400/accepted"] == pytest.approx(0.8)
+    assert found["section6/1997-400/error-percent"] == pytest.approx(25)
+
+
+def regression_rows(run, chain, *, rho, error):
+    """Raw rows of a chain of 200 iterations with given log relevances and errors."""
+    traces = {"eta": np.ones(200), "rho": np.exp(rho), "sigma": np.full(200, 0.2)}
+    rows = [(name, place, value) for name, trace in traces.items()
+            for place, value in enumerate(trace, 1)]  # fmt: skip
+    scores = ["squared-error", "function-error", "log-probability", "log-probability-software"]
+    rows += [(name, 200, value) for name, value in zip(scores, error, strict=True)]
+    frame = pd.DataFrame(rows, columns=["quantity", "place", "value"])
+    return frame.assign(run=run, chain=chain, seed="s")
+
+
+def measured_regressions(folder, frames, posteriors):
+    (folder / "outliers").mkdir(parents=True)
+    (folder / "exact").mkdir()
+    write_csv(folder / "outliers/all.csv", pd.concat(frames))
+    for run, values in posteriors.items():
+        rows = [{"run": run, "quantity": k, "value": v} for k, v in values.items()]
+        write_csv(folder / f"exact/{run}.csv", pd.DataFrame(rows))
+    return regressions.measure(folder)
+
+
+POSTERIOR = {"squared-error": 0.1, "function-error": 0.01, "log-probability": 0.3, "eta": 1.0,
+             "rho": 1.0, "sigma": 0.2}  # fmt: skip
+
+
+def test_a_chain_in_a_minor_mode_does_not_count(tmp_path):
+    """Two of five predict from the side with 3 %; where it begins, and a short visit, are no matter."""
+    main, minor = np.zeros(200), np.full(200, 2.0)
+    late, visit = minor.copy(), main.copy()
+    late[100:], visit[120:160] = 0.0, 2.0
+    given = [main, minor, late, minor, visit]
+    error = (0.2, 0.05, 0.1, 0.0)
+    frames = [
+        regression_rows("2022-gaussian", k, rho=rho, error=error) for k, rho in enumerate(given)
+    ]
+    known = {"2022-gaussian": POSTERIOR | {"divide": math.exp(1.0), "above": 0.03}}
+    found = measured_regressions(tmp_path, frames, known).set_index("id")
+    shares = found.loc["chains/2022-gaussian/astray"]
+    assert shares["value"].tolist() == [0, 1, 0, 1, 0] and set(shares["status"]) == {"ok"}
+    expected = ["ok", classes.ASTRAY, "ok", classes.ASTRAY, "ok"]
+    for name in ("software2022/2022-gaussian/squared-error", "chains/2022-gaussian/rho"):
+        assert found.loc[name, "status"].tolist() == expected
+    assert found.loc["exact/2022-gaussian/minor", "value"] == 0.03
+    assert found.loc["exact/2022-gaussian/squared-error", "value"] == 0.1
+
+
+def test_a_mode_is_minor_on_either_side():
+    posterior = {"divide": 2.0, "above": 0.97}
+    assert regressions.is_astray(1.0, posterior) and not regressions.is_astray(3.0, posterior)
+    assert not regressions.is_astray(1.0, posterior | {"above": 0.94})
+    assert not regressions.is_astray(1.0, {})  # one mode
+
+
+def test_outliers_are_compared_chain_by_chain(tmp_path):
+    """The error with t noise over that with Gaussian noise, squared distances from the function."""
+    flat = {"1997-t": 0.01, "1997-gaussian": 0.04, "1997-gaussian-100": 0.05}
+    frames = [
+        regression_rows(run, k, rho=np.zeros(200), error=(9.0, error * (1 + k), 0.0, 0.0))
+        for run, error in flat.items()
+        for k in range(2)
+    ]
+    known = dict.fromkeys(("1997-gaussian", "1997-gaussian-100"), POSTERIOR)
+    found = measured_regressions(tmp_path, frames, known)
+    claim = found[found["id"] == "claim/outliers"].set_index(["reading", "unit"])["value"]
+    for k in range(2):
+        assert claim["constant=paper", f"outliers/chain{k}"] == pytest.approx(0.25)
+        assert claim["constant=release", f"outliers/chain{k}"] == pytest.approx(0.2)
 
 
 @pytest.mark.slow

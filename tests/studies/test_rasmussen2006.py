@@ -8,7 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from blocks import load, refusal
+from scipy.special import expit
 from scipy.stats import multivariate_normal, norm
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
 from gpcmc import GaussianProcessClassifier
 from gpcmc.gp.covariance import Prior, orthant_covariance
@@ -16,7 +18,7 @@ from gpcmc.inference.ep import ExpectationPropagation
 from gpcmc.inference.laplace import Laplace
 from gpcmc.inference.multiclass import MulticlassLaplace, one_hot
 from recheck.book import Book
-from recheck.files import write_arrays
+from recheck.files import write_arrays, write_csv
 from recheck.judge import judge
 from recheck.layout import read_layout
 from recheck.measures import as_measures, estimate
@@ -25,12 +27,14 @@ from recheck.tables import write_tables
 from studies.common.data import read_registry
 from studies.common.data.uci import FACTS, load_two_classes
 from studies.common.data.usps import PERMUTATION, TEST, TRAINING, book_order, load_digits
+from studies.common.seeds import generator
 from studies.rasmussen2006 import (
     binary,
     comparators,
     crossvalidation,
     exact,
     machines,
+    pictures,
     tenclass,
     toy,
 )
@@ -40,11 +44,14 @@ from studies.rasmussen2006.figures import FIGURES
 from studies.rasmussen2006.gp import Surface, maximise, squared_distances, squared_exponential
 from studies.rasmussen2006.jobs import FUNCTIONS, grid, jobs, run_job
 from studies.rasmussen2006.measures import PARTS, inputs
+from studies.rasmussen2006.measures import binary as measures_of_binary
+from studies.rasmussen2006.measures import comparators as measures_of_comparators
 from studies.rasmussen2006.patterns import Binary
 from studies.rasmussen2006.scores import (
     baseline,
     half_width,
     information,
+    logistic_of_score,
     over_rejections,
     probit_of_score,
 )
@@ -124,6 +131,19 @@ def test_the_least_confident_cases_are_rejected_first():
     assert found == pytest.approx([0.5, 1 / 3, 0.0, 0.0])
 
 
+@pytest.mark.parametrize("threshold", [0.6, 0.75, 0.9])
+def test_the_reject_option_has_the_least_expected_loss(threshold):
+    """An error costs 1 and a rejection 1 - threshold: those with a smaller largest probability are rejected (3.1.1)."""
+    p = np.random.default_rng(2).uniform(0.5, 1.0, 200)
+    shares = np.arange(200) / 200
+    kept = over_rejections(1.0 - p, p, shares)
+    loss = (1.0 - shares) * kept + shares * (1.0 - threshold)
+    best = shares[loss.argmin()]
+    assert best == np.mean(p < threshold)
+    assert kept[loss.argmin()] == pytest.approx(np.mean(1.0 - p[p >= threshold]))
+    assert loss.min() == pytest.approx(np.mean(np.minimum(1.0 - p, 1.0 - threshold)))
+
+
 def test_the_probit_of_a_score_has_the_largest_likelihood():
     rng = np.random.default_rng(1)
     score = rng.standard_normal(300)
@@ -136,6 +156,19 @@ def test_the_probit_of_a_score_has_the_largest_likelihood():
     steps = [fit(a + i, b + j) for i in (-0.01, 0, 0.01) for j in (-0.01, 0, 0.01)]
     assert fit(a, b) == max(steps) and (a, b) == pytest.approx((1.5, -0.4), abs=0.4)
     assert np.allclose(probit_of_score(10 * score, y), (a / 10, b), atol=1e-4)
+
+
+def test_the_logistic_function_of_a_score_is_platts():
+    rng = np.random.default_rng(2)
+    score = rng.standard_normal(200)
+    y = np.where(rng.random(200) < expit(1.5 * score - 0.4), 1.0, -1.0)
+    positive = int((y > 0).sum())
+    target = np.where(y > 0, (positive + 1) / (positive + 2), 1 / (202 - positive))
+    a, b = logistic_of_score(score, y)
+    slope = target - expit(a * score + b)  # of the cross entropy with Platt's targets
+    assert [slope.sum(), slope @ score] == pytest.approx([0, 0], abs=1e-3)
+    apart = logistic_of_score(y * (1 + np.arange(200)), y)
+    assert np.isfinite(apart).all() and apart[0] > 0
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -168,8 +201,6 @@ def test_a_maximum_stays_within_its_bounds_and_a_failing_method_is_refused():
 
 @pytest.mark.slow
 def test_a_surface_is_that_of_the_classifier(pair):
-    from sklearn.gaussian_process.kernels import RBF, ConstantKernel
-
     digits, point = made_digits(), (0.35, 1.1)
     rows, _, arrays = binary.surface(
         "ep", digits=digits, printed=point, fixed_amplitude=True, keep=keep,
@@ -317,6 +348,22 @@ def test_ten_classes_at_a_point():
         tenclass.laplace(**given | {"training": 61})
 
 
+def test_errors_by_the_largest_probability_and_by_the_largest_mean_are_two_columns():
+    digits, point = made_digits(n=12, seed=2), (0.3, 3.0)
+    row = tenclass.laplace(digits=digits, training=60, test=40, point=point, keep=keep)[0][0]
+    problem = tenclass.first_cases(digits, 60, 40)
+    K, across = (
+        squared_exponential(squared_distances(problem.X, other), *point)
+        for other in (problem.X, problem.X_star)
+    )
+    found, own = MulticlassLaplace().fit(Prior(K), problem.y), np.full(40, np.exp(2 * point[1]))
+    by_probability, by_mean = (
+        100 * np.mean(values.argmax(axis=1) != problem.y_star)
+        for values in (found.predict(across, own).probability, found.latent(across, own)[0])
+    )
+    assert row["error_percent"] == by_probability != by_mean == row["error_percent_by_mean"]
+
+
 @pytest.mark.slow
 def test_the_toy_is_drawn_as_the_book_says():
     x, y = toy.draw(np.random.default_rng(0))
@@ -331,7 +378,8 @@ def test_the_toy_is_drawn_as_the_book_says():
     assert (frame["deviation_far"] > 0).all()
 
 
-def test_cross_validation_predicts_every_case_once(monkeypatch):
+@pytest.mark.parametrize("prepared", [True, False])
+def test_cross_validation_predicts_every_case_once(monkeypatch, prepared):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((60, 3))
     y = np.where(X[:, 0] + 0.3 * rng.standard_normal(60) > 0, 1.0, -1.0)
@@ -339,11 +387,12 @@ def test_cross_validation_predicts_every_case_once(monkeypatch):
 
     def sign(data, path):
         seen.append(len(data.y_star))
-        assert data.X.mean(axis=0) == pytest.approx(np.zeros(3), abs=1e-9)
-        return np.sign(data.X_star[:, 0]), False
+        assert (np.abs(data.X.mean(axis=0)).max() < 1e-9) == prepared
+        return crossvalidation.Fit(np.sign(data.X_star[:, 0]))
 
     monkeypatch.setitem(crossvalidation.FITS, "laplace", sign)
-    given = {"name": "made", "methods": ["laplace"], "seeds": 2, "root": 1, "keep": keep}
+    given = {"name": "made", "prepared": prepared, "methods": ["laplace"], "seeds": 2}
+    given |= {"root": 1, "keep": keep}
     rows = crossvalidation.crossvalidation(data={"X": X, "y": y}, **given)[0]
     frame = pd.DataFrame(rows)
     assert sum(seen) == 120 and len(rows) == 20
@@ -352,15 +401,264 @@ def test_cross_validation_predicts_every_case_once(monkeypatch):
     assert frame["seed"].nunique() == 2 and 0 < frame["errors"].sum() < 0.4 * 120
 
 
+def test_a_search_that_starts_at_the_last_posterior_ends_at_the_same_point(pair):
+    bounds, start = [(-1.0, 6.0), (-2.0, 5.0)], [2.0, 1.0]
+    for method in (Laplace(), ExpectationPropagation(tolerance=1e-8)):
+        cold, warm = (
+            maximise(
+                Surface(method, pair.distances, pair.y, warm=warm).value_and_gradient, start, bounds
+            )
+            for warm in (False, True)
+        )
+        assert warm.log_evidence == pytest.approx(cold.log_evidence, abs=1e-6)
+        assert warm.theta == pytest.approx(cold.theta, abs=1e-2)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["laplace", "svm"])
 def test_cross_validation_learns(method):
     rng = np.random.default_rng(1)
     X = rng.standard_normal((60, 2))
     y = np.where(X[:, 0] > 0, 1.0, -1.0)
-    given = {"name": "made", "methods": [method], "seeds": 1, "root": 1, "keep": keep}
-    rows = crossvalidation.crossvalidation(data={"X": X, "y": y}, **given)[0]
+    given = {"name": "made", "prepared": True, "methods": [method], "seeds": 1, "root": 1}
+    rows = crossvalidation.crossvalidation(data={"X": X, "y": y}, keep=keep, **given)[0]
     assert sum(row["errors"] for row in rows) < 0.15 * 60
+    # of a machine whose scores separate the classes, Platt's probabilities alone are not certain
+    assert all(("information_logistic" in row) == (method == "svm") for row in rows)
+    assert all(0.3 < row.get("information_logistic", 1.0) <= 1.0 for row in rows)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Measures of made raw rows, by hand
+
+
+def made_rows(folder, name, rows):
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_csv(path, pd.DataFrame(rows))
+    return pd.DataFrame(rows)
+
+
+def values_of(frame):
+    """Values by id and reading of a table of measures with one row each."""
+    return {(row["id"], row["reading"]): row["value"] for row in frame.to_dict("records")}
+
+
+def exact_row(log_length, log_amplitude, log_evidence, ep, se=0.01, status="ok"):
+    return {
+        **{"method": "twisted-ep", "log_length": log_length, "log_amplitude": log_amplitude},
+        **{"log_evidence": log_evidence, "standard_error": se, "degrees": 15, "information": 0.8},
+        **{"status": status, "laplace": log_evidence - 7.0, "ep": ep, "seed": "1/a"},
+    }
+
+
+def test_the_error_over_the_surface_is_of_trusted_and_precise_points(tmp_path):
+    rows = [
+        exact_row(1.1, 0.1, -100.0, -100.3),
+        exact_row(1.1, 0.6, -90.0, -89.6),
+        exact_row(1.6, 0.1, -90.0, -92.0, se=0.2),
+        exact_row(1.6, 0.6, -90.0, -99.0, status="weights not trusted"),
+    ]
+    made_rows(tmp_path, "exact/surface.csv", rows)
+    for name in ("twisted-ep", "annealing"):
+        made_rows(tmp_path, f"exact/{name}.csv", [rows[0] | {"method": name}])
+    frame = PARTS["exact"](tmp_path, PUBLISHED, Path())
+    found = values_of(frame[~frame["id"].str.startswith("claim")])
+    base = "surface/exact"
+    numbers = {"points": 4, "not-trusted": 1, "not-precise": 1, "used": 2}
+    assert numbers == {name: found[f"{base}-points/{name}", ""] for name in numbers}
+    assert found[f"{base}-ep-error/largest", ""] == pytest.approx(0.4)
+    assert found[f"{base}-ep-error/log-amplitude", ""] == 0.6
+    assert found[f"{base}-laplace-error/largest", ""] == pytest.approx(7.0)
+    claim = frame[frame["id"] == "claim/exact/ep-surface"]["value"]
+    assert sorted(claim) == pytest.approx([0.3, 0.4])
+    assert found[f"{base}/l1.6/a0.1/information", ""] == 0.8
+
+
+def ten_row(log_length, log_amplitude, log_evidence, error, told):
+    return {
+        **{"training": 4649, "test": 4649, "log_length": log_length, "newton_steps": 1},
+        **{"log_amplitude": log_amplitude, "log_evidence": log_evidence, "as_printed": -4000.0},
+        **{"error_percent": error, "error_percent_by_mean": error, "information": told},
+    }
+
+
+def other_row(method, theta, quantity, value):
+    key = {"method": method, "training": 4649, "test": 4649, "theta": theta}
+    return {**key, "quantity": quantity, "value": value}
+
+
+def ten_classes(tmp_path, points):
+    for number, row in enumerate(points):
+        made_rows(tmp_path, f"tenclass/n{number}.csv", [row])
+    others = [
+        other_row("targets", math.nan, "entropy", 3.25),
+        other_row("targets", math.nan, "baseline", 3.27),
+        other_row("p1nn", math.nan, "information", 2.98),
+        *(other_row("linear", theta, "log_evidence", -theta) for theta in (1.45, 0.69, 1.0)),
+    ]
+    made_rows(tmp_path, "tenclass/others.csv", others)
+    return values_of(PARTS["tenclass"](tmp_path, PUBLISHED, Path()))
+
+
+def test_one_point_has_to_meet_all_numbers_of_figure_11(tmp_path):
+    points = [
+        ten_row(2.35, 2.6, -1018.75, 3.1, 2.67),  # 1.5 halves of a unit
+        ten_row(2.35, 2.65, -1018.0, 3.1, 2.64),  # 6
+        ten_row(2.35, 2.85, -1018.0, 3.1, 2.67),  # does not round to the printed point
+    ]
+    found = ten_classes(tmp_path, points)
+    assert found["claim/ten/joint", ""] == pytest.approx(1.5)
+    assert found["figure3.11/laplace/log-evidence", ""] == -1018.0
+    assert found["ten-others/laplace/by-entropy", ""] == pytest.approx(2.65)
+    assert found["ten-others/p1nn/by-entropy", ""] == pytest.approx(2.96)
+    # 1.45 and its inverse have a name; another theta has none
+    assert found["section3.7.4/linear/log-evidence", "theta=as-printed"] == -1.45
+    assert found["section3.7.4/linear/log-evidence", "theta=inverse"] == -0.69
+    assert found["ten-others/n4649/linear/theta1/log-evidence", ""] == -1.0
+    assert found["control/line-16/distance", ""] == pytest.approx(2 * (4000 - 1018))
+    assert not [id for id, _ in found if id.startswith("claim/ten/s")]
+
+
+def test_the_minimum_along_a_line_has_both_its_sides(tmp_path):
+    lengths = [1.35, 1.6, 1.85, 2.1, 2.35, 2.6]
+    errors, told = [3.0, 2.9, 2.5, 2.8, 3.1, 3.4], [1.0, 1.5, 2.0, 2.3, 2.7, 2.9]
+    evidence = [-1200, -1150, -1100, -1040, -1018, -1045]
+    columns = zip(lengths, evidence, errors, told, strict=True)
+    points = [ten_row(x, 2.6, *rest) for x, *rest in columns]
+    (tmp_path / "all").mkdir()
+    found = ten_classes(tmp_path / "all", points)
+    assert found["claim/ten/minimum", ""] == pytest.approx(0.5)
+    assert found["claim/ten/shorter", ""] == pytest.approx(0.5)
+    assert found["claim/ten/information", ""] == pytest.approx(0.75)
+    (tmp_path / "few").mkdir()
+    few = ten_classes(tmp_path / "few", points[1:])
+    assert {id for id, _ in few if id.startswith("claim")} == {"claim/ten/joint"}
+
+
+def test_claims_on_curves_are_means_over_shares():
+    told = {"ep": [0.8, 1.0], "svm": [0.9, 0.95], "svm-whole": [0.9, 0.9], "lsc": [0.95, 0.96]}
+    told |= {"laplace": [0.7, 1.0], "p1nn": [0.75, 0.8], "linear-probit": [0.72, 0.9]}
+    rows = [
+        {"method": name, "quantity": "information", "share": share, "value": value}
+        for name, values in told.items()
+        for share, value in zip((0.0, 0.5), values, strict=True)
+    ]
+    mean = measures_of_comparators._over_curve(pd.DataFrame(rows))
+    assert mean["ep"] == pytest.approx(0.9) and mean["laplace"] == pytest.approx(0.85)
+    rows = measures_of_comparators._information(mean, "rejected=curve", pd.Series(["made"]))
+    found = values_of(as_measures(rows))
+    # the third of ep, svm and lsc, and Laplace's method
+    half = "machine=half;rejected=curve"
+    assert found["claim/best-three", half] == pytest.approx(0.9 - 0.85)
+    assert found["claim/least-squares-best", half] == pytest.approx(0.955 - 0.925)
+    assert found["claim/p1nn/worse", "rejected=curve"] == pytest.approx(0.775 - 0.81)
+
+
+def test_marks_that_coincide_are_one():
+    places = np.array([[0.0, 0.054], [0.0, 0.0545], [1.0, 0.96], [1.0, 0.98]])
+    rows = {row["id"]: row["value"] for row in measures_of_binary._marks(places, "made")}
+    assert rows["figure3.9/ep/confident-errors"] == 3
+    assert rows["marks/nearest"] == pytest.approx(0.0005) and rows["marks/next"] == pytest.approx(
+        0.02
+    )
+    alone = list(measures_of_binary._marks(places[:1], "made"))
+    assert [row["value"] for row in alone] == [1]
+
+
+def test_shares_of_the_toy_by_hand(tmp_path):
+    def row(draw, setting, method, amplitude, mean, two=0.9, four=0.8):
+        return {
+            **{"draw": draw, "setting": setting, "method": method, "length": 2.0},
+            **{"amplitude": amplitude, "mean_far": mean, "deviation_far": 1.0, "p_far": 0.9},
+            **{"p_two": two, "p_four": four, "seed": f"1/{draw}"},
+        }
+
+    rows = [
+        row(0, "own", "laplace", 4.0, 3.0),
+        row(1, "own", "laplace", 8.0, 1.0, four=0.95),
+        row(0, "printed", "laplace", 7.0, 1.9),
+        row(1, "printed", "laplace", 7.0, 1.0),
+        *(row(k, s, "ep", 7.0, 5.0) for k in (0, 1) for s in ("own", "printed")),
+    ]
+    made_rows(tmp_path, "toy/toy.csv", rows)
+    frame = PARTS["toy"](tmp_path, PUBLISHED, Path())
+    share = frame.groupby(["id", "reading"])["value"].mean()
+    own, printed = "hyperparameters=own", "hyperparameters=printed"
+    assert share["claim/toy/laplace-band", own] == 0.5
+    assert share["claim/toy/laplace-band", printed] == 1.0
+    assert share["claim/toy/falls", own] == 0.5 and share["claim/toy/ep-band", own] == 1.0
+    assert share["claim/toy/length", ""] == 1.0 and share["claim/toy/amplitude", ""] == 0.5
+    assert share["toy/laplace-band/large-amplitude", ""] == 1.0
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Pictures
+
+
+def test_the_term_of_figure_4_has_the_moments_of_its_product():
+    from scipy.integrate import quad
+
+    mean, variance = pictures.CAVITY
+
+    def product(f, power):
+        return f**power * norm.cdf(f) * norm.pdf(f, mean, math.sqrt(variance))
+
+    zero, one, two = (quad(product, -30, 30, (power,))[0] for power in range(3))
+    moments = zero, one / zero, two / zero - (one / zero) ** 2
+    assert pictures.hybrid() == pytest.approx(moments, abs=1e-9)
+
+
+def test_points_of_the_square_are_on_their_sides_but_two():
+    X, y = pictures.square(np.random.default_rng(0))
+    assert X.shape == (20, 2) and (y > 0).sum() == 10
+    sides = np.where(X.sum(axis=1) < 1, 1.0, -1.0)
+    assert (sides * y).tolist() == [1.0] * 18 + [-1.0] * 2
+
+
+@pytest.mark.slow
+def test_pictures_are_those_of_the_methods(tmp_path):
+    rows = pictures.pictures(draws=2, root=1, keep=keep)[0]
+    frame = pd.DataFrame(rows)
+    square = frame[frame["figure"] == "3.5"]
+    X, y = pictures.square(generator("1/pictures/square0"))
+    kernel = ConstantKernel(9.0, "fixed") * RBF(0.3, "fixed")
+    classifier = GaussianProcessClassifier(kernel, inference=Laplace(likelihood="logistic"))
+    classifier.fit(X, y)
+    drawn = square[(square["quantity"] == "probability") & (square["length"] == 0.3)]
+    p = classifier.predict_proba(drawn[["x", "y"]].to_numpy())[:, 1]
+    assert drawn["value"].to_numpy() == pytest.approx(p, abs=1e-6)
+    own = square[(square["draw"] == 0) & (square["length"] == 0.3)].set_index("quantity")["value"]
+    assert own["errors"] == (classifier.predict(X) != y).sum()
+    assert own["lone-errors"] == (classifier.predict(X) != y)[-2:].sum()
+    assert own["least"] == pytest.approx(p.min(), abs=1e-6)
+    made_rows(tmp_path, "pictures/pictures.csv", rows)
+    measured = PARTS["pictures"](tmp_path, PUBLISHED, Path())
+    assert (measured["id"] == "claim/lone/long").sum() == 2
+    assert measured.loc[measured["id"] == "lone/least", "value"].iloc[0] <= own["least"]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Kept results
+
+
+def test_every_kept_control_is_red():
+    folder = ROOT / "data/reference/rasmussen2006/kept"
+    table = pd.read_csv(folder / "results/binary/controls.csv")
+    evidence = table.set_index("control")["log_evidence"]
+    assert len(evidence) == 5
+    for name, value in evidence.items():
+        printed = -105 if name == "theta" else -99
+        rows = measures_of_binary.control(name, value, printed, 0.5, "kept")
+        found = {row["id"]: row["value"] for row in rows}
+        assert found[f"control/{name}/distance"] > 1, name
+    line_16 = pd.read_csv(folder / "results/tenclass/n4649_l2.35_a2.6.csv")["as_printed"]
+    assert (abs(line_16 + 1018) > 0.5).all()
+
+
+def test_without_its_half_the_surface_is_ours_moved(pair):
+    moved = squared_exponential(pair.distances, 1.0 + math.log(2) / 2, 0.7, 1.0)
+    assert moved == pytest.approx(squared_exponential(pair.distances, 1.0, 0.7))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -401,8 +699,8 @@ def test_the_grid_is_that_of_the_book():
         ("exact/points", [[1.0]], "allowed is [log l, log sf], two numbers from -3 to 7"),
         ("exact/twisted-ep/points", 100, "allowed is a power of two from 8"),
         ("ten_classes/training", 5000, "allowed is a whole number from 100 to 4649"),
-        ("crossvalidation/data", {"iris": 3}, "data.iris: given 'iris'; allowed is one of"),
-        ("crossvalidation/data/crabs", 2, "data.crabs: given 2; allowed is a whole number"),
+        ("crossvalidation/prepared/ep", {"iris": 3}, "ep.iris: given 'iris'; allowed is one of"),
+        ("crossvalidation/prepared/svm/crabs", 2, "crabs: given 2; allowed is a whole number"),
         ("comparators/shares", [0.1], "allowed is 0 in the first place"),
         ("toy", None, "rasmussen2006.toy: given None"),
     ],
@@ -428,7 +726,10 @@ SMALL = {
         **{"search": False, "machines": True},
     },
     "toy": {"draws": 4},
-    "crossvalidation": {"data": {"crabs": 3, "usps": 3}, "methods": ["laplace"]},
+    "crossvalidation": {
+        kind: {"laplace": {"crabs": 3, "usps": 3}, "ep": {}, "svm": {}}
+        for kind in ("prepared", "unprepared")
+    },
 }
 
 
@@ -483,7 +784,7 @@ def test_without_raw_data_every_verdict_says_so(tmp_path, published):
     frame = run_all(tmp_path, available=False)
     found = judge(frame, estimate(frame), published, 1).frame.set_index("id")
     cells = found[found["kind"].isin(["cell", "claim"])]
-    toy_ids = cells.index.str.contains("toy|figure3.6")
+    toy_ids = cells.index.str.contains("toy|lone|figure3.6")
     assert set(cells.loc[~toy_ids, "verdict"]) == {"data not available"}
 
 

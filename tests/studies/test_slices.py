@@ -110,6 +110,10 @@ def test_runs_are_joined_only_where_all_are_there(tmp_path):
     made = Pieces(folders[0], ["studies.common.seeds"], 1, job="job")
     rows, timing, arrays = made.get("p", lambda: pytest.fail("it was computed again"))
     assert rows == whole()[0] and len(timing) == 3 and arrays["x"].tolist() == [5, 6, 7]
+    again = Slice("job", ["p/0"], folders[0], tmp_path / "none")
+    again.begin({"modules": ["studies.common.seeds"], "parameters": 1})
+    refuse = partial(lambda runs: pytest.fail("a run of a finished piece was made"), [5, 6, 7])
+    assert again.get("p", refuse) == ([], [], {})
     damaged = next(folders[1].glob("p.1of3*"))
     damaged.write_bytes(damaged.read_bytes()[:-9])
     for path in folders[0].glob("*.npz"):

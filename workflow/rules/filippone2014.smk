@@ -18,4 +18,5 @@ rule pseudo_marginal_chains:
 rule integrated_predictions:
     input:
         made_by("filippone2014", "predict"),
+        made_by("filippone2014", "integrate"),
     localrule: True

@@ -6,6 +6,7 @@ rule measure:
         raw_files,
         reference_files,
         published="data/published/{study}/cells.csv",
+        claims="data/published/{study}/claims.yaml",
         compiled="build/compiled.json",
     output:
         measures="<results>/{study}/measures/{part}.csv",

@@ -67,9 +67,13 @@ def facts(path: str) -> Facts:
 
 
 def evidence(folder: Path) -> Facts:
-    """What speaks for each level, by choice and kind, with how far it is ``behind`` the ``best`` in log likelihood."""
+    """What speaks for each level, by choice and kind, with how far it is ``behind`` the ``best`` in log likelihood.
+
+    Where no number has a likelihood, the best level is the one under which most numbers agree.
+    """
     path, values = folder / "readings.csv", {}
-    ordered = read_csv(path).sort_values("log_likelihood", ascending=False, kind="stable")
+    order = ["log_likelihood", "agrees"]
+    ordered = read_csv(path).sort_values(order, ascending=False, kind="stable")
     for (choice, kind), rows in ordered.groupby(["choice", "kind"]):
         behind = rows["log_likelihood"].max() - rows["log_likelihood"]
         levels = rows.assign(behind=behind).set_index("level").to_dict("index")

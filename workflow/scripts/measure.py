@@ -12,6 +12,7 @@ import pandas as pd
 
 from recheck.files import digest_path, read_csv, write_csv
 from recheck.measures import estimate
+from recheck.published import read_published
 
 given, made = snakemake.input, snakemake.output
 
@@ -34,7 +35,8 @@ if snakemake.rule == "measure":
         seen = view(given, results / study, Path(folder))
         found = measured(seen, Path("data/published", study), Path("data/reference", study))
     write_csv(made.measures, found)
-    write_csv(made.estimates, estimate(found))
+    regions = read_published(Path("data/published", study)).regions
+    write_csv(made.estimates, estimate(found, regions))
 else:
     for name in ("measures", "estimates"):
         parts = [read_csv(path, dtype=str, keep_default_na=False) for path in given[name]]

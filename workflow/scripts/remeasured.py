@@ -32,11 +32,13 @@ def changed():
     return {path for path in ours if theirs.get(path) != ours[path]}
 
 
+published = read_published(f"data/published/{study}")
 found = remeasured(
     measures,
     read(kept / "measures.csv.gz") if kept else measures.iloc[:0],
     read_layout(given.layout).timing,
-    read_published(f"data/published/{study}").protocol.family_error,
+    published.protocol.family_error,
     changed() if kept else (),
+    published.regions,
 )
 write_csv(snakemake.output.remeasured, found)

@@ -44,8 +44,8 @@ class Laplace(GaussianApproximation):
     likelihood : {"probit", "logistic"}
         p(y | f): Phi(y f), or 1 / (1 + exp(-y f)).
     predictive : {"exact", "mackay"}
-        The likelihood's mean over the latent Gaussian at a test input: exact, or, for the logistic likelihood only,
-        by MacKay's approximation, which is off by up to 0.018.
+        The likelihood's mean over the latent Gaussian at a test input: exact, or, for the logistic likelihood and two
+        classes only, by MacKay's approximation, which is off by up to 0.018.
 
     Raises
     ------

@@ -1,8 +1,8 @@
 """Gaussian process models with latent values and gamma hierarchies, after Neal (1997).
 
-Covariances are kernels of scikit-learn: sums of constants, noise (jitter) and products of a constant with
-`PowerExponential`. Hyperparameters have gamma priors on theta^-2, alone or in groups with a common top level
-(`Gamma`, `Hierarchy`). Classes are logistic or softmax in latent values (`Classification`), which Gibbs scans by
+Covariances are kernels of scikit-learn: sums of constants, linear parts (`Linear`), noise (jitter) and products of a
+constant with `PowerExponential`. Hyperparameters have gamma priors on theta^-2, alone or in groups with a common top
+level (`Gamma`, `Hierarchy`). Classes are logistic or softmax in latent values (`Classification`), which Gibbs scans by
 adaptive rejection update; with a large jitter the model is probit. Noise of a regression is Gaussian or Student's t
 (`Regression`). Hyperparameters move by Hamiltonian Monte Carlo, with momentum that persists from step to step.
 
@@ -13,7 +13,7 @@ Technical Report 9702, Department of Statistics, University of Toronto; "N(x)" i
 """
 
 from gpcmc.neal.classification import Classification, ClassificationState
-from gpcmc.neal.kernel import PowerExponential
+from gpcmc.neal.kernel import Linear, PowerExponential
 from gpcmc.neal.priors import Gamma, Hierarchy, Priors
 from gpcmc.neal.regression import Regression, RegressionState
 
@@ -22,6 +22,7 @@ __all__ = [
     "ClassificationState",
     "Gamma",
     "Hierarchy",
+    "Linear",
     "PowerExponential",
     "Priors",
     "Regression",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -10,7 +11,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, softmax
 
-from gpcmc._validation import FloatArray, check_array, check_positive_int
+from gpcmc._validation import (
+    FloatArray,
+    check_array,
+    check_positive,
+    check_positive_int,
+    check_rng,
+)
+from gpcmc.neal._arguments import check_shape, check_training_inputs
 from gpcmc.neal._gibbs import scan
 from gpcmc.neal.factor import Factor, factorise
 from gpcmc.neal.hamiltonian import Point, persistent_step
@@ -78,11 +86,11 @@ class Classification:
         *,
         classes: int,
     ) -> None:
-        self.X = check_array("X", X, ndim=2)
+        self.X = check_training_inputs(X)
         found = check_array("t", t, ndim=1)
         if check_positive_int("classes", classes) < 2:
             raise ValueError(f"classes must be 2 or more; got {classes}")
-        if len(found) != len(self.X) or not len(found):
+        if len(found) != len(self.X):
             raise ValueError(
                 f"t must have one class for each of {len(self.X)} rows of X; got {len(found)}"
             )
@@ -109,9 +117,16 @@ class Classification:
         return ClassificationState(point, np.zeros(len(self.priors)), latent)
 
     def state(self, x: ArrayLike, latent: ArrayLike) -> ClassificationState:
-        """Return a state at log hyperparameters x (p,) and latent values (k, n), for example a saved one."""
-        values = check_array("latent", latent, ndim=2).copy()
-        point = self._at(check_array("x", x, ndim=1), values)
+        """Return a state at log hyperparameters x (p,) and latent values (k, n), for example a saved one.
+
+        Raises
+        ------
+        ValueError
+            If x or the latent values have another shape or are not finite, or the kernel's matrix is not positive
+            definite at x.
+        """
+        values = check_shape("latent", latent, (self.rows, len(self.X))).copy()
+        point = self._at(check_shape("x", x, (len(self.priors),)), values)
         if point is None:
             raise ValueError("x must make the kernel positive definite")
         return ClassificationState(point, np.zeros(len(self.priors)), values)
@@ -133,15 +148,28 @@ class Classification:
         state : ClassificationState
             Not changed.
         updates : int
-            Of the hyperparameters.
+            Of the hyperparameters, at least 1.
         scans : int
-            Gibbs scans before each.
+            Gibbs scans before each, at least 1.
         persistence : float
-            How much of the momentum stays at each update, 0 to 1.
+            How much of the momentum stays at each update, from 0 to below 1. With 1 the momentum would never be
+            renewed.
         factor : float
-            Of the step sizes ``priors.steps``.
+            Of the step sizes ``priors.steps``, above 0.
         rng : numpy.random.Generator
+
+        Raises
+        ------
+        ValueError
+            If an argument is not as described, or the state is not one of this model.
         """
+        self._check_state(state)
+        check_positive_int("updates", updates)
+        check_positive_int("scans", scans)
+        if not isinstance(persistence, numbers.Real) or not 0.0 <= persistence < 1.0:
+            raise ValueError(f"persistence must be at least 0 and below 1; got {persistence!r}")
+        check_positive("factor", factor)
+        check_rng("rng", rng)
         point, momentum, latent = state.point, state.momentum, state.latent.copy()
         accepted = 0
         for _ in range(updates):
@@ -172,17 +200,22 @@ class Classification:
         state : ClassificationState
         X_star : (m, d) array
         draws : int
-            Of the latent values of each test case, over which probabilities are averaged.
+            Of the latent values of each test case, over which probabilities are averaged; at least 1.
         rng : numpy.random.Generator
+
+        Raises
+        ------
+        ValueError
+            If an argument is not as described, or the state is not one of this model.
         """
-        X_star = check_array("X_star", X_star, ndim=2)
+        self._check_state(state)
+        check_positive_int("draws", draws)
+        check_rng("rng", rng)
         kernel = self.priors.kernel_at(state.point.x)
-        K_star = kernel(self.X, X_star)
-        solved = state.point.factor.solve(K_star)
-        mean = state.latent @ solved
-        variance = kernel.diag(X_star) - np.einsum("ij,ij->j", K_star, solved)
-        scale = np.sqrt(np.maximum(variance, 0.0))[:, None]
-        total = np.zeros((len(X_star), max(self.rows, 2)))
+        weights, variance = state.point.factor.conditional(kernel, self.X, X_star)
+        mean = state.latent @ weights
+        scale = np.sqrt(variance)[:, None]
+        total = np.zeros((len(variance), max(self.rows, 2)))
         at_once = max(1, _BLOCK // max(1, mean.size))
         for first in range(0, draws, at_once):
             count = min(at_once, draws - first)
@@ -193,6 +226,14 @@ class Classification:
             else:
                 total += softmax(latent, axis=0).sum(axis=2).T
         return total / draws
+
+    def _check_state(self, state: ClassificationState) -> None:
+        """Refuse what is not a state of this model. With NaN among the latent values Gibbs scans would not end."""
+        if not isinstance(state, ClassificationState):
+            raise ValueError(f"state must be a ClassificationState; got {type(state).__name__}")
+        check_shape("state.point.x", state.point.x, (len(self.priors),))
+        check_shape("state.momentum", state.momentum, (len(self.priors),))
+        check_shape("state.latent", state.latent, (self.rows, len(self.X)))
 
     def _at(self, x: FloatArray, latent: FloatArray) -> Point | None:
         factor = factorise(self.priors, x, self.X)

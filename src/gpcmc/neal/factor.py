@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_solve, cholesky
+from numpy.typing import ArrayLike
+from scipy.linalg import LinAlgError, cho_solve, cholesky, eigh
 from scipy.linalg.lapack import dpotri
 
 from gpcmc._validation import FloatArray
 from gpcmc.gp.gradient import Contraction, covariance_with_gradient
+from gpcmc.neal._arguments import check_test_inputs
 from gpcmc.neal.priors import Priors
+
+if TYPE_CHECKING:
+    from sklearn.gaussian_process.kernels import Kernel
 
 #: Logarithms of hyperparameters beyond it count as impossible: their exponentials would overflow.
 FARTHEST = 100.0
@@ -55,6 +61,49 @@ class Factor:
     def solve(self, values: FloatArray) -> FloatArray:
         """Return C^-1 times an array (n, ...)."""
         return cho_solve((self.cholesky, True), values, check_finite=False)
+
+    def prior_root(self) -> FloatArray:
+        """Return A (n, n) with A A' = K.
+
+        A smooth kernel's K is singular to rounding, though C is not. Its root is then that of its eigenvalues, those
+        below zero taken as zero.
+        """
+        try:
+            return cholesky(self.K, lower=True, check_finite=False)
+        except LinAlgError:
+            eigenvalues, vectors = eigh(self.K, check_finite=False)
+            return vectors * np.sqrt(np.maximum(eigenvalues, 0.0))
+
+    def conditional(
+        self, kernel: Kernel, X: FloatArray, X_star: ArrayLike
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return weights and variances of latent values at test inputs, given what has covariance C: N(4), N(5).
+
+        Parameters
+        ----------
+        kernel : sklearn.gaussian_process.kernels.Kernel
+            That of K.
+        X : (n, d) array
+            Training inputs.
+        X_star : (m, d) array
+            Test inputs.
+
+        Returns
+        -------
+        weights : (n, m) array
+            C^-1 K(X, X_star): given y (k, n), the means are ``y @ weights``.
+        variance : (m,) array
+
+        Raises
+        ------
+        ValueError
+            If X_star is not a finite array of two dimensions, or has another number of columns than X.
+        """
+        X_star = check_test_inputs(X_star, X.shape[1])
+        K_star = kernel(X, X_star)
+        weights = self.solve(K_star)
+        variance = kernel.diag(X_star) - np.einsum("ij,ij->j", K_star, weights)
+        return weights, np.maximum(variance, 0.0)
 
 
 def factorise(

@@ -56,7 +56,7 @@ def leapfrog(
     if end is None:
         return None
     momentum = momentum + 0.5 * steps * end.gradient
-    return (end, momentum) if np.abs(momentum).max() < _FASTEST else None
+    return (end, momentum) if np.abs(momentum).max(initial=0.0) < _FASTEST else None
 
 
 def log_joint(point: Point, momentum: FloatArray) -> float:

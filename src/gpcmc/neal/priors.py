@@ -17,13 +17,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gpcmc._validation import FloatArray, check_positive
+from gpcmc._validation import FloatArray, check_positive, check_positive_int, check_rng
+from gpcmc.neal._arguments import check_shape
 
 if TYPE_CHECKING:  # scikit-learn takes half a second
     from sklearn.gaussian_process.kernels import Kernel
 
 #: Hyperparameters of kernels by the end of their names: how many times log theta enters ``kernel.theta``.
-_MULTIPLES = {"constant_value": 2.0, "noise_level": 2.0, "sigma_0": 1.0, "rho": 1.0}
+_MULTIPLES = {"constant_value": 2.0, "noise_level": 2.0, "sigma_0": 1.0, "scale": 1.0, "rho": 1.0}
 #: Step of a leapfrog in log theta that Neal's software proposes before it is multiplied by a factor.
 _STEP = 0.1
 
@@ -88,6 +89,7 @@ class Gamma:
 
     def draw(self, rng: np.random.Generator) -> float:
         """Return x = log theta of a draw."""
+        check_rng("rng", rng)
         return float(draw_logarithms(math.log(self.width), self.alpha, 1, rng)[0])
 
 
@@ -115,6 +117,45 @@ class Hierarchy:
         check_positive("alpha", self.alpha)
         if not isinstance(self.top, Gamma):
             check_positive("top", self.top)
+
+    @classmethod
+    def scaled(cls, width: float, top_alpha: float, alpha: float, count: int) -> Hierarchy:
+        """Return the prior that Neal's software calls ``xwidth:top_alpha:alpha``, of a group with so many members.
+
+        The more members there are, the smaller each is expected to be, so that the sum of theta_u^2 keeps its scale.
+        With p members the mean of theta*^-2 is
+
+        - p^(2/alpha) width^-2 for alpha below 2,
+        - p log(p) width^-2 for alpha = 2, with 1 in place of the logarithm of one or two,
+        - p alpha / (alpha - 2) width^-2 above.
+
+        Parameters
+        ----------
+        width : float
+            Scale of the whole group, the root of the sum of theta_u^2, in the unit of theta.
+        top_alpha : float
+            Of the prior of theta*. Large is narrow.
+        alpha : float
+            Of the members, given theta*.
+        count : int
+            Members p of the group; for relevances the number of inputs.
+
+        Raises
+        ------
+        ValueError
+            If an argument is not positive and finite, or count is not an integer.
+
+        References
+        ----------
+        R. M. Neal, Software for flexible Bayesian modeling, release of 1997-01-18 and later, ``prior.doc``.
+        """
+        width, alpha = check_positive("width", width), check_positive("alpha", alpha)
+        p = check_positive_int("count", count)
+        if alpha < 2.0:
+            factor = p ** (2.0 / alpha)
+        else:
+            factor = p * (max(math.log(p), 1.0) if alpha == 2.0 else alpha / (alpha - 2.0))
+        return cls(Gamma(width / math.sqrt(factor), check_positive("top_alpha", top_alpha)), alpha)
 
 
 def draw_logarithms(top: float, alpha: float, count: int, rng: np.random.Generator) -> FloatArray:
@@ -146,7 +187,8 @@ class Priors:
     Parameters
     ----------
     kernel : sklearn.gaussian_process.kernels.Kernel
-        Its free hyperparameters may be those of ConstantKernel, WhiteKernel, DotProduct and `PowerExponential`.
+        Its free hyperparameters may be those of ConstantKernel, WhiteKernel, DotProduct, `Linear` and
+        `PowerExponential`.
     priors : sequence of Gamma or Hierarchy
         One for each free hyperparameter, in the order of ``kernel.hyperparameters``.
 
@@ -161,7 +203,8 @@ class Priors:
     Raises
     ------
     ValueError
-        If the number of priors is not that of free hyperparameters, or a hyperparameter is of another kernel.
+        If the number of priors is not that of free hyperparameters, one is neither `Gamma` nor `Hierarchy`, or a
+        hyperparameter is zero or of another kernel.
     """
 
     def __init__(self, kernel: Kernel, priors: Sequence[Gamma | Hierarchy]) -> None:
@@ -174,6 +217,10 @@ class Priors:
         start: list[float] = []
         steps: list[float] = []
         entry = 0
+        with np.errstate(divide="ignore", invalid="ignore"):
+            theta = kernel.theta
+        if not np.isfinite(theta).all():
+            raise ValueError(f"kernel must have finite hyperparameters > 0; got {kernel}")
         for hyperparameter, prior in zip(free, priors, strict=True):
             multiple = _MULTIPLES.get(hyperparameter.name.rsplit("__", 1)[-1])
             if multiple is None:
@@ -181,9 +228,13 @@ class Priors:
                     f"kernel must have hyperparameters that end in one of {list(_MULTIPLES)}; "
                     f"got {hyperparameter.name}. Use PowerExponential in place of RBF"
                 )
+            if not isinstance(prior, Gamma | Hierarchy):
+                raise ValueError(
+                    f"priors must be Gamma or Hierarchy; got {prior!r} for {hyperparameter.name}"
+                )
             count = hyperparameter.n_elements
             entries = slice(entry, entry + count)
-            values = kernel.theta[entries] / multiple
+            values = theta[entries] / multiple
             top = None
             if isinstance(prior, Gamma):
                 values = values.mean(keepdims=True)
@@ -196,20 +247,38 @@ class Priors:
             steps += [_STEP] * len(values)
             self._groups.append(_Group(prior, top, members, entries, multiple))
             entry += count
+        self._entries = entry
         self.start, self.steps = np.array(start), np.array(steps)
 
     def __len__(self) -> int:
         return len(self.start)
 
     def kernel_at(self, x: FloatArray) -> Kernel:
-        """Return the kernel with hyperparameters x (p,)."""
-        theta = np.empty(len(self.kernel.theta))
+        """Return the kernel with hyperparameters x (p,).
+
+        Raises
+        ------
+        ValueError
+            If x does not have p finite entries.
+        """
+        x = check_shape("x", x, self.start.shape)
+        theta = np.empty(self._entries)
         for group in self._groups:
             theta[group.entries] = group.multiple * x[group.members]
         return self.kernel.clone_with_theta(theta)
 
     def pull_back(self, gradient: FloatArray) -> FloatArray:
-        """Return the gradient with respect to x (p,) of a function whose gradient in ``kernel.theta`` is given."""
+        """Return the gradient with respect to x (p,) of a function whose gradient in ``kernel.theta`` is given.
+
+        Raises
+        ------
+        ValueError
+            If the gradient does not have one entry for each of ``kernel.theta``.
+        """
+        if np.shape(gradient) != (self._entries,):
+            raise ValueError(
+                f"gradient must have shape ({self._entries},); got {np.shape(gradient)}"
+            )
         found = np.zeros(len(self))
         for group in self._groups:
             own = group.multiple * gradient[group.entries]
@@ -217,7 +286,14 @@ class Priors:
         return found
 
     def log_density(self, x: FloatArray) -> tuple[float, FloatArray]:
-        """Return the log density of x (p,), and its gradient (p,)."""
+        """Return the log density of x (p,), and its gradient (p,).
+
+        Raises
+        ------
+        ValueError
+            If x does not have p finite entries.
+        """
+        x = check_shape("x", x, self.start.shape)
         total, gradient = 0.0, np.zeros(len(self))
         for group in self._groups:
             prior, members = group.prior, group.members
@@ -235,7 +311,14 @@ class Priors:
         return total, gradient
 
     def draw(self, rng: np.random.Generator) -> FloatArray:
-        """Return a draw of x (p,) from the prior."""
+        """Return a draw of x (p,) from the prior.
+
+        Raises
+        ------
+        ValueError
+            If rng is not a ``numpy.random.Generator``.
+        """
+        check_rng("rng", rng)
         x = np.empty(len(self))
         for group in self._groups:
             prior, members = group.prior, group.members

@@ -9,11 +9,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.linalg import cholesky
 from scipy.special import logsumexp
 from scipy.stats import norm
 
-from gpcmc._validation import FloatArray, check_array, check_positive
+from gpcmc._validation import (
+    FloatArray,
+    check_array,
+    check_positive,
+    check_positive_int,
+    check_rng,
+)
+from gpcmc.neal._arguments import check_shape, check_training_inputs
 from gpcmc.neal.factor import FARTHEST, Factor, factorise
 from gpcmc.neal.hamiltonian import Point, trajectory
 from gpcmc.neal.priors import Gamma, Hierarchy, Priors, gamma_log_density
@@ -55,7 +61,9 @@ class Regression:
     Parameters
     ----------
     kernel : sklearn.gaussian_process.kernels.Kernel
-        Of the latent values, without the noise. With t noise it needs a little jitter (`WhiteKernel`).
+        Of the latent values, without the noise. Its matrix may be singular, as that of a smooth kernel is to
+        rounding, because the noise adds to the diagonal. Where the noise is too small for that, a `WhiteKernel`
+        (jitter) helps.
     priors : sequence of Gamma or Hierarchy
         Of the kernel, see `gpcmc.neal.Priors`.
     noise : Gamma
@@ -73,7 +81,7 @@ class Regression:
     Raises
     ------
     ValueError
-        If inputs or targets are not as described, or degrees or sigma is not positive.
+        If inputs, targets or priors are not as described, or degrees or sigma is not positive.
     """
 
     def __init__(
@@ -87,14 +95,16 @@ class Regression:
         degrees: float | None = None,
         sigma: float = 0.1,
     ) -> None:
-        self.X, self.t = check_array("X", X, ndim=2), check_array("t", t, ndim=1)
-        if len(self.t) != len(self.X) or not len(self.t):
+        self.X, self.t = check_training_inputs(X), check_array("t", t, ndim=1)
+        if len(self.t) != len(self.X):
             raise ValueError(
                 f"t must have one target for each of {len(self.X)} rows of X; got {len(self.t)}"
             )
         check_positive("sigma", sigma)
         if degrees is not None:
             check_positive("degrees", degrees)
+        if not isinstance(noise, Gamma):
+            raise ValueError(f"noise must be a Gamma; got {noise!r}")
         self.priors, self.noise, self.degrees = Priors(kernel, priors), noise, degrees
         self._start = np.append(self.priors.start, math.log(sigma))
         # section 5: the noise's posterior is the narrower the more cases there are
@@ -108,12 +118,35 @@ class Regression:
         ValueError
             If the covariance of the targets is not positive definite there.
         """
-        return self.state(self._start, np.full(len(self.t), math.exp(2.0 * self._start[-1])))
+        variances = np.full(len(self.t), math.exp(2.0 * self._start[-1]))
+        point = self._at(self._start, variances)
+        if point is None:
+            raise ValueError(
+                "kernel must make the covariance of the targets positive definite, with noise sigma "
+                f"= {math.exp(self._start[-1]):.3g}; add a WhiteKernel, or begin with a larger sigma"
+            )
+        return RegressionState(point, variances)
 
     def state(self, x: ArrayLike, variances: ArrayLike) -> RegressionState:
-        """Return a state at logarithms x (p + 1,) and noise variances (n,), for example a saved one."""
-        values = check_array("variances", variances, ndim=1)
-        point = self._at(check_array("x", x, ndim=1), values)
+        """Return a state at logarithms x (p + 1,) and noise variances (n,), for example a saved one.
+
+        Raises
+        ------
+        ValueError
+            If x or the variances have another shape or are not finite, a variance is not positive or, with Gaussian
+            noise, is not that of x; or if the covariance of the targets is not positive definite.
+        """
+        x = check_shape("x", x, self._start.shape)
+        values = check_shape("variances", variances, self.t.shape)
+        if not (values > 0).all():
+            raise ValueError(f"variances must be positive; got {values.min():.3g}")
+        logs = 0.5 * np.log(values)
+        if self.degrees is None and not np.allclose(logs, x[-1], rtol=0.0, atol=1e-6):
+            raise ValueError(
+                f"variances must all be exp(2 x[-1]) with Gaussian noise, and x[-1] is {x[-1]:.6g}; "
+                f"got half logarithms from {logs.min():.6g} to {logs.max():.6g}"
+            )
+        point = self._at(x, values)
         if point is None:
             raise ValueError("x must make the covariance of the targets positive definite")
         return RegressionState(point, values)
@@ -133,13 +166,28 @@ class Regression:
         ----------
         state : RegressionState
         leapfrogs : int
-            Steps of the trajectory.
+            Steps of the trajectory, at least 1.
         window : int
-            States of its windows, see `gpcmc.neal.hamiltonian.trajectory`.
+            States of its windows, 1 to ``leapfrogs + 1``; see `gpcmc.neal.hamiltonian.trajectory`.
         factor : float
-            Of the step sizes ``steps``: 0.1 a hyperparameter, 1 / sqrt(n + 1) for sigma.
+            Of the step sizes ``steps``, above 0: 0.1 a hyperparameter, 1 / sqrt(n + 1) for sigma.
         rng : numpy.random.Generator
+
+        Raises
+        ------
+        ValueError
+            If an argument is not as described, or the state is not one of this model.
+        FloatingPointError
+            If the covariance of the targets is not positive definite with new noise variances.
         """
+        self._check_state(state)
+        check_positive_int("leapfrogs", leapfrogs)
+        if check_positive_int("window", window) > leapfrogs + 1:
+            raise ValueError(
+                f"window must be at most leapfrogs + 1 = {leapfrogs + 1}; got {window}"
+            )
+        check_positive("factor", factor)
+        check_rng("rng", rng)
         variances = state.variances
         point, accepted = trajectory(
             state.point,
@@ -163,18 +211,30 @@ class Regression:
     def draw_latent(self, state: RegressionState, rng: np.random.Generator) -> FloatArray:
         """Return latent values (n,) of the training cases given targets and hyperparameters, N(19) and N(20).
 
-        A draw from the prior is corrected by what it gets wrong at the targets, which gives that law.
+        A draw from the prior is corrected by what it gets wrong at the targets, which gives that law. The kernel's
+        matrix may be singular.
+
+        Raises
+        ------
+        ValueError
+            If the state is not one of this model, or rng is not a ``numpy.random.Generator``.
         """
+        self._check_state(state)
+        check_rng("rng", rng)
         return self._latent(state.point.factor, state.variances, rng)
 
     def predict(self, state: RegressionState, X_star: ArrayLike) -> tuple[FloatArray, FloatArray]:
-        """Return mean and variance (m,) of latent values at test inputs (m, d), given one state: N(4), N(5)."""
-        X_star = check_array("X_star", X_star, ndim=2)
+        """Return mean and variance (m,) of latent values at test inputs (m, d), given one state: N(4), N(5).
+
+        Raises
+        ------
+        ValueError
+            If the state is not one of this model, or X_star is not finite or has another number of columns than X.
+        """
+        self._check_state(state)
         kernel = self.priors.kernel_at(state.point.x[:-1])
-        K_star = kernel(self.X, X_star)
-        solved = state.point.factor.solve(K_star)
-        variance = kernel.diag(X_star) - np.einsum("ij,ij->j", K_star, solved)
-        return self.t @ solved, np.maximum(variance, 0.0)
+        weights, variance = state.point.factor.conditional(kernel, self.X, X_star)
+        return self.t @ weights, variance
 
     def log_predictive(
         self, state: RegressionState, X_star: ArrayLike, t_star: ArrayLike
@@ -183,9 +243,14 @@ class Regression:
 
         With t noise the density is a mixture of normal ones over the noise variance of the test case. In the logarithm
         of that variance it is smooth, and the trapezoidal rule is exact to rounding.
+
+        Raises
+        ------
+        ValueError
+            As of `predict`, or if t_star does not have one finite target for each row of X_star.
         """
         mean, variance = self.predict(state, X_star)
-        targets = check_array("t_star", t_star, ndim=1)
+        targets = check_shape("t_star", t_star, mean.shape)
         if self.degrees is None:
             return norm.logpdf(targets, mean, np.sqrt(variance + state.noise**2))
         # the density falls as exp(-degrees x) above and much faster below
@@ -195,11 +260,18 @@ class Regression:
         levels = norm.logpdf(targets[:, None], mean[:, None], deviation)
         return logsumexp(levels + np.array(weight), axis=1) + math.log(_STEP)
 
+    def _check_state(self, state: RegressionState) -> None:
+        """Refuse what is not a state of this model."""
+        if not isinstance(state, RegressionState):
+            raise ValueError(f"state must be a RegressionState; got {type(state).__name__}")
+        check_shape("state.point.x", state.point.x, self._start.shape)
+        check_shape("state.variances", state.variances, self.t.shape)
+
     def _latent(
         self, factor: Factor, variances: FloatArray, rng: np.random.Generator
     ) -> FloatArray:
         n = len(self.t)
-        latent = cholesky(factor.K, lower=True, check_finite=False) @ rng.standard_normal(n)
+        latent = factor.prior_root() @ rng.standard_normal(n)
         made = latent + np.sqrt(variances) * rng.standard_normal(n)
         return latent + factor.K @ factor.solve(self.t - made)
 

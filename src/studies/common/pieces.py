@@ -130,6 +130,10 @@ class Pieces:
         write(path, encode(self._job, name, made))
         return made
 
+    def has(self, name: str) -> bool:
+        """Whether a file of that piece is there, which may still be refused."""
+        return (self._folder / f"{name}-{self.key}.npz").exists()
+
     def _note(self) -> None:
         """Write the record, unless pieces that were put back brought theirs, which says how they came here."""
         path = self._folder / f"{self.key}.json"

@@ -71,9 +71,14 @@ class Slice:
         )
 
     def get(self, name: str, compute: Callable[[], Piece]) -> Piece:
-        """Return a piece of this slice; else compute its named runs, if there are any, and return an empty piece."""
+        """Return a piece of this slice; else compute its named runs, if there are any, and return an empty piece.
+
+        Runs of a piece that is there, because kept ones were put back, are not computed.
+        """
         if name in self._units or _COMMON.fullmatch(name):
             return self._pieces.get(name, compute)
+        if self._pieces.has(name):
+            return [], [], {}
         for k in sorted(_run(unit) for unit in self._units if unit.startswith(f"{name}/")):
             runs = _runs_of(compute)
             if k < len(runs):

@@ -10,6 +10,7 @@ from studies.common.configuration import (
     is_whole,
     leaf,
     listed,
+    number,
     problems_of,
     refuse,
     some_of,
@@ -22,6 +23,9 @@ _Count = Annotated[int, whole(1, 10**6)]
 _Sets = Annotated[int, whole(1, 1000)]
 _Even = Annotated[
     int, leaf(lambda v: is_whole(v, 10, 1000) and v % 2 == 0, "an even number from 10 to 1000")
+]
+_Intervals = Annotated[
+    int, leaf(lambda v: is_whole(v, 4, 128) and v % 2 == 0, "an even number from 4 to 128")
 ]
 _Counts = Annotated[
     list[int],
@@ -83,7 +87,7 @@ class Chains(Block):
 
 
 class Real(Block):
-    """Section 4.4."""
+    """Real data sets of section 4.4, and the chains on each."""
 
     data: Annotated[list[str], some_of(*FILES)]
     cases: Annotated[int, whole(0, 5000)]
@@ -107,13 +111,22 @@ class Chain(Block):
     draws: _Count
 
 
+class Quadrature(Block):
+    """The grid of two hyperparameters that predictions are integrated over."""
+
+    intervals: _Intervals
+    most: _Intervals
+    tolerance: Annotated[float, number(0.0, 1.0)]
+
+
 class Prediction(Block):
     """The abstract's claim."""
 
-    data: Annotated[list[str], some_of("pima", "breast", "ionosphere", "sonar")]
+    data: Annotated[list[str], some_of("pima", "breast", "ionosphere", "sonar", "crabs")]
     sizes: Annotated[list[Annotated[int, whole(10, 200)]], listed(1)]
     splits: _Sets
     chain: Chain
+    quadrature: Quadrature
 
 
 class Study(Block):
@@ -122,7 +135,7 @@ class Study(Block):
     conditionals: Conditionals
     spread: Spread
     chains: Chains
-    real: Real
+    real: Annotated[list[Real], listed(1)]
     prediction: Prediction
 
 
@@ -136,11 +149,14 @@ def check(config: Mapping[str, Any]) -> dict[str, Any]:
     """
     found = problems_of(Study, config.get(STUDY), STUDY)
     if not found:
+        named = [name for one in config[STUDY]["real"] for name in one["data"]]
+        if len(named) > len(set(named)):
+            found.append(f"{STUDY}.real: given {named}; allowed is each data set once")
         chain = config[STUDY]["prediction"]["chain"]
         if chain["draws"] > chain["iterations"]:
-            found = [
+            found.append(
                 f"{STUDY}.prediction.chain.draws: given {chain['draws']}; allowed is at most "
                 f"iterations, {chain['iterations']}"
-            ]
+            )
     refuse(found)
     return dict(config)

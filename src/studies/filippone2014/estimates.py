@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
 
@@ -40,6 +41,8 @@ JITTER = 1e-6
 #: Points of a conditional's grid, and how far below its maximum, in nats, the grid ends.
 _POINTS, _DEPTH = 25, 12.0
 _REFINEMENTS = 8
+#: Of the points of the twisted sampler: their number less one is the degrees of freedom of its standard error.
+RANDOMIZATIONS = 8
 
 
 def conditionals(
@@ -94,8 +97,12 @@ def true_curve(
     for x in grid:
         prior = Prior(model.covariance(np.array([data.theta[0], x])))
         try:
-            fit: Posterior = Twisted(points=points, randomizations=8).fit(prior, data.y, rng=rng)
-        except ConvergenceError:
+            method = Twisted(points=points, randomizations=RANDOMIZATIONS)
+            fit: Posterior = method.fit(prior, data.y, rng=rng)
+        except ConvergenceError as failure:
+            warnings.warn(
+                f"log tau {x:.3f}: the orthant sampler instead, for {failure}", stacklevel=2
+            )
             fit = Orthant(samples=64 * points, scheme="adapted").fit(prior, data.y, rng=rng)
         found.append((fit.log_evidence, fit.log_evidence_se))
     value, error = np.array(found, dtype=float).T

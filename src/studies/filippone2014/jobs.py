@@ -28,6 +28,7 @@ FILES = {
     "pima": "pima-indians-diabetes.csv",
     "ionosphere": "ionosphere.csv",
     "sonar": "sonar.csv",
+    "crabs": "crabs.csv",
     "abalone": "abalone.csv",
 }
 #: Names of data sets in `studies.common.data.uci`, where they are others.
@@ -41,6 +42,7 @@ FUNCTIONS = {
     "tune": f"{_STUDY}.chains:tune",
     "mix": f"{_STUDY}.chains:mix",
     "predict": f"{_STUDY}.prediction:predict",
+    "integrate": f"{_STUDY}.quadrature:integrate",
 }
 
 
@@ -48,10 +50,10 @@ def jobs(config: Mapping[str, Any]) -> dict[str, Job]:
     """Return all jobs of a configuration, which `config.check` has passed, by name."""
     study, root = config["filippone2014"], config["seed"]
     found = [
-        *_patterns({*study["real"]["data"], *study["prediction"]["data"]}),
+        *_patterns({*study["prediction"]["data"]}.union(*(one["data"] for one in study["real"]))),
         *_estimates(study, root),
         *_simulated(study["chains"], root),
-        *_real(study["real"], root),
+        *(job for one in study["real"] for job in _real(one, root)),
         *_prediction(study["prediction"], root),
     ]
     return {job.name: job for job in found}
@@ -151,9 +153,11 @@ def _chains(
 
 
 def _prediction(given: Mapping[str, Any], root: int) -> Iterator[Job]:
-    arguments = {key: given[key] for key in ("splits", "chain")}
     for name in given["data"]:
         for size in given["sizes"]:
-            inputs = {"data": f"data/{name}.npz"}
-            own = {**arguments, "name": name, "sizes": [size], "root": root}
-            yield _job(f"prediction/{name}_n{size}", "predict", "prediction", inputs, own)
+            inputs, stem = {"data": f"data/{name}.npz"}, f"prediction/{name}_n{size}"
+            common = {"name": name, "sizes": [size], "splits": given["splits"], "root": root}
+            own = {**common, "chain": given["chain"]}
+            yield _job(stem, "predict", "prediction", inputs, own)
+            own = {**common, "quadrature": given["quadrature"]}
+            yield _job(f"{stem}_quadrature", "integrate", "quadrature", inputs, own)

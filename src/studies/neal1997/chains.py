@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
@@ -38,8 +39,8 @@ from studies.neal1997.runs import (
 Array = np.ndarray
 #: The software's ``0.05:0.5``: of magnitudes, noise, and the relevance of a single input.
 VAGUE = Gamma(0.05, 0.5)
-#: ``x0.2:0.5:1`` for four inputs: the ``x`` divides the width by 4^(1/alpha), with alpha = 1 of the lower level.
-RELEVANCES = Hierarchy(Gamma(0.2 / 4.0, 0.5), 1.0)
+#: ``x0.2:0.5:1`` for four inputs.
+RELEVANCES = Hierarchy.scaled(0.2, 0.5, 1.0, count=4)
 #: Where chains begin: magnitude, relevances of the three-way problem, relevance and noise of the regression.
 MAGNITUDE, RELEVANCE, SINGLE_RELEVANCE, NOISE = 0.5, 1.0, 0.1, 0.5
 #: The training case whose latent values Figure 4 shows.
@@ -154,7 +155,8 @@ def outliers(
     rows : list of dict
         ``run``, ``chain``, ``quantity``, ``place``, ``value``: hyperparameters of each iteration; the mean squared
         error of predictions (``squared-error`` from the targets, ``function-error`` from N(22)) and the mean log
-        probability of the test cases; predictions at `GRID` (``mean``; the place is the input).
+        probability of the test cases (with t noise also as the software has it, ``log-probability-software``);
+        predictions at `GRID` (``mean``; the place is the input).
     """
 
     def one(chain: int) -> tuple[list[Row], dict[str, Array]]:
@@ -174,7 +176,8 @@ def _one_of_outliers(
         kernel, [VAGUE, VAGUE], VAGUE, X[:test], t[:test], degrees=run.degrees, sigma=NOISE
     )
     state, saved = model.start(), used(iterations, OUTLIERS_FIRST, OUTLIERS_ITERATIONS)
-    mean, curve, log_density, drawn, rows = np.zeros(len(t) - test), np.zeros(len(GRID)), [], [], []
+    mean, curve, rows = np.zeros(len(t) - test), np.zeros(len(GRID)), []
+    levels: dict[str, list[Array]] = {"log-probability": [], "log-probability-software": []}
     for iteration in range(1, iterations + 1):
         state = model.iterate(state, factor=FACTOR, rng=rng)
         found = dict(zip(("eta", "rho", "sigma"), np.exp(state.point.x).tolist(), strict=True))
@@ -182,31 +185,30 @@ def _one_of_outliers(
         if iteration in saved:
             mean += model.predict(state, X[test:])[0] / len(saved)
             curve += model.predict(state, GRID[:, None])[0] / len(saved)
-            log_density.append(model.log_predictive(state, X[test:], t[test:]))
-            drawn.append(_drawn(model, state, X[test:], t[test:], rng))
-    total, by_draws = (
-        float((np.logaddexp.reduce(levels, axis=0) - np.log(len(saved))).mean())
-        for levels in (log_density, drawn)
-    )
+            levels["log-probability"].append(model.log_predictive(state, X[test:], t[test:]))
+            if run.degrees is not None:
+                by_draws = _software(model, state, X[test:], t[test:], rng)
+                levels["log-probability-software"].append(by_draws)
     scores = {
         "squared-error": float(((mean - t[test:]) ** 2).mean()),
         "function-error": float(((mean - true_function(X[test:, 0])) ** 2).mean()),
-        "log-probability": total,
-        "log-probability-drawn": by_draws,
     }
+    for key, own in levels.items():
+        if own:
+            scores[key] = float((np.logaddexp.reduce(own, axis=0) - np.log(len(own))).mean())
     rows += [{"quantity": key, "place": iterations, "value": v} for key, v in scores.items()]
     predictions = zip(GRID.tolist(), curve.tolist(), strict=True)
     return [*rows, *({"quantity": "mean", "place": x, "value": y} for x, y in predictions)]
 
 
-def _drawn(
+def _software(
     model: Regression, state: RegressionState, X: Array, t: Array, rng: np.random.Generator
 ) -> Array:
-    """The log density of test targets with one draw of each case's latent value and noise variance."""
+    """The log density of test targets under t noise, with one draw of each case's noise variance.
+
+    So does the software (``gp-pred.c`` of 1996 and 2004). It integrates over the latent value, as we do.
+    """
+    assert model.degrees is not None
     mean, variance = model.predict(state, X)
-    latent = mean + np.sqrt(variance) * rng.standard_normal(len(t))
-    noise = np.full(len(t), state.noise)
-    if model.degrees is not None:
-        logs = draw_logarithms(np.log(state.noise), model.degrees, len(t), rng)
-        noise = np.exp(logs)
-    return norm.logpdf(t, latent, noise)
+    noise = np.exp(draw_logarithms(math.log(state.noise), model.degrees, len(t), rng))
+    return norm.logpdf(t, mean, np.sqrt(variance + noise**2))

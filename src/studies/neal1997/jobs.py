@@ -27,10 +27,12 @@ FILES = {
 }
 FUNCTIONS = {
     PATTERNS: f"{_STUDY}.patterns:patterns",
+    "priors": f"{_STUDY}.priors:priors",
     "bayes": f"{_STUDY}.bayes:bayes",
     "laplace": f"{_STUDY}.laplace:laplace",
     "classes": f"{_STUDY}.chains:classes",
     "outliers": f"{_STUDY}.chains:outliers",
+    "exact": f"{_STUDY}.exact:exact",
 }
 #: Chains of a job: with 400 cases one takes about a minute.
 _TOGETHER = 4
@@ -41,6 +43,7 @@ def jobs(config: Mapping[str, Any]) -> dict[str, Job]:
     study, root = config["neal1997"], config["seed"]
     both = {"old": "classes_1997", "new": "classes_2022"}
     found = [*_patterns(), _job("bayes/rule", "bayes", both, {**study["bayes"], "root": root})]
+    found.append(_job("priors/draws", "priors", {}, {"root": root}))
     for size in study["laplace"]["training"]:
         given = {"training": size}
         found.append(_job(f"laplace/n{size}", "laplace", {"data": "classes_1997"}, given))
@@ -56,6 +59,10 @@ def jobs(config: Mapping[str, Any]) -> dict[str, Job]:
                     "root": root,
                 }
                 found.append(_job(f"{kind}/{run}_chain{first}", kind, inputs, arguments))
+    for run in study["outliers"]["runs"]:
+        if OUTLIERS[run].degrees is None:
+            inputs = {"data": f"outliers_{OUTLIERS[run].data}"}
+            found.append(_job(f"exact/{run}", "exact", inputs, {"run": run}))
     return {job.name: job for job in found}
 
 

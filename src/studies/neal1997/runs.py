@@ -81,6 +81,9 @@ EARLY, EARLY_PERSISTENCE = 5, 0.9
 UPDATES, SCANS, DRAWS = 5, 100, 100
 #: Every so many saved states are used.
 EVERY = 5
+#: A chain does not count if it makes its predictions from a mode with less than this share of the posterior: that of
+#: one of the twenty states that predictions of a regression are made from.
+MINOR = 0.05
 
 
 def used(iterations: int, first: int, of: int) -> list[int]:

@@ -17,7 +17,6 @@ from studies.common.configuration import (
     one_of,
     problems_of,
     refuse,
-    some_of,
     whole,
 )
 from studies.rasmussen2006.jobs import FILES
@@ -98,12 +97,22 @@ class Toy(Block):
     draws: Annotated[int, whole(3, 10**4)]
 
 
-class CrossValidation(Block):
-    """Kuss and Rasmussen (2005), Table 1."""
+_Seeds = dict[Annotated[str, one_of(*FILES)], Annotated[int, whole(3, 1000)]]
 
-    #: Seeds of each data set; fewer than three give no idea of the spread.
-    data: dict[Annotated[str, one_of(*FILES)], Annotated[int, whole(3, 1000)]]
-    methods: Annotated[list[str], some_of("laplace", "ep", "svm")]
+
+class Seeds(Block):
+    """Seeds of the folds by data set, of each method; fewer than three give no idea of the spread."""
+
+    laplace: _Seeds
+    ep: _Seeds
+    svm: _Seeds
+
+
+class CrossValidation(Block):
+    """Kuss and Rasmussen (2005), Table 1: with scaled features and smoothed images, and with both as they come."""
+
+    prepared: Seeds
+    unprepared: Seeds
 
 
 class Study(Block):

@@ -1,4 +1,8 @@
-"""Wrong data and wrong formulas on purpose: each must be far from what the book prints."""
+"""Wrong data and wrong formulas on purpose: each must give another number than the book prints.
+
+Most are far from it. The kernel without its 1/2 moves the whole surface by log(sqrt 2) along log l, and loses two nats
+at the printed point; the place of the maximum is the sharper control there.
+"""
 
 from __future__ import annotations
 

@@ -90,6 +90,7 @@ def _twisted(
         "k_hat": found.diagnostics["k_hat"],
         "effective_fraction": found.diagnostics["effective_fraction"],
         "information": float(told.mean()),
+        # EP that has not converged is a proposal like any other: the weights say whether the estimate can be trusted
         "status": OK if found.status in (OK, NOT_CONVERGED) else found.status,
     }
 
@@ -111,5 +112,6 @@ def _annealed(
         "k_hat": found.diagnostics.get("k_hat", math.nan),
         "effective_fraction": found.diagnostics["effective_fraction"],
         "information": math.nan,
+        # EP that has not converged is a proposal like any other: the weights say whether the estimate can be trusted
         "status": OK if found.status == OK else UNTRUSTED,
     }

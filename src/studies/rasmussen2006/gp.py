@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -54,11 +54,15 @@ class Surface:
         Squared distances of the training inputs.
     y : (n,) or (C, n) array
         Labels as the method takes them.
+    warm : bool
+        Whether `value_and_gradient` begins at the posterior of its last point: that of a search is seldom far.
     """
 
     method: Method
     distances: Array
     y: Array
+    warm: bool = False
+    _last: Any = field(default=None, init=False, repr=False)
 
     def posterior(self, log_length: float, log_amplitude: float) -> Any:
         """Return the approximate posterior at a point."""
@@ -68,7 +72,8 @@ class Surface:
     def value_and_gradient(self, theta: Array) -> tuple[float, Array]:
         """Return the log evidence in nats, and its gradient (2,)."""
         K = squared_exponential(self.distances, *theta)
-        posterior = self.method.approximate(K, self.y)
+        posterior = self.method.approximate(K, self.y, self._last)
+        self._last = posterior if self.warm else None
         weighted = self.method.gradient_matrix(K, self.y, posterior) * K
         by_length = 0.5 * float(np.sum(weighted * self.distances)) * np.exp(-2 * theta[0])
         return posterior.log_evidence, np.array([by_length, float(weighted.sum())])
@@ -86,8 +91,9 @@ def maximise(
     value_and_gradient: Callable[[Array], tuple[float, Array]],
     start: Sequence[float],
     bounds: Sequence[tuple[float, float]],
+    tolerance: float = 1e-9,
 ) -> Maximum:
-    """Climb by L-BFGS-B within bounds.
+    """Climb by L-BFGS-B within bounds, until a step gains less than a share `tolerance` of the log evidence.
 
     A point where the method fails, because a covariance is too large for floating point, counts as a poor one.
 
@@ -109,8 +115,8 @@ def maximise(
             best = Maximum(theta.copy(), value, count)
         return -value, -gradient
 
-    # steps of 1e-5 nats are far below the rounding of any printed number
-    options = {"ftol": 1e-9, "gtol": 1e-4}
+    # slopes of 1e-4 nats are far below the rounding of any printed number
+    options = {"ftol": tolerance, "gtol": 1e-4}
     minimize(objective, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
     if not np.isfinite(best.log_evidence):
         raise ValueError(f"start: the method fails at {list(start)} and wherever else it was tried")

@@ -57,3 +57,23 @@ def probit_of_score(score: Array, y: Array) -> tuple[float, float]:
 
     found = minimize(objective, np.array([1.0, 0.0]), jac=True, method="BFGS").x
     return float(found[0]) / scale, float(found[1])
+
+
+def logistic_of_score(score: Array, y: Array) -> tuple[float, float]:
+    """Return A and B of the probability 1 / (1 + exp(-(A score + B))), fitted to labels y = -1/+1 by Platt's method.
+
+    Its targets are not 0 and 1 but (1 + the number of +1) / (2 + that number), and one less the same of -1. So A stays
+    finite where the scores separate the classes (Platt, 2000).
+    """
+    from sklearn.linear_model import LogisticRegression
+
+    positive, negative = int(np.sum(y > 0)), int(np.sum(y < 0))
+    target = np.where(y > 0, (positive + 1) / (positive + 2), 1 / (negative + 2))
+    scale = float(np.std(score)) or 1.0
+    fit = LogisticRegression(C=np.inf, tol=1e-8, max_iter=1000)
+    fit.fit(
+        np.tile(score / scale, 2)[:, None],
+        np.repeat([1, 0], len(y)),
+        sample_weight=np.concatenate([target, 1.0 - target]),
+    )
+    return float(fit.coef_[0, 0]) / scale, float(fit.intercept_[0])

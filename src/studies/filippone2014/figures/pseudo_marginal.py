@@ -72,16 +72,21 @@ def efficiency(book: Book) -> Figure:
             _panel(axes, own)
         axes.set(xscale="log", yscale="log", xlabel="cubic operations an iteration")
     panels[0].set_ylabel("effective samples, % of draws")
-    handles, labels = panels[0].get_legend_handles_labels()
-    if handles:
-        figure.legend(handles, labels, loc="outside lower center", ncols=4)
+    named = {
+        label: handle
+        for axes in panels
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
+    }
+    if named:
+        labels = [name for name in _SCHEMES.values() if name in named]
+        figure.legend([named[name] for name in labels], labels, loc="outside lower center", ncols=4)
     return figure
 
 
 def _panel(axes: Axes, table: pd.DataFrame) -> None:
-    """A line a method and problem; the first problem names the methods."""
-    problems = list(table.groupby(["n", "d"]))
-    for number, (_, own) in enumerate(problems):
+    """A line a method and problem; a method is named where it is first drawn."""
+    named: set[str] = set()
+    for number, (_, own) in enumerate(table.groupby(["n", "d"])):
         marker = "os^Dv"[number % 5]
         for (scheme, name), colour in zip(_SCHEMES.items(), style.COLOURS, strict=False):
             some = own[own["scheme"].str.partition("-")[0] == scheme]
@@ -89,12 +94,13 @@ def _panel(axes: Axes, table: pd.DataFrame) -> None:
                 continue
             some = some.assign(samples=some["scheme"].str.partition("-")[2].replace("", "0"))
             some = some.astype({"samples": int}).sort_values("samples")
-            label = name if not number else None
+            label = None if name in named else name
+            named.add(name)
             axes.plot(some["operations"], some["ess"], f"{marker}-", color=colour, label=label)
 
 
 def losses(book: Book) -> Figure:
-    """Log losses of the other methods, less that of the integrated predictions, over data sets and sizes."""
+    """Log losses of the other methods, less that of predictions integrated by quadrature, over data sets and sizes."""
     figure = style.figure(2.9)
     axes = figure.add_subplot(ylabel="log loss less integrated, nats")
     rows = book.rows("prediction/{data}/{n}/{method}/log-loss")
@@ -106,7 +112,7 @@ def losses(book: Book) -> Figure:
     for shift, ((method, name), colour) in enumerate(
         zip(_OTHERS.items(), style.COLOURS, strict=False)
     ):
-        found = [(table.loc[place][method] - table.loc[place]["integrated"]) for place in places]
+        found = [(table.loc[place][method] - table.loc[place]["quadrature"]) for place in places]
         means = [one.mean() for one in found]
         bars = [one.std(ddof=1) / np.sqrt(len(one)) if len(one) > 1 else 0.0 for one in found]
         at = np.arange(len(places)) + 0.2 * (shift - 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,11 @@ from studies.filippone2014.measures.common import log_ratio, row
 
 _COUNTS = {"source": "operations", "own": "operations_own"}
 _PARTS = (10, 20, 50, 100)
+_SHORT = {"ancillary": "aa", "surrogate": "surr"}
+#: Least and largest excess of R-hat over one. An R-hat below 1.001 is as good as one, and may be below one; an infinite
+#: one is of chains that stand still. Without these limits the logarithm of a ratio would leave out the best and the
+#: worst chains.
+_EXCESS = (0.001, 10.0)
 
 
 def measure(root: Path) -> pd.DataFrame:
@@ -21,6 +27,7 @@ def measure(root: Path) -> pd.DataFrame:
     rows, _ = read_some(root, "chains/*.csv")
     rows["kernel"] = np.where(rows["relevance"], "ard", "isotropic")
     rows["share"] = rows["ess"] / rows["draws"]
+    rows["excess"] = (rows["r_hat_20"] - 1.0).clip(*_EXCESS)
     rows["rate"] = rows["share"] / rows["operations"]
     rows["rate_own"] = rows["share"] / rows["operations_own"]
     return as_measures([*_tables(rows), *_claims(rows)])
@@ -83,7 +90,7 @@ class _Chains:
     def samples(self, unit: str) -> list[Row]:
         """EP against Laplace's method, and one sample against many."""
         found = []
-        for samples in set(self.numbers("laplace")) & set(self.numbers("ep")):
+        for samples in sorted({*self.numbers("laplace")} & {*self.numbers("ep")}):
             pair, own = (("ep", samples), ("laplace", samples)), f"{unit}/s{samples}"
             found.append(self.ratio("claim/samples/ep-laplace", own, "ess", *pair))
             for level, column in _COUNTS.items():
@@ -100,27 +107,30 @@ class _Chains:
         return found
 
     def schemes(self, unit: str) -> list[Row]:
-        """Pseudo-marginal chains with EP and most samples against those that hold latent values."""
-        found, numbers = [], self.numbers("ep")
-        best = ("ep", numbers[-1]) if numbers else ("", 0)
-        for other in ("ancillary", "surrogate"):
-            if (other, 0) not in self.rows or not numbers:
-                continue
-            pair, own = (best, (other, 0)), f"{unit}/{other}"
-            if other == "ancillary":
-                found.append(self.ratio("claim/schemes/pm-aa", unit, "ess", *pair))
-                above, below = (self.rows[key]["r_hat_20"] - 1.0 for key in pair)
-                rows = pd.DataFrame([self.rows[key] for key in pair])
-                value = log_ratio(above, below)
-                found.append(row("claim/schemes/convergence", unit, value, rows))
-            for level, column in _COUNTS.items():
-                more = {"reading": f"counts={level}"}
-                found.append(self.ratio("claim/operations/pm", own, column, *pair, **more))
-                rate = "rate" if level == "source" else "rate_own"
-                found.append(self.ratio("claim/operations/rate", own, rate, *pair, **more))
+        """Pseudo-marginal chains with most samples against those that hold latent values, and these with each other."""
+        found = []
+        for method in ("laplace", "ep"):
+            for other in ("ancillary", "surrogate"):
+                if (numbers := self.numbers(method)) and (other, 0) in self.rows:
+                    found += self._pseudo_marginal(unit, (method, numbers[-1]), other)
         if ("surrogate", 0) in self.rows and ("ancillary", 0) in self.rows:
             pair = ("surrogate", 0), ("ancillary", 0)
             found.append(self.ratio("claim/schemes/surr-aa", unit, "ess", *pair))
+            found.append(self.ratio("claim/schemes/surr-convergence", unit, "excess", *pair))
+        return found
+
+    def _pseudo_marginal(self, unit: str, best: tuple[str, int], other: str) -> list[Row]:
+        pair, approximation = (best, (other, 0)), f"approximation={best[0]}"
+        found, more = [], {"reading": approximation}
+        if other == "ancillary":
+            found.append(self.ratio("claim/schemes/pm-aa", unit, "ess", *pair, **more))
+            found.append(self.ratio("claim/schemes/convergence", unit, "excess", *pair, **more))
+        for level, column in _COUNTS.items():
+            more, own = {"reading": f"{approximation};counts={level}"}, f"{unit}/{other}"
+            found.append(self.ratio("claim/operations/pm", own, column, *pair, **more))
+            rate = "rate" if level == "source" else "rate_own"
+            id = f"claim/operations/rate-{_SHORT[other]}"
+            found.append(self.ratio(id, unit, rate, *pair, **more))
         return found
 
 
@@ -132,14 +142,14 @@ def _repeated(rows: pd.DataFrame) -> list[Row]:
     found, many = [], rows[rows["repeats"] == most]
     for (kernel, n, d, number), own in many.groupby(["kernel", "n", "d", "set"]):
         chains = _Chains(own)
-        numbers = chains.numbers("ep")
-        for other in ("ancillary", "surrogate"):
+        for method, other in product(("laplace", "ep"), ("ancillary", "surrogate")):
+            numbers, unit = chains.numbers(method), f"n{n}/d{d}/set{number}/{kernel}/{other}"
             if (other, 0) in chains.rows and numbers:
-                unit, pair = (
-                    f"n{n}/d{d}/set{number}/{kernel}/{other}",
-                    (("ep", numbers[-1]), (other, 0)),
+                pair, more = (
+                    ((method, numbers[-1]), (other, 0)),
+                    {"reading": f"approximation={method}"},
                 )
-                found.append(chains.ratio("claim/repeats/pm", unit, "share", *pair))
+                found.append(chains.ratio("claim/repeats/pm", unit, "share", *pair, **more))
     for (scheme, samples, n, d, number), own in many.groupby(
         ["scheme", "samples", "n", "d", "set"]
     ):

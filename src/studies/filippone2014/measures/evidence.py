@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +9,7 @@ import pandas as pd
 
 from recheck.measures import as_measures
 from studies.common.raw import Row, read_some
+from studies.filippone2014.estimates import RANDOMIZATIONS
 from studies.filippone2014.measures.common import log_ratio, row
 
 #: Pairs of variances of log tau whose logarithms of ratios are claims: above the bar, and below it.
@@ -61,31 +61,25 @@ def _spread(root: Path) -> list[Row]:
             value = log_ratio(widths[n, number, method, many], widths[n, number, method, few])
             if many > few:
                 found.append(row("claim/spread/samples", unit, value, own, run=method))
-    sizes = sorted(rows["n"].unique())
-    if len(sizes) > 1:
-        found += _sizes(rows, widths, sizes)
-    return found
+    return [*found, *_sizes(rows, widths)]
 
 
-def _sizes(
-    rows: pd.DataFrame, widths: dict[tuple[int, int, str, int], float], sizes: list[int]
-) -> list[Row]:
-    """The width with many cases over that with few: means of logarithms over data sets, which differ between sizes."""
-    found = []
-    for method, samples in product(rows["method"].unique(), rows["samples"].unique()):
-        logs = {
-            n: np.log(
-                [w for (m, _, *rest), w in widths.items() if m == n and rest == [method, samples]]
-            )
-            for n in (sizes[0], sizes[-1])
-        }
-        for k in range(min(map(len, logs.values()))):
-            own = rows[(rows["set"] == k) & (rows["method"] == method)]
-            value = float(logs[sizes[-1]][k] - logs[sizes[0]][k])
-            found.append(
-                row("claim/spread/size", f"figure2/set{k}", value, own, run=f"{method}-s{samples}")
-            )
-    return found
+def _sizes(rows: pd.DataFrame, widths: dict[tuple[int, int, str, int], float]) -> list[Row]:
+    """The width with most cases over that with fewest: data sets of different sizes are not pairs.
+
+    Of each data set the mean logarithm over methods and samples; then the difference of the means over data sets, with
+    the standard error and the degrees of freedom of Welch's test.
+    """
+    logs = pd.Series(widths).map(np.log).groupby(level=[0, 1]).mean().groupby(level=0)
+    mean, square = logs.mean(), logs.var() / logs.size()
+    ends = [mean.index[-1], mean.index[0]]
+    if ends[0] == ends[1]:
+        return []
+    value, error = mean[ends[0]] - mean[ends[1]], np.sqrt(square[ends].sum(skipna=False))
+    below = (square[ends] ** 2 / (logs.size()[ends] - 1)).sum(skipna=False)
+    own = rows[rows["n"].isin(ends)]
+    more = {"se": float(error), "df": float(square[ends].sum(skipna=False) ** 2 / below)}
+    return [row("claim/spread/size", "", float(value), own, **more)]
 
 
 def _curves(rows: pd.DataFrame) -> list[Row]:
@@ -95,6 +89,7 @@ def _curves(rows: pd.DataFrame) -> list[Row]:
         base = f"curve/{one['method']}/n{one['n']}/s{one['samples']}/x{one['log_tau']:.3f}"
         for name in ("low", "mean", "high", "exact"):
             value = one[name] + one["log_prior"]
-            error = {"se": one["exact_se"], "df": 7.0} if name == "exact" else {"se": 0.0}
+            exact = {"se": one["exact_se"], "df": RANDOMIZATIONS - 1.0}
+            error = exact if name == "exact" else {"se": 0.0}
             found.append(row(f"{base}/{name}", "", value, one, **error))
     return found

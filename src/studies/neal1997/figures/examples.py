@@ -1,4 +1,4 @@
-"""Figures 3 to 5 of the paper, redrawn from our measures."""
+"""Figures 1 and 3 to 5 of the paper, redrawn from our measures."""
 
 from __future__ import annotations
 
@@ -14,6 +14,30 @@ _LINES = ["solid", "dashed", "dashdot", "dotted"]
 
 def _nothing(axes: Axes) -> None:
     axes.text(0.04, 0.04, "not run at this scale", transform=axes.transAxes, color=style.GREY)
+
+
+def priors(book: Book) -> Figure:
+    """Two functions from each of four Gaussian processes."""
+    figure = style.figure(3.6)
+    panels = figure.subplots(2, 2, sharex=True)
+    titles = {
+        "long": r"$\exp(-d^2)$",
+        "short": r"$\exp(-5^2 d^2)$",
+        "linear": r"$1 + x x' + 0.1^2 \exp(-3^2 d^2)$",
+        "two": r"$\exp(-d^2) + 0.1^2 \exp(-5^2 d^2)$",
+    }
+    for axes, (name, title) in zip(panels.flat, titles.items(), strict=True):
+        axes.set_title(title)
+        rows = book.select(f"figure1/{name}/{{draw}}/{{x}}").astype({"x": float})
+        looks = zip(rows.groupby("draw"), style.COLOURS, _LINES, strict=False)
+        for (_, own), colour, line in looks:
+            own = own.sort_values("x")
+            axes.plot(own["x"], own["value"], linestyle=line, color=colour)
+        if rows.empty:
+            _nothing(axes)
+    for axes in panels[1]:
+        axes.set_xlabel("input")
+    return figure
 
 
 def traces(book: Book) -> Figure:

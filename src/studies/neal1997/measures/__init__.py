@@ -10,7 +10,11 @@ from studies.common.parts import files_below, parts
 __all__ = ["PARTS", "inputs"]
 
 #: Folders of raw files that a part reads.
-_FOLDERS = {"classes": ["classes"], "outliers": ["outliers"], "beside": ["bayes", "laplace"]}
+_FOLDERS = {
+    "classes": ["classes"],
+    "outliers": ["outliers", "exact"],
+    "beside": ["bayes", "laplace", "priors"],
+}
 PARTS = parts(__name__, _FOLDERS)
 
 

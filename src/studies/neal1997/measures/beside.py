@@ -1,4 +1,4 @@
-"""What stands beside the chains: the Bayes rule, and Laplace's method."""
+"""What stands beside the chains: the Bayes rule, Laplace's method, and draws from priors (Figure 1)."""
 
 from __future__ import annotations
 
@@ -30,6 +30,9 @@ def measure(root: Path) -> pd.DataFrame:
     found.append(exact("bayes/anew/deviation", rates.std(), source, **own))
     for row in read(root, "laplace/*.csv").to_dict("records"):
         found.append(_named(f"laplace/n{row['training']}", row))
+    for row in read(root, "priors/*.csv").to_dict("records"):
+        id = f"figure1/{row['prior']}/{row['draw']}/{row['place']:.2f}"
+        found.append(exact(id, row["value"], row["source"], seed=row["seed"]))
     return as_measures(found)
 
 

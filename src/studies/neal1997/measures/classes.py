@@ -38,19 +38,17 @@ def measure(root: Path) -> pd.DataFrame:
     rows = read(root, "classes/*.csv")
     found: list[Row] = []
     for run, chains in rows.groupby("run", sort=False):
-        astray = []
         for chain, own in chains.groupby("chain"):
             table = own.pivot_table(index="place", columns="quantity", values="value", sort=False)
             common = {"unit": f"{run}/chain{chain}", "run": 0, "seed": own["seed"].iloc[0]}
             common["source"] = own["source"].iloc[-1]
             common["status"], lost = _status(str(run), table)
-            astray.append(lost)
+            if common["status"] != FEWER:
+                row = {**common, "status": OK, "id": f"chains/{run}/astray", "scale": "linear"}
+                found.append({**row, "value": float(lost)})
             found += _chain(str(run), table, common)
             if (run, chain) == SHOWN:
                 found += _trace(own)
-        if common["status"] != FEWER:
-            source = chains["source"].iloc[[0, -1]]
-            found.append(exact(f"chains/{run}/astray", float(np.mean(astray)), source))
     return as_measures(found)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -9,8 +10,8 @@ import pandas as pd
 
 from recheck.measures import OK, as_measures
 from studies.common.raw import Row, exact, read
-from studies.neal1997.measures.classes import FEWER
-from studies.neal1997.runs import OUTLIERS_ITERATIONS
+from studies.neal1997.measures.classes import ASTRAY, FEWER
+from studies.neal1997.runs import MINOR, OUTLIERS_FIRST, OUTLIERS_ITERATIONS, used
 
 #: Cells and claims of this part.
 IDS = ("documentation/*/squared-error", "software2022/2022-t/*", "software2022/2022-gaussian/*",
@@ -25,15 +26,29 @@ _SCALES = {"squared-error": "log", "function-error": "log", "log-probability": "
 
 
 def measure(root: Path) -> pd.DataFrame:
-    """All measures of this part: a unit is a chain. The chain of Figure 5 is the first of each run."""
-    rows = read(root, "outliers/*.csv")
+    """All measures of this part: a unit is a chain. The chain of Figure 5 is the first of each run.
+
+    With Gaussian noise the posterior is known by quadrature. A chain that makes its predictions from a mode with little
+    of it does not count, and the share of such chains is a measure.
+    """
+    rows, known = read(root, "outliers/*.csv"), read(root, "exact/*.csv")
     found: list[Row] = []
+    posteriors = {run: own.set_index("quantity") for run, own in known.groupby("run", sort=False)}
+    for run, own in posteriors.items():
+        found += _exact(str(run), own["value"], own["source"])
     for (run, chain), own in rows.groupby(["run", "chain"], sort=False):
         scores = own[own["quantity"] != "mean"].groupby("quantity")["value"].last()
-        iterations = own.loc[own["quantity"] != "mean", "place"].max()
+        iterations = int(own.loc[own["quantity"] != "mean", "place"].max())
         common: Row = {"unit": f"outliers/chain{chain}", "run": 0, "seed": own["seed"].iloc[0]}
         common["source"] = own.loc[own["quantity"] == "squared-error", "source"].iloc[0]
         common["status"] = OK if iterations == OUTLIERS_ITERATIONS else FEWER
+        if run in posteriors and common["status"] == OK:
+            saved = used(iterations, OUTLIERS_FIRST, OUTLIERS_ITERATIONS)
+            rho = own[(own["quantity"] == "rho") & own["place"].isin(saved)]["value"].median()
+            lost = is_astray(rho, posteriors[run]["value"])
+            row = {**common, "id": f"chains/{run}/astray", "scale": "linear", "value": float(lost)}
+            found.append(row)
+            common["status"] = ASTRAY if lost else OK
         found += _chain(str(run), scores, common)
         for name in ("eta", "rho", "sigma"):
             trace = own.loc[own["quantity"] == name, "value"]
@@ -48,6 +63,25 @@ def measure(root: Path) -> pd.DataFrame:
     return as_measures([*found, *_claim(pd.DataFrame(found))])
 
 
+def is_astray(rho: float, posterior: Mapping[str, float]) -> bool:
+    """Whether a relevance is in a mode that has little of the posterior; see `studies.neal1997.exact`."""
+    if "divide" not in posterior:
+        return False
+    above = posterior["above"]
+    return bool((above if rho > posterior["divide"] else 1.0 - above) < MINOR)
+
+
+def _exact(run: str, values: pd.Series, sources: pd.Series) -> list[Row]:
+    found = [
+        exact(f"exact/{run}/{name}", values[name], sources[name])
+        for name in (*_SCALES, "eta", "rho", "sigma")
+    ]
+    if "divide" in values:
+        minor = min(values["above"], 1.0 - values["above"])
+        found.append(exact(f"exact/{run}/minor", minor, sources["above"]))
+    return found
+
+
 def _chain(run: str, scores: pd.Series, common: Row) -> list[Row]:
     found = []
     for name, scale in _SCALES.items():
@@ -59,8 +93,8 @@ def _chain(run: str, scores: pd.Series, common: Row) -> list[Row]:
         id = f"{place}/{run}/{name}"
         if name == "log-probability" and run == "2022-t":
             found.append({**row, "id": id, "reading": "density=integrated"})
-            drawn = float(scores[f"{name}-drawn"])
-            found.append({**row, "id": id, "reading": "density=drawn", "value": drawn})
+            own = float(scores[f"{name}-software"])
+            found.append({**row, "id": id, "reading": "density=software", "value": own})
         else:
             found.append({**row, "id": id})
     return found
@@ -74,6 +108,8 @@ def _claim(found: pd.DataFrame) -> list[Row]:
         other = found[found["id"] == f"chains/{run}/function-error"].set_index("unit")
         for unit in t.index.intersection(other.index, sort=False):
             row = t.loc[unit, ["run", "source", "seed", "status"]].to_dict()
+            if row["status"] == OK:
+                row["status"] = other.loc[unit, "status"]
             ratio = t.loc[unit, "value"] / other.loc[unit, "value"]
             row |= {"id": "claim/outliers", "unit": unit, "value": ratio, "scale": "log"}
             rows.append(row | {"reading": f"constant={level}"})

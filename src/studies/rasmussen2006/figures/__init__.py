@@ -4,10 +4,12 @@ from studies.rasmussen2006.figures.chapter3 import (
     evidence,
     exact,
     latents,
+    lone,
     predictions,
     rejects,
     surfaces,
     tenclass,
+    terms,
 )
 
 __all__ = ["FIGURES"]
@@ -15,5 +17,8 @@ __all__ = ["FIGURES"]
 #: Every figure by name.
 FIGURES = {
     draw.__name__: draw
-    for draw in (evidence, surfaces, latents, predictions, rejects, exact, tenclass)
+    for draw in (
+        *(evidence, surfaces, latents, predictions, rejects),
+        *(exact, terms, lone, tenclass),
+    )
 }

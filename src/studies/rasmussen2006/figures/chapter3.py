@@ -1,4 +1,4 @@
-"""Figures 3.7 to 3.12 of the book, redrawn from our measures."""
+"""Figures 3.4 to 3.12 of the book, redrawn from our measures."""
 
 from __future__ import annotations
 
@@ -164,36 +164,114 @@ def rejects(book: Book) -> Figure:
 
 
 def exact(book: Book) -> Figure:
-    """Errors of both approximations against the exact evidence."""
-    figure = style.figure(2.8, width=4.0)
-    axes = figure.add_subplot(xlabel="exact log evidence", ylabel="approximation less exact, nats")
-    base = "exact/twisted-ep/l{x}/a{a}/"
+    """Errors of both approximations over the grid, and information by both and exact."""
+    figure = style.figure(4.6)
+    above, below = figure.subfigures(2, 1, squeeze=False)[:, 0]
+    panels = above.subplots(1, 2)
+    base = "surface/exact/l{x}/a{a}/"
     truth = book.select(f"{base}log-evidence").set_index(["x", "a"])["value"]
-    for method, colour, marker in (("ep", style.BLUE, "o"), ("laplace", style.ORANGE, "s")):
-        rows = book.select(f"{base}{method}-error").set_index(["x", "a"])
-        x = truth.reindex(rows.index)
-        bars, name = 2 * rows["se"].fillna(0.0), _NAMES[method]
-        axes.errorbar(x, rows["value"], bars, fmt=marker, color=colour, label=name)
-    axes.axhline(0.0, color=style.GREY, linewidth=0.8)
-    figure.legend(loc="outside lower center", ncols=2)
+    looks = (("ep", style.BLUE, "o"), ("laplace", style.ORANGE, "s"))
+    for axes, (method, colour, marker) in zip(panels, looks, strict=True):
+        rows = book.select(f"{base}{method}-error")
+        rows = rows[rows["status"] == "ok"].set_index(["x", "a"])
+        bars = 2 * rows["se"].fillna(0.0)
+        look = {"fmt": marker, "color": colour, "markersize": 2.5, "elinewidth": 0.6}
+        axes.errorbar(-truth.reindex(rows.index), rows["value"], bars, **look)
+        axes.axhline(0.0, color=style.GREY, linewidth=0.8)
+        axes.set(title=_NAMES[method], xlabel="minus exact log evidence", xscale="log")
+        axes.set_xticks(ticks := [90, 120, 200, 300, 500], [str(tick) for tick in ticks])
+        axes.minorticks_off()
+    panels[0].set_ylabel("less exact, nats")
+    names = {"laplace": "Laplace", "ep": "EP", "exact": "exact"}
+    lower = below.subplots(1, 3, sharex=True, sharey=True)
+    for axes, (method, name) in zip(lower, names.items(), strict=True):
+        rows = book.select(f"surface/{method}/l{{x}}/a{{a}}/information")
+        _contours(axes, rows[rows["status"] == "ok"], _CONTOURS["information"])
+        axes.set(title=f"{name}: information", xlabel=_LABELS["xlabel"])
+        _limits(axes)
+    lower[0].set_ylabel(_LABELS["ylabel"])
+    return figure
+
+
+def terms(book: Book) -> Figure:
+    """One likelihood term and its Gaussian; one draw of the one-dimensional example by both methods."""
+    figure = style.figure(2.7)
+    term, shares, functions = figure.subplots(1, 3)
+    for name, colour, label in (
+        ("likelihood", style.GREY, "likelihood"),
+        ("cavity", style.COLOURS[2], "cavity"),
+        ("posterior", style.BLUE, "product"),
+        ("gaussian", style.ORANGE, "its Gaussian"),
+    ):
+        own = _curve(book, f"figure3.4/{name}")
+        term.plot(own["x"], own["value"], color=colour, label=label)
+    term.set(xlabel="$f$", title="Figure 3.4")
+    term.legend(loc="center right", bbox_to_anchor=(1.0, 0.6), handlelength=1)
+    for method, colour in (("laplace", style.ORANGE), ("ep", style.BLUE)):
+        own = _curve(book, f"figure3.6/{method}-probability")
+        shares.plot(own["x"], own["value"], color=colour, label=_NAMES[method])
+        mean, spread = (_curve(book, f"figure3.6/{method}-{q}") for q in ("mean", "deviation"))
+        for times, width in ((-2, 0.7), (0, 1.3), (2, 0.7)):
+            curve = mean["value"].to_numpy() + times * spread["value"].to_numpy()
+            functions.plot(mean["x"], curve, color=colour, linewidth=width)
+    own = _curve(book, "figure3.6/truth-probability")
+    shares.plot(own["x"], own["value"], color=style.GREY, label="that of the data")
+    own = _curve(book, "figure3.6/points")
+    shares.plot(own["x"], (own["value"] > 0).astype(float), ".", color=style.INK, markersize=3)
+    shares.set(xlabel="$x$", ylabel="probability of $+1$", title="Figure 3.6(a)")
+    functions.axhline(0.0, color=style.GREY, linewidth=0.8)
+    functions.set(xlabel="$x$", ylabel="$f(x)$", title="Figure 3.6(b)")
+    handles, labels = shares.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=3)
+    return figure
+
+
+def _curve(book: Book, name: str) -> pd.DataFrame:
+    """Rows of a picture with their places as numbers, in the order in which they were made."""
+    rows = book.select(f"picture/{name}/l{{length}}/{{number}}/x{{x}}/y{{y}}")
+    kinds = {"x": float, "y": float, "length": float, "number": int}
+    return rows.astype(kinds).sort_values("number")
+
+
+def lone(book: Book) -> Figure:
+    """Predictive probability over the square at three length scales."""
+    figure = style.figure(2.4)
+    panels = figure.subplots(1, 3, sharex=True, sharey=True)
+    points, rows = (_curve(book, f"figure3.5/{name}") for name in ("points", "probability"))
+    for axes, length in zip(panels, (0.1, 0.2, 0.3), strict=True):
+        table = rows[rows["length"] == length].pivot(index="y", columns="x", values="value")
+        grid = table.columns.to_numpy(), table.index.to_numpy(), table.to_numpy()
+        levels = [0.2, 0.3, 0.4, 0.6, 0.7, 0.8]
+        lines = axes.contour(*grid, levels=levels, colors=style.BLUE, linewidths=0.7)
+        axes.clabel(lines, fontsize=7, inline_spacing=1)
+        axes.contour(*grid, levels=[0.5], colors=style.INK, linewidths=1.8)
+        for label, fill in ((1.0, "none"), (-1.0, "full")):
+            own = points[points["value"] == label]
+            axes.plot(own["x"], own["y"], "o", color=style.INK, fillstyle=fill, markersize=4)
+        axes.set(title=rf"$\ell={length}$", aspect="equal", xlim=(0, 1), ylim=(0, 1))
     return figure
 
 
 def tenclass(book: Book) -> Figure:
-    """Evidence, information and error rate of ten classes over log l, a line for each amplitude."""
+    """Evidence, information and error rate of ten classes over log l: a line at the printed log sf, dots at others."""
     figure = style.figure(2.6)
     panels = figure.subplots(1, 3)
     titles = {"log-evidence": "log evidence", "information": "bits", "error-percent": "errors, %"}
     for axes, (quantity, title) in zip(panels, titles.items(), strict=True):
-        rows = book.select(f"ten/n{{n}}/l{{x}}/a{{a}}/{quantity}").astype({"x": float})
-        lines = rows.sort_values("x").groupby(["n", "a"], sort=False)
-        for ((n, a), own), colour in zip(lines, style.COLOURS, strict=False):
-            label = rf"$n={n}$, $\log\sigma_f={a}$"
-            axes.plot(own["x"], own["value"], "o-", color=colour, label=label)
+        rows = book.select(f"ten/n{{n}}/l{{x}}/a{{a}}/{quantity}").astype({"x": float, "a": float})
+        for n, own in rows.groupby("n", sort=False):
+            printed = own["a"] == PRINTED["ten"][1]
+            line, rest = own[printed].sort_values("x"), own[~printed]
+            name = rf"$n={n}$, $\log\sigma_f={PRINTED['ten'][1]}$"
+            axes.plot(line["x"], line["value"], "o-", color=style.BLUE, label=name)
+            if len(rest):
+                look = {"color": style.ORANGE, "fillstyle": "none", "linestyle": "none"}
+                axes.plot(rest["x"], rest["value"], "s", label=r"other $\log\sigma_f$", **look)
         axes.set(xlabel=_LABELS["xlabel"], ylabel=title)
         cell = f"figure3.11/laplace/{quantity}"
         if cell in book.cells.index and "4649" in set(rows["n"]):
-            axes.plot(PRINTED["ten"][0], book.cells.loc[cell, "value"], "D", color=style.INK)
+            printed = PRINTED["ten"][0], book.cells.loc[cell, "value"]
+            axes.plot(*printed, "D", color=style.INK, label="printed")
     handles, labels = panels[0].get_legend_handles_labels()
     if handles:
         figure.legend(handles, labels, loc="outside lower center", ncols=4)

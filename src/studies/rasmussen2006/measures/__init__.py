@@ -12,7 +12,7 @@ __all__ = ["PARTS", "inputs"]
 #: Folders of raw files that a part reads.
 _FOLDERS = {
     name: [name]
-    for name in ("binary", "comparators", "exact", "tenclass", "toy", "crossvalidation")
+    for name in ("binary", "comparators", "exact", "tenclass", "toy", "pictures", "crossvalidation")
 }
 #: Raw files of other parts that a part reads.
 _ALSO = {"comparators": ["binary/laplace.csv"]}

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from scipy.cluster.hierarchy import fcluster, linkage
+from scipy.spatial.distance import pdist
 from scipy.special import ndtr
 from scipy.stats import spearmanr
 
@@ -29,6 +31,15 @@ _PRINTED = {
     "laplace": {"errors": 21, "half_width": 0.03},
     "ep": {"errors": 21, "confident_errors": 4, "half_width": 0.035},
 }
+#: Latent means that are larger are well in excess of 50, or 50 at least.
+_LARGE = 50
+#: A confident prediction is outside of this (Figure 3.9).
+_DOUBT = (0.1, 0.9)
+#: Marks that are closer, in parts of the side of Figure 3.9(a), are one to the eye: a quarter of a millimetre if the
+#: side is five centimetres.
+_ONE_MARK = 0.005
+#: Half a unit in the last place of a printed coordinate.
+_ROUNDING = 0.005
 _SURFACES = ("log_evidence", "information", "errors")
 _BINS = 30
 
@@ -70,9 +81,23 @@ def _counts(root: Path) -> Iterator[Row]:
         yield exact(name, row["value"], row["source"])
 
 
+def control(
+    name: str, value: float, printed: float, half: float, source: str | Iterable[str]
+) -> Iterator[Row]:
+    """A number with a fault beside the printed one; a distance in halves of its last place that is above 1 is red."""
+    found = {"value": value, "printed": printed, "distance": abs(value - printed) / half}
+    for quantity, one in found.items():
+        yield exact(f"control/{name}/{quantity}", one, source)
+
+
 def _controls(root: Path) -> Iterator[Row]:
     for row in read(root, "binary/controls.csv").to_dict("records"):
-        yield exact(f"control/{row['control']}/log-evidence", row["log_evidence"], row["source"])
+        printed = -105 if row["control"] == "theta" else -99
+        yield from control(row["control"], row["log_evidence"], printed, 0.5, row["source"])
+    # without its 1/2 a kernel with l is the book's with l / sqrt(2), so that the whole surface is ours, moved
+    best = read(root, "binary/laplace.csv").query("place == 'maximum'").iloc[0]
+    moved = best["log_length"] + math.log(2) / 2
+    yield from control("no-half-length", moved, PRINTED["laplace"][0], _ROUNDING, best["source"])
 
 
 def _optimum(method: str, places: dict[str, pd.DataFrame], best: dict[str, float]) -> Iterator[Row]:
@@ -91,8 +116,10 @@ def _optimum(method: str, places: dict[str, pd.DataFrame], best: dict[str, float
         yield exact(f"{_FIGURE[method]}/log-evidence", best[level], there["source"], **more)
         for name, printed in _PRINTED[method].items():
             base = _FIGURE if name == "half_width" else _COUNTS
-            value = nearest(there[name], printed)
-            yield exact(f"{base[method]}/{name.replace('_', '-')}", value, there["source"], **more)
+            value, own = nearest(there[name], printed), dict(more)
+            if name == "confident_errors":
+                own["reading"] = f"count=cases;{own['reading']}"
+            yield exact(f"{base[method]}/{name.replace('_', '-')}", value, there["source"], **own)
         information = there["information"].iloc[0]  # at the center
         yield exact(f"{method}/information", information, there["source"], **more)
 
@@ -109,10 +136,11 @@ def _of_laplace(grid: pd.DataFrame) -> Iterator[Row]:
     rows = grid[grid["errors"] == least]
     status = OK if whole else "at most"
     yield exact("figure3.7/laplace/errors-least", least, rows["source"], status=status)
+    # every grid has this point: see `jobs.grid`
     corner = grid.sort_values(["log_length", "log_amplitude"], ascending=[True, False]).iloc[0]
     for name in ("least", "greatest"):
         value = corner[f"{name}_probability"]
-        yield exact(f"figure3.7/laplace/corner-{name}", value, corner["source"])
+        yield exact(f"corner/laplace/{name}", value, corner["source"])
     rank = float(spearmanr(grid["log_evidence"], grid["information"]).statistic)
     yield exact("claim/laplace/information", rank, grid["source"])
 
@@ -125,7 +153,7 @@ def _of_ep(places: dict[str, pd.DataFrame]) -> Iterator[Row]:
     steepest = slopes[np.abs(slopes).argmax()] if len(slopes) else math.nan
     yield exact("claim/ep/ridge", steepest, ridge["source"])
     center = places["rounding"].iloc[0]
-    yield exact("claim/ep/latents", center["largest_latent"], center["source"])
+    yield exact("ep/largest-latent", center["largest_latent"], center["source"])
 
 
 def _predictions(method: str, root: Path) -> Iterator[Row]:
@@ -152,3 +180,30 @@ def _predictions(method: str, root: Path) -> Iterator[Row]:
         for quantity, values in {**shares, "wrong": wrong}.items():
             for case, value in enumerate(values):
                 yield exact(f"prediction/{case}/{quantity}", value, name)
+        sure = (shares["averaged"] < _DOUBT[0]) | (shares["averaged"] > _DOUBT[1])
+        places = np.column_stack([*shares.values()])[sure & (wrong == 1)]
+        yield from _marks(places, name)
+        yield exact("claim/ep/latents", np.mean(np.abs(arrays["latent_test"]) > _LARGE), name)
+        yield from _softened(shares, name)
+
+
+def _marks(places: np.ndarray, source: str) -> Iterator[Row]:
+    """How many confident errors can be told apart in Figure 3.9(a), and distances between them."""
+    apart = pdist(places)
+    number = len(places)
+    if number > 1:
+        labels = fcluster(linkage(apart, "single"), _ONE_MARK, "distance")
+        number = len(set(labels))
+    reading = "count=marks;optimum=grid"
+    yield exact("figure3.9/ep/confident-errors", number, source, reading=reading)
+    for rank, distance in zip(("nearest", "next"), sorted(apart)[:2], strict=False):
+        yield exact(f"marks/{rank}", distance, source)
+
+
+def _softened(shares: dict[str, np.ndarray], source: str) -> Iterator[Row]:
+    """In how many cases averaging keeps the more probable class, and comes no further from 1/2 than the mean does."""
+    averaged, at_mean = (shares[name] - 0.5 for name in ("averaged", "map"))
+    yield exact("averaging/same-class", float(np.mean(averaged * at_mean >= 0)), source)
+    yield exact(
+        "averaging/less-extreme", float(np.mean(np.abs(averaged) <= np.abs(at_mean))), source
+    )

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from recheck.measures import as_measures
@@ -72,23 +73,43 @@ def _searches(rows: pd.DataFrame) -> Iterator[Row]:
 
 
 def _claims(table: pd.Series, curves: pd.DataFrame) -> Iterator[Row]:
-    told, errors = (table.xs(name, level="quantity") for name in ("information", "errors"))
-    source = curves["source"]
-    for level, other in {"half": "svm-whole", "whole": "svm"}.items():
-        here, more = told.drop(other), {"reading": f"machine={level}"}
-        best = ["ep", "lsc", *here.index.intersection(["svm", "svm-whole"])]
-        least = here[best].min() - here.drop(best).max()
-        yield exact("claim/best-three", least, source, **more)
-        first = here["lsc"] - here.drop("lsc").max()
-        yield exact("claim/least-squares-best", first, source, **more)
+    errors, source = table.xs("errors", level="quantity"), curves["source"]
+    by_rejected = {"none": table.xs("information", level="quantity"), "curve": _over_curve(curves)}
+    for rejected, told in by_rejected.items():
+        yield from _information(told, f"rejected={rejected}", source)
     yield exact("claim/laplace-ep/errors", errors["ep"] - errors["laplace"], source)
-    yield exact("claim/laplace-ep/information", told["ep"] - told["laplace"], source)
     yield exact("claim/p1nn/comparable", _over(errors["p1nn"], errors["laplace"]), source)
     own = curves[(curves["method"] == "p1nn") & (curves["quantity"] == "error")]
     by_share = own.set_index("share")["value"]
     if _REJECTED in by_share.index:
         flat = _over(by_share[_REJECTED], by_share[0.0])
         yield exact("claim/p1nn/flat", flat, own["source"])
+
+
+def _over_curve(curves: pd.DataFrame) -> pd.Series:
+    """The mean information of each method over the rejected shares, by the trapezium rule."""
+    rows = curves[curves["quantity"] == "information"]
+    table = rows.pivot(index="share", columns="method", values="value").sort_index()
+    share = table.index.to_numpy()
+    if len(share) < 2:
+        return pd.Series(math.nan, table.columns)
+    return pd.Series(np.trapezoid(table, share, axis=0) / (share[-1] - share[0]), table.columns)
+
+
+def _information(told: pd.Series, rejected: str, source: pd.Series) -> Iterator[Row]:
+    """Claims on the information by method, at no rejections or over the curve."""
+    for level, other in {"half": "svm-whole", "whole": "svm"}.items():
+        here, more = told.drop(other), {"reading": f"machine={level};{rejected}"}
+        best = ["ep", "lsc", *here.index.intersection(["svm", "svm-whole"])]
+        least = here[best].min() - here.drop(best).max()
+        yield exact("claim/best-three", least, source, **more)
+        first = here["lsc"] - here.drop("lsc").max()
+        yield exact("claim/least-squares-best", first, source, **more)
+    more = {"reading": rejected}
+    yield exact("claim/laplace-ep/information", told["ep"] - told["laplace"], source, **more)
+    yield exact("claim/p1nn/worse", told["p1nn"] - told.drop("p1nn").min(), source, **more)
+    for method, value in told.items() if rejected == "rejected=curve" else ():
+        yield exact(f"figure3.10/{method}/information-over-curve", value, source)
 
 
 def _over(one: float, other: float) -> float:

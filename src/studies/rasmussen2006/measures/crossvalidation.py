@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pandas as pd
@@ -11,34 +12,56 @@ from studies.common.raw import read
 
 #: Cells of this part.
 IDS = ("kuss2005/*",)
-_SCALES = {"error_percent": "log", "information": "linear"}
+#: Information by the two kinds of probabilities of a machine's scores, as levels of the reading `scores`.
+_SCORES = {"probit": "information", "logistic": "information_logistic"}
 
 
 def measure(root: Path) -> pd.DataFrame:
     """All measures of this part: a unit is an assignment of the cases to folds, which all methods share."""
     folds = read(root, "crossvalidation/*.csv")
-    folds["told"] = folds["cases"] * folds["information"]
-    of_seed = folds.groupby(["data", "method", "run"], sort=False)
-    rows = of_seed[["cases", "errors", "told"]].sum()
-    rows = rows.join(of_seed.agg({"source": join_sources, "seed": "first"})).reset_index()
+    quantities = [name for name in _SCORES.values() if name in folds]
+    for name in quantities:
+        folds[name] *= folds["cases"]
+    of_seed = folds.groupby(["data", "prepared", "method", "run"], sort=False)
+    rows = of_seed[["cases", "errors", *quantities]].sum()
+    rows = rows.join(of_seed.agg({"source": join_sources, "seed": "first", "at_bound": "mean"}))
+    rows = rows.reset_index()
+    for name in quantities:
+        rows[name] /= rows["cases"]
     rows["error_percent"] = 100 * rows["errors"] / rows["cases"]
-    rows["information"] = rows["told"] / rows["cases"]
-    base = "kuss2005/" + rows["data"] + "/" + rows["method"]
-    common = {
-        "unit": rows["data"] + "/seed" + rows["run"].astype(str),
-        "run": 0,
-        "source": rows["source"],
-        "seed": rows["seed"],
-    }
-    parts = [
-        pd.DataFrame(
-            {
-                "id": base + "/" + name.replace("_", "-"),
-                "value": rows[name].astype(float),
-                "scale": scale,
-                **common,
-            }
+    rows["base"] = "kuss2005/" + rows["data"] + "/" + rows["method"]
+    inputs = rows["prepared"].map({True: "prepared", False: "as-they-come"})
+    rows["reading"] = "inputs=" + inputs
+    return as_measures(pd.concat(_frames(rows)))
+
+
+def _frames(rows: pd.DataFrame) -> Iterator[pd.DataFrame]:
+    machines = rows["method"] == "svm"
+    yield _frame(rows, "error-percent", "error_percent", "log")
+    yield _frame(rows[~machines], "information", "information", "linear")
+    for level, column in _SCORES.items():
+        part = rows[machines]
+        yield _frame(
+            part.assign(reading=part["reading"] + f";scores={level}"),
+            "information",
+            column,
+            "linear",
         )
-        for name, scale in _SCALES.items()
-    ]
-    return as_measures(pd.concat(parts))
+    yield _frame(rows[~machines], "at-bound", "at_bound", "linear")
+
+
+def _frame(rows: pd.DataFrame, name: str, column: str, scale: str) -> pd.DataFrame:
+    if column not in rows:  # no machine was trained
+        return pd.DataFrame()
+    return pd.DataFrame(
+        {
+            "id": rows["base"] + "/" + name,
+            "reading": rows["reading"],
+            "unit": rows["data"] + "/seed" + rows["run"].astype(str),
+            "run": 0,
+            "value": rows[column].astype(float),
+            "scale": scale,
+            "source": rows["source"],
+            "seed": rows["seed"],
+        }
+    )

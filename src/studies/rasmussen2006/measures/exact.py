@@ -8,21 +8,20 @@ from pathlib import Path
 
 import pandas as pd
 
-from recheck.measures import as_measures
+from recheck.measures import OK, as_measures
 from studies.common.raw import Row, exact, read
 
 #: Claims of this part.
 IDS = ("claim/exact/*",)
+#: Points of the grid with a larger standard error, in nats, say nothing of an error that is a few tenths.
+PRECISE = 0.1
 
 
 def measure(root: Path) -> pd.DataFrame:
     """All measures of this part."""
     rows, annealed = (read(root, f"exact/{name}.csv") for name in ("twisted-ep", "annealing"))
     found = [row for table in (rows, annealed) for row in _points(table)]
-    for row in read(root, "exact/surface.csv").to_dict("records"):
-        id = f"surface/exact/l{row['log_length']:g}/a{row['log_amplitude']:g}/log-evidence"
-        own = {"status": row["status"], "seed": row["seed"], **_error(row)}
-        found.append(exact(id, row["log_evidence"], row["source"], **own))
+    found += _surface(read(root, "exact/surface.csv"))
     for number, row in enumerate(rows.to_dict("records")):
         error, own = row["ep"] - row["log_evidence"], _error(row)
         distance = row["ep"] - row["laplace"]
@@ -40,6 +39,42 @@ def measure(root: Path) -> pd.DataFrame:
         more = {"status": row["status"], "unit": f"point{number}"}
         found.append(exact("claim/exact/annealing", difference, row["source"], **own, **more))
     return as_measures(found)
+
+
+def _surface(table: pd.DataFrame) -> Iterator[Row]:
+    """The surface on the grid, and how far each approximation is from it at the points that count."""
+    trusted, precise = table["status"] == OK, table["standard_error"] < PRECISE
+    for row in table.to_dict("records"):
+        base = f"surface/exact/l{row['log_length']:g}/a{row['log_amplitude']:g}"
+        own = {"status": row["status"], "seed": row["seed"]}
+        yield exact(
+            f"{base}/log-evidence", row["log_evidence"], row["source"], **own, **_error(row)
+        )
+        yield exact(f"{base}/information", row["information"], row["source"], **own)
+        for method in ("laplace", "ep"):
+            error = row[method] - row["log_evidence"]
+            yield exact(f"{base}/{method}-error", error, row["source"], **own, **_error(row))
+    numbers = {"points": len(table), "not-trusted": (~trusted).sum()}
+    numbers |= {"not-precise": (trusted & ~precise).sum(), "used": (trusted & precise).sum()}
+    for name, number in numbers.items():
+        yield exact(f"surface/exact-points/{name}", number, table["source"])
+    used = table[trusted & precise]
+    for method in ("laplace", "ep"):
+        errors = (used[method] - used["log_evidence"]).abs()
+        if len(used):
+            row = used.loc[errors.idxmax()].to_dict()
+            found = {
+                "largest": errors.max(),
+                **{k: row[k] for k in ("log_length", "log_amplitude")},
+            }
+            for name, value in found.items():
+                own = _error(row) if name == "largest" else {}
+                id = f"surface/exact-{method}-error/{name.replace('_', '-')}"
+                yield exact(id, value, row["source"], **own)
+        for number, error in errors.items() if method == "ep" else ():
+            row = used.loc[number].to_dict()
+            own = {"unit": f"point{number}", **_error(row)}
+            yield exact("claim/exact/ep-surface", error, row["source"], **own)
 
 
 def _points(table: pd.DataFrame) -> Iterator[Row]:

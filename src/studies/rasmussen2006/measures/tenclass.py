@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +12,7 @@ import pandas as pd
 from recheck.measures import as_measures
 from studies.common.raw import Row, exact, nearest, read
 from studies.rasmussen2006.jobs import PRINTED, STEP
+from studies.rasmussen2006.measures.binary import control
 
 #: Cells and claims of this part.
 IDS = ("figure3.11/*", "section3.7.4/*", "claim/ten/*")
@@ -20,13 +21,20 @@ _HALF = 4649
 #: Half a unit in the last place of the printed point, 2.35 and 2.6; and what is printed there.
 _ROUNDING = (0.00501, 0.0501)
 _PRINTED = {"error_percent": 3.1, "information": 2.67}
+#: And half a unit in the last place of each.
+_HALVES = {"log_evidence": (-1018, 0.5), "error_percent": (3.1, 0.05), "information": (2.67, 0.005)}
+#: Values of log l at the printed log sf that a claim on a minimum needs.
+_LINE = 6
+#: Of the linear logistic model, as it is printed.
+_THETA = 1.45
 _SCORES = ("log_evidence", "error_percent", "information")
 
 
 def measure(root: Path) -> pd.DataFrame:
     """All measures of this part."""
     points, others = read(root, "tenclass/n*.csv"), read(root, "tenclass/others.csv")
-    return as_measures([*_points(points), *_figure(points), *_others(others)])
+    found = [*_points(points), *_figure(points), *_others(others)]
+    return as_measures([*found, *_by_entropy(found)])
 
 
 def _points(points: pd.DataFrame) -> Iterator[Row]:
@@ -47,17 +55,52 @@ def _figure(points: pd.DataFrame) -> Iterator[Row]:
         found["log_evidence"] = at["log_evidence"].max()
         for name, value in found.items():
             yield exact(f"figure3.11/laplace/{name.replace('_', '-')}", value, at["source"])
-        yield exact("control/line-16/log-evidence", at["as_printed"].max(), at["source"])
+        away = [(at[name] - value).abs() / half for name, (value, half) in _HALVES.items()]
+        joint = pd.concat(away, axis=1).max(axis=1)
+        yield exact("claim/ten/joint", joint.min(), at["source"][joint.idxmin()])
+        yield from control("line-16", at["as_printed"].max(), -1018, 0.5, at["source"])
     on_grid = [np.isclose(far % STEP, 0) | np.isclose(far % STEP, STEP) for far in (far_x, far_a)]
     near = whole[(far_x <= 1.01 * STEP) & (far_a <= 1.01 * STEP) & on_grid[0] & on_grid[1]]
     if len(near) == 9:  # the printed point and its neighbours
         best = near.loc[near["log_evidence"].idxmax()]
         for name in ("log_length", "log_amplitude"):
             yield exact(f"figure3.11/laplace/{name.replace('_', '-')}", best[name], near["source"])
-    if len(whole) >= 9:
-        best, least = whole["log_evidence"].idxmax(), whole["error_percent"].idxmin()
-        shorter = whole["log_length"][best] - whole["log_length"][least]
-        yield exact("claim/ten/shorter", shorter, whole["source"])
+    yield from _line(whole[np.isclose(whole["log_amplitude"], a)].sort_values("log_length"))
+
+
+def _line(line: pd.DataFrame) -> Iterator[Row]:
+    """Where evidence, errors and information are best along log l at the printed log sf."""
+    if len(line) < _LINE:
+        return
+    x, errors, source = line["log_length"], line["error_percent"], line["source"]
+    interior = min(errors.iloc[0], errors.iloc[-1]) - errors.iloc[1:-1].min()
+    yield exact("claim/ten/minimum", interior, source)
+    shortest = x[errors.idxmin()]
+    yield exact("claim/ten/shorter", x[line["log_evidence"].idxmax()] - shortest, source)
+    yield exact("claim/ten/information", x[line["information"].idxmax()] - shortest, source)
+
+
+def _by_entropy(found: Sequence[Row]) -> Iterator[Row]:
+    """The printed information with the entropy of the test labels in the place of what their frequencies leave unknown.
+
+    The book subtracts the former from the mean log probability; we subtract the cross entropy of Eq. 3.76.
+    """
+    values = {
+        row["id"]: row for row in found if not row.get("reading", "").startswith("prediction=mode")
+    }
+    less = (
+        values["ten-others/targets/baseline"]["value"]
+        - values["figure3.11/targets/entropy"]["value"]
+    )
+    for method, id in {
+        "laplace": "figure3.11/laplace/information",
+        "p1nn": "section3.7.4/p1nn/information",
+        "linear": "section3.7.4/linear/information",
+    }.items():
+        if id in values:
+            yield exact(
+                f"ten-others/{method}/by-entropy", values[id]["value"] - less, values[id]["source"]
+            )
 
 
 def _others(others: pd.DataFrame) -> Iterator[Row]:
@@ -85,7 +128,11 @@ def _linear(row: Row, method: str, quantity: str) -> Iterator[Row]:
         for level, theta in {"as-printed": value, "inverse": 1 / value}.items():
             yield exact(f"{base}/theta", theta, row["source"], reading=f"theta={level}")
         return
-    level = "as-printed" if abs(row["theta"] - 1.45) < 0.01 else "inverse"
+    theta = row["theta"]
+    levels = {"as-printed": _THETA, "inverse": 1 / _THETA}
+    level = next((name for name, one in levels.items() if abs(theta - one) < 0.01), "")
+    if not level:
+        return
     if quantity == "log-evidence" and method == "linear":
         yield exact(f"{base}/{quantity}", value, row["source"], reading=f"theta={level}")
     elif method == "linear":

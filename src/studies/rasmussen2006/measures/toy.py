@@ -9,6 +9,10 @@ import pandas as pd
 from recheck.measures import as_measures
 from studies.common.raw import read
 
+#: The printed maximum of Laplace's evidence.
+_PRINTED = {"length": 2.6, "amplitude": 7.0}
+#: Draws with a larger amplitude are like the book's in how firmly the groups are apart.
+_AMPLITUDE = 5.0
 #: Cells and claims of this part.
 IDS = ("figure3.6/*", "claim/toy/*")
 
@@ -28,6 +32,12 @@ def measure(root: Path) -> pd.DataFrame:
         part = rows[laplace & own]
         table = {"id": f"figure3.6/laplace/{name}", "value": part[name], "scale": "log"}
         frames.append(_frame(part, table))
+        below = (part[name] < _PRINTED[name]).astype(float)
+        table = {"id": f"claim/toy/{name}", "value": below, "scale": "linear"}
+        frames.append(_frame(part, table))
+    like = rows[laplace & own & (rows["amplitude"] > _AMPLITUDE)]
+    table = {"id": "toy/laplace-band/large-amplitude", "scale": "linear"}
+    frames.append(_frame(like, table | {"value": negative[like.index].astype(float)}))
     for name, holds in statements.items():
         part = rows.loc[holds.index]
         table = {"id": f"claim/toy/{name}", "value": holds.astype(float), "scale": "linear"}

@@ -1,0 +1,162 @@
+"""Broken versions of the mathematics, each of which must turn a test of another file red.
+
+A mutant is a function in whose source one piece of text has another in its place. The test that has to notice it is
+called as it is.
+"""
+
+import __future__
+
+import ast
+import inspect
+import textwrap
+from typing import NamedTuple
+
+import pytest
+import test_evidence
+import test_link
+import test_multiclass
+import test_neal
+import test_pseudo_marginal
+import test_tuned_chains
+
+from gpcmc.gp import link
+from gpcmc.inference import hyperparameter_steps as steps
+from gpcmc.inference import multiclass, tuned_chains
+from gpcmc.inference.ep import ExpectationPropagation
+from gpcmc.inference.laplace import Laplace
+from gpcmc.inference.multiclass import MulticlassLaplace, MulticlassPosterior
+from gpcmc.neal import hamiltonian
+
+RBF, LAPLACE, LOGISTIC, EP = (
+    test_evidence.KERNELS["rbf"],
+    *(test_evidence.METHODS[name] for name in ("laplace", "logistic", "ep")),
+)
+
+
+class Mutant(NamedTuple):
+    """What is broken, and the test with its arguments; ``monkeypatch`` stands for the fixture."""
+
+    function: object
+    text: str
+    other: str
+    test: object
+    arguments: tuple = ()
+
+
+GRADIENT, TRACES = (
+    test_evidence.test_gradients_are_central_differences,
+    test_evidence.test_one_matrix_says_what_traces_with_inverses_say,
+)
+MUTANTS = {
+    # the binary methods' gradients
+    "no change of the mode": Mutant(
+        Laplace.gradient_matrix, "np.outer(v + 0.5 * a, a)", "np.outer(0.5 * a, a)", GRADIENT, (LAPLACE, RBF)
+    ),
+    "no change of the mode, logistic": Mutant(
+        Laplace.gradient_matrix, "np.outer(v + 0.5 * a, a)", "np.outer(0.5 * a, a)", GRADIENT, (LOGISTIC, RBF)
+    ),
+    "s with the other sign": Mutant(
+        Laplace.gradient_matrix, "s = 0.5 *", "s = -0.5 *", GRADIENT, (LAPLACE, RBF)
+    ),
+    "(I + W K) for (I + K W)": Mutant(
+        Laplace.gradient_matrix, "s - R @ (K @ s)", "s - K @ (R @ s)", GRADIENT, (LAPLACE, RBF)
+    ),
+    "(I + W K) for (I + K W), by traces": Mutant(
+        Laplace.gradient_matrix, "s - R @ (K @ s)", "s - K @ (R @ s)", TRACES, ("logistic",)
+    ),
+    "EP's R with the other sign": Mutant(
+        ExpectationPropagation.gradient_matrix, "- noise_precision", "+ noise_precision", GRADIENT, (EP, RBF)
+    ),
+    # the likelihoods
+    "probit's third derivative": Mutant(
+        link.probit_third_derivative, "return y *", "return -y *",
+        test_link.test_derivatives_by_complex_step_and_differences, (link.PROBIT,),
+    ),
+    "logistic's third derivative": Mutant(
+        link.logistic_third_derivative, "return expit(f)", "return -expit(f)",
+        test_link.test_derivatives_by_complex_step_and_differences, (link.LOGISTIC,),
+    ),
+    "probit's third derivative, by the gradient": Mutant(
+        link.probit_third_derivative, "return y *", "return -y *", GRADIENT, (LAPLACE, RBF)
+    ),
+    "logistic's third derivative, by the gradient": Mutant(
+        link.logistic_third_derivative, "return expit(f)", "return -expit(f)", GRADIENT, (LOGISTIC, RBF)
+    ),
+    # several classes
+    "line 16 without log M_ii": Mutant(
+        multiclass._factors, "half_log_det + float(np.sum(np.log(M.diagonal())))", "half_log_det",
+        test_multiclass.test_evidence_and_covariances_are_those_of_dense_matrices,
+    ),
+    "line 11 with the own block alone": Mutant(
+        MulticlassPosterior.latent, 'np.einsum("cnt,dnt->tcd", u, u)',
+        'np.einsum("cnt,cnt->tc", u, u)[:, :, None] * np.ones(len(b))',
+        test_multiclass.test_evidence_and_covariances_are_those_of_dense_matrices,
+    ),
+    "no change of the mode, several classes": Mutant(
+        MulticlassLaplace.gradient_matrix, "(v + 0.5 * a).T", "(0.5 * a).T",
+        test_multiclass.test_gradients_are_central_differences, (RBF,),
+    ),
+    "steps are not halved": Mutant(
+        multiclass._climb, "psi >= least", "psi >= -np.inf",
+        test_multiclass.test_psi_never_falls_where_full_newton_steps_overshoot, (36, 1.0, "monkeypatch"),
+    ),
+    "rounding of log(1 + little) forgotten": Mutant(
+        multiclass._certain_rounding, "return y.size *", "return 0 * y.size *",
+        test_multiclass.test_separable_classes_with_a_large_variance_converge, (12, 0.2, 1e5),
+    ),
+    # chains
+    "SA without the determinant": Mutant(
+        tuned_chains.latent_density, "- np.sum(np.log(L.diagonal()))", "",
+        test_tuned_chains.test_acceptance_is_the_ratio_of_joint_densities, ("sufficient",),
+    ),
+    "SA without the determinant, its density": Mutant(
+        tuned_chains.latent_density, "- np.sum(np.log(L.diagonal()))", "",
+        test_tuned_chains.test_the_density_of_f_written_out,
+    ),
+    "an estimate that is made anew": Mutant(
+        tuned_chains.pseudo_marginal_update, "(state.log_prior + state.log_evidence)",
+        "(state.log_prior + float(estimator(model.covariance(state.theta), model.y, rng)))",
+        test_tuned_chains.test_a_state_that_does_not_move_keeps_its_estimate,
+    ),
+    "an estimate that is made anew, its law": Mutant(
+        tuned_chains.pseudo_marginal_update, "(state.log_prior + state.log_evidence)",
+        "(state.log_prior + float(estimator(model.covariance(state.theta), model.y, rng)))",
+        test_pseudo_marginal.test_an_estimate_that_is_kept_keeps_the_law, (tuned_chains.pseudo_marginal_update,),
+    ),
+    "an estimate that is made anew, with one step": Mutant(
+        steps.pseudo_marginal_step, "(state.log_prior + state.log_evidence)",
+        "(state.log_prior + float(estimator(model.covariance(state.theta), model.y, rng)))",
+        test_pseudo_marginal.test_an_estimate_that_is_kept_keeps_the_law, (steps.pseudo_marginal_step,),
+    ),
+    "momentum is not reversed": Mutant(
+        hamiltonian.persistent_step, "point, -momentum, False", "point, momentum, False",
+        test_neal.test_persistent_moves_keep_a_known_law,
+    ),
+}  # fmt: skip
+
+
+SLOW = ("momentum is not reversed",)
+WITH_MARKS = [
+    pytest.param(mutant, marks=pytest.mark.slow if name in SLOW else ())
+    for name, mutant in MUTANTS.items()
+]
+
+
+def broken(function, text, other):
+    """Return the code of a function with other text in one place."""
+    source = textwrap.dedent(inspect.getsource(function))
+    assert source.count(text) == 1, f"{function.__name__} must have {text!r} once"
+    tree = ast.parse(source.replace(text, other))
+    tree.body[0].decorator_list = []
+    made = {}
+    exec(compile(tree, "<mutant>", "exec", flags=__future__.annotations.compiler_flag), made)
+    return made[function.__name__].__code__
+
+
+@pytest.mark.parametrize("mutant", WITH_MARKS, ids=MUTANTS)
+def test_a_broken_version_turns_a_test_red(mutant, monkeypatch):
+    function = inspect.unwrap(mutant.function)
+    monkeypatch.setattr(function, "__code__", broken(function, mutant.text, mutant.other))
+    given = [monkeypatch if one == "monkeypatch" else one for one in mutant.arguments]
+    with pytest.raises((AssertionError, multiclass.ConvergenceError)):
+        mutant.test(*given)
