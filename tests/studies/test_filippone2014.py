@@ -11,10 +11,11 @@ from scipy.stats import multivariate_normal, norm, ttest_ind
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
 
-from gpcmc.gp.covariance import orthant_covariance
+from gpcmc.gp.covariance import Prior, orthant_covariance
 from gpcmc.inference.ep import ExpectationPropagation
 from gpcmc.inference.evidence import EvidenceSurface, maximize
 from gpcmc.inference.hyperparameter_steps import surrogate_noise
+from gpcmc.inference.importance import ImportanceSampling
 from gpcmc.inference.interface import ConvergenceError
 from gpcmc.inference.relevance import relevance_prior
 from gpcmc.inference.tuned_chains import Chain, Counter
@@ -26,13 +27,14 @@ from recheck.measures import as_measures, estimate
 from recheck.published import read_published
 from recheck.tables import write_tables
 from studies.common.data import read_registry
-from studies.filippone2014 import chains, estimates, patterns, prediction, quadrature
+from studies.filippone2014 import chains, estimates, patterns, prediction, quadrature, weights
 from studies.filippone2014.config import check
 from studies.filippone2014.figures import FIGURES
 from studies.filippone2014.jobs import FUNCTIONS, jobs, run_job, schemes
 from studies.filippone2014.measures import PARTS, inputs
 from studies.filippone2014.simulated import (
     Simulated,
+    data_path,
     median_start,
     model_of,
     simulate,
@@ -232,6 +234,23 @@ def test_estimates_are_unbiased_and_spread_less_with_more_samples_and_with_ep():
     assert ((seen["mean"] - seen["exact"]).abs() < 0.1 + 0.2 * seen["width"]).all()
     width = seen.pivot_table(index="method", columns="samples", values="width")
     assert (width[16] < 0.5 * width[1]).all() and (width.loc["ep"] < width.loc["laplace"]).all()
+
+
+def test_the_shape_of_weights_is_that_of_the_library_with_other_draws():
+    """The k-hat of 4,096 weights varies by about 0.1; means over four data sets by half of that."""
+    rows = pd.DataFrame(weights.weights(n=[12], d=2, sets=4, root=1, keep=keep)[0])
+    assert len(rows) == 4 * 2 * 2
+    again = []
+    for _, one in rows.iterrows():
+        data = simulate(12, 2, data_path(1, "figure2", 12, 2, one["set"]), balanced=False)
+        model = model_of(data.X, data.y, relevance=False)
+        K = model.covariance(data.theta + np.log([1.0, weights.LENGTHS[one["length"]]]))
+        method = ImportanceSampling(samples=4096, proposal=one["method"], points="random")
+        fit = method.fit(Prior(K), data.y, rng=np.random.default_rng(0))
+        again.append(fit.diagnostics["k_hat"])
+    means = rows.assign(again=again).groupby(["method", "length"])[["k_hat", "again"]].mean()
+    assert means["k_hat"].to_numpy() == pytest.approx(means["again"].to_numpy(), abs=0.2)
+    assert means["k_hat"].max() > means["k_hat"].min() + 0.2
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -616,7 +635,13 @@ def test_claims_on_spreads_by_hand(tmp_path):
                 truth = {"exact": -6.4, "exact_se": 0.01, "log_prior": -0.5, "seed": "1/a"}
                 rows += [key | ends | truth] if cases == n else []
         write_csv(tmp_path / f"evidence/spread_n{n}.csv", pd.DataFrame(rows))
+    shapes = {"n": 50, "method": "ep", "length": "short", "set": [0, 1], "k_hat": [0.4, np.inf]}
+    write_csv(tmp_path / "evidence/weights.csv", pd.DataFrame(shapes | {"seed": "1/a"}))
     frame = PARTS["evidence"](tmp_path, PUBLISHED, Path())
+    found = frame[frame["id"] == "figure2/ep/n50/short/k-hat"]
+    assert found["unit"].tolist() == ["figure2/n50/set0", "figure2/n50/set1"]
+    assert found["value"].iloc[0] == 0.4
+    assert found["status"].tolist() == ["ok", "not defined"]
 
     def ratios(claim):
         rows = frame[frame["id"] == f"claim/spread/{claim}"]

@@ -39,6 +39,7 @@ FUNCTIONS = {
     PATTERNS: f"{_STUDY}.patterns:two_classes",
     "conditionals": f"{_STUDY}.estimates:conditionals",
     "spread": f"{_STUDY}.estimates:spread",
+    "weights": f"{_STUDY}.weights:weights",
     "tune": f"{_STUDY}.chains:tune",
     "mix": f"{_STUDY}.chains:mix",
     "predict": f"{_STUDY}.prediction:predict",
@@ -106,6 +107,8 @@ def _estimates(study: Mapping[str, Any], root: int) -> Iterator[Job]:
     arguments = {**study["conditionals"], "d": 2, "root": root}
     yield _job("evidence/conditionals", "conditionals", "estimates", {}, arguments)
     given = dict(study["spread"])
+    arguments = {"n": given["n"], "sets": given["sets"], "d": 2, "root": root}
+    yield _job("evidence/weights", "weights", "weights", {}, arguments)
     for n in given.pop("n"):
         arguments = {**given, "n": n, "d": 2, "root": root}
         yield _job(f"evidence/spread_n{n}", "spread", "estimates", {}, arguments, mem_mb=1500)

@@ -1,4 +1,4 @@
-"""Figures 1 and 2: widths of conditionals, and the spread of estimates."""
+"""Figures 1 and 2: widths of conditionals, the spread of estimates, and the shape of their weights."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _CONDITIONALS = {
 
 def measure(root: Path) -> pd.DataFrame:
     """All measures of this part: a unit is a simulated data set."""
-    return as_measures([*_conditionals(root), *_spread(root)])
+    return as_measures([*_conditionals(root), *_spread(root), *_weights(root)])
 
 
 def _conditionals(root: Path) -> list[Row]:
@@ -62,6 +62,16 @@ def _spread(root: Path) -> list[Row]:
             if many > few:
                 found.append(row("claim/spread/samples", unit, value, own, run=method))
     return [*found, *_sizes(rows, widths)]
+
+
+def _weights(root: Path) -> list[Row]:
+    rows, _ = read_some(root, "evidence/weights.csv")
+    found = []
+    for _, one in rows.iterrows():
+        unit = f"figure2/n{one['n']}/set{one['set']}"
+        id = f"figure2/{one['method']}/n{one['n']}/{one['length']}/k-hat"
+        found.append(row(id, unit, one["k_hat"], one))
+    return found
 
 
 def _sizes(rows: pd.DataFrame, widths: dict[tuple[int, int, str, int], float]) -> list[Row]:
