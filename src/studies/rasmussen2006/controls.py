@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from gpcmc.inference.ep import ExpectationPropagation
 from gpcmc.inference.laplace import Laplace
 from studies.common.pieces import Piece, Row
 from studies.common.running import Keep
@@ -17,8 +18,8 @@ from studies.rasmussen2006.gp import squared_exponential
 from studies.rasmussen2006.patterns import Binary
 
 Array = np.ndarray
-#: Where Laplace's evidence is printed.
-POINT = (2.85, 2.35)
+#: Where the evidence is printed, Laplace's and EP's.
+POINT, EP_POINT = (2.85, 2.35), (2.6, 4.1)
 
 
 def controls(
@@ -28,7 +29,7 @@ def controls(
     zip_split: Mapping[str, Array],
     keep: Keep,
 ) -> Piece:
-    """Evaluate Laplace's log evidence under each fault.
+    """Evaluate the log evidence under each fault, by Laplace's method if nothing else is said.
 
     Parameters
     ----------
@@ -40,7 +41,8 @@ def controls(
     rows : list of dict
         ``control`` and ``log_evidence``: of the squared exponential with raw grey values (``raw``), the partition of
         the files (``zip-split``), the kernel without its 1/2 (``no-half``) and sf in the place of sf^2 (``amplitude``);
-        of the linear kernel with theta where the book means 1/theta (``theta``).
+        by EP with raw grey values (``raw-ep``); of the linear kernel with theta where the book means 1/theta
+        (``theta``).
     """
 
     def one() -> tuple[list[Row], dict[str, Array]]:
@@ -51,6 +53,9 @@ def controls(
             exponent = 1.0 if name == "no-half" else 0.5
             K = squared_exponential(binary.distances, *POINT, exponent)
             found[name] = Laplace().approximate(K, binary.y).log_evidence
+        binary = Binary.of_digits(raw)
+        K = squared_exponential(binary.distances, *EP_POINT)
+        found["raw-ep"] = ExpectationPropagation().approximate(K, binary.y).log_evidence
         binary = Binary.of_digits(book)
         K = 2.0**2 * binary.X @ binary.X.T
         K_amplitude = squared_exponential(binary.distances, *POINT) / np.exp(POINT[1])

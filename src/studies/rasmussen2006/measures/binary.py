@@ -31,6 +31,8 @@ _PRINTED = {
     "laplace": {"errors": 21, "half_width": 0.03},
     "ep": {"errors": 21, "confident_errors": 4, "half_width": 0.035},
 }
+#: Log evidence that is printed, of the controls where it is not Laplace's.
+_OF_CONTROL = {"theta": -105, "raw-ep": -90}
 #: Latent means that are larger are well in excess of 50, or 50 at least.
 _LARGE = 50
 #: A confident prediction is outside of this (Figure 3.9).
@@ -92,7 +94,7 @@ def control(
 
 def _controls(root: Path) -> Iterator[Row]:
     for row in read(root, "binary/controls.csv").to_dict("records"):
-        printed = -105 if row["control"] == "theta" else -99
+        printed = _OF_CONTROL.get(row["control"], -99)
         yield from control(row["control"], row["log_evidence"], printed, 0.5, row["source"])
     # without its 1/2 a kernel with l is the book's with l / sqrt(2), so that the whole surface is ours, moved
     best = read(root, "binary/laplace.csv").query("place == 'maximum'").iloc[0]
