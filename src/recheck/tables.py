@@ -108,8 +108,11 @@ class _Drawn:
         given = [*self.block.readings] if field == "reading" else given
         if value in given:
             return (0, given.index(value))
-        parts = re.split(r"(\d+)", value)
-        return (1, *[(0, int(part), "") if part.isdigit() else (1, 0, part) for part in parts])
+        parts = re.split(r"(\d+(?:\.\d+)?)", value)  # the numbers are every second one
+        return (
+            1,
+            *[(0, float(part), "") if k % 2 else (1, 0, part) for k, part in enumerate(parts)],
+        )
 
     def latex(self, frame: pd.DataFrame) -> str:
         """The block's tabular."""
@@ -218,6 +221,7 @@ def tabular(
         for part in (head, body)
     )
     name, last = ("longtable" if breaks else "tabular"), [r"\bottomrule"]
-    below = [r"\endhead", *last, r"\endlastfoot", *below] if breaks else [*below, *last]
+    foot = [r"\endhead", *last, r"\endfoot", *last, r"\endlastfoot"]
+    below = [*foot, *below] if breaks else [*below, *last]
     top = [rf"\begin{{{name}}}{{{columns}}}", r"\toprule", *above, r"\midrule"]
     return "\n".join([*top, *below, rf"\end{{{name}}}", ""])

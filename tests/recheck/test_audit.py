@@ -170,9 +170,14 @@ def test_lists_of_the_supplement(verdicts):
         r"\hypertarget{audit:t/a}{}\nolinkurl{t/a} & $1.2$ & $1.00$ ($0.10$)\,\%"
         in lists["audit_cells"]
     )
-    assert r"& $0.835$ & $0.60$ to $1.2$ & $1.60$ & agrees \\" in lists["audit_cells"]
+    assert r"& $0.835$ & $0.600$ to $1.20$ & $1.60$ & agrees \\" in lists["audit_cells"]
     assert r"agrees under \nolinkurl{v=once}" in lists["audit_cells"]
     assert "Ten thousand points give pi without bias (3)" in lists["audit_claims"]
+    # a cell that is judged by its rounding has neither effect nor interval
+    exact = {"printed": "21", "published": 21.0, "ours": 22.0, "ours_se": 0.0}
+    exact |= {"note": "judged by its rounding", "low": 22.0, "high": 22.0}
+    (text,) = audit_tables(verdicts.iloc[:1].assign(**exact), Layout(), published).values()
+    assert r"\nolinkurl{t/a} & $21$ & $22$ & -- & -- &" in text
     columns = ["choice", "level", "kind", "compared", "agrees", "differs", "log_likelihood"]
     evidence = pd.DataFrame([["points", "stratified", "cell", 1, 0, 1, -3.5]], columns=columns)
     text = readings_table(published, evidence)

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from recheck import style
 from recheck.book import Book
 
 _METHODS = {"laplace": "Laplace", "ep": "EP"}
 _SCHEMES = {"laplace": "Laplace", "ep": "EP", "ancillary": "AA", "surrogate": "SURR"}
+_DATA = {
+    "pima": "Pima",
+    "breast": "Breast",
+    "ionosphere": "Ionosphere",
+    "sonar": "Sonar",
+    "crabs": "Crabs",
+}
 _OTHERS = {"fitted": "fitted", "mode": "mode", "svm": "SVM"}
 
 
@@ -54,7 +64,7 @@ def curves(book: Book) -> Figure:
 
 def efficiency(book: Book) -> Figure:
     """Effective samples against operations: a column a kernel."""
-    figure = style.figure(2.9)
+    figure = style.figure(3.1)
     panels = figure.subplots(1, 2, sharey=True)
     rows = book.select("table1/{kernel}/{n}/{d}/{scheme}/{quantity}")
     rows = rows[rows["reading"].isin(["", "counts=source"])]
@@ -69,46 +79,59 @@ def efficiency(book: Book) -> Figure:
         if own.empty:
             _nothing(axes)
         else:
-            _panel(axes, own)
+            _panel(axes, own, _markers(table))
         axes.set(xscale="log", yscale="log", xlabel="cubic operations an iteration")
     panels[0].set_ylabel("effective samples, % of draws")
-    named = {
-        label: handle
-        for axes in panels
-        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
-    }
-    if named:
-        labels = [name for name in _SCHEMES.values() if name in named]
-        figure.legend([named[name] for name in labels], labels, loc="outside lower center", ncols=4)
+    if len(table):
+        schemes = zip(_SCHEMES.values(), style.COLOURS, strict=False)
+        handles = [Line2D([], [], color=colour, label=name) for name, colour in schemes]
+        for (n, d), marker in _markers(table).items():
+            label = f"$n={n[1:]}$, $d={d[1:]}$"
+            handles.append(
+                Line2D([], [], color=style.GREY, linestyle="none", marker=marker, label=label)
+            )
+        figure.legend(handles=handles, loc="outside lower center", ncols=4)
     return figure
 
 
-def _panel(axes: Axes, table: pd.DataFrame) -> None:
-    """A line a method and problem; a method is named where it is first drawn."""
-    named: set[str] = set()
-    for number, (_, own) in enumerate(table.groupby(["n", "d"])):
-        marker = "os^Dv"[number % 5]
-        for (scheme, name), colour in zip(_SCHEMES.items(), style.COLOURS, strict=False):
+def _markers(table: pd.DataFrame) -> dict[tuple[str, str], str]:
+    """A marker for each number of cases and of inputs."""
+    problems = sorted({*zip(table["n"], table["d"], strict=True)}, key=lambda nd: _sizes(*nd))
+    return dict(zip(problems, "os^Dv<>P", strict=False))
+
+
+def _sizes(*names: str) -> list[int]:
+    return [int(name[1:]) for name in names]
+
+
+def _panel(axes: Axes, table: pd.DataFrame, markers: Mapping[tuple[str, str], str]) -> None:
+    """A line a method and problem."""
+    for (n, d), marker in markers.items():
+        own = table[(table["n"] == n) & (table["d"] == d)]
+        for scheme, colour in zip(_SCHEMES, style.COLOURS, strict=False):
             some = own[own["scheme"].str.partition("-")[0] == scheme]
             if some.empty:  # not run on this problem
                 continue
             some = some.assign(samples=some["scheme"].str.partition("-")[2].replace("", "0"))
             some = some.astype({"samples": int}).sort_values("samples")
-            label = None if name in named else name
-            named.add(name)
-            axes.plot(some["operations"], some["ess"], f"{marker}-", color=colour, label=label)
+            axes.plot(some["operations"], some["ess"], f"{marker}-", color=colour)
 
 
 def losses(book: Book) -> Figure:
     """Log losses of the other methods, less that of predictions integrated by quadrature, over data sets and sizes."""
     figure = style.figure(2.9)
-    axes = figure.add_subplot(ylabel="log loss less integrated, nats")
+    axes = figure.add_subplot(
+        xlabel="data set, training cases", ylabel="log loss less integrated, nats"
+    )
     rows = book.rows("prediction/{data}/{n}/{method}/log-loss")
     if rows.empty:
         _nothing(axes)
         return figure
     table = rows.pivot_table(index=["data", "n", "unit"], columns="method", values="value")
-    places = sorted({key[:2] for key in table.index}, key=lambda key: (key[0], int(key[1][1:])))
+    order = [*_DATA]
+    places = sorted(
+        {key[:2] for key in table.index}, key=lambda key: (order.index(key[0]), _sizes(key[1]))
+    )
     for shift, ((method, name), colour) in enumerate(
         zip(_OTHERS.items(), style.COLOURS, strict=False)
     ):
@@ -118,6 +141,6 @@ def losses(book: Book) -> Figure:
         at = np.arange(len(places)) + 0.2 * (shift - 1)
         axes.errorbar(at, means, bars, fmt="o", color=colour, label=name)
     axes.axhline(0.0, color=style.GREY, linewidth=0.8)
-    axes.set_xticks(range(len(places)), [f"{data}\n{n[1:]}" for data, n in places])
+    axes.set_xticks(range(len(places)), [f"{_DATA[data]}\n{n[1:]}" for data, n in places])
     figure.legend(loc="outside lower center", ncols=3)
     return figure

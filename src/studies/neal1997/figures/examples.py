@@ -42,7 +42,7 @@ def priors(book: Book) -> Figure:
 
 def traces(book: Book) -> Figure:
     """Relevances, and latent values of one case, along the first chain with 400 cases."""
-    figure = style.figure(2.6)
+    figure = style.figure(2.8)
     panels = figure.subplots(1, 2)
     names = [f"rho{u + 1}" for u in range(4)], [f"latent{k}" for k in range(3)]
     labels = [rf"$\rho_{u + 1}$" for u in range(4)], [f"class {k}" for k in range(3)]
@@ -58,7 +58,7 @@ def traces(book: Book) -> Figure:
         if not axes.lines or not len(axes.lines[0].get_xdata()):
             _nothing(axes)
         else:
-            axes.legend(ncols=2)
+            axes.legend(ncols=4, loc="upper center", bbox_to_anchor=(0.5, -0.25), columnspacing=1)
     if len(panels[0].lines[0].get_xdata()):
         panels[0].set_yscale("log")
     return figure

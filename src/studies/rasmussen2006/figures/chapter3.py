@@ -45,9 +45,11 @@ def surfaces(book: Book) -> Figure:
             rows = book.select(f"surface/{method}/l{{x}}/a{{a}}/{quantity}")
             if quantity == "errors":
                 _numbers(axes, rows)
+                look = {"fillstyle": "none", "markersize": 13}  # the number within can be read
             else:
                 _contours(axes, rows, _CONTOURS[quantity])
-            axes.plot(*PRINTED[method], "D", color=style.ORANGE, zorder=3)
+                look = {}
+            axes.plot(*PRINTED[method], "D", color=style.ORANGE, zorder=3, **look)
             _limits(axes)
         line[0].set_ylabel(_LABELS["ylabel"])
     for axes in panels[-1]:
@@ -109,11 +111,12 @@ def latents(book: Book) -> Figure:
     """Histograms of latent means, and of probabilities averaged and at the mean."""
     figure = style.figure(4.0)
     panels = figure.subplots(2, 2)
+    label_of = {"latent": "latent mean", "probability": "predictive probability"}
     for line, method in zip(panels, ("laplace", "ep"), strict=True):
         for axes, kind in zip(line, ("latent", "probability"), strict=True):
             rows = book.select(f"histogram/{method}/{kind}/{{part}}/{{center}}")
             rows = rows.astype({"center": float}).sort_values("center")
-            axes.set_title(f"{_NAMES[method]}: {kind}{'' if kind[0] == 'p' else ' mean'}")
+            axes.set(title=_NAMES[method], xlabel=label_of[kind])
             colours = zip(rows["part"].unique(), style.COLOURS, strict=False)
             for part, colour in colours:
                 own = rows[rows["part"] == part]
@@ -181,7 +184,7 @@ def exact(book: Book) -> Figure:
         axes.set(title=_NAMES[method], xlabel="minus exact log evidence", xscale="log")
         axes.set_xticks(ticks := [90, 120, 200, 300, 500], [str(tick) for tick in ticks])
         axes.minorticks_off()
-    panels[0].set_ylabel("less exact, nats")
+    panels[0].set_ylabel("error of log evidence, nats")
     names = {"laplace": "Laplace", "ep": "EP", "exact": "exact"}
     lower = below.subplots(1, 3, sharex=True, sharey=True)
     for axes, (method, name) in zip(lower, names.items(), strict=True):
@@ -201,7 +204,7 @@ def terms(book: Book) -> Figure:
         ("likelihood", style.GREY, "likelihood"),
         ("cavity", style.COLOURS[2], "cavity"),
         ("posterior", style.BLUE, "product"),
-        ("gaussian", style.ORANGE, "its Gaussian"),
+        ("gaussian", style.ORANGE, "matched Gaussian"),
     ):
         own = _curve(book, f"figure3.4/{name}")
         term.plot(own["x"], own["value"], color=colour, label=label)
@@ -215,7 +218,7 @@ def terms(book: Book) -> Figure:
             curve = mean["value"].to_numpy() + times * spread["value"].to_numpy()
             functions.plot(mean["x"], curve, color=colour, linewidth=width)
     own = _curve(book, "figure3.6/truth-probability")
-    shares.plot(own["x"], own["value"], color=style.GREY, label="that of the data")
+    shares.plot(own["x"], own["value"], color=style.GREY, label="true probability")
     own = _curve(book, "figure3.6/points")
     shares.plot(own["x"], (own["value"] > 0).astype(float), ".", color=style.INK, markersize=3)
     shares.set(xlabel="$x$", ylabel="probability of $+1$", title="Figure 3.6(a)")
@@ -256,7 +259,11 @@ def tenclass(book: Book) -> Figure:
     """Evidence, information and error rate of ten classes over log l: a line at the printed log sf, dots at others."""
     figure = style.figure(2.6)
     panels = figure.subplots(1, 3)
-    titles = {"log-evidence": "log evidence", "information": "bits", "error-percent": "errors, %"}
+    titles = {
+        "log-evidence": "log evidence, nats",
+        "information": "information, bits",
+        "error-percent": "errors, %",
+    }
     for axes, (quantity, title) in zip(panels, titles.items(), strict=True):
         rows = book.select(f"ten/n{{n}}/l{{x}}/a{{a}}/{quantity}").astype({"x": float, "a": float})
         for n, own in rows.groupby("n", sort=False):
