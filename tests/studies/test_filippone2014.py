@@ -253,6 +253,13 @@ def test_the_shape_of_weights_is_that_of_the_library_with_other_draws():
     assert means["k_hat"].max() > means["k_hat"].min() + 0.2
 
 
+def test_a_data_set_is_the_same_however_many_there_are():
+    """A piece's key does not have their number."""
+    given = {"n": [6], "d": 2, "root": 1, "keep": keep}
+    one, two = (pd.DataFrame(weights.weights(**given, sets=sets)[0]) for sets in (1, 2))
+    pd.testing.assert_frame_equal(one, two[two["set"] == 0])
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 # Tables I to III
 

@@ -1,12 +1,15 @@
 """Pieces that the repository keeps: storing, putting back, and what is refused."""
 
+import copy
 import json
+import pickle
 import zipfile
 
 import numpy as np
 import pytest
 
 from studies.common import kept, pieces
+from studies.common.counts import Count
 from studies.common.kept import keep, resume
 from studies.common.pieces import DamagedPieceError, Pieces, decode, encode
 
@@ -56,6 +59,23 @@ def test_pieces_come_back_and_only_the_rest_is_computed(tmp_path):
     assert make(tmp_path / "other/experiment1/N50", "abc") == ["c"]
     assert make(tmp_path / "other/experiment4/problem1_ep", parameters=2) == ["a", "b"]
     assert not list((tmp_path / "other").rglob("*.partial"))
+
+
+def test_a_count_of_pieces_voids_none(tmp_path):
+    """Of three sets one is computed where two are there; a job with one set drops the others when it is done."""
+    folder = tmp_path / "run/evidence/conditionals"
+    of = {k: [{"n": 50, "sets": Count(k)}, {"data": "0f"}] for k in (1, 2, 3)}
+    assert make(folder, ("set0", "set1"), of[2]) == ["set0", "set1"]
+    assert make(folder, ("set0", "set1", "set2"), of[3]) == ["set2"]
+    assert make(folder, ("set0",), [{"n": 51, "sets": Count(1)}, {"data": "0f"}]) == ["set0"]
+    last = Pieces(folder, MODULES, of[1], job="evidence/conditionals")
+    last.get("set0", lambda: pytest.fail("it is there"))
+    last.finish()
+    assert sorted(path.name for path in folder.iterdir()) == sorted(
+        ["done", f"{last.key}.json", f"set0-{last.key}.npz"]
+    )
+    # what a script of the workflow is given went through these
+    assert type(copy.deepcopy(Count(3))) is type(pickle.loads(pickle.dumps(Count(3)))) is Count
 
 
 def test_the_store_grows_and_its_bytes_depend_on_the_pieces_alone(tmp_path):

@@ -3,7 +3,8 @@
 A piece is a few runs of a hyperparameter setting, a data set or an instance: whatever a job does one after the other.
 Its file has a key in its name, the digest of a record that stands beside it and says what the piece was made from:
 
-- the parameters: the root of the random streams, the grid, the options, and the digest of the patterns, if any;
+- the parameters: the root of the random streams, the grid, the options, and the digest of the patterns, if any, but
+  no `studies.common.counts.Count`, which says how many pieces there are;
 - the code: every module that the named ones import, directly or not (`studies.common.code`);
 - the libraries whose code makes or moves numbers (`LIBRARIES`), by version.
 
@@ -35,6 +36,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from studies.common.code import code_digests
+from studies.common.counts import Count
 from studies.common.machine import processor
 
 Row = dict[str, Any]
@@ -104,6 +106,7 @@ class Pieces:
         self._folder = Path(folder)
         self._job = job or self._folder.name
         self._check = check
+        self._asked: set[str] = set()
         self.record = record(modules, parameters)
         self.key = key_of(self.record)
         if check is not None:
@@ -115,6 +118,7 @@ class Pieces:
         """Return the piece of that name, from disk where it is finished and whole, else by `compute()`."""
         if self._check is not None:
             return self._check.get(name, compute)
+        self._asked.add(name)
         path = self._folder / f"{name}-{self.key}.npz"
         if path.exists():
             try:
@@ -145,10 +149,11 @@ class Pieces:
             write(path, text_of({**self.record, "processor": processor()}).encode())
 
     def finish(self) -> None:
-        """Note that the job's results have been written, and drop the pieces of other inputs."""
+        """Note that the job's results have been written, and drop the pieces of other inputs and of larger counts."""
         if self._check is None and self._folder.exists():
+            wanted = {f"{name}-{self.key}.npz" for name in self._asked} | {f"{self.key}.json"}
             for path in self._folder.iterdir():
-                if self.key not in path.name:
+                if path.name not in wanted:
                     path.unlink()
             (self._folder / DONE).touch()
 
@@ -278,8 +283,17 @@ def record(modules: Iterable[str], parameters: object) -> Record:
         "modules": named,
         "code": code_digests(named),
         "libraries": {name: importlib.metadata.version(name) for name in LIBRARIES},
-        "parameters": parameters,
+        "parameters": _without_counts(parameters),
     }
+
+
+def _without_counts(parameters: object) -> object:
+    if isinstance(parameters, Mapping):
+        found = parameters.items()
+        return {name: _without_counts(v) for name, v in found if not isinstance(v, Count)}
+    if isinstance(parameters, list | tuple):
+        return [_without_counts(one) for one in parameters]
+    return parameters
 
 
 def key_of(made_from: Mapping[str, Any]) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from studies.common import running
+from studies.common.counts import Count
 from studies.common.running import PATTERNS, Job, outputs
 
 if TYPE_CHECKING:
@@ -104,9 +105,10 @@ def _patterns(names: set[str]) -> Iterator[Job]:
 
 
 def _estimates(study: Mapping[str, Any], root: int) -> Iterator[Job]:
-    arguments = {**study["conditionals"], "d": 2, "root": root}
+    given = study["conditionals"]
+    arguments = {**given, "sets": Count(given["sets"]), "d": 2, "root": root}
     yield _job("evidence/conditionals", "conditionals", "estimates", {}, arguments)
-    given = dict(study["spread"])
+    given = {**study["spread"], "sets": Count(study["spread"]["sets"])}
     arguments = {"n": given["n"], "sets": given["sets"], "d": 2, "root": root}
     yield _job("evidence/weights", "weights", "weights", {}, arguments)
     for n in given.pop("n"):
@@ -159,7 +161,8 @@ def _prediction(given: Mapping[str, Any], root: int) -> Iterator[Job]:
     for name in given["data"]:
         for size in given["sizes"]:
             inputs, stem = {"data": f"data/{name}.npz"}, f"prediction/{name}_n{size}"
-            common = {"name": name, "sizes": [size], "splits": given["splits"], "root": root}
+            splits = Count(given["splits"])
+            common = {"name": name, "sizes": [size], "splits": splits, "root": root}
             own = {**common, "chain": given["chain"]}
             yield _job(stem, "predict", "prediction", inputs, own)
             own = {**common, "quadrature": given["quadrature"]}

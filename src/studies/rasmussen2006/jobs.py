@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from studies.common import running
+from studies.common.counts import Count
 from studies.common.running import PATTERNS, Job, outputs
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ FUNCTIONS = {
 def jobs(config: Mapping[str, Any]) -> dict[str, Job]:
     """Return all jobs of a configuration, which `config.check` has passed, by name."""
     study, root = config["rasmussen2006"], config["seed"]
+    toy = {"root": root, "draws": Count(study["toy"]["draws"])}
     found = [
         *_patterns(
             {
@@ -72,8 +74,7 @@ def jobs(config: Mapping[str, Any]) -> dict[str, Job]:
         *_binary(study["surface"]),
         *_comparators(study, root),
         *_ten_classes(study["ten_classes"]),
-        _job("toy/toy", "toy", "toy", {}, {"root": root, **study["toy"]}),
-        _job("pictures/pictures", "pictures", "pictures", {}, {"root": root, **study["toy"]}),
+        *(_job(f"{name}/{name}", name, name, {}, toy) for name in ("toy", "pictures")),
         *_crossvalidation(study["crossvalidation"], root),
     ]
     return {job.name: job for job in found}
@@ -139,12 +140,11 @@ def _binary(given: Mapping[str, int]) -> Iterator[Job]:
 
 def _comparators(study: Mapping[str, Any], root: int) -> Iterator[Job]:
     inputs, given = {"digits": "pair"}, study["comparators"]
-    for name, module, key in (
-        ("curves", "comparators", "shares"),
-        ("machines", "machines", "searches"),
+    for name, module, more in (
+        ("curves", "comparators", {"shares": given["shares"]}),
+        ("machines", "machines", {"searches": Count(given["searches"])}),
     ):
-        arguments = {"root": root, key: given[key]}
-        yield _job(f"comparators/{name}", module, module, inputs, arguments)
+        yield _job(f"comparators/{name}", module, module, inputs, {"root": root, **more})
     points = study["exact"]["points"]
     for method in ("twisted-ep", "annealing"):
         arguments = {
@@ -180,7 +180,7 @@ def _crossvalidation(given: Mapping[str, Any], root: int) -> Iterator[Job]:
             for name, seeds in sets.items():
                 arguments = {
                     **{"name": name, "prepared": kind == "prepared", "methods": [method]},
-                    **{"seeds": seeds, "root": root},
+                    **{"seeds": Count(seeds), "root": root},
                 }
                 inputs = {"data": digits if name == "usps" else name}
                 stem = f"crossvalidation/{name}{suffix}_{method}"
