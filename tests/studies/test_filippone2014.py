@@ -804,8 +804,8 @@ def test_tables_and_figures_are_drawn(measured, published, tmp_path):
         assert draw(book).axes
 
 
-def test_the_legend_names_a_scheme_that_the_first_problem_lacks():
-    """EP was not run with 200 cases, which come first."""
+def test_the_legend_names_schemes_that_were_run_and_markers_of_problems():
+    """EP was not run with 200 cases, which come first, and AA not at all."""
     ids = {"n200/d2": ["laplace-1", "surrogate"], "n50/d2": ["laplace-1", "ep-1", "surrogate"]}
     rows = [
         {
@@ -822,4 +822,14 @@ def test_the_legend_names_a_scheme_that_the_first_problem_lacks():
     published = pd.DataFrame(columns=["id"]), pd.DataFrame(columns=["id"])
     drawn = FIGURES["efficiency"](Book(estimate(made), made, *published))
     (legend,) = drawn.legends
-    assert [text.get_text() for text in legend.get_texts()] == ["Laplace", "EP", "SURR"]
+    assert [text.get_text() for text in legend.get_texts()] == [
+        *("Laplace", "EP", "SURR", "$n=50$, $d=2$", "$n=200$, $d=2$")
+    ]
+    keys = dict(
+        zip([text.get_text() for text in legend.get_texts()], legend.get_lines(), strict=True)
+    )
+    colours = {name: keys[name].get_color() for name in ("Laplace", "EP", "SURR")}
+    marks = {name: line.get_marker() for name, line in keys.items() if name not in colours}
+    assert len({*colours.values()}) == 3 and len({*marks.values()}) == 2
+    ep = [line for line in drawn.axes[0].lines if line.get_color() == colours["EP"]]
+    assert [line.get_marker() for line in ep] == [marks["$n=50$, $d=2$"]]

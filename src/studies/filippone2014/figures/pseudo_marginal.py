@@ -83,8 +83,12 @@ def efficiency(book: Book) -> Figure:
         axes.set(xscale="log", yscale="log", xlabel="cubic operations an iteration")
     panels[0].set_ylabel("effective samples, % of draws")
     if len(table):
-        schemes = zip(_SCHEMES.values(), style.COLOURS, strict=False)
-        handles = [Line2D([], [], color=colour, label=name) for name, colour in schemes]
+        ran = {scheme.partition("-")[0] for scheme in table["scheme"]}
+        handles = [
+            Line2D([], [], color=colour, label=name)
+            for (scheme, name), colour in zip(_SCHEMES.items(), style.COLOURS, strict=False)
+            if scheme in ran
+        ]
         for (n, d), marker in _markers(table).items():
             label = f"$n={n[1:]}$, $d={d[1:]}$"
             handles.append(
