@@ -505,6 +505,11 @@ def test_experiment5(tmp_path):
     assert gradient["P1/ep-gradient/gradient/evidence-above"] == 0.125
     assert gradient["P1/ep-gradient/gradient/estimate-above"] == 0.5
     assert gradient["P1/ep-gradient/gradient/shortfall"] == -0.125
+    # a difference names the lines of both, so that it is not taken for one with other settings of the simplex
+    sources = found["source"].to_dict()
+    for name, both in {"evidence-above": True, "shortfall": True, "log-loss": False}.items():
+        source = sources[f"tuning/P1/ep-gradient/gradient/{name}"]
+        assert "_gradient.csv" in source and ("_tuning.csv" in source) == both, name
     assert gradient["P1/ep-gradient/gradient/cpu-seconds"] == 0.5
     assert gradient["P1/ep-ard/gradient/evidence-above"] == gradient["ep-ard/most-above"] == 2.0
     assert "P1/ep-ard/gradient/estimate-above" not in gradient, "it is another surface"

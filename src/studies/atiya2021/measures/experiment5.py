@@ -79,7 +79,8 @@ def _fitted(root: Path, tuned: pd.DataFrame) -> pd.DataFrame:
 
     ``evidence_above`` is how far above the simplex it ends as the judge sees both, and ``estimate_above`` as the method
     sees them, where both have one length scale. ``log_loss_above`` is the same difference in the log loss of the test
-    patterns. ``evidence_shortfall`` is from the best of the `tuned` runs, and negative above it.
+    patterns. ``evidence_shortfall`` is from the best of the `tuned` runs, and negative above it. ``compared_source``
+    names their rows too.
     """
     optional = [*_TUNED, "evidence", "evidence_se", "estimate", "climbed", "relevance", "seed"]
     frame = common.timed_rows(root, "experiment5/problem*_gradient", _KEYS, optional)
@@ -90,7 +91,9 @@ def _fitted(root: Path, tuned: pd.DataFrame) -> pd.DataFrame:
     above = frame[compared].astype(float) - simplex.set_axis(frame.index).astype(float)
     one_surface = frame["evidence"].notna() & frame["relevance"].ne(True)
     best = frame["problem"].map(good.groupby("problem")["evidence"].max()).astype(float)
+    others = frame["problem"].map(good.groupby("problem")["source"].agg(join_sources)).fillna("")
     return frame.assign(
+        compared_source=[*map(join_sources, zip(frame["source"], others, strict=True))],
         evidence_shortfall=best - frame["evidence"].astype(float),
         evidence_above=above["evidence"],
         estimate_above=above["estimate"].where(one_surface),
@@ -101,7 +104,7 @@ def _fitted(root: Path, tuned: pd.DataFrame) -> pd.DataFrame:
 
 def _gradients(fitted: pd.DataFrame) -> Iterator[pd.DataFrame | Iterator[Row]]:
     """How far above the simplex's optimum gradients end, in how many evaluations, and how often more scales mislead."""
-    path = "tuning/P{problem}/{method}/{stage}"
+    path, fitted = "tuning/P{problem}/{method}/{stage}", _compared(fitted)
     for column in ("evidence_above", "estimate_above"):
         rows = fitted[fitted[column].notna()]
         name = f"{path}/{column.replace('_', '-')}"
@@ -124,12 +127,18 @@ def _gradients(fitted: pd.DataFrame) -> Iterator[pd.DataFrame | Iterator[Row]]:
     yield each(several, "method", name, {"worse": lambda rows: (rows["log_loss_above"] > 0).sum()})
 
 
+def _compared(rows: pd.DataFrame) -> pd.DataFrame:
+    """The same rows with the sources of what they are compared with, where these are other files."""
+    return rows.assign(source=rows.get("compared_source", rows["source"]))
+
+
 def _tuning(tuned: pd.DataFrame) -> Iterator[pd.DataFrame | Iterator[Row]]:
     """What each way of tuning has chosen, how far below the best, and how it classifies."""
     keys, path = ["problem", "method", "stage"], "tuning/P{problem}/{method}/{stage}"
     for column in (*_TUNED, "cpu_seconds"):
         name = column.removeprefix("evidence_").replace("_", "-")
         rows = tuned[tuned[column].notna() | (tuned["status"] != OK)]
+        rows = _compared(rows) if column == "evidence_shortfall" else rows
         scale = "log" if column == "cpu_seconds" else "linear"
         given = {"unit": _UNIT, "run": "replicate", "status": "status", "scale": scale}
         yield measured(rows, f"{path}/{name}", column, **given)
