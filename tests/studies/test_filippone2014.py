@@ -833,3 +833,17 @@ def test_the_legend_names_schemes_that_were_run_and_markers_of_problems():
     assert len({*colours.values()}) == 3 and len({*marks.values()}) == 2
     ep = [line for line in drawn.axes[0].lines if line.get_color() == colours["EP"]]
     assert [line.get_marker() for line in ep] == [marks["$n=50$, $d=2$"]]
+
+
+def test_a_problem_may_have_one_kernel_alone():
+    """As ten inputs at the standard scale, which were run with ARD."""
+    ids = ("isotropic/n50/d2", "ard/n50/d2", "ard/n50/d10")
+    made = as_measures(
+        {"id": f"table1/{where}/ep-1/{what}", "unit": "a", "value": 2.0, "scale": "linear"}
+        for where in ids
+        for what in ("ess", "operations")
+    )
+    published = pd.DataFrame(columns=["id"]), pd.DataFrame(columns=["id"])
+    drawn = FIGURES["efficiency"](Book(estimate(made), made, *published))
+    markers = [[line.get_marker() for line in axes.lines] for axes in drawn.axes]
+    assert [sorted(some) for some in markers] == [["o"], ["o", "s"]]

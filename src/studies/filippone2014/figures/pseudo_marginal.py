@@ -71,6 +71,7 @@ def efficiency(book: Book) -> Figure:
     table = rows.pivot_table(
         index=["kernel", "n", "d", "scheme"], columns="quantity", values="value"
     ).reset_index()
+    markers = _markers(table) if len(table) else {}
     for axes, (kernel, title) in zip(
         panels, {"isotropic": "one length scale", "ard": "ARD"}.items(), strict=True
     ):
@@ -79,17 +80,17 @@ def efficiency(book: Book) -> Figure:
         if own.empty:
             _nothing(axes)
         else:
-            _panel(axes, own, _markers(table))
+            _panel(axes, own, markers)
         axes.set(xscale="log", yscale="log", xlabel="cubic operations an iteration")
     panels[0].set_ylabel("effective samples, % of draws")
-    if len(table):
+    if markers:
         ran = {scheme.partition("-")[0] for scheme in table["scheme"]}
         handles = [
             Line2D([], [], color=colour, label=name)
             for (scheme, name), colour in zip(_SCHEMES.items(), style.COLOURS, strict=False)
             if scheme in ran
         ]
-        for (n, d), marker in _markers(table).items():
+        for (n, d), marker in markers.items():
             label = f"$n={n[1:]}$, $d={d[1:]}$"
             handles.append(
                 Line2D([], [], color=style.GREY, linestyle="none", marker=marker, label=label)
@@ -110,15 +111,14 @@ def _sizes(*names: str) -> list[int]:
 
 def _panel(axes: Axes, table: pd.DataFrame, markers: Mapping[tuple[str, str], str]) -> None:
     """A line a method and problem."""
-    for (n, d), marker in markers.items():
-        own = table[(table["n"] == n) & (table["d"] == d)]
+    for (n, d), own in table.groupby(["n", "d"]):
         for scheme, colour in zip(_SCHEMES, style.COLOURS, strict=False):
             some = own[own["scheme"].str.partition("-")[0] == scheme]
             if some.empty:  # not run on this problem
                 continue
             some = some.assign(samples=some["scheme"].str.partition("-")[2].replace("", "0"))
             some = some.astype({"samples": int}).sort_values("samples")
-            axes.plot(some["operations"], some["ess"], f"{marker}-", color=colour)
+            axes.plot(some["operations"], some["ess"], f"{markers[n, d]}-", color=colour)
 
 
 def losses(book: Book) -> Figure:
