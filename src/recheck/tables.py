@@ -221,7 +221,6 @@ def tabular(
         for part in (head, body)
     )
     name, last = ("longtable" if breaks else "tabular"), [r"\bottomrule"]
-    foot = [r"\endhead", *last, r"\endfoot", *last, r"\endlastfoot"]
-    below = [*foot, *below] if breaks else [*below, *last]
+    below = [r"\endhead", *last, r"\endfoot", *below] if breaks else [*below, *last]
     top = [rf"\begin{{{name}}}{{{columns}}}", r"\toprule", *above, r"\midrule"]
     return "\n".join([*top, *below, rf"\end{{{name}}}", ""])
