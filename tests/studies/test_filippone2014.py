@@ -847,3 +847,17 @@ def test_a_problem_may_have_one_kernel_alone():
     drawn = FIGURES["efficiency"](Book(estimate(made), made, *published))
     markers = [[line.get_marker() for line in axes.lines] for axes in drawn.axes]
     assert [sorted(some) for some in markers] == [["o"], ["o", "s"]]
+
+
+def test_a_panel_of_estimates_has_the_fewest_and_the_most_samples():
+    values = {"low": -2.0, "mean": -1.0, "high": 0.0, "exact": -1.0}
+    made = as_measures(
+        {"id": f"curve/laplace/n50/s{s}/x{x}/{what}", "unit": "", "value": value, "scale": "linear"}
+        for s in (1, 10, 64)
+        for x in ("-0.500", "0.500")
+        for what, value in values.items()
+    )
+    published = pd.DataFrame(columns=["id"]), pd.DataFrame(columns=["id"])
+    drawn = FIGURES["curves"](Book(estimate(made), made, *published))
+    (legend,) = drawn.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["1 sample", "64 samples", "exact"]

@@ -30,7 +30,7 @@ def _nothing(axes: Axes) -> None:
 
 
 def curves(book: Book) -> Figure:
-    """Estimates over log tau: a row a number of cases, a column a method; both numbers of samples in each panel."""
+    """Estimates over log tau: a row a number of cases, a column a method; fewest and most samples in each panel."""
     rows = book.select("curve/{method}/{n}/{s}/x{x}/{quantity}").astype({"x": float})
     sizes = sorted(rows["n"].unique(), key=lambda n: int(n[1:])) or ["n50"]
     figure = style.figure(1.2 + 1.7 * len(sizes))
@@ -43,7 +43,11 @@ def curves(book: Book) -> Figure:
                 _nothing(axes)
                 continue
             numbers = sorted(own["s"].unique(), key=lambda s: int(s[1:]))
-            for s, colour in zip(numbers, (style.ORANGE, style.BLUE), strict=False):
+            ends = {
+                numbers[0]: style.ORANGE,
+                numbers[-1]: style.BLUE,
+            }  # bands between would hide them
+            for s, colour in ends.items():
                 table = own[own["s"] == s].pivot(index="x", columns="quantity", values="value")
                 label = "1 sample" if s == "s1" else f"{s[1:]} samples"
                 axes.plot(table.index, table["mean"], color=colour, label=label)
