@@ -348,6 +348,27 @@ def test_ten_classes_at_a_point():
         tenclass.laplace(**given | {"training": 61})
 
 
+def test_bounds_on_the_monte_carlo_error_of_ten_classes(monkeypatch):
+    """By hand; and the scores of other Sobol' points are within the bounds."""
+    p = np.array([[0.5, 0.3, 0.2], [0.25, 0.36, 0.39]])
+    error = np.array([[0.01, 0.02, 0.02], [0.01, 0.01, 0.006]])
+    problem = tenclass.Problem(np.zeros((1, 1)), np.zeros(1), np.zeros((2, 1)), np.array([0, 1]))
+    found = tenclass._monte_carlo(p, error, problem)
+    assert found["close_percent"] == 50.0
+    by_hand = (0.01 / 0.5 + 0.01 / 0.36) / 2 / np.log(2)
+    assert found["information_se"] == pytest.approx(by_hand)
+
+    given = {"digits": made_digits(n=12, seed=2), "training": 60, "test": 40, "point": (0.5, 1.0)}
+    rows = []
+    for seed in range(12):
+        monkeypatch.setattr("gpcmc.inference.multiclass._SEED", seed)
+        rows += tenclass.laplace(**given, keep=keep)[0]
+    frame = pd.DataFrame(rows)
+    assert 0 < frame["information"].std() < frame["information_se"].mean()
+    errors = frame["error_percent"]
+    assert errors.max() - errors.min() <= frame["close_percent"].max()
+
+
 def test_errors_by_the_largest_probability_and_by_the_largest_mean_are_two_columns():
     digits, point = made_digits(n=12, seed=2), (0.3, 3.0)
     row = tenclass.laplace(digits=digits, training=60, test=40, point=point, keep=keep)[0][0]

@@ -65,6 +65,26 @@ def _scores(log_probability: Array, problem: Problem) -> Row:
     return {"error_percent": 100 * float(wrong.mean()), "information": float(told.mean())}
 
 
+def _monte_carlo(p: Array, error: Array, problem: Problem) -> Row:
+    """Bounds on the Monte Carlo error of the scores of probabilities (t, C) with standard errors.
+
+    All test cases have the same Sobol' points, so that their errors are dependent: the standard error of the mean
+    information is at most the mean of its standard errors. A case is close if its two largest probabilities differ by
+    less than twice the sum of theirs; no other decision hangs on the points.
+    """
+    cases = np.arange(len(problem.y_star))
+    of_class = p[cases, problem.y_star], error[cases, problem.y_star]
+    order = np.argsort(p, axis=1)
+    first, second = order[:, -1], order[:, -2]
+    gap = p[cases, first] - p[cases, second]
+    close = gap < 2 * (error[cases, first] + error[cases, second])
+    return {
+        "information_se": float(np.mean(of_class[1] / np.maximum(of_class[0], 1e-300)))
+        / math.log(2),
+        "close_percent": 100 * float(close.mean()),
+    }
+
+
 def laplace(
     *,
     digits: Mapping[str, Array],
@@ -79,7 +99,7 @@ def laplace(
     -------
     rows : list of dict
         One row: log evidence, and as Algorithm 3.3 prints it (line 16 without - sum log M_ii); errors by the largest
-        probability and by the largest latent mean; information.
+        probability and by the largest latent mean; information; and bounds on the Monte Carlo error of the scores.
     """
 
     def one() -> tuple[list[Row], dict[str, Array]]:
@@ -89,7 +109,8 @@ def laplace(
         start: Any = SimpleNamespace(a=mode(K, labels))  # all that the method looks at
         found = MulticlassLaplace(tolerance=1e-8).approximate(K, labels, start)
         across = squared_exponential(squared_distances(problem.X, problem.X_star), *point)
-        p = found.predict(across, np.full(test, math.exp(2 * point[1]))).probability
+        predicted = found.predict(across, np.full(test, math.exp(2 * point[1])))
+        p = predicted.probability
         by_mean = (across.T @ found.a.T).argmax(axis=1) != problem.y_star
         return [
             {
@@ -100,6 +121,7 @@ def laplace(
                 "log_evidence": found.log_evidence,
                 "as_printed": found.log_evidence + float(np.log(found.M.diagonal()).sum()),
                 **_scores(np.log(np.maximum(p, 1e-300)), problem),
+                **_monte_carlo(p, predicted.standard_error, problem),
                 "error_percent_by_mean": 100 * float(by_mean.mean()),
                 "newton_steps": found.work["newton_steps"],
             }
