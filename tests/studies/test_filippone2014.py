@@ -719,15 +719,16 @@ def test_the_curve_is_of_the_first_data_set_with_the_prior(tmp_path):
 def test_chains_on_real_data_by_hand(tmp_path):
     """Repeated updates are not shown, and the rate is the share of effective samples over operations."""
     one = {"name": "pima", "cases": 0, "relevance": False, "scheme": "laplace", "samples": 1}
-    one |= {"repeats": 1, "draws": 200, "ess": 50.0, "r_hat_100": 1.1, "acceptance": 0.25}
+    one |= {"repeats": 1, "draws": 200, "ess": 50.0, "acceptance": 0.25}
+    one |= {"r_hat_10": 2.5, "r_hat_20": 1.9, "r_hat_50": 1.4, "r_hat_100": 1.1}
     one |= {"operations": 5.0, "operations_own": 10.0, "seed": "1/a"}
     other = one | {"scheme": "ancillary", "samples": 0, "ess": 10.0}
     (tmp_path / "real").mkdir()
     rows = [one, other, other | {"repeats": 20, "ess": 99.0}]
     write_csv(tmp_path / "real/made.csv", pd.DataFrame(rows))
     frame = PARTS["real"](tmp_path, PUBLISHED, Path())
-    assert (frame["se"] == 0).all() and len(frame) == 2 * 7
-    expected = {"ess": 25.0, "r-hat": 1.1, "acceptance": 25.0}
+    assert (frame["se"] == 0).all() and len(frame) == 2 * 10
+    expected = {"ess": 25.0, "r-hat-10": 2.5, "r-hat-100": 1.1, "acceptance": 25.0}
     for name, value in expected.items():
         assert value_of(frame, f"real/pima/laplace-1/{name}") == pytest.approx(value)
     for level, operations in {"source": 5.0, "own": 10.0}.items():

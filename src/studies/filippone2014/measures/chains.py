@@ -11,10 +11,9 @@ import pandas as pd
 
 from recheck.measures import as_measures
 from studies.common.raw import Row, read_some
-from studies.filippone2014.measures.common import log_ratio, row
+from studies.filippone2014.measures.common import PARTS, log_ratio, row
 
 _COUNTS = {"source": "operations", "own": "operations_own"}
-_PARTS = (10, 20, 50, 100)
 _SHORT = {"ancillary": "aa", "surrogate": "surr"}
 #: Least and largest excess of R-hat over one. An R-hat below 1.001 is as good as one, and may be below one; an infinite
 #: one is of chains that stand still. Without these limits the logarithm of a ratio would leave out the best and the
@@ -42,7 +41,7 @@ def _tables(rows: pd.DataFrame) -> list[Row]:
         unit = f"{where}/set{one['set']}"
         base = f"table1/{where}/{name}" if one["repeats"] == least else f"table3/{where}/{name}"
         found.append(row(f"{base}/ess", unit, 100 * one["share"], one))
-        for part in _PARTS:
+        for part in PARTS:
             found.append(row(f"{base}/r-hat-{part}", unit, one[f"r_hat_{part}"], one))
         found.append(row(f"{base}/acceptance", unit, 100 * one["acceptance"], one))
         for level, column in _COUNTS.items():

@@ -12,6 +12,9 @@ from recheck.measures import join_sources
 from studies.common.raw import Row
 from studies.common.running import NO_DATA
 
+#: Percents of the iterations after which R-hat is shown.
+PARTS = (10, 20, 50, 100)
+
 
 def row(id: str, unit: str, value: float, rows: pd.DataFrame | pd.Series, **more: Any) -> Row:
     """A measure from rows of a raw file; it counts if it is finite."""

@@ -8,7 +8,7 @@ import pandas as pd
 
 from recheck.measures import as_measures
 from studies.common.raw import read_some
-from studies.filippone2014.measures.common import row
+from studies.filippone2014.measures.common import PARTS, row
 
 
 def measure(root: Path) -> pd.DataFrame:
@@ -22,7 +22,7 @@ def measure(root: Path) -> pd.DataFrame:
         base = f"real/{one['name']}/{name}"
         values = {
             "ess": 100 * one["ess"] / one["draws"],
-            "r-hat": one["r_hat_100"],
+            **{f"r-hat-{part}": one[f"r_hat_{part}"] for part in PARTS},
             "acceptance": 100 * one["acceptance"],
         }
         for what, value in values.items():

@@ -28,6 +28,8 @@ _LINE = 6
 #: Of the linear logistic model, as it is printed.
 _THETA = 1.45
 _SCORES = ("log_evidence", "error_percent", "information")
+_MONTE_CARLO = ("information_se", "close_percent")
+_OTHER = ("as_printed", "error_percent_by_mean", "newton_steps")
 
 
 def measure(root: Path) -> pd.DataFrame:
@@ -40,7 +42,7 @@ def measure(root: Path) -> pd.DataFrame:
 def _points(points: pd.DataFrame) -> Iterator[Row]:
     for row in points.to_dict("records"):
         base = f"ten/n{row['training']}/l{row['log_length']:g}/a{row['log_amplitude']:g}"
-        for name in (*_SCORES, "as_printed", "error_percent_by_mean", "newton_steps"):
+        for name in (*_SCORES, *_MONTE_CARLO, *_OTHER):
             yield exact(f"{base}/{name.replace('_', '-')}", row[name], row["source"])
 
 
@@ -50,11 +52,15 @@ def _figure(points: pd.DataFrame) -> Iterator[Row]:
     x, a = PRINTED["ten"]
     far_x, far_a = (whole["log_length"] - x).abs(), (whole["log_amplitude"] - a).abs()
     at = whole[(far_x <= _ROUNDING[0]) & (far_a <= _ROUNDING[1])]
+    center = at[np.isclose(at["log_length"], x) & np.isclose(at["log_amplitude"], a)]
+    for level, there in {"surface": at, "grid": center}.items():
+        if len(there):
+            found = {name: nearest(there[name], value) for name, value in _PRINTED.items()}
+            found["log_evidence"] = there["log_evidence"].max()
+            for name, value in found.items():
+                id, reading = f"figure3.11/laplace/{name.replace('_', '-')}", f"optimum={level}"
+                yield exact(id, value, there["source"], reading=reading)
     if len(at):
-        found = {name: nearest(at[name], value) for name, value in _PRINTED.items()}
-        found["log_evidence"] = at["log_evidence"].max()
-        for name, value in found.items():
-            yield exact(f"figure3.11/laplace/{name.replace('_', '-')}", value, at["source"])
         away = [(at[name] - value).abs() / half for name, (value, half) in _HALVES.items()]
         joint = pd.concat(away, axis=1).max(axis=1)
         yield exact("claim/ten/joint", joint.min(), at["source"][joint.idxmin()])
@@ -87,9 +93,8 @@ def _by_entropy(found: Sequence[Row]) -> Iterator[Row]:
 
     The book subtracts the former from the mean log probability; we subtract the cross entropy of Eq. 3.76.
     """
-    values = {
-        row["id"]: row for row in found if not row.get("reading", "").startswith("prediction=mode")
-    }
+    others = ("prediction=mode", "optimum=surface")
+    values = {row["id"]: row for row in found if not row.get("reading", "").startswith(others)}
     less = (
         values["ten-others/targets/baseline"]["value"]
         - values["figure3.11/targets/entropy"]["value"]
