@@ -237,6 +237,7 @@ def _count(asked: _Asked, path: str) -> Found:
         **{f"table{name}": tables == name for name in tables.unique()},
         **{"informative": informative(frame), "compared": frame["verdict"].isin(COMPARED)},
     }
+    masks |= {f"except-{name}": ~mask for name, mask in masks.items()}
     if wrong := [part for part in parts if part not in masks]:
         raise KeyError(f"has the part {wrong[0]!r}; known are {list(masks)}")
     parts += [] if _KINDS.keys() & parts else ["cells"]

@@ -111,6 +111,7 @@ def look_up(study, key, options="", numbers="kept"):
         ("count:informative/agrees", "", "$1$"),
         ("count:claims/differs", "", "$1$"),
         ("count:table1/compared", "", "$2$"),
+        ("count:cells/except-table1", "", "$0$"),
         ("protocol:margins/agree", "", "$2$"),
         ("protocol:power", "percent", r"$80$\,\%"),
         ("run:commit", "", r"abc\_1"),
