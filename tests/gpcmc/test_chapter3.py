@@ -1,16 +1,295 @@
-"""Closed forms of chapter 3 of Rasmussen and Williams (2006): figures 3.4 and 3.13, exercises 3.10.2, 3 and 5."""
+"""Closed forms of chapter 3 of Rasmussen and Williams (2006), and properties that its text states.
+
+Figures 3.1 to 3.4, 3.9 and 3.13; sections 3.2, 3.3, 3.4.2, 3.4.3; exercises 3.10.2, 3 and 5.
+"""
 
 import mpmath
 import numpy as np
 import pytest
-from scipy.special import softmax
+from scipy.integrate import quad
+from scipy.optimize import root
+from scipy.special import expit, log_ndtr, logit, ndtr, ndtri, softmax
 from scipy.stats import norm
 from test_inference import random_problem
 from test_multiclass import dense, three_classes
 
-from gpcmc.gp import predictive_probability, rbf
-from gpcmc.inference import ExpectationPropagation, ep
+from gpcmc.gp import Prior, linear, predictive_probability, prior, rbf
+from gpcmc.gp.link import LIKELIHOODS
+from gpcmc.inference import ExpectationPropagation, Laplace, ep
 from gpcmc.inference.multiclass import MulticlassLaplace, MulticlassPosterior, _apply_R, one_hot
+
+LINKS = pytest.mark.parametrize("link", ["probit", "logistic"])
+METHODS = {
+    "ep": ExpectationPropagation(),
+    "probit": Laplace(),
+    "logistic": Laplace(likelihood="logistic"),
+    "mackay": Laplace(likelihood="logistic", predictive="mackay"),
+}
+SIGMOIDS = {"ep": ndtr, "probit": ndtr, "logistic": expit, "mackay": expit}
+
+
+def log_sigmoid(link, z):
+    """Return log sigma(z), its slope, and its curvature with the other sign (Eqs. 3.15, 3.16)."""
+    if link == "logistic":
+        return -np.logaddexp(0.0, -z), expit(-z), expit(z) * expit(-z)
+    r = np.exp(norm.logpdf(z) - log_ndtr(z))
+    return log_ndtr(z), r, r * (z + r)
+
+
+# --- linear models
+
+
+def two_weights():
+    """Twelve patterns as in figure 3.1: their direction is near (1, 1), no line parts them."""
+    rng = np.random.default_rng(37)
+    X = rng.uniform(-5.0, 5.0, (12, 2))
+    return X, np.where(X.sum(axis=1) + 4.0 * rng.standard_normal(12) > 0, 1.0, -1.0)
+
+
+def log_posterior(link, w, X, y):
+    """Eq. (3.6) without its constant, the prior N(0, I); columns of w are weights."""
+    return log_sigmoid(link, y[:, None] * (X @ w))[0].sum(axis=0) - 0.5 * (w**2).sum(axis=0)
+
+
+def slope_in_the_weights(w, link, X, y, precision=1.0):
+    return X.T @ (y * log_sigmoid(link, y * (X @ w))[1]) - precision * w
+
+
+def average_over_weights(link, X, y, X_star):
+    """Return log Z, E[w] and Eq. (3.7), by Gauss and Legendre's rule over the plane of weights."""
+    node, weight = np.polynomial.legendre.leggauss(160)
+    w = 7.0 * np.stack(np.meshgrid(node, node)).reshape(2, -1)
+    mass = 49.0 * np.outer(weight, weight).ravel() / (2 * np.pi)
+    mass *= np.exp(log_posterior(link, w, X, y))
+    p = np.exp(log_sigmoid(link, X_star @ w)[0]) @ mass / mass.sum()
+    return np.log(mass.sum()), w @ mass / mass.sum(), p
+
+
+@LINKS
+def test_the_log_posterior_of_the_weights_lies_below_its_tangents(link):
+    """Section 3.2: concave by the prior's 1 at least, it has no line above but the tangent."""
+    X, y = two_weights()
+    rng = np.random.default_rng(0)
+    for size in (1e-3, 0.1, 10.0):
+        for w in 2.0 * rng.standard_normal((20, 2)):
+            slope = X.T @ LIKELIHOODS[link].derivatives(y, X @ w)[0] - w
+            step = size * rng.standard_normal((2, 30))
+            rise = log_posterior(link, w[:, None] + step, X, y)
+            rise -= log_posterior(link, w[:, None], X, y)
+            assert (rise <= slope @ step - 0.5 * (step**2).sum(axis=0) + 1e-11).all()
+
+
+@LINKS
+def test_the_mode_with_a_linear_kernel_is_that_of_the_weights(link):
+    """K = X X' has rank two: the Gaussian over twelve latent values is one over two weights."""
+    X, y = two_weights()
+    w = root(slope_in_the_weights, np.zeros(2), args=(link, X, y), tol=1e-13).x
+    precision = np.eye(2) + X.T @ (log_sigmoid(link, y * (X @ w))[2][:, None] * X)
+    log_z = log_posterior(link, w[:, None], X, y)[0] - 0.5 * np.linalg.slogdet(precision)[1]
+    X_star = np.array([[1.0, 0.0], [0.0, 1.0], [3.0, -2.0]])
+    blocks = prior(linear(), X, X_star)
+    posterior = Laplace(likelihood=link).fit(blocks, y)
+    mean, variance = posterior.latent(blocks.K_star, blocks.k_star_star)
+    np.testing.assert_allclose(posterior.mean, X @ w, rtol=1e-9)
+    np.testing.assert_allclose(mean, X_star @ w, rtol=1e-9)
+    expected = np.diag(X_star @ np.linalg.inv(precision) @ X_star.T)
+    np.testing.assert_allclose(variance, expected, rtol=1e-9)
+    assert posterior.log_evidence == pytest.approx(log_z, rel=1e-11)
+
+
+# the largest errors in log Z, in E[w], and in a probability within the square, rounded up
+WEIGHT_ERRORS = {
+    "ep": (0.06, 1e-3, 8e-3),
+    "probit": (0.07, 0.18, 0.065),
+    "logistic": (0.09, 0.19, 0.05),
+}
+
+
+@pytest.mark.parametrize("name", WEIGHT_ERRORS)
+def test_predictions_average_over_both_weights(name):
+    """Eq. (3.7), figure 3.1."""
+    X, y = two_weights()
+    X_star = np.stack(np.meshgrid(np.linspace(-5, 5, 7), np.linspace(-5, 5, 7)), axis=-1)
+    X_star = np.vstack([np.eye(2), X_star.reshape(-1, 2)])
+    blocks = prior(linear(), X, X_star)
+    posterior = METHODS[name].fit(blocks, y)
+    weights = posterior.latent(blocks.K_star, blocks.k_star_star)[0][:2]
+    link = "probit" if name == "ep" else name
+    exact = average_over_weights(link, X, y, X_star)
+    found = posterior.log_evidence, weights, posterior.prediction.probability
+    errors = [np.abs(a - b).max() for a, b in zip(found, exact, strict=True)]
+    assert (np.array(errors) < WEIGHT_ERRORS[name]).all()
+
+
+@LINKS
+def test_contours_of_the_averaged_probability_are_bent(link):
+    """Figure 3.1(d): where the mode has one probability, the average falls on both sides."""
+    X, y = two_weights()
+    w = root(slope_in_the_weights, np.zeros(2), args=(link, X, y), tol=1e-13).x
+    along = np.array([-w[1], w[0]]) / np.linalg.norm(w)
+    away = np.array([0.0, 3.0, 6.0, 12.0, 24.0])
+    for side in (1.0, -1.0):
+        X_star = w / (w @ w) + side * away[:, None] * along
+        blocks = prior(linear(), X, X_star)
+        posterior = Laplace(likelihood=link).fit(blocks, y)
+        mean, _ = posterior.latent(blocks.K_star, blocks.k_star_star)
+        np.testing.assert_allclose(mean, 1.0, rtol=1e-9)
+        for p in (
+            posterior.prediction.probability,
+            average_over_weights(link, X, y, X_star)[2],
+        ):
+            assert (np.diff(p) < -0.01).all() and p[-1] > 0.5
+
+
+@LINKS
+def test_without_a_prior_weights_are_those_of_largest_likelihood_or_infinite(link):
+    """Section 3.2: infinite where a line separates the classes; predictions then are hard."""
+    X, y = two_weights()
+    largest = root(slope_in_the_weights, np.ones(2), args=(link, X, y, 0.0), tol=1e-13).x
+    scales = np.array([10.0, 30.0, 100.0])
+    method = Laplace(likelihood=link)
+    apart = np.where(X.sum(axis=1) > 0, 1.0, -1.0)
+    weights, separated = (
+        [s**2 * X.T @ method.fit(Prior(s**2 * X @ X.T), labels).a for s in scales]
+        for labels in (y, apart)
+    )
+    far = [np.linalg.norm(w - largest) for w in weights]
+    np.testing.assert_allclose(far * scales**2, far[-1] * scales[-1] ** 2, rtol=0.05)
+    lengths = np.linalg.norm(separated, axis=1)
+    assert (np.diff(lengths) > 1.0).all()
+    hardest = [log_sigmoid(link, apart * (X @ w))[0].min() for w in separated]
+    assert (np.diff(hardest) > 0).all() and hardest[-1] > -0.01
+
+
+def test_the_mode_with_several_classes_is_that_of_their_weights():
+    """Eq. (3.8), with a linear kernel for every class."""
+    X, labels = three_classes(2, n=15)
+    y = one_hot(labels)
+
+    def slope(w):
+        return ((y - softmax(w.reshape(3, 2) @ X.T, axis=0)) @ X).ravel() - w
+
+    w = root(slope, np.zeros(6), tol=1e-13).x.reshape(3, 2)
+    posterior = MulticlassLaplace().approximate(X @ X.T, y)
+    np.testing.assert_allclose(posterior.a @ X, w, atol=1e-10)
+    np.testing.assert_allclose(posterior.mean, w @ X.T, atol=1e-10)
+
+
+# --- the latent function
+
+
+def test_far_tails_are_a_line_and_a_parabola():
+    """Figure 3.3, where z is far below zero."""
+    y, z = np.tile([1.0, -1.0], 15), -np.logspace(2, 7, 30)
+    logistic, probit = LIKELIHOODS["logistic"], LIKELIHOODS["probit"]
+    np.testing.assert_allclose(logistic.log_likelihood(y, y * z), z, rtol=1e-15)
+    first, W = logistic.derivatives(y, y * z)
+    np.testing.assert_allclose(first, y, rtol=1e-15)
+    assert (W < 1e-21).all()
+    series = -0.5 * z**2 - np.log(-z * np.sqrt(2 * np.pi)) - 1.0 / z**2
+    np.testing.assert_allclose(probit.log_likelihood(y, y * z), series, rtol=1e-9)
+    first, W = probit.derivatives(y, y * z)
+    np.testing.assert_allclose(y * first, -z - 1.0 / z, rtol=1e-6)
+    np.testing.assert_allclose(W, 1.0 - 1.0 / z**2, rtol=1e-6)
+
+
+def one_dimension(beta=6.0):
+    """Return the prior and labels of nine inputs on a line; the last test input is far away."""
+    rng = np.random.default_rng(4)
+    x = np.linspace(-3.0, 3.0, 9) + 0.1 * rng.standard_normal(9)
+    x_star = np.append(np.linspace(-4.0, 4.0, 6), 60.0)
+    y = np.where(np.sin(1.5 * x) > 0, 1.0, -1.0)
+    return prior(rbf(1.2, beta), x[:, None], x_star[:, None]), y
+
+
+@pytest.mark.parametrize("name", ["ep", "probit", "logistic"])
+def test_the_latent_variance_has_two_terms(name):
+    """Eqs. (3.23), (3.24), (3.61): that given f, and that of f; or one inverse with the noise."""
+    blocks, y = one_dimension()
+    posterior = METHODS[name].fit(blocks, y)
+    mean, variance = posterior.latent(blocks.K_star, blocks.k_star_star)
+    inverse, W = np.linalg.inv(blocks.K), np.diag(posterior.S)
+    A = inverse @ blocks.K_star
+    given_f = blocks.k_star_star - np.sum(blocks.K_star * A, axis=0)
+    of_f = np.sum(A * (np.linalg.inv(inverse + W) @ A), axis=0)
+    noisy = np.linalg.inv(blocks.K + np.linalg.inv(W)) @ blocks.K_star
+    np.testing.assert_allclose(variance, given_f + of_f, rtol=1e-9)
+    np.testing.assert_allclose(variance, 6.0 - np.sum(blocks.K_star * noisy, axis=0), rtol=1e-9)
+    np.testing.assert_allclose(mean, A.T @ posterior.mean, rtol=1e-9, atol=1e-12)
+    assert (given_f[:-1] > 1e-4).all() and (of_f[:-1] > 1e-4).all()
+
+
+@pytest.mark.parametrize("beta", [0.5, 6.0])
+@pytest.mark.parametrize("name", ["ep", "probit", "logistic"])
+def test_the_probability_is_the_mean_of_the_squashed_latent_value(name, beta):
+    """Eq. (3.10), figure 3.2: E[pi] is the integral of P(pi > q) = P(f > sigma^-1(q)) over q."""
+    blocks, y = one_dimension(beta)
+    posterior = METHODS[name].fit(blocks, y)
+    mean, variance = posterior.latent(blocks.K_star, blocks.k_star_star)
+    unsquash = logit if name == "logistic" else ndtri
+    exact = [
+        quad(lambda q, m=m, s=s: ndtr((m - unsquash(q)) / s), 0, 1, epsabs=1e-10)[0]
+        for m, s in zip(mean, np.sqrt(variance), strict=True)
+    ]
+    np.testing.assert_allclose(posterior.prediction.probability, exact, atol=1e-9)
+    assert np.ptp(exact) > 0.1 and exact[-1] == pytest.approx(0.5, abs=1e-9)
+
+
+# --- averaged and MAP predictions
+
+
+@pytest.mark.parametrize("beta", [0.01, 4.0, 1e4])
+@pytest.mark.parametrize("name", METHODS)
+def test_averaging_keeps_the_class_and_is_less_extreme(name, beta):
+    """Section 3.4.2, figure 3.9."""
+    rng = np.random.default_rng(5)
+    X, X_star = rng.standard_normal((30, 2)), rng.uniform(-3.0, 3.0, (200, 2))
+    y = np.where(X[:, 0] + 0.5 * rng.standard_normal(30) > 0, 1.0, -1.0)
+    blocks = prior(rbf(1.5, beta), X, X_star)
+    posterior = METHODS[name].fit(blocks, y)
+    averaged = posterior.prediction.probability - 0.5
+    mode = SIGMOIDS[name](posterior.latent(blocks.K_star, blocks.k_star_star)[0]) - 0.5
+    np.testing.assert_array_equal(np.sign(averaged), np.sign(mode))
+    assert (np.abs(averaged) < np.abs(mode)).all()
+    assert 0.2 < np.mean(averaged > 0) < 0.8
+
+
+@pytest.mark.parametrize("name", ["probit", "logistic", "mackay"])
+def test_variance_moves_a_prediction_towards_one_half(name):
+    """Section 3.4.2: it begins at the sigmoid of the mean, and moves nowhere if that is 1/2."""
+    average = METHODS[name].record.predictive_probability
+    mean = np.array([[-20.0], [-2.0], [-0.01], [0.01], [1.0], [5.0]])
+    variance = np.append(0.0, np.logspace(-3, 5, 33))
+    p = average(mean, variance)
+    np.testing.assert_allclose(p[:, 0], SIGMOIDS[name](mean[:, 0]), rtol=1e-12)
+    assert (np.diff(np.sign(mean) * (p - 0.5), axis=1) <= 0).all()
+    assert np.abs(p[:, -1] - 0.5).max() < 0.03
+    np.testing.assert_allclose(average(np.zeros(34), variance), 0.5, rtol=1e-14)
+
+
+# --- the matrix B
+
+
+@pytest.mark.parametrize(("name", "largest"), [("logistic", 0.25), ("probit", 1.0), ("ep", 1.0)])
+@pytest.mark.parametrize("alpha", [0.3, 3.0, 300.0])
+@pytest.mark.parametrize("beta", [0.1, 1e3])
+def test_eigenvalues_of_B_are_between_their_bounds(name, largest, alpha, beta):
+    """Sections 3.4.3, 3.6.3: 1 and 1 + n max(K) max(W), where W is 1/4 at most if logistic."""
+    K, y = random_problem(6, n=25, alpha=alpha, beta=beta)
+    L = METHODS[name].fit(Prior(K), y).L
+    values = np.linalg.eigvalsh(L @ L.T)
+    assert values[0] > 1.0 - 1e-13 * values[-1]
+    assert values[-1] <= 1.0 + 25 * K.max() * largest
+    assert values[-1] > 1.01
+
+
+@pytest.mark.parametrize("k", [0.01, 3.0, 1e4])
+def test_as_many_patterns_of_each_class_at_one_input_attain_the_bound(k):
+    """The mode is zero there, where the logistic likelihood has its largest curvature."""
+    posterior = METHODS["logistic"].fit(Prior(np.full((10, 10), k)), np.tile([1.0, -1.0], 5))
+    values = np.linalg.eigvalsh(posterior.L @ posterior.L.T)
+    np.testing.assert_allclose(values, [1.0] * 9 + [1.0 + 10 * k / 4], rtol=1e-10)
+
 
 # --- one likelihood term
 
@@ -40,6 +319,22 @@ def test_moments_of_one_term(y, mean, variance):
     assert predictive_probability(y * mean, variance) == pytest.approx(float(total), rel=1e-12)
     assert found == pytest.approx(float(spread), rel=1e-12)
     assert found * (mean / variance + nu[0]) == pytest.approx(float(centre), rel=1e-12)
+
+
+def test_a_likelihood_term_makes_the_cavity_narrower():
+    """Section 3.6: therefore the variances of sites are positive. 200 cavities, each of its own."""
+    rng = np.random.default_rng(7)
+    mean, variance = 3.0 * rng.standard_normal(200), 10.0 ** rng.uniform(-2, 2, 200)
+    y, tau, nu = np.where(rng.random(200) < 0.5, 1.0, -1.0), np.zeros(200), np.zeros(200)
+    ep._sweep(y, tau, nu, np.diag(variance), mean.copy(), 48)
+    narrowed = 1.0 / (1.0 / variance + tau)
+    z = np.linspace(-14.0, 14.0, 2001)
+    f = mean[:, None] + np.sqrt(variance)[:, None] * z
+    mass = norm.pdf(z) * ndtr(y[:, None] * f)
+    mass /= mass.sum(axis=1, keepdims=True)
+    exact = np.sum(mass * f**2, axis=1) - np.sum(mass * f, axis=1) ** 2
+    np.testing.assert_allclose(narrowed, exact, rtol=1e-8)
+    assert (narrowed < variance).all() and (tau > 0).all()
 
 
 def test_a_cavity_does_not_depend_on_its_own_site():
