@@ -70,7 +70,7 @@ def _monte_carlo(p: Array, error: Array, problem: Problem) -> Row:
 
     All test cases have the same Sobol' points, so that their errors are dependent: the standard error of the mean
     information is at most the mean of its standard errors. A case is close if its two largest probabilities differ by
-    less than twice the sum of theirs; no other decision hangs on the points.
+    less than twice the sum of theirs, which is at least two standard errors of the difference.
     """
     cases = np.arange(len(problem.y_star))
     of_class = p[cases, problem.y_star], error[cases, problem.y_star]
