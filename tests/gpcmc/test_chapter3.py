@@ -51,8 +51,11 @@ def log_posterior(link, w, X, y):
     return log_sigmoid(link, y[:, None] * (X @ w))[0].sum(axis=0) - 0.5 * (w**2).sum(axis=0)
 
 
-def slope_in_the_weights(w, link, X, y, precision=1.0):
-    return X.T @ (y * log_sigmoid(link, y * (X @ w))[1]) - precision * w
+def mode_of_the_weights(link, X, y, precision=1.0):
+    def slope(w):
+        return X.T @ (y * log_sigmoid(link, y * (X @ w))[1]) - precision * w
+
+    return root(slope, np.zeros(2), tol=1e-13).x
 
 
 def average_over_weights(link, X, y, X_star):
@@ -83,7 +86,7 @@ def test_the_log_posterior_of_the_weights_lies_below_its_tangents(link):
 def test_the_mode_with_a_linear_kernel_is_that_of_the_weights(link):
     """K = X X' has rank two: the Gaussian over twelve latent values is one over two weights."""
     X, y = two_weights()
-    w = root(slope_in_the_weights, np.zeros(2), args=(link, X, y), tol=1e-13).x
+    w = mode_of_the_weights(link, X, y)
     precision = np.eye(2) + X.T @ (log_sigmoid(link, y * (X @ w))[2][:, None] * X)
     log_z = log_posterior(link, w[:, None], X, y)[0] - 0.5 * np.linalg.slogdet(precision)[1]
     X_star = np.array([[1.0, 0.0], [0.0, 1.0], [3.0, -2.0]])
@@ -125,7 +128,7 @@ def test_predictions_average_over_both_weights(name):
 def test_contours_of_the_averaged_probability_are_bent(link):
     """Figure 3.1(d): where the mode has one probability, the average falls on both sides."""
     X, y = two_weights()
-    w = root(slope_in_the_weights, np.zeros(2), args=(link, X, y), tol=1e-13).x
+    w = mode_of_the_weights(link, X, y)
     along = np.array([-w[1], w[0]]) / np.linalg.norm(w)
     away = np.array([0.0, 3.0, 6.0, 12.0, 24.0])
     for side in (1.0, -1.0):
@@ -145,7 +148,7 @@ def test_contours_of_the_averaged_probability_are_bent(link):
 def test_without_a_prior_weights_are_those_of_largest_likelihood_or_infinite(link):
     """Section 3.2: infinite where a line separates the classes; predictions then are hard."""
     X, y = two_weights()
-    largest = root(slope_in_the_weights, np.ones(2), args=(link, X, y, 0.0), tol=1e-13).x
+    largest = mode_of_the_weights(link, X, y, precision=0.0)
     scales = np.array([10.0, 30.0, 100.0])
     method = Laplace(likelihood=link)
     apart = np.where(X.sum(axis=1) > 0, 1.0, -1.0)

@@ -43,11 +43,8 @@ def curves(book: Book) -> Figure:
                 _nothing(axes)
                 continue
             numbers = sorted(own["s"].unique(), key=lambda s: int(s[1:]))
-            ends = {
-                numbers[0]: style.ORANGE,
-                numbers[-1]: style.BLUE,
-            }  # bands between would hide them
-            for s, colour in ends.items():
+            # bands of the numbers between would hide these
+            for s, colour in {numbers[0]: style.ORANGE, numbers[-1]: style.BLUE}.items():
                 table = own[own["s"] == s].pivot(index="x", columns="quantity", values="value")
                 label = "1 sample" if s == "s1" else f"{s[1:]} samples"
                 axes.plot(table.index, table["mean"], color=colour, label=label)

@@ -28,8 +28,10 @@ _LINE = 6
 #: Of the linear logistic model, as it is printed.
 _THETA = 1.45
 _SCORES = ("log_evidence", "error_percent", "information")
-_MONTE_CARLO = ("information_se", "close_percent")
-_OTHER = ("as_printed", "error_percent_by_mean", "newton_steps")
+_COLUMNS = (
+    *(*_SCORES, "information_se", "close_percent"),
+    *("as_printed", "error_percent_by_mean", "newton_steps"),
+)
 
 
 def measure(root: Path) -> pd.DataFrame:
@@ -42,7 +44,7 @@ def measure(root: Path) -> pd.DataFrame:
 def _points(points: pd.DataFrame) -> Iterator[Row]:
     for row in points.to_dict("records"):
         base = f"ten/n{row['training']}/l{row['log_length']:g}/a{row['log_amplitude']:g}"
-        for name in (*_SCORES, *_MONTE_CARLO, *_OTHER):
+        for name in _COLUMNS:
             yield exact(f"{base}/{name.replace('_', '-')}", row[name], row["source"])
 
 
