@@ -22,8 +22,7 @@ from threadpoolctl import threadpool_limits
 from gpcmc import GaussianProcessClassifier
 from gpcmc.gp import prior
 from gpcmc.inference import Twisted
-from studies.common.data import DataUnavailableError, read_registry
-from studies.common.data.uci import load_two_classes
+from studies.common.data import DataUnavailableError, load, read_registry
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "benchmarks/peers"))
@@ -41,7 +40,8 @@ def drawn(name, n, split):
     if name == "moons":
         X, y = make_moons(n + TESTED, noise=0.3, random_state=int(rng.integers(2**31)))
     else:
-        X, y = load_two_classes(name, ROOT / "data/raw", read_registry(ROOT / "data/registry.csv"))
+        raw = load(name, ROOT / "data/raw", read_registry(ROOT / "data/registry.csv"))
+        X, y = raw.X, raw.y
     order = rng.permutation(len(y))
     X, y = X[order], y[order] > 0
     X = (X - X[:n].mean(axis=0)) / X[:n].std(axis=0)

@@ -7,7 +7,7 @@ Every peer runs in an environment of its own; one that is not there, fails, take
 converged, or is further from the truth than `FAR` of its own standard errors, is listed with the reason.
 
 `make peers` runs N = 100 and 400, in minutes; `make peers SIZES=1000` takes the longest problem. Writes docs/peers.csv,
-where rows of other sizes and peers stay, and docs/peers.png.
+where rows of other sizes and peers stay, docs/peers.png and docs/front.png.
 """
 
 import argparse
@@ -18,6 +18,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import front
 import numpy as np
 import pandas as pd
 
@@ -60,7 +61,7 @@ def patterns(size):
 def truth(number, setting, problem, given):
     """Log evidence, its standard error, probabilities, and whether they are certified."""
     if number is not None:
-        reference = load_reference(ROOT / "data/reference/atiya2021")
+        reference = load_reference(ROOT / "data/reference/atiya2021/certified")
         cell = reference.cell(number, setting, digest(problem, given["alpha"], given["beta"]))
         if cell is not None and cell.certified:
             return cell.log_evidence, cell.log_evidence_se, cell.probability[:TESTED], True
@@ -217,6 +218,7 @@ def main():
     )  # fmt: skip
     table.to_csv(path, index=False, float_format="%.4g")
     picture(table, ROOT / "docs/peers.png")
+    front.picture(table, ROOT / "docs/front.png")
 
 
 if __name__ == "__main__":

@@ -18,16 +18,32 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from gpcmc.classifier import GaussianProcessClassifier
+    from gpcmc.comparison import Comparison, compare
     from gpcmc.orthant import OrthantEstimate, orthant_probability
+    from gpcmc.rectangle import RectangleEstimate, TruncatedNormal, rectangle_probability
 
-__all__ = ["GaussianProcessClassifier", "OrthantEstimate", "orthant_probability"]
+__all__ = [
+    "Comparison",
+    "GaussianProcessClassifier",
+    "OrthantEstimate",
+    "RectangleEstimate",
+    "TruncatedNormal",
+    "compare",
+    "orthant_probability",
+    "rectangle_probability",
+]
 __version__ = "0.2.0"
 
 # SciPy costs a third of a second and scikit-learn one and a half: each name loads what it needs.
 _HOME = {
+    "Comparison": "gpcmc.comparison",
     "GaussianProcessClassifier": "gpcmc.classifier",
     "OrthantEstimate": "gpcmc.orthant",
+    "RectangleEstimate": "gpcmc.rectangle",
+    "TruncatedNormal": "gpcmc.rectangle",
+    "compare": "gpcmc.comparison",
     "orthant_probability": "gpcmc.orthant",
+    "rectangle_probability": "gpcmc.rectangle",
 }
 
 

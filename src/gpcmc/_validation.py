@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math
 import numbers
-import os
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import LinAlgError, cholesky
+
+from gpcmc._memory import available_memory
 
 FloatArray = NDArray[np.float64]
 
@@ -27,19 +28,31 @@ def check_array(name: str, value: ArrayLike, *, ndim: int) -> FloatArray:
     ValueError
         If it is not numeric, has another number of dimensions, or holds NaN or infinity.
     """
-    if np.iscomplexobj(value):  # NumPy would drop the imaginary part with no more than a warning
-        raise ValueError(f"{name} must be a real array; got complex numbers")
-    try:
-        array = np.ascontiguousarray(value, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} must be a real array; got {type(value).__name__}") from error
-    # ascontiguousarray promotes a scalar to one dimension, so the given value is asked
-    if (given := np.ndim(value)) != ndim:
-        raise ValueError(f"{name} must have {ndim} dimension(s); got {given}")
+    given = as_real(name, value)
+    if given.ndim != ndim:
+        raise ValueError(f"{name} must have {ndim} dimension(s); got {given.ndim}")
+    array = np.ascontiguousarray(given)
     if not np.isfinite(array).all():
         bad = int(np.count_nonzero(~np.isfinite(array)))
         raise ValueError(f"{name} must be finite; got {bad} NaN or infinite entries")
     return array
+
+
+def as_real(name: str, value: ArrayLike) -> FloatArray:
+    """Return `value` as a float64 array of its own shape, finite or not.
+
+    Raises
+    ------
+    ValueError
+        If it is complex, ragged or not numeric.
+    """
+    try:
+        if not np.iscomplexobj(value):
+            return np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ValueError(f"{name} must be real numbers; got {type(value).__name__}") from error
+    # NumPy would drop the imaginary part with no more than a warning
+    raise ValueError(f"{name} must be real numbers; got complex ones")
 
 
 def check_covariance(name: str, value: ArrayLike, *, semidefinite: bool = False) -> FloatArray:
@@ -177,21 +190,13 @@ def check_option(name: str, value: object, allowed: tuple[str, ...]) -> str:
     ValueError
         If it is not.
     """
-    if value not in allowed:
+    if not isinstance(value, str) or value not in allowed:
         raise ValueError(f"{name} must be one of {', '.join(allowed)}; got {value!r}")
-    return str(value)
-
-
-def machine_memory() -> float:
-    """Return the bytes of memory of this machine; infinity where the system does not say."""
-    try:
-        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    except (AttributeError, OSError, ValueError):  # no sysconf, or not these names
-        return math.inf
+    return value
 
 
 def check_memory(what: str, n: int, needed: float, least: float) -> None:
-    """Refuse n training patterns that a method needs more memory for than this machine has.
+    """Refuse n training patterns that a method needs more memory for than this process may have.
 
     Parameters
     ----------
@@ -208,7 +213,9 @@ def check_memory(what: str, n: int, needed: float, least: float) -> None:
     MemoryError
         If it needs more; the message says what would fit.
     """
-    if needed <= (there := machine_memory()):
+    limit = available_memory()
+    there = limit.bytes
+    if needed <= there:
         return
     GiB = 2.0**30
     if least <= there:
@@ -218,6 +225,6 @@ def check_memory(what: str, n: int, needed: float, least: float) -> None:
             f"with Laplace's method {math.floor(n * math.sqrt(there / least))} patterns would fit"
         )
     raise MemoryError(
-        f"{what} needs about {needed / GiB:.1f} GiB for n = {n} training patterns; this machine has "
+        f"{what} needs about {needed / GiB:.1f} GiB for n = {n} training patterns; {limit.source} "
         f"{there / GiB:.1f} GiB; {remedy}"
     )

@@ -3,31 +3,44 @@
 from __future__ import annotations
 
 import warnings
-from numbers import Integral
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.gaussian_process.kernels import RBF, Kernel
+from sklearn.gaussian_process.kernels import CompoundKernel, Kernel
 from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from gpcmc import _settings as settings
+from gpcmc._advice import advice
+from gpcmc._problem import fit_problem
+from gpcmc._search import Search
+from gpcmc._several import (
+    OneVsRestPosterior,
+    evidence_of_each,
+    fit_each,
+    predict_each,
+    set_theta,
+)
 from gpcmc._threads import one_thread
-from gpcmc._validation import FloatArray, check_array, check_option
-from gpcmc.gp import prior
-from gpcmc.gp.covariance import flush_subnormal
-from gpcmc.inference import METHODS, Laplace, Method, Posterior, method_class
-from gpcmc.inference.evidence import EvidenceSurface, maximize, surface_method
-from gpcmc.inference.multiclass import MulticlassLaplace, one_hot
-from gpcmc.inference.pseudo_marginal import HyperparameterPosterior, PseudoMarginal
+from gpcmc._validation import FloatArray, check_array
+from gpcmc.inference import Method, Posterior
+from gpcmc.inference.evidence import bounded
+from gpcmc.inference.multiclass import MulticlassLaplace
+from gpcmc.lowrank.methods import uses_low_rank
+from gpcmc.lowrank.prior import TOLERANCE
 
-_UNCORRELATED = 1e-3  # largest correlation of a kernel that tells nothing of other inputs
+_THETA = (
+    -300.0,
+    709.0,
+)  # hyperparameters are exponentials, whose squares and ratios have to be finite
 
 
-class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):
+class GaussianProcessClassifier(ClassifierMixin, settings.MethodOptions):
     """Gaussian process classification.
 
     By default `fit` maximises expectation propagation's marginal likelihood over the kernel's hyperparameters, and
@@ -38,44 +51,75 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):
     hyperparameters are fitted by expectation propagation, and the evidence is then estimated at the optimum. For speed
     choose ``"laplace"``. The page "Fitted hyperparameters" of the documentation has measurements of both.
 
-    More than two classes need ``"laplace"``, which fits all of them at once with the softmax likelihood, whatever its
-    options say of the likelihood. For another method put this class into ``sklearn.multiclass.OneVsRestClassifier``.
+    More than two classes are fitted one against the rest, each with a kernel of its own; ``"laplace"`` fits all of them
+    at once, with one kernel and the softmax likelihood. "Coming from scikit-learn" has measurements of both.
 
     Parameters
     ----------
     kernel : sklearn.gaussian_process.kernels.Kernel, optional
         Prior covariance of the latent function; by default ``1.0 * RBF(1.0)``. An anisotropic RBF kernel,
         ``1.0 * RBF(np.ones(d))``, finds out which inputs matter. A search over ``kernel__k2__length_scale`` needs a
-        kernel that is given: None has no such parameter.
+        kernel that is given: None has no such parameter. A kernel on other things than vectors is taken too.
     inference : str or Method
         A name in ``gpcmc.inference.METHODS`` (``"best"`` stands for ``"twisted-ep"``), or an instance of a
-        method's options, for example ``gpcmc.inference.Laplace(likelihood="logistic")``.
-    optimizer : "lbfgs" or None
-        "lbfgs" maximises the marginal likelihood over the hyperparameters, within the kernel's bounds: Laplace's for
-        Laplace's method, else expectation propagation's. None uses the kernel as it is. ``"pseudo-marginal"``
-        integrates over the hyperparameters, and nothing is maximised.
-    n_restarts : int
-        Further starts of the optimizer, log-uniform within the kernel's bounds.
+        method's options, for example ``gpcmc.inference.Laplace(likelihood="logistic")``. ``inference__points`` and the
+        like set an option of either in `set_params`, and in a search.
+    optimizer : "lbfgs", "fmin_l_bfgs_b", callable or None
+        "lbfgs" (scikit-learn's name means the same) maximises the marginal likelihood over the hyperparameters, within
+        the kernel's bounds: Laplace's for Laplace's method, else expectation propagation's. Where the start tells
+        nothing of the classes, it begins once more in the scale of the data. A callable
+        ``optimizer(objective, start, bounds)`` returns the best theta and its objective, as in scikit-learn. None uses
+        the kernel as it is. ``"pseudo-marginal"`` integrates over the hyperparameters, and nothing is maximised.
+    n_restarts, n_restarts_optimizer : int
+        Further starts of the optimizer, log-uniform within the kernel's bounds: two names of one number.
     random_state : int, Generator, RandomState or None
         Seeds the restarts and the methods that draw; nothing else uses it.
+    multi_class : {"auto", "one_vs_rest", "softmax"}
+        How more than two classes are fitted. "auto" is "softmax" for Laplace's method, else "one_vs_rest".
+    n_jobs : int or None
+        Processes for the problems of one against the rest. The result is the same whatever it is.
+    verbose : int
+        1 prints how the search goes, 2 each of its evaluations.
+    max_iter_predict : int or None
+        Limit of the iterations of Laplace's method or expectation propagation; None leaves that of `inference`.
+    warm_start, copy_X_train : bool
+        Accepted for code that passes them. Iterations always start from the last ones of a search, and the training
+        inputs are always copied.
+    approximation : {None, "low-rank", "auto"}
+        None works with the dense covariance, whose time grows as n^3. "low-rank" replaces it by one of low rank r and a
+        diagonal, which takes n r^2: for 100,000 patterns in few dimensions, with ``"ep"``, ``"laplace"``,
+        ``"twisted-ep"`` or ``"importance"``. The evidence is corrected for what is left out, and ``diagnostics_`` says
+        how much that was. "auto" takes it above 4000 patterns, for these methods.
+    tolerance : float
+        Share of the prior variance that the approximation may leave unexplained. Where that needs a rank above 2000, an
+        error says which.
 
     Attributes
     ----------
     classes_ : (C,) array
         The labels, sorted; of two, the second one is the paper's class 1.
+    n_classes_ : int
+        Their number.
     kernel_ : Kernel
-        The kernel with the hyperparameters used. ``"pseudo-marginal"`` uses many, which are in
-        ``posterior_.chains``; this is then the kernel that was given.
+        The kernel with the hyperparameters used; a ``CompoundKernel`` of one a class, fitted one against the rest.
+        ``"pseudo-marginal"`` uses many, which are in ``posterior_.chains``; this is then the kernel that was given.
     at_bound_ : tuple of str
         Names of the hyperparameters that the optimizer left at a bound, as in ``"k2__length_scale[1]"``, counted from
-        0. Empty where all are inside, and without an optimizer.
+        0, after the label of the class where each has a kernel. Empty where all are inside, and without an optimizer.
     log_marginal_likelihood_ : float
-        log p(y | X) at `kernel_`, in nats. Methods that give none (control variables, pseudo-marginal) have no such
-        attribute.
+        log p(y | X) at `kernel_`, in nats: its maximum over the hyperparameters if they were searched for, and not an
+        integral over them. One against the rest, the mean over the classes. Methods that give none (control variables,
+        pseudo-marginal) have no such attribute.
     log_marginal_likelihood_se_ : float
         Its Monte Carlo standard error, in nats; 0.0 for a deterministic method, of whose bias it says nothing.
+    log_marginal_likelihood_value_ : float
+        What `log_marginal_likelihood` returns at `kernel_`, by scikit-learn's name.
     posterior_ : Posterior
-        What the inference method returned.
+        What the inference method returned; one against the rest, an object with these in ``posteriors``.
+    status_ : str
+        "ok", or why the numbers should not be used; `fit` warns then.
+    diagnostics_ : dict of str to float
+        The numbers behind it.
     n_features_in_ : int
         Number of features seen in `fit`.
 
@@ -97,119 +141,133 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):
         self,
         kernel: Kernel | None = None,
         inference: str | Method = "ep",
-        optimizer: str | None = "lbfgs",
+        optimizer: str | settings.Optimizer | None = "lbfgs",
         n_restarts: int = 0,
         random_state: int | np.random.Generator | np.random.RandomState | None = None,
+        *,
+        multi_class: str = "auto",
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        n_restarts_optimizer: int = 0,
+        max_iter_predict: int | None = None,
+        warm_start: bool = False,
+        copy_X_train: bool = True,
+        approximation: str | None = None,
+        tolerance: float = TOLERANCE,
     ) -> None:
         self.kernel = kernel
         self.inference = inference
         self.optimizer = optimizer
         self.n_restarts = n_restarts
         self.random_state = random_state
+        self.multi_class = multi_class
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.n_restarts_optimizer = n_restarts_optimizer
+        self.max_iter_predict = max_iter_predict
+        self.warm_start = warm_start
+        self.copy_X_train = copy_X_train
+        self.approximation = approximation
+        self.tolerance = tolerance
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        laplace = isinstance(self.inference, Laplace) or self.inference == "laplace"
-        tags.classifier_tags.multi_class = laplace
+        if not settings.takes_vectors(self.kernel):
+            tags.input_tags.two_d_array = False
         return tags
 
     @one_thread()
     def fit(self, X: ArrayLike, y: ArrayLike) -> GaussianProcessClassifier:
-        """Infer the latent function from X (n, d) and labels y (n,) of two classes, or of more for Laplace's method.
+        """Infer the latent function from X (n, d) and labels y (n,) of two classes or more.
 
         Raises
         ------
         ValueError
-            If X is not finite, the labels are of one class, or of more than the method can have, or an argument of the
-            class is not as needed.
+            If X is not finite, the labels are of one class, the kernel does not fit X or is no covariance there, or an
+            argument of the class is not as needed.
         ConvergenceError
             If the method iterates and does not converge.
         ExtinctionError
-            If no sample of the orthant sampler survives: more samples help.
+            If no sample of the orthant sampler survives; the message says what helps.
         MemoryError
-            If the method needs more memory than this machine has; the message says what fits.
+            If the method needs more memory than this process may have; the message says what fits.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If a hyperparameter ended at a bound, the kernel tells nothing of the classes, or `status_` is not ok.
         """
-        X, y = validate_data(self, X, y, dtype=np.float64)
+        kernel = settings.kernel_of(self.kernel)
+        method = settings.limited(settings.method_of(self.inference), self.max_iter_predict)
+        softmax = settings.uses_softmax(self.multi_class, method)
+        search = Search(
+            settings.optimizer_of(self.optimizer),
+            settings.restarts_of(self.n_restarts, self.n_restarts_optimizer),
+            int(self.verbose),
+        )
+        rng = settings.generator_of(self.random_state)
+        X, y = self._checked(X, y=y)
         check_classification_targets(y)
         classes, code = np.unique(y, return_inverse=True)
         if len(classes) < 2:
-            raise ValueError(f"y must hold two classes; got one class only: {classes.tolist()}")
-        kernel, method, rng = self._kernel(), self._method(len(classes)), self._rng()
-        n_restarts = self._n_restarts()
-        if isinstance(method, MulticlassLaplace):
-            method.check_size(len(code), len(classes))
+            raise ValueError(
+                f"y must hold two classes at least; got one class only: {classes.tolist()}"
+            )
+        chosen: Method | MulticlassLaplace = method
+        if softmax and len(classes) > 2:
+            chosen = settings.softmax_of(method, len(classes))
+        if uses_low_rank(self.approximation, chosen, len(code), search.restarts):
+            search = replace(search, low_rank=self.tolerance)  # its memory has a limit of its own
+        elif isinstance(chosen, MulticlassLaplace):
+            chosen.check_size(len(code), len(classes))
         else:
-            method.check_size(len(code))
-        self.classes_ = classes
-        self._X_train: FloatArray = np.asarray(X, dtype=np.float64)
-        self._y_train: FloatArray = (
-            np.where(code == 1, 1.0, -1.0) if len(classes) == 2 else one_hot(code)
+            chosen.check_size(len(code))
+        self.classes_, self.n_classes_, self._X_train = classes, len(classes), np.array(X)
+        labels = tuple(str(label) for label in classes)
+        if len(classes) == 2 or softmax:
+            self._fits = [fit_problem(self._X_train, code, kernel, chosen, search, rng)]
+            self.kernel_ = self._fits[0].kernel
+            self.posterior_: Posterior | OneVsRestPosterior = self._fits[0].posterior
+            prefixes: tuple[str, ...] = ("",)
+        else:
+            self._fits = fit_each(self._X_train, code, kernel, method, search, rng, self.n_jobs)
+            self.kernel_ = CompoundKernel([one.kernel for one in self._fits])
+            self.posterior_ = OneVsRestPosterior(tuple(f.posterior for f in self._fits), labels)
+            prefixes = tuple(f"{label}: " for label in labels)
+        self.status_, self.diagnostics_ = self.posterior_.status, self.posterior_.diagnostics
+        pairs = list(zip(prefixes, self._fits, strict=True))
+        self.at_bound_: tuple[str, ...] = tuple(
+            prefix + name
+            for prefix, one in pairs
+            if one.found is not None
+            for name, _, _ in bounded(one.kernel)
         )
-        self.at_bound_: tuple[str, ...] = ()
-        fits = self.optimizer is not None and not isinstance(method, PseudoMarginal)
-        if fits and kernel.n_dims:
-            kernel = self._maximum(kernel, method, n_restarts, rng)
-        self.kernel_ = kernel
-        blocks = prior(kernel, self._X_train)
-        if fits and np.abs(np.triu(blocks.K, 1)).max() < _UNCORRELATED * blocks.K.diagonal().max():
-            warnings.warn(
-                "no two patterns are correlated, so that every class is as probable as another everywhere: "
-                "the optimizer found no slope. Scale the inputs, start from a length scale of the order of "
-                "the distances between them, or set n_restarts",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
-        self.posterior_: Posterior = (
-            method.fit(blocks, code)
-            if isinstance(method, MulticlassLaplace)
-            else method.fit(blocks, self._y_train, rng=rng)
-        )
+        told = [prefix + text for prefix, one in pairs for text in advice(one, self._X_train)]
+        if told:
+            warnings.warn("\n".join(told), ConvergenceWarning, stacklevel=3)
         return self
-
-    def _maximum(
-        self,
-        kernel: Kernel,
-        method: Method | MulticlassLaplace,
-        n_restarts: int,
-        rng: np.random.Generator,
-    ) -> Kernel:
-        """Return the kernel at the maximum of the marginal likelihood; warn of what a user should know of it."""
-        approximation = surface_method(method, searching=True)
-        surface = EvidenceSurface(approximation, kernel, self._X_train, self._y_train)
-        found = maximize(surface, n_restarts, rng)
-        self.at_bound_ = found.at_bound
-        if found.at_bound:
-            warnings.warn(
-                f"{', '.join(found.at_bound)} ended at a bound of the kernel: the marginal likelihood has its "
-                "maximum there or beyond. Widen the bounds, or fix the value. A length scale at its upper "
-                "bound says that an input does not matter; a variance there, that the classes are separable",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
-        if not found.converged:
-            warnings.warn(
-                "the optimizer stopped where the marginal likelihood still rises; try n_restarts, or a "
-                "kernel with other starting values",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
-        return kernel.clone_with_theta(found.theta)
 
     @one_thread()
     def log_marginal_likelihood(
-        self, theta: ArrayLike | None = None, eval_gradient: bool = False
+        self,
+        theta: ArrayLike | None = None,
+        eval_gradient: bool = False,
+        clone_kernel: bool = True,
     ) -> float | tuple[float, FloatArray]:
         """Return the marginal likelihood that the optimizer climbs, at other hyperparameters.
 
-        It is Laplace's for Laplace's method, and expectation propagation's for all others. That of a Monte Carlo
-        method itself, at `kernel_`, is ``log_marginal_likelihood_``.
+        It is Laplace's for Laplace's method, and expectation propagation's for all others; one against the rest, the
+        mean over the classes. That of a Monte Carlo method itself, at `kernel_`, is ``log_marginal_likelihood_``.
 
         Parameters
         ----------
         theta : (p,) array, optional
-            Logarithms of the hyperparameters, in the order of ``kernel_.theta``; by default these.
+            Logarithms of the hyperparameters, in the order of ``kernel_.theta``; by default these. One against the
+            rest, those of one kernel serve every class too.
         eval_gradient : bool
             Also return the gradient.
+        clone_kernel : bool
+            False leaves `kernel_` at `theta`, as in scikit-learn; the posterior remains that of `fit`.
 
         Returns
         -------
@@ -230,48 +288,78 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         own = self.kernel_.theta
         theta = own if theta is None else check_array("theta", theta, ndim=1)
-        if theta.shape != own.shape:
+        if theta.shape not in (own.shape, self._fits[0].kernel.theta.shape):
             raise ValueError(
                 f"theta must have shape {own.shape} as kernel_.theta has; got {theta.shape}"
             )
-        method = surface_method(self._method(len(self.classes_)))
-        surface = EvidenceSurface(method, self.kernel_, self._X_train, self._y_train)
-        return surface.value_and_gradient(theta) if eval_gradient else surface.value(theta)
+        if ((theta < _THETA[0]) | (theta > _THETA[1])).any():
+            raise ValueError(f"theta must hold logarithms within {_THETA}; got {theta.tolist()}")
+        found = evidence_of_each(self._fits, self._X_train, theta, eval_gradient)
+        if not clone_kernel:
+            set_theta(self._fits, theta)
+        return found
 
     @one_thread()
-    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
+    def predict_proba(self, X: ArrayLike, return_std: bool = False) -> Any:
         """Return probabilities (t, C) of the classes, in the order of ``classes_``.
 
+        Parameters
+        ----------
+        X : (t, d) array, or t things that the kernel takes
+        return_std : bool
+            Also return their Monte Carlo standard errors (t, C): zeros for a deterministic method, and infinite where
+            a run cannot know them. They say nothing of the uncertainty of the labels, nor of an approximation's bias.
+
         Raises
         ------
         NotFittedError
             If `fit` has not been called.
         ValueError
             If X is not finite or has another number of features than in `fit`.
+        MemoryError
+            If probabilities of so many rows at once would need more memory than this process may have.
         """
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
-        if isinstance(self.posterior_, HyperparameterPosterior):
-            p = self.posterior_.predict_inputs(X).probability
-        else:
-            K_star = flush_subnormal(self.kernel_(self._X_train, X))
-            p = self.posterior_.predict(K_star, self.kernel_.diag(X)).probability
-        if len(self.classes_) > 2:
-            return p
-        return np.column_stack([1.0 - p, p])
+        X = self._checked(X, reset=False)
+        found = predict_each(self._fits, self._X_train, X)
+        return (found.probability, found.standard_error) if return_std else found.probability
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Return the more probable class (t,) of each row of X (t, d).
+        """Return the most probable class (t,) of each row of X (t, d); of several, the first in ``classes_``.
+
+        Raises
+        ------
+        NotFittedError, ValueError, MemoryError
+            As `predict_proba`.
+        """
+        p = self.predict_proba(X)
+        return self.classes_[p.argmax(axis=1)]
+
+    @one_thread()
+    def latent_mean_and_variance(self, X: ArrayLike) -> tuple[FloatArray, FloatArray]:
+        """Return mean and variance (t,) of the latent function at X (t, d), for two classes.
 
         Raises
         ------
         NotFittedError
             If `fit` has not been called.
         ValueError
-            If X is not finite or has another number of features than in `fit`.
+            If there are more classes, the method keeps no Gaussian of the latent function, or X is not as in `fit`.
         """
-        p = self.predict_proba(X)
-        return self.classes_[p.argmax(axis=1) if p.shape[1] > 2 else (p[:, 1] >= 0.5).astype(int)]
+        check_is_fitted(self)
+        X = self._checked(X, reset=False)
+        if self.n_classes_ > 2:
+            raise ValueError(
+                "Returning the mean and variance of the latent function f is only supported for binary "
+                f"classification, received {self.n_classes_} classes."
+            )
+        latent = getattr(self.posterior_, "latent", None)
+        if latent is None:
+            raise ValueError(
+                f"inference={self.inference!r} keeps no Gaussian of the latent function; use 'ep' or 'laplace'"
+            )
+        found: tuple[FloatArray, FloatArray] = latent(*self._fits[0].covariances(self._X_train, X))
+        return found
 
     @property
     def log_marginal_likelihood_(self) -> float:
@@ -282,6 +370,15 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):
     def log_marginal_likelihood_se_(self) -> float:
         """Its Monte Carlo standard error, nats."""
         return self._of_evidence("log_evidence_se")
+
+    @property
+    def log_marginal_likelihood_value_(self) -> float:
+        """What `log_marginal_likelihood` returns at `kernel_`, nats."""
+        if not hasattr(self, "posterior_"):
+            raise AttributeError("log_marginal_likelihood_value_ is there after `fit`")
+        found = self.log_marginal_likelihood()
+        assert isinstance(found, float)
+        return found
 
     def _of_evidence(self, name: str) -> float:
         """Return the posterior's attribute; scikit-learn's rule wants AttributeError where there is none."""
@@ -295,61 +392,8 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):
             )
         return float(value)
 
-    def _kernel(self) -> Kernel:
-        """Return a kernel of our own, equal to the one that was given."""
-        if self.kernel is None:
-            return 1.0 * RBF(1.0)
-        if not isinstance(self.kernel, Kernel):
-            raise ValueError(
-                "kernel must be one of sklearn.gaussian_process.kernels or None; got "
-                f"{self.kernel!r}"
-            )
-        return clone(self.kernel)
-
-    def _method(self, classes: int) -> Method | MulticlassLaplace:
-        """Return the options that `inference` names, or is; for more than two classes those of the softmax."""
-        if isinstance(self.inference, Method):
-            method = self.inference
-        elif isinstance(self.inference, str):
-            method = method_class(self.inference, argument="inference")()
-        else:
-            raise ValueError(
-                f"inference must be a name of {', '.join(METHODS)}, or an instance of a method's options; "
-                f"got {self.inference!r}"
-            )
-        if classes == 2:
-            return method
-        if isinstance(method, Laplace):
-            if method.predictive != "exact":
-                raise ValueError(
-                    f"predictive must be 'exact' with more than two classes; got {method.predictive!r} with "
-                    f"{classes} classes: MacKay's approximation is of the logistic function, and not of the softmax"
-                )
-            return MulticlassLaplace(method.tolerance, method.max_iterations)
-        raise ValueError(
-            "Only binary classification is supported. The type of the target is multiclass: y must hold "
-            f"two classes with inference={self.inference!r}; got {classes}. Use inference='laplace', or "
-            "sklearn.multiclass.OneVsRestClassifier around this one"
-        )
-
-    def _n_restarts(self) -> int:
-        """Return `n_restarts`, after a look at it and at `optimizer`."""
-        if self.optimizer is not None:
-            check_option("optimizer", self.optimizer, ("lbfgs",))
-        restarts = self.n_restarts
-        if isinstance(restarts, bool) or not isinstance(restarts, Integral) or restarts < 0:
-            raise ValueError(f"n_restarts must be an integer >= 0; got {restarts!r}")
-        return int(restarts)
-
-    def _rng(self) -> np.random.Generator:
-        """Return the generator that `random_state` stands for."""
-        state = self.random_state
-        try:
-            if isinstance(state, np.random.RandomState):
-                return np.random.default_rng(state.randint(2**31, size=4))
-            return np.random.default_rng(state)
-        except (TypeError, ValueError) as error:
-            raise ValueError(
-                "random_state must be an int >= 0, a Generator, a RandomState or None; got "
-                f"{state!r}"
-            ) from error
+    def _checked(self, X: Any, **given: Any) -> Any:
+        """Return what scikit-learn makes of the inputs, as the kernel takes them, and of labels that are given."""
+        vectors = settings.takes_vectors(self.kernel)
+        how = {"dtype": np.float64} if vectors else {"dtype": None, "ensure_2d": False}
+        return validate_data(self, X, **given, **how)

@@ -6,15 +6,15 @@ Figures 3.1 to 3.4, 3.9 and 3.13; sections 3.2, 3.3, 3.4.2, 3.4.3; exercises 3.1
 import mpmath
 import numpy as np
 import pytest
+from problems import random_problem
 from scipy.integrate import quad
 from scipy.optimize import root
 from scipy.special import expit, log_ndtr, logit, ndtr, ndtri, softmax
 from scipy.stats import norm
-from test_inference import random_problem
 from test_multiclass import dense, three_classes
 
 from gpcmc.gp import Prior, linear, predictive_probability, prior, rbf
-from gpcmc.gp.link import LIKELIHOODS
+from gpcmc.gp.likelihood import LIKELIHOODS
 from gpcmc.inference import ExpectationPropagation, Laplace, ep
 from gpcmc.inference.multiclass import MulticlassLaplace, MulticlassPosterior, _apply_R, one_hot
 
@@ -137,10 +137,7 @@ def test_contours_of_the_averaged_probability_are_bent(link):
         posterior = Laplace(likelihood=link).fit(blocks, y)
         mean, _ = posterior.latent(blocks.K_star, blocks.k_star_star)
         np.testing.assert_allclose(mean, 1.0, rtol=1e-9)
-        for p in (
-            posterior.prediction.probability,
-            average_over_weights(link, X, y, X_star)[2],
-        ):
+        for p in (posterior.prediction.probability, average_over_weights(link, X, y, X_star)[2]):
             assert (np.diff(p) < -0.01).all() and p[-1] > 0.5
 
 

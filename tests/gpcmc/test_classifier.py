@@ -9,16 +9,10 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from truths import reference
 
 import gpcmc.classifier
+from gpcmc._memory import Limit
 from gpcmc.classifier import GaussianProcessClassifier
 from gpcmc.gp import prior, rbf
-from gpcmc.inference import (
-    METHODS,
-    ExpectationPropagation,
-    Laplace,
-    Orthant,
-    infer,
-    method_class,
-)
+from gpcmc.inference import METHODS, ExpectationPropagation, Laplace, Orthant, infer, method_class
 
 
 @pytest.mark.slow
@@ -64,6 +58,7 @@ QUICK = {
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # short runs
 @pytest.mark.parametrize("name", METHODS)
 def test_every_method_classifies(name):
     X, y, X_star, _, p = reference("R", "R_alpha3_beta2_truth")
@@ -90,6 +85,7 @@ def test_every_method_classifies(name):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # short runs
 @pytest.mark.parametrize("name", ["orthant", "laplace", "ep", "twisted-ep", "best"])
 def test_a_name_stands_for_the_default_options(name):
     X, y, _, _, _ = reference("L")
@@ -123,8 +119,14 @@ def test_any_usual_random_state_will_do(state):
 @pytest.mark.parametrize(
     ("options", "y", "message"),
     [
-        ({"inference": "ep"}, [1, 1, 1], "y must hold two classes; got one class only"),
-        ({"inference": "ep"}, [1, 2, 3], "Only binary classification is supported"),
+        ({"inference": "ep"}, [1, 1, 1], "y must hold two classes at least; got one class only"),
+        (
+            {"multi_class": "one_vs_one"},
+            [1, 2, 3],
+            "multi_class='one_vs_one' gives no probabilities",
+        ),
+        ({"multi_class": "softmax"}, [1, 2, 3], "multi_class='softmax' needs inference='laplace'"),
+        ({"multi_class": "crammer"}, [1, 2, 3], "multi_class must be one of auto, one_vs_rest"),
         (
             {"inference": "vb"},
             [0, 1, 1],
@@ -138,9 +140,11 @@ def test_any_usual_random_state_will_do(state):
         ({"kernel": "rbf"}, [0, 1, 1], "kernel must be one of .* or None; got 'rbf'"),
         ({"kernel": RBF}, [0, 1, 1], "kernel must be one of"),
         ({"inference": "ep", "random_state": "x"}, [0, 1, 1], "random_state must be"),
-        ({"optimizer": "adam"}, [0, 1, 1], "optimizer must be one of lbfgs; got 'adam'"),
+        ({"optimizer": "adam"}, [0, 1, 1], "optimizer must be one of lbfgs, .* got 'adam'"),
         ({"n_restarts": -1}, [0, 1, 1], "n_restarts must be an integer >= 0; got -1"),
         ({"n_restarts": 1.5}, [0, 1, 1], "n_restarts must be an integer >= 0"),
+        ({"n_restarts": 1, "n_restarts_optimizer": 2}, [0, 1, 1], "two names of one number"),
+        ({"max_iter_predict": 0}, [0, 1, 1], "max_iter_predict must be an integer >= 1"),
     ],
 )
 def test_bad_input_is_named(options, y, message):
@@ -159,8 +163,9 @@ def test_it_must_be_fitted_first():
 
 def test_a_size_is_refused_before_anything_is_computed(monkeypatch):
     X, label = np.zeros((30, 2)), np.arange(30) % 3
-    monkeypatch.setattr("gpcmc._validation.machine_memory", lambda: 1000.0)
-    monkeypatch.setattr(gpcmc.classifier, "prior", None)  # not even the covariance
+    machine = Limit(1000.0, "this machine has")
+    monkeypatch.setattr("gpcmc._validation.available_memory", lambda: machine)
+    monkeypatch.setattr("gpcmc._problem.prior", None)  # not even the covariance
     classifier = GaussianProcessClassifier(rbf(1, 1), optimizer=None)
     with pytest.raises(MemoryError, match=r"ExpectationPropagation needs about .* n = 30"):
         classifier.fit(X, label == 0)

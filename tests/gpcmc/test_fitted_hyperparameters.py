@@ -63,14 +63,16 @@ def test_the_marginal_likelihood_is_flat_at_the_optimum(inference):
 def test_an_input_that_is_noise_ends_at_its_bound_and_is_named():
     X, y = noisy_problem(2, n=150)
     kernel = 1.0 * RBF([1.0, 1.0], (1e-2, 1e2))
-    with pytest.warns(ConvergenceWarning, match=r"^k2__length_scale\[1\] ended at a bound"):
+    with pytest.warns(
+        ConvergenceWarning, match=r"^k2__length_scale\[1\] = 100 \(upper\) ended at a bound"
+    ):
         classifier = GaussianProcessClassifier(kernel).fit(X, y)
     assert classifier.at_bound_ == ("k2__length_scale[1]",)
     informative, noise = classifier.kernel_.k2.length_scale
     assert noise == pytest.approx(100.0) and informative < 3.0
     # order of the inputs, and of a fixed hyperparameter before them
     kernel = ConstantKernel(4.0, "fixed") * RBF([1.0, 1.0], (1e-2, 1e2))
-    with pytest.warns(ConvergenceWarning, match=r"^k2__length_scale\[0\] ended"):
+    with pytest.warns(ConvergenceWarning, match=r"^k2__length_scale\[0\] = 100 \(upper\) ended"):
         GaussianProcessClassifier(kernel, "laplace").fit(X[:, ::-1], y)
 
 
@@ -87,13 +89,14 @@ def test_restarts_leave_a_poor_start_and_are_seeded():
     poor = 1.0 * RBF(1e-4, (1e-4, 1e3))  # every pattern on its own: no gradient
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        alone = GaussianProcessClassifier(poor, "laplace").fit(X, y)
+        surface = EvidenceSurface(Laplace(), poor, X, y)
+        alone = maximize(surface, 0, np.random.default_rng(0))
         first, again = (
             GaussianProcessClassifier(poor, "laplace", n_restarts=4, random_state=5).fit(X, y)
             for _ in range(2)
         )
         other = GaussianProcessClassifier(1.0 * RBF(1.0), "laplace").fit(X, y)
-    assert alone.log_marginal_likelihood_ < first.log_marginal_likelihood_ - 5
+    assert alone.log_evidence < first.log_marginal_likelihood_ - 5
     assert first.log_marginal_likelihood_ > other.log_marginal_likelihood_ - 1e-3
     np.testing.assert_array_equal(first.kernel_.theta, again.kernel_.theta)
 
@@ -117,10 +120,11 @@ def test_a_monte_carlo_method_reports_its_evidence_at_the_optimum_of_ep():
 @pytest.mark.parametrize("inference", ["ep", "laplace"])
 def test_inputs_too_far_apart_for_the_kernel_are_noticed(inference):
     X, y = noisy_problem(9, n=40, d=3)
+    narrow = RBF(1.0, (1e-2, 1e2))  # bounds that forbid the scale of the data
     with pytest.warns(
         ConvergenceWarning, match="no two patterns are correlated.* Scale the inputs"
     ):
-        lost = GaussianProcessClassifier(inference=inference).fit(1e3 * X, y)
+        lost = GaussianProcessClassifier(narrow, inference).fit(1e4 * X, y)
     np.testing.assert_allclose(lost.predict_proba(X), 0.5, atol=1e-3)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -152,6 +156,7 @@ def test_whose_evidence_is_climbed():
     assert surface_method(quick, searching=True) == quick
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # few iterations
 def test_nothing_is_fitted_where_nothing_can_be():
     X, y = noisy_problem(6, n=30)
     integrated = PseudoMarginal(iterations=12, burn_in=6, chains=2, draws=8)
@@ -177,7 +182,7 @@ def test_points_where_the_method_fails_are_avoided():
     narrow = EvidenceSurface(ExpectationPropagation(), 1.0 * RBF(1.0), X, y)
     assert found.log_evidence > maximize(narrow, 0, np.random.default_rng(0)).log_evidence - 1e-2
     nowhere = ConstantKernel(1e60, (1e59, 1e61)) * RBF(1e3, "fixed")
-    with pytest.raises(ValueError, match="kernel: no evidence at any start"):
+    with pytest.raises(ValueError, match="at every start of the search, 1 in all"):
         maximize(EvidenceSurface(Laplace(), nowhere, X, y), 0, np.random.default_rng(0))
 
 

@@ -3,19 +3,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from problems import random_problem
 from scipy.optimize import brentq, minimize
 from scipy.special import ndtr
 from scipy.stats import norm
 from truths import log_half_plane, reference, tilted_moments, two_point_posterior
 
 from gpcmc.gp import Prior, linear, prior, rbf
-from gpcmc.inference import (
-    METHODS,
-    ConvergenceError,
-    ExpectationPropagation,
-    Laplace,
-    infer,
-)
+from gpcmc.inference import METHODS, ConvergenceError, ExpectationPropagation, Laplace, infer
 
 BOTH = pytest.mark.parametrize("method", [Laplace(), ExpectationPropagation()])
 FROZEN = {  # log Z by GPML 4.2 and GPy 1.13.2
@@ -51,12 +46,6 @@ def textbook_ep(K, y, sweeps=60):
     log_z += np.sum(norm.logcdf(y * m / np.sqrt(1 + 1 / cavity)))
     log_z += 0.5 * np.sum(np.log(1 / cavity + 1 / tau))
     return log_z + np.sum((m - site_mean) ** 2 / (2 * (1 / cavity + 1 / tau))), tau, nu, mu
-
-
-def random_problem(seed, n=40, d=2, alpha=1.0, beta=4.0):
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((n, d))
-    return rbf(alpha, beta)(X), np.where(X[:, 0] + 0.5 * rng.standard_normal(n) > 0, 1.0, -1.0)
 
 
 def assert_self_consistent(posterior, K):
@@ -345,48 +334,6 @@ def test_a_failure_to_converge_carries_the_last_record(method):
     with pytest.raises(ConvergenceError, match="raise max_") as failure:
         method.fit(Prior(K), y)
     assert_self_consistent(failure.value.posterior, K)
-
-
-@BOTH
-@pytest.mark.parametrize(
-    ("K", "y", "message"),
-    [
-        ([[1.0, np.nan], [np.nan, 1.0]], [1, -1], "K must be finite"),
-        ([[1.0, 0.5], [0.4, 1.0]], [1, -1], "K must be symmetric"),
-        ([[1.0, 2.0], [2.0, 1.0]], [1, -1], "K must be positive semidefinite"),
-        ([[-1.0]], [1], "K must have no negative variance"),
-        (np.eye(3)[:2], [1, -1], "K must be square"),
-        (np.eye(2), [0, 1], "y must hold -1 and \\+1"),
-        (np.eye(2), [1, -1, 1], "y must have shape"),
-    ],
-)
-def test_bad_input_is_named(method, K, y, message):
-    with pytest.raises(ValueError, match=message):
-        method.fit(Prior(K), y)
-
-
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: Laplace(tolerance=0.0), "tolerance must be a finite number > 0"),
-        (lambda: Laplace(max_iterations=0), "max_iterations must be an integer >= 1"),
-        (lambda: ExpectationPropagation(tolerance=np.nan), "tolerance must be"),
-        (lambda: ExpectationPropagation(max_sweeps=0.5), "max_sweeps must be an integer"),
-        (lambda: ExpectationPropagation(block=0), "block must be an integer >= 1"),
-    ],
-)
-def test_bad_options_are_named(make, message):
-    with pytest.raises(ValueError, match=message):
-        make()
-
-
-@BOTH
-def test_test_covariances_must_belong_to_the_training_ones(method):
-    posterior = method.fit(Prior(np.eye(2)), [1.0, -1.0])
-    with pytest.raises(ValueError, match="K_star must have shape"):
-        posterior.predict(np.zeros((3, 1)), [1.0])
-    with pytest.raises(ValueError, match="do not belong to K"):
-        posterior.predict([[5.0], [0.0]], [1.0])
 
 
 def test_a_fit_predicts_at_the_test_inputs_of_the_prior():

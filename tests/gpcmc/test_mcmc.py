@@ -3,7 +3,6 @@
 Statistical tests raise a false alarm with probability 1e-6 at most, unless they say otherwise.
 """
 
-import pickle
 from collections import Counter
 from dataclasses import replace
 from itertools import product
@@ -11,12 +10,15 @@ from itertools import product
 import numpy as np
 import pytest
 from gpcmc.gp._likelihood import first_on_slice, log_likelihood_and_slope
+from numpy.random import default_rng
+from numpy.testing import assert_allclose, assert_array_equal
+from problems import small_problem
 from scipy.special import log_ndtr, logsumexp, ndtr
 from scipy.stats import binom, chi2, kstest
 from truths import log_half_plane, log_one_factor, reference, two_point_posterior
 
 from gpcmc.gp import Prior, derivatives, linear, prior, rbf
-from gpcmc.inference import Method, annealing, chain_method, elliptical, hamiltonian, infer
+from gpcmc.inference import annealing, chain_method, elliptical, hamiltonian, infer
 from gpcmc.inference.annealing import anneal, annealed_importance_sampling, jackknife, ladder
 from gpcmc.inference.chains import Effort, standard_error, whiten
 from gpcmc.inference.convergence import convergence
@@ -30,13 +32,6 @@ BOTH = pytest.mark.parametrize("method", [ESS, HMC], ids=["ess", "hmc"])
 SHORT = {"samples": 160, "burn_in": 3, "thin": 2, "temperatures": 6, "annealing_runs": 5}
 
 
-def small_problem(n=12, seed=0, alpha=1.0, beta=2.0):
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((n, 2))
-    y = np.where(X[:, 0] + 0.5 * rng.standard_normal(n) > 0, 1.0, -1.0)
-    return prior(rbf(alpha, beta), X, rng.standard_normal((5, 2))), y
-
-
 def kernels(K, y, size=0.4, steps=4):
     coordinates = whiten(K, y)
     return EllipticalKernel(coordinates), HamiltonianKernel(coordinates, size, steps)
@@ -47,37 +42,37 @@ def kernels(K, y, size=0.4, steps=4):
 
 @pytest.mark.parametrize("singular", [False, True])
 def test_coordinates_are_white_and_predict_exactly(singular):
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     X, X_star = rng.standard_normal((30, 2)), rng.standard_normal((4, 2))
     kernel = linear() if singular else rbf(0.5, 3.0)
     gp, y = prior(kernel, X, X_star), np.where(rng.random(30) < 0.5, 1.0, -1.0)
     c = whiten(gp.K, y)
     assert len(c.mode) == (2 if singular else 30)
     root = y[:, None] * c.gradient_map
-    np.testing.assert_allclose(root @ root.T, gp.K, atol=1e-10)
-    np.testing.assert_array_equal(c.margin_map, c.gradient_map.T)
+    assert_allclose(root @ root.T, gp.K, atol=1e-10)
+    assert_array_equal(c.margin_map, c.gradient_map.T)
     P = c.back.T @ gp.K_star
-    np.testing.assert_allclose(root @ P, gp.K_star, atol=1e-8)
-    np.testing.assert_allclose(P.T @ P, gp.K_star.T @ np.linalg.pinv(gp.K) @ gp.K_star, atol=1e-8)
+    assert_allclose(root @ P, gp.K_star, atol=1e-8)
+    assert_allclose(P.T @ P, gp.K_star.T @ np.linalg.pinv(gp.K) @ gp.K_star, atol=1e-8)
     # the mode is stationary, and the precision is the curvature there
     f = root @ c.mode
     gradient, W = derivatives(y, f)
-    np.testing.assert_allclose(root.T @ gradient, c.mode, atol=1e-8)
-    np.testing.assert_allclose(root.T @ (W[:, None] * root), np.diag(c.precision), atol=1e-8)
+    assert_allclose(root.T @ gradient, c.mode, atol=1e-8)
+    assert_allclose(root.T @ (W[:, None] * root), np.diag(c.precision), atol=1e-8)
 
 
 def test_likelihood_and_slope_are_those_of_the_model_in_both_tails():
     z = np.concatenate([np.linspace(-60, 60, 241), [-1e8, -1e4, -36.5, -37.7, 1e8]])
     for batch in (z[:, None], z[None], np.tile(z, (3, 1))):
         level, slope = log_likelihood_and_slope(batch)
-        np.testing.assert_allclose(level, log_ndtr(batch).sum(axis=1), rtol=1e-13, atol=1e-15)
-        np.testing.assert_allclose(slope, derivatives(1.0, batch)[0], rtol=1e-11, atol=1e-300)
+        assert_allclose(level, log_ndtr(batch).sum(axis=1), rtol=1e-13, atol=1e-15)
+        assert_allclose(slope, derivatives(1.0, batch)[0], rtol=1e-11, atol=1e-300)
     level, slope = log_likelihood_and_slope(np.array([[np.nan, 1.0], [1.0, 1.0]]))
     assert np.isnan(level[0]) and np.isfinite(level[1]) and np.isfinite(slope[1]).all()
 
 
 def test_the_first_candidate_on_the_slice_is_taken():
-    rng = np.random.default_rng(2)
+    rng = default_rng(2)
     margin, nu = rng.standard_normal((2, 30, 70))
     angle = rng.uniform(-3, 3, (30, 8))
     candidate = rng.random((30, 8)) < 0.6
@@ -90,14 +85,14 @@ def test_the_first_candidate_on_the_slice_is_taken():
     levels = log_ndtr(points).sum(axis=2)
     on = candidate & (0.7 * levels >= height[:, None])
     expected = np.where(on.any(axis=1), on.argmax(axis=1), -1)
-    np.testing.assert_array_equal(chosen, expected)
+    assert_array_equal(chosen, expected)
     assert len(set(chosen)) > 4 and chosen[0] == -1
     for i, k in enumerate(chosen):
         assert evaluations[i] == candidate[i, : k + 1 if k >= 0 else 8].sum()
         if k >= 0:
             at = points[i, k], levels[i, k], derivatives(1.0, points[i, k])[0]
             for array, truth in zip(found, at, strict=True):
-                np.testing.assert_allclose(array[i], truth, rtol=1e-11)
+                assert_allclose(array[i], truth, rtol=1e-11)
 
 
 @pytest.mark.parametrize("temperature", [0.0, 0.3, 1.0])
@@ -105,20 +100,18 @@ def test_the_first_candidate_on_the_slice_is_taken():
 def test_the_state_is_that_of_its_coordinates_after_every_step(which, temperature):
     gp, y = small_problem(40)
     kernel = kernels(gp.K, y)[which]
-    rng = np.random.default_rng(1)
+    rng = default_rng(1)
     state = kernel.init(kernel.coordinates.draw_prior(7, rng=rng))
     start = state.w
     for moved, effort in kernel.run(state, np.full(30, temperature), rng=rng):
         f = y * (moved.w @ kernel.coordinates.margin_map)
-        np.testing.assert_allclose(moved.log_likelihood, log_ndtr(y * f).sum(axis=1), rtol=1e-10)
+        assert_allclose(moved.log_likelihood, log_ndtr(y * f).sum(axis=1), rtol=1e-10)
         slope = derivatives(y, f)[0] * y
         if which:
-            np.testing.assert_allclose(
-                moved.gradient, slope @ kernel.coordinates.gradient_map, atol=1e-8
-            )
+            assert_allclose(moved.gradient, slope @ kernel.coordinates.gradient_map, atol=1e-8)
         else:
-            np.testing.assert_allclose(moved.margin, y * f, atol=1e-10)
-            np.testing.assert_allclose(moved.gradient, slope, rtol=1e-8)
+            assert_allclose(moved.margin, y * f, atol=1e-10)
+            assert_allclose(moved.gradient, slope, rtol=1e-8)
         assert 0 <= effort.acceptance <= 1
     assert (np.abs(moved.w - start).max(axis=1) > 0.1).all()
 
@@ -146,17 +139,17 @@ def test_slice_moves_are_those_of_the_textbook(temperature, n, chains):
     # of two patterns the likelihood is nearly its tangent plane, and a bound too low would be seen
     gp, y = small_problem(n, alpha=0.7, beta=5.0)
     c = whiten(gp.K, y)
-    rng = np.random.default_rng(2)
+    rng = default_rng(2)
     state = EllipticalKernel(c).init(c.draw_laplace(chains, rng=rng))
     z, log_uniform = c.draw_prior(chains, rng=rng), np.log(rng.random(chains))
-    seed = np.random.default_rng(3)
-    uniform = np.random.default_rng(3).random((elliptical.MAX_POINTS, chains)).T
+    seed = default_rng(3)
+    uniform = default_rng(3).random((elliptical.MAX_POINTS, chains)).T
     draws = Draws(z, z @ c.margin_map, log_uniform, draw_angles(chains, rng=seed))
     new, info = elliptical.step(state, draws, temperature)
     rows = zip(state.margin, draws.nu, log_uniform, uniform, strict=True)
     moves = [textbook_slice_move(f, nu, u, v, temperature, 1.0) for f, nu, u, v in rows]
-    np.testing.assert_allclose(new.margin, [m for m, _ in moves], rtol=1e-9, atol=1e-10)
-    np.testing.assert_allclose(info.angle, [a for _, a in moves], rtol=1e-9)
+    assert_allclose(new.margin, [m for m, _ in moves], rtol=1e-9, atol=1e-10)
+    assert_allclose(info.angle, [a for _, a in moves], rtol=1e-9)
     tried = np.argmin(np.abs(draws.angle - info.angle[:, None]), axis=1) + 1
     # the bound by the tangent plane saves evaluations, and never decides wrongly
     assert (info.evaluations <= tried).all()
@@ -166,25 +159,25 @@ def test_slice_moves_are_those_of_the_textbook(temperature, n, chains):
 def test_a_chain_without_a_point_stays_where_it_is():
     gp, y = small_problem()
     c = whiten(gp.K, y)
-    rng = np.random.default_rng(4)
+    rng = default_rng(4)
     state = EllipticalKernel(c).init(c.draw_laplace(3, rng=rng))
     z = c.draw_prior(3, rng=rng)
     hopeless = Draws(z, z @ c.margin_map, np.array([1e9, -0.1, 1e9]), draw_angles(3, rng=rng))
     new, info = elliptical.step(state, hopeless, 1.0)
     for field in state._fields:
-        np.testing.assert_array_equal(getattr(new, field)[[0, 2]], getattr(state, field)[[0, 2]])
+        assert_array_equal(getattr(new, field)[[0, 2]], getattr(state, field)[[0, 2]])
     assert info.angle[0] == 0 and info.angle[1] != 0
 
 
 def test_every_point_is_on_the_slice_at_temperature_zero():
     gp, y = small_problem()
     c = whiten(gp.K, y)
-    rng = np.random.default_rng(5)
+    rng = default_rng(5)
     state = EllipticalKernel(c).init(c.draw_prior(50, rng=rng))
     z = c.draw_prior(50, rng=rng)
     draws = Draws(z, z @ c.margin_map, np.zeros(50), draw_angles(50, rng=rng))
     _, info = elliptical.step(state, draws, 0.0)
-    np.testing.assert_array_equal(info.angle, draws.angle[:, 0])
+    assert_array_equal(info.angle, draws.angle[:, 0])
     assert (info.evaluations == 1).all()
 
 
@@ -194,13 +187,13 @@ def test_every_point_is_on_the_slice_at_temperature_zero():
 def test_leapfrog_is_reversible_and_keeps_the_energy_to_second_order():
     gp, y = small_problem(40)
     c = whiten(gp.K, y)
-    rng = np.random.default_rng(6)
+    rng = default_rng(6)
     state = hamiltonian.init(c.draw_laplace(20, rng=rng), c)
     v = rng.standard_normal(state.w.shape)
     end, arrival = leapfrog(state, v, 0.7, np.full((20, 1), 0.3), 5, c)
     back, departure = leapfrog(end, -arrival, 0.7, np.full((20, 1), 0.3), 5, c)
-    np.testing.assert_allclose(back.w, state.w, atol=1e-11)
-    np.testing.assert_allclose(-departure, v, atol=1e-11)
+    assert_allclose(back.w, state.w, atol=1e-11)
+    assert_allclose(-departure, v, atol=1e-11)
     errors = []
     for halvings in range(3):
         size = np.full((20, 1), 0.1 / 2**halvings)
@@ -208,31 +201,31 @@ def test_leapfrog_is_reversible_and_keeps_the_energy_to_second_order():
         change = hamiltonian.energy(far, velocity, 0.7) - hamiltonian.energy(state, v, 0.7)
         errors.append(np.abs(change).max())
     ratio = np.array(errors[:-1]) / errors[1:]
-    np.testing.assert_allclose(ratio, 4.0, atol=0.3)
+    assert_allclose(ratio, 4.0, atol=0.3)
 
 
 def test_the_gradient_is_that_of_the_likelihood():
     gp, y = small_problem()
     c = whiten(gp.K, y)
-    w = c.draw_prior(1, rng=np.random.default_rng(7))
+    w = c.draw_prior(1, rng=default_rng(7))
     h = 1e-5 * np.eye(len(c.mode))
     up, down = (hamiltonian.init(w + sign * h, c).log_likelihood for sign in (1, -1))
-    np.testing.assert_allclose(hamiltonian.init(w, c).gradient[0], (up - down) / 2e-5, atol=1e-8)
+    assert_allclose(hamiltonian.init(w, c).gradient[0], (up - down) / 2e-5, atol=1e-8)
 
 
 def test_a_trajectory_that_diverges_is_rejected():
     gp, y = small_problem(beta=1e6)
     c = whiten(gp.K, y)
-    rng = np.random.default_rng(8)
+    rng = default_rng(8)
     state = hamiltonian.init(c.draw_laplace(5, rng=rng), c)
     new, info = hamiltonian.step(state, 1.0, 50.0, 300, c, rng=rng)
     assert not info.accepted.any() and (info.acceptance == 0).all()
-    np.testing.assert_array_equal(new.w, state.w)
+    assert_array_equal(new.w, state.w)
 
 
 @pytest.mark.slow
 def test_the_pilot_meets_its_target_or_the_quarter_period():
-    rng = np.random.default_rng(9)
+    rng = default_rng(9)
     gp, y = small_problem(150, alpha=0.5, beta=3.0)
     c = whiten(gp.K, y)
     size = hamiltonian.tune_step_size(c, 2, transitions=200, chains=16, rng=rng)
@@ -261,7 +254,7 @@ def test_moves_leave_the_tempered_posterior_as_it_is(which, temperature):
     X = np.array([[0.0, 0.0], [0.7, 0.1], [-0.4, 1.2]])
     K, y = rbf(1.0, 6.0)(X), np.array([1.0, -1.0, 1.0])
     kernel = kernels(K, y, 0.7, 2)[which]
-    c, rng = kernel.coordinates, np.random.default_rng(10)
+    c, rng = kernel.coordinates, default_rng(10)
 
     def exact(count):
         w = c.draw_prior(40 * count, rng=rng)
@@ -290,7 +283,7 @@ def test_data_from_the_model_and_moves_leave_the_prior(which):
     Kolmogorov-Smirnov at 1e-7 for the 8000 coordinates pooled, which sees gaps of 3.2 %, and for the
     400 squared lengths, which sees 14 %.
     """
-    rng = np.random.default_rng(11)
+    rng = default_rng(11)
     K = rbf(1.0, 4.0)(rng.standard_normal((20, 2)))
     root = np.linalg.cholesky(K)
     kept = []
@@ -319,7 +312,7 @@ def test_probabilities_of_a_linear_kernel(method, case):
     """Within 6 standard errors; all test patterns hang on one latent factor."""
     X, y, X_star, _, truth = reference(case)
     gp = prior(linear(), X, X_star)
-    posterior = method.fit(Prior(gp.K), y, rng=np.random.default_rng(12))
+    posterior = method.fit(Prior(gp.K), y, rng=default_rng(12))
     found = posterior.predict(gp.K_star, gp.k_star_star)
     assert posterior.w.shape[2] == 1 and posterior.status == OK
     assert (np.abs(found.probability - truth) < 6 * found.standard_error).all()
@@ -332,7 +325,7 @@ def test_probabilities_of_two_patterns(method, rho):
     K = 4.0 * np.array([[1.0, rho], [rho, 1.0]])
     y, k_star = np.array([1.0, -1.0]), np.array([1.0, 0.6])
     _, mean, p = two_point_posterior(K, y, k_star, 4.0)
-    posterior = method.fit(Prior(K), y, rng=np.random.default_rng(13))
+    posterior = method.fit(Prior(K), y, rng=default_rng(13))
     found = posterior.predict(k_star[:, None], [4.0])
     assert abs(found.probability[0] - p) < 6 * found.standard_error[0] < 0.05
     # at the training inputs the draws are f itself
@@ -340,7 +333,7 @@ def test_probabilities_of_two_patterns(method, rho):
     assert (at_training.probability[0] > 0.5) and (at_training.probability[1] < 0.5)
     f = posterior.w.reshape(-1, 2) @ (posterior.back.T @ K)
     assert np.allclose(f.mean(axis=0), mean, atol=0.15)
-    np.testing.assert_allclose(at_training.probability, ndtr(f).mean(axis=0), atol=1e-9)
+    assert_allclose(at_training.probability, ndtr(f).mean(axis=0), atol=1e-9)
 
 
 @pytest.mark.slow
@@ -357,7 +350,7 @@ def test_standard_errors_cover(method, monkeypatch):
     monkeypatch.setattr(
         chain_method, "convergence", lambda *_: {"effective_samples": 1, "r_hat": 1}
     )
-    rng = np.random.default_rng(14)
+    rng = default_rng(14)
     grid = np.linspace(-9, 9, 4001)
     inside, z = 0, []
     for _ in range(200):
@@ -375,7 +368,7 @@ def test_standard_errors_cover(method, monkeypatch):
 
 
 def test_standard_errors_see_chains_that_disagree():
-    posterior = HMC.fit(Prior([[4.0]]), [1.0], rng=np.random.default_rng(15))
+    posterior = HMC.fit(Prior([[4.0]]), [1.0], rng=default_rng(15))
     moved = posterior.w.copy()
     moved[0] += 3.0
     before, after = (
@@ -385,7 +378,7 @@ def test_standard_errors_see_chains_that_disagree():
     assert after > 2 * before
     assert convergence(posterior.log_likelihood, moved)["r_hat"] > 1.05
     # the mean of 16 normal values: Student's t for 15 degrees of freedom
-    values = np.random.default_rng(16).standard_normal((16, 20_000))
+    values = default_rng(16).standard_normal((16, 20_000))
     covered = np.mean(np.abs(values.mean(axis=0)) < 1.96 * standard_error(values))
     assert abs(covered - 0.95) < 5 * np.sqrt(0.95 * 0.05 / 20_000)
 
@@ -401,7 +394,7 @@ def autoregressive(rho, shape, rng):
 
 def test_effective_samples_are_those_of_the_worst_series_from_all_of_its_draws():
     """Autoregressive series have s (1 - rho) / (1 + rho); 15 percent is five times what seeds differ by."""
-    rng = np.random.default_rng(17)
+    rng = default_rng(17)
     level = autoregressive(0.0, (16, 4000), rng)
     latent = autoregressive(0.1, (16, 4000, 51), rng)
     latent[:, :, 33] = autoregressive(0.8, (16, 4000), rng)
@@ -416,7 +409,7 @@ def test_effective_samples_are_those_of_the_worst_series_from_all_of_its_draws()
 
 
 def test_one_chain_is_judged_by_its_halves():
-    rng = np.random.default_rng(18)
+    rng = default_rng(18)
     level, latent = rng.standard_normal((1, 2000)), rng.standard_normal((1, 2000, 3))
     found = convergence(level, latent)
     assert found["r_hat"] < 1.01 and found["effective_samples"] > 1000
@@ -428,7 +421,7 @@ def test_one_chain_is_judged_by_its_halves():
 
 
 def test_the_ladder_and_the_end_of_each_step():
-    np.testing.assert_allclose(ladder(4), [0, 1 / 256, 1 / 16, 81 / 256, 1])
+    assert_allclose(ladder(4), [0, 1 / 256, 1 / 16, 81 / 256, 1])
 
     class Script:
         """A kernel that shows what it was asked for."""
@@ -446,8 +439,8 @@ def test_the_ladder_and_the_end_of_each_step():
     work = Counter()
     log_w, acceptance = anneal(script, start, np.array([0, 0.2, 0.5, 1.0]), work, rng=None)
     expected = 0.2 * np.array([-5, -7.0]) + np.array([-1, -2.0]) * (0.3 * 1.2 + 0.5 * 1.5)
-    np.testing.assert_allclose(log_w, expected)
-    np.testing.assert_array_equal(script.asked, [0.2, 0.5])
+    assert_allclose(log_w, expected)
+    assert_array_equal(script.asked, [0.2, 0.5])
     assert work["transitions"] == 4 and acceptance == 0.5
 
 
@@ -468,7 +461,7 @@ def test_the_mean_weight_is_the_evidence_however_few_temperatures(which, case, t
     """20,000 runs. The weights lie in [0, 1]; within 5 standard errors (6e-7, normal), of 2 % at most."""
     K, truth = CLOSED[case]
     kernel = kernels(K, np.ones(len(K)), 0.9, 2)[which]
-    rng = np.random.default_rng(17)
+    rng = default_rng(17)
     state = kernel.init(kernel.coordinates.draw_prior(20_000, rng=rng))
     log_w, _ = anneal(kernel, state, ladder(temperatures), Counter(), rng=rng)
     ratio = np.exp(log_w - truth)
@@ -479,7 +472,7 @@ def test_the_mean_weight_is_the_evidence_however_few_temperatures(which, case, t
 @pytest.mark.slow
 @pytest.mark.parametrize("which", [0, 1])
 def test_the_evidences_of_all_labelings_sum_to_one(which):
-    rng = np.random.default_rng(18)
+    rng = default_rng(18)
     K = rbf(0.8, 5.0)(rng.standard_normal((6, 2)))
     total, variance = 0.0, 0.0
     for y in product((-1.0, 1.0), repeat=6):
@@ -498,7 +491,7 @@ def test_annealing_both_ways_on_data_from_the_model(which):
     40 data sets. Within 5 standard errors (6e-7, normal), and the bounds that they make, the mean of the
     log weights up and minus that down, lie within 2 nats.
     """
-    rng = np.random.default_rng(19)
+    rng = default_rng(19)
     K = rbf(1.0, 4.0)(rng.standard_normal((12, 2)))
     root = np.linalg.cholesky(K)
     up, down = [], []
@@ -523,7 +516,7 @@ def test_errors_of_the_evidence_cover_and_dominance_shows():
     """400 estimates by 16 runs: the binomial at 95 %, with 1e-6 on the low side."""
     K, truth = CLOSED["one factor"]
     kernel = kernels(K, np.ones(4))[0]
-    rng = np.random.default_rng(20)
+    rng = default_rng(20)
     state = kernel.init(kernel.coordinates.draw_prior(400 * 16, rng=rng))
     log_w, _ = anneal(kernel, state, ladder(15), Counter(), rng=rng)
     groups = log_w.reshape(400, 16)
@@ -535,7 +528,7 @@ def test_errors_of_the_evidence_cover_and_dominance_shows():
     assert 15 < jackknife(np.array([0.0] + [-20.0] * 15)) < 25
     gp, y = small_problem(60, beta=1e4)
     found = annealed_importance_sampling(
-        gp.K, y, transition=ESS, temperatures=2, runs=32, rng=np.random.default_rng(21)
+        gp.K, y, transition=ESS, temperatures=2, runs=32, rng=default_rng(21)
     )
     assert found.status == UNTRUSTED and found.log_evidence_se > 0.5
 
@@ -550,7 +543,7 @@ def test_a_prior_of_independent_patterns(method):
     y = np.where(np.arange(20) % 2, 1.0, -1.0)
     K = 0.3 * np.eye(20)
     K[0, 1] = K[1, 0] = 1e-17
-    found = infer(method, Prior(K, np.zeros((20, 1)), [0.3]), y, rng=np.random.default_rng(22))
+    found = infer(method, Prior(K, np.zeros((20, 1)), [0.3]), y, rng=default_rng(22))
     assert abs(found.log_evidence - 20 * np.log(0.5)) < 5 * found.log_evidence_se < 3
     assert found.probability[0] == 0.5 and found.probability_se[0] == 0.0
     assert found.status == OK
@@ -562,16 +555,13 @@ def test_extreme_variances(method, beta):
     method = replace(method, samples=800, temperatures=5, annealing_runs=3)
     gp, y = small_problem(beta=1.0)
     found = infer(
-        method,
-        Prior(beta * gp.K, beta * gp.K_star, beta * gp.k_star_star),
-        y,
-        rng=np.random.default_rng(23),
+        method, Prior(beta * gp.K, beta * gp.K_star, beta * gp.k_star_star), y, rng=default_rng(23)
     )
     assert np.isfinite(found.log_evidence) and np.isfinite(found.log_evidence_se)
     assert ((found.probability >= 0) & (found.probability <= 1)).all()
     if beta < 1:
         assert found.log_evidence == pytest.approx(12 * np.log(0.5), abs=1e-4)
-        np.testing.assert_allclose(found.probability, 0.5, atol=1e-5)
+        assert_allclose(found.probability, 0.5, atol=1e-5)
 
 
 @BOTH
@@ -581,7 +571,7 @@ def test_exchanging_the_labels_and_duplicating_inputs(method):
     K, K_star = gp.K[twice], np.concatenate([gp.K_star, gp.K_star])
     p = []
     for sign in (1, -1):
-        posterior = method.fit(Prior(K), sign * np.r_[y, y], rng=np.random.default_rng(24))
+        posterior = method.fit(Prior(K), sign * np.r_[y, y], rng=default_rng(24))
         p.append(posterior.predict(K_star, gp.k_star_star))
         assert posterior.w.shape[2] <= 12
     gap = np.abs(p[0].probability + p[1].probability - 1)
@@ -610,7 +600,7 @@ def test_work_is_what_was_done(monkeypatch):
     gp, y = small_problem()
     for method in (EllipticalSlice(**SHORT), HamiltonianMonteCarlo(**SHORT, tuning=4)):
         counted.clear()
-        work = method.fit(Prior(gp.K), y, rng=np.random.default_rng(25)).work
+        work = method.fit(Prior(gp.K), y, rng=default_rng(25)).work
         pilot = 4 * 16 if isinstance(method, HamiltonianMonteCarlo) else 0
         assert work["transitions"] == pilot + 16 * (3 + 10) + 5 * 5
         assert work["samples"] == 16 * 5
@@ -623,62 +613,22 @@ def test_work_is_what_was_done(monkeypatch):
 
 
 @pytest.mark.parametrize("cls", [EllipticalSlice, HamiltonianMonteCarlo])
-def test_same_seed_same_bits_and_pickles(cls):
+def test_annealed_runs_come_after_the_chains(cls):
     method = cls(**SHORT)
-    assert isinstance(method, Method)
     gp, y = small_problem()
-    a, b = (method.fit(Prior(gp.K), y, rng=np.random.default_rng(26)) for _ in range(2))
-    np.testing.assert_array_equal(a.w, b.w)
-    np.testing.assert_array_equal(a.log_weights, b.log_weights)
-    again = pickle.loads(pickle.dumps(a))
-    found, expected = (p.predict(gp.K_star, gp.k_star_star) for p in (again, a))
-    np.testing.assert_array_equal(found.probability, expected.probability)
-    np.testing.assert_array_equal(found.standard_error, expected.standard_error)
+    a = method.fit(Prior(gp.K), y, rng=default_rng(26))
     assert a.w.shape == (16, 5, 12) and a.status == NOT_CONVERGED
     assert a.log_evidence == pytest.approx(logsumexp(a.log_weights) - np.log(5))
-    without = replace(method, temperatures=0).fit(Prior(gp.K), y, rng=np.random.default_rng(26))
+    without = replace(method, temperatures=0).fit(Prior(gp.K), y, rng=default_rng(26))
     assert without.log_evidence is None and without.log_evidence_se is None
-    np.testing.assert_array_equal(without.w, a.w)
-
-
-@pytest.mark.parametrize("cls", [EllipticalSlice, HamiltonianMonteCarlo])
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"samples": 0}, "samples must be an integer >= 1; got 0"),
-        ({"samples": 32, "thin": 1}, "samples must leave every chain at least 4 draws, that is 64"),
-        ({"chains": 1}, "chains must be at least 2; got 1"),
-        ({"annealing_runs": 1}, "annealing_runs must be at least 2; got 1"),
-        ({"temperatures": -1}, "temperatures must be an integer >= 1; got -1"),
-        ({"burn_in": 2.5}, "burn_in must be an integer >= 1; got 2.5"),
-        ({"thin": 0}, "thin must be an integer >= 1; got 0"),
-        ({"temperatures": False}, "temperatures must be an integer >= 1; got False"),
-    ],
-)
-def test_options_that_cannot_be(cls, options, message):
-    with pytest.raises(ValueError, match=message):
-        cls(**options)
+    assert_array_equal(without.w, a.w)
 
 
 @BOTH
 def test_arguments_that_cannot_be(method):
     gp, y = small_problem()
-    rng = np.random.default_rng(27)
-    with pytest.raises(ValueError, match="rng must be a numpy.random.Generator"):
-        method.fit(Prior(gp.K), y)
-    with pytest.raises(ValueError, match="K must be positive semidefinite"):
-        method.fit(Prior(gp.K - np.eye(12)), y, rng=rng)
-    with pytest.raises(ValueError, match="y must hold -1 and"):
-        method.fit(Prior(gp.K), np.zeros(12), rng=rng)
+    rng = default_rng(27)
     with pytest.raises(ValueError, match="runs must be at least 2"):
         annealed_importance_sampling(gp.K, y, transition=method, temperatures=3, runs=1, rng=rng)
     with pytest.raises(ValueError, match="temperatures must be an integer >= 1; got 0"):
         annealed_importance_sampling(gp.K, y, transition=method, temperatures=0, runs=4, rng=rng)
-    posterior = replace(method, samples=160).fit(Prior(gp.K), y, rng=rng)
-    with pytest.raises(ValueError, match="K_star must have shape"):
-        posterior.predict(gp.K_star[:3], gp.k_star_star)
-    with pytest.raises(ValueError, match="K_star and k_star_star do not belong to K"):
-        posterior.predict(gp.K_star, 0.01 * gp.k_star_star)
-    for name in ("leapfrog_steps", "tuning"):
-        with pytest.raises(ValueError, match=f"{name} must be an integer >= 1; got 0"):
-            HamiltonianMonteCarlo(**{name: 0})

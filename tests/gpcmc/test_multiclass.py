@@ -7,6 +7,7 @@ from sklearn.datasets import load_iris
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from sklearn.model_selection import train_test_split
 from sklearn.multiclass import OneVsRestClassifier
+from test_evidence import slopes
 
 from gpcmc import GaussianProcessClassifier
 from gpcmc._threads import one_thread
@@ -92,9 +93,11 @@ def test_an_iterate_that_can_rise_no_more_has_converged(seed, beta):
     posterior = MulticlassLaplace().approximate(K, y)
     assert posterior.work["newton_steps"] <= 205
     assert_at_the_mode(K, y, posterior)
+    # K from the logarithms of its hyperparameters differs in the last bits, and iterations end where rounding hides a
+    # rise: the two differ by 1e-9 with one processor's kernels (SkylakeX), by 3e-7 with another's (Zen)
     kernel = rbf(0.5, beta)
     assert EvidenceSurface(MulticlassLaplace(), kernel, X, y).value(kernel.theta) == pytest.approx(
-        posterior.log_evidence, abs=1e-9
+        posterior.log_evidence, abs=1e-6
     )
 
 
@@ -227,14 +230,9 @@ def test_the_error_of_the_evidence_is_measured_by_importance_sampling(seed):
 )
 def test_gradients_are_central_differences(kernel):
     X, labels = three_classes(5, n=40)
-    y, method, step = one_hot(labels), MulticlassLaplace(), 1e-4
+    y, method = one_hot(labels), MulticlassLaplace()
     _, gradient = EvidenceSurface(method, kernel, X, y).value_and_gradient(kernel.theta)
-    for k, along in enumerate(step * np.eye(len(gradient))):
-        up, down = (
-            EvidenceSurface(method, kernel, X, y).value(kernel.theta + sign * along)
-            for sign in (1, -1)
-        )
-        assert gradient[k] == pytest.approx((up - down) / (2 * step), rel=1e-6, abs=3e-7)
+    assert gradient == pytest.approx(slopes(method, kernel, X, y), rel=1e-6, abs=3e-7)
 
 
 def test_a_start_elsewhere_does_not_change_the_result():
@@ -280,17 +278,15 @@ def test_the_classifier_takes_more_than_two_classes():
     assert np.abs(gradient).max() < 1e-2
 
 
-def test_other_methods_say_what_to_use():
+def test_other_methods_are_one_against_the_rest():
     X, labels = three_classes(8, n=30)
-    for inference in ("ep", "twisted-ep"):
-        with pytest.raises(ValueError, match="Use inference='laplace', or sklearn.multiclass.One"):
-            GaussianProcessClassifier(inference=inference).fit(X, labels)
     mackay = Laplace(likelihood="logistic", predictive="mackay")
     with pytest.raises(ValueError, match="predictive must be 'exact' with more than two classes"):
         GaussianProcessClassifier(inference=mackay).fit(X, labels)
     assert GaussianProcessClassifier(inference=mackay).fit(X, labels > 0).score(X, labels > 0) > 0.5
-    one_against_rest = OneVsRestClassifier(GaussianProcessClassifier(optimizer=None))
-    assert one_against_rest.fit(X, labels).score(X, labels) > 0.5
+    ours = GaussianProcessClassifier(optimizer=None)
+    theirs = OneVsRestClassifier(ours).fit(X, labels).predict_proba(X)
+    np.testing.assert_allclose(ours.fit(X, labels).predict_proba(X), theirs, rtol=1e-12)
 
 
 def test_bad_arguments_are_named():

@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 import truths
 from gpcmc.orthant._sampler import Population, innovations, normal_cdf, normal_quantile, predict
-from scipy.special import log_ndtr, ndtr, ndtri
-from scipy.stats import binom, kstest
+from numpy.random import default_rng
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.special import log_ndtr, logsumexp, ndtr, ndtri
+from scipy.stats import binom, kstest, norm
 
 from gpcmc import orthant_probability
 from gpcmc.gp import Prior, linear, prior, rbf
@@ -28,23 +30,22 @@ SIGMAS = 5.0
 
 def random_problem(n=12, seed=0, alpha=1.0, beta=2.0, t=4):
     """Covariance of v and of the test patterns for a random RBF problem."""
-    rng = np.random.default_rng(seed)
+    rng = default_rng(seed)
     X, X_star = rng.normal(size=(n, 2)), rng.normal(size=(t, 2))
     y = rng.choice([-1.0, 1.0], n)
     gp = prior(rbf(alpha, beta), X, X_star)
     return np.eye(n) + y[:, None] * gp.K * y, y[:, None] * gp.K_star, 1.0 + gp.k_star_star
 
 
+def estimated(cov, *, seed=0, **options):
+    return orthant_probability(cov, rng=default_rng(seed), **options)
+
+
 def log_estimates(cov, replicates, samples, scheme, count, **kwargs):
     return np.array(
         [
             orthant_probability(
-                cov,
-                samples=samples,
-                scheme=scheme,
-                count=count,
-                rng=np.random.default_rng(k),
-                **kwargs,
+                cov, samples=samples, scheme=scheme, count=count, rng=default_rng(k), **kwargs
             ).log_probability
             for k in range(replicates)
         ]
@@ -74,7 +75,7 @@ def test_compiled_and_numpy_samplers_agree(n, soft, threshold):
     L = np.linalg.cholesky(cov)
     G, shift = L / np.diag(L)[:, None], np.linspace(-0.3, 0.2, n)
     A = np.ascontiguousarray((np.linalg.solve(L, cross) / np.sqrt(variance)).T)
-    one, other = np.random.default_rng(n), np.random.default_rng(n)
+    one, other = default_rng(n), default_rng(n)
 
     compiled = Population(np.ascontiguousarray(G), shift, 5000, soft, threshold)
     assert compiled.run(one) == 0
@@ -82,16 +83,14 @@ def test_compiled_and_numpy_samplers_agree(n, soft, threshold):
         G, shift, 5000, soft, threshold, other
     )
 
-    np.testing.assert_allclose(innovations(compiled.segments, compiled.link), E, atol=1e-12)
-    np.testing.assert_allclose(compiled.log_stages, log_stages, atol=1e-12)
-    np.testing.assert_array_equal(compiled.eves, eves)
-    np.testing.assert_allclose(compiled.weights, np.exp(log_w) / np.mean(np.exp(log_w)), rtol=1e-10)
-    np.testing.assert_allclose(compiled.influence, influence, atol=1e-8)
+    assert_allclose(innovations(compiled.segments, compiled.link), E, atol=1e-12)
+    assert_allclose(compiled.log_stages, log_stages, atol=1e-12)
+    assert_array_equal(compiled.eves, eves)
+    assert_allclose(compiled.weights, np.exp(log_w) / np.mean(np.exp(log_w)), rtol=1e-10)
+    assert_allclose(compiled.influence, influence, atol=1e-8)
     samples = compiled.segments, compiled.link, compiled.eves, compiled.weights
     probability, _ = predict(*samples, A, soft, one)
-    np.testing.assert_allclose(
-        probability, _reference.predict(E, log_w, A, soft, other), atol=1e-12
-    )
+    assert_allclose(probability, _reference.predict(E, log_w, A, soft, other), atol=1e-12)
     assert one.random() == other.random(), "the two consumed different numbers"
 
 
@@ -99,24 +98,24 @@ def test_a_population_can_be_run_again():
     cov, _, _ = random_problem()
     L = np.linalg.cholesky(cov)
     population = Population(L / np.diag(L)[:, None], np.zeros(len(L)), 1000, True, 0.0)
-    population.run(np.random.default_rng(1))
+    population.run(default_rng(1))
     first = population.log_stages.copy(), population.eves.copy(), population.influence.copy()
-    population.run(np.random.default_rng(2))
-    population.run(np.random.default_rng(1))
+    population.run(default_rng(2))
+    population.run(default_rng(1))
     for before, after in zip(
         first, (population.log_stages, population.eves, population.influence), strict=True
     ):
-        np.testing.assert_array_equal(before, after)
+        assert_array_equal(before, after)
 
 
 def test_only_surviving_ancestors_are_kept():
     """400 coordinates of a sample, in about 11 numbers: what makes the sampler fast."""
-    d = np.random.default_rng(0).uniform(-1, 1, 400)
+    d = default_rng(0).uniform(-1, 1, 400)
     cov = np.outer(d, d)
     np.fill_diagonal(cov, 1.0)
     L = np.linalg.cholesky(cov)
     population = Population(L / np.diag(L)[:, None], np.zeros(400), 5000, False, 0.0)
-    population.run(np.random.default_rng(1))
+    population.run(default_rng(1))
     segments = population.segments
     assert sum(s.height for s in segments) == 400
     assert sum(s.height * s.width for s in segments) < 15 * 5000
@@ -126,22 +125,22 @@ def test_only_surviving_ancestors_are_kept():
 
 def test_normal_cdf_has_full_precision():
     x = np.concatenate([np.linspace(-37.5, 37.5, 4001), [0.0, -0.0, 1e-300, 100.0]])
-    np.testing.assert_allclose(normal_cdf(x), ndtr(x), rtol=5e-13)
-    np.testing.assert_allclose(normal_cdf(x[np.abs(x) < 6]), ndtr(x[np.abs(x) < 6]), rtol=1e-14)
+    assert_allclose(normal_cdf(x), ndtr(x), rtol=5e-13)
+    assert_allclose(normal_cdf(x[np.abs(x) < 6]), ndtr(x[np.abs(x) < 6]), rtol=1e-14)
 
 
 def test_normal_quantile_has_full_precision():
     u = np.concatenate([np.linspace(0, 1, 10_001)[1:-1], np.geomspace(1e-300, 1e-3, 2000)])
-    np.testing.assert_allclose(normal_quantile(u), ndtri(u), rtol=2e-14, atol=1e-15)
+    assert_allclose(normal_quantile(u), ndtri(u), rtol=2e-14, atol=1e-15)
     # the bounds of what a generator can give
     edges = np.array([np.finfo(float).tiny, 2.0**-53, 1 - 2.0**-53])
-    np.testing.assert_allclose(normal_quantile([0.0, *edges[1:]]), ndtri(edges), rtol=1e-13)
+    assert_allclose(normal_quantile([0.0, *edges[1:]]), ndtri(edges), rtol=1e-13)
 
 
 @pytest.mark.slow
 def test_normal_draws_are_normal():
     """Kolmogorov-Smirnov at a false-alarm rate of 1e-6; a scale that is 1 % off would give 1e-17."""
-    draws = normal_quantile(np.random.default_rng(0).random(1_000_000))
+    draws = normal_quantile(default_rng(0).random(1_000_000))
     assert kstest(draws, "norm").pvalue > 1e-6
     assert kstest(1.01 * draws, "norm").pvalue < 1e-6
 
@@ -173,7 +172,7 @@ def test_identity(scheme, count):
     if (scheme, count) == ("bootstrap", "hard"):
         assert_unbiased(values, -n * np.log(2))
     else:  # every half-line has probability 1/2 exactly
-        np.testing.assert_allclose(values, -n * np.log(2), rtol=1e-12)
+        assert_allclose(values, -n * np.log(2), rtol=1e-12)
 
 
 @pytest.mark.slow
@@ -192,7 +191,7 @@ def test_blocks_multiply(scheme, count):
 
 def one_factor_loadings(n):
     """Five different ones, n / 5 times each, for the quadrature's sake."""
-    return np.random.default_rng(3).uniform(-1, 1, 5), np.full(5, n // 5)
+    return default_rng(3).uniform(-1, 1, 5), np.full(5, n // 5)
 
 
 @pytest.mark.slow
@@ -200,7 +199,7 @@ def one_factor_loadings(n):
 @pytest.mark.parametrize("n", [5, 20, 60])
 def test_one_factor(n, scheme, count):
     few, counts = one_factor_loadings(n)
-    d = np.random.default_rng(4).permutation(np.repeat(few, counts))
+    d = default_rng(4).permutation(np.repeat(few, counts))
     cov = np.outer(d, d)
     np.fill_diagonal(cov, 1.0)
     truth = float(truths.log_one_factor(few / np.sqrt(1 - few**2), counts))
@@ -214,16 +213,16 @@ def test_means_and_limits(scheme, count):
     truth = log_ndtr((mean - lower) / np.sqrt(np.diag(cov))).sum()
     values = log_estimates(cov, 200, 1000, scheme, count, mean=mean, lower=lower)
     if scheme == "adapted":
-        np.testing.assert_allclose(values, truth, rtol=1e-12)
+        assert_allclose(values, truth, rtol=1e-12)
     else:
         assert_unbiased(values, truth)
 
 
 def test_mean_and_lower_enter_by_their_difference():
     cov, _, _ = random_problem()
-    one = orthant_probability(cov, samples=500, mean=0.3, rng=np.random.default_rng(0))
-    other = orthant_probability(cov, samples=500, lower=-0.3, rng=np.random.default_rng(0))
-    np.testing.assert_array_equal(one.log_stage_probabilities, other.log_stage_probabilities)
+    one = estimated(cov, samples=500, mean=0.3)
+    other = estimated(cov, samples=500, lower=-0.3)
+    assert_array_equal(one.log_stage_probabilities, other.log_stage_probabilities)
 
 
 @pytest.mark.slow
@@ -232,7 +231,7 @@ def test_all_sign_patterns_sum_to_one(scheme, count):
     cov, _, _ = random_problem(5)
     sums = []
     for k in range(60):
-        rng = np.random.default_rng(k)
+        rng = default_rng(k)
         total = 0.0
         for pattern in range(32):
             signs = np.array([1.0 if pattern >> i & 1 else -1.0 for i in range(5)])
@@ -249,14 +248,14 @@ def test_all_sign_patterns_sum_to_one(scheme, count):
 def test_scaling_changes_nothing():
     cov, _, _ = random_problem()
     d = np.geomspace(1e-3, 1e3, len(cov))
-    one = orthant_probability(cov, samples=2000, rng=np.random.default_rng(0))
-    other = orthant_probability(cov * np.outer(d, d), samples=2000, rng=np.random.default_rng(0))
+    one = estimated(cov, samples=2000)
+    other = estimated(cov * np.outer(d, d), samples=2000)
     assert one.log_probability == pytest.approx(other.log_probability, rel=1e-9)
 
 
 def test_permutation_changes_only_the_noise():
     cov, _, _ = random_problem(20)
-    order = np.random.default_rng(0).permutation(20)
+    order = default_rng(0).permutation(20)
     a = np.exp(log_estimates(cov, 100, 2000, "adapted", "soft"))
     b = np.exp(log_estimates(cov[np.ix_(order, order)], 100, 2000, "adapted", "soft"))
     error = np.sqrt((a.var(ddof=1) + b.var(ddof=1)) / 100)
@@ -265,25 +264,15 @@ def test_permutation_changes_only_the_noise():
 
 def test_deep_tail_is_finite():
     n = 3
-    estimate = orthant_probability(
-        np.eye(n), samples=100, lower=9.0, scheme="adapted", rng=np.random.default_rng(0)
-    )
+    estimate = estimated(np.eye(n), samples=100, lower=9.0, scheme="adapted")
     assert estimate.log_probability == pytest.approx(n * log_ndtr(-9.0), rel=1e-12)
-    correlated = orthant_probability(
-        equicorrelated(5, 0.5),
-        samples=20_000,
-        lower=40.0,
-        scheme="adapted",
-        rng=np.random.default_rng(0),
-    )
+    correlated = estimated(equicorrelated(5, 0.5), samples=20_000, lower=40.0, scheme="adapted")
     assert np.isfinite(correlated.log_probability)
     assert correlated.log_probability < log_ndtr(-40.0)
 
 
 def test_far_inside_is_one():
-    estimate = orthant_probability(
-        np.eye(4), samples=100, lower=-50.0, rng=np.random.default_rng(0)
-    )
+    estimate = estimated(np.eye(4), samples=100, lower=-50.0)
     assert estimate.log_probability == 0.0
     assert estimate.standard_error == 0.0
 
@@ -300,14 +289,14 @@ def test_standard_errors_are_those_of_replicates(scheme, count):
     for k in range(400):
         estimate, p, se = orthant_ratio(
             cov, cross, variance,
-            samples=3000, count=count, scheme=scheme, runs=1 + k % 2, rng=np.random.default_rng(k),
+            samples=3000, count=count, scheme=scheme, runs=1 + k % 2, rng=default_rng(k),
         )  # fmt: skip
         logs.append(estimate.log_probability)
         errors.append(estimate.standard_error)
         probabilities.append(p)
         deviations.append(se)
     assert np.std(logs) == pytest.approx(np.sqrt(np.mean(np.square(errors))), rel=0.25)
-    np.testing.assert_allclose(
+    assert_allclose(
         np.std(probabilities, axis=0), np.sqrt(np.mean(np.square(deviations), axis=0)), rtol=0.25
     )
 
@@ -319,12 +308,10 @@ def test_intervals_cover(scheme, count):
     probability 1e-5."""
     hits = 0
     for k in range(200):
-        d = np.random.default_rng(k).uniform(-1, 1, 25)
+        d = default_rng(k).uniform(-1, 1, 25)
         cov = np.outer(d, d)
         np.fill_diagonal(cov, 1.0)
-        e = orthant_probability(
-            cov, samples=4000, scheme=scheme, count=count, rng=np.random.default_rng(1000 + k)
-        )
+        e = estimated(cov, samples=4000, scheme=scheme, count=count, seed=1000 + k)
         hits += abs(e.log_probability - one_factor_log_probability(d)) < 1.96 * e.standard_error
     assert hits >= 175
 
@@ -339,10 +326,10 @@ def distant_pairs(count, rho):
 def intervals(cov, truth, replicates, **options):
     """Whether 1.96 standard errors reach the truth, the deviations in standard errors, and the eves."""
     found = [
-        orthant_probability(cov, scheme="adapted", rng=np.random.default_rng(k), **options)
+        orthant_probability(cov, scheme="adapted", rng=default_rng(k), **options)
         for k in range(replicates)
     ]
-    z = np.array([(e.log_probability - truth) / e.standard_error for e in found])
+    z = np.array([(e.log_probability - truth) / e.formula_error for e in found])
     return np.abs(z) < 1.96, z, np.array([e.effective_eves for e in found])
 
 
@@ -373,16 +360,14 @@ def test_where_errors_are_too_small_the_eves_are_few(pairs, rho, samples):
     hits, _, eves = intervals(cov, truth, 60, samples=samples, runs=1)
     assert hits.sum() <= 51, "what the status is for"
     assert np.max(eves) < MIN_EFFECTIVE / 2
-    independent = orthant_probability(
-        np.eye(10), samples=300, scheme="adapted", rng=np.random.default_rng(0)
-    )
+    independent = estimated(np.eye(10), samples=300, scheme="adapted")
     assert independent.effective_eves == pytest.approx(300)
 
 
 @pytest.mark.parametrize(("scheme", "samples"), [("bootstrap", 100_000), ("adapted", 1000)])
 @pytest.mark.parametrize(("beta", "status"), [(0.5, OK), (50.0, NOT_CONVERGED)])
 def test_status_follows_the_eves(beta, status, scheme, samples):
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     gp = prior(rbf(0.5, beta), rng.normal(size=(80, 2)), rng.normal(size=(3, 2)))
     y = rng.choice([-1.0, 1.0], 80)
     result = infer(Orthant(samples=samples, scheme=scheme), gp, y, rng=rng)
@@ -391,12 +376,31 @@ def test_status_follows_the_eves(beta, status, scheme, samples):
 
 
 def test_one_eve_is_no_certainty():
-    """All samples descend from one: the genealogy's variance is at its limit, and its errors are not zero."""
+    """All samples descend from one: the formula's error is not zero, and the stated one is infinite."""
     alone = populations.Genealogy(variance=1.0, fourth=1.0, shares=1.0)
     estimate, _ = populations._combine([1000], [np.log([0.5, 0.5])], [alone], "adapted")
     assert estimate.effective_eves == 1.0
     # Student's t of 2 degrees of freedom, over the normal's point, times the root of log 1000
-    assert estimate.standard_error == pytest.approx(4.30265 / 1.95996 * np.sqrt(np.log(1000)), 1e-5)
+    assert estimate.formula_error == pytest.approx(4.30265 / 1.95996 * np.sqrt(np.log(1000)), 1e-5)
+    assert estimate.standard_error == np.inf
+
+
+def test_a_lone_eve_does_not_know_its_error():
+    """P(v >= 4.5), ten coordinates with correlations of 1/2: one integral over their common factor is the truth."""
+    found = estimated(equicorrelated(10, 0.5), samples=100_000, lower=4.5)
+    factor = np.linspace(-12, 12, 20_001)
+    inside = log_ndtr((np.sqrt(0.5) * factor - 4.5) / np.sqrt(0.5))
+    truth = logsumexp(10 * inside + norm.logpdf(factor)) + np.log(factor[1] - factor[0])
+    assert truth == pytest.approx(-27.955, abs=1e-3)
+    assert abs(found.log_probability - truth) > 1.0 and found.formula_error < 1e-12
+    assert found.standard_error == np.inf and found.status == NOT_CONVERGED
+    X = default_rng(0).normal(size=(60, 2))
+    y = np.where(np.arange(60) % 2, 1.0, -1.0)
+    posterior = Orthant(samples=200).fit(prior(rbf(0.3, 100.0), X), y, rng=default_rng(1))
+    assert posterior.estimate.effective_eves < populations.LONE
+    assert posterior.status == NOT_CONVERGED and posterior.log_evidence_se == np.inf
+    gp = prior(rbf(0.3, 100.0), X, X[:2] + 0.1)
+    assert (posterior.predict(gp.K_star, gp.k_star_star).standard_error == np.inf).all()
 
 
 def test_ten_populations_or_more_speak_for_themselves():
@@ -423,7 +427,7 @@ def test_test_pattern_is_a_ratio_of_orthants():
     direct = [
         orthant_ratio(
             cov, cross[:, :1], variance[:1], samples=4000, count="soft", scheme="adapted", runs=1,
-            rng=np.random.default_rng(k),
+            rng=default_rng(k),
         )[1][0]
         for k in range(100)
     ]  # fmt: skip
@@ -438,28 +442,26 @@ def test_test_pattern_is_a_ratio_of_orthants():
 def test_stages_add_up_and_populations_are_averaged():
     cov, _, _ = random_problem(20)
     for runs in (1, 3, 7):
-        e = orthant_probability(cov, samples=1000, runs=runs, rng=np.random.default_rng(1))
+        e = estimated(cov, samples=1000, runs=runs, seed=1)
         assert e.log_stage_probabilities.sum() == pytest.approx(e.log_probability, abs=1e-10)
         assert (e.samples, e.populations, e.extinct) == (1000, runs, 0)
 
 
 def test_large_samples_become_populations(monkeypatch):
     monkeypatch.setattr(populations, "MAX_POPULATION", 300)
-    e = orthant_probability(np.eye(3), samples=1000, rng=np.random.default_rng(0))
+    e = estimated(np.eye(3), samples=1000)
     assert e.populations == 4
 
 
 def test_stored_and_streamed_predictions_agree():
     cov, cross, variance = random_problem(20)
     options = {"samples": 3000, "count": "soft", "scheme": "bootstrap", "runs": 3}
-    streamed, p, se = orthant_ratio(cov, cross, variance, rng=np.random.default_rng(4), **options)
-    stored, particles = sample_orthant(cov, rng=np.random.default_rng(4), **options)
-    q, qe = conditional_probability(
-        particles, cross, variance, count="soft", rng=np.random.default_rng(0)
-    )
+    streamed, p, se = orthant_ratio(cov, cross, variance, rng=default_rng(4), **options)
+    stored, particles = sample_orthant(cov, rng=default_rng(4), **options)
+    q, qe = conditional_probability(particles, cross, variance, count="soft", rng=default_rng(0))
     assert streamed.log_probability == stored.log_probability
-    np.testing.assert_allclose(p, q, rtol=1e-12)
-    np.testing.assert_allclose(se, qe, rtol=1e-12)
+    assert_allclose(p, q, rtol=1e-12)
+    assert_allclose(se, qe, rtol=1e-12)
 
 
 @pytest.mark.slow
@@ -467,10 +469,7 @@ def test_extinct_populations_count_as_zero():
     """Seven samples on an orthant of probability 2^-6: many populations die, and the mean stays right."""
     cov = np.eye(6)
     estimates = [
-        orthant_probability(
-            cov, samples=7 * 2000, runs=2000, count="hard", rng=np.random.default_rng(k)
-        )
-        for k in range(20)
+        estimated(cov, samples=7 * 2000, runs=2000, count="hard", seed=k) for k in range(20)
     ]
     assert all(e.extinct > 0 for e in estimates)
     assert_unbiased(np.array([e.log_probability for e in estimates]), -6 * np.log(2))
@@ -478,15 +477,10 @@ def test_extinct_populations_count_as_zero():
 
 def test_populations_that_disagree_raise_the_standard_error():
     """Few samples, many stages: the genealogy says too little, the populations say more."""
-    estimates = [
-        orthant_probability(
-            np.eye(9), samples=60, runs=6, count="hard", rng=np.random.default_rng(k)
-        )
-        for k in range(400)
-    ]
+    estimates = [estimated(np.eye(9), samples=60, runs=6, count="hard", seed=k) for k in range(400)]
     ratio = np.exp([e.log_probability + 9 * np.log(2) for e in estimates])
     stated = np.sqrt(
-        np.mean([(e.standard_error * r) ** 2 for e, r in zip(estimates, ratio, strict=True)])
+        np.mean([(e.formula_error * r) ** 2 for e, r in zip(estimates, ratio, strict=True)])
     )
     assert stated == pytest.approx(np.std(ratio), rel=0.25)
 
@@ -495,28 +489,13 @@ def test_impossible_test_covariances_are_refused():
     with pytest.raises(ValueError, match="K_star and k_star_star.*test pattern 0"):
         orthant_ratio(
             np.eye(3), 10 * np.ones((3, 1)), np.array([2.0]), samples=100, count="soft",
-            scheme="bootstrap", runs=None, rng=np.random.default_rng(0),
+            scheme="bootstrap", runs=None, rng=default_rng(0),
         )  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"samples": 0}, "samples must be an integer >= 1"),
-        ({"count": "medium"}, "count must be one of hard, soft"),
-        ({"order": "sorted"}, "order must be one of shuffle, given"),
-    ],
-)
-def test_wrong_options_are_refused_when_they_are_made(change, message):
-    with pytest.raises(ValueError, match=message):
-        Orthant(**change)
 
 
 def test_extinction_of_all_names_stage_and_remedy():
     with pytest.raises(ExtinctionError, match=r"stage 2 of 3.*scheme='adapted'"):
-        orthant_probability(
-            np.eye(3), samples=50, lower=np.array([-1.0, 9.0, 0.0]), rng=np.random.default_rng(0)
-        )
+        estimated(np.eye(3), samples=50, lower=np.array([-1.0, 9.0, 0.0]))
 
 
 # ---------------------------------------------------------------------------------- reproducibility, input
@@ -525,13 +504,8 @@ def test_extinction_of_all_names_stage_and_remedy():
 @pytest.mark.parametrize(("scheme", "count"), SCHEMES)
 def test_same_seed_same_bits(scheme, count):
     cov, _, _ = random_problem(20)
-    a, b = (
-        orthant_probability(
-            cov, samples=3000, scheme=scheme, count=count, rng=np.random.default_rng(9)
-        )
-        for _ in range(2)
-    )
-    np.testing.assert_array_equal(a.log_stage_probabilities, b.log_stage_probabilities)
+    a, b = (estimated(cov, samples=3000, scheme=scheme, count=count, seed=9) for _ in range(2))
+    assert_array_equal(a.log_stage_probabilities, b.log_stage_probabilities)
     assert a.standard_error == b.standard_error
 
 
@@ -549,15 +523,15 @@ def test_same_seed_same_bits(scheme, count):
         ({"runs": 0}, "runs must be an integer >= 1"),
         ({"runs": 501}, "samples must be at least 2 for each of the runs"),
         ({"mean": [0.0, 1.0, 2.0]}, r"mean must be a number or of shape \(2,\)"),
-        ({"mean": "a"}, "mean must be a real array"),
-        ({"cov": np.eye(2) + 0j}, "cov must be a real array; got complex numbers"),
+        ({"mean": "a"}, "mean must be real numbers"),
+        ({"cov": np.eye(2) + 0j}, "cov must be real numbers; got complex"),
         ({"lower": [[0.0, 0.0]]}, "lower must have 1 dimension"),
         ({"lower": np.inf}, "lower must be finite"),
         ({"rng": 7}, "rng must be a numpy.random.Generator"),
     ],
 )
 def test_bad_input_is_named(change, message):
-    arguments = {"cov": np.eye(2), "samples": 1000, "rng": np.random.default_rng(0)} | change
+    arguments = {"cov": np.eye(2), "samples": 1000, "rng": default_rng(0)} | change
     with pytest.raises(ValueError, match=message):
         orthant_probability(arguments.pop("cov"), **arguments)
 
@@ -574,27 +548,27 @@ def test_classification_agrees_with_quadrature():
     )
     for scheme, count in SCHEMES:
         method = Orthant(samples=200_000, scheme=scheme, count=count)
-        result = infer(method, gp, y, rng=np.random.default_rng(0))
+        result = infer(method, gp, y, rng=default_rng(0))
         assert abs(result.log_evidence - log_evidence) < SIGMAS * result.log_evidence_se
         assert abs(result.probability[0] - probability) < SIGMAS * result.probability_se[0]
 
 
 def test_predictions_with_the_fit_and_after_it_agree():
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     gp = prior(rbf(1.0, 2.0), rng.normal(size=(30, 2)), rng.normal(size=(5, 2)))
     y = rng.choice([-1.0, 1.0], 30)
     method = Orthant(samples=2000)
-    posterior = method.fit(Prior(gp.K), y, rng=np.random.default_rng(1))
-    result = infer(method, gp, y, rng=np.random.default_rng(1))
+    posterior = method.fit(Prior(gp.K), y, rng=default_rng(1))
+    result = infer(method, gp, y, rng=default_rng(1))
     assert posterior.log_evidence == result.log_evidence
     prediction = posterior.predict(gp.K_star, gp.k_star_star)
-    np.testing.assert_allclose(prediction.probability, result.probability, rtol=1e-12)
+    assert_allclose(prediction.probability, result.probability, rtol=1e-12)
     assert posterior.prediction.probability.shape == (0,)
     assert posterior.diagnostics == result.diagnostics and posterior.work == result.work
     assert posterior.diagnostics["extinct_populations"] == 0.0
     # with test inputs in the prior there are no samples left to predict with
-    at_once = method.fit(gp, y, rng=np.random.default_rng(1))
-    np.testing.assert_array_equal(at_once.prediction.probability, result.probability)
+    at_once = method.fit(gp, y, rng=default_rng(1))
+    assert_array_equal(at_once.prediction.probability, result.probability)
     with pytest.raises(ValueError, match="fit to a prior without test inputs to predict later"):
         at_once.predict(gp.K_star, gp.k_star_star)
 
@@ -602,17 +576,13 @@ def test_predictions_with_the_fit_and_after_it_agree():
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("case", "truth", "kernel"),
-    [
-        ("L", None, linear()),
-        ("L3", None, linear()),
-        ("R", "R_alpha3_beta2_truth", rbf(3.0, 2.0)),
-    ],
+    [("L", None, linear()), ("L3", None, linear()), ("R", "R_alpha3_beta2_truth", rbf(3.0, 2.0))],
 )
 def test_frozen_truths(case, truth, kernel):
     """The data sets with exact (L, L3) or long-run (R) truths, by the adapted scheme."""
     X, y, X_star, log_evidence, probability = truths.reference(case, truth)
     gp = prior(kernel, X, X_star)
-    result = infer(Orthant(samples=40_000, scheme="adapted"), gp, y, rng=np.random.default_rng(2))
+    result = infer(Orthant(samples=40_000, scheme="adapted"), gp, y, rng=default_rng(2))
     assert abs(result.log_evidence - log_evidence) < SIGMAS * result.log_evidence_se
     # at 5 standard errors, 50 to 200 patterns at once: false alarm below 2e-4 for the largest case
     assert np.all(np.abs(result.probability - probability) < SIGMAS * result.probability_se + 1e-4)

@@ -12,10 +12,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
-from scipy.special import logsumexp
-from scipy.stats import chi2, gamma, kstest, multivariate_normal, norm
+from scipy.stats import gamma, multivariate_normal, norm
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
-from truths import tilted_moments
+from truths import band, distance, tilted_moments
 
 from gpcmc.gp import Prior, prior, rbf
 from gpcmc.inference import Laplace, Method, Prediction, PseudoMarginal, evidence_estimators
@@ -23,12 +22,10 @@ from gpcmc.inference import hyperparameter_chains as chains_module
 from gpcmc.inference import hyperparameter_steps as steps
 from gpcmc.inference.convergence import hyperparameter_convergence
 from gpcmc.inference.evidence_estimators import estimator_named, orthant_estimator
-from gpcmc.inference.hyperparameter_chains import adapt, run_chains
+from gpcmc.inference.hyperparameter_chains import ChainOptions, adapt, run_chains
 from gpcmc.inference.hyperparameters import HyperparameterPrior, Model, default_prior
-from gpcmc.inference.importance import log_evidence_estimate, log_weights
 from gpcmc.inference.interface import NOT_CONVERGED, OK
 from gpcmc.inference.relevance import relevance_prior
-from gpcmc.inference.tuned_chains import pseudo_marginal_update
 from gpcmc.orthant import ExtinctionError
 
 PRIOR = HyperparameterPrior(shape=(2.0, 3.0), rate=(0.4, 2.0))
@@ -50,6 +47,12 @@ def orthant(K, y):
     i, j = np.triu_indices(n, 1)
     angles = np.arcsin(y[i] * y[j] * K[..., i, j] / scale[..., None]).sum(axis=-1)
     return 0.25 + angles / (2 * np.pi) if n == 2 else 0.125 + angles / (4 * np.pi)
+
+
+def run(method, seed, prior=None, **options):
+    """Chains on the three patterns."""
+    given = ChainOptions(method, **{"samples": 4, "chains": 2} | options)
+    return run_chains(X3, Y3, given, prior=prior, rng=np.random.default_rng(seed))
 
 
 def exact(K, y, rng):
@@ -91,14 +94,6 @@ def assert_quantiles(theta, X, y, prior):
             se = np.sqrt(below[at] * (1 - below[at]) / ess)
             assert se < 0.03
             assert abs(share.mean() - below[at]) < 5.5 * se, (k, level)
-
-
-def band(R):
-    return np.sqrt(np.log(2 / 1e-6) / (2 * R))
-
-
-def distance(sample, cdf):
-    return kstest(sample, cdf).statistic
 
 
 def prior_cdfs(prior):
@@ -177,19 +172,8 @@ def test_an_extinct_population_is_an_estimate_of_zero(monkeypatch):
         (exact, 4000),
     ],
 )
-def test_chains_have_the_posterior(method, iterations, monkeypatch):
-    # threads are limited already; to look for the libraries again at each call takes milliseconds
-    chains = run_chains(
-        X3,
-        Y3,
-        method=method,
-        samples=4,
-        iterations=iterations,
-        burn_in=100,
-        chains=10,
-        prior=PRIOR,
-        rng=np.random.default_rng(5),
-    )
+def test_chains_have_the_posterior(method, iterations):
+    chains = run(method, 5, iterations=iterations, burn_in=100, chains=10, prior=PRIOR)
     assert chains.status == OK
     assert_quantiles(chains.theta, X3, Y3, PRIOR)
 
@@ -210,8 +194,8 @@ def noise(theta):
     return 2.0 if theta[1] < 0.0 else 0.2
 
 
-@pytest.mark.parametrize("update", [steps.pseudo_marginal_step, pseudo_marginal_update])
-def test_an_estimate_that_is_kept_keeps_the_law(update):
+@pytest.mark.parametrize("root", [0.7, 0.7 * np.eye(2)], ids=["number", "matrix"])
+def test_an_estimate_that_is_kept_keeps_the_law(root):
     """The likelihood is 1 and its estimate exp(e), e ~ N(-s^2/2, s^2), so in the chain N(+s^2/2, s^2)."""
     m, rng, R = model(2), np.random.default_rng(6), 4000
 
@@ -222,14 +206,13 @@ def test_an_estimate_that_is_kept_keeps_the_law(update):
         return -0.5 * s * s + s * rng.standard_normal()
 
     theta, levels = np.empty((R, 2)), np.empty(R)
-    size = 0.7 if update is steps.pseudo_marginal_step else 0.7 * np.eye(2)
     for r in range(R):
         start = PRIOR.draw(rng)
         s = noise(start)
         estimate = 0.5 * s * s + s * rng.standard_normal()
         state = steps.PseudoMarginalState(start, PRIOR.log_density(start), estimate)
         for _ in range(4):
-            state, _ = update(m, noisy, state, size, rng)
+            state, _ = steps.pseudo_marginal_step(m, noisy, state, root, rng)
         assert state.log_prior == PRIOR.log_density(state.theta)
         theta[r] = state.theta
         s = noise(state.theta)
@@ -237,58 +220,6 @@ def test_an_estimate_that_is_kept_keeps_the_law(update):
     for k, cdf in enumerate(prior_cdfs(PRIOR)):
         assert distance(np.exp(theta[:, k]), cdf) < band(R)
     assert distance(levels, norm.cdf) < band(R)
-
-
-@pytest.mark.slow
-def test_importance_sampling_inside_the_chain_keeps_the_joint_law():
-    """Theta, f, y from the model; f is then one of the weighted samples, the other from the proposal."""
-    m, rng, R = model(4), np.random.default_rng(7), 700
-    theta = np.empty((R, 2))
-    for r in range(R):
-        start = PRIOR.draw(rng)
-        state = steps.whitened_state(m, start, rng.standard_normal(4))
-        y = np.where(state.f + rng.standard_normal(4) > 0, 1.0, -1.0)
-        here = Model(m.squared_distances, y, PRIOR)
-        K = here.covariance(start)
-        posterior = Laplace(tolerance=1e-6).fit(Prior(K), y)
-        other = log_evidence_estimate(posterior, K, y, rng.standard_normal((1, 4)))
-        own = log_weights(posterior, y, np.eye(4), (state.f - posterior.mean)[None])[0]
-        estimate = logsumexp([own, other]) - np.log(2)
-        chain = steps.PseudoMarginalState(start, PRIOR.log_density(start), estimate)
-        for _ in range(3):
-            chain, _ = steps.pseudo_marginal_step(
-                here, estimator_named("laplace", 2), chain, 1.0, rng
-            )
-        theta[r] = chain.theta
-    for k, cdf in enumerate(prior_cdfs(PRIOR)):
-        assert distance(np.exp(theta[:, k]), cdf) < band(R)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("update", [steps.ancillary_step, steps.surrogate_step])
-@pytest.mark.parametrize("slices", [0, 1])
-def test_parameterisations_keep_the_joint_law(update, slices):
-    """Theta, nu, y from the model; then theta has the prior and nu is standard normal, for good."""
-    n, R = 6, 3000
-    m, rng = model(n), np.random.default_rng(8)
-    theta, nu = np.empty((R, 2)), np.empty((R, n))
-    moved = 0
-    for r in range(R):
-        state = steps.whitened_state(m, PRIOR.draw(rng), rng.standard_normal(n))
-        y = np.where(state.f + rng.standard_normal(n) > 0, 1.0, -1.0)
-        here = Model(m.squared_distances, y, PRIOR)
-        state = state._replace(log_likelihood=here.log_likelihood(state.f))
-        for _ in range(3):
-            state, info = update(here, state, 0.8, rng)
-            moved += info.accepted
-            for _ in range(slices):
-                state, _ = steps.elliptical_slice(here, state, rng)
-        theta[r], nu[r] = state.theta, state.nu
-    assert moved > 0.3 * 3 * R
-    for k, cdf in enumerate(prior_cdfs(PRIOR)):
-        assert distance(np.exp(theta[:, k]), cdf) < band(R)
-    assert distance(nu.ravel()[:: n // 2], norm.cdf) < band(2 * R)
-    assert distance((nu**2).sum(axis=1), chi2(n).cdf) < band(R)
 
 
 # --- deterministic invariants of the transitions
@@ -357,7 +288,8 @@ def test_the_root_is_lower_triangular_also_of_singular_covariances(tau):
     assert (L.diagonal() >= 0).all()
     np.testing.assert_allclose(L @ L.T, K, atol=1e-13)
     nearby = steps.lower_root(m.covariance(np.log([2.0, tau]) + 1e-9))
-    np.testing.assert_allclose(L, nearby, atol=3e-6)
+    # eigenvalues in the rounding of K have roots of 1e-8: seen are 3e-6 (kernels for SkylakeX) and 5e-6 (for Zen)
+    np.testing.assert_allclose(L, nearby, atol=1e-5)
 
 
 # --- adaptation
@@ -396,7 +328,8 @@ def test_chains_do_not_go_where_the_prior_is_zero(monkeypatch):
     rng = np.random.default_rng(19)
     X = rng.standard_normal((30, 2))
     y = np.where(rng.random(30) < 0.5, 1.0, -1.0)
-    chains = run_chains(X, y, method="ep", samples=1, iterations=100, burn_in=0, chains=2, rng=rng)
+    options = ChainOptions("ep", samples=1, iterations=100, burn_in=0, chains=2)
+    chains = run_chains(X, y, options, rng=rng)
     assert np.isfinite([density.log_density(theta) for theta in chains.theta.reshape(-1, 2)]).all()
 
 
@@ -412,45 +345,19 @@ def test_after_burn_in_the_step_is_frozen():
     The largest of 4000 normals exceeds 6 of its standard deviations once in 1e5.
     """
     wide = HyperparameterPrior((1.0, 1.0), (0.1, 0.1))
-    chains = run_chains(
-        X3,
-        Y3,
-        method=lambda K, y, rng: 0.0,
-        iterations=1000,
-        burn_in=0,
-        chains=2,
-        prior=wide,
-        rng=np.random.default_rng(10),
-    )
+    chains = run(lambda K, y, rng: 0.0, 10, iterations=1000, burn_in=0, prior=wide)
     assert chains.step == pytest.approx([0.5, 0.5])
     assert (chains.acceptance > 0.5).all()
     assert np.abs(np.diff(chains.theta, axis=1)).max() < 6 * 0.5
 
 
 def test_every_estimate_after_burn_in_is_the_estimators():
-    chains = run_chains(
-        X3,
-        Y3,
-        method=lambda K, y, rng: -9.0,
-        iterations=4,
-        burn_in=40,
-        chains=10,
-        rng=np.random.default_rng(16),
-    )
+    chains = run(lambda K, y, rng: -9.0, 16, iterations=4, burn_in=40, chains=10)
     assert (chains.log_evidence == -9.0).all()
 
 
 def test_burn_in_moves_towards_the_band():
-    chains = run_chains(
-        X3,
-        Y3,
-        method=exact,
-        iterations=400,
-        burn_in=600,
-        chains=2,
-        prior=PRIOR,
-        rng=np.random.default_rng(11),
-    )
+    chains = run(exact, 11, iterations=400, burn_in=600, prior=PRIOR)
     assert (chains.step > 0.5).all()
     assert (chains.acceptance > 0.08).all()
     assert (chains.acceptance < 0.45).all()
@@ -461,19 +368,7 @@ def test_burn_in_moves_towards_the_band():
 
 @pytest.mark.parametrize("method", ["laplace", "orthant", "ancillary", "surrogate"])
 def test_the_same_seed_the_same_chains(method):
-    def run(seed):
-        return run_chains(
-            X3,
-            Y3,
-            method=method,
-            samples=4,
-            iterations=10,
-            burn_in=20,
-            chains=2,
-            rng=np.random.default_rng(seed),
-        )
-
-    first, second, third = run(1), run(1), run(2)
+    first, second, third = (run(method, seed, iterations=10, burn_in=20) for seed in (1, 1, 2))
     np.testing.assert_array_equal(first.theta, second.theta)
     assert first.work == second.work
     assert (first.theta != third.theta).any()
@@ -580,13 +475,7 @@ def test_each_input_may_have_its_length_scale():
     X, X_star = rng.standard_normal((40, 2)), rng.standard_normal((5, 2))
     y = np.where(X[:, 0] > 0, 1.0, -1.0)
     method = PseudoMarginal(
-        method="laplace",
-        samples=4,
-        iterations=150,
-        burn_in=100,
-        chains=2,
-        draws=8,
-        predictor=Laplace(),
+        "laplace", samples=4, iterations=150, burn_in=100, chains=2, draws=8, predictor=Laplace()
     )
     posterior = method.fit(prior(ConstantKernel() * RBF([1.0, 1.0]), X, X_star), y, rng=rng)
     theta = posterior.chains.theta
@@ -608,25 +497,6 @@ def test_a_prior_has_the_length_scales_of_the_kernel():
         PseudoMarginal(prior=relevance_prior(3)).fit(
             prior(KERNEL, rng.standard_normal((4, 3))), [1, -1, 1, -1], rng=rng
         )
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"method": "aa"}, "method must be one of laplace, ep, orthant, ancillary, surrogate"),
-        ({"samples": 0}, "samples must be an integer >= 1"),
-        ({"samples": 1, "method": "orthant"}, "samples must be at least 2"),
-        ({"iterations": 3}, "iterations at least 4"),
-        ({"chains": 1}, "chains must be at least 2"),
-        ({"burn_in": -1}, "burn_in must be an integer"),
-        ({"latent_updates": 0}, "latent_updates must be an integer >= 1"),
-        ({"draws": 3}, "draws must be from 16"),
-        ({"draws": 10**6}, "draws must be from 16"),
-    ],
-)
-def test_options_are_checked(options, message):
-    with pytest.raises(ValueError, match=message):
-        PseudoMarginal(**options)
 
 
 def test_arguments_are_checked():

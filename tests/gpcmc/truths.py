@@ -6,6 +6,7 @@ from pathlib import Path
 import mpmath
 import numpy as np
 from scipy.special import ndtr
+from scipy.stats import kstest
 
 REFERENCE = Path(__file__).parent / "reference"
 
@@ -73,3 +74,18 @@ def two_point_posterior(K, y, k_star, k_star_star):
     spread = k_star_star - k_star @ weights
     p = mass @ ndtr(weights @ f / np.sqrt(1.0 + spread)) / mass.sum()
     return np.log(mass.sum()), f @ mass / mass.sum(), p
+
+
+def central_differences(function, x, h=1e-4):
+    """Return the gradient of a function at x, by differences over 2 h."""
+    return np.array([(function(x + e) - function(x - e)) / (2 * h) for e in h * np.eye(len(x))])
+
+
+def band(R, level=1e-6):
+    """Return how far an empirical distribution function of R draws is from its own with probability `level`."""
+    return np.sqrt(np.log(2 / level) / (2 * R))
+
+
+def distance(sample, cdf):
+    """Return the largest distance between a sample's distribution function and `cdf`."""
+    return kstest(sample, cdf).statistic

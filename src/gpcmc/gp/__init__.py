@@ -1,4 +1,4 @@
-"""The Gaussian process prior and the probit likelihood: what every inference method shares."""
+"""The Gaussian process prior and the likelihoods: what every inference method shares."""
 
 from gpcmc.gp.covariance import Prior, linear, orthant_covariance, prior, rbf
 from gpcmc.gp.likelihood import derivatives, log_likelihood, predictive_probability

@@ -3,6 +3,7 @@
 A new method is a new module with a subclass of `Method`, and a row in `METHODS`.
 """
 
+from gpcmc.inference.arviz_data import draws_of, to_arviz
 from gpcmc.inference.control_variables import ControlVariables
 from gpcmc.inference.elliptical import EllipticalSlice
 from gpcmc.inference.ep import ExpectationPropagation
@@ -14,6 +15,7 @@ from gpcmc.inference.interface import (
     Inference,
     Method,
     Posterior,
+    PosteriorRecord,
     Prediction,
     infer,
 )
@@ -81,9 +83,12 @@ __all__ = [
     "MinimaxTilting",
     "Orthant",
     "Posterior",
+    "PosteriorRecord",
     "Prediction",
     "PseudoMarginal",
     "Twisted",
+    "draws_of",
     "infer",
     "method_class",
+    "to_arviz",
 ]

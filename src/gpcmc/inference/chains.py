@@ -21,19 +21,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.linalg import eigh
 from scipy.special import ndtr, stdtrit
 
-from gpcmc._threads import one_thread
-from gpcmc._validation import FloatArray, check_cross_covariance
+from gpcmc._validation import FloatArray
 from gpcmc.inference.gaussian import GaussianPosterior
-from gpcmc.inference.interface import ConvergenceError, Prediction
+from gpcmc.inference.interface import ConvergenceError, PosteriorRecord, Prediction
 from gpcmc.inference.laplace import Laplace
 
 _EPS = float(np.finfo(float).eps)
@@ -182,9 +180,19 @@ class KernelMaker(Protocol):
 # --- samples of the posterior
 
 
-@dataclass(frozen=True, slots=True)
-class ChainPosterior:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChainPosterior(PosteriorRecord):
     """Draws of the latent values from Markov chains, and the evidence from annealed runs.
+
+    A prediction is the average over the draws of the exact conditional probability. Its standard errors are those of
+    batch means: each chain is cut into equal pieces, at least 32 in all, and their means compared with the mean of all,
+    so that chains that disagree lengthen the error; Student's t for their number is allowed for.
+
+    There is no evidence without annealed runs. The work counts transitions, likelihood_evaluations,
+    matrix_vector_products, factorizations and samples kept. The diagnostics are ``effective_samples`` and ``r_hat``,
+    the worst over the log likelihood and at most 50 latent values; ``acceptance``; what the kernel was tuned to; of the
+    annealed runs ``k_hat``, ``effective_runs`` and ``effective_fraction``. The status is ``OK``, ``NOT_CONVERGED`` (the
+    chains) or ``UNTRUSTED`` (the annealed runs' weights). For the other attributes see `PosteriorRecord`.
 
     Attributes
     ----------
@@ -194,58 +202,20 @@ class ChainPosterior:
         Log p(y | f) of the draws.
     log_weights : (m,) array or None
         Log weights of the annealed runs: the evidence is the mean of the weights.
-    log_evidence, log_evidence_se : float or None
-        Log marginal likelihood and its standard error, nats; None without annealed runs.
-    work : dict of str to int
-        Counts: transitions, likelihood_evaluations, matrix_vector_products, factorizations and
-        samples kept.
-    diagnostics : dict of str to float
-        ``effective_samples`` and ``r_hat``: the worst over the log likelihood and at most 50 latent
-        values; ``acceptance``; what the kernel was tuned to; of the annealed runs ``k_hat``,
-        ``effective_runs`` and ``effective_fraction``.
-    status : str
-        ``OK``, ``NOT_CONVERGED`` (the chains) or ``UNTRUSTED`` (the annealed runs' weights).
     back : (n, r) array
         With cross-covariances K* (n, t), the means of f* given w are ``w @ back.T @ K*``.
-    prediction : Prediction
-        At the test inputs of the prior.
     """
 
     w: FloatArray
     log_likelihood: FloatArray
-    log_weights: FloatArray | None
-    log_evidence: float | None
-    log_evidence_se: float | None
-    work: dict[str, int]
-    diagnostics: dict[str, float]
-    status: str
+    log_weights: FloatArray | None = None
     back: FloatArray
-    prediction: Prediction = field(default_factory=Prediction.none)
 
-    @one_thread()
-    def predict(self, K_star: ArrayLike, k_star_star: ArrayLike) -> Prediction:
-        """Return P(y* = +1 | y), the average over the draws of the exact conditional probability.
+    @property
+    def _patterns(self) -> int:
+        return len(self.back)
 
-        The standard errors are those of batch means: each chain is cut into equal pieces, at least
-        32 in all, and their means compared with the mean of all, so that chains that disagree
-        lengthen the error; Student's t for their number is allowed for.
-
-        Parameters
-        ----------
-        K_star : (n, t) array
-            Covariances between training and test latent values.
-        k_star_star : (t,) array
-            Prior variances at the test inputs.
-
-        Raises
-        ------
-        ValueError
-            If shapes do not agree, an entry is not finite, or the covariances cannot belong to one
-            Gaussian process (a conditional variance would be negative).
-        """
-        K_star, k_star_star = check_cross_covariance(
-            "K_star", K_star, "k_star_star", k_star_star, len(self.back)
-        )
+    def _predict(self, K_star: FloatArray, k_star_star: FloatArray) -> Prediction:
         P = self.back.T @ K_star
         variance = k_star_star - np.einsum("rt,rt->t", P, P)
         if (variance < -1e-6 * np.maximum(k_star_star, 1.0)).any():

@@ -24,10 +24,9 @@ variables, Advances in Neural Information Processing Systems 21, 1681.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from gpcmc._validation import FloatArray, check_array, check_positive, check_positive_int
 from gpcmc.gp.covariance import Prior
@@ -39,6 +38,7 @@ from gpcmc.inference.interface import (
     STOPPED,
     ConvergenceError,
     Method,
+    PosteriorRecord,
     Prediction,
     chain_status,
     with_prediction,
@@ -49,42 +49,30 @@ LEAST_ACCEPTANCE = 0.2
 _ROUNDS = 2  # that many rounds in sequence
 
 
-@dataclass(frozen=True, slots=True)
-class StoppedPosterior:
-    """A run that met a limit before it could begin to sample.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoppedPosterior(PosteriorRecord):
+    """A run that met a limit before it could begin to sample: `predict` raises ConvergenceError, which says what limit.
+
+    The diagnostics are ``controls``, ``trace_share`` (what they leave open) and ``controls_needed`` (at least). For the
+    other attributes see `PosteriorRecord`.
 
     Attributes
     ----------
     reason : str
         Which limit, and where it stood.
-    work : dict of str to int
-        Counts of what was done.
-    diagnostics : dict of str to float
-        ``controls``, ``trace_share`` (what they leave open) and ``controls_needed`` (at least).
-    log_evidence, log_evidence_se : None
-        The method gives none.
-    status : str
-        ``STOPPED``.
-    prediction : Prediction
-        Of no length.
+    patterns : int
+        How many there are.
     """
 
     reason: str
-    work: dict[str, int]
-    diagnostics: dict[str, float]
-    log_evidence: None = None
-    log_evidence_se: None = None
+    patterns: int
     status: str = STOPPED
-    prediction: Prediction = field(default_factory=Prediction.none)
 
-    def predict(self, K_star: ArrayLike, k_star_star: ArrayLike) -> Prediction:
-        """Raise: there is nothing to predict from.
+    @property
+    def _patterns(self) -> int:
+        return self.patterns
 
-        Raises
-        ------
-        ConvergenceError
-            Always; the message says which limit to raise.
-        """
+    def _predict(self, K_star: FloatArray, k_star_star: FloatArray) -> Prediction:
         raise ConvergenceError(self.reason, self)
 
 
@@ -201,7 +189,9 @@ class ControlVariables(Method[ChainPosterior | StoppedPosterior]):
             factorizations=2, placement_evaluations=placement.evaluations, controls=len(placement)
         )
         if reason:
-            return StoppedPosterior(reason, dict(work), found)
+            return StoppedPosterior(
+                reason=reason, patterns=len(y), work=dict(work), diagnostics=found
+            )
 
         coordinates = whiten(prior.K, y)
         work["factorizations"] += coordinates.factorizations
@@ -223,9 +213,6 @@ class ControlVariables(Method[ChainPosterior | StoppedPosterior]):
         posterior = ChainPosterior(
             w=draws,
             log_likelihood=log_likelihood,
-            log_weights=None,
-            log_evidence=None,
-            log_evidence_se=None,
             work=dict(work),
             diagnostics=found,
             status=chain_status(found),

@@ -14,14 +14,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-from scipy.optimize import minimize
 
 from gpcmc._threads import one_thread
 from gpcmc._validation import FloatArray
 from gpcmc.gp.gradient import covariance_with_gradient
+from gpcmc.inference.climbing import climb
 from gpcmc.inference.ep import ExpectationPropagation
 from gpcmc.inference.gaussian import GaussianApproximation
-from gpcmc.inference.interface import ConvergenceError, Method
+from gpcmc.inference.interface import Method
 from gpcmc.inference.multiclass import MulticlassLaplace
 
 if TYPE_CHECKING:  # scikit-learn takes half a second
@@ -169,33 +169,28 @@ def maximize(surface: EvidenceSurface, n_restarts: int, rng: np.random.Generator
             )
         starts += list(rng.uniform(lowest, highest, size=(n_restarts, len(bounds))))
     poor = -10.0 * np.log(2.0) * len(surface.X)
-    failure: Exception | None = None
-    best = Optimum(starts[0], -np.inf, (), False, 0)
-    evaluations = 0
-
-    def objective(theta: FloatArray) -> tuple[float, FloatArray]:
-        nonlocal best, evaluations, failure
-        evaluations += 1
-        try:
-            value, gradient = surface.value_and_gradient(theta)
-        except (ValueError, ConvergenceError) as error:
-            failure = error
-            return -poor, np.zeros(len(theta))
-        if value > best.log_evidence:
-            inside = np.clip(theta + gradient, lowest, highest) - theta
-            flat = bool(np.abs(inside).max() <= _FLAT)
-            best = Optimum(theta.copy(), value, (), flat, 0)
-        return -value, -gradient
-
-    for start in starts:
-        minimize(objective, start, jac=True, method="L-BFGS-B", bounds=bounds)
-    if not np.isfinite(best.log_evidence) and failure is not None:
-        raise ValueError(f"kernel: no evidence at any start, {starts}: {failure}") from failure
-    return replace(best, at_bound=_at_bound(surface.kernel, best.theta), evaluations=evaluations)
+    found = climb(surface.value_and_gradient, starts, bounds, poor=poor)
+    if not np.isfinite(found.value) and found.failure is not None:
+        raise ValueError(
+            f"kernel: {found.failure} (at every start of the search, {len(starts)} in all)"
+        ) from found.failure
+    inside = np.clip(found.theta + found.gradient, lowest, highest) - found.theta
+    return Optimum(
+        theta=found.theta,
+        log_evidence=found.value,
+        at_bound=tuple(
+            name for name, _, _ in bounded(surface.kernel.clone_with_theta(found.theta))
+        ),
+        converged=bool(np.abs(inside).max() <= _FLAT),
+        evaluations=found.evaluations,
+    )
 
 
-def _at_bound(kernel: Kernel, theta: FloatArray) -> tuple[str, ...]:
-    """Names of the hyperparameters that are at one of their bounds."""
+def bounded(kernel: Kernel) -> list[tuple[str, float, str]]:
+    """Return name, value and side of the hyperparameters that are at a bound.
+
+    Names are those of scikit-learn, with a number from 0 where there are several: ``k2__length_scale[1]``.
+    """
     names: list[str] = []
     for parameter in kernel.hyperparameters:
         if not parameter.fixed:
@@ -204,5 +199,10 @@ def _at_bound(kernel: Kernel, theta: FloatArray) -> tuple[str, ...]:
                 f"{parameter.name}[{k}]" if several else parameter.name
                 for k in range(parameter.n_elements)
             ]
-    near = (np.abs(kernel.bounds - theta[:, None]) <= _NEAR).any(axis=1)
-    return tuple(name for name, is_near in zip(names, near, strict=True) if is_near)
+    found = []
+    for name, theta, (low, high) in zip(names, kernel.theta, kernel.bounds, strict=True):
+        if abs(theta - high) <= _NEAR:
+            found.append((name, float(np.exp(theta)), "upper"))
+        elif abs(theta - low) <= _NEAR:
+            found.append((name, float(np.exp(theta)), "lower"))
+    return found

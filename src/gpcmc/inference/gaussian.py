@@ -23,18 +23,19 @@ from scipy.linalg.lapack import dpotri
 from gpcmc._threads import one_thread
 from gpcmc._validation import FloatArray, check_cross_covariance
 from gpcmc.gp.covariance import Prior
-from gpcmc.gp.link import PROBIT, Likelihood
-from gpcmc.inference.interface import OK, Method, Prediction, with_prediction
+from gpcmc.gp.likelihood import PROBIT, Likelihood
+from gpcmc.inference.interface import Method, PosteriorRecord, Prediction, with_prediction
 
 
-@dataclass(frozen=True, slots=True)
-class GaussianPosterior:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GaussianPosterior(PosteriorRecord):
     """A Gaussian approximation of p(f | y); all fields belong to the same iterate.
+
+    A method that does not converge raises, so that there are no diagnostics. It draws nothing: the standard error is
+    0.0. For the other attributes see `PosteriorRecord`.
 
     Attributes
     ----------
-    log_evidence : float
-        Approximate log marginal likelihood, in nats.
     mean : (n,) array
         E[f] = K a.
     a : (n,) array
@@ -43,29 +44,21 @@ class GaussianPosterior:
         Precisions of the Gaussian likelihood terms, >= 0.
     L : (n, n) array
         Lower Cholesky factor of I + S^(1/2) K S^(1/2).
-    work : dict of str to int
-        Counts: iterations and factorizations.
-    log_evidence_se : float
-        0.0: the method is deterministic.
-    diagnostics, status
-        Empty, and ``OK``: a method that does not converge raises.
-    prediction : Prediction
-        At the test inputs of the prior.
     likelihood : Likelihood
-        Whose posterior it is; predictions average it.
+        Whose posterior it is; predictions average it (Eqs. 3.25, 3.63).
     """
 
     log_evidence: float
+    log_evidence_se: float = 0.0
     mean: FloatArray
     a: FloatArray
     S: FloatArray
     L: FloatArray
-    work: dict[str, int]
-    log_evidence_se: float = 0.0
-    diagnostics: dict[str, float] = field(default_factory=dict)
-    status: str = OK
-    prediction: Prediction = field(default_factory=Prediction.none)
     likelihood: Likelihood = field(default=PROBIT, repr=False)
+
+    @property
+    def _patterns(self) -> int:
+        return len(self.a)
 
     @one_thread()
     def latent(self, K_star: ArrayLike, k_star_star: ArrayLike) -> tuple[FloatArray, FloatArray]:
@@ -99,21 +92,7 @@ class GaussianPosterior:
             )
         return K_star.T @ self.a, np.maximum(variance, 0.0)
 
-    def predict(self, K_star: ArrayLike, k_star_star: ArrayLike) -> Prediction:
-        """Return P(y* = +1 | y), the likelihood averaged over the latent Gaussian (Eqs. 3.25, 3.63).
-
-        Parameters
-        ----------
-        K_star : (n, t) array
-            Covariances between training and test latent values.
-        k_star_star : (t,) array
-            Prior variances at the test inputs.
-
-        Raises
-        ------
-        ValueError
-            As `latent`.
-        """
+    def _predict(self, K_star: FloatArray, k_star_star: FloatArray) -> Prediction:
         probability = self.likelihood.predictive_probability(*self.latent(K_star, k_star_star))
         return Prediction(probability, np.zeros_like(probability))
 

@@ -96,17 +96,59 @@ class HyperparameterChains:
         return np.exp(self.theta[..., 0])
 
 
+@dataclass(frozen=True, slots=True)
+class ChainOptions:
+    """How chains over hyperparameters are run.
+
+    Attributes
+    ----------
+    method : str or callable
+        Pseudo-marginal with importance sampling from "laplace" or "ep", with the adapted "orthant"
+        sampler, or with ``estimator(K, y, rng)``; or "ancillary" or "surrogate".
+    samples : int
+        Of each estimate of the evidence.
+    iterations, burn_in, chains : int
+        Draws kept of each chain, iterations before them, and chains, at least two.
+    latent_updates : int
+        Elliptical slice updates between the updates of theta; ancillary and surrogate only.
+
+    Raises
+    ------
+    ValueError
+        If an option is not as above; the message names it.
+    """
+
+    method: str | Estimator = "laplace"
+    samples: int = 64
+    iterations: int = 10_000
+    burn_in: int = 2_000
+    chains: int = 10
+    latent_updates: int = 1
+
+    def __post_init__(self) -> None:
+        if not callable(self.method):
+            check_option("method", self.method, (*_NAMES, "a callable estimator(K, y, rng)"))
+        for name in ("samples", "iterations", "chains", "latent_updates", "burn_in"):
+            value = getattr(self, name)
+            if name != "burn_in" or value != 0:
+                check_positive_int(name, value)
+        if self.chains < 2 or self.iterations < 4:
+            raise ValueError(
+                "chains must be at least 2 and iterations at least 4, for R-hat; got "
+                f"{self.chains} and {self.iterations}"
+            )
+        if self.method == "orthant" and self.samples < 2:
+            raise ValueError(
+                f"samples must be at least 2 with method='orthant'; got {self.samples}"
+            )
+
+
 @one_thread()
 def run_chains(
     X: ArrayLike,
     y: ArrayLike,
+    options: ChainOptions | None = None,
     *,
-    method: str | Estimator = "laplace",
-    samples: int = 64,
-    iterations: int = 10_000,
-    burn_in: int = 2_000,
-    chains: int = 10,
-    latent_updates: int = 1,
     prior: HyperparameterPrior | None = None,
     rng: np.random.Generator,
 ) -> HyperparameterChains:
@@ -121,15 +163,8 @@ def run_chains(
         Inputs; the default prior of the length scale supposes unit variances.
     y : (n,) array
         Labels -1/+1.
-    method : str or callable
-        Pseudo-marginal with importance sampling from "laplace" or "ep", with the adapted "orthant"
-        sampler, or with ``estimator(K, y, rng)``; or "ancillary" or "surrogate".
-    samples : int
-        Of each estimate of the evidence.
-    iterations, burn_in, chains : int
-        Draws kept of each chain, iterations before them, and chains, at least two.
-    latent_updates : int
-        Elliptical slice updates between the updates of theta; ancillary and surrogate only.
+    options : ChainOptions, optional
+        By default ``ChainOptions()``.
     prior : HyperparameterPrior, optional
         By default `default_prior`, with one length scale. A `RelevancePrior` may have one for each input.
     rng : Generator
@@ -141,22 +176,14 @@ def run_chains(
         If an argument is not as above.
     """
     X, y, rng = _check_problem(X, y, rng)
-    check_settings(method, samples, iterations, burn_in, chains, latent_updates)
-    prior = default_prior(X.shape[1]) if prior is None else prior
-    model = model_of(X, y, prior)
-    generators = [np.random.default_rng(rng.integers(2**63, size=2)) for _ in range(chains)]
-    if method in ("ancillary", "surrogate"):
-        update = ancillary_step if method == "ancillary" else surrogate_step
-        return _joined(
-            [
-                _whitened_chain(model, update, iterations, burn_in, latent_updates, own)
-                for own in generators
-            ]
-        )
-    estimator = estimator_named(method, samples)
-    return _joined(
-        [_pseudo_marginal_chain(model, estimator, iterations, burn_in, own) for own in generators]
-    )
+    given = ChainOptions() if options is None else options
+    model = model_of(X, y, default_prior(X.shape[1]) if prior is None else prior)
+    generators = [np.random.default_rng(rng.integers(2**63, size=2)) for _ in range(given.chains)]
+    if given.method in ("ancillary", "surrogate"):
+        update = ancillary_step if given.method == "ancillary" else surrogate_step
+        return _joined([_whitened_chain(model, update, given, own) for own in generators])
+    estimator = estimator_named(given.method, given.samples)
+    return _joined([_pseudo_marginal_chain(model, estimator, given, own) for own in generators])
 
 
 def _joined(runs: list[_Run]) -> HyperparameterChains:
@@ -187,11 +214,7 @@ class _Run(NamedTuple):
 
 
 def _pseudo_marginal_chain(
-    model: Model,
-    estimator: Estimator,
-    iterations: int,
-    burn_in: int,
-    rng: np.random.Generator,
+    model: Model, estimator: Estimator, options: ChainOptions, rng: np.random.Generator
 ) -> _Run:
     theta = model.prior.draw(rng)
     state = PseudoMarginalState(theta, model.prior.log_density(theta), -np.inf)
@@ -203,13 +226,14 @@ def _pseudo_marginal_chain(
         evaluations += info.evaluations
         return info.accepted
 
-    step = adapt(transition, burn_in)
+    step = adapt(transition, options.burn_in)
     work = {"laplace_fits_of_burn_in": evaluations}
     # the estimate of the state where burn-in ended: from here on the chain is Algorithm 1
     state = state._replace(log_evidence=estimator(model.covariance(state.theta), model.y, rng))
-    kept, log_evidence = np.empty((iterations, len(theta))), np.empty(iterations)
+    length = options.iterations
+    kept, log_evidence = np.empty((length, len(theta))), np.empty(length)
     accepted, evaluations = 0, 1
-    for i in range(iterations):
+    for i in range(length):
         state, info = pseudo_marginal_step(model, estimator, state, step, rng)
         kept[i], log_evidence[i] = state.theta, state.log_evidence
         accepted += info.accepted
@@ -222,9 +246,7 @@ def _whitened_chain(
     update: Callable[
         [Model, WhitenedState, float, np.random.Generator], tuple[WhitenedState, Info]
     ],
-    iterations: int,
-    burn_in: int,
-    latent_updates: int,
+    options: ChainOptions,
     rng: np.random.Generator,
 ) -> _Run:
     state = whitened_state(model, model.prior.draw(rng), rng.standard_normal(len(model.y)))
@@ -235,14 +257,14 @@ def _whitened_chain(
         state, info = update(model, state, step, rng)
         proposals += info.evaluations
         evaluations += info.evaluations
-        for _ in range(latent_updates):
+        for _ in range(options.latent_updates):
             state, used = elliptical_slice(model, state, rng)
             evaluations += used
         return info.accepted
 
-    step = adapt(transition, burn_in)
-    kept, accepted = np.empty((iterations, len(state.theta))), 0
-    for i in range(iterations):
+    step = adapt(transition, options.burn_in)
+    kept, accepted = np.empty((options.iterations, len(state.theta))), 0
+    for i in range(options.iterations):
         accepted += transition(step)
         kept[i] = state.theta
     work = {"covariance_factorizations": proposals, "likelihood_evaluations": evaluations}
@@ -284,38 +306,3 @@ def _check_problem(
     if 0 in X.shape:
         raise ValueError(f"X must not be empty; got shape {X.shape}")
     return X, check_labels("y", y, len(X)), check_rng("rng", rng)
-
-
-def check_settings(
-    method: object,
-    samples: int,
-    iterations: int,
-    burn_in: int,
-    chains: int,
-    latent_updates: int,
-) -> None:
-    """Refuse options of `run_chains` that are not as it needs.
-
-    Raises
-    ------
-    ValueError
-        If an option is not one; the message names it.
-    """
-    if not callable(method):
-        check_option("method", method, (*_NAMES, "a callable estimator(K, y, rng)"))
-    for name, value in (
-        ("samples", samples),
-        ("iterations", iterations),
-        ("chains", chains),
-        ("latent_updates", latent_updates),
-    ):
-        check_positive_int(name, value)
-    if burn_in != 0:
-        check_positive_int("burn_in", burn_in)
-    if chains < 2 or iterations < 4:
-        raise ValueError(
-            "chains must be at least 2 and iterations at least 4, for R-hat; got "
-            f"{chains} and {iterations}"
-        )
-    if method == "orthant" and samples < 2:
-        raise ValueError(f"samples must be at least 2 with method='orthant'; got {samples}")

@@ -1,10 +1,15 @@
-r"""Transitions of Markov chains over hyperparameters: pseudo-marginal, ancillary, surrogate data.
+r"""Transitions of Markov chains over hyperparameters: pseudo-marginal, sufficient, ancillary, surrogate data.
 
-All leave p(theta | y) as it is and propose theta' ~ N(theta, step^2 I); they differ in what they do about f.
+All leave p(theta | y) as it is and propose theta' ~ N(theta, R R'), R a number times I or any square root of a
+covariance; they differ in what they do about f.
 
 *Pseudo-marginal* (Filippone and Girolami, Algorithm 1) puts an unbiased estimate of p(y | theta)
 where the Hastings ratio has p(y | theta). The estimate is made once for each proposal and stays with
 it while the chain does: made afresh at the current state, the chain would have another law.
+
+*Sufficient* (SA) holds f itself, so that with nu' = L'^-1 f
+
+    ratio = p(theta') N(f; 0, K') / p(theta) N(f; 0, K).
 
 *Ancillary* (AA) holds nu = L^-1 f, L L' = K, which is N(0, I) a priori whatever theta is:
 
@@ -17,13 +22,13 @@ change with theta; with the Jacobian |chol R| their product is N(g; 0, K + S) N(
     ratio = p(theta') N(g; 0, K' + S') p(y | f') / p(theta) N(g; 0, K + S) p(y | f).
 
 In terms of nu, of G = I + L'S^-1 L = U U' with U upper triangular, chol(R) = L U^-T: nothing is inverted
-and K may be singular. In both, f moves by elliptical slice sampling between the updates of theta.
+and K may be singular. In all three, f moves by elliptical slice sampling between the updates of theta.
 
 References
 ----------
 Filippone and Girolami (2014), IEEE TPAMI 36, 2214, Algorithm 1, sections 3.2, 3.3. Murray and Adams
 (2010), NIPS 23, sections 3, 4. Murray, Adams and MacKay (2010), AISTATS 13. Andrieu and Roberts (2009),
-Annals of Statistics 37, 697.
+Annals of Statistics 37, 697. Yu and Meng (2011), JCGS 20 (sufficient and ancillary augmentation).
 """
 
 from __future__ import annotations
@@ -36,6 +41,16 @@ from scipy.linalg import LinAlgError, cholesky, qr, solve_triangular
 from gpcmc._validation import FloatArray
 from gpcmc.inference.evidence_estimators import Estimator
 from gpcmc.inference.hyperparameters import Model
+
+#: R of a proposal: a standard deviation in log units, or a matrix (1 + k, 1 + k).
+Root = float | FloatArray
+
+
+def proposed(theta: FloatArray, root: Root, rng: np.random.Generator) -> FloatArray:
+    """Return one draw (1 + k,) from N(theta, R R')."""
+    normals = rng.standard_normal(len(theta))
+    return theta + (root @ normals if isinstance(root, np.ndarray) else root * normals)
+
 
 # --- the pseudo-marginal chain
 
@@ -59,10 +74,10 @@ def pseudo_marginal_step(
     model: Model,
     estimator: Estimator,
     state: PseudoMarginalState,
-    step: float,
+    root: Root,
     rng: np.random.Generator,
 ) -> tuple[PseudoMarginalState, Info]:
-    """Make one Metropolis-Hastings transition (Algorithm 1).
+    """Make one Metropolis-Hastings transition (Algorithm 1); the estimate stays with the state.
 
     Parameters
     ----------
@@ -70,12 +85,12 @@ def pseudo_marginal_step(
     estimator : callable
         ``estimator(K, y, rng)``, log of an unbiased estimate of p(y | K); minus infinity for zero.
     state : PseudoMarginalState
-    step : float
-        Standard deviation of the proposal, in log units.
+    root : float or (1 + k, 1 + k) array
+        Of the proposal.
     rng : Generator
         Consumed.
     """
-    theta = state.theta + step * rng.standard_normal(len(state.theta))
+    theta = proposed(state.theta, root, rng)
     log_prior = model.prior.log_density(theta)
     if log_prior == -np.inf:
         return state, Info(False, 0)
@@ -123,11 +138,37 @@ def lower_root(K: FloatArray) -> FloatArray:
         return (np.where(R.diagonal() < 0, -1.0, 1.0)[:, None] * R).T
 
 
-def ancillary_step(
-    model: Model, state: WhitenedState, step: float, rng: np.random.Generator
+def sufficient_step(
+    model: Model, state: WhitenedState, root: Root, rng: np.random.Generator
 ) -> tuple[WhitenedState, Info]:
-    """Update theta with nu held."""
-    theta = state.theta + step * rng.standard_normal(len(state.theta))
+    """Update theta with f held; the model needs jitter where K is singular."""
+    theta = proposed(state.theta, root, rng)
+    log_prior = model.prior.log_density(theta)
+    if log_prior == -np.inf:
+        return state, Info(False, 0)
+    L = lower_root(model.covariance(theta))
+    log_ratio = (
+        log_prior - state.log_prior + latent_density(L, state.f) - latent_density(state.L, state.f)
+    )
+    if not np.log(rng.random()) < log_ratio:
+        return state, Info(False, 1)
+    nu = solve_triangular(L, state.f, lower=True, check_finite=False)
+    return WhitenedState(theta, log_prior, L, nu, state.f, state.log_likelihood), Info(True, 1)
+
+
+def latent_density(L: FloatArray, f: FloatArray) -> float:
+    """Return log N(f; 0, L L') but for a constant; minus infinity where L is singular."""
+    if not (L.diagonal() > 0.0).all():
+        return -np.inf
+    nu = solve_triangular(L, f, lower=True, check_finite=False)
+    return float(-0.5 * nu @ nu - np.sum(np.log(L.diagonal())))
+
+
+def ancillary_step(
+    model: Model, state: WhitenedState, root: Root, rng: np.random.Generator
+) -> tuple[WhitenedState, Info]:
+    """Update theta with nu = L^-1 f held."""
+    theta = proposed(state.theta, root, rng)
     if model.prior.log_density(theta) == -np.inf:
         return state, Info(False, 0)
     proposal = whitened_state(model, theta, state.nu)
@@ -170,33 +211,48 @@ def surrogate(L: FloatArray, s: float, g: FloatArray) -> Surrogate:
 
 
 def surrogate_step(
-    model: Model, state: WhitenedState, step: float, rng: np.random.Generator
+    model: Model,
+    state: WhitenedState,
+    root: Root,
+    rng: np.random.Generator,
+    *,
+    theta_first: bool = False,
 ) -> tuple[WhitenedState, Info]:
-    """Draw g, then update theta with g and eta held."""
+    """Draw g, then update theta with g and eta held.
+
+    `theta_first` draws theta' before g. The law is the same; the stream of random numbers is another one.
+    """
+    theta = proposed(state.theta, root, rng) if theta_first else None
     s = surrogate_noise(np.exp(state.theta[0]))
     g = state.f + np.sqrt(s) * rng.standard_normal(len(state.f))
-    theta = state.theta + step * rng.standard_normal(len(state.theta))
+    theta = proposed(state.theta, root, rng) if theta is None else theta
     if model.prior.log_density(theta) == -np.inf:
         return state, Info(False, 0)
     here = surrogate(state.L, s, g)
     eta = here.U.T @ (state.nu - here.mean)
-    L = lower_root(model.covariance(theta))
-    there = surrogate(L, surrogate_noise(np.exp(theta[0])), g)
-    nu = there.mean + solve_triangular(there.U, eta, lower=False, trans="T", check_finite=False)
-    f = L @ nu
-    proposal = WhitenedState(
-        theta, model.prior.log_density(theta), L, nu, f, model.log_likelihood(f)
-    )
+    proposal, log_density = surrogate_state(model, theta, g, eta)
     log_ratio = (
         proposal.log_prior
         - state.log_prior
-        + there.log_density
+        + log_density
         - here.log_density
         + proposal.log_likelihood
         - state.log_likelihood
     )
     accepted = bool(np.log(rng.random()) < log_ratio)
     return (proposal if accepted else state), Info(accepted, 1)
+
+
+def surrogate_state(
+    model: Model, theta: FloatArray, g: FloatArray, eta: FloatArray
+) -> tuple[WhitenedState, float]:
+    """Return the state at theta that g and eta (n,) make, and log N(g; 0, K + S)."""
+    L = lower_root(model.covariance(theta))
+    there = surrogate(L, surrogate_noise(np.exp(theta[0])), g)
+    nu = there.mean + solve_triangular(there.U, eta, lower=False, trans="T", check_finite=False)
+    f = L @ nu
+    log_prior = model.prior.log_density(theta)
+    return WhitenedState(theta, log_prior, L, nu, f, model.log_likelihood(f)), there.log_density
 
 
 def elliptical_slice(

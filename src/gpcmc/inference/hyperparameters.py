@@ -18,7 +18,10 @@ from gpcmc._validation import FloatArray, check_positive
 from gpcmc.gp.covariance import flush_subnormal, rbf_parameters
 from gpcmc.gp.likelihood import log_likelihood
 
-_LEAST_LOG_DENSITY = -745.0  # the logarithm of the least number above zero
+#: Of the absolute value of a logarithm: beyond 1e150 a gamma density is zero, and squares would overflow.
+LARGEST = 345.0
+#: The logarithm of the least number above zero.
+LEAST_LOG_DENSITY = -745.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,17 +49,20 @@ class HyperparameterPrior:
         """Return log p(theta) but for a constant; the density is that of the logarithms."""
         total = 0.0
         for value, shape, rate in zip(theta.tolist(), self.shape, self.rate, strict=True):
-            # beyond 1e150 a gamma density is zero, and squares would overflow
-            if value > 345.0 or value < -345.0:
+            if value > LARGEST or value < -LARGEST:
                 return -np.inf
             total += shape * value - rate * float(np.exp(value))  # exp(theta) is the Jacobian's
         # no chain comes where the density is zero in floating point, and the covariance there is no
         # matrix to factorise
-        return total if total > _LEAST_LOG_DENSITY else -np.inf
+        return total if total > LEAST_LOG_DENSITY else -np.inf
 
     def draw(self, rng: np.random.Generator) -> FloatArray:
-        """Return one theta (2,) from the prior."""
-        return np.log(rng.gamma(self.shape, 1.0 / np.asarray(self.rate)))
+        """Return one theta from the prior, (2,) with one length scale."""
+        return np.log(rng.gamma(self._each(self.shape), 1.0 / self._each(self.rate)))
+
+    def _each(self, pair: tuple[float, float]) -> FloatArray:
+        """Return sigma's number and then that of every tau."""
+        return np.array(pair)
 
 
 def default_prior(d: int) -> HyperparameterPrior:

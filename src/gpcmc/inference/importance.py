@@ -25,32 +25,29 @@ Filippone and Girolami (2014), IEEE TPAMI 36, 2214, Eq. (25). Vehtari, Simpson, 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.linalg import cholesky, solve_triangular
 from scipy.linalg.lapack import dpstrf
 from scipy.special import log_ndtr, logsumexp
 
-from gpcmc._threads import one_thread
-from gpcmc._validation import (
-    FloatArray,
-    check_cross_covariance,
-    check_option,
-    check_positive_int,
-)
+from gpcmc._validation import FloatArray, check_option, check_positive_int
 from gpcmc.gp.covariance import Prior
 from gpcmc.gp.likelihood import predictive_probability
 from gpcmc.inference.ep import ExpectationPropagation
 from gpcmc.inference.gaussian import GaussianApproximation, GaussianPosterior
 from gpcmc.inference.interface import (
     MAX_K_HAT,
+    MIN_EFFECTIVE,
+    NOT_CONVERGED,
     OK,
     UNTRUSTED,
     ConvergenceError,
     Method,
+    PosteriorRecord,
     Prediction,
     with_prediction,
 )
@@ -164,60 +161,35 @@ def log_evidence_estimate(
     return float(logsumexp(log_w) - np.log(len(log_w)))
 
 
-@dataclass(frozen=True, slots=True)
-class ImportancePosterior:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportancePosterior(PosteriorRecord):
     """Weighted samples of p(f | y). Held are the weights; the samples are drawn again when needed.
 
-    Attributes
-    ----------
-    log_evidence, log_evidence_se : float
-        Log of the mean weight, in nats, and its standard error. The mean is unbiased, its log is not.
-    work : dict of str to int
-        Samples, likelihood evaluations, and the counts of the proposal's method.
-    diagnostics : dict of str to float
-        ``effective_samples``, (sum w)^2 / sum w^2; ``effective_fraction``; and ``k_hat``, which is
-        left out where it is not defined: fewer than 25 samples, or equal weights in the tail. With
-        antithetic points it is the larger of the samples' and the pairs'.
-    status : str
-        ``UNTRUSTED`` when k-hat exceeds `MAX_K_HAT`, else ``OK``.
-    prediction : Prediction
-        At the test inputs of the prior.
+    The evidence is the log of the mean weight. The mean is unbiased, its log is not. A prediction is by self-normalised
+    weights, each sample through the exact f* | f; its standard errors are the delta method's for the ratio, over
+    samples, antithetic pairs, or randomisations.
+
+    The work counts samples, likelihood evaluations, and what the proposal's method took. The diagnostics are
+    ``effective_samples``, (sum w)^2 / sum w^2; ``effective_fraction``; and ``k_hat``, which is left out where it is not
+    defined: fewer than 25 samples, or equal weights in the tail. With antithetic points it is the larger of the
+    samples' and the pairs'. The status is ``UNTRUSTED`` when k-hat exceeds `MAX_K_HAT`, ``NOT_CONVERGED`` with fewer
+    than `MIN_EFFECTIVE` effective samples, else ``OK``. For the attributes see `PosteriorRecord`.
     """
 
     log_evidence: float
     log_evidence_se: float
-    work: dict[str, int]
-    diagnostics: dict[str, float]
-    status: str
     _proposal: GaussianPosterior
     _root: CovarianceRoot
     _T: FloatArray  # (r, r), u = A'a + T normals
     _points: PointSet
     _weights: FloatArray  # (M,), sum 1
-    prediction: Prediction = field(default_factory=Prediction.none)
 
-    @one_thread()
-    def predict(self, K_star: ArrayLike, k_star_star: ArrayLike) -> Prediction:
-        """P(y* = +1 | y) by self-normalised weights, each sample through the exact f* | f.
+    @property
+    def _patterns(self) -> int:
+        return len(self._proposal.a)
 
-        The standard errors are the delta method's for the ratio, over samples, antithetic pairs, or
-        randomisations.
-
-        Parameters
-        ----------
-        K_star : (n, t) array
-        k_star_star : (t,) array
-
-        Raises
-        ------
-        ValueError
-            If shapes do not agree, an entry is not finite, or the covariances cannot belong to one
-            Gaussian process.
-        """
+    def _predict(self, K_star: FloatArray, k_star_star: FloatArray) -> Prediction:
         proposal = self._proposal
-        K_star, k_star_star = check_cross_covariance(
-            "K_star", K_star, "k_star_star", k_star_star, len(proposal.a)
-        )
         # about what is expected, so that the sums of squares below do not cancel
         expected = proposal.predict(K_star, k_star_star).probability
         b = self._root.coordinates(K_star)
@@ -320,7 +292,7 @@ class ImportanceSampling(Method[ImportancePosterior]):
             work=proposal.work
             | {"samples": self.samples, "likelihood_evaluations": self.samples * len(y)},
             diagnostics=diagnostics,
-            status=UNTRUSTED if diagnostics.get("k_hat", 0.0) > MAX_K_HAT else OK,
+            status=_status(diagnostics),
             _proposal=proposal,
             _root=root,
             _T=T,
@@ -343,6 +315,13 @@ class ImportanceSampling(Method[ImportancePosterior]):
         if long := [tail for tail in tails if len(tail) >= MIN_TAIL]:
             diagnostics["k_hat"] = max(weight_diagnostics(tail)["k_hat"] for tail in long)
         return diagnostics
+
+
+def _status(diagnostics: dict[str, float]) -> str:
+    """Say whether weighted samples with these diagnostics can be believed."""
+    if diagnostics.get("k_hat", 0.0) > MAX_K_HAT:
+        return UNTRUSTED
+    return OK if diagnostics["effective_samples"] >= MIN_EFFECTIVE else NOT_CONVERGED
 
 
 def gaussian_proposal(

@@ -124,7 +124,75 @@ class Posterior(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PosteriorRecord(ABC):
+    """The base of the library's posteriors: what all of them hold, and the check of test covariances.
+
+    A subclass says how it predicts (`_predict`) and for how many patterns (`_patterns`).
+
+    Attributes
+    ----------
+    log_evidence, log_evidence_se : float or None
+        Log marginal likelihood and its standard error, in nats; None for a method that gives none.
+    work : dict of str to int
+        Counts of what was done; never seconds.
+    diagnostics : dict of str to float
+        Whether to believe the run; empty for a deterministic method.
+    status : str
+        ``OK``, ``NOT_CONVERGED``, ``UNTRUSTED`` or ``STOPPED``.
+    prediction : Prediction
+        At the test inputs of the prior; of no length if there are none, or if the method stopped.
+    """
+
+    log_evidence: float | None = None
+    log_evidence_se: float | None = None
+    work: dict[str, int]
+    diagnostics: dict[str, float] = field(default_factory=dict)
+    status: str = OK
+    prediction: Prediction = field(default_factory=Prediction.none)
+
+    @property
+    @abstractmethod
+    def _patterns(self) -> int:
+        """The number n of training patterns."""
+
+    @abstractmethod
+    def _predict(self, K_star: FloatArray, k_star_star: FloatArray) -> Prediction:
+        """Do what `predict` promises with arguments that are checked, in one thread."""
+
+    @one_thread()
+    def predict(self, K_star: ArrayLike, k_star_star: ArrayLike) -> Prediction:
+        """Return class probabilities at other test inputs, as `Posterior.predict` says.
+
+        Parameters
+        ----------
+        K_star : (n, t) array
+            Covariances between training and test latent values.
+        k_star_star : (t,) array
+            Prior variances at the test inputs.
+
+        Raises
+        ------
+        ValueError
+            If shapes do not agree, an entry is not finite, the covariances cannot belong to one Gaussian
+            process, or the method cannot predict later.
+        """
+        return self._predict(
+            *check_cross_covariance("K_star", K_star, "k_star_star", k_star_star, self._patterns)
+        )
+
+
 P = TypeVar("P", bound=Posterior)
+
+
+class StructuredPrior(ABC):
+    """A prior without an array of covariances. It knows which methods have a form for it."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def fit_by(self, method: Method[Any], y: ArrayLike, rng: np.random.Generator | None) -> Any:
+        """Return the posterior of a method, for labels y (n,); what `Method.fit` hands over."""
 
 
 def with_prediction(posterior: P, prior: Prior) -> P:
@@ -159,13 +227,19 @@ class Method(ABC, Generic[P]):
         """
         check_memory(type(self).__name__, n, self.memory(n), LEAST_MEMORY * n**2)
 
-    def fit(self, prior: Prior, y: ArrayLike, *, rng: np.random.Generator | None = None) -> P:
+    def fit(
+        self,
+        prior: Prior | StructuredPrior,
+        y: ArrayLike,
+        *,
+        rng: np.random.Generator | None = None,
+    ) -> P:
         """Find the posterior, the evidence, and the probabilities at the prior's test inputs.
 
         Parameters
         ----------
-        prior : Prior
-            Covariances at n training and t test inputs; t may be 0.
+        prior : Prior or StructuredPrior
+            Covariances at n training and t test inputs; t may be 0. For one of low rank see `gpcmc.lowrank.fit`.
         y : (n,) array
             Labels -1/+1.
         rng : numpy.random.Generator, optional
@@ -188,6 +262,8 @@ class Method(ABC, Generic[P]):
         MemoryError
             If the method needs more memory than this machine has; the message says what fits.
         """
+        if isinstance(prior, StructuredPrior):
+            return cast(P, prior.fit_by(self, y, rng))
         if not isinstance(prior, Prior):
             raise ValueError(
                 "prior must be a gpcmc.gp.Prior: Prior(K) for a covariance K, or "

@@ -18,7 +18,7 @@ import numpy as np
 from scipy.linalg import cho_solve, solve_triangular
 
 from gpcmc._validation import FloatArray, check_option, check_positive, check_positive_int
-from gpcmc.gp.link import LIKELIHOODS, LOGISTIC, Likelihood, mackay_predictive_probability
+from gpcmc.gp.likelihood import LIKELIHOODS, LOGISTIC, Likelihood, mackay_predictive_probability
 from gpcmc.inference.gaussian import (
     GaussianApproximation,
     GaussianPosterior,

@@ -19,7 +19,7 @@ Rasmussen and Williams (2006), Algorithms 3.3, 3.4, 5.1, Eqs. (3.34)-(3.44), (5.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -37,8 +37,9 @@ from gpcmc._validation import (
 )
 from gpcmc.gp.covariance import Prior
 from gpcmc.inference.gaussian import factorize, inverse_from_factor
-from gpcmc.inference.interface import OK, ConvergenceError, Prediction, with_prediction
+from gpcmc.inference.interface import ConvergenceError, PosteriorRecord, Prediction, with_prediction
 from gpcmc.inference.normal_points import PointSet
+from gpcmc.inference.softmax_average import softmax_average
 
 _HALVINGS = 40
 _WHOLE = 5  # steps at most where Psi cannot judge them
@@ -46,14 +47,16 @@ _CHUNK = 64  # test inputs at a time
 _SEED = (3, 4)  # of the points: predictions repeat to the bit
 
 
-@dataclass(frozen=True, slots=True)
-class MulticlassPosterior:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MulticlassPosterior(PosteriorRecord):
     """The Gaussian at the mode of C latent functions; all fields belong to the same iterate.
+
+    Probabilities are (t, C): the softmax averaged over the latent Gaussian, by Sobol' points, whose randomisations give
+    their standard errors. They do not depend on the labels' order (`softmax_average`). For the other attributes see
+    `PosteriorRecord`.
 
     Attributes
     ----------
-    log_evidence : float
-        Approximate log marginal likelihood, in nats.
     mean : (C, n) array
         The mode f = K a.
     a : (C, n) array
@@ -62,26 +65,22 @@ class MulticlassPosterior:
         As above.
     M : (n, n) array
         Lower Cholesky factor of the sum of E.
-    work : dict of str to int
-        Counts: iterations and factorizations.
     points, randomizations : int
-        Of the Sobol' points that average the softmax over the latent Gaussian.
-    log_evidence_se, diagnostics, status, prediction
-        As of `gpcmc.inference.GaussianPosterior`.
+        Of the Sobol' points.
     """
 
     log_evidence: float
+    log_evidence_se: float = 0.0
     mean: FloatArray
     a: FloatArray
     E: FloatArray
     M: FloatArray
-    work: dict[str, int]
     points: int
     randomizations: int
-    log_evidence_se: float = 0.0
-    diagnostics: dict[str, float] = field(default_factory=dict)
-    status: str = OK
-    prediction: Prediction = field(default_factory=Prediction.none)
+
+    @property
+    def _patterns(self) -> int:
+        return self.a.shape[1]
 
     @one_thread()
     def latent(self, K_star: ArrayLike, k_star_star: ArrayLike) -> tuple[FloatArray, FloatArray]:
@@ -109,22 +108,26 @@ class MulticlassPosterior:
         covariance[:, each, each] += k_star_star[:, None] - np.einsum("nt,cnt->tc", K_star, b)
         return K_star.T @ self.a.T, covariance
 
-    def predict(self, K_star: ArrayLike, k_star_star: ArrayLike) -> Prediction:
-        """Return the class probabilities (t, C): the softmax averaged over the latent Gaussian, by Sobol' points.
+    def _predict(self, K_star: FloatArray, k_star_star: FloatArray) -> Prediction:
+        averages = softmax_average(
+            *self.latent(K_star, k_star_star),
+            points=self.points,
+            randomizations=self.randomizations,
+        )
+        return Prediction(*averages)
+
+    @one_thread()
+    def predict_in_order(self, K_star: FloatArray, k_star_star: FloatArray) -> Prediction:
+        """As `predict`, by points that take the classes in the order of their labels.
+
+        The probabilities depend on that order, within their standard errors. The kept results of the studies were made
+        so; arguments are not checked.
 
         Parameters
         ----------
         K_star : (n, t) array
-            Covariances between training and test latent values.
         k_star_star : (t,) array
-            Prior variances at the test inputs.
-
-        Raises
-        ------
-        ValueError
-            As `latent`.
         """
-        K_star, k_star_star = np.asarray(K_star), np.asarray(k_star_star)
         total, classes = self.points * self.randomizations, len(self.a)
         draws = list(PointSet("sobol", total, self.points, classes, _SEED).blocks())
         averages = np.empty((self.randomizations, len(k_star_star), classes))

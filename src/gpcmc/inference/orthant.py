@@ -7,15 +7,16 @@ Eqs 25 to 30; the coordinate of a test pattern carries no sign).
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from gpcmc import _validation as validation
 from gpcmc.gp.covariance import Prior, orthant_covariance
-from gpcmc.inference.interface import MIN_EFFECTIVE, NOT_CONVERGED, OK, Method, Prediction
+from gpcmc.inference.interface import Method, PosteriorRecord, Prediction
 from gpcmc.orthant.populations import population_sizes
 from gpcmc.orthant.sampler import (
     Array,
@@ -29,20 +30,24 @@ from gpcmc.orthant.sampler import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class OrthantPosterior:
-    """The evidence, and either probabilities at the prior's test inputs or samples to predict with later.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrthantPosterior(PosteriorRecord):
+    """The evidence, and either probabilities at the prior's test inputs or samples to predict with (Eqs 59 to 62).
+
+    The work counts samples and populations drawn. The diagnostics are ``extinct_populations``,
+    ``least_stage_probability`` and ``effective_eves``. The status is ``NOT_CONVERGED`` with fewer than `MIN_EFFECTIVE`
+    effective eves, else ``OK``: with fewer, the standard errors are too small more often than they say, and of a lone
+    eve they are infinite. For the other attributes see `PosteriorRecord`.
 
     Attributes
     ----------
     estimate : OrthantEstimate
         The training pass.
-    prediction : Prediction
-        From the test pass; of no length if the prior has no test inputs.
     """
 
+    log_evidence: float
+    log_evidence_se: float
     estimate: OrthantEstimate
-    prediction: Prediction
     _particles: Particles | None  # kept if there are no test inputs
     _signs: Array  # y in the order of the coordinates
     _order: NDArray[np.intp]
@@ -50,67 +55,30 @@ class OrthantPosterior:
     _rng: np.random.Generator
 
     @property
-    def log_evidence(self) -> float:
-        """Log p(y | X), nats."""
-        return self.estimate.log_probability
+    def _patterns(self) -> int:
+        return len(self._signs)
 
-    @property
-    def log_evidence_se(self) -> float:
-        """Its Monte Carlo standard error, nats."""
-        return self.estimate.standard_error
-
-    @property
-    def work(self) -> dict[str, int]:
-        """Samples and populations drawn."""
-        return {"samples": self.estimate.samples, "populations": self.estimate.populations}
-
-    @property
-    def diagnostics(self) -> dict[str, float]:
-        """``extinct_populations``, ``least_stage_probability``, ``effective_eves``."""
-        return {
-            "extinct_populations": float(self.estimate.extinct),
-            "least_stage_probability": float(np.exp(np.min(self.estimate.log_stage_probabilities))),
-            "effective_eves": self.estimate.effective_eves,
-        }
-
-    @property
-    def status(self) -> str:
-        """``NOT_CONVERGED`` with fewer than `MIN_EFFECTIVE` effective eves, else ``OK``.
-
-        With fewer, the standard errors are too small more often than they say.
-        """
-        return NOT_CONVERGED if self.estimate.effective_eves < MIN_EFFECTIVE else OK
-
-    def predict(self, K_star: ArrayLike, k_star_star: ArrayLike) -> Prediction:
-        """P(y* = +1 | y) from the training pass's samples (Eqs 59 to 62).
-
-        Parameters
-        ----------
-        K_star : (n, t) array
-        k_star_star : (t,) array
-
-        Raises
-        ------
-        ValueError
-            If shapes do not agree, an entry is not finite, or the samples were not kept because the
-            prior had test inputs.
-        """
-        cross, variance = validation.check_cross_covariance(
-            "K_star", K_star, "k_star_star", k_star_star, len(self._signs)
-        )
+    def _predict(self, K_star: Array, k_star_star: Array) -> Prediction:
         if self._particles is None:
             raise ValueError(
                 "orthant: the fit made its test pass at the prior's test inputs and kept no samples; "
                 "read `prediction`, or fit to a prior without test inputs to predict later"
             )
-        probability, standard_error = conditional_probability(
-            self._particles,
-            self._signs[:, None] * cross[self._order],
-            1.0 + variance,
-            count=self._count,
-            rng=self._rng,
-        )
-        return Prediction(probability, standard_error)
+        K_star, variance = self._signs[:, None] * K_star[self._order], 1.0 + k_star_star
+        # the hard count draws: the same for every test input, so that nothing depends on which come together
+        single = self._count == "hard" and len(variance)
+        each = range(len(variance)) if single else [slice(None)]
+        found = [
+            conditional_probability(
+                self._particles,
+                np.ascontiguousarray(K_star[:, at].reshape(len(K_star), -1)),
+                np.atleast_1d(variance[at]),
+                count=self._count,
+                rng=copy.deepcopy(self._rng),
+            )
+            for at in each
+        ]
+        return Prediction(*(np.concatenate(one) for one in zip(*found, strict=True)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +87,8 @@ class Orthant(Method[OrthantPosterior]):
 
     With test inputs in the prior, `fit` makes the test pass with the training pass, in the memory of one
     population, and keeps no samples. Without, it keeps all samples, and the posterior can predict at any
-    test inputs; a hard-count `predict` goes on drawing from the generator that `fit` was given.
+    test inputs; a hard-count `predict` draws from a copy of the generator that `fit` was given, the same for each of
+    them, so that calls, batches and copies agree.
 
     Attributes
     ----------
@@ -187,4 +156,21 @@ class Orthant(Method[OrthantPosterior]):
                 runs=self.runs,
                 rng=rng,
             )
-        return OrthantPosterior(estimate, prediction, particles, signs, order, self.count, rng)
+        return OrthantPosterior(
+            log_evidence=estimate.log_probability,
+            log_evidence_se=estimate.standard_error,
+            work={"samples": estimate.samples, "populations": estimate.populations},
+            diagnostics={
+                "extinct_populations": float(estimate.extinct),
+                "least_stage_probability": float(np.exp(np.min(estimate.log_stage_probabilities))),
+                "effective_eves": estimate.effective_eves,
+            },
+            status=estimate.status,
+            prediction=prediction,
+            estimate=estimate,
+            _particles=particles,
+            _signs=signs,
+            _order=order,
+            _count=self.count,
+            _rng=copy.deepcopy(rng),
+        )

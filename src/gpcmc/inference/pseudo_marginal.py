@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gpcmc._threads import one_thread
-from gpcmc._validation import FloatArray, check_array, check_positive_int
+from gpcmc._validation import FloatArray, check_array, check_positive, check_positive_int
 from gpcmc.gp.covariance import Prior
 from gpcmc.inference.convergence import mean_samples
 from gpcmc.inference.evidence_estimators import Estimator, orthant_estimator
 from gpcmc.inference.hyperparameter_chains import (
+    ChainOptions,
     HyperparameterChains,
-    check_settings,
     run_chains,
 )
 from gpcmc.inference.hyperparameters import (
@@ -29,11 +29,12 @@ from gpcmc.inference.hyperparameters import (
     default_prior,
     length_scales_of,
 )
-from gpcmc.inference.interface import Method, Prediction
+from gpcmc.inference.interface import Method, PosteriorRecord, Prediction
 from gpcmc.inference.orthant import Orthant
 from gpcmc.inference.relevance import RelevancePrior, covariances, relevance_prior
 
 __all__ = [
+    "ChainOptions",
     "Estimator",
     "HyperparameterChains",
     "HyperparameterPosterior",
@@ -47,17 +48,17 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class HyperparameterPosterior:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HyperparameterPosterior(PosteriorRecord):
     """Chains of hyperparameters and what predictions from them need.
+
+    The chains give no marginal likelihood. Work, diagnostics (``effective_samples``, ``r_hat``, ``acceptance``) and
+    status are those of the chains. `predict` raises ValueError, because one cross-covariance does not serve all
+    hyperparameters: see `predict_inputs`. For the other attributes see `PosteriorRecord`.
 
     Attributes
     ----------
     chains : HyperparameterChains
-    log_evidence, log_evidence_se : None
-        The chains give no marginal likelihood.
-    prediction : Prediction
-        At the test inputs of the prior.
     """
 
     chains: HyperparameterChains
@@ -66,33 +67,12 @@ class HyperparameterPosterior:
     _draws: int
     _predictor: Method
     _seed: NDArray[np.int64]
-    log_evidence: None = None
-    log_evidence_se: None = None
-    prediction: Prediction = field(default_factory=Prediction.none)
 
     @property
-    def work(self) -> dict[str, int]:
-        """Counts of what was done; never seconds."""
-        return self.chains.work
+    def _patterns(self) -> int:
+        return len(self._X)
 
-    @property
-    def diagnostics(self) -> dict[str, float]:
-        """``effective_samples``, ``r_hat`` and ``acceptance`` of the chains."""
-        return self.chains.diagnostics
-
-    @property
-    def status(self) -> str:
-        """``OK`` or ``NOT_CONVERGED``."""
-        return self.chains.status
-
-    def predict(self, K_star: ArrayLike, k_star_star: ArrayLike) -> Prediction:
-        """Raise: one cross-covariance does not serve all hyperparameters.
-
-        Raises
-        ------
-        ValueError
-            Always.
-        """
+    def _predict(self, K_star: FloatArray, k_star_star: FloatArray) -> Prediction:
         raise ValueError(
             "pseudo-marginal: K_star belongs to one setting of the hyperparameters; use "
             "predict_inputs(X_star), or fit to a prior with test inputs and read `prediction`"
@@ -114,12 +94,39 @@ class HyperparameterPosterior:
         ValueError
             If X_star is not finite or has not as many columns as X.
         """
-        X_star = check_array("X_star", X_star, ndim=2)
-        if X_star.shape[1] != self._X.shape[1] or len(X_star) == 0:
-            raise ValueError(
-                f"X_star must have rows, and {self._X.shape[1]} columns as X has; got shape "
-                f"{X_star.shape}"
-            )
+        p = self._probabilities(self._checked(X_star))
+        spread = p.std(axis=(0, 1), ddof=1)
+        effective = mean_samples(p)
+        # more effective draws than draws happens where they alternate; nothing rests on that here
+        effective = np.clip(effective, 1.0, p[..., 0].size)
+        return Prediction(p.mean(axis=(0, 1)), spread / np.sqrt(effective))
+
+    @one_thread()
+    def predict_interval(self, X_star: ArrayLike, level: float = 0.95) -> FloatArray:
+        """Return central intervals (t, 2) of P(y* = +1 | y, theta), theta drawn from its posterior.
+
+        They say how much the class probability depends on hyperparameters that the labels leave open. Errors of the
+        predictor at each draw widen them.
+
+        Parameters
+        ----------
+        X_star : (t, d) array
+        level : float
+            Share of the draws inside, between 0 and 1.
+
+        Raises
+        ------
+        ValueError
+            If X_star is not as in `predict_inputs`, or level is not between 0 and 1.
+        """
+        if not 0.0 < check_positive("level", level) < 1.0:
+            raise ValueError(f"level must be between 0 and 1; got {level!r}")
+        p = self._probabilities(self._checked(X_star))
+        tails = [(1.0 - level) / 2.0, (1.0 + level) / 2.0]
+        return np.quantile(p, tails, axis=(0, 1)).T
+
+    def _probabilities(self, X_star: FloatArray) -> FloatArray:
+        """Return P(y* = +1 | y, theta) (chains, draws, t) at thinned draws of theta."""
         theta = self.chains.theta
         n_chains, length, count = theta.shape
         K, K_star = (covariances(self._X, other, count - 1) for other in (self._X, X_star))
@@ -131,11 +138,17 @@ class HyperparameterPosterior:
                 own = np.full(len(X_star), np.exp(theta[c, at, 0]))
                 prior = Prior(K(theta[c, at]), K_star(theta[c, at]), own)
                 p[c, i] = self._predictor.fit(prior, self._y, rng=rng).prediction.probability
-        spread = p.std(axis=(0, 1), ddof=1)
-        effective = mean_samples(p)
-        # more effective draws than draws happens where they alternate; nothing rests on that here
-        effective = np.clip(effective, 1.0, p[..., 0].size)
-        return Prediction(p.mean(axis=(0, 1)), spread / np.sqrt(effective))
+        return p
+
+    def _checked(self, X_star: ArrayLike) -> FloatArray:
+        """Return test inputs as an array; refuse others than `predict_inputs` takes."""
+        X_star = check_array("X_star", X_star, ndim=2)
+        if X_star.shape[1] != self._X.shape[1] or len(X_star) == 0:
+            raise ValueError(
+                f"X_star must have rows, and {self._X.shape[1]} columns as X has; got shape "
+                f"{X_star.shape}"
+            )
+        return X_star
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,11 +162,11 @@ class PseudoMarginal(Method[HyperparameterPosterior]):
     Attributes
     ----------
     method : str or callable
-        As in `run_chains`: "laplace", "ep", "orthant", "ancillary", "surrogate", or an estimator.
+        As of `ChainOptions`: "laplace", "ep", "orthant", "ancillary", "surrogate", or an estimator.
     samples : int
         Of each estimate of the evidence.
     iterations, burn_in, chains, latent_updates : int
-        As in `run_chains`.
+        As of `ChainOptions`.
     prior : HyperparameterPrior, optional
         By default `default_prior`, or `relevance_prior` for a length scale for each input. Both suppose standardised
         inputs.
@@ -179,14 +192,7 @@ class PseudoMarginal(Method[HyperparameterPosterior]):
     predictor: Method = field(default_factory=lambda: Orthant(samples=1024, scheme="adapted"))
 
     def __post_init__(self) -> None:
-        check_settings(
-            self.method,
-            self.samples,
-            self.iterations,
-            self.burn_in,
-            self.chains,
-            self.latent_updates,
-        )
+        _ = self._chain_options
         check_positive_int("draws", self.draws)
         if not isinstance(self.predictor, Method):
             raise ValueError(f"predictor must be a method's options; got {self.predictor!r}")
@@ -195,6 +201,17 @@ class PseudoMarginal(Method[HyperparameterPosterior]):
                 f"draws must be from {4 * self.chains} (four a chain) to "
                 f"{self.chains * self.iterations} (all); got {self.draws}"
             )
+
+    @property
+    def _chain_options(self) -> ChainOptions:
+        return ChainOptions(
+            self.method,
+            self.samples,
+            self.iterations,
+            self.burn_in,
+            self.chains,
+            self.latent_updates,
+        )
 
     def memory(self, n: int) -> float:
         """As `Method.memory`, or what the predictor needs."""
@@ -210,20 +227,20 @@ class PseudoMarginal(Method[HyperparameterPosterior]):
                 "gpcmc.gp.prior(kernel, X, X_star)"
             )
         count = length_scales_of(prior.kernel, prior.X.shape[1])
-        chains = run_chains(
-            prior.X,
-            y,
-            method=self.method,
-            samples=self.samples,
-            iterations=self.iterations,
-            burn_in=self.burn_in,
-            chains=self.chains,
-            latent_updates=self.latent_updates,
-            prior=self._hyperprior(count, prior.X.shape[1]),
-            rng=rng,
-        )
+        hyperprior = self._hyperprior(count, prior.X.shape[1])
+        chains = run_chains(prior.X, y, self._chain_options, prior=hyperprior, rng=rng)
         seed = rng.integers(2**63, size=2)
-        posterior = HyperparameterPosterior(chains, prior.X, y, self.draws, self.predictor, seed)
+        posterior = HyperparameterPosterior(
+            work=chains.work,
+            diagnostics=chains.diagnostics,
+            status=chains.status,
+            chains=chains,
+            _X=prior.X,
+            _y=y,
+            _draws=self.draws,
+            _predictor=self.predictor,
+            _seed=seed,
+        )
         if prior.X_star is None:
             return posterior
         return replace(posterior, prediction=posterior.predict_inputs(prior.X_star))

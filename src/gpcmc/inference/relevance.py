@@ -21,14 +21,13 @@ from numpy.typing import ArrayLike
 from gpcmc._validation import FloatArray, check_array, check_labels, check_positive_int
 from gpcmc.gp.covariance import flush_subnormal
 from gpcmc.inference.hyperparameters import (
+    LARGEST,
+    LEAST_LOG_DENSITY,
     HyperparameterPrior,
     Model,
     rbf_covariance,
     squared_distances,
 )
-
-_LARGEST = 345.0  # of a logarithm: beyond it a gamma density is zero, and squares would overflow
-_LEAST_LOG_DENSITY = -745.0  # the logarithm of the least number above zero
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,15 +51,11 @@ class RelevancePrior(HyperparameterPrior):
 
     def log_density(self, theta: FloatArray) -> float:
         """Return log p(theta) but for a constant; the density is that of the logarithms."""
-        if np.abs(theta).max() > _LARGEST:
+        if np.abs(theta).max() > LARGEST:
             return -np.inf
         shape, rate = self._each(self.shape), self._each(self.rate)
         total = float(shape @ theta - rate @ np.exp(theta))  # exp(theta) is the Jacobian's
-        return total if total > _LEAST_LOG_DENSITY * len(theta) / 2 else -np.inf
-
-    def draw(self, rng: np.random.Generator) -> FloatArray:
-        """Return one theta (1 + length_scales,) from the prior."""
-        return np.log(rng.gamma(self._each(self.shape), 1.0 / self._each(self.rate)))
+        return total if total > LEAST_LOG_DENSITY * len(theta) / 2 else -np.inf
 
     def _each(self, pair: tuple[float, float]) -> FloatArray:
         """Return sigma's number and then tau's, as often as there are length scales."""

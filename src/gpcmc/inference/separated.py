@@ -9,11 +9,10 @@ from abc import abstractmethod
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from gpcmc import _validation as validation
-from gpcmc._threads import one_thread
 from gpcmc.gp.covariance import Prior
 from gpcmc.inference.interface import (
     MAX_K_HAT,
@@ -22,6 +21,7 @@ from gpcmc.inference.interface import (
     OK,
     UNTRUSTED,
     Method,
+    PosteriorRecord,
     Prediction,
 )
 from gpcmc.orthant.sampler import Array, test_rows
@@ -81,9 +81,18 @@ class SeparatedSampler:
         return replace(found, diagnostics=found.diagnostics | {"log_weight_bound": float(bound)})
 
 
-@dataclass(frozen=True, slots=True)
-class SeparatedPosterior:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeparatedPosterior(PosteriorRecord):
     """Evidence, and the means to draw the same samples again for test patterns.
+
+    The standard errors are from the randomisations: one degree of freedom less than these. The work counts samples, and
+    what the preparation took. The status is that of `weights_status`.
+
+    The diagnostics are Pareto k-hat, effective samples and their share, and ``log_weight_bound``. The last is a proven
+    bound on log(weight / mean weight). Where it is below the logarithm of a tenth of the samples, no weight that was
+    never drawn could change the average by much. Above, it is vacuous: it proves that the variance is finite, and not
+    that the standard error is right; k-hat is then all there is to go by. On large problems with rough kernels it is
+    vacuous at any number of samples. For the other attributes see `PosteriorRecord`.
 
     Attributes
     ----------
@@ -91,6 +100,8 @@ class SeparatedPosterior:
         The training pass, with the test pass at the prior's test inputs.
     """
 
+    log_evidence: float
+    log_evidence_se: float
     estimate: SeparationEstimate
     _sampler: SeparatedSampler
     _points: int
@@ -98,60 +109,12 @@ class SeparatedPosterior:
     _n_jobs: int
 
     @property
-    def log_evidence(self) -> float:
-        """Log p(y | X), nats."""
-        return self.estimate.log_probability
+    def _patterns(self) -> int:
+        return len(self._sampler.signs)
 
-    @property
-    def log_evidence_se(self) -> float:
-        """Its standard error, nats, from the randomisations: one degree of freedom less than these."""
-        return self.estimate.standard_error
-
-    @property
-    def work(self) -> dict[str, int]:
-        """Samples, and what the preparation took."""
-        return {"samples": self.estimate.samples} | self._sampler.work
-
-    @property
-    def diagnostics(self) -> dict[str, float]:
-        """Pareto k-hat, effective samples and their share, and ``log_weight_bound``.
-
-        The last is a proven bound on log(weight / mean weight). Where it is below the logarithm of a tenth of the
-        samples, no weight that was never drawn could change the average by much. Above, it is vacuous: it proves
-        that the variance is finite, and not that the standard error is right; k-hat is then all there is to go by.
-        On large problems with rough kernels it is vacuous at any number of samples.
-        """
-        return self.estimate.diagnostics
-
-    @property
-    def status(self) -> str:
-        """Whether the weights may be averaged, and whether there are enough effective samples."""
-        return weights_status(self.diagnostics)
-
-    @property
-    def prediction(self) -> Prediction:
-        """P(y* = +1 | y) at the prior's test inputs."""
-        return Prediction(self.estimate.conditional, self.estimate.conditional_se)
-
-    @one_thread()
-    def predict(self, K_star: ArrayLike, k_star_star: ArrayLike) -> Prediction:
-        """P(y* = +1 | y), from the training pass's samples, drawn again.
-
-        Parameters
-        ----------
-        K_star : (n, t) array
-        k_star_star : (t,) array
-
-        Raises
-        ------
-        ValueError
-            If shapes do not agree or an entry is not finite.
-        """
-        cross, variance = validation.check_cross_covariance(
-            "K_star", K_star, "k_star_star", k_star_star, len(self._sampler.signs)
-        )
+    def _predict(self, K_star: Array, k_star_star: Array) -> Prediction:
         found = self._sampler.run(
-            cross, variance, points=self._points, seeds=self._seeds, n_jobs=self._n_jobs
+            K_star, k_star_star, points=self._points, seeds=self._seeds, n_jobs=self._n_jobs
         )
         return Prediction(found.conditional, found.conditional_se)
 
@@ -211,7 +174,19 @@ class Separated(Method[SeparatedPosterior]):
         found = sampler.run(
             prior.K_star, prior.k_star_star, points=self.points, seeds=seeds, n_jobs=self.n_jobs
         )
-        return SeparatedPosterior(found, sampler, self.points, seeds, self.n_jobs)
+        return SeparatedPosterior(
+            log_evidence=found.log_probability,
+            log_evidence_se=found.standard_error,
+            work={"samples": found.samples} | sampler.work,
+            diagnostics=found.diagnostics,
+            status=weights_status(found.diagnostics),
+            prediction=Prediction(found.conditional, found.conditional_se),
+            estimate=found,
+            _sampler=sampler,
+            _points=self.points,
+            _seeds=seeds,
+            _n_jobs=self.n_jobs,
+        )
 
 
 def weights_status(diagnostics: dict[str, float]) -> str:

@@ -16,6 +16,12 @@
 #define CLONES
 #endif
 
+#if defined(_MSC_VER)
+#define INLINE static __forceinline
+#else
+#define INLINE static inline __attribute__((always_inline))
+#endif
+
 static const double MILLS[22] = {
     0.769193049750063,       -0.6653825028900566,     0.49530561596997486,
     -0.31353315667130743,    0.16502036617046467,     -0.06911863870620183,
@@ -35,7 +41,7 @@ static const double EXP[14] = {
  * degree 21 on 0 <= t <= 38.5 in powers of y. exp() is the usual reduction to |r| <= ln(2)/2 and a Taylor
  * polynomial of degree 13. No branch: the loops that it is inlined in vectorise.
  */
-static inline __attribute__((always_inline)) void normal_parts(double t, double *e, double *p)
+INLINE void normal_parts(double t, double *e, double *p)
 {
     const double log2_e = 1.4426950408889634;
     const double ln2_high = 0x1.62e42fefa38p-1, ln2_low = 0x1.ef35793c7673p-45;
@@ -54,7 +60,7 @@ static inline __attribute__((always_inline)) void normal_parts(double t, double 
 #pragma GCC unroll 32
     for (int j = 12; j >= 0; j--)
         taylor = taylor * r + EXP[j];
-    int64_t bits, base;
+    uint64_t bits, base; /* of a NaN any bits will do, and an unsigned shift may lose them */
     memcpy(&bits, &rounded, sizeof bits);
     memcpy(&base, &shift, sizeof base);
     bits = (bits - base + 1023) << 52;

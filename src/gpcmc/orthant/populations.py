@@ -25,6 +25,8 @@ MAX_POPULATION = 200_000
 ESS_THRESHOLD = 0.5
 #: From so many populations on, the adapted scheme takes its standard errors from their spread.
 MIN_POPULATIONS = 10
+#: With fewer effective eves all samples descend from one, and nothing tells how far off they are.
+LONE = 2.0
 
 
 class ExtinctionError(RuntimeError):
@@ -40,11 +42,13 @@ class OrthantEstimate:
     log_probability : float
         Natural logarithm of the estimate.
     standard_error : float
-        Standard error of `log_probability` (the relative one of the probability). With the adapted scheme: from the
-        spread between populations, if there are `MIN_POPULATIONS` or more, otherwise from the genealogy, and in
-        either case widened by Student's t for the few contributions that it is estimated from. With the
-        bootstrap scheme: the larger of the two, as it is. The genealogy says too little where few eves have
-        descendants left, so read `effective_eves` with it.
+        Standard error of `log_probability` (the relative one of the probability); infinite with fewer than `LONE`
+        effective eves, for nothing then shows the error. Read `status` with it.
+    formula_error : float
+        What the formula gives whatever the number of eves. With the adapted scheme: from the spread between
+        populations, if there are `MIN_POPULATIONS` or more, otherwise from the genealogy, and in either case widened
+        by Student's t for the few contributions that it is estimated from. With the bootstrap scheme: the larger of
+        the two, as it is. Of a lone eve the formula gives anything, zero too.
     log_stage_probabilities : (n,) array
         log P(v_i inside | v_1 .. v_{i-1} inside), estimated; their sum is `log_probability`.
     samples, populations : int
@@ -56,15 +60,29 @@ class OrthantEstimate:
         descendants. Its inverse is about the relative variance of the estimated probability. Below 100 the
         standard error is too small more often than it says, and below 10 it means nothing: what a run has never
         seen is not in its genealogy.
+    status : str
+        "ok", or "not converged" with fewer than 100 effective eves.
     """
 
     log_probability: float
-    standard_error: float
+    formula_error: float
     log_stage_probabilities: Array
     samples: int
     populations: int
     extinct: int
     effective_eves: float
+
+    @property
+    def standard_error(self) -> float:
+        """Of `log_probability`; infinite where it is not known."""
+        return np.inf if self.effective_eves < LONE else self.formula_error
+
+    @property
+    def status(self) -> str:
+        """Whether to believe the estimate and its error."""
+        from gpcmc.inference.interface import MIN_EFFECTIVE, NOT_CONVERGED, OK  # it imports this
+
+        return NOT_CONVERGED if self.effective_eves < MIN_EFFECTIVE else OK
 
 
 def population_sizes(samples: int, runs: int | None) -> list[int]:
@@ -198,7 +216,7 @@ def _combine(
         error = _log_error(genealogy, degrees, int(np.sum(sizes)))
     estimate = OrthantEstimate(
         log_probability=float(averaged[-1]),
-        standard_error=float(error),
+        formula_error=float(error),
         log_stage_probabilities=np.diff(averaged, prepend=0.0),
         samples=int(np.sum(sizes)),
         populations=len(sizes),
@@ -229,7 +247,7 @@ def average_predictions(
 ) -> tuple[Array, Array]:
     """Return probabilities and standard errors (t,) from those of the populations, by their weights.
 
-    The errors of the adapted scheme are as those of `OrthantEstimate`; `eves` are the effective ones.
+    The errors are as those of `OrthantEstimate`, infinite too where it has a lone eve; `eves` are the effective ones.
     """
     each = np.array([p for p, _ in passes])
     probability = weights @ each
@@ -240,5 +258,6 @@ def average_predictions(
     else:
         variance = weights**2 @ np.array([v for _, v in passes])
         factor = widening(eves - 1.0) if scheme == "adapted" else 1.0
+    error = np.sqrt(variance) * factor if eves >= LONE else np.full(len(probability), np.inf)
     # the weights sum to one up to rounding: a probability of 1 must not print as 1.0000000000000002
-    return np.clip(probability, 0.0, 1.0), np.sqrt(variance) * factor
+    return np.clip(probability, 0.0, 1.0), error

@@ -285,8 +285,9 @@ def _check_options(count: str, scheme: str, rng: np.random.Generator) -> None:
 
 
 def _check_limits(name: str, value: ArrayLike, n: int) -> Array:
-    array = validation.check_array(name, value, ndim=min(np.ndim(value), 1))
-    if np.ndim(value) == 1 and array.shape != (n,):
+    ndim = min(validation.as_real(name, value).ndim, 1)
+    array = validation.check_array(name, value, ndim=ndim)
+    if ndim == 1 and array.shape != (n,):
         raise ValueError(f"{name} must be a number or of shape ({n},); got shape {array.shape}")
     return np.broadcast_to(array, (n,))
 

@@ -33,6 +33,7 @@ from scipy.special import logsumexp
 from gpcmc import _validation as validation
 from gpcmc._threads import one_thread
 from gpcmc.orthant._separation import average_cdf, separate
+from gpcmc.orthant.pareto import pareto_shape
 
 Array = NDArray[np.float64]
 
@@ -277,8 +278,6 @@ def weight_diagnostics(log_weights: Array) -> dict[str, float]:
     k-hat is minus infinity where the largest weights are equal, as weights that meet their bound are; and infinity
     where the largest few are all and the next have vanished, or where there are fewer than `MIN_TAIL` to fit.
     """
-    from arviz_stats.base import array_stats  # half a second to import
-
     w = np.exp(log_weights - log_weights.max())
     effective = float(w.sum() ** 2 / np.sum(w**2))
     tail = int(min(0.2 * len(w), 3 * len(w) ** 0.5))  # the weights that the fit sees
@@ -288,9 +287,8 @@ def weight_diagnostics(log_weights: Array) -> dict[str, float]:
     elif quarter - cut <= 1e-9 * quarter:
         k_hat = -np.inf
     else:
-        # psislw takes the log likelihoods that leave-one-out weights are the inverse of: minus log w
         with np.errstate(all="ignore"):  # weights that differ by more than floating point can hold
-            k_hat = float(array_stats.psislw(-log_weights)[1])
+            k_hat = pareto_shape(log_weights)
         k_hat = np.inf if np.isnan(k_hat) else k_hat
     return {
         "k_hat": k_hat,

@@ -61,12 +61,27 @@ def twisted_proposal(R: Array, nu: Array, tau: Array) -> Proposal:
     # from here in units of d_i = L_ii, as `separate` has it: v_i / d_i = c_i + e_i under q
     d = np.diag(L)
     t, u = tau * d**2, nu * d
-    variance = 1.0 / (1.0 - t)  # of the cavity
-    a, b = -u * variance, variance - 1.0  # its mean is a + (1 + b) c
+    return Proposal(mean, L, site_coefficients(t, u), float(log_constant))
+
+
+def site_coefficients(t: Array, u: Array) -> Array:
+    """Return what a site makes of each coordinate, as `gpcmc.orthant.separation.Proposal` has it.
+
+    Parameters
+    ----------
+    t, u : (n,) array
+        Sites exp(u x - t x^2/2), 0 <= t < 1, in units of the diagonal of the factor.
+
+    Returns
+    -------
+    (n, 7) array
+        a, b, scale, w0, w1, w2, d.
+    """
+    variance = 1.0 / (1.0 - t)  # of the cavity; its mean is a + (1 + b) c
+    a, b = -u * variance, variance - 1.0
     spread = 1.0 + t * variance
     # log of the site's integral, negated: a quadratic in c
     w0 = 0.5 * np.log(spread) + (0.5 * t * a**2 - u * a - 0.5 * u**2 * variance) / spread
     w1 = (t * a - u) * variance / spread
     w2 = 0.5 * t * variance**2 / spread
-    coefficients = np.column_stack([a, b, np.sqrt(variance), w0, w1, w2, np.zeros(len(R))])
-    return Proposal(mean, L, coefficients, float(log_constant))
+    return np.column_stack([a, b, np.sqrt(variance), w0, w1, w2, np.zeros(len(t))])

@@ -1,19 +1,23 @@
-"""Likelihoods as records, and Laplace's method with either of them."""
+"""Likelihoods as records, and Laplace's method with either of them.
+
+The truths are mpmath's: derivatives written out, and the mode, the evidence and the probabilities by a Newton iteration
+in 40 digits.
+"""
 
 import pickle
 
 import mpmath
 import numpy as np
 import pytest
-from former_laplace import former_laplace
+from numpy.testing import assert_allclose, assert_array_equal
+from problems import noisy_problem
 from scipy.integrate import quad
 from scipy.special import expit
 from sklearn.gaussian_process import GaussianProcessClassifier as ScikitLearn
 from truths import reference
 
-from gpcmc._threads import one_thread
-from gpcmc.gp import Prior, linear, predictive_probability, prior, rbf
-from gpcmc.gp.link import (
+from gpcmc.gp import Prior, linear, prior, rbf
+from gpcmc.gp.likelihood import (
     LIKELIHOODS,
     LOGISTIC,
     PROBIT,
@@ -23,12 +27,6 @@ from gpcmc.gp.link import (
 from gpcmc.inference import Laplace, infer
 
 BOTH = pytest.mark.parametrize("likelihood", LIKELIHOODS.values(), ids=LIKELIHOODS)
-
-
-def noisy_problem(seed, n=40, d=2):
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((n, d))
-    return X, np.where(X[:, 0] + 0.5 * rng.standard_normal(n) > 0, 1.0, -1.0)
 
 
 # --- the records
@@ -42,14 +40,12 @@ def test_derivatives_by_complex_step_and_differences(likelihood):
         slope = likelihood.log_likelihood(y, f + 1e-30j).imag / 1e-30
     else:
         slope = -np.log1p(np.exp(-y * (f + 1e-30j))).imag / 1e-30
-        np.testing.assert_allclose(
-            likelihood.log_likelihood(y, f), -np.logaddexp(0, -y * f), rtol=1e-14
-        )
-    np.testing.assert_allclose(first, slope, rtol=1e-11, atol=1e-14)
+        assert_allclose(likelihood.log_likelihood(y, f), -np.logaddexp(0, -y * f), rtol=1e-14)
+    assert_allclose(first, slope, rtol=1e-11, atol=1e-14)
     (up, W_up), (down, W_down) = (likelihood.derivatives(y, f + step) for step in (h, -h))
-    np.testing.assert_allclose(-(up - down) / (2 * h), W, rtol=1e-7, atol=1e-10)
+    assert_allclose(-(up - down) / (2 * h), W, rtol=1e-7, atol=1e-10)
     third = likelihood.third_derivative(y, f)
-    np.testing.assert_allclose(-(W_up - W_down) / (2 * h), third, rtol=1e-6, atol=1e-9)
+    assert_allclose(-(W_up - W_down) / (2 * h), third, rtol=1e-6, atol=1e-9)
 
 
 @pytest.mark.parametrize("z", [-1e4, -300.0, -12.0, -5.01, -4.99, -1.0, 0.0, 0.7, 6.0, 30.0])
@@ -71,14 +67,14 @@ def test_third_derivatives_against_mpmath(y, z):
 def test_exchanging_labels_turns_the_likelihood_round(likelihood):
     f = np.linspace(-50, 50, 101)
     (plus, W), (minus, W_minus) = likelihood.derivatives(1.0, f), likelihood.derivatives(-1.0, -f)
-    np.testing.assert_allclose(plus, -minus, rtol=1e-14)
-    np.testing.assert_allclose(W, W_minus, rtol=1e-14)
-    np.testing.assert_allclose(
+    assert_allclose(plus, -minus, rtol=1e-14)
+    assert_allclose(W, W_minus, rtol=1e-14)
+    assert_allclose(
         likelihood.third_derivative(1.0, f), -likelihood.third_derivative(-1.0, -f), rtol=1e-14
     )
     variance = np.linspace(0, 9, 101)
     p = likelihood.predictive_probability(f, variance)
-    np.testing.assert_allclose(p + likelihood.predictive_probability(-f, variance), 1, atol=1e-12)
+    assert_allclose(p + likelihood.predictive_probability(-f, variance), 1, atol=1e-12)
 
 
 @pytest.mark.parametrize("deviation", [0.01, 0.3, 0.999, 1.0, 1.7, 5.0, 100.0, 1e3])
@@ -106,25 +102,91 @@ def test_mackays_approximation_is_near_the_mean():
 # --- Laplace's method
 
 
-@pytest.mark.parametrize("seed", range(8))
-def test_the_probits_numbers_are_those_of_the_former_code_to_the_last_bit(seed):
-    X, y = noisy_problem(seed, n=30 + 10 * seed)
-    X_star = np.random.default_rng(seed).standard_normal((7, 2))
-    alpha, beta = [(0.5, 3), (3, 2), (5, 1e5), (1, 1e-3)][seed % 4]
-    kernel = linear() if seed == 7 else rbf(alpha, beta)
-    blocks = prior(kernel, X, X_star)
-    tolerance = [1e-12, 1e-6][seed % 2]
-    with one_thread():
-        log_z, f, a, W, L, steps = former_laplace(blocks.K, y, tolerance)
-        posterior = Laplace(tolerance=tolerance).fit(blocks, y)
-        probability = predictive_probability(*posterior.latent(blocks.K_star, blocks.k_star_star))
-    assert posterior.log_evidence == log_z and posterior.work["newton_steps"] == steps
-    for found, former in zip(
-        (posterior.mean, posterior.a, posterior.S, posterior.L, posterior.prediction.probability),
-        (f, a, W, L, probability),
-        strict=True,
-    ):
-        assert found.tobytes() == former.tobytes()
+def written_out(likelihood, z):
+    """Log p, its first derivative, and minus its second one, at the margin z = y f."""
+    if likelihood is PROBIT:
+        p = mpmath.erfc(-z / mpmath.sqrt(2)) / 2
+        r = mpmath.npdf(z) / p
+        return mpmath.log(p), r, r * (z + r)
+    p = 1 / (1 + mpmath.exp(-z))
+    return mpmath.log(p), 1 - p, p * (1 - p)
+
+
+def averaged(likelihood, mean, variance):
+    """The mean of p(+1 | f) over f ~ N(mean, variance)."""
+    root = mpmath.sqrt(variance)
+    if likelihood is PROBIT:
+        return mpmath.ncdf(mean / mpmath.sqrt(1 + variance))
+    return mpmath.quad(
+        lambda u: mpmath.npdf(u) / (1 + mpmath.exp(-mean - root * u)), [-12, -4, 0, 4, 12]
+    )
+
+
+def by_mpmath(likelihood, blocks, y):
+    """Log evidence, mode, a and W, and probabilities: Newton's iteration in 40 digits, and Eqs. 3.17, 3.21, 3.24, 3.32.
+
+    It solves (I + W K) a = W f + g by LU, so that K may be singular; a step that does not climb is halved.
+    """
+    with mpmath.workdps(40):
+        K, k_star = mpmath.matrix(blocks.K), mpmath.matrix(blocks.K_star)
+        n, y = len(y), [mpmath.mpf(v) for v in y]
+
+        def at(a):
+            f = K * a
+            terms = [written_out(likelihood, v * u) for v, u in zip(y, f, strict=True)]
+            psi = mpmath.fsum(t[0] for t in terms) - (a.T * f)[0] / 2
+            g = mpmath.matrix([v * t[1] for v, t in zip(y, terms, strict=True)])
+            return psi, f, g, mpmath.diag([t[2] for t in terms])
+
+        a = mpmath.zeros(n, 1)
+        psi, f, g, W = at(a)
+        while mpmath.norm(g - a) > 1e-17:  # Psi is then known to its 34th digit
+            direction = mpmath.lu_solve(mpmath.eye(n) + W * K, W * f + g) - a
+            halving = 0
+            while at(a + direction / 2**halving)[0] <= psi and halving < 40:
+                halving += 1
+            a += direction / 2**halving
+            psi, f, g, W = at(a)
+        B = mpmath.eye(n) + W * K
+        v = B**-1 * W * k_star
+        variances = [
+            blocks.k_star_star[t] - (k_star[:, t].T * v[:, t])[0] for t in range(k_star.cols)
+        ]
+        p = [averaged(likelihood, m, s) for m, s in zip(k_star.T * a, variances, strict=True)]
+        log_z = psi - mpmath.log(mpmath.det(B)) / 2
+        return float(log_z), *(np.array(x, float) for x in (list(f), list(a), W, p))
+
+
+@pytest.mark.slow
+@BOTH
+@pytest.mark.parametrize(
+    ("kernel", "tolerance"),
+    [
+        (rbf(0.5, 3.0), 1e-12),
+        (rbf(3.0, 2.0), 1e-12),
+        (rbf(5.0, 1e5), 1e-12),
+        (rbf(1.0, 1e-3), 1e-12),
+        (rbf(3.0, 2.0), 1e-6),
+        (linear(), 1e-12),
+    ],
+    ids=str,
+)
+def test_all_numbers_are_those_of_forty_digits(kernel, tolerance, likelihood):
+    X, y = noisy_problem(3, n=14)
+    blocks = prior(kernel, X, np.random.default_rng(3).standard_normal((3, 2)))
+    log_z, f, a, W, p = by_mpmath(likelihood, blocks, y)
+    posterior = Laplace(tolerance=tolerance, likelihood=likelihood.name).fit(blocks, y)
+    close = 1e-9 if tolerance < 1e-10 else 1e-6
+    assert posterior.log_evidence == pytest.approx(log_z, rel=close)
+    for found, true in ((posterior.mean, f), (posterior.a, a), (posterior.S, np.diag(W))):
+        assert_allclose(found, true, rtol=close, atol=close * np.abs(true).max())
+    root = np.sqrt(np.diag(W))
+    B = np.eye(len(y)) + root[:, None] * blocks.K * root
+    assert_allclose(posterior.L @ posterior.L.T, B, rtol=close, atol=close * B.max())
+    assert np.array_equal(posterior.L, np.tril(posterior.L))
+    assert_allclose(posterior.prediction.probability, p, atol=10 * close)
+    steps = posterior.work["newton_steps"]
+    assert steps < 20 and posterior.work["cholesky_factorizations"] == steps + 1
 
 
 @pytest.mark.parametrize("case", ["L", "R"])
@@ -135,7 +197,7 @@ def test_logistic_evidence_and_probabilities_are_those_of_scikit_learn(case):
     result = infer(Laplace(likelihood="logistic"), prior(kernel, X, X_star), y, rng=None)
     assert result.log_evidence == pytest.approx(peer.log_marginal_likelihood_value_, rel=1e-9)
     # scikit-learn's integral, by five error functions, is off by 1e-4
-    np.testing.assert_allclose(result.probability, peer.predict_proba(X_star)[:, 1], atol=2e-4)
+    assert_allclose(result.probability, peer.predict_proba(X_star)[:, 1], atol=2e-4)
 
 
 @BOTH
@@ -144,8 +206,8 @@ def test_the_record_is_at_the_mode_of_its_own_posterior(likelihood):
     K = rbf(1.0, 9.0)(X)
     posterior = Laplace(likelihood=likelihood.name).fit(Prior(K), y)
     first, W = likelihood.derivatives(y, posterior.mean)
-    np.testing.assert_allclose(posterior.a, first, rtol=1e-10, atol=1e-12)
-    np.testing.assert_allclose(posterior.S, W, rtol=1e-10)
+    assert_allclose(posterior.a, first, rtol=1e-10, atol=1e-12)
+    assert_allclose(posterior.S, W, rtol=1e-10)
     log_z = np.sum(likelihood.log_likelihood(y, posterior.mean))
     log_z -= 0.5 * posterior.a @ posterior.mean
     log_z -= 0.5 * np.linalg.slogdet(np.eye(len(y)) + K * W)[1]
@@ -164,21 +226,8 @@ def test_the_predictive_integral_is_an_option():
         (exact, logistic_predictive_probability),
         (approximate, mackay_predictive_probability),
     ):
-        np.testing.assert_array_equal(posterior.prediction.probability, integral(*moments))
+        assert_array_equal(posterior.prediction.probability, integral(*moments))
         again = pickle.loads(pickle.dumps(posterior))
-        np.testing.assert_array_equal(
+        assert_array_equal(
             again.predict(blocks.K_star, blocks.k_star_star).probability, integral(*moments)
         )
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"likelihood": "logit"}, "likelihood must be one of probit, logistic; got 'logit'"),
-        ({"predictive": "kappa"}, "predictive must be one of exact, mackay"),
-        ({"predictive": "mackay"}, "predictive='mackay' is for likelihood='logistic'"),
-    ],
-)
-def test_bad_options_are_named(options, message):
-    with pytest.raises(ValueError, match=message):
-        Laplace(**options)

@@ -1,0 +1,189 @@
+"""Covariances of low rank: CPU seconds, memory and error of the log evidence over N, each run a process of its own.
+
+The patterns in the plane are those of benchmarks/large.py, the law of Problem 6 with the rough kernel, so that
+docs/large.csv has the dense evidence of the same patterns at N = 500 to 10,000. In 6 and 8 inputs the patterns are
+standard normal, the labels follow the first input with noise, and the length scale is the root of the number of inputs.
+All seconds are CPU seconds of one thread: other work on the machine makes them larger, and nothing makes them smaller.
+
+`python benchmarks/lowrank.py` takes the plane and `--wide` 6 and 8 inputs; sizes may be named. Both write
+docs/lowrank.csv, where other rows stay, and docs/lowrank.png.
+"""
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+ROOT = Path(__file__).resolve().parents[1]
+SIZES = (1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000)
+#: Inputs, N and tolerance of the other runs.
+WIDE = [
+    (d, n, tolerance) for d in (6, 8) for n in (1000, 2000, 10_000) for tolerance in (3e-2, 1e-2)
+]
+#: Of expectation propagation in the plane.
+TOLERANCE = 1e-4
+#: Groups of draws of twisted EP, and draws in a group.
+GROUPS, POINTS = 8, 64
+COLUMNS = [
+    "inputs", "N", "method", "tolerance", "status", "rank", "seconds_prior", "seconds", "peak_mib", "log_evidence",
+    "standard_error", "correction", "correction_rest", "dense", "factorizations",
+]  # fmt: skip
+
+
+def problem(inputs, n):
+    """Kernel, patterns and labels."""
+    from gpcmc.gp import rbf
+
+    if inputs > 2:
+        X = np.random.default_rng(20210308).standard_normal((n, inputs))
+        noise = np.random.default_rng(1).standard_normal(n)
+        return rbf(np.sqrt(2.0 * inputs), 3.0), X, np.where(X[:, 0] + 0.5 * noise > 0, 1.0, -1.0)
+    from studies.atiya2021.problems import SYNTHETIC
+
+    law, rng = SYNTHETIC[6], np.random.default_rng(20210308)
+    second = rng.random(n) < 0.5
+    X = rng.standard_normal((n, 2))
+    X[second] = law.mean + X[second] @ np.linalg.cholesky(law.cov).T
+    return rbf(0.5, 3.0), X, np.where(second, -1.0, 1.0)
+
+
+def measure(method, inputs, n, tolerance):
+    """One run: a line of JSON."""
+    from scipy.linalg import cholesky
+
+    from gpcmc.gp import Prior, rbf
+    from gpcmc.gp import prior as dense_prior
+    from gpcmc.inference import ExpectationPropagation, Twisted
+    from gpcmc.lowrank import fit, low_rank_prior, maximize_low_rank
+    from gpcmc.lowrank.dense import parallel_ep
+
+    kernel, X, y = problem(inputs, n)
+    low_rank_prior(kernel, X[:200])  # imports
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    start = time.process_time()
+    if method == "fitted":
+        found = maximize_low_rank(ExpectationPropagation(), rbf(1.0, 1.0), X, y)
+        row = {"status": f"{found.evaluations} evaluations", "log_evidence": found.log_evidence}
+        row["seconds"] = time.process_time() - start
+    elif method == "dense, parallel":
+        blocks = dense_prior(kernel, X)
+        row = {"seconds_prior": time.process_time() - start}
+        found = parallel_ep(blocks, y)
+        row["seconds"] = time.process_time() - start
+        row |= {"status": found.status, "log_evidence": found.log_evidence}
+        A = blocks.K + np.eye(n)
+        start = time.process_time()
+        cholesky(A, lower=True, overwrite_a=True, check_finite=False)
+        one = time.process_time() - start
+        row["factorizations"] = (row["seconds"] - row["seconds_prior"]) / one
+    else:
+        prior = low_rank_prior(kernel, X, tolerance=tolerance)
+        row = {"seconds_prior": time.process_time() - start}
+        options = {
+            "ep": ExpectationPropagation(),
+            "twisted-ep": Twisted(points=POINTS, randomizations=GROUPS),
+        }[method]
+        posterior = fit(options, prior, y, rng=np.random.default_rng(1))
+        row["seconds"] = time.process_time() - start
+        row |= {"status": posterior.status, "log_evidence": posterior.log_evidence}
+        row["standard_error"] = posterior.log_evidence_se
+        row |= {
+            name: posterior.diagnostics[name] for name in ("rank", "correction", "correction_rest")
+        }
+    row["peak_mib"] = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+    if inputs > 2 and n <= 2000:
+        dense = ExpectationPropagation(tolerance=1e-6).fit(Prior(kernel(X)), y)
+        row["dense"] = dense.log_evidence
+    print(json.dumps(row))
+
+
+def run(method, inputs, n, tolerance):
+    """A row of a run in a process of its own."""
+    key = {"inputs": inputs, "N": n, "method": method, "tolerance": tolerance}
+    command = [sys.executable, __file__, "--one", method, str(inputs), str(n), str(tolerance)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        said = (done.stderr.strip().splitlines() or [f"signal {-done.returncode}"])[-1]
+        return key | {"status": said.rpartition("Error: ")[2].partition(":")[0]}
+    return key | json.loads(done.stdout)
+
+
+def picture(table, path):
+    """Seconds, memory and errors over N, in the plane."""
+    import matplotlib
+
+    matplotlib.use("agg")
+    import matplotlib.pyplot as plt
+
+    dense = pd.read_csv(ROOT / "docs/large.csv")
+    plane = table[(table["inputs"] == 2) & table["seconds"].notna()]
+    figure, axes = plt.subplots(1, 3, figsize=(10.0, 4.2), layout="constrained")
+    for method, marker in (("ep", "o"), ("twisted-ep", "s")):
+        rows = plane[plane["method"] == method].sort_values("N")
+        old = dense[(dense["method"] == method) & dense["cpu_seconds"].notna()]
+        for place, column, theirs in (
+            (axes[0], "seconds", "cpu_seconds"),
+            (axes[1], "peak_mib", "peak_mib"),
+        ):
+            place.loglog(rows["N"], rows[column], marker + "-", label=f"{method}, low rank")
+            place.loglog(
+                old["N"], old[theirs], marker + ":", color="gray", label=f"{method}, dense"
+            )
+    rows = plane[plane["method"] == "ep"].sort_values("N")
+    seen = rows[rows["dense"].notna()]
+    error = (seen["log_evidence"] - seen["dense"]).abs().clip(lower=1e-3)
+    axes[2].loglog(
+        seen["N"], error, "o-", label="ep, corrected: distance from dense, at least 0.001"
+    )
+    axes[2].loglog(rows["N"], rows["correction"].abs(), "^--", label="correction")
+    axes[2].loglog(rows["N"], rows["correction_rest"].abs(), "v:", label="its reported rest")
+    rows = plane[plane["method"] == "twisted-ep"].sort_values("N")
+    axes[2].loglog(rows["N"], rows["standard_error"], "s-", label="twisted-ep: standard error")
+    for place, label in zip(
+        axes, ("CPU seconds, one thread", "peak memory, MiB", "nats"), strict=True
+    ):
+        place.set(xlabel="number of patterns N", ylabel=label)
+        place.grid(alpha=0.3)
+        place.legend(loc="upper center", bbox_to_anchor=(0.5, -0.18), frameon=False)
+    figure.savefig(path, dpi=150)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("sizes", type=int, nargs="*", help="numbers of patterns")
+    parser.add_argument("--methods", nargs="*", default=["ep", "twisted-ep", "fitted"])
+    parser.add_argument("--wide", action="store_true", help="6 and 8 inputs in place of two")
+    parser.add_argument("--one", nargs=4, help="one run, in this process")
+    given = parser.parse_args()
+    if given.one:
+        method, inputs, n, tolerance = given.one
+        measure(method, int(inputs), int(n), float(tolerance))
+        return
+    file = ROOT / "docs/lowrank.csv"
+    old = pd.read_csv(file).to_dict("records") if file.exists() else []
+    rows = {(r["inputs"], r["N"], r["method"], r["tolerance"]): r for r in old}
+    wanted = given.sizes or SIZES
+    if given.wide:
+        plans = [("ep", *wide) for wide in WIDE if wide[1] in wanted]
+    else:
+        plans = [(m, 2, n, TOLERANCE) for n in wanted for m in given.methods]
+    dense = pd.read_csv(ROOT / "docs/large.csv").set_index(["N", "method"])["log_evidence"]
+    for plan in plans:
+        row = run(*plan)
+        if plan[1] == 2:
+            row["dense"] = dense.get((plan[2], plan[0].replace("dense, parallel", "ep")), np.nan)
+        rows[*plan[1:3], plan[0], plan[3]] = row
+        print(json.dumps(row), flush=True)
+        table = pd.DataFrame([rows[key] for key in sorted(rows)], columns=COLUMNS)
+        table.to_csv(file, index=False, float_format="%.10g")
+    picture(pd.read_csv(file), ROOT / "docs/lowrank.png")
+
+
+if __name__ == "__main__":
+    main()

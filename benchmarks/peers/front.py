@@ -1,0 +1,55 @@
+"""The picture of the front page, drawn from docs/peers.csv: one problem, one panel, every point named.
+
+`make peers` draws it again; alone it is `python benchmarks/peers/front.py`.
+"""
+
+from pathlib import Path
+
+import pandas as pd
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+#: The middle problem with the kernel that tells methods apart.
+CELL = {"N": 400, "kernel": "rough"}
+#: What is drawn, and where its name stands: alignment, and the shift in points.
+NAMED = {
+    ("gpcmc", "EP"): ("EP", "right", -7, 0),
+    ("gpcmc", "Laplace"): ("Laplace", "center", 0, -12),
+    ("gpcmc", "twisted EP, 512 points"): ("twisted EP", "left", 7, -3),
+    ("gpcmc", "minimax tilting, 64 points"): ("minimax tilting", "left", 7, -8),
+    ("gpcmc", "orthant, 10000 samples"): ("the paper's sampler", "left", 7, 2),
+    ("scikit-learn", "Laplace, logistic"): ("scikit-learn", "right", -7, 2),
+    ("GPy", "EP"): ("GPy, EP", "left", 7, 0),
+    ("GPy", "Laplace"): ("GPy, Laplace", "left", 7, -8),
+    ("mvtnorm", "Genz-Bretz, 25000 points"): ("Genz and Bretz", "left", 7, -3),
+}
+
+
+def picture(table, path):
+    """Error of the log evidence against CPU seconds; filled is this library."""
+    import matplotlib
+
+    matplotlib.use("agg")
+    import matplotlib.pyplot as plt
+
+    rows = table[(table["N"] == CELL["N"]) & (table["kernel"] == CELL["kernel"])]
+    rows = rows.set_index(["peer", "method"])
+    figure, axes = plt.subplots(figsize=(4.4, 3.2), layout="constrained")
+    for key, (name, side, right, up) in NAMED.items():
+        if key not in rows.index:  # a peer that was not there
+            continue
+        point = rows.loc[key, ["cpu_seconds", "error_log_evidence"]].astype(float)
+        own = key[0] == "gpcmc"
+        axes.scatter(*point, s=36, color="C0" if own else "none", edgecolors="C0" if own else "C7")
+        axes.annotate(
+            name, point, (right, up), textcoords="offset points", ha=side, va="center",
+            fontsize=9, color="C0" if own else "0.35",
+        )  # fmt: skip
+    axes.set(xscale="log", yscale="log", xlim=(6e-3, 2e1), ylim=(4e-5, 3e1))
+    axes.set(xlabel="CPU seconds", ylabel="error of the log evidence (nats)")
+    axes.spines[["top", "right"]].set_visible(False)
+    figure.savefig(path, dpi=200, metadata={"Software": None})
+    plt.close(figure)
+
+
+if __name__ == "__main__":
+    picture(pd.read_csv(DOCS / "peers.csv"), DOCS / "front.png")

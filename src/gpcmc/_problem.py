@@ -1,0 +1,160 @@
+"""One problem of the classifier, fitted: two classes, or all of them at once by the softmax."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.gaussian_process.kernels import Kernel
+
+from gpcmc._memory import check_predictions
+from gpcmc._search import Search, check_kernel, check_kernel_matrix
+from gpcmc._threads import one_thread
+from gpcmc._validation import FloatArray
+from gpcmc.gp import prior
+from gpcmc.gp.covariance import Prior, flush_subnormal
+from gpcmc.inference import Method, Posterior, Prediction
+from gpcmc.inference.evidence import EvidenceSurface, Optimum, surface_method
+from gpcmc.inference.multiclass import MulticlassLaplace, one_hot
+from gpcmc.inference.pseudo_marginal import HyperparameterPosterior, PseudoMarginal
+from gpcmc.lowrank import LowRankPrior, LowRankSurface, low_rank_prior, maximize_low_rank
+from gpcmc.lowrank.gaussian import InducedRecord
+from gpcmc.orthant.sampler import ExtinctionError
+
+#: Largest correlation of a kernel that tells nothing of other inputs.
+UNCORRELATED = 1e-3
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """What the fit of one problem leaves.
+
+    Attributes
+    ----------
+    kernel : Kernel
+        With the hyperparameters used.
+    method : Method or MulticlassLaplace
+    posterior : Posterior
+    y : (n,) or (C, n) array
+        Labels -1/+1, or ones and zeros of C classes.
+    found : Optimum or None
+        Where the search ended; None without one.
+    correlation : float
+        The largest one between two patterns; 1 under a covariance of low rank, which there would not be otherwise.
+    low_rank : float or None
+        As of `Search`.
+    """
+
+    kernel: Kernel
+    method: Method | MulticlassLaplace
+    posterior: Posterior
+    y: FloatArray
+    found: Optimum | None
+    correlation: float
+    low_rank: float | None
+
+    def surface(self, X: Any, theta: FloatArray) -> EvidenceSurface | LowRankSurface:
+        """Return the log marginal likelihood that a search climbs, at training inputs X.
+
+        Under a covariance of low rank, the one whose inducing inputs are those for theta.
+        """
+        method = surface_method(self.method)
+        if self.low_rank is None:
+            return EvidenceSurface(method, self.kernel, X, self.y)
+        kernel = self.kernel.clone_with_theta(theta)
+        inducing = low_rank_prior(kernel, X, tolerance=self.low_rank).inducing
+        assert inducing is not None
+        return LowRankSurface(method, kernel, X, self.y, inducing.Z)  # type: ignore[arg-type]
+
+    def covariances(self, X: Any, X_star: Any) -> tuple[FloatArray, FloatArray]:
+        """Return covariances (n, t) of training and test inputs, and variances (t,) of these.
+
+        Raises
+        ------
+        MemoryError
+            If probabilities at so many test inputs would need more memory than this process may have.
+        """
+        held = 4.0 if self.y.ndim == 1 else 2.0 * len(self.y) + 2.0
+        check_predictions(self.y.shape[-1], len(X_star), held)
+        return flush_subnormal(self.kernel(X, X_star)), self.kernel.diag(X_star)
+
+    def predict(self, X: Any, X_star: Any) -> Prediction:
+        """Return probabilities at test inputs: (t,) of class +1, or (t, C)."""
+        if isinstance(self.posterior, HyperparameterPosterior | InducedRecord):
+            return self.posterior.predict_inputs(X_star)
+        return self.posterior.predict(*self.covariances(X, X_star))
+
+
+@one_thread()
+def fit_problem(
+    X: Any,
+    code: np.ndarray,
+    kernel: Kernel,
+    method: Method | MulticlassLaplace,
+    search: Search,
+    rng: np.random.Generator,
+) -> Fitted:
+    """Find the hyperparameters, and then the posterior.
+
+    Parameters
+    ----------
+    X : (n, d) array, or n things that the kernel takes
+    code : (n,) array of int
+        0 or 1; of more classes, which the softmax takes, 0 to C - 1.
+    kernel : Kernel
+        Not changed.
+    method : Method or MulticlassLaplace
+    search : Search
+    rng : Generator
+        For restarts, then for a method that draws.
+    """
+    several = isinstance(method, MulticlassLaplace)
+    y = one_hot(code) if several else np.where(code == 1, 1.0, -1.0)
+    check_kernel(kernel, X)
+    found = None
+    searches = search.optimizer is not None and not isinstance(method, PseudoMarginal)
+    if searches and kernel.n_dims:
+        found = _maximum(X, y, kernel, method, search, rng)
+        kernel = kernel.clone_with_theta(found.theta)
+    blocks, correlation = _blocks(X, kernel, search.low_rank)
+    if search.verbose:
+        print(f"[gpcmc] posterior by {type(method).__name__}, {kernel}", flush=True)
+    try:
+        posterior = (
+            method.fit(blocks, code) if several else method.fit(blocks, y, rng=rng)  # type: ignore
+        )
+    except ExtinctionError as error:
+        raise ExtinctionError(
+            "no sample of the orthant sampler survived: use inference=Orthant(scheme='adapted'), which draws inside "
+            "the limits, inference='twisted-ep', or more samples"
+        ) from error
+    except ValueError:
+        if search.low_rank is None:  # its whole point is that no (n, n) array is made
+            check_kernel_matrix(kernel, X)  # the cause, if it is that
+        raise
+    return Fitted(kernel, method, posterior, y, found, correlation, search.low_rank)
+
+
+def _maximum(
+    X: Any,
+    y: FloatArray,
+    kernel: Kernel,
+    method: Method | MulticlassLaplace,
+    search: Search,
+    rng: np.random.Generator,
+) -> Optimum:
+    climbed = surface_method(method, searching=True)
+    if search.low_rank is None:
+        return search.run(EvidenceSurface(climbed, kernel, X, y), rng)
+    return maximize_low_rank(climbed, kernel, X, y, tolerance=search.low_rank)  # type: ignore[arg-type]
+
+
+def _blocks(X: Any, kernel: Kernel, low_rank: float | None) -> tuple[Prior | LowRankPrior, float]:
+    """The prior at the training inputs, and the largest correlation between two of them."""
+    if low_rank is not None:
+        return low_rank_prior(kernel, X, tolerance=low_rank), 1.0
+    vectors = isinstance(X, np.ndarray) and kernel.requires_vector_input
+    dense = prior(kernel, X) if vectors else Prior(flush_subnormal(kernel(X)), kernel=kernel)
+    correlation = np.abs(np.triu(dense.K, 1)).max() / max(dense.K.diagonal().max(), 1e-300)
+    return dense, float(correlation)

@@ -1,0 +1,21 @@
+"""Covariances of low rank and a diagonal: the prior, the methods that work on it, and what it costs in evidence."""
+
+from gpcmc.lowrank.correction import random_columns
+from gpcmc.lowrank.covariance import LowRank
+from gpcmc.lowrank.gaussian import LowRankPosterior
+from gpcmc.lowrank.methods import fit
+from gpcmc.lowrank.prior import LowRankPrior, low_rank_prior
+from gpcmc.lowrank.sampling import WeightedPosterior
+from gpcmc.lowrank.surface import LowRankSurface, maximize_low_rank
+
+__all__ = [
+    "LowRank",
+    "LowRankPosterior",
+    "LowRankPrior",
+    "LowRankSurface",
+    "WeightedPosterior",
+    "fit",
+    "low_rank_prior",
+    "maximize_low_rank",
+    "random_columns",
+]

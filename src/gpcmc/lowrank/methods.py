@@ -1,0 +1,153 @@
+"""Which methods work on a covariance of low rank: the one place where they are told apart."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import cast
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from gpcmc._threads import one_thread
+from gpcmc._validation import FloatArray, check_labels, check_option, check_rng
+from gpcmc.inference.ep import ExpectationPropagation
+from gpcmc.inference.importance import ImportanceSampling
+from gpcmc.inference.interface import ConvergenceError, Method
+from gpcmc.inference.laplace import Laplace
+from gpcmc.inference.twisted import Twisted
+from gpcmc.lowrank.correction import corrected
+from gpcmc.lowrank.covariance import LowRank
+from gpcmc.lowrank.ep import TOLERANCE, expectation_propagation
+from gpcmc.lowrank.gaussian import LowRankPosterior
+from gpcmc.lowrank.laplace import laplace
+from gpcmc.lowrank.prior import LowRankPrior
+from gpcmc.lowrank.sampling import WeightedPosterior, importance, twisted_ep
+
+#: Methods that have a form for a covariance of low rank.
+SUPPORTED = (ExpectationPropagation, Laplace, Twisted, ImportanceSampling)
+#: Patterns above which dense methods take minutes.
+MANY = 4000
+#: What a posterior under a covariance of low rank may be.
+Found = LowRankPosterior | WeightedPosterior
+
+
+@one_thread()
+def fit(
+    method: Method, prior: LowRankPrior, y: ArrayLike, *, rng: np.random.Generator | None = None
+) -> Found:
+    """Find the posterior, the evidence, and the probabilities at the prior's test inputs.
+
+    The evidence is corrected to first order for what the covariance leaves out, where the prior knows of it.
+
+    Parameters
+    ----------
+    method : ExpectationPropagation, Laplace, Twisted or ImportanceSampling
+        The options of the dense methods. Expectation propagation stops at sites that move by less than 1e-4, if its
+        tolerance is smaller: the covariance is not as good as that.
+    prior : LowRankPrior
+    y : (n,) array
+        Labels -1/+1.
+    rng : numpy.random.Generator, optional
+        Required by a method that draws.
+
+    Returns
+    -------
+    LowRankPosterior or WeightedPosterior
+        The second for a method that draws.
+
+    Raises
+    ------
+    ValueError
+        If an argument is not as above, or the method has no form for a covariance of low rank.
+    ConvergenceError
+        If the method iterates and does not converge.
+    """
+    labels = check_labels("y", y, len(prior))
+    found: Found
+    if isinstance(method, ExpectationPropagation | Laplace):
+        found = replace(
+            corrected(prior, gaussian(method, prior.covariance, labels)), inducing=prior.inducing
+        )
+    elif isinstance(method, Twisted):
+        rng = check_rng("rng", rng)
+        proposal = _proposal(ExpectationPropagation(), prior.covariance, labels)
+        found = twisted_ep(prior, labels, method, proposal, rng)
+    elif isinstance(method, ImportanceSampling):
+        rng = check_rng("rng", rng)
+        if method.points == "sobol":
+            raise ValueError(
+                "points must be 'random' or 'antithetic' with a covariance of low rank; got 'sobol'"
+            )
+        approximation = ExpectationPropagation() if method.proposal == "ep" else Laplace()
+        proposal = _proposal(approximation, prior.covariance, labels)
+        found = importance(prior, labels, method, proposal, rng)
+    else:
+        raise ValueError(
+            "inference must be 'ep', 'laplace', 'twisted-ep' or 'importance' with a covariance of low rank; "
+            f"got {type(method).__name__}: it needs the dense one"
+        )
+    if prior.X_star is None:
+        return found
+    return replace(found, prediction=found.predict_inputs(prior.X_star))
+
+
+def uses_low_rank(approximation: str | None, method: object, n: int, n_restarts: int) -> bool:
+    """Return whether n patterns get a covariance of low rank, as the classifier's options have it.
+
+    "auto" takes it above `MANY` patterns, for the methods that have a form for it.
+
+    Raises
+    ------
+    ValueError
+        If `approximation` is no option, or "low-rank" does not go with the others.
+    """
+    if approximation is None:
+        return False
+    check_option("approximation", approximation, ("low-rank", "auto"))
+    supported = isinstance(method, SUPPORTED)
+    if approximation == "auto":
+        return n > MANY and supported and not n_restarts
+    if not supported:
+        raise ValueError(
+            "approximation must be None with this method: a covariance of low rank is for two classes and "
+            f"'ep', 'laplace', 'twisted-ep' or 'importance'; got {type(method).__name__}"
+        )
+    if n_restarts:
+        raise ValueError(
+            "n_restarts must be 0 with a covariance of low rank, whose optimizer starts from some of the patterns "
+            f"instead; got {n_restarts}"
+        )
+    return True
+
+
+def gaussian(
+    method: ExpectationPropagation | Laplace,
+    K: LowRank,
+    y: FloatArray,
+    start: LowRankPosterior | None = None,
+) -> LowRankPosterior:
+    """Return the Gaussian approximation for arguments that are checked already, without a correction.
+
+    Raises
+    ------
+    ConvergenceError
+        If the iteration meets its limit; it carries the last iterate.
+    """
+    if isinstance(method, Laplace):
+        return laplace(
+            K, y, method.record, max_iterations=method.max_iterations, start=start,
+            tolerance=max(method.tolerance, 1e-10),
+        )  # fmt: skip
+    return expectation_propagation(
+        K, y, tolerance=max(method.tolerance, TOLERANCE), max_sweeps=method.max_sweeps, start=start
+    )
+
+
+def _proposal(
+    method: ExpectationPropagation | Laplace, K: LowRank, y: FloatArray
+) -> LowRankPosterior:
+    """Return the Gaussian, converged or not: the weights are right for any."""
+    try:
+        return gaussian(method, K, y)
+    except ConvergenceError as error:
+        return cast(LowRankPosterior, error.posterior)

@@ -1,0 +1,165 @@
+"""Evidence under a covariance of low rank as a function of the kernel's hyperparameters, and its maximum.
+
+Inducing inputs stay where they are while L-BFGS climbs, and are chosen anew at each maximum. With Q = k(X, Z),
+W = k(Z, Z) = L L', F = Q L^-T and the exact diagonal, the gradient is
+
+    d log Z = tr(G' dQ) - tr(L^-T F' G dW) / 2 + sum_i M_ii dk_ii / 2,      G = (M - diag(M)) F L^-1,
+
+for the matrix M of `gpcmc.lowrank.correction`. The derivatives of the kernel's blocks are central differences, which
+any kernel has, and which are good to ten digits; those of the evidence are not differences.
+
+References
+----------
+Rasmussen and Williams (2006), section 5.5.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+from scipy.linalg import cho_solve, solve_triangular
+
+from gpcmc._threads import one_thread
+from gpcmc._validation import FloatArray
+from gpcmc.inference.ep import ExpectationPropagation
+from gpcmc.inference.evidence import EvidenceSurface, Optimum, maximize
+from gpcmc.inference.laplace import Laplace
+from gpcmc.lowrank.correction import GradientMatrix
+from gpcmc.lowrank.covariance import MAX_RANK, Inducing, LowRank, blocks, inducing_at
+from gpcmc.lowrank.gaussian import LowRankPosterior
+from gpcmc.lowrank.methods import gaussian
+from gpcmc.lowrank.prior import low_rank_prior
+
+if TYPE_CHECKING:  # scikit-learn takes half a second
+    from sklearn.gaussian_process.kernels import Kernel
+
+#: Of the covariances in a search: maxima move by less than their own uncertainty.
+TOLERANCE = 1e-3
+_STEP = 1e-5  # of central differences, in logarithms of hyperparameters
+_SETTLED = 1e-2  # a maximum that moves by less, in logarithms, keeps its inducing inputs
+_ROUNDS = 6
+_FIRST = 2000  # patterns of the first climb; four times as many of the next
+
+
+@dataclass(slots=True)
+class LowRankSurface:
+    """Log marginal likelihood of a kernel's hyperparameters at fixed inducing inputs, by a Gaussian approximation.
+
+    Attributes
+    ----------
+    method : ExpectationPropagation or Laplace
+    kernel : Kernel
+        Its hyperparameters that are not fixed are the arguments.
+    X : (n, d) array
+    y : (n,) array
+        Labels -1/+1.
+    Z : (r, d) array
+        Inducing inputs.
+    """
+
+    method: ExpectationPropagation | Laplace
+    kernel: Kernel
+    X: FloatArray
+    y: FloatArray
+    Z: FloatArray
+    _last: LowRankPosterior | None = None
+
+    @one_thread()
+    def value(self, theta: FloatArray) -> float:
+        """Return log Z (nats), without a correction, at theta, the logarithms of the hyperparameters.
+
+        Raises
+        ------
+        ValueError, ConvergenceError
+            As the method's own.
+        """
+        return self._fitted(theta)[2].log_evidence
+
+    @one_thread()
+    def value_and_gradient(self, theta: FloatArray) -> tuple[float, FloatArray]:
+        """Return log Z (nats) and its gradient (p,) at theta, the logarithms of the hyperparameters.
+
+        Raises
+        ------
+        ValueError, ConvergenceError
+            As the method's own.
+        """
+        inducing, K, posterior = self._fitted(theta)
+        return posterior.log_evidence, self._gradient(theta, inducing, K, posterior)
+
+    def _fitted(self, theta: FloatArray) -> tuple[Inducing, LowRank, LowRankPosterior]:
+        """Start from the last posterior: an optimiser's next point is seldom far."""
+        inducing = inducing_at(self.kernel.clone_with_theta(theta), self.Z)
+        K = LowRank(*inducing.rows(self.X))
+        self._last = gaussian(self.method, K, self.y, self._last)
+        return inducing, K, self._last
+
+    def _gradient(
+        self, theta: FloatArray, inducing: Inducing, K: LowRank, posterior: LowRankPosterior
+    ) -> FloatArray:
+        M = GradientMatrix.of(K, posterior)
+        # R F = diag(t) F A^-1
+        MF = np.outer(M.p, M.q @ K.F) + np.outer(M.q, M.p @ K.F) - M.diagonal[:, None] * K.F
+        MF -= M.t[:, None] * cho_solve((M.C, True), K.F.T, check_finite=False).T
+        G = solve_triangular(inducing.L, MF.T, lower=True, trans="T", check_finite=False).T
+        BG = solve_triangular(inducing.L, K.F.T @ G, lower=True, trans="T", check_finite=False)
+        gradient = np.empty(len(theta))
+        for k in range(len(theta)):
+            step = np.zeros(len(theta))
+            step[k] = _STEP
+            above, below = (self.kernel.clone_with_theta(theta + s) for s in (step, -step))
+            total = -0.5 * np.sum(BG * (above(self.Z, self.Z) - below(self.Z, self.Z)))
+            for here in blocks(len(self.X)):
+                part = self.X[here]
+                total += np.sum(G[here] * (above(part, self.Z) - below(part, self.Z)))
+                total += 0.5 * M.diagonal[here] @ (above.diag(part) - below.diag(part))
+            gradient[k] = total / (2.0 * _STEP)
+        return gradient
+
+
+def maximize_low_rank(
+    method: ExpectationPropagation | Laplace,
+    kernel: Kernel,
+    X: FloatArray,
+    y: FloatArray,
+    *,
+    max_rank: int = MAX_RANK,
+    tolerance: float = TOLERANCE,
+) -> Optimum:
+    """Climb to the highest evidence, first with some of the patterns, then with more, then with all.
+
+    Parameters
+    ----------
+    method : ExpectationPropagation or Laplace
+    kernel : Kernel
+        The climb starts from its hyperparameters.
+    X : (n, d) array
+    y : (n,) array
+        Labels -1/+1.
+    max_rank : int
+        Inducing inputs at most.
+    tolerance : float
+        As of `low_rank_prior`.
+
+    Raises
+    ------
+    ValueError
+        If the tolerance needs a larger rank.
+    """
+    order, count = np.random.default_rng(0).permutation(len(X)), _FIRST
+    evaluations = 0
+    for _ in range(_ROUNDS):
+        some = order[:count] if count < len(X) else np.arange(len(X))
+        prior = low_rank_prior(kernel, X[some], tolerance=tolerance, max_rank=max_rank)
+        assert prior.inducing is not None
+        surface = LowRankSurface(method, kernel, X[some], y[some], prior.inducing.Z)
+        found = maximize(cast(EvidenceSurface, surface), 0, np.random.default_rng(0))
+        evaluations += found.evaluations
+        moved = float(np.max(np.abs(found.theta - kernel.theta)))
+        kernel = kernel.clone_with_theta(found.theta)
+        if count >= len(X) and moved <= _SETTLED:
+            break
+        count *= 4
+    return Optimum(found.theta, found.log_evidence, found.at_bound, found.converged, evaluations)

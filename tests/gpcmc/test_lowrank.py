@@ -1,0 +1,425 @@
+"""Covariances of low rank, against the dense methods, closed forms, brute densities and finite differences.
+
+Statistical tests have fixed seeds; their false-alarm rates are stated.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from problems import noisy_problem
+from scipy.special import log_ndtr
+from scipy.stats import norm
+from sklearn.gaussian_process.kernels import RBF, DotProduct, Matern, WhiteKernel
+from truths import central_differences, log_one_factor
+
+import gpcmc.lowrank.methods as door
+from gpcmc import GaussianProcessClassifier
+from gpcmc.gp import Prior, prior, rbf
+from gpcmc.inference import (
+    EllipticalSlice,
+    ExpectationPropagation,
+    ImportanceSampling,
+    Laplace,
+    Twisted,
+)
+from gpcmc.inference.evidence import EvidenceSurface, maximize
+from gpcmc.lowrank import (
+    LowRank,
+    LowRankPrior,
+    LowRankSurface,
+    covariance,
+    fit,
+    low_rank_prior,
+    maximize_low_rank,
+    random_columns,
+)
+from gpcmc.lowrank.dense import parallel_ep
+from gpcmc.lowrank.ep import expectation_propagation
+from gpcmc.lowrank.filter import BLOCK, Filter, Pass, parts
+from gpcmc.lowrank.proposals import tilted, twisted
+from gpcmc.orthant.tilting import minimax_tilt
+from gpcmc.orthant.truths import equicorrelated_half
+
+ROUGH = rbf(0.5, 3.0)
+GAUSSIANS = [
+    ExpectationPropagation(tolerance=1e-9),
+    Laplace(),
+    Laplace(likelihood="logistic"),
+]
+
+
+def dense(K):
+    return K.F @ K.F.T + np.diag(K.D)
+
+
+def random_covariance(n, r, seed):
+    rng = np.random.default_rng(seed)
+    D = rng.uniform(0.0, 1.0, n)
+    D[::4] = 0.0
+    return LowRank(rng.standard_normal((n, r)) / np.sqrt(r), D), rng
+
+
+# --- the covariance
+
+
+@pytest.mark.parametrize(
+    "kernel", [ROUGH, 2.0 * Matern(0.7, nu=1.5) + WhiteKernel(0.3), DotProduct(0.5)]
+)
+def test_pivots_meet_the_tolerance_and_keep_variances(kernel):
+    X, _ = noisy_problem(0, 200)
+    K = kernel(X)
+    noise = 0.3 if "White" in str(kernel) else 0.0
+    for tolerance in (1e-1, 1e-3):
+        P = low_rank_prior(kernel, X, tolerance=tolerance)
+        A = dense(P.covariance)
+        np.testing.assert_allclose(A.diagonal(), K.diagonal(), rtol=1e-9)
+        left = np.mean(P.covariance.D - noise) / (np.trace(K) / 200 - noise)
+        assert left <= 1.1 * tolerance + 1e-12
+        G = P.finer.F
+        finer = A + G @ G.T - np.diag(np.einsum("ij,ij->i", G, G))
+        largest = [np.abs(K - B).max() for B in (A, finer)]
+        assert largest[1] <= largest[0] <= 40 * tolerance * K.max()
+    P = low_rank_prior(kernel, X, tolerance=1e-13)
+    np.testing.assert_allclose(dense(P.covariance), K, atol=1e-9 * K.max())
+
+
+def test_more_patterns_than_candidates(monkeypatch):
+    monkeypatch.setattr(covariance, "CANDIDATES", 300)
+    X = np.random.default_rng(0).standard_normal((2000, 2))
+    P = low_rank_prior(rbf(1.0, 3.0), X, tolerance=1e-3)
+    assert 5e-4 < P.covariance.D.mean() / 3.0 <= 1.1e-3
+    again = low_rank_prior(rbf(1.0, 3.0), X, tolerance=1e-3)
+    np.testing.assert_array_equal(P.covariance.F, again.covariance.F)
+
+
+@pytest.mark.parametrize("d", [2, 6])
+def test_the_message_says_which_rank_is_needed(d):
+    X = np.random.default_rng(0).standard_normal((800, d))
+    kernel = rbf(np.sqrt(d), 3.0)
+    rank = low_rank_prior(kernel, X, tolerance=1e-2).covariance.rank
+    with pytest.raises(ValueError, match="needs a rank of about") as error:
+        low_rank_prior(kernel, X, tolerance=1e-2, max_rank=rank // 2)
+    said = int(str(error.value).split("about ")[1].split(";")[0])
+    assert 0.6 * rank < said < 1.7 * rank
+
+
+# --- Laplace's method and expectation propagation
+
+
+@pytest.mark.parametrize("method", GAUSSIANS)
+def test_equals_the_dense_method_on_the_same_covariance(method, monkeypatch):
+    monkeypatch.setattr(door, "TOLERANCE", 1e-9)
+    K, rng = random_covariance(60, 7, 1)
+    y = np.where(rng.random(60) < 0.5, -1.0, 1.0)
+    found, truth = fit(method, LowRankPrior(K), y), method.fit(Prior(dense(K)), y)
+    assert found.log_evidence == pytest.approx(truth.log_evidence, abs=1e-7)
+    for name in ("mean", "a", "S"):
+        np.testing.assert_allclose(getattr(found, name), getattr(truth, name), atol=1e-6)
+
+
+@pytest.mark.parametrize("method", GAUSSIANS)
+def test_correction_leaves_a_third_of_the_error_and_says_how_much(method):
+    X, y = noisy_problem(3, 300)
+    X_star = noisy_problem(4, 30)[0]
+    truth = method.fit(blocks := prior(ROUGH, X, X_star), y)
+    found = method.fit(P := low_rank_prior(ROUGH, X, X_star, tolerance=2e-3), y)
+    correction = found.diagnostics["correction"]
+    error = found.log_evidence - truth.log_evidence
+    assert abs(error) < 0.35 * abs(error - correction)
+    rough = replace(P, finer=None)
+    assert fit(method, rough, y).log_evidence == found.log_evidence - correction
+    np.testing.assert_allclose(
+        found.prediction.probability, truth.prediction.probability, atol=0.02
+    )
+    later = found.predict(blocks.K_star, blocks.k_star_star).probability
+    np.testing.assert_allclose(later, found.prediction.probability, atol=1e-9)
+    exact = method.fit(low_rank_prior(ROUGH, X, X_star, tolerance=1e-13), y)
+    assert exact.log_evidence == pytest.approx(truth.log_evidence, abs=1e-5)
+    np.testing.assert_allclose(
+        exact.prediction.probability, truth.prediction.probability, atol=1e-4
+    )
+
+
+def test_random_columns_are_unbiased():
+    """Mean of 200 estimates at 5 standard errors: false-alarm rate 6e-7."""
+    X, y = noisy_problem(3, 200)
+    P = low_rank_prior(ROUGH, X, tolerance=1e-2)
+    posterior = fit(ExpectationPropagation(), P, y)
+    truth, none = random_columns(P, posterior, 200, np.random.default_rng(0))
+    assert none == 0.0
+    found = np.array(
+        [random_columns(P, posterior, 20, np.random.default_rng(seed)) for seed in range(200)]
+    )
+    spread = found[:, 0].std(ddof=1)
+    assert abs(found[:, 0].mean() - truth) < 5 * spread / np.sqrt(200)
+    assert np.sqrt(np.mean(found[:, 1] ** 2)) == pytest.approx(spread, rel=0.25)
+
+
+def test_hard_covariances_converge():
+    X, y = noisy_problem(5, 150)
+    for kernel in (rbf(1.0, 1e4), rbf(0.2, 1e3)):
+        K = low_rank_prior(kernel, X).covariance
+        found = expectation_propagation(K, y, tolerance=1e-6)
+        truth = ExpectationPropagation().fit(Prior(dense(K)), y)
+        assert found.log_evidence == pytest.approx(truth.log_evidence, abs=1e-4)
+
+
+def test_dense_sweeps_start_near_their_end():
+    X, y = noisy_problem(5, 200)
+    blocks = prior(ROUGH, X, X[:5] + 0.1)
+    found = parallel_ep(blocks, y, tolerance=1e-6)
+    truth = ExpectationPropagation().fit(blocks, y)
+    assert found.log_evidence == pytest.approx(truth.log_evidence, abs=1e-8)
+    np.testing.assert_allclose(
+        found.prediction.probability, truth.prediction.probability, atol=1e-5
+    )
+    assert parallel_ep(blocks, y).work["sweeps"] <= 4
+    with pytest.raises(ValueError, match="it has no kernel"):
+        parallel_ep(Prior(blocks.K), y)
+
+
+# --- gradients
+
+
+@pytest.mark.parametrize("method", GAUSSIANS)
+@pytest.mark.parametrize(
+    "kernel", [2.0 * RBF([0.7, 1.0]), 1.5 * Matern(1.0, nu=1.5) + WhiteKernel(0.3)]
+)
+def test_gradient(method, kernel, monkeypatch):
+    monkeypatch.setattr(door, "TOLERANCE", 1e-9)
+    X, y = noisy_problem(6, 80)
+    for tolerance in (3e-2, 1e-14):  # the second: exact
+        Z = low_rank_prior(kernel, X, tolerance=tolerance).inducing.Z
+        surface = LowRankSurface(method, kernel, X, y, Z)
+        value, gradient = surface.value_and_gradient(kernel.theta)
+        slopes = central_differences(lambda t, s=surface: s.value_and_gradient(t)[0], kernel.theta)
+        np.testing.assert_allclose(gradient, slopes, atol=1e-5)
+    truth, exact = EvidenceSurface(method, kernel, X, y).value_and_gradient(kernel.theta)
+    assert value == pytest.approx(truth, abs=1e-6)
+    np.testing.assert_allclose(gradient, exact, atol=1e-5)
+
+
+def test_maximum_is_that_of_the_dense_surface():
+    X, y = noisy_problem(7, 250)
+    kernel, method = 1.0 * RBF(1.0), ExpectationPropagation(tolerance=1e-6)
+    found = maximize_low_rank(method, kernel, X, y, tolerance=1e-5)
+    truth = maximize(EvidenceSurface(method, kernel, X, y), 0, np.random.default_rng(0))
+    np.testing.assert_allclose(found.theta, truth.theta, atol=0.02)
+    assert found.converged
+
+
+# --- draws
+
+
+def test_filter_is_a_cholesky_factor():
+    K, rng = random_covariance(2 * BLOCK + 5, 6, 2)
+    g, A = K.D + 0.5, rng.standard_normal((6, 6))
+    P = A @ A.T
+    R = K.F @ P @ K.F.T + np.diag(g)
+    L = np.linalg.cholesky(R)
+    found = Filter.of(K.F, g, P)
+    x = rng.standard_normal(len(K))
+    np.testing.assert_allclose(found.d, L.diagonal(), rtol=1e-10)
+    np.testing.assert_allclose(found.transposed(x), L.T @ x, rtol=1e-9, atol=1e-9)
+    left = np.linalg.inv(np.linalg.inv(P) + K.F.T @ (K.F / g[:, None]))
+    np.testing.assert_allclose(found.left, left, atol=1e-10)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_weight_times_proposal_is_the_target_density(seed):
+    """At every draw, so it holds whatever the sites: this is what makes the estimate unbiased."""
+    n = BLOCK + 3
+    K, rng = random_covariance(n, 3, seed)
+    R = LowRank(K.F, 1.0 + K.D)
+    nu, tau = rng.uniform(0, 1.5, n), rng.uniform(0, 1.0, n)
+    sources = twisted(R, nu, tau), tilted(R)[0]
+    passes = [Pass.start(source, 20) for source in sources]
+    V = np.empty((n, 20))
+    for k, here in enumerate(parts(n)):
+        V[here] = passes[0].draw(k, here, rng.random((here.stop - here.start, 20)))
+        passes[1].given(k, here, V[here])
+    assert (V >= -1e-12).all()
+    precision = np.linalg.inv(dense(R))
+    log_target = (
+        -0.5 * np.einsum("im,im->m", V, precision @ V) + 0.5 * np.linalg.slogdet(precision)[1]
+    ) - 0.5 * n * np.log(2 * np.pi)
+    log_q = np.zeros((2, 20))
+    L = np.linalg.cholesky(dense(R))
+    mu = sources[1].coefficients[:, 0]
+    E = np.linalg.solve(L, V)
+    for i in range(n):  # by brute force: precisions of the coordinates from i on
+        after = np.arange(i, n)
+        own = np.diag(np.where(after > i, tau[after], 0.0))
+        S = np.linalg.inv(precision[np.ix_(after, after)] + own)
+        shift = np.where(after > i, nu[after], 0.0)[:, None]
+        m = (S @ (shift - precision[np.ix_(after, np.arange(i))] @ V[:i]))[0]
+        s = np.sqrt(S[0, 0])
+        log_q[0] += norm.logpdf(V[i], m, s) - log_ndtr(m / s)
+        c = V[i] / L[i, i] - E[i]
+        log_q[1] += norm.logpdf(E[i] - mu[i]) - log_ndtr(c + mu[i]) - np.log(L[i, i])
+    for one, log_density in zip(passes, log_q, strict=True):
+        np.testing.assert_allclose(one.log_weights + log_density, log_target, rtol=1e-8)
+    for one, source in zip(passes, sources, strict=True):  # both leave E[u | v]
+        mean = R.F.T @ precision @ V
+        np.testing.assert_allclose(source.centre[:, None] + one.state, mean, atol=1e-8)
+
+
+def test_tilt_is_the_dense_one():
+    K, _ = random_covariance(50, 5, 3)
+    R = LowRank(K.F, 1.0 + K.D)
+    truth = minimax_tilt(np.linalg.cholesky(dense(R)))
+    proposal, log_bound, _ = tilted(R)
+    assert log_bound == pytest.approx(truth.log_bound, abs=1e-8)
+    np.testing.assert_allclose(proposal.coefficients[:, 0], truth.mu, atol=1e-5)
+
+
+@pytest.mark.parametrize("n", [40, 1000])
+@pytest.mark.parametrize("method", [Twisted(points=256), ImportanceSampling(samples=4096)])
+def test_closed_form_of_the_orthant(method, n):
+    """Correlation one half everywhere: 1 / (n + 1); at 5 standard errors, false-alarm rate 1.6e-4 each."""
+    P = LowRankPrior(LowRank(np.ones((n, 1)), np.zeros(n)))
+    found = method.fit(P, np.ones(n), rng=np.random.default_rng(0))
+    assert equicorrelated_half(n) == pytest.approx(-np.log(n + 1))
+    assert abs(found.log_evidence + np.log(n + 1)) < 5 * found.log_evidence_se < 0.2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("defended", [False, True])
+def test_unbiased(defended):
+    """Mean of 150 estimates of few draws at 5 standard errors: false-alarm rate 6e-7."""
+    few = np.random.default_rng(4).standard_normal(5)
+    x, y = np.repeat(few, 6), np.tile([1.0, -1.0, 1.0], 10)
+    pairs, counts = np.unique(y * x, return_counts=True)
+    truth = float(log_one_factor(pairs, counts))
+    P = LowRankPrior(LowRank(x[:, None], np.zeros(30)))
+    method = Twisted(points=16, randomizations=2) if defended else ImportanceSampling(samples=64)
+    ratio = np.exp(
+        [
+            fit(method, P, y, rng=np.random.default_rng(seed)).log_evidence - truth
+            for seed in range(150)
+        ]
+    )
+    error = ratio.std(ddof=1) / np.sqrt(len(ratio))
+    assert abs(ratio.mean() - 1.0) < 5 * error
+    assert error < 0.01, "a bias of five per cent must be seen"
+
+
+@pytest.mark.slow
+def test_draws_agree_with_the_dense_method():
+    """At 5 joint standard errors: false-alarm rate below 1e-4, over evidence and 10 test patterns below 1e-3."""
+    X, y = noisy_problem(8, 150)
+    X_star = noisy_problem(9, 10)[0]
+    truth = Twisted(points=1024).fit(prior(ROUGH, X, X_star), y, rng=np.random.default_rng(0))
+    P = low_rank_prior(ROUGH, X, X_star, tolerance=1e-6)
+    for method in (Twisted(points=512), ImportanceSampling(samples=16384, points="antithetic")):
+        found = method.fit(P, y, rng=np.random.default_rng(1))
+        joint = np.hypot(found.log_evidence_se, truth.log_evidence_se)
+        assert abs(found.log_evidence - truth.log_evidence) < 5 * joint + 1e-3
+        gap = np.abs(found.prediction.probability - truth.prediction.probability)
+        assert (
+            gap
+            < 5 * np.hypot(found.prediction.standard_error, truth.prediction.standard_error) + 1e-3
+        ).all()
+    assert found.diagnostics["k_hat"] < 0.7
+
+
+def test_threads_change_no_bit():
+    X, y = noisy_problem(8, 60)
+    P = low_rank_prior(ROUGH, X)
+    one, two = (
+        fit(Twisted(points=64, n_jobs=k), P, y, rng=np.random.default_rng(0)) for k in (1, 2)
+    )
+    assert one.log_evidence == two.log_evidence and one.status == "ok"
+    assert one.diagnostics["log_weight_bound"] > 0.0
+
+
+# --- arguments
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"tolerance": 0.0}, "tolerance must be a finite number > 0"),
+        ({"max_rank": 0}, "max_rank must be an integer >= 1"),
+        ({"X_star": np.ones((2, 3))}, "X_star must have 2 columns"),
+        ({"inducing": np.ones((2, 1))}, "inducing must have 2 columns"),
+        ({"X": np.empty((0, 2))}, "X must not be empty"),
+    ],
+)
+def test_bad_arguments_of_the_prior(change, message):
+    X, _ = noisy_problem(0, 20)
+    with pytest.raises(ValueError, match=message):
+        low_rank_prior(**{"kernel": ROUGH, "X": X} | change)
+
+
+def test_bad_arguments_of_a_fit():
+    X, y = noisy_problem(0, 20)
+    P, rng = low_rank_prior(ROUGH, X), np.random.default_rng(0)
+    given = low_rank_prior(ROUGH, X, inducing=X[:7])
+    assert given.covariance.rank == 7 and given.finer is None
+    posterior = fit(Laplace(), given, y)
+    bare = fit(Laplace(), LowRankPrior(P.covariance), y)
+    for call, message in (
+        (lambda: LowRank(np.ones((3, 1)), -np.ones(3)), "D must not be negative"),
+        (lambda: LowRank(np.ones((3, 1)), np.ones(2)), "one row a pattern"),
+        (lambda: fit(Laplace(), P, y[:3]), "y must have shape"),
+        (lambda: fit(Twisted(), P, y), "rng must be"),
+        (lambda: fit(ImportanceSampling(points="sobol"), P, y, rng=rng), "points must be"),
+        (lambda: EllipticalSlice().fit(P, y, rng=rng), "with a covariance of low rank"),
+        (lambda: posterior.predict_inputs(np.ones((2, 3))), "X must have 2 columns"),
+        (lambda: posterior.predict(np.ones((20, 1)), [1.0]), "use predict_inputs"),
+        (lambda: bare.predict_inputs(X), "must have inducing inputs"),
+        (lambda: random_columns(P, bare, 1, rng), "columns must be between 2 and n"),
+        (lambda: random_columns(given, posterior, 5, rng), "prior must be made by"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            call()
+
+
+# --- the classifier
+
+
+@pytest.mark.parametrize("inference", ["ep", "laplace"])
+def test_classifier(inference):
+    X, y = noisy_problem(1, 120)
+    X_star = noisy_problem(2, 20)[0]
+    dense, low = (
+        GaussianProcessClassifier(1.0 * RBF(1.0), inference, approximation=a).fit(X, y)
+        for a in (None, "low-rank")
+    )
+    gap = low.log_marginal_likelihood_ - dense.log_marginal_likelihood_
+    assert abs(gap) < 0.01 and low.log_marginal_likelihood_se_ == 0.0
+    values = [one.log_marginal_likelihood(np.zeros(2)) for one in (low, dense)]
+    assert abs(values[0] - values[1]) < 0.1
+    assert low.log_marginal_likelihood(np.zeros(2), eval_gradient=True)[0] == values[0]
+    np.testing.assert_allclose(low.predict_proba(X_star), dense.predict_proba(X_star), atol=0.02)
+    theta = dense.kernel_.theta + 0.1
+    assert low.log_marginal_likelihood(theta) == pytest.approx(
+        dense.log_marginal_likelihood(theta), abs=0.02
+    )
+    auto = GaussianProcessClassifier(1.0 * RBF(1.0), inference, approximation="auto").fit(X, y)
+    assert auto.log_marginal_likelihood_ == dense.log_marginal_likelihood_
+
+
+def test_bad_options_of_the_classifier():
+    X, y = noisy_problem(1, 30)
+    for options, message in (
+        ({"approximation": "sparse"}, "approximation must be one of"),
+        ({"approximation": "low-rank", "inference": "hmc"}, "approximation must be None with"),
+        ({"approximation": "low-rank", "n_restarts": 2}, "n_restarts must be 0"),
+        ({"approximation": "low-rank", "tolerance": -1.0}, "tolerance must be"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            GaussianProcessClassifier(**{"optimizer": None} | options).fit(X, y)
+
+
+def test_an_error_of_a_method_makes_no_dense_covariance(monkeypatch):
+    monkeypatch.setattr("gpcmc._problem.check_kernel_matrix", lambda *_: pytest.fail("n x n"))
+    X, y = noisy_problem(1, 30)
+    method = ImportanceSampling(points="sobol", samples=64)
+    classifier = GaussianProcessClassifier(
+        1.0 * RBF(1.0), method, optimizer=None, approximation="low-rank", random_state=0
+    )
+    with pytest.raises(ValueError, match="points must be 'random' or 'antithetic'"):
+        classifier.fit(X, y)
