@@ -2,17 +2,17 @@
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from recheck.files import write_csv, write_text
-from recheck.format import effect, is_number, rendered, short
+from recheck.format import effect, is_number, short
 from recheck.layout import Layout
 from recheck.published import Published, half_unit
-from recheck.typeset import LATEX_PACKAGES
+from recheck.templates import rendered
 
 #: Verdicts in the order in which they are listed, and how one cell and several cells are said to have them.
 VERDICTS = {
@@ -185,38 +185,3 @@ def _counts(rows: pd.DataFrame) -> str:
     numbers = rows["verdict"].value_counts()
     there = [verdict for verdict in VERDICTS if verdict in numbers]
     return ", ".join(f"{numbers[v]} {VERDICTS[v][int(numbers[v] > 1)]}" for v in there) or "none"
-
-
-def summary(
-    verdicts: pd.DataFrame,
-    pdfs: Iterable[str],
-    left_out: Iterable[str] = (),
-    *,
-    factor: float = 2.0,
-    scale: str,
-    beside: Mapping[str, int] | None = None,
-) -> str:
-    """A line each: where the PDFs are, what the audit found, this run beside the kept results, what was left out.
-
-    `pdfs` is empty where there is no LaTeX. `left_out` are further reasons in words, such as data that are missing and
-    where to put them. `factor` is that of `audit_lines`, `beside` is `recheck.remeasured.counts`.
-    """
-    install = f"there is no LaTeX here (Debian, Ubuntu: apt-get install {LATEX_PACKAGES})"
-    reasons = []
-    for verdict in ("not run", "data not available", "not comparable"):
-        kinds = verdicts.loc[verdicts["verdict"] == verdict, "kind"].value_counts()
-        if len(kinds):
-            names = ", ".join(_several(number, kind) for kind, number in kinds.items())
-            at = f" at scale {scale}" if verdict == "not run" else ""
-            reasons.append(f"{names}: {verdict}{at}")
-    lines = [
-        f"Paper: {', '.join(pdfs) or f'not typeset: {install}'}",
-        f"Audit: {' '.join(audit_lines(verdicts, factor))}",
-        f"Left out: {'; '.join([*reasons, *left_out]) or 'nothing'}",
-    ]
-    if beside and beside["kept"]:
-        words = ("identical", "agree", "differ")
-        outcomes = ", ".join(f"{beside[f'remeasured/{word}']} {word}" for word in words)
-        kept = f"{beside['remeasured']} of {beside['kept']} kept estimates measured again"
-        lines.insert(2, f"Kept: {kept}: {outcomes} (remeasured.csv)")
-    return "\n".join([*lines, ""])

@@ -67,14 +67,14 @@ class Book:
 
         def one(folder: Path, ends: Sequence[str], kept: Book | None = None) -> Book:
             estimates, measures = (
-                pd.concat([read(folder / f"{kind}{end}") for end in ends])
+                pd.concat([read(_there(folder / f"{kind}{end}")) for end in ends])
                 for kind in ("estimates", "measures")
             )
             paths = folder / "verdicts.csv", folder / "outcomes.csv"
             judged, by_reading = (read(path) if path.exists() else None for path in paths)
             return cls(estimates, measures, published.cells, judged, kept, defaults, by_reading)
 
-        old = None if kept is None else one(Path(kept), [".csv.gz"])
+        old = None if kept is None else one(Path(kept), [".csv"])
         ends = [".csv"] if parts is None else [f"/{part}.csv" for part in parts]
         return one(Path(study_folder), ends, old)
 
@@ -130,6 +130,12 @@ def _indexed(frame: pd.DataFrame, keys: list[str], name: str) -> pd.DataFrame:
     if len(twice):
         raise ValueError(f"{name}: {twice.iloc[0][keys].tolist()} occurs more than once")
     return frame.set_index(keys, drop=False).rename_axis([None] * len(keys))
+
+
+def _there(path: Path) -> Path:
+    """A table, or the same compressed, as kept results have it."""
+    packed = Path(f"{path}.gz")
+    return packed if packed.exists() and not path.exists() else path
 
 
 def read(path: Path) -> pd.DataFrame:

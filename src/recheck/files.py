@@ -1,8 +1,9 @@
 """Result files that say when they were damaged.
 
 Each CSV or npz file has a JSON file beside it, ``<file>.digest``, with its SHA-256 checksum and its number of rows
-(of an npz file: of arrays). A file that was altered, cut off or never finished is refused by name. Files are
-written under another name first and renamed when they are complete. Equal content gives equal bytes.
+(of an npz file: of arrays). A folder that is kept has one file ``digests.json`` in place of them. A file that was
+altered, cut off or never finished is refused by name. Files are written under another name first and renamed when they
+are complete. Equal content gives equal bytes.
 """
 
 import gzip
@@ -20,6 +21,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+#: The digests of all files of a folder that is kept, by name.
+DIGESTS = "digests.json"
 #: The date of every entry of a zip archive: the earliest that the format can hold.
 _DATE = (1980, 1, 1, 0, 0, 0)
 
@@ -72,13 +75,15 @@ def read_csv(path: str | Path, **kwargs: Any) -> pd.DataFrame:
     return frame
 
 
-def write_arrays(path: str | Path, arrays: Mapping[str, Any], **about: Any) -> None:
-    """Write named arrays as an npz file, and its digest, which holds `about` too.
+def write_arrays(
+    path: str | Path, arrays: Mapping[str, Any], *, packed: bool = False, **about: Any
+) -> None:
+    """Write named arrays as an npz file, compressed if `packed`, and its digest, which holds `about` too.
 
     Arrays of Python objects are a ValueError: reading them would need pickle.
     """
     buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
+    with zipfile.ZipFile(buffer, "w") as archive:
         for name in sorted(arrays):
             array = np.asanyarray(arrays[name])
             if array.dtype.hasobject:
@@ -88,7 +93,9 @@ def write_arrays(path: str | Path, arrays: Mapping[str, Any], **about: Any) -> N
                 )
             entry = io.BytesIO()
             np.lib.format.write_array(entry, array, allow_pickle=False)
-            archive.writestr(zipfile.ZipInfo(f"{name}.npy", date_time=_DATE), entry.getvalue())
+            about_entry = zipfile.ZipInfo(f"{name}.npy", date_time=_DATE)
+            kind = zipfile.ZIP_DEFLATED if packed else zipfile.ZIP_STORED
+            archive.writestr(about_entry, entry.getvalue(), compress_type=kind)
     _write_with_digest(path, buffer.getvalue(), len(arrays), about)
 
 
@@ -139,15 +146,34 @@ def _write(path: Path, content: bytes) -> None:
     os.replace(partial, path)
 
 
+def gather_digests(folder: str | Path) -> None:
+    """Put the digests of all files of a folder into one file, ``digests.json``; those of files that are gone go."""
+    folder = Path(folder)
+    path = folder / DIGESTS
+    known = read_json(path) if path.exists() else {}
+    for place in sorted(folder.glob("*.digest")):
+        known[place.name.removesuffix(".digest")] = read_json(place)
+    write_json(path, {name: one for name, one in known.items() if (folder / name).exists()})
+    for place in folder.glob("*.digest"):
+        place.unlink()
+
+
 def _checked(path: str | Path) -> tuple[bytes, int]:
     """Bytes of a file that are those of its digest, and the number of rows in it."""
     content, place = Path(path).read_bytes(), digest_path(path)
-    if not place.exists():
+    stored = read_json(place) if place.exists() else _gathered(Path(path))
+    if stored is None:
         raise _damaged(path, f"it has no digest ({place.name}) beside it")
-    stored, found = read_json(place), hashlib.sha256(content).hexdigest()
+    found = hashlib.sha256(content).hexdigest()
     if not isinstance(stored, dict) or {"sha256", "rows"} - stored.keys():
         raise _damaged(path, f"{place.name} is not a digest")
     if found != stored["sha256"]:
         digests = f"SHA-256 {found[:12]}, its digest says {str(stored['sha256'])[:12]}"
         raise _damaged(path, f"its bytes were changed after it was written ({digests})")
     return content, int(stored["rows"])
+
+
+def _gathered(path: Path) -> Any:
+    """The digest of a file in that of its folder; None where there is none."""
+    place = path.with_name(DIGESTS)
+    return read_json(place).get(path.name) if place.exists() else None

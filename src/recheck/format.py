@@ -9,10 +9,8 @@ import math
 import re
 from collections.abc import Mapping
 from decimal import Decimal
-from pathlib import Path
 from typing import Any, TypeVar
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from pydantic import BaseModel, ConfigDict, PositiveInt, ValidationError, model_validator
 
 _ESCAPES = str.maketrans(
@@ -201,20 +199,3 @@ def _grouped(text: str) -> str:
     text = text if text.strip("-0.") else text.lstrip("-")  # no negative zero
     whole = text.lstrip("-")
     return f"{int(text):,}".replace(",", " ") if whole.isdigit() and len(whole) > 4 else text
-
-
-_TEMPLATES = Environment(
-    *("[%", "%]", "[[", "]]", "[##", "##]"),  # blocks, values, comments: braces are LaTeX's own
-    autoescape=lambda name: ".tex." not in str(name),
-    undefined=StrictUndefined,
-    keep_trailing_newline=True,
-    loader=FileSystemLoader(Path(__file__).parent),
-)
-_SHARED = (Format, effect, is_number, latex, plain, printed, short)
-_TEMPLATES.globals |= {one.__name__: one for one in _SHARED}
-_TEMPLATES.filters["tex"] = escape
-
-
-def rendered(template: str, **values: Any) -> str:
-    """A template of this package with its values and the functions of this module; the filter ``tex`` is `escape`."""
-    return _TEMPLATES.get_template(template).render(**values)

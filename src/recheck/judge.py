@@ -3,7 +3,7 @@
 A printed number is drawn from the same design as ours (`recheck.compare`), or a quantity lies inside its region
 (`recheck.claims`). Each of these hypotheses has a p-value under every reading of what the paper leaves unsaid or
 misprints, and counts with the largest of them. "Differs" is controlled by Holm's test over a family, "agrees" by
-Benjamini and Hochberg's correction of two one-sided tests; section 3 of ``README.md`` beside this file says what each
+Benjamini and Hochberg's correction of two one-sided tests; section 3 of ``STUDY.md`` beside this file says what each
 verdict means.
 """
 

@@ -1,8 +1,8 @@
 r"""Numbers of the text by name: ``\val{table1/N50/M100}`` prints an estimate and links to where it comes from.
 
 The source of a paper is scanned for look-ups, and only what it uses is written: ``values.tex`` with the texts, and
-``origins.tex`` with the rows of the appendix that they link to. ``\origin{tables/<name>}`` in a caption names data,
-rule and code. A key that does not exist stops the build. Section 6 of ``README.md`` beside this file has all of them.
+``origins.tex`` with the lines of the list that they link to. ``\origin{tables/<name>}`` in a caption names data,
+rule and code. A key that does not exist stops the build. Section 6 of ``STUDY.md`` beside this file has all of them.
 """
 
 import difflib
@@ -17,13 +17,16 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 import pandas as pd
+import yaml
 
 from recheck.audit import COMPARED, VERDICTS, informative
 from recheck.book import Book
 from recheck.files import write_text
-from recheck.format import Format, escape, full, latex, missing, printed, rendered
+from recheck.format import Format, escape, full, latex, missing, printed
 from recheck.layout import Layout
+from recheck.published import Protocol
 from recheck.tables import shown
+from recheck.templates import rendered
 
 _KINDS = {"cells": "cell", "contrasts": "contrast", "columns": "column", "claims": "claim"}
 _FLAGS = {"value", "percent", "integer", "nounit"}
@@ -60,7 +63,7 @@ class Study:
     layout: Layout
     results: str  # ``results/<scale>/<study>``
     published: str  # ``data/published/<study>``
-    kept: str = ""  # folder of kept results; their raw files are below its ``results``
+    kept: str = ""  # folder of kept results
     layout_file: str = ""
     code: Mapping[str, str] = field(default_factory=dict)  # ``file:line`` of ``figures/<name>``
 
@@ -145,6 +148,21 @@ def collect(
     return answers
 
 
+def evidence(readings: pd.DataFrame) -> dict[str, dict[str, Any]]:
+    """What speaks for each level, by choice and kind, with how far it is ``behind`` the ``best`` in log likelihood.
+
+    Where no number has a likelihood, the best level is the one under which most numbers agree.
+    """
+    values: dict[str, dict[str, Any]] = {}
+    order = ["log_likelihood", "agrees"]
+    ordered = readings.sort_values(order, ascending=False, kind="stable")
+    for (choice, kind), rows in ordered.groupby(["choice", "kind"]):
+        behind = rows["log_likelihood"].max() - rows["log_likelihood"]
+        levels = rows.assign(behind=behind).set_index("level").to_dict("index")
+        values.setdefault(choice, {})[kind] = levels | {"best": rows["level"].iloc[0]}
+    return values
+
+
 def _answer(
     use: Use, studies: Mapping[str, Study], facts: Mapping[str, Facts], numbers: str
 ) -> Found:
@@ -200,13 +218,12 @@ def _estimate(asked: _Asked, key: str) -> Found:
     known = math.isfinite(value)
     # files of a run as paths from the root of the repository
     roots, places = ("data/", "src/", "results/"), filter(None, str(row["source"]).split("; "))
-    folder = asked.folder if book is study.book else f"{asked.folder}/results"
     return Found(
         use,
         shown(value, se, status, asked.form(study.layout.unit(id))),
         known,
         full(value, se) if known else status,
-        "; ".join(one if one.startswith(roots) else f"{folder}/{one}" for one in places),
+        "; ".join(one if one.startswith(roots) else f"{asked.folder}/{one}" for one in places),
         str(row["seed"]),
         f"{row['units']} units, {row['runs']} runs" if row["runs"] else "",
         str(book.verdicts.loc[id, "verdict"]) if id in book.verdicts.index else "",
@@ -236,6 +253,7 @@ def _count(asked: _Asked, path: str) -> Found:
         **{verdict.replace(" ", "-"): frame["verdict"] == verdict for verdict in VERDICTS},
         **{f"table{name}": tables == name for name in tables.unique()},
         **{"informative": informative(frame), "compared": frame["verdict"].isin(COMPARED)},
+        **_within_root(frame, asked.study.published),
     }
     masks |= {f"except-{name}": ~mask for name, mask in masks.items()}
     if wrong := [part for part in parts if part not in masks]:
@@ -243,6 +261,18 @@ def _count(asked: _Asked, path: str) -> Found:
     parts += [] if _KINDS.keys() & parts else ["cells"]
     number = pd.DataFrame({part: masks[part] for part in parts}).all(axis=1).sum()
     return _given(asked._replace(options={}), number, f"{asked.folder}/verdicts.csv")
+
+
+def _within_root(frame: pd.DataFrame, published: str) -> dict[str, pd.Series]:
+    """Rows whose ratio lies within the root of the margin of agreement, and rows of which their interval shows it."""
+    rules = Path(published, "protocol.yaml")
+    given = yaml.safe_load(rules.read_text(encoding="utf-8")) if rules.exists() else {}
+    root = math.sqrt(Protocol(**(given or {})).margins.agree)
+    rows = frame.reindex(columns=["scale", "effect", "factor"])
+    logs, agrees = rows["scale"] == "log", frame["verdict"] == "agrees"
+    near = logs & (rows["effect"].astype(float).abs() <= math.log(root))
+    shown = logs & agrees & (rows["factor"].astype(float) <= root)
+    return {"near": near, "shown-near": shown}
 
 
 def _published(asked: _Asked, id: str) -> Found:
@@ -314,9 +344,10 @@ def write_origins(
     folder: str | Path,
     path: str | Path,
 ) -> None:
-    r"""Write ``origins.tex``: the rows of the appendix, and what ``\origin`` prints.
+    r"""Write ``origins.tex``: the list of all numbers, and what ``\origin`` prints.
 
-    Tables and figures have entries ``tables/<name>``; of all studies but the first ``<study>/tables/<name>``. `record`
+    Tables and figures have entries ``tables/<name>``; of all studies but the first ``<study>/tables/<name>``. In their
+    captions, a word for each file is a link, because names of files and lines would be longer than captions. `record`
     is the provenance: with its ``remote`` and ``commit``, tracked files are linked on the web, by line. Other files
     are linked from `folder`, where the PDF will be, from the root of the repository.
     """
@@ -324,15 +355,15 @@ def write_origins(
     keys: dict[str, Found] = {}
     for one in found:
         keys.setdefault(one.use.key, one)
-    given = {"studies": studies, "keys": keys, "link": link, "most": _MOST}
+    given = {"studies": studies, "keys": keys, "link": link}
     write_text(path, rendered("origins.tex.j2", **given))
 
 
-def _link(place: str, record: Mapping[str, object], folder: str) -> str:
-    """A file as a link to the commit on the web, or to where it lies beside the PDF."""
+def _link(place: str, word: str, *, record: Mapping[str, object], folder: str) -> str:
+    """A word that is a link to a file, at the commit on the web or where it lies beside the PDF."""
     address = web_link(place, record) or f"run:{relpath(place.partition(':')[0], folder)}"
     address = re.sub("[%#]", r"\\\g<0>", address)
-    return rf"\href{{{address}}}{{\nolinkurl{{{_short(place.removeprefix(f'{folder}/'))}}}}}"
+    return rf"\href{{{address}}}{{{word}}}"
 
 
 def _short(source: str) -> str:

@@ -1,6 +1,6 @@
 """Measures: the tidy table that a study hands to the engine, and the estimates that the engine derives from it.
 
-A study writes one row a unit and run; section 2 of ``README.md`` beside this file has the rules.
+A study writes one row a unit and run; section 2 of ``STUDY.md`` beside this file has the rules.
 """
 
 import posixpath

@@ -13,7 +13,7 @@ from recheck.claims import Quantity, quantity
 from recheck.compare import Comparer, Levels, NotComparedError
 from recheck.format import plain
 from recheck.measures import COUNTED, fitting, join_sources, levels_of, reading_text
-from recheck.published import Claim, Contrast, Published
+from recheck.published import Claim, Contrast, Published, half_unit
 from recheck.replay import Predictive, Ratio
 
 #: Columns of the quantiles of the replayed number.
@@ -115,10 +115,10 @@ class _Study:
         found, own = self.comparer.cell(name, levels), self.comparer.sample(name, levels)
         self.compared[name].append(levels)
         row["note"] = (
-            f"ours: {_count(len(own.units), 'unit')} with {_count(own.runs(), 'run')}; "
-            f"published: {_count(cell['units'], 'unit')} with {_count(cell['runs'], 'run')}"
+            f"ours: {count(len(own.units), 'unit')} with {count(own.runs(), 'run')}; "
+            f"published: {count(cell['units'], 'unit')} with {count(cell['runs'], 'run')}"
         )
-        logs, step = row["scale"] == "log", 2 * cell["rounding"]
+        logs, step = row["scale"] == "log", 2 * half_unit(cell["printed"])
         quantiles = _quantiles(found, logs)
         row |= {key: np.round(value / step) * step for key, value in quantiles.items()}
         return found, *self._margins(logs)
@@ -129,8 +129,7 @@ class _Study:
         rows = None if estimate is None else self.rows.get((name, estimate["reading"]))
         if rows is None or cell["scale"] != "linear" or not rows["status"].isin(COUNTED).any():
             return None
-        region = (cell["value"] - cell["rounding"], cell["value"] + cell["rounding"])
-        return quantity(region, estimate, rows)
+        return quantity((cell["low"], cell["high"]), estimate, rows)
 
     def contrast(
         self, row: Row, name: str, levels: Levels, pair: tuple[str, str], rule: Contrast
@@ -235,7 +234,8 @@ def _quantiles(found: Predictive, logs: bool) -> dict[str, float]:
     return dict(zip(QUANTILES, natural, strict=True))
 
 
-def _count(number: float, noun: str) -> str:
+def count(number: float, noun: str) -> str:
+    """A number of things in words: ``1 unit``, ``3 units``."""
     return f"{number:.3g} {noun}{'' if number == 1 else 's'}"
 
 

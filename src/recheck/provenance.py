@@ -39,6 +39,7 @@ def provenance(
     git = partial(_answer, "git", "-C", str(repository))
     commit, status = git("rev-parse", "HEAD"), git("status", "--porcelain")
     epoch = git("log", "-1", "--format=%ct") if commit else None
+    date = git("log", "-1", "--format=%cs") if commit else None
     remote = git("remote", "get-url", "origin") if commit else None
     digested = json.dumps(config, sort_keys=True, default=str).encode()
     installed = {name: next(iter(distributions(name=name)), None) for name in packages}
@@ -47,6 +48,7 @@ def provenance(
         "commit": commit,
         "commit_short": commit[:12] if commit else None,
         "commit_time": int(epoch) if epoch else None,
+        "commit_date": date or None,
         "dirty": bool(status) if commit else None,
         "remote": web_address(remote),
         "scale": config.get("scale"),
@@ -56,7 +58,7 @@ def provenance(
         "python": platform.python_version(),
         "packages": {name: one.version for name, one in installed.items() if one},
         "compiler": next(iter((_answer(compiler, "--version") or "").splitlines()), None),
-        "blas": _blas(),
+        "blas": blas(),
         "cpu": _cpu(),
         "cores": os.cpu_count(),
         "system": f"{platform.system()} {platform.machine()}",
@@ -121,8 +123,8 @@ def _cpu() -> str:
     return found[1].strip() if found else platform.processor() or platform.machine()
 
 
-def _blas() -> list[dict[str, str]]:
-    """The linear algebra libraries in this process, without paths and thread numbers."""
+def blas() -> list[dict[str, str]]:
+    """Return the linear algebra libraries in this process, without paths and thread numbers."""
     import scipy.linalg  # noqa: F401  (loads the BLAS that threadpoolctl is asked about)
     from threadpoolctl import threadpool_info
 

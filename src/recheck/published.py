@@ -2,7 +2,8 @@
 
 A folder ``data/published/<study>`` holds four files. ``cells.csv`` has one row a printed number, ``claims.yaml`` one
 entry a statement, ``readings.yaml`` what the paper leaves unsaid or misprints, and ``protocol.yaml`` margins, error
-rates, families, contrasts and the history of all of these. Only ``cells.csv`` is needed.
+rates, families, contrasts and the history of all of these. Only ``cells.csv`` is needed. It may have a column
+``rounded``, the rule that a number was rounded by (`recheck.rounding.RULES`); empty is to the nearest, ties included.
 """
 
 import fnmatch
@@ -19,6 +20,7 @@ from pydantic import Field, FiniteFloat, model_validator
 
 from recheck.format import Declared, checked, decimal
 from recheck.measures import pattern, with_fields
+from recheck.rounding import RULES, region
 
 #: Columns of ``cells.csv``.
 CELLS = [
@@ -163,7 +165,8 @@ class Published:
     """All that a paper printed and said, and the rules under which it is compared.
 
     `cells` has the columns `CELLS` with ``value``, ``bracket_value`` and ``rounding`` (half a unit in the last place),
-    and is indexed by id.
+    and ``low`` and ``high``, the ends of what rounds to the value; it is indexed by id. Where a rule of rounding is
+    given, the value is the middle between these ends, and the rounding half their distance.
     """
 
     cells: pd.DataFrame
@@ -201,11 +204,16 @@ class Published:
 
 def read_cells(path: str | Path) -> pd.DataFrame:
     """Read ``cells.csv`` as `Published.cells`; ValueError names a column that is absent, or a cell that is wrong."""
-    frame = pd.read_csv(path, dtype=str, keep_default_na=False)
+    return as_cells(pd.read_csv(path, dtype=str, keep_default_na=False), str(path))
+
+
+def as_cells(frame: pd.DataFrame, where: str) -> pd.DataFrame:
+    """Rows with the columns `CELLS`, all text, as `Published.cells`; `where` begins the message of a ValueError."""
     if missing := [name for name in CELLS if name not in frame.columns]:
-        raise ValueError(f"{path}: columns {missing} are missing; needed are {CELLS}")
+        raise ValueError(f"{where}: columns {missing} are missing; needed are {CELLS}")
     if twice := sorted(frame["id"][frame["id"].duplicated()]):
-        raise ValueError(f"{path}: cells {twice} occur more than once")
+        raise ValueError(f"{where}: cells {twice} occur more than once")
+    rules = frame.get("rounded", pd.Series("", frame.index))
     value = frame["printed"].map(number).astype(float)
     errors = frame["bracket_kind"] == STANDARD_ERROR
     fine = {
@@ -215,19 +223,28 @@ def read_cells(path: str | Path) -> pd.DataFrame:
         "runs": ("a positive integer", frame["runs"].str.fullmatch("[1-9][0-9]*")),
         "printed": ("a positive number", (frame["scale"] == "linear") | (value > 0)),
         "bracket": ("a standard error", ~errors | (frame["bracket"] != "")),
+        "rounded": (f"one of {list(RULES)}, or nothing", rules.isin([*RULES, ""])),
     }
     for name, (needed, mask) in fine.items():
         for row in frame[~mask.astype(bool)].to_dict("records"):
             given = f"needed is {needed}, given was {row[name]!r}"
-            raise ValueError(f"{path}: cell {row['id']}: {name}: {given}")
+            raise ValueError(f"{where}: cell {row['id']}: {name}: {given}")
     brackets = frame["bracket"].str.strip("()[] ")
-    return frame.assign(
+    half = frame["printed"].map(half_unit)
+    cells = frame.assign(
         units=frame["units"].astype(int),
         runs=frame["runs"].astype(int),
         value=value,
-        rounding=frame["printed"].map(half_unit),
+        rounding=half,
         bracket_value=[number(text) if text else math.nan for text in brackets],
-    ).set_index("id", drop=False)
+        low=value - half,
+        high=value + half,
+    )
+    for place in rules.index[rules != ""]:
+        low, high = region(str(frame["printed"][place]), rules[place])
+        ends = [(low + high) / 2, (high - low) / 2, low, high]
+        cells.loc[place, ["value", "rounding", "low", "high"]] = ends
+    return cells.set_index("id", drop=False)
 
 
 def number(text: str) -> float:

@@ -1,7 +1,7 @@
 """What a run measured beside the kept results: which kept estimates it measured again, and which of them differ.
 
 Both are compared on the runs that they share: same id, reading, unit, run and seed or, without a seed, same line of the
-raw files. Where a raw file was made with other settings, an error or a count is another number, so only means over
+rows. Where a row was made with other settings, an error or a count is another number, so only means over
 seeded runs are compared, if they have standard errors in both. An estimate is *identical* if its value and standard
 error are equal to the last digit. It *differs* if its difference (of logarithms, where numbers are compared as a ratio)
 is beyond four joint standard errors and, by Welch's t with Šidák's correction for the number of estimates, beyond
@@ -32,15 +32,15 @@ def remeasured(
     kept: pd.DataFrame,
     timing: Iterable[str] = (),
     error: float = 0.05,
-    changed: Collection[str] = (),
+    changed: Mapping[str, Collection[int]] | None = None,
     regions: Mapping[str, tuple[float, float]] | None = None,
 ) -> pd.DataFrame:
     """One row a kept estimate: its value on the runs that are shared with `measures`, that of this run, the outcome.
 
     `timing` are globs of ids that rest on CPU seconds, `error` is the probability that one or more of the estimates
-    differ by chance, `changed` are raw files that were made with other settings than in the kept run, `regions` are
-    those of `recheck.measures.estimate`. The columns are ``id``, ``reading``, ``kept``, ``kept_se``, ``value``, ``se``,
-    ``ratio`` (difference over joint standard error), ``p_adjusted`` and ``outcome`` (`OUTCOMES`).
+    differ by chance, `changed` are lines of the kept rows, by file, whose settings are others in this run, `regions`
+    are those of `recheck.measures.estimate`. The columns are ``id``, ``reading``, ``kept``, ``kept_se``, ``value``,
+    ``se``, ``ratio`` (difference over joint standard error), ``p_adjusted`` and ``outcome`` (`OUTCOMES`).
     """
     measures, kept = (
         frame.assign(origin=frame["seed"].where(frame["seed"] != "", frame["source"]))
@@ -48,7 +48,7 @@ def remeasured(
     )
     timed = "|".join(map(translate, timing)) or "$."
     kept = kept[kept["status"].isin(COUNTED) & ~kept["id"].str.match(timed)]
-    other = _rests_on(kept, changed)
+    other = _rests_on(kept, changed or {})
     counted = kept[~other | ((kept["seed"] != "") & kept["se"].isna())]
     shared = counted[_ROW].merge(measures.loc[measures["status"].isin(COUNTED), _ROW])
     ours, theirs = (
@@ -81,13 +81,24 @@ def remeasured(
     return frame[[*_KEYS, *columns]].reset_index(drop=True)
 
 
-def _rests_on(rows: pd.DataFrame, files: Collection[str]) -> pd.Series:
-    """Which rows have one of these raw files among their sources."""
-    named = {
-        source: any(part.partition(":")[0] in files for part in source.split("; "))
-        for source in rows["source"].unique()
-    }
+def _rests_on(rows: pd.DataFrame, lines: Mapping[str, Collection[int]]) -> pd.Series:
+    """Which rows have one of these lines among their sources."""
+    named = {source: _named(source, lines) for source in rows["source"].unique()}
     return rows["source"].map(named).astype(bool)
+
+
+def _named(source: str, lines: Mapping[str, Collection[int]]) -> bool:
+    for part in source.split("; "):
+        file, _, places = part.partition(":")
+        if not lines.get(file):
+            continue
+        if not places:
+            return True
+        for span in places.split(","):
+            first, _, last = span.partition("-")
+            if any(line in lines[file] for line in range(int(first), int(last or first) + 1)):
+                return True
+    return False
 
 
 def counts(frame: pd.DataFrame) -> dict[str, int]:

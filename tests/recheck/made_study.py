@@ -17,10 +17,11 @@ def published(folder, cells, **files):
         "runs": "1",
         "section": "1",
     }
-    lines = [",".join(CELLS)]
+    names = [*CELLS, "rounded"] if any("rounded" in cell for cell in cells) else CELLS
+    lines = [",".join(names)]
     for cell in cells:
         row = {**default, "column": cell["id"].rsplit("/", 1)[0], **cell}
-        lines.append(",".join(str(row[name]) for name in CELLS))
+        lines.append(",".join(str(row[name]) for name in names))
     folder.mkdir(exist_ok=True)
     (folder / "cells.csv").write_text("\n".join(lines) + "\n")
     for name, text in files.items():

@@ -13,13 +13,13 @@ from recheck.audit import (
     picture,
     protocol_table,
     readings_table,
-    summary,
     write_audit,
 )
 from recheck.book import read
 from recheck.files import read_csv, write_csv
 from recheck.layout import Layout
 from recheck.published import read_published
+from recheck.summary import summary
 
 PI = Path(__file__).parent / "pi" / "data" / "published" / "pi"
 NONE = math.nan
@@ -100,16 +100,33 @@ def test_several_studies_have_lines_of_their_own(verdicts):
     assert audit_lines(both) == [f"{name}: {line}" for name in ("one", "two") for line in alone]
 
 
-def test_three_lines(verdicts):
-    lines = summary(
-        verdicts, ["a.pdf", "b.pdf"], ["place x in data/raw"], scale="tiny"
-    ).splitlines()
-    assert lines[0] == "Paper: a.pdf, b.pdf"
-    assert lines[1].startswith("Audit: 3 of 5 cells")
-    assert lines[2] == "Left out: 1 cell: not run at scale tiny; place x in data/raw"
-    assert "apt-get install texlive" in summary(verdicts, [], scale="tiny")
-    whole = verdicts[verdicts["verdict"] == "agrees"]
-    assert summary(whole, ["a.pdf"], scale="tiny").endswith("Left out: nothing\n")
+def test_a_summary_has_the_verdicts_first_and_then_what_was_measured_again(verdicts):
+    again = pd.DataFrame({"outcome": ["identical", "identical", "differs", "not run"]})
+    text = summary(
+        {"one": verdicts},
+        {"one": again, "two": again.iloc[:0]},
+        ["a.pdf", "b.html"],
+        ["place x in data/raw"],
+        scale="tiny",
+        kept=True,
+    )
+    lines = text.splitlines()
+    assert lines[0] == "Verdicts of the complete run, which is kept"
+    assert lines[2].split("  ")[-1] == "not run"
+    assert lines[3].split() == ["one", "cells", *"11111"]
+    assert lines[4].split()[0] == "columns" and lines[5].split()[0] == "claims"
+    assert "at the scale tiny" in lines[7]
+    assert lines[10].split() == ["one", "estimates", "2", "-", "1", "1"]
+    assert lines[12:] == ["Paper: a.pdf, b.html", "", "Missing: place x in data/raw"]
+
+
+def test_a_summary_says_how_latex_and_pandoc_are_installed(verdicts):
+    text = summary({"one": verdicts}, {}, scale="tiny", kept=False)
+    assert text.startswith("Verdicts of this run, at the scale tiny")
+    assert "apt-get install texlive" in text or "apt-get install latexmk" in text
+    assert "pip install pypandoc_binary" in text
+    one = summary({"one": verdicts}, {}, ["a.html"], scale="tiny", kept=False)
+    assert "Paper: a.html; no PDF: there is no LaTeX here" in one and "pandoc" not in one
 
 
 def test_page_is_whole_without_a_network(verdicts, tmp_path):

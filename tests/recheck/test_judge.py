@@ -148,8 +148,7 @@ def test_a_rounded_cell_under_two_readings(tmp_path):
     assert judged(study, both[1:]).loc["t/a", "verdict"] == "undecided"
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# Families
+# --- Families
 
 
 def test_corrections_of_families():
@@ -178,8 +177,7 @@ def test_agreement_is_corrected_over_the_family(tmp_path):
     assert alone["p_agree"] < 0.1 and found["p_agree"] > alone["p_agree"]
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# Readings
+# --- Readings
 
 READINGS = "v: {statement: s, levels: {a: x, b: y}, kind: runs, applies: ['t/*']}"
 
@@ -301,8 +299,7 @@ def test_a_reading_that_is_not_registered_is_refused(tmp_path):
         judged(study, rows("t/a", units(3), reading="v=a"))
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# Contrasts and columns
+# --- Contrasts and columns
 
 CONTRAST = (
     "contrasts: [{id: 'c/{m}', first: 't/{m}/e', second: 't/new/e', scale: linear, margin: 0.005}]"
@@ -383,8 +380,7 @@ def test_the_same_seed_gives_the_same_verdicts(tmp_path):
     assert first.loc[0, "p"] == pytest.approx(other.loc[0, "p"], rel=0.02)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# Studies on which the first rule, whose core is repeated here, was wrong
+# --- Studies on which the first rule, whose core is repeated here, was wrong
 
 
 def first_rule(mine, theirs):

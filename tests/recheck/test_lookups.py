@@ -1,8 +1,10 @@
 """Numbers of the text: found, formatted, traced, and refused by name."""
 
+import csv
 import math
 import re
 import shutil
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -22,8 +24,12 @@ from recheck.lookups import (
     write_origins,
     write_values,
 )
+from recheck.numbers import origins
 from recheck.typeset import typeset
 
+#: Keys, options, and what stands in the text for them.
+with Path(__file__).with_name("lookups.csv").open(encoding="utf-8") as file:
+    TEXTS = list(csv.reader(file))[1:]
 LAYOUT = {
     "units": {"table1/*": "%"},
     "tables": {
@@ -42,7 +48,7 @@ FACTS = {
     ),
 }
 TEX = r"""\documentclass{article}\pdftrailerid{}
-\usepackage{booktabs,longtable,array}\usepackage[hidelinks]{hyperref}
+\usepackage{multicol}\usepackage[hidelinks]{hyperref}
 \input{values}\input{origins}
 \begin{document}
 \section{A number: \val{table1/N50/M100}}
@@ -61,12 +67,12 @@ TEX = r"""\documentclass{article}\pdftrailerid{}
 def study(tmp_path):
     verdicts = pd.DataFrame(
         [
-            ("table1/N50/M100", "cell", "1", "agrees", True, 1.23456),
-            ("table1/N200/M100", "cell", "1", "not run", False, math.nan),
-            ("table1/N50/M1000", "cell", "1", "depends on a reading", True, math.nan),
-            ("claim/a", "claim", "", "differs", True, math.nan),
+            ("table1/N50/M100", "cell", "1", "agrees", True, 1.23456, "log", 0.3),
+            ("table1/N200/M100", "cell", "1", "not run", False, math.nan, "log", math.nan),
+            ("table1/N50/M1000", "cell", "1", "depends on a reading", True, 1.1, "log", -0.4),
+            ("claim/a", "claim", "", "differs", True, math.nan, "linear", 0.1),
         ],
-        columns=["id", "kind", "table", "verdict", "informative", "factor"],
+        columns=["id", "kind", "table", "verdict", "informative", "factor", "scale", "effect"],
     )
     kept = book_of(
         tmp_path,
@@ -91,42 +97,14 @@ def look_up(study, key, options="", numbers="kept"):
     return found
 
 
-@pytest.mark.parametrize(
-    ("key", "options", "text"),
-    [
-        ("table1/N50/M100", "", r"$0.250$ ($0.029$)\,\%"),
-        ("table1/N50/M100", "value,nounit", "$0.250$"),
-        ("table1/N50/M100", "percent,digits=1", r"$25$ ($3$)\,\%"),
-        ("s:table1/N50/M100", "nounit, digits=1", "$0.25$ ($0.03$)"),
-        ("x/y@v=twice", "", "$2.50$ ($0.50$)"),
-        ("table1/N200/M100", "", "--"),
-        ("published:table1/N50/M100", "", r"$0.245$ ($0.0268$)\,\%"),
-        ("published:table1/N200/M100", "value,nounit", "$0.0014$"),
-        ("verdict:table1/N50/M100", "", "agrees"),
-        ("verdict:table1/N50/M100", "field=factor", "$1.23$"),
-        ("verdict:claim/a", "field=factor", r"\textit{none}"),
-        ("count:cells", "", "$3$"),
-        ("count:cells/depends-on-a-reading", "", "$1$"),
-        ("count:informative", "", "$2$"),
-        ("count:informative/agrees", "", "$1$"),
-        ("count:claims/differs", "", "$1$"),
-        ("count:table1/compared", "", "$2$"),
-        ("count:cells/except-table1", "", "$0$"),
-        ("protocol:margins/agree", "", "$2$"),
-        ("protocol:power", "percent", r"$80$\,\%"),
-        ("run:commit", "", r"abc\_1"),
-        ("run:dirty", "", "no"),
-        ("run:seed", "", r"$123\,456$"),
-        ("run:hours", "", r"\textit{none}"),
-    ],
-)
+@pytest.mark.parametrize(("key", "options", "text"), TEXTS)
 def test_texts(study, key, options, text):
     assert look_up(study, key, options).text == text
 
 
 def test_where_numbers_come_from(study):
     kept, run = (look_up(study, "table1/N50/M100", numbers=one) for one in ("kept", "run"))
-    assert kept.source == "data/reference/s/kept/results/raw.csv:2-4"
+    assert kept.source == "data/reference/s/kept/raw.csv:2-4"
     assert run.source == "results/tiny/s/raw.csv:2-4"
     assert run.text == r"$0.250$ ($0.026$)\,\%"
     assert (kept.seed, kept.count, kept.verdict) == ("1/a", "3 units, 3 runs", "agrees")
@@ -212,27 +190,25 @@ def test_origins_name_files_lines_and_seeds(tmp_path, study):
     assert len(re.findall(r"^\\recheck@(?:value|missing)\{", values, re.M)) == 10
     assert origins.count(r"\recheck@row{table1/N50/M100}") == 1
     row = next(line for line in origins.splitlines() if line.startswith(r"\recheck@row{table1/N50"))
-    assert r"{0.25 $\pm$ 0.0289; 3 units, 3 runs; agrees}" in row
-    assert r"\href{run:../../data/reference/s/kept/results/raw.csv}" in row
-    assert r"\nolinkurl{data/reference/s/kept/results/raw.csv:2-4}" in row
-    assert r"seed \nolinkurl{1/a}" in row
+    assert row == r"\recheck@row{table1/N50/M100}{0.25 $\pm$ 0.0289}"
     entry = next(line for line in origins.splitlines() if "tables/one" in line)
-    assert r"\href{run:s/tables/one.csv}{\nolinkurl{s/tables/one.csv}}; from" in entry
-    assert r"rule \nolinkurl{one}" in entry and "layout.yaml:3" in entry
+    assert (
+        r"\href{run:s/tables/one.csv}{numbers}, \href{run:s/measures/part.csv}{measures}" in entry
+    )
+    assert r"layout.yaml}{code}" in entry
     _, linked = made(tmp_path, study, {"remote": "https://x.org/a", "commit": "f0"})
     assert r"blob/f0/src/studies/s/layout.yaml\#L3" in linked
 
 
-def test_of_many_files_three_are_listed(tmp_path, study):
+def test_the_table_of_origins_has_every_key_once_and_every_file():
     sources = "; ".join(f"{name}.csv:2" for name in "abcde")
-    found = [Found(Use("k", "", "main.tex:1"), "1", True, "1", sources, "1/a")]
-    found.append(Found(Use("l", "", "main.tex:2"), "1", True, "1", ""))
-    write_origins(found, {"s": study}, {}, "results/tiny", tmp_path / "origins.tex")
-    text = (tmp_path / "origins.tex").read_text()
-    assert (
-        r"\nolinkurl{c.csv:2}}; and 2 more; seed \nolinkurl{1/a}}" in text and "d.csv" not in text
-    )
-    assert r"\recheck@row{l}{1}{}" in text
+    found = [Found(Use("k", "", "main.tex:1"), "1", True, "1", sources, "1/a", "5 units, 5 runs")]
+    found.append(Found(Use("l@a;b", "", "main.tex:2"), "2", True, "2", ""))
+    found.append(Found(Use("k", "value", "main.tex:3"), "1", True, "1", sources, "1/a"))
+    first, second = origins(found).to_dict("records")
+    assert first["source"] == sources and first["rests_on"] == "5 units, 5 runs"
+    assert (first["key"], first["number"], first["seed"]) == ("k", "1", "1/a")
+    assert second["command"] == "make number ID='l@a;b'"
 
 
 @pytest.mark.slow

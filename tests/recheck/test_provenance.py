@@ -7,12 +7,7 @@ import pandas as pd
 import pytest
 
 from recheck import style
-from recheck.provenance import (
-    provenance,
-    run_timing,
-    web_address,
-    write_manifest,
-)
+from recheck.provenance import provenance, run_timing, web_address, write_manifest
 
 
 @pytest.mark.parametrize(

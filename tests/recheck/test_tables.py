@@ -58,8 +58,7 @@ def layout_of(content):
 @pytest.fixture
 def book(tmp_path):
     kept = book_of(
-        tmp_path,
-        rows("table1/N50/M100", [0.2, 0.25, 0.3]) + rows("table1/N50/M1000", [0.07, 0.08]),
+        tmp_path, rows("table1/N50/M100", [0.2, 0.25, 0.3]) + rows("table1/N50/M1000", [0.07, 0.08])
     )
     here = rows("table1/N50/M100", [0.21, 0.24, 0.3])
     here += [
@@ -118,8 +117,7 @@ def test_the_verdict_is_that_on_the_kept_numbers(book, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("under", "line"),
-    [("v=once", "R: $2.24$"), ("v=twice", "R"), ("v=once; v=twice", "R")],
+    ("under", "line"), [("v=once", "R: $2.24$"), ("v=twice", "R"), ("v=once; v=twice", "R")]
 )
 def test_a_cell_that_does_not_agree_under_the_default_has_the_number_that_does(
     tmp_path, under, line

@@ -1,6 +1,6 @@
 """The engine alone: a study of three rows, in a process that has neither the library nor the studies.
 
-The study is the example of the engine's README. Its blocks are executed, or compared with the files that they quote.
+The study is the example of the engine's STUDY.md. Its blocks are executed, or compared with the files that they quote.
 """
 
 import os
@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-README = ROOT / "src" / "recheck" / "README.md"
+STUDY_TEXT = ROOT / "src" / "recheck" / "STUDY.md"
 STUDY = Path(__file__).parent / "pi"
 BLOCK = re.compile(r"(?:^`([^`\n]+)`:\n)?^```(\w+)\n(.*?)^```$", re.M | re.S)
 
@@ -38,7 +38,7 @@ assert recheck.__file__.startswith(sys.argv[1]), recheck.__file__
 
 
 def blocks():
-    return [match.groups() for match in BLOCK.finditer(README.read_text(encoding="utf-8"))]
+    return [match.groups() for match in BLOCK.finditer(STUDY_TEXT.read_text(encoding="utf-8"))]
 
 
 def test_quoted_files_are_those_of_the_study():
@@ -50,7 +50,7 @@ def test_quoted_files_are_those_of_the_study():
 
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory):
-    """The study's folder after all blocks of the README were executed, and what they printed."""
+    """The study's folder after all blocks of STUDY.md were executed, and what they printed."""
     folder = tmp_path_factory.mktemp("toy") / "a study"
     shutil.copytree(STUDY, folder)
     alone = folder.parent / "path"
@@ -74,7 +74,7 @@ def test_from_printed_cells_to_verdicts(ran):
     verdicts = pd.read_csv(ran[0] / "results/tiny/pi/verdicts.csv").set_index("id")
     assert verdicts.loc["table1/M1024", "readings"] == "points=independent"
     assert set(verdicts["kind"]) >= {"cell", "claim"}
-    assert "3 of 3 cells are informative" in ran[1]
+    assert "Verdicts of this run, at the scale tiny" in ran[1]
 
 
 @pytest.mark.slow

@@ -1,0 +1,24 @@
+"""Templates of this package: LaTeX and pages, with the numbers of `recheck.format`."""
+
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from recheck.format import Format, effect, escape, is_number, latex, plain, printed, short
+
+_TEMPLATES = Environment(
+    *("[%", "%]", "[[", "]]", "[##", "##]"),  # blocks, values, comments: braces are LaTeX's own
+    autoescape=lambda name: ".tex." not in str(name),
+    undefined=StrictUndefined,
+    keep_trailing_newline=True,
+    loader=FileSystemLoader(Path(__file__).parent),
+)
+_SHARED = (Format, effect, is_number, latex, plain, printed, short)
+_TEMPLATES.globals |= {one.__name__: one for one in _SHARED}
+_TEMPLATES.filters["tex"] = escape
+
+
+def rendered(template: str, **values: Any) -> str:
+    """A template of this package with its values and functions of `recheck.format`; the filter ``tex`` is `escape`."""
+    return _TEMPLATES.get_template(template).render(**values)
