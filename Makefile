@@ -11,11 +11,14 @@ SNAKEMAKE ?=
 UPGRADE   ?=
 # Numbers of patterns of `make peers`.
 SIZES     ?= 100 400
-# What `make verify-kept` recomputes: a share of the CPU time, drawn with a seed.
+# What `make verify` runs again: a share of the CPU time, drawn with a seed.
 SHARE     ?=
-SEED      ?=
+DRAW      ?=
+# What `make number` looks up, and the CPU seconds that it may take.
+ID        ?=
+SECONDS   ?=
 # What `make test-wheel` tests the wheel with; those that are not there are skipped by name.
-PYTHONS   ?= python3.11 python3.12 python3.13
+PYTHONS   ?= python3.11 python3.12 python3.13 python3.14
 
 VENV  := .venv
 BIN   := $(VENV)/bin
@@ -23,7 +26,8 @@ BIN   := $(VENV)/bin
 READY := $(VENV)/.installed
 # Made when the project is installed there, in place: only the extensions have to be built again.
 BUILT := $(VENV)/.built
-KERNELS := $(wildcard src/gpcmc/*/*.pyx src/gpcmc/*/*.h)
+KERNELS := $(wildcard src/gpcmc/*/*.pyx src/gpcmc/*/*.h src/studies/*/*/*.pyx)
+OF_KEPT = --config scale=$(or $(SCALE),published) $(CONFIG)
 GIVEN := $(if $(SCALE)$(CONFIG),--config $(if $(SCALE),scale=$(SCALE)) $(CONFIG))
 
 # Snakemake heeds the last --config alone, and what is printed at the end is of the scale that is known here.
@@ -50,14 +54,17 @@ endef
 .DELETE_ON_ERROR:
 # Two Snakemake runs in one folder would lock each other out.
 .NOTPARALLEL:
-.PHONY: help paper test check package lint docs links dist test-wheel test-slurm bench peers peer-r keep resume verify-kept archive latex lock clean
+.PHONY: help paper config test check package lint docs links dist test-wheel sanitize test-slurm test-container bench peers peer-r keep resume verify number rulegraph archive crate latex lock clean
 
 help: ## List these targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
 
-paper: $(BUILT) latex ## Raw data to results/<scale>/paper.pdf (another scale: SCALE=smoke)
+paper: $(BUILT) latex ## Raw data to results/<scale>/paper.pdf and paper.html (another scale: SCALE=smoke)
 	$(BIN)/snakemake all --cores all $(GIVEN) $(SNAKEMAKE)
-	@cat results/$(or $(SCALE),$(shell sed -n 's/^scale: *\([a-z0-9-]*\).*/\1/p' config/config.yaml))/summary.txt
+	@cat results/$(or $(SCALE),$(shell sed -n 's/^scale: *\([a-z0-9-]*\).*/\1/p' config/default.yaml))/summary.txt
+
+config: $(BUILT) ## Print every setting of a scale, checked (SCALE=published)
+	@$(BIN)/python workflow/scripts/config.py $(if $(SCALE),scale=$(SCALE)) $(CONFIG)
 
 test: $(BUILT) latex ## Run all tests
 	$(BIN)/python -m pytest $(PYTEST)
@@ -74,17 +81,26 @@ lint: $(BUILT) ## Check style, types and the workflow
 	$(BIN)/mypy
 	$(BIN)/snakemake --lint
 
-keep: $(BUILT) ## Store what a long run has finished in data/reference
-	$(BIN)/snakemake keep --cores 1 $(GIVEN) $(SNAKEMAKE)
+keep: $(BUILT) ## Store the rows of a finished published run, and what was made of them, in data/reference
+	$(BIN)/snakemake keep --cores all $(OF_KEPT) $(SNAKEMAKE)
 
-resume: $(BUILT) ## Put stored pieces back, so that `make paper` computes only what is missing
-	$(BIN)/snakemake resume --cores 1 $(GIVEN) $(SNAKEMAKE)
+resume: $(BUILT) ## Put kept rows where their jobs would write them, so that `make paper SCALE=published` runs what is missing
+	$(BIN)/snakemake resume --cores all $(OF_KEPT) $(SNAKEMAKE)
 
-verify-kept: $(BUILT) ## Recompute a random sample of the kept pieces, and carry the rest over if it is the same
-	$(BIN)/snakemake verify_kept --cores all --config scale=$(or $(SCALE),published) $(if $(SHARE),share=$(SHARE)) $(if $(SEED),sample_seed=$(SEED)) $(CONFIG) $(SNAKEMAKE)
+verify: resume ## Run kept rows again, drawn with a seed, 3 % of their CPU time, and compare (SHARE=0.01 DRAW=7)
+	$(BIN)/snakemake verify --cores all $(OF_KEPT) $(if $(SHARE),share=$(SHARE)) $(if $(DRAW),draw=$(DRAW)) $(SNAKEMAKE)
+
+number: $(BUILT) ## One number: printed, ours, its rows, and these run again within a minute (ID=table4/P7/new/mae-med SECONDS=60)
+	@$(BIN)/snakemake number --cores all --quiet all $(OF_KEPT) id="$(ID)" $(if $(SECONDS),seconds=$(SECONDS)) $(SNAKEMAKE)
+
+rulegraph: $(BUILT) ## Draw the rules and what they rest on: docs/rulegraph.svg (needs graphviz)
+	$(BIN)/snakemake all --rulegraph --cores 1 --config scale=published | dot -Tsvg > docs/rulegraph.svg
 
 archive: $(BUILT) latex ## One file with sources, results, PDF and checksums: build/gpcmc-<scale>.tar.gz
 	$(BIN)/snakemake archive --cores all $(GIVEN) $(SNAKEMAKE)
+
+crate: $(BUILT) ## Describe a run, with its files, as a Workflow Run RO-Crate: build/gpcmc-<scale>.crate.zip
+	$(BIN)/snakemake crate --cores all $(GIVEN) $(SNAKEMAKE)
 
 docs: $(BUILT) ## Build the pages in build/docs: gallery executed, every warning an error
 	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going -d build/doctrees docs build/docs
@@ -93,18 +109,26 @@ docs: $(BUILT) ## Build the pages in build/docs: gallery executed, every warning
 links: docs ## Ask for every address that the pages name (needs the internet)
 	$(BIN)/sphinx-build --quiet -b linkcheck -d build/doctrees docs build/links
 
-dist: $(BUILT) ## Source distribution and wheel of the library in dist/
+dist: $(BUILT) ## Source distribution and wheel of the library in dist/, checked as an index would
 	$(BIN)/python -m build --no-isolation --outdir dist .
+	test -x build/twine/bin/twine || { $(PYTHON) -m venv build/twine && build/twine/bin/pip install --quiet twine; }
+	build/twine/bin/twine check --strict dist/*
 
 test-wheel: dist ## Test wheels in empty environments, one for each Python (PYTHONS="python3.12 python3.13")
 	bash tests/wheel.sh $(PYTHONS)
 
+sanitize: $(BUILT) ## The library's tests under python -O, and under sanitisers and checks of bounds (gcc)
+	bash tests/sanitize.sh
+
 test-slurm: $(BUILT) ## Run the tiny scale through a throw-away SLURM cluster on this machine (Debian, root)
 	TEST_SLURM=1 $(BIN)/python -m pytest --numprocesses=0 tests/workflow/test_slurm.py
 
+test-container: $(BUILT) ## Run the steps of the container's recipe in an empty root (debootstrap, root)
+	TEST_CONTAINER=1 $(BIN)/python -m pytest --numprocesses=0 tests/workflow/test_container.py
+
 bench: $(BUILT) ## Measure speed and memory on one core: ratios in one run, and growth up to 5000 patterns
 	$(BIN)/snakemake results/tiny/data/pima-indians-diabetes.csv.json --cores 1 --config scale=tiny --quiet all
-	set -e; for script in benchmarks/evidence.py benchmarks/fit.py benchmarks/default.py benchmarks/mcmc.py benchmarks/orthant.py benchmarks/large.py; do OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python "$$script"; done
+	set -e; for script in benchmarks/evidence.py benchmarks/fit.py benchmarks/default.py benchmarks/mcmc.py benchmarks/orthant.py benchmarks/large.py benchmarks/classes.py; do OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python "$$script"; done
 
 peers: $(BUILT) peer-gpy peer-numpyro peer-r ## Error against CPU seconds beside other packages (the largest: SIZES=1000)
 	$(BIN)/snakemake results/tiny/data/crabs.csv.json --cores 1 --config scale=tiny --quiet all

@@ -1,7 +1,7 @@
 """The order of the test files."""
 
 #: They take minutes. Begun last, one worker would be at them long after the other.
-FIRST = ["test_workflow.py", "test_interruption.py"]
+FIRST = ["test_workflow.py", "test_interruption.py", "test_studies.py"]
 
 
 def pytest_collection_modifyitems(items):

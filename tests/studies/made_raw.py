@@ -1,94 +1,96 @@
-"""Small raw files of Experiments 1 to 3 and of the part ``other``, with numbers that can be checked by hand."""
+"""Small tables of Experiments 1 to 3 and of the part ``other``, with numbers that can be checked by hand."""
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from recheck.files import write_csv
+from recheck.files import read_csv, write_csv
+from studies.common.measuring import Rows, measured
+from studies.common.rows import Table, write_table
 
 SAMPLES = (10000, 30000, 100000)
 CELLS = Path(__file__).parents[2] / "data/published/atiya2021"
+#: What each part of the measures reads.
+PARTS = {
+    "experiment1": ["experiment1", "quadrature", "inexact"],
+    "experiment2": ["experiment2"],
+    "experiment3": ["experiment3"],
+    "other": ["defects", "ordering", "equations", "reference_check"],
+}
+
+
+def measure(part: str, root: Path, reference: Path | None = None) -> pd.DataFrame:
+    """The measures of a part; experiments that were not made have no lines."""
+    for experiment in PARTS[part]:
+        if not (root / f"{experiment}.csv").exists():
+            add(root, experiment, pd.DataFrame({"row": []}))
+    given = Rows(root, CELLS, reference or root, PARTS[part])
+    return measured(import_module(f"studies.atiya2021.measures.{part}"), given)
+
+
+def add(
+    root: Path, experiment: str, lines: pd.DataFrame, timing: pd.DataFrame | None = None
+) -> None:
+    """Write lines with their CPU seconds, below those that the experiment has already."""
+    timing = pd.DataFrame({"cpu_seconds": [1.0] * len(lines)}) if timing is None else timing
+    if (root / f"{experiment}.csv").exists():
+        old, old_timing = (read_csv(root / f"{experiment}{end}.csv") for end in ("", "_timing"))
+        lines, timing = pd.concat([old, lines]), pd.concat([old_timing, timing])
+    names = [f"row{k}" for k in range(len(lines))]
+    write_table(root / experiment, Table(lines.assign(row=names), timing.assign(row=names), {}))
 
 
 def experiment1(root: Path, *, dimensions=(50, 200, 500), instances=4, **changes) -> None:
     """Errors of +-(instance + 1)/sqrt(M) in turn; Eq. (44) predicts half of the mean square."""
+    rows, grid, wrong = [], [], []
     for dimension in dimensions:
-        rows = []
         for instance in range(instances):
+            truth = -float(dimension)
             for place, samples in enumerate(SAMPLES):
-                truth, error = (
-                    -float(dimension),
-                    (instance + 1) * samples**-0.5 * (-1) ** (instance + place),
-                )
-                rows.append(
-                    {
-                        "dimension": dimension,
-                        "instance": instance,
-                        "samples": samples,
-                        "count": "hard",
-                    }
-                    | {
-                        "scheme": "bootstrap",
-                        "populations": 1,
-                        "truth": truth,
-                        "estimate": truth + error,
-                    }
-                    | {"seed": f"1/experiment1/N{dimension}/instance{instance}/samples{samples}"}
-                    | {
-                        "standard_error": samples**-0.5,
-                        "bias_eq43": -0.5 / samples,
-                        "variance_eq44": 1.0 / samples,
-                    }
-                )
-        write_csv(root / f"experiment1/N{dimension}.csv", pd.DataFrame(rows).assign(**changes))
-        write_csv(
-            root / f"experiment1/N{dimension}_timing.csv", pd.DataFrame({"cpu_seconds": [1.0]})
-        )
-    steps = [
-        (dimension, i, step)
-        for dimension in dimensions
-        for i in range(instances)
-        for step in (0.2, 0.1)
-    ]
-    grid = pd.DataFrame(steps, columns=["dimension", "instance", "du"])
-    grid["truth"] = -grid["dimension"].astype(float)
-    grid["coarse"] = grid["truth"] * (1 + 0.01 * grid["du"] * (grid["instance"] == 0))
-    grid["ape_percent"] = 100 * (grid["coarse"] / grid["truth"] - 1).abs()
-    write_csv(root / "experiment1/quadrature.csv", grid)
+                error = (instance + 1) * samples**-0.5 * (-1) ** (instance + place)
+                seed = f"1/experiment1/N{dimension}/instance{instance}/samples{samples}"
+                key = {"dimension": dimension, "instance": instance, "samples": samples}
+                options = {"count": "hard", "scheme": "bootstrap", "populations": 1, "seed": seed}
+                found = {"truth": truth, "estimate": truth + error, "standard_error": samples**-0.5}
+                formulas = {"bias_eq43": -0.5 / samples, "variance_eq44": 1.0 / samples}
+                rows.append(key | options | found | formulas)
+            for step in (0.2, 0.1):
+                coarse = truth * (1 + 0.01 * step * (instance == 0))
+                error = 100 * abs(coarse / truth - 1)
+                line = {"dimension": dimension, "instance": instance, "du": step, "truth": truth}
+                grid.append(line | {"coarse": coarse, "ape_percent": error})
+            one = {"dimension": dimension, "problem": instance, "rule": "simpson-1e-4"}
+            wrong.append(
+                one | {"truth": truth, "off": -0.5 * (instance == 0), "seed": f"1/{instance}"}
+            )
+    add(root, "experiment1", pd.DataFrame(rows).assign(**changes))
+    add(root, "quadrature", pd.DataFrame(grid))
+    add(root, "inexact", pd.DataFrame(wrong))
 
 
 def experiment2(root: Path, *, problems=(1, 2), datasets=3, runs=2) -> None:
     """Class errors of (dataset + 1)/sqrt(M), and log estimates that are off by +-(dataset + 1)/sqrt(M)."""
+    rows = []
     for problem in problems:
-        rows = [
-            {
-                "problem": problem,
-                "dataset": dataset,
-                "samples": samples,
-                "run": run,
-                "dimension": 100,
-            }
-            | {
-                "count": "hard",
-                "scheme": "bootstrap",
-                "truth": -40.0,
-                "mae": (dataset + 1) * samples**-0.5,
-            }
-            | {"estimate": -40.0 + (dataset + 1) * samples**-0.5 * (-1) ** run}
-            | {"seed": f"1/experiment2/problem{problem}/dataset{dataset}/samples{samples}/run{run}"}
-            | {
-                "standard_error": samples**-0.5,
-                "bias_eq43": -0.5 / samples,
-                "variance_eq44": 1.0 / samples,
-            }
-            for dataset in range(datasets)
-            for samples in SAMPLES
-            for run in range(runs)
-        ]
-        write_csv(root / f"experiment2/problem{problem}.csv", pd.DataFrame(rows))
+        for dataset in range(datasets):
+            for samples in SAMPLES:
+                for run in range(runs):
+                    error = (dataset + 1) * samples**-0.5
+                    key = {"problem": problem, "dataset": dataset, "samples": samples, "run": run}
+                    options = {"count": "hard", "scheme": "bootstrap"}
+                    found = {"truth": -40.0, "estimate": -40.0 + error * (-1) ** run, "mae": error}
+                    found |= {"standard_error": samples**-0.5, "bias_eq43": -0.5 / samples}
+                    seed = (
+                        f"1/experiment2/problem{problem}/dataset{dataset}/samples{samples}/run{run}"
+                    )
+                    rows.append(
+                        key | options | found | {"variance_eq44": 1 / samples, "seed": seed}
+                    )
+    add(root, "experiment2", pd.DataFrame(rows))
 
 
 def method(
@@ -100,15 +102,14 @@ def method(
         for run in range(runs):
             scatter = error * (1 + 0.1 * (-1) ** run * (runs > 1))
             rows.append(
-                {"method": name, "size": size, "run": run, "samples": 100 * 10**size}
+                {"method": name, "dataset": 0, "size": size, "run": run, "samples": 100 * 10**size}
                 | {"status": "ok" if run < ok else "not converged", "ape_percent": scatter}
                 | {"probability_mae": scatter, "log_evidence_error": scatter * (-1) ** run}
                 | {"seed": f"1/experiment3/{name}/run{run}"}
                 | more
             )
-            timing.append({"method": name, "size": size, "run": run, "cpu_seconds": seconds})
-    write_csv(root / f"experiment3/{name}.csv", pd.DataFrame(rows))
-    write_csv(root / f"experiment3/{name}_timing.csv", pd.DataFrame(timing))
+            timing.append({"cpu_seconds": seconds})
+    add(root, "experiment3", pd.DataFrame(rows), pd.DataFrame(timing))
 
 
 def on_data_sets(root: Path, name: str, factors, levels, read=None) -> None:
@@ -126,9 +127,8 @@ def on_data_sets(root: Path, name: str, factors, levels, read=None) -> None:
                 row |= {f"probability_mae_{way}": error * by for way, by in (read or {}).items()}
                 row |= {"status": "ok", "log_evidence_error": error}
                 rows.append(row | {"seed": f"1/experiment3/{name}/dataset{dataset}/run{run}"})
-                timing.append(key | {"cpu_seconds": seconds})
-    write_csv(root / f"experiment3/{name}.csv", pd.DataFrame(rows))
-    write_csv(root / f"experiment3/{name}_timing.csv", pd.DataFrame(timing))
+                timing.append({"cpu_seconds": seconds})
+    add(root, "experiment3", pd.DataFrame(rows), pd.DataFrame(timing))
 
 
 def experiment3(root: Path) -> None:
@@ -162,37 +162,30 @@ def other(root: Path) -> None:
                         "variance_eq44": 0.01 / factor,
                     }
                 )
-    write_csv(root / "ordering.csv", pd.DataFrame(rows))
+    add(root, "ordering", pd.DataFrame(rows))
     equations = {
         "equation": ["31", "52", "section 3.3 (small)"],
         "printed_error": [1e-16, 1.0, 1e-12],
     }
     corrected = [np.nan, 0.0, np.nan]
-    write_csv(
-        root / "equations.csv",
-        pd.DataFrame(equations).assign(corrected_error=corrected, verdict="x"),
-    )
+    checks = pd.DataFrame(equations).assign(corrected_error=corrected, verdict="x")
+    add(root, "equations", checks)
     rows = []
     for samples in (50, 200):
         for replicate in range(3):
             for switched in ("all", "none", "without double-variance", "only double-variance"):
                 twice = switched in ("all", "only double-variance")
                 rows.append(
-                    {
-                        "sampler": "ess",
-                        "switched": switched,
-                        "samples": samples,
-                        "replicate": replicate,
-                    }
+                    {"case": "linear", "sampler": "ess", "switched": switched}
+                    | {"samples": samples, "replicate": replicate}
                     | {"status": "ok" if samples == 200 else "not converged", "seed": "1/d"}
                     | {"log_evidence_error": 0.2 * replicate, "ape_percent": 0.1}
                     | {"probability_mae": 0.01 + 0.002 * twice + 0.001 * replicate}
                 )
-    write_csv(root / "defects/linear_ess.csv", pd.DataFrame(rows))
-    write_csv(root / "defects/linear_ess_timing.csv", pd.DataFrame({"cpu_seconds": [1.0]}))
+    add(root, "defects", pd.DataFrame(rows))
     check = {"problem": [2, 2], "set": [6, 6], "method": ["best", "adapted orthant"]}
     check |= {"z": [2.0, np.nan], "max_z": [4.0, 2.5], "verdict": ["agrees", "agrees"]}
-    write_csv(root / "reference_check.csv", pd.DataFrame(check))
+    add(root, "reference_check", pd.DataFrame(check))
 
 
 def reference(folder: Path) -> None:
@@ -204,7 +197,7 @@ def reference(folder: Path) -> None:
         "max_probability_se": [0.2, 9.0],
     }
     rows |= {"certifier_se": [0.3, 9.0], "z": [-1.5, 9.0], "k_hat": [np.nan, np.nan]}
-    write_csv(folder / "evidence.csv", pd.DataFrame(rows))
+    write_csv(folder / "certified/evidence.csv", pd.DataFrame(rows))
 
 
 def everything(folder: Path) -> tuple[Path, Path]:

@@ -1,6 +1,7 @@
 """Experiment 3 on methods whose answers are known; nothing here is left to chance."""
 
 from dataclasses import dataclass
+from types import SimpleNamespace as Namespace
 
 import numpy as np
 import pytest
@@ -9,11 +10,12 @@ from gpcmc.inference import ConvergenceError
 from gpcmc.inference.interface import UNTRUSTED, Prediction
 from gpcmc.orthant import ExtinctionError
 from gpcmc.orthant.truths import linear_kernel_truth
-from studies.atiya2021 import experiment3 as module
-from studies.atiya2021.experiment3 import problem3, tradeoff
-from studies.atiya2021.methods import METHODS
+from studies.atiya2021.config import TradeoffRow
+from studies.atiya2021.experiment2 import data_set
+from studies.atiya2021.experiments import experiment3
+from studies.atiya2021.methods import METHODS, MODULES
 from studies.atiya2021.problems import EXPERIMENT2, two_class_data
-from studies.common.pieces import Pieces
+from studies.common.rows import records
 from studies.common.seeds import generator
 
 
@@ -59,19 +61,29 @@ class Fake:
 
 
 @pytest.fixture
-def run(tmp_path, monkeypatch):
+def run(monkeypatch):
+    """Run all rows of a method: lines, timing."""
     monkeypatch.setitem(METHODS, "fake", Fake)
+    monkeypatch.setitem(MODULES, "fake", __name__)
 
-    def call(folder="a", **given):
-        arguments = {"root": 5, "method": "fake", "options": {}, "grid": [{}], "runs": None}
-        name = given.pop("name", "row")
-        return tradeoff(name, **arguments | given, pieces=Pieces(tmp_path / folder, [], 0))
+    def call(*, name="row", method="fake", options=None, runs=1, **given):
+        fields = {"method": method, "grid": [], "data_sets": 1} | given
+        row = TradeoffRow.model_construct(**fields, **options or {})
+        study = Namespace(experiment3=Namespace(runs=runs, methods={name: row}))
+        plan = experiment3.plan(Namespace(seed=5, atiya2021=study))
+        found = [experiment3.run(line, {}) for line in records(plan)]
+        lines = [line for one in found for line in one.lines]
+        return lines, [line for one in found for line in one.timing]
 
     return call
 
 
+def problem3(dataset=0):
+    return data_set(3, f"5/experiment2/problem3/dataset{dataset}")
+
+
 def test_the_problem_is_experiment_2s_and_its_truth_the_closed_form():
-    gp, y, truth = problem3(5)
+    gp, y, truth = problem3()
     x, labels, x_star = two_class_data(EXPERIMENT2[3], generator("5/experiment2/problem3/dataset0"))
     np.testing.assert_array_equal(y, labels)
     np.testing.assert_allclose(gp.K, np.outer(x, x))
@@ -82,8 +94,8 @@ def test_the_problem_is_experiment_2s_and_its_truth_the_closed_form():
 
 
 def test_errors_of_a_known_answer(run):
-    truth = problem3(5)[2]
-    rows, timing, arrays = run(options={"offset": -3.0, "tags": ["a", "b"]})
+    truth = problem3()[2]
+    rows, timing = run(options={"offset": -3.0, "tags": ["a", "b"]})
     (row,) = rows
     error = -103.0 - truth.log_evidence
     assert row["log_evidence_error"] == error
@@ -92,25 +104,24 @@ def test_errors_of_a_known_answer(run):
     assert (row["truth"], row["status"]) == (truth.log_evidence, "ok")
     assert (row["work_samples"], row["k_hat"], row["tags"]) == (10, 0.25, "a+b")
     assert "seed" not in row, "a method that draws nothing has no seed"
-    assert arrays == {}
-    assert set(timing[0]) == {"method", "size", "run", "cpu_seconds"}
+    assert set(timing[0]) == {"method", "dataset", "size", "run", "cpu_seconds"}
 
 
 def test_further_data_sets_get_one_run_a_size_and_have_truths_of_their_own(run):
-    rows, timing, _ = run(grid=[{"samples": 10}, {"samples": 20}], runs=2, data_sets=3)
+    rows, timing = run(grid=[{"samples": 10}, {"samples": 20}], runs=2, data_sets=3)
     keys = [(row["dataset"], row["size"], row["run"]) for row in rows]
     first = [(0, size, r) for size in (0, 1) for r in range(2)]
     assert keys == [*first, (1, 0, 0), (1, 1, 0), (2, 0, 0), (2, 1, 0)]
     assert [(t["dataset"], t["size"], t["run"]) for t in timing] == keys
     assert len({row["seed"] for row in rows}) == 8
-    truths = [problem3(5, dataset=k)[2].log_evidence for k in range(3)]
+    truths = [problem3(k)[2].log_evidence for k in range(3)]
     assert len(set(truths)) == 3
     assert [row["truth"] for row in rows] == [truths[k[0]] for k in keys]
 
 
 def test_every_size_and_run_has_its_own_stream(run):
     grid = [{"samples": 10}, {"samples": 20, "offset": 1.0}]
-    rows, timing, _ = run(grid=grid, runs=3)
+    rows, timing = run(grid=grid, runs=3)
     keys = [(row["method"], row["size"], row["run"]) for row in rows]
     assert keys == [("row", size, r) for size in (0, 1) for r in range(3)]
     assert [(t["size"], t["run"]) for t in timing] == [k[1:] for k in keys]
@@ -119,13 +130,14 @@ def test_every_size_and_run_has_its_own_stream(run):
     for row in rows:
         digit = generator(row["seed"]).integers(10)
         assert row["log_evidence"] == -100.0 + row.get("offset", 0.0) + digit
-    overridden, _, _ = run("d", options={"samples": 7, "offset": 2.0}, grid=grid[:1])
+    overridden, _ = run(options={"samples": 7, "offset": 2.0}, grid=grid[:1])
     assert (overridden[0]["samples"], overridden[0]["work_samples"]) == (10, 10)
-    assert overridden[0]["log_evidence"] == -98.0
+    digit = generator(overridden[0]["seed"]).integers(10)
+    assert overridden[0]["log_evidence"] == -98.0 + digit
     # a size keeps its numbers when others come or go, and another row has other numbers
-    again, _, _ = run("b", grid=grid[1:], runs=3)
+    again, _ = run(grid=grid[1:], runs=3)
     assert [r["log_evidence"] for r in again] == [r["log_evidence"] for r in rows[3:]]
-    assert {r["seed"] for r in run("c", name="other", grid=grid, runs=3)[0]}.isdisjoint(
+    assert {r["seed"] for r in run(name="other", grid=grid, runs=3)[0]}.isdisjoint(
         {r["seed"] for r in rows}
     )
 
@@ -139,7 +151,7 @@ def test_every_size_and_run_has_its_own_stream(run):
     ],
 )
 def test_a_run_that_failed_is_a_row(run, options, status):
-    rows, timing, _ = run(options=options, runs=2)
+    rows, timing = run(options=options, grid=[{"samples": 10}], runs=2)
     assert [row["status"] for row in rows] == [status] * 2
     answered = "fail" not in options
     assert len(timing) == 2 * answered
@@ -153,27 +165,6 @@ def test_a_method_without_evidence_has_no_evidence_error(run):
     assert row["probability_mae"] > 0
 
 
-def test_a_restarted_job_gives_the_same_rows(run, monkeypatch):
-    given = {"method": "orthant", "grid": [{"samples": 50}, {"samples": 100}], "runs": 2}
-    given["options"] = {"scheme": "adapted"}
-    whole, _, _ = run("whole", **given)
-    original, calls = module.infer, []
-
-    def interrupted(*args, **kwargs):
-        calls.append(1)
-        if len(calls) == 3:
-            raise KeyboardInterrupt
-        return original(*args, **kwargs)
-
-    monkeypatch.setattr(module, "infer", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        run("parts", **given)
-    resumed, timing, _ = run("parts", **given)
-    assert len(calls) == 3 + 2, "two of four runs were finished"
-    assert resumed == whole
-    assert len(timing) == 4
-
-
 def test_laplace_is_near_the_truth(run):
     (row,) = run(method="laplace")[0]
     assert abs(row["log_evidence_error"]) < 0.02
@@ -181,12 +172,9 @@ def test_laplace_is_near_the_truth(run):
 
 
 def test_bad_input(run):
-    for grid in ([], [{"samples": 1}, {"samples": 1}]):
-        with pytest.raises(ValueError, match="grid must hold one or more sizes, each once"):
-            run(grid=grid)
     with pytest.raises(ValueError, match="rng must be a numpy.random.Generator"):
-        run(method="orthant", grid=[{"samples": 10}])
+        run(method="orthant", options={"samples": 10})
     with pytest.raises(ValueError, match="options must not be named as results are"):
         run(options={"tags": "a"}, grid=[{"status": "ok"}])
     with pytest.raises(ValueError, match="samples must be an integer >= 1"):
-        run(method="orthant", grid=[{"samples": 0}], runs=1)
+        run(method="orthant", grid=[{"samples": 0}])

@@ -13,7 +13,6 @@ from recheck.book import Book
 from recheck.measures import as_measures, estimate
 from recheck.published import read_cells
 from studies.atiya2021.figures import FIGURES
-from studies.atiya2021.measures import PARTS
 
 NAMES = ("floor", "figure1", "figure2")
 SMALLEST = 8.0  # points
@@ -21,8 +20,7 @@ PANELS = {"floor": 3, "figure1": 1, "figure2": 1}
 
 
 def book_of(root, reference):
-    parts = ("experiment1", "experiment2", "experiment3", "other")
-    rows = [PARTS[part](root, made_raw.CELLS, reference) for part in parts]
+    rows = [made_raw.measure(part, root, reference) for part in made_raw.PARTS]
     measures = as_measures(pd.concat(rows, ignore_index=True))
     return Book(estimate(measures), measures, read_cells(made_raw.CELLS / "cells.csv"))
 
@@ -88,4 +86,4 @@ def test_layout_has_a_caption_for_every_figure():
     layout = read_layout(folder / "layout.yaml")
     for name in NAMES:
         assert layout.figures[name].caption.endswith("."), name
-        assert set(layout.figures[name].reads) <= set(PARTS)
+        assert set(layout.figures[name].reads) <= set(made_raw.PARTS)

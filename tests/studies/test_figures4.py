@@ -17,13 +17,7 @@ from studies.atiya2021 import figures
 
 FIGURES = {
     name: figures.FIGURES[name]
-    for name in (
-        "reliability",
-        "accuracy",
-        "benchmark",
-        "replay",
-        "table4",
-    )
+    for name in ("reliability", "accuracy", "benchmark", "replay", "table4")
 }
 LAYOUT = f"{figures.__path__[0]}/../layout.yaml"
 

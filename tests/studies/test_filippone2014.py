@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from blocks import load, refusal
 from scipy.stats import multivariate_normal, norm, ttest_ind
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
+from small import MIRROR, ROOT, SCALES, load, made_classes, modules, needs_data, plan
 
 from gpcmc.gp.covariance import Prior, orthant_covariance
 from gpcmc.inference.ep import ExpectationPropagation
@@ -20,21 +20,16 @@ from gpcmc.inference.interface import ConvergenceError
 from gpcmc.inference.relevance import relevance_prior
 from gpcmc.inference.tuned_chains import Chain, Counter
 from recheck.book import Book
-from recheck.files import write_arrays, write_csv
-from recheck.judge import judge
-from recheck.layout import read_layout
+from recheck.files import write_csv
 from recheck.measures import as_measures, estimate
-from recheck.published import read_published
-from recheck.tables import write_tables
-from studies.common.data import read_registry
+from studies.common.measuring import Rows, measured
+from studies.common.rows import run_rows
 from studies.filippone2014 import chains, estimates, patterns, prediction, quadrature, weights
-from studies.filippone2014.config import check
+from studies.filippone2014.experiments.prediction import METHODS
 from studies.filippone2014.figures import FIGURES
-from studies.filippone2014.jobs import FUNCTIONS, jobs, run_job, schemes
-from studies.filippone2014.measures import PARTS, inputs
+from studies.filippone2014.problems import CASES, data_path
 from studies.filippone2014.simulated import (
     Simulated,
-    data_path,
     median_start,
     model_of,
     simulate,
@@ -42,16 +37,19 @@ from studies.filippone2014.simulated import (
     truth,
 )
 
-ROOT = Path(__file__).resolve().parents[2]
-MIRROR = ROOT.parent / "shared" / "data"
 PUBLISHED = ROOT / "data/published/filippone2014"
-needs_data = pytest.mark.skipif(not MIRROR.exists(), reason="the real data are not here")
 THETA = np.log([4.0, 0.6])
 
 
-def keep(name, compute):
-    rows, arrays = compute()
-    return rows, [], arrays
+MODULES = modules("filippone2014", "experiments")
+
+
+def measure(folder, part, **tables):
+    """Measures of a part, from tables of the experiments that it reads; those that are not given are empty."""
+    for name in MODULES:
+        write_csv(folder / f"{name}.csv", pd.DataFrame(tables.get(name, {"row": []})))
+    module = modules("filippone2014", "measures")[part]
+    return measured(module, Rows(folder, PUBLISHED, Path(), MODULES))
 
 
 @cache
@@ -64,14 +62,11 @@ def small(n=5):
 
 @cache
 def task(n=24):
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((3 * n, 2))
-    y = np.where(X[:, 0] + 0.5 * rng.standard_normal(3 * n) > 0, 1.0, -1.0)
+    X, y = made_classes(3 * n, 2).values()
     return prediction.Task(X[:n], y[:n], X[n:], y[n:])
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# Data
+# --- Data
 
 
 def test_simulated_data_are_as_the_text_says():
@@ -121,14 +116,29 @@ def test_real_data_are_standardised_and_shuffled():
 
 @needs_data
 def test_abalone_is_males_against_females(monkeypatch):
-    monkeypatch.setattr(patterns, "REGISTRY", str(ROOT / "data/registry.csv"))
-    X, y = patterns.abalone(MIRROR)
-    assert (*X.shape, int((y > 0).sum())) == patterns.ABALONE
+    monkeypatch.setattr(patterns, "RAW", MIRROR)
+    monkeypatch.setattr(patterns, "REGISTRY", ROOT / "data/registry.csv")
+    X, y = patterns.patterns("abalone", seed=1, standardise={}).values()
+    assert (*X.shape, int((y > 0).sum())) == (2835, 8, 1528)
     assert X[:, -1].max() == 29  # rings
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# Figures 1 and 2
+@needs_data
+@pytest.mark.parametrize("name", CASES)
+def test_seeds_name_the_cases_that_there_are(name, monkeypatch):
+    monkeypatch.setattr(patterns, "REGISTRY", str(ROOT / "data/registry.csv"))
+    monkeypatch.setattr(patterns, "RAW", str(MIRROR))
+    data = patterns.patterns(name, seed=1, standardise={})
+    assert len(data["y"]) == len(data["X"]) == CASES[name]
+
+
+def test_simulated_patterns_are_those_of_their_seed():
+    found = patterns.patterns("n10_d3_set2", seed=5, standardise={})
+    expected = simulate(10, 3, data_path(5, "table1", 10, 3, 2), balanced=True)
+    assert np.array_equal(found["X"], expected.X) and np.array_equal(found["y"], expected.y)
+
+
+# --- Figures 1 and 2
 
 
 def exact(data, x):
@@ -219,15 +229,16 @@ def test_conditionals_are_those_of_the_joint_density():
 @pytest.mark.slow
 def test_the_average_of_conditional_variances_is_below_that_of_the_marginal():
     """It is, whatever is held: the law of total variance. SA holds most."""
-    given = {"n": 20, "d": 2, "sets": 2, "draws": 12, "sweeps": 60, "values": 40}
-    for row in estimates.conditionals(**given, root=1, keep=keep)[0]:
+    given = {"n": 20, "d": 2, "draws": 12, "sweeps": 60, "values": 40}
+    for number in range(2):
+        row = estimates.conditionals(data_path(1, "figure1", 20, 2, number), **given)
         assert row["sufficient"] < row["ancillary"] < row["marginal"]
         assert row["sufficient"] < row["surrogate"] < 1.3 * row["marginal"]
 
 
 def test_estimates_are_unbiased_and_spread_less_with_more_samples_and_with_ep():
-    given = {"n": 10, "d": 2, "sets": 1, "samples": [1, 16], "repetitions": 800, "values": 5}
-    rows = pd.DataFrame(estimates.spread(**given, root=1, keep=keep)[0])
+    given = {"n": 10, "d": 2, "samples": [1, 16], "repetitions": 800, "values": 5}
+    rows = pd.DataFrame(estimates.spread(data_path(1, "figure2", 10, 2, 0), **given))
     assert rows.groupby(["method", "samples"])["weight"].sum().to_numpy() == pytest.approx(1.0)
     rows["width"] = rows["high"] - rows["low"]
     seen = rows[rows["weight"] > 0.02]
@@ -238,7 +249,11 @@ def test_estimates_are_unbiased_and_spread_less_with_more_samples_and_with_ep():
 
 def test_the_shape_of_weights_is_that_of_the_library_with_other_draws():
     """The k-hat of 4,096 weights varies by about 0.1; means over four data sets by half of that."""
-    rows = pd.DataFrame(weights.weights(n=[12], d=2, sets=4, root=1, keep=keep)[0])
+    rows = pd.DataFrame(
+        {"set": k, **line}
+        for k in range(4)
+        for line in weights.shapes(data_path(1, "figure2", 12, 2, k), n=12, d=2)
+    )
     assert len(rows) == 4 * 2 * 2
     again = []
     for _, one in rows.iterrows():
@@ -253,15 +268,7 @@ def test_the_shape_of_weights_is_that_of_the_library_with_other_draws():
     assert means["k_hat"].max() > means["k_hat"].min() + 0.2
 
 
-def test_a_data_set_is_the_same_however_many_there_are():
-    """A piece's key does not have their number."""
-    given = {"n": [6], "d": 2, "root": 1, "keep": keep}
-    one, two = (pd.DataFrame(weights.weights(**given, sets=sets)[0]) for sets in (1, 2))
-    pd.testing.assert_frame_equal(one, two[two["set"] == 0])
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# Tables I to III
+# --- Tables I to III
 
 
 def test_effective_samples_are_those_of_the_worst_hyperparameter():
@@ -287,27 +294,24 @@ def test_mixing_of_independent_and_of_stuck_chains():
     assert chains.mixing(stuck)["r_hat_100"] > 1e6
 
 
-def test_the_schemes_of_a_problem_share_data_and_proposal():
-    problem = {"n": 10, "d": 2, "set": 0, "relevance": True}
-    given = {"problem": problem, "root": 1, "keep": keep}
-    tuned = chains.tune(**given, method="laplace", burn_in=20, iterations=20)[2]
-    assert tuned["root"].shape == (3, 3)
-    some = schemes({"schemes": ["laplace", "ancillary"], "samples": [1, 4], "repeats": [1, 3]})
-    assert {name: len(one) for name, one in some.items()} == {
-        "laplace-1": 1, "laplace-4": 1, "latent": 2
-    }  # fmt: skip
-    lengths = {"chains": 2, "iterations": 30, "burn_in": 10, "tuned": tuned}
-    rows = [row for one in some.values() for row in chains.mix(**given, **lengths, schemes=one)[0]]
-    frame = pd.DataFrame(rows)
-    assert len({*frame["seed"]}) == 4 and len(frame) == 6
+def test_chains_of_a_problem_share_its_data_and_its_proposal():
+    problem = load("tiny")["filippone2014"]["chains"]["problems"][0]
+    problem |= {"schemes": ["laplace", "ancillary"], "kernels": ["ard"]}
+    pilot = plan("filippone2014", "pilot", chains__problems=[problem])[0]
+    given = {"data": patterns.patterns(pilot["data"], seed=1, standardise={})}
+    (root,) = MODULES["pilot"].run(pilot, given).arrays.values()
+    assert root.shape == (3, 3)
+    rows = plan("filippone2014", "chains", chains__problems=[problem])
+    frame = run_rows(MODULES["chains"].run, rows, given | {"pilot": {"a": root[None]}}).rows
+    assert len(rows) == len({*frame["seed"]}) == 4 and len(frame) == 6
+    assert all(one.startswith(f"{pilot['seed']}/ard/") for one in frame["seed"])
     repeated = frame[frame["scheme"] == "ancillary"].set_index("repeats")
-    assert repeated["operations"].to_dict() == {1: 1.0, 3: 3.0}
+    assert repeated["operations"].to_dict() == {1: 1.0, 4: 4.0}
     pseudo = frame[(frame["scheme"] == "laplace") & (frame["samples"] == 4)].set_index("repeats")
-    assert pseudo["operations"][3] == pytest.approx(3 * pseudo["operations"][1])
+    assert pseudo["operations"][4] == pytest.approx(4 * pseudo["operations"][1])
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# Predictions
+# --- Predictions
 
 
 def test_scores_are_those_of_scikit_learn():
@@ -440,112 +444,42 @@ def test_the_quadrature_is_the_mean_over_a_metropolis_chain_of_its_density():
 
 
 def test_the_quadrature_has_the_splits_of_the_other_methods(monkeypatch):
-    monkeypatch.setattr(prediction, "METHODS", {"fitted": lambda *given: (np.full(60, 0.5), {})})
+    monkeypatch.setitem(prediction.METHODS, "fitted", lambda *given: (np.full(60, 0.5), {}))
     monkeypatch.setattr(
         quadrature, "at_node", lambda task, theta: (-(theta @ theta), task.X_star[:, 0])
     )
-    seen = []
-    for module in (prediction, quadrature):
-        drawn = module.drawn
-        monkeypatch.setattr(
-            module, "drawn", lambda *given, f=drawn: seen.append(f(*given)) or seen[-1]
-        )
+    drawn, seen = prediction.drawn, []
+    monkeypatch.setattr(prediction, "drawn", lambda *given: seen.append(drawn(*given)) or seen[-1])
     rng = np.random.default_rng(0)
     data = {"X": rng.standard_normal((80, 2)), "y": np.where(np.arange(80) % 2, 1.0, -1.0)}
-    given = {"data": data, "name": "made", "sizes": [20], "splits": 1, "root": 1, "keep": keep}
-    (first,) = prediction.predict(**given, chain={})[0]
-    grid = {"intervals": 4, "most": 4, "tolerance": 0.1}
-    (second,) = quadrature.integrate(**given, quadrature=grid)[0]
+    found = []
+    for experiment in ("prediction", "quadrature"):
+        row = plan("filippone2014", experiment)[0]
+        found += MODULES[experiment].run(row, {"data": data}).lines
     assert np.array_equal(seen[0].X, seen[1].X) and np.array_equal(seen[0].X_star, seen[1].X_star)
-    assert first["seed"] == second["seed"] and second["method"] == "quadrature"
+    assert found[0]["seed"] == found[1]["seed"] and found[1]["method"] == "quadrature"
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# Configuration and jobs
-
-
-@pytest.mark.parametrize("scale", ["tiny", "smoke", "standard", "published"])
-def test_every_scale_has_jobs_with_functions_and_parts(scale):
-    config = load("filippone2014", scale)
-    found = jobs(check(config))
-    assert {job.kind for job in found.values()} <= FUNCTIONS.keys()
-    files = [file for job in found.values() for file in job.outputs.values()]
-    assert len(files) == len(set(files))
-    made = {f for f in files if not f.startswith(("data/", "pilot/"))}
-    assert made == {f for part in PARTS for f in inputs(part, config)} | {
-        f for f in made if f.endswith(("_timing.csv", ".npz"))
-    }
-    raw = {f"../data/{entry.file}.json" for entry in read_registry(ROOT / "data/registry.csv")}
-    assert {path for job in found.values() for path in job.inputs.values()} <= {*files, *raw}
-
-
-REAL = load("filippone2014", "smoke")["filippone2014"]["real"][0]
-
-
-@pytest.mark.parametrize(
-    ("path", "value", "message"),
-    [
-        ("conditionals/n", 51, "allowed is an even number from 10 to 1000"),
-        ("spread/samples", [0], "allowed is a list of one or more whole numbers"),
-        ("chains/problems/0/schemes", ["hmc"], "allowed is a list of one or more of"),
-        ("chains/problems/0/chains", 1, "allowed is a whole number from 2 to 100"),
-        ("real/0/data", ["iris"], "allowed is a list of one or more of"),
-        ("real", [REAL, REAL], "allowed is each data set once"),
-        ("prediction/quadrature/intervals", 7, "allowed is an even number from 4 to 128"),
-        ("prediction/chain/draws", 10**5, "allowed is at most iterations"),
-        ("prediction", None, "filippone2014.prediction: given None"),
-    ],
-)
-def test_a_wrong_configuration_is_refused(path, value, message):
-    assert message in refusal(check, "filippone2014", path, value)
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# From jobs to verdicts
-
-
-def run_all(folder, *, available):
-    """All jobs of the tiny scale, on made data, or without any."""
-    rng = np.random.default_rng(0)
-    for job in jobs(load("filippone2014", "tiny")).values():
-        if job.kind == "problem":
-            X = rng.standard_normal((60, 3))
-            y = np.where(X[:, 0] + 0.5 * rng.standard_normal(60) > 0, 1.0, -1.0)
-            (folder / "data").mkdir(parents=True, exist_ok=True)
-            write_arrays(folder / job.outputs["arrays"], {"X": X, "y": y} if available else {})
-        elif available or job.name.startswith(("prediction", "real", "pilot/real")):
-            run_job(job, folder, folder / "pieces")
-    parts = PARTS if available else ("real", "prediction")
-    return pd.concat([PARTS[part](folder, PUBLISHED, Path()) for part in parts], ignore_index=True)
-
-
-@pytest.fixture(scope="module")
-def measured(tmp_path_factory):
-    return run_all(tmp_path_factory.mktemp("made"), available=True)
-
-
-@pytest.fixture(scope="module")
-def published():
-    return read_published(PUBLISHED)
-
-
-@pytest.mark.slow
-def test_every_claim_is_judged(measured, published):
-    found = judge(measured, estimate(measured), published, 1).frame.set_index("id")
-    assert not (found["verdict"] == "not run").any(), list(
-        found.index[found["verdict"] == "not run"]
+@pytest.mark.parametrize("scale", SCALES)
+def test_there_is_a_pilot_for_all_chains(scale):
+    pilots, chains, real = (
+        plan("filippone2014", name, scale=scale) for name in ("pilot", "chains", "real")
     )
-    known = {f"claim/{claim.id}" for claim in published.claims}
-    assert {id for id in measured["id"] if id.startswith("claim/")} == known
-    assert (measured["seed"] != "").all() and (measured["source"] != "").all()
+    names = {row["row"].rpartition("/")[0] for row in chains}
+    assert names | {f"isotropic/{row['name']}" for row in real} == {row["row"] for row in pilots}
+    assert {row["block"] for row in pilots} == {0}  # the rules of the chains say so
+    for name in MODULES:
+        assert all(row["seed"] for row in plan("filippone2014", name, scale=scale))
 
 
-def test_without_raw_data_claims_on_them_say_so(tmp_path, published):
-    frame = run_all(tmp_path, available=False)
-    assert set(frame["status"]) == {"data not available"}
-    found = judge(frame, estimate(frame), published, 1).frame.set_index("id")
-    own = found.index.str.startswith("claim/prediction")
-    assert own.sum() == 5 and set(found.loc[own, "verdict"]) == {"data not available"}
+def test_plans_know_the_methods():
+    assert set(METHODS) == set(prediction.METHODS)
+
+
+# --- Configuration and plans
+
+
+# --- From rows to verdicts
 
 
 def value_of(frame, id, reading=""):
@@ -571,9 +505,7 @@ def test_claims_on_chains_by_hand(tmp_path):
         row |= {"repeats": repeats, "seed": "1/a", "draws": 1000 if repeats == 1 else 100}
         row |= {"ess": ess, "acceptance": acceptance, "operations": text, "operations_own": own}
         rows.append(row | {f"r_hat_{k}": r_hat for k in (10, 20, 50, 100)})
-    (tmp_path / "chains").mkdir()
-    write_csv(tmp_path / "chains/made.csv", pd.DataFrame(rows))
-    frame = PARTS["chains"](tmp_path, PUBLISHED, Path())
+    frame = measure(tmp_path, "chains", chains=rows)
     ratios = {
         "samples/one": 300 / 400,
         "schemes/surr-aa": 80 / 50,
@@ -618,9 +550,7 @@ def test_no_chain_is_left_out_for_its_r_hat(tmp_path, r_hat, other, ratio):
         row |= {"repeats": 1, "seed": "1/a", "draws": 1000, "ess": 10, "acceptance": 0.2}
         row |= {"operations": 1, "operations_own": 1}
         rows.append(row | {f"r_hat_{k}": one for k in (10, 20, 50, 100)})
-    (tmp_path / "chains").mkdir()
-    write_csv(tmp_path / "chains/made.csv", pd.DataFrame(rows))
-    frame = PARTS["chains"](tmp_path, PUBLISHED, Path())
+    frame = measure(tmp_path, "chains", chains=rows)
     expected = {0.2: 0.2 / 0.001, 20.0: 10.0 / 0.5, 1.0: 1.0}[ratio]
     assert value_of(frame, "claim/schemes/surr-convergence") == pytest.approx(np.log(expected))
 
@@ -631,20 +561,16 @@ def test_claims_on_spreads_by_hand(tmp_path):
         (50, "laplace", 1): 4.0, (50, "laplace", 64): 1.0, (50, "ep", 1): 2.0, (50, "ep", 64): 0.2,
         (200, "laplace", 1): 9.0, (200, "laplace", 64): 3.0, (200, "ep", 1): 1.5, (200, "ep", 64): 0.8,
     }  # fmt: skip
-    (tmp_path / "evidence").mkdir()
-    for n in (50, 200):
-        rows = []
-        for (cases, method, samples), width in widths.items():
-            # the mean with the weights is the width above; that without is another
-            for log_tau, weight, factor in ((0.0, 1.0, 2.0), (1.0, 3.0, 2.0 / 3.0)):
-                key = {"n": n, "set": 0, "method": method, "samples": samples, "log_tau": log_tau}
-                ends = {"low": -7.0, "mean": -6.5, "high": -7.0 + factor * width, "weight": weight}
-                truth = {"exact": -6.4, "exact_se": 0.01, "log_prior": -0.5, "seed": "1/a"}
-                rows += [key | ends | truth] if cases == n else []
-        write_csv(tmp_path / f"evidence/spread_n{n}.csv", pd.DataFrame(rows))
+    rows = []
+    for (n, method, samples), width in widths.items():
+        # the mean with the weights is the width above; that without is another
+        for log_tau, weight, factor in ((0.0, 1.0, 2.0), (1.0, 3.0, 2.0 / 3.0)):
+            key = {"n": n, "set": 0, "method": method, "samples": samples, "log_tau": log_tau}
+            ends = {"low": -7.0, "mean": -6.5, "high": -7.0 + factor * width, "weight": weight}
+            truth = {"exact": -6.4, "exact_se": 0.01, "log_prior": -0.5, "seed": "1/a"}
+            rows.append(key | ends | truth)
     shapes = {"n": 50, "method": "ep", "length": "short", "set": [0, 1], "k_hat": [0.4, np.inf]}
-    write_csv(tmp_path / "evidence/weights.csv", pd.DataFrame(shapes | {"seed": "1/a"}))
-    frame = PARTS["evidence"](tmp_path, PUBLISHED, Path())
+    frame = measure(tmp_path, "evidence", spread=rows, weights=shapes | {"seed": "1/a"})
     found = frame[frame["id"] == "figure2/ep/n50/short/k-hat"]
     assert found["unit"].tolist() == ["figure2/n50/set0", "figure2/n50/set1"]
     assert found["value"].iloc[0] == 0.4
@@ -678,22 +604,20 @@ def test_claims_on_spreads_by_hand(tmp_path):
 def test_spreads_of_two_sizes_are_compared_by_their_means(tmp_path):
     """Three small data sets and two large ones, both methods alike, against Welch's interval of SciPy."""
     widths = {50: [1.0, 2.0, 4.0], 200: [3.0, 5.0]}
-    (tmp_path / "evidence").mkdir()
-    for n, some in widths.items():
-        rows = [
-            {"n": n, "set": k, "method": "ep", "samples": 1, "log_tau": 0.0, "low": -width}
-            | {"mean": 0.0, "high": 0.0, "weight": 1.0, "exact": 0.0, "exact_se": 0.01}
-            | {"log_prior": 0.0, "seed": "1/a"}
-            for k, width in enumerate(some)
-        ]
-        rows += [one | {"method": "laplace"} for one in rows]
-        write_csv(tmp_path / f"evidence/spread_n{n}.csv", pd.DataFrame(rows))
-    frame = PARTS["evidence"](tmp_path, PUBLISHED, Path())
+    rows = [
+        {"n": n, "set": k, "method": method, "samples": 1, "log_tau": 0.0, "low": -width}
+        | {"mean": 0.0, "high": 0.0, "weight": 1.0, "exact": 0.0, "exact_se": 0.01}
+        | {"log_prior": 0.0, "seed": f"1/n{n}"}
+        for n, some in widths.items()
+        for k, width in enumerate(some)
+        for method in ("ep", "laplace")
+    ]
+    frame = measure(tmp_path, "evidence", spread=rows)
     (found,) = frame[frame["id"] == "claim/spread/size"].to_dict("records")
     test = ttest_ind(np.log(widths[200]), np.log(widths[50]), equal_var=False)
     assert found["value"] == pytest.approx(np.log(15) / 2 - np.log(8) / 3)
     assert found["value"] / found["se"] == pytest.approx(test.statistic)
-    assert found["df"] == pytest.approx(test.df)
+    assert found["df"] == pytest.approx(test.df) and found["seed"] == "1/n200"
 
 
 def test_the_curve_is_of_the_first_data_set_with_the_prior(tmp_path):
@@ -704,9 +628,7 @@ def test_the_curve_is_of_the_first_data_set_with_the_prior(tmp_path):
         for k in range(2)
     ]
     rows += [one | {"method": "laplace"} for one in rows]
-    (tmp_path / "evidence").mkdir()
-    write_csv(tmp_path / "evidence/spread_n50.csv", pd.DataFrame(rows))
-    frame = PARTS["evidence"](tmp_path, PUBLISHED, Path())
+    frame = measure(tmp_path, "evidence", spread=rows)
     curve = frame[frame["id"].str.startswith("curve/ep/")].set_index("id")
     base = "curve/ep/n50/s1/x-0.250"
     expected = {"low": -9.5, "mean": -8.5, "high": -7.5, "exact": -8.0}
@@ -723,10 +645,8 @@ def test_chains_on_real_data_by_hand(tmp_path):
     one |= {"r_hat_10": 2.5, "r_hat_20": 1.9, "r_hat_50": 1.4, "r_hat_100": 1.1}
     one |= {"operations": 5.0, "operations_own": 10.0, "seed": "1/a"}
     other = one | {"scheme": "ancillary", "samples": 0, "ess": 10.0}
-    (tmp_path / "real").mkdir()
     rows = [one, other, other | {"repeats": 20, "ess": 99.0}]
-    write_csv(tmp_path / "real/made.csv", pd.DataFrame(rows))
-    frame = PARTS["real"](tmp_path, PUBLISHED, Path())
+    frame = measure(tmp_path, "real", real=rows)
     assert (frame["se"] == 0).all() and len(frame) == 2 * 10
     expected = {"ess": 25.0, "r-hat-10": 2.5, "r-hat-100": 1.1, "acceptance": 25.0}
     for name, value in expected.items():
@@ -758,13 +678,12 @@ def test_claims_on_predictions_by_hand(tmp_path):
         for method, value in loss.items()
     ]
     frame = pd.DataFrame(rows)
-    (tmp_path / "prediction").mkdir()
     own = frame["method"] == "quadrature"
-    write_csv(tmp_path / "prediction/made.csv", frame[~own].drop(columns="change"))
-    write_csv(
-        tmp_path / "prediction/made_quadrature.csv", frame[own].drop(columns=["ess", "at_bound"])
-    )
-    frame = PARTS["prediction"](tmp_path, PUBLISHED, Path())
+    tables = {
+        "prediction": frame[~own].drop(columns="change"),
+        "quadrature": frame[own].drop(columns=["ess", "at_bound"]),
+    }
+    frame = measure(tmp_path, "prediction", **tables)
     pima = frame[frame["unit"].str.startswith("pima")]
     expected = {"fitted": 0.1, "mode": 0.05, "svm": -0.1, "calibration": 0.01}
     for name, value in expected.items():
@@ -788,21 +707,6 @@ def test_claims_on_predictions_by_hand(tmp_path):
         assert found.tolist() == pytest.approx([value] * 2)
     ess = pima[pima["id"] == "prediction/pima/n25/integrated/effective"]
     assert ess["value"].tolist() == [21, 19] and (ess["status"] == "ok").all()
-
-
-@pytest.mark.slow
-def test_tables_and_figures_are_drawn(measured, published, tmp_path):
-    verdicts = judge(measured, estimate(measured), published, 1).frame
-    defaults = {choice.name: choice.default for choice in published.readings.values()}
-    book = Book(estimate(measured), measured, published.cells, verdicts, defaults=defaults)
-    layout = read_layout(ROOT / "src/studies/filippone2014/layout.yaml")
-    assert set(layout.figures) == set(FIGURES)
-    assert {part for entry in layout.figures.values() for part in entry.reads} <= set(PARTS)
-    write_tables(layout, book, None, tmp_path)
-    for name in layout.tables:
-        assert "not run at this scale" not in (tmp_path / f"{name}.tex").read_text(), name
-    for draw in FIGURES.values():
-        assert draw(book).axes
 
 
 def test_the_legend_names_schemes_that_were_run_and_markers_of_problems():

@@ -4,6 +4,8 @@ Of two statistical checks, each compares with a bound more than six standard err
 below 1e-8); the seeds are fixed.
 """
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -12,22 +14,15 @@ from gpcmc.inference import ConvergenceError, ExpectationPropagation, Laplace, T
 from gpcmc.orthant import ExtinctionError
 from studies.atiya2021 import experiment5 as hyperparameters
 from studies.atiya2021 import tuning
-from studies.atiya2021.experiment5 import hyperparameter_posterior, scores
+from studies.atiya2021.experiment5 import moves, of_moves, pair, posterior, scores
+from studies.atiya2021.experiments import experiment5, posterior_chains
 from studies.atiya2021.methods import METHODS
 from studies.atiya2021.problems import Problem, synthetic_problem
-from studies.atiya2021.tuning import WORST, Search, search
-from studies.common.pieces import Pieces
+from studies.atiya2021.tuning import WORST, Climb, Judge, Search, search, tuned
+from studies.common.rows import run_rows
+from studies.common.seeds import generator
 
-QUICK = {
-    "root": 1,
-    "method": "laplace",
-    "options": {"samples": 2},
-    "chains": 4,
-    "iterations": 30,
-    "burn_in": 40,
-    "kept": 5,
-    "predictive": 2,
-}
+SETTINGS = {"samples": 2, "iterations": 30, "burn_in": 40}
 
 
 @pytest.fixture(scope="module")
@@ -41,96 +36,90 @@ def problem():
 # --- the posterior over hyperparameters
 
 
-def test_posterior_rows_and_draws(problem, tmp_path):
-    rows, timing, arrays = hyperparameter_posterior(
-        3, "row", problem, **QUICK, pieces=Pieces(tmp_path, [], 0)
-    )
-    (row,), (times,) = rows, timing
-    assert (row["problem"], row["method"], row["seed"]) == (3, "row", "1/experiment5/problem3/row")
-    assert row["status"] == "not converged", "120 draws have fewer than 100 effective samples"
+def test_draws_are_those_of_their_moves(problem):
+    """Chains refuse most proposals, so that the draws of a pair are kept as their moves."""
+    draws, work, seconds = pair(problem, "laplace", SETTINGS, "1/pair0")
+    chains = hyperparameters.run_chains(
+        problem.X_train, problem.y_train,
+        hyperparameters.ChainOptions("laplace", chains=2, **SETTINGS), rng=generator("1/pair0"),
+    )  # fmt: skip
+    np.testing.assert_allclose(np.exp(draws.log_alpha), chains.alpha)
+    np.testing.assert_allclose(np.exp(draws.log_beta), chains.beta)
+    assert work == {f"work_{what}": count for what, count in chains.work.items()} and seconds > 0
+    kept = moves(draws)
+    assert len(kept["log_alpha"]) < draws.log_alpha.size
+    for one, same in zip(draws, of_moves(kept, SETTINGS["iterations"]), strict=True):
+        np.testing.assert_array_equal(one, same)
+    other, _, _ = pair(problem, "laplace", SETTINGS, "1/pair1")
+    assert not np.isin(other.log_alpha, draws.log_alpha).any(), "each pair has its own stream"
+    assert len(np.unique(draws.log_alpha[:, -1])) == 2, "and each of its chains other draws"
+    with pytest.raises(ValueError, match="method must be one of"):
+        pair(problem, "no", SETTINGS, "1/pair0")
+
+
+def test_posterior_of_pairs(problem):
+    pairs = [pair(problem, "laplace", SETTINGS, f"1/pair{k}")[0] for k in range(2)]
+    line, arrays = posterior(problem, pairs, kept=5, predictive=2)
+    assert line["status"] == "not converged", "120 draws have fewer than 100 effective samples"
     assert arrays["log_alpha"].shape == arrays["log_beta"].shape == (4, 5)
     assert arrays["probability"].shape == (50,)
     for which in ("log_alpha", "log_beta"):
-        assert row[f"{which}_q025"] <= row[f"{which}_median"] <= row[f"{which}_q975"]
-        assert row[f"{which}_mean_se"] == pytest.approx(
-            row[f"{which}_sd"] / np.sqrt(row[f"{which}_effective_samples"])
+        assert line[f"{which}_q025"] <= line[f"{which}_median"] <= line[f"{which}_q975"]
+        assert line[f"{which}_mean_se"] == pytest.approx(
+            line[f"{which}_sd"] / np.sqrt(line[f"{which}_effective_samples"])
         )
-        assert times[f"{which}_effective_per_second"] == pytest.approx(
-            row[f"{which}_effective_samples"] / times["cpu_seconds"]
-        )
-    assert 0 < row["acceptance"] < 1
-    assert row["work_evidence_estimates"] <= 4 * 31
-    assert 0 < row["log_loss"] < 1 and row["log_loss_se"] > 0
-    assert row["log_loss"] == scores(arrays["probability"], problem.y_test)["log_loss"]
-    # the chains' own draws, the last of each among those kept, in the paper's hyperparameters
-    pair = hyperparameters.run_chains(
-        problem.X_train, problem.y_train, method="laplace", samples=2, iterations=30, burn_in=40,
-        chains=2, rng=hyperparameters.generator(row["seed"] + "/pair0"),
-    )  # fmt: skip
-    np.testing.assert_allclose(np.exp(arrays["log_alpha"][:2]), pair.alpha[:, 5::6])
-    np.testing.assert_allclose(np.exp(arrays["log_beta"][:2]), pair.beta[:, 5::6])
-    assert not any("seconds" in column for column in row), "seconds are in the timing table"
+        # the last draw of each chain is among those kept
+        expected = np.concatenate([getattr(one, which)[:, 5::6] for one in pairs])
+        np.testing.assert_array_equal(arrays[which], expected)
+    assert 0 < line["acceptance"] < 1
+    assert 0 < line["log_loss"] < 1 and line["log_loss_se"] > 0
+    assert line["log_loss"] == scores(arrays["probability"], problem.y_test)["log_loss"]
 
 
 @pytest.mark.slow
-def test_posterior_restarts_and_has_its_own_seeds(problem, tmp_path, monkeypatch):
-    whole = hyperparameter_posterior(
-        3, "row", problem, **QUICK, pieces=Pieces(tmp_path / "a", [], 0)
-    )
-    original, calls = hyperparameters.run_chains, []
-
-    def interrupted(*args, **kwargs):
-        calls.append(1)
-        if len(calls) == 2:
-            raise KeyboardInterrupt
-        return original(*args, **kwargs)
-
-    monkeypatch.setattr(hyperparameters, "run_chains", interrupted)
-    pieces = Pieces(tmp_path / "b", [], 0)
-    with pytest.raises(KeyboardInterrupt):
-        hyperparameter_posterior(3, "row", problem, **QUICK, pieces=pieces)
-    resumed = hyperparameter_posterior(3, "row", problem, **QUICK, pieces=pieces)
-    assert len(calls) == 3, "the first pair was finished, the second ran twice"
-    assert resumed[0] == whole[0]
-    for name, array in whole[2].items():
-        np.testing.assert_array_equal(resumed[2][name], array)
-    draws = whole[2]["log_alpha"]
-    assert len(np.unique(draws[:, -1])) == 4, "no two chains may share their random numbers"
-    other = hyperparameter_posterior(
-        3, "other", problem, **QUICK, pieces=Pieces(tmp_path / "c", [], 0)
-    )
-    assert not np.isin(other[2]["log_alpha"], draws).any()
-
-
-@pytest.mark.slow
-def test_posteriors_by_different_chains_agree(problem, tmp_path):
-    given = QUICK | {"burn_in": 200, "predictive": 10}
-    found = {}
-    for method, options, iterations in (
-        ("laplace", {"samples": 4}, 600),
-        ("ancillary", {"latent_updates": 5}, 2000),
+def test_posteriors_by_different_chains_agree(problem):
+    found = []
+    for method, options in (
+        ("laplace", {"samples": 4, "iterations": 600}),
+        ("ancillary", {"latent_updates": 5, "iterations": 2000}),
     ):
-        found[method] = hyperparameter_posterior(
-            3,
-            method,
-            problem,
-            **given | {"method": method, "options": options, "iterations": iterations},
-            pieces=Pieces(tmp_path / method, [], 0),
-        )[0][0]
-    one, two = found.values()
+        settings = {"burn_in": 200, **options}
+        path = f"1/experiment5/problem3/{method}"
+        pairs = [pair(problem, method, settings, f"{path}/pair{k}")[0] for k in range(2)]
+        found.append(posterior(problem, pairs, kept=5, predictive=10)[0])
+    one, two = found
     for which in ("log_alpha", "log_beta"):
         error = np.hypot(one[f"{which}_mean_se"], two[f"{which}_mean_se"])
         assert abs(one[f"{which}_mean"] - two[f"{which}_mean"]) < 6 * error
     assert one["log_loss"] == pytest.approx(two["log_loss"], abs=0.02)
 
 
-def test_our_best_estimator_in_chains(problem, tmp_path, monkeypatch):
-    given = QUICK | {"method": "twisted-ep", "options": {"points": 16, "randomizations": 2}}
-    given |= {"iterations": 4, "burn_in": 4, "chains": 2, "kept": 2}
-    (row,), _, _ = hyperparameter_posterior(
-        3, "b", problem, **given, pieces=Pieces(tmp_path, [], 0)
-    )
-    assert row["points"] == 16 and row["work_evidence_estimates"] <= 10
+def test_a_row_reads_the_chains_of_its_pairs(problem):
+    given = {"latent_updates": 1, "iterations": 4, "burn_in": 4}
+    row = {"problem": 3, "method": "quick", "seed": "1/quick", "block": 0}
+    pairs = [
+        row | {"row": f"problem3/quick/pair{k}", "pair": k, "seed": f"1/quick/pair{k}",
+               "chain": {"method": "ancillary", **given}}
+        for k in range(2)
+    ]  # fmt: skip
+    inputs = {"problem": dataclasses.asdict(problem)}
+    chains = run_rows(posterior_chains.run, pairs, inputs)
+    assert chains.rows["work_covariance_factorizations"].gt(0).all()
+    assert chains.timing["cpu_seconds"].gt(0).all()
+    row |= {"row": "problem3/quick", "pairs": [one["row"] for one in pairs]}
+    row |= {"options": {"latent_updates": 1}, "draws": {"kept": 2, "predictive": 1}}
+    row |= {"lengths": {"chains": 4, "iterations": 4, "burn_in": 4}}
+    found = experiment5.run(row, inputs | {"chains": chains.arrays})
+    draws = [pair(problem, "ancillary", given, one["seed"])[0] for one in pairs]
+    line, arrays = posterior(problem, draws, kept=2, predictive=1)
+    assert found.lines[0].items() >= line.items()
+    np.testing.assert_array_equal(found.arrays["problem3/log_beta"], arrays["log_beta"])
+
+
+def test_our_best_estimator_in_chains(problem, monkeypatch):
+    settings = {"points": 16, "randomizations": 2, "iterations": 4, "burn_in": 4}
+    _, work, _ = pair(problem, "twisted-ep", settings, "1/b")
+    assert work["work_evidence_estimates"] <= 10
     # where it cannot be prepared, the sampler underneath estimates the same evidence
     K, y = rbf(2.0, 1.0)(problem.X_train), problem.y_train
     estimator = hyperparameters._twisted_estimator({"points": 256, "randomizations": 4})
@@ -150,13 +139,13 @@ def test_our_best_estimator_in_chains(problem, tmp_path, monkeypatch):
 
 def test_predictions_average_probabilities_over_the_draws(problem):
     log_alpha, log_beta = np.log([[1.0, 2.0], [3.0, 4.0]]), np.log([[1.0, 5.0], [2.0, 0.5]])
-    (row,), _, arrays = hyperparameters._predict(problem, log_alpha, log_beta)
+    row, probability = hyperparameters.predict(problem, log_alpha, log_beta)
     expected = []
     for alpha, beta in zip(np.exp(log_alpha.flat), np.exp(log_beta.flat), strict=True):
         kernel = rbf(alpha, beta)
         gp = prior(kernel, problem.X_train, problem.X_test)
         expected.append(ExpectationPropagation().fit(gp, problem.y_train).prediction.probability)
-    np.testing.assert_allclose(arrays["probability"], np.mean(expected, axis=0), atol=1e-6)
+    np.testing.assert_allclose(probability, np.mean(expected, axis=0), atol=1e-6)
     # of two chains the jackknife is half the difference of what each says alone
     alone = [scores(np.mean(expected[k : k + 2], axis=0), problem.y_test) for k in (0, 2)]
     spread = abs(alone[0]["log_loss"] - alone[1]["log_loss"]) / 2
@@ -168,21 +157,6 @@ def test_scores():
     assert found["log_loss"] == pytest.approx(-np.log([0.9, 0.8, 0.4, 0.5]).mean())
     assert found["error_rate"] == 0.25
     assert np.isfinite(scores(np.array([0.0]), np.array([1.0]))["log_loss"])
-
-
-def test_posterior_bad_input_and_missing_data(problem, tmp_path):
-    pieces = Pieces(tmp_path, [], 0)
-    rows, timing, arrays = hyperparameter_posterior(9, "row", None, **QUICK, pieces=pieces)
-    assert rows == [{"problem": 9, "method": "row", "status": "data not available"}]
-    assert [row["cpu_seconds"] for row in timing] == [None] * len(rows) and not arrays
-    for wrong, message in (
-        ({"chains": 3}, "chains must be even"),
-        ({"kept": 31}, "kept must not exceed iterations = 30"),
-        ({"predictive": 0}, "predictive must be an integer >= 1"),
-        ({"method": "no"}, "method must be one of"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            hyperparameter_posterior(3, "row", problem, **QUICK | wrong, pieces=pieces)
 
 
 # --- tuning
@@ -220,36 +194,19 @@ def test_common_random_numbers_make_the_surface_deterministic(problem):
     assert one.columns() == {"work_samples": 150, "work_populations": 3, "failures": 0}
 
 
-METHODS_OF_TUNING = {
-    "ep": {"method": "ep"},
-    "laplace": {"method": "laplace"},
-    "orthant-100": {
-        "method": "orthant",
-        "options": {"samples": 100},
-        "final": {"samples": 1000},
-        "replicates": 2,
-    },
-}
-TUNING = {
-    "root": 1,
-    "methods": METHODS_OF_TUNING,
-    "evaluations": 40,
-    "few": 2,
-    "judge": {"method": "twisted-ep", "options": {"points": 64, "randomizations": 4}},
-}
+@pytest.fixture
+def judge(problem):
+    method = METHODS["twisted-ep"](points=64, randomizations=4)
+    return Judge(problem, method, "1/experiment5/problem3/tuning/judge")
+
+
+def climb(method, options=None, final=None, evaluations=40):
+    return Climb(method, options or {}, final or {}, evaluations, 2)
 
 
 @pytest.mark.slow
-def test_tuning(problem, tmp_path, monkeypatch):
-    rows, timing, arrays = tuning.tuning(3, problem, **TUNING, pieces=Pieces(tmp_path / "a", [], 0))
-    keys = [(row["method"], row["replicate"], row["stage"]) for row in rows]
-    assert keys == [
-        ("ep", 0, "search"),
-        ("laplace", 0, "search"),
-        *[("orthant-100", r, stage) for r in (0, 1) for stage in ("search", "final")],
-    ]
-    assert [(t["method"], t["replicate"], t["stage"]) for t in timing] == keys
-    ep, laplace, orthant, final = rows[:4]
+def test_tuning(problem, judge):
+    (ep,), (laplace,) = (tuned(judge, climb(name), None).lines for name in ("ep", "laplace"))
     # expectation propagation's optimum, against a fine grid about it
     a, b = np.meshgrid(*(np.linspace(-0.1, 0.1, 5),) * 2)
     around = [
@@ -266,38 +223,21 @@ def test_tuning(problem, tmp_path, monkeypatch):
     )
     # judged by an estimator whose standard error is 1e-3 or less, all on the same random numbers
     assert abs(ep["evidence"] - ep["estimate"]) < 0.05
-    assert ep["evidence_shortfall"] < 0.02
-    best = max(row["evidence"] for row in rows)
-    assert [row["evidence_shortfall"] for row in rows] == [best - row["evidence"] for row in rows]
-    assert "seed" not in ep and orthant["seed"].endswith("tuning/orthant-100/replicate0")
-    assert (orthant["samples"], final["samples"], final["evaluations"]) == (100, 1000, 2)
-    assert orthant["work_samples"] == 100 * orthant["evaluations"]
-    assert orthant["evaluations"] == len(arrays["search_orthant-100_0"]) <= 40
-    assert rows[2]["estimate"] != rows[4]["estimate"], "replicates have their own random numbers"
-    assert not any("seconds" in column for row in rows for column in row)
-
-    # a job that was interrupted
-    original, calls = tuning.search, []
-
-    def interrupted(*args, **kwargs):
-        calls.append(1)
-        if len(calls) == 4:
-            raise KeyboardInterrupt
-        return original(*args, **kwargs)
-
-    monkeypatch.setattr(tuning, "search", interrupted)
-    pieces = Pieces(tmp_path / "b", [], 0)
-    with pytest.raises(KeyboardInterrupt):
-        tuning.tuning(3, problem, **TUNING, pieces=pieces)
-    resumed = tuning.tuning(3, problem, **TUNING, pieces=pieces)
-    assert len(calls) == 5
-    assert resumed[0] == rows
-    assert all(np.array_equal(resumed[2][name], array) for name, array in arrays.items())
+    assert laplace["evidence"] - ep["evidence"] < 0.02
+    orthant = climb("orthant", {"samples": 100}, {"samples": 1000})
+    one, two = (tuned(judge, orthant, f"1/orthant-100/replicate{k}") for k in range(2))
+    search, final = one.lines
+    assert [line["stage"] for line in one.lines] == ["search", "final"]
+    assert [line["stage"] for line in one.timing] == ["search", "final"]
+    assert (search["samples"], final["samples"], final["evaluations"]) == (100, 1000, 2)
+    assert search["work_samples"] == 100 * search["evaluations"]
+    seen = one.arrays["search"]
+    assert seen.shape == (40, 3) and np.isfinite(seen).all(axis=1).sum() == search["evaluations"]
+    assert search["estimate"] != two.lines[0]["estimate"], "each has its own random numbers"
+    assert not any("seconds" in column for line in one.lines for column in line)
 
 
-def test_tuning_counts_what_has_no_answer_and_says_what_cannot_be_judged(
-    problem, tmp_path, monkeypatch
-):
+def test_tuning_counts_what_has_no_answer_and_says_what_cannot_be_judged(judge, monkeypatch):
     original, calls = tuning.infer, []
 
     def sometimes(method, *args, **kwargs):
@@ -309,26 +249,15 @@ def test_tuning_counts_what_has_no_answer_and_says_what_cannot_be_judged(
         return original(method, *args, **kwargs)
 
     monkeypatch.setattr(tuning, "infer", sometimes)
-    given = TUNING | {"methods": {"laplace": {"method": "laplace"}}, "evaluations": 10}
-    (row,), _, arrays = tuning.tuning(3, problem, **given, pieces=Pieces(tmp_path, [], 0))
-    assert row["failures"] == 2
-    assert np.sum(arrays["search_laplace_0"][:, 2] == WORST) == 2
-    assert row["status"] == "not converged"
-    assert "evidence" not in row and "evidence_shortfall" not in row
+    found = tuned(judge, climb("laplace", evaluations=10), None)
+    (line,) = found.lines
+    assert line["failures"] == 2
+    assert np.sum(found.arrays["search"][:, 2] == WORST) == 2
+    assert line["status"] == "not converged" and "evidence" not in line
 
 
-def test_tuning_bad_input_and_missing_data(problem, tmp_path):
-    pieces = Pieces(tmp_path, [], 0)
-    rows, timing, arrays = tuning.tuning(9, None, **TUNING, pieces=pieces)
-    assert [row["status"] for row in rows] == ["data not available"] * 4
-    assert [row["cpu_seconds"] for row in timing] == [None] * len(rows) and not arrays
-    for wrong, message in (
-        ({"few": 0}, "few must be an integer >= 1"),
-        ({"evaluations": 3}, "evaluations must be at least 4"),
-        (
-            {"methods": {"orthant": {"method": "orthant"}}},
-            "rng must be a numpy.random.Generator",
-        ),
-    ):
-        with pytest.raises(ValueError, match=message):
-            tuning.tuning(3, problem, **TUNING | wrong, pieces=Pieces(tmp_path / "b", [], 0))
+def test_tuning_refuses_bad_input(judge):
+    with pytest.raises(ValueError, match="evaluations must be at least 4"):
+        tuned(judge, climb("laplace", evaluations=3), None)
+    with pytest.raises(ValueError, match="rng must be a numpy.random.Generator"):
+        tuned(judge, climb("orthant"), None)

@@ -1,213 +1,213 @@
-"""Pieces that the repository keeps: storing, putting back, and what is refused."""
+"""Kept rows: stored, put back, drawn, run again; altered ones are found."""
 
-import copy
 import json
-import pickle
-import zipfile
+from importlib import import_module
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from studies.common import kept, pieces
-from studies.common.counts import Count
-from studies.common.kept import keep, resume
-from studies.common.pieces import DamagedPieceError, Pieces, decode, encode
+from recheck.files import DamagedFileError, read_csv, write_csv, write_json
+from recheck.provenance import blas
+from studies.common import rerun
+from studies.common.configuration import read_config
+from studies.common.kept import (
+    DERIVED,
+    DIFFERENT,
+    IDENTICAL,
+    ROUNDED,
+    Kept,
+    changed,
+    codes,
+    differences,
+    drawn,
+    keep,
+    resume,
+    settings,
+)
+from studies.common.rows import Table, gather, read_table, records, run_rows, write_table
+from studies.neal1997 import config, priors
 
-MODULES = ["studies.common.seeds"]
-
-
-def make(folder, names=("a", "b"), parameters=1, job=None):
-    """Pieces of a job; returns which of them were computed."""
-    computed = []
-
-    def compute(name):
-        computed.append(name)
-        return [{"name": name, "x": 0.5}], [{"cpu_seconds": 1.0}], {"x": np.arange(3.0)}
-
-    made = Pieces(folder, MODULES, parameters, job=job or f"{folder.parent.name}/{folder.name}")
-    for name in names:
-        made.get(name, lambda name=name: compute(name))
-    return computed
-
-
-def flip(path, place):
-    content = bytearray(path.read_bytes())
-    content[place] ^= 0xFF
-    path.write_bytes(bytes(content))
-
-
-def repack(archive, change):
-    """Write an archive again, its entries (name to bytes) changed by a function."""
-    with zipfile.ZipFile(archive) as stored:
-        entries = {name: stored.read(name) for name in stored.namelist()}
-    change(entries)
-    with zipfile.ZipFile(archive, "w", zipfile.ZIP_LZMA) as stored:
-        for name, content in entries.items():
-            stored.writestr(name, content)
+STUDY, NAME = "neal1997", "priors"
+MADE = f"results/tiny/{STUDY}"
+MODULE = import_module(f"studies.{STUDY}.experiments.{NAME}")
+ROOT = Path(__file__).resolve().parents[2]
 
 
-def test_pieces_come_back_and_only_the_rest_is_computed(tmp_path):
-    make(tmp_path / "run/experiment4/problem1_ep")
-    aside = tmp_path / "run/experiment1/N50.finished"  # as the workflow sets aside a complete job
-    make(aside, job="experiment1/N50")
-    found = keep(tmp_path / "run", tmp_path / "store")
-    assert [(job.job, job.pieces, job.refused) for job in found] == [
-        ("experiment1/N50", 2, ()),
-        ("experiment4/problem1_ep", 2, ()),
-    ]
-    assert resume(tmp_path / "store", tmp_path / "other") == found
-    assert make(tmp_path / "other/experiment1/N50", "abc") == ["c"]
-    assert make(tmp_path / "other/experiment4/problem1_ep", parameters=2) == ["a", "b"]
-    assert not list((tmp_path / "other").rglob("*.partial"))
+def configuration(**changes):
+    return read_config("tiny", ROOT / "config") | changes
 
 
-def test_a_count_of_pieces_voids_none(tmp_path):
-    """Of three sets one is computed where two are there; a job with one set drops the others when it is done."""
-    folder = tmp_path / "run/evidence/conditionals"
-    of = {k: [{"n": 50, "sets": Count(k)}, {"data": "0f"}] for k in (1, 2, 3)}
-    assert make(folder, ("set0", "set1"), of[2]) == ["set0", "set1"]
-    assert make(folder, ("set0", "set1", "set2"), of[3]) == ["set2"]
-    assert make(folder, ("set0",), [{"n": 51, "sets": Count(1)}, {"data": "0f"}]) == ["set0"]
-    last = Pieces(folder, MODULES, of[1], job="evidence/conditionals")
-    last.get("set0", lambda: pytest.fail("it is there"))
-    last.finish()
-    assert sorted(path.name for path in folder.iterdir()) == sorted(
-        ["done", f"{last.key}.json", f"set0-{last.key}.npz"]
+def rows_of(**changes):
+    return records(MODULE.plan(config.check(configuration(**changes))))
+
+
+def places(rows):
+    return {NAME: {f"results/tiny/{STUDY}/{NAME}/0.csv": rows}}
+
+
+@pytest.fixture
+def kept(tmp_path, monkeypatch):
+    """The kept results of one experiment, in a folder that is the current one."""
+    monkeypatch.chdir(tmp_path)
+    rerun._kept.cache_clear()
+    rows, made = rows_of(), Path("results/tiny", STUDY)
+    table = run_rows(MODULE.run, rows, {})
+    write_table(made / NAME, gather([table], [row["row"] for row in rows]))
+    for name in DERIVED:
+        write_csv(made / f"{name}.csv", pd.DataFrame({"id": ["a"], "value": [0.1]}))
+    record = {"config": configuration(), "commit": "abc", "cpu": "one", "blas": blas()}
+    write_json("results/tiny/provenance.json", record)
+    code = {NAME: codes(STUDY, NAME, rows)}
+    assert keep(STUDY, "results/tiny", f"data/reference/{STUDY}", code) == len(rows)
+    return Kept(f"data/reference/{STUDY}")
+
+
+def again(rows):
+    job = {"study": STUDY, "experiment": NAME, "inputs": {}, "rows": rows}
+    return rerun.run_again([job], 2).set_index("row")
+
+
+def test_kept_files_are_those_of_the_run_with_one_file_of_digests(kept):
+    made = read_table(f"results/tiny/{STUDY}/{NAME}")
+    pd.testing.assert_frame_equal(kept.table(NAME).rows, made.rows)
+    assert kept.seconds.index.tolist() == [(NAME, row["row"]) for row in rows_of()]
+    names = {path.name for path in kept.folder.iterdir()}
+    assert f"{NAME}.csv" in names and f"{NAME}.npz" not in names, "it has no arrays"
+    assert not [name for name in names if name.endswith(".digest")]
+
+
+def test_that_nothing_is_kept_is_said(tmp_path):
+    with pytest.raises(FileNotFoundError, match="make keep"):
+        Kept(tmp_path / "data/reference/none")
+
+
+def test_rows_run_again_are_identical(kept):
+    found = again(rows_of())
+    assert set(found["outcome"]) == {IDENTICAL}
+    assert all("value" in text for text in found["beside"])
+
+
+def test_a_changed_constant_turns_its_rows_red(kept, monkeypatch):
+    monkeypatch.setattr(priors, "_JITTER", 1e-3)
+    found = again(rows_of())
+    assert set(found["outcome"]) == {DIFFERENT}
+    assert found.loc["long", "difference"].startswith("line 1, value: ")
+
+
+def test_where_kept_rows_were_made_with_other_kernels_it_is_said(kept):
+    assert rerun.other_kernels([STUDY], "data/reference") == ""
+    there = [one | {"architecture": "Abacus"} for one in blas()]
+    record = json.loads((kept.folder / "provenance.json").read_text()) | {"blas": there}
+    write_json(kept.folder / "provenance.json", record)
+    assert "kernels Abacus" in rerun.other_kernels([STUDY], "data/reference")
+
+
+def test_an_altered_file_is_refused_by_name(kept):
+    path = kept.folder / f"{NAME}.csv"
+    path.write_text(path.read_text().replace("1", "2", 1))
+    with pytest.raises(DamagedFileError, match=f"{NAME}.csv"):
+        kept.table(NAME)
+
+
+def test_an_altered_row_is_found_though_its_digest_was_altered_too(kept):
+    path = kept.folder / f"{NAME}.csv"
+    frame = read_csv(path, dtype=str, keep_default_na=False)
+    last = frame.index[frame["row"] == "short"][-1]
+    frame.loc[last, "value"] = "0.25"
+    write_csv(path, frame)
+    digest = json.loads(Path(f"{path}.digest").read_text())
+    Path(f"{path}.digest").unlink()
+    known = json.loads((kept.folder / "digests.json").read_text())
+    write_json(kept.folder / "digests.json", known | {f"{NAME}.csv": digest})
+    outcomes = again(rows_of())["outcome"]
+    assert outcomes.pop("short") == DIFFERENT
+    assert set(outcomes) == {IDENTICAL}
+
+
+def test_rows_are_put_back_where_their_job_writes_them(kept):
+    rows = rows_of()
+    (line,) = resume(kept, places(rows), MADE)
+    assert line == f"{STUDY}, {NAME}: {len(rows)} put back"
+    assert json.loads(Path(MADE, "resumed.json").read_text())["commit"] == "abc"
+    back = gather([read_table(f"results/tiny/{STUDY}/{NAME}/0")], [row["row"] for row in rows])
+    assert not differences(kept.table(NAME), back)
+
+
+def test_rows_of_another_seed_are_not_put_back(kept):
+    rows = rows_of(seed=7)
+    (line,) = resume(kept, places(rows), MADE)
+    assert line == f"{STUDY}, {NAME}: {len(rows)} have other settings"
+    assert changed(kept, {NAME: rows})[f"{NAME}.csv"] == set(
+        range(2, 2 + len(kept.table(NAME).rows))
     )
-    # what a script of the workflow is given went through these
-    assert type(copy.deepcopy(Count(3))) is type(pickle.loads(pickle.dumps(Count(3)))) is Count
+    assert not any(changed(kept, {NAME: rows_of()}).values())
 
 
-def test_the_store_grows_and_its_bytes_depend_on_the_pieces_alone(tmp_path):
-    make(tmp_path / "run/e/job", "a")
-    keep(tmp_path / "run", tmp_path / "store")
-    make(tmp_path / "more/e/job", "b")
-    assert keep(tmp_path / "more", tmp_path / "store")[0].pieces == 2
-    make(tmp_path / "both/e/job", "ba")
-    keep(tmp_path / "both", tmp_path / "once")
-    assert (tmp_path / "store/e/job.zip").read_bytes() == (tmp_path / "once/e/job.zip").read_bytes()
-    with zipfile.ZipFile(tmp_path / "store/e/job.zip") as archive:
-        assert {member.date_time[0] for member in archive.infolist()} == {1980}, "no clock"
+def test_rows_of_other_code_are_put_back_once_they_were_run_again(kept):
+    rows, path = rows_of(), kept.folder / "provenance.json"
+    write_json(path, json.loads(path.read_text()) | {"code": {NAME: {"": "0" * 16}}})
+    (line,) = resume(Kept(kept.folder), places(rows), MADE)
+    assert line == f"{STUDY}, {NAME}: {len(rows)} were made by other code"
+    found = again(rows[:1]).reset_index()
+    rerun.note(found, "data/reference")
+    (line,) = resume(Kept(kept.folder), places(rows), MADE)
+    assert line == f"{STUDY}, {NAME}: {len(rows)} put back"
+    for outcome in (DIFFERENT, ROUNDED):
+        rerun.note(found.assign(outcome=outcome), "data/reference")
+        assert Kept(kept.folder).verified(NAME) == set()
+    # rounding of another processor's kernels is no other result
+    there = [one | {"architecture": "Abacus"} for one in blas()]
+    write_json(path, json.loads(path.read_text()) | {"blas": there})
+    assert Kept(kept.folder).verified(NAME) == set(found["code"])
+
+
+def test_a_share_is_drawn_by_seed(kept):
+    plans = {NAME: rows_of()}
+    every = drawn(kept, plans, 1.0, 1)[NAME]
+    assert sorted(every) == sorted(row["row"] for row in plans[NAME])
+    assert len(drawn(kept, plans, 1e-9, 1)[NAME]) == 1, "at least one"
+    assert drawn(kept, plans, 0.5, 1) == drawn(kept, plans, 0.5, 1)
+    assert len({tuple(drawn(kept, plans, 1e-9, seed)[NAME]) for seed in range(20)}) > 1
+    assert drawn(kept, {NAME: rows_of(seed=7)}, 1.0, 1) == {}, "other settings are not drawn"
+
+
+def table(value=0.5, **more):
+    rows = pd.DataFrame([{"row": "a", "value": value, "count": 3, **more}], dtype=object)
+    return Table(rows, pd.DataFrame(), {})
+
+
+def texts(one):
+    return one._replace(rows=one.rows.astype(str))
 
 
 @pytest.mark.parametrize(
-    ("changes", "named"),
+    ("other", "said"),
     [
-        ({"code": {"studies.common.seeds": "0"}}, "studies.common.seeds"),
-        ({"libraries": {"numpy": "1.0"}}, "numpy"),
-        ({"modules": ["gpcmc.gone"]}, "gpcmc.gone"),
+        (table(), ""),
+        (table(0.5 + 1e-12), "rounding: line 1, value"),
+        (table(0.6), "line 1, value: 0.5 kept, 0.6 here"),
+        (table(name="x"), "line 1, name: nothing kept, x here"),
+        (table()._replace(rows=pd.concat([table().rows] * 2)), "1 lines kept, 2 here"),
+        (table()._replace(arrays={"p": np.zeros(2)}), "arrays [] kept, ['p'] here"),
     ],
 )
-def test_pieces_of_other_sources_are_neither_kept_nor_put_back(tmp_path, changes, named):
-    make(tmp_path / "run/e/new")
-    keep(tmp_path / "run", tmp_path / "store")
-    record = pieces.record(MODULES, 1) | changes
-    piece = [{"x": 1.0}], [], {}
-    old = kept.carried(kept.Archive("e/old"), record, {"a": piece})
-    kept.write_archive(old, tmp_path / "store/e/old.zip")
-    new, old = resume(tmp_path / "store", tmp_path / "other")
-    assert (new.job, new.pieces, new.outdated) == ("e/new", 2, ())
-    assert (old.job, old.pieces) == ("e/old", 0) and named in old.outdated
-    assert not (tmp_path / "other/e/old").exists()
-    assert named in kept.summary([new, old], "put back")
-    keep(tmp_path / "run", tmp_path / "store")
-    assert [path.name for path in (tmp_path / "store/e").iterdir()] == ["new.zip"]
+def test_the_first_difference_is_named(other, said):
+    assert differences(texts(table()), other).startswith(said)
+    assert bool(differences(texts(table()), other)) == bool(said)
 
 
-def test_resuming_from_nothing_says_so(tmp_path):
-    with pytest.raises(FileNotFoundError, match="store must hold archives of pieces"):
-        resume(tmp_path / "store", tmp_path / "run")
+@pytest.mark.parametrize(
+    ("array", "said"), [(np.ones(2), ""), (np.ones(2) + 1e-12, "rounding"), (np.zeros(2), "other")]
+)
+def test_arrays_are_compared_by_value(array, said):
+    one, two = (table()._replace(arrays={"p": values}) for values in (np.ones(2), array))
+    found = differences(texts(one), two)
+    assert said in found and bool(found) == bool(said)
 
 
-# --- what is damaged
-
-
-def test_a_flipped_byte_in_an_archive_costs_one_piece(tmp_path):
-    make(tmp_path / "run/e/job")
-    make(tmp_path / "run/e/other")
-    keep(tmp_path / "run", tmp_path / "store")
-    archive = tmp_path / "store/e/job.zip"
-    with zipfile.ZipFile(archive) as stored:
-        (name,) = (n for n in stored.namelist() if n.startswith("b-"))
-        place = stored.getinfo(name).header_offset + len(name) + 60
-    flip(archive, place)
-    job, other = resume(tmp_path / "store", tmp_path / "back")
-    assert (job.pieces, other.pieces, other.refused) == (1, 2, ())
-    (line,) = job.refused
-    assert line.startswith(f"e/job, piece b, {archive}: refused, it cannot be read")
-    assert line in kept.summary([job, other], "put back")
-    assert make(tmp_path / "back/e/job") == ["b"]
-
-
-def test_a_damaged_archive_is_named_and_the_others_are_restored(tmp_path):
-    make(tmp_path / "run/e/job")
-    make(tmp_path / "run/e/other")
-    keep(tmp_path / "run", tmp_path / "store")
-    whole = (tmp_path / "store/e/job.zip").read_bytes()
-    for content in (whole[: len(whole) // 2], b"", b"no archive"):
-        (tmp_path / "store/e/job.zip").write_bytes(content)
-        job, other = resume(tmp_path / "store", tmp_path / "back")
-        assert (job.pieces, other.pieces) == (0, 2)
-        assert "job.zip: the archive refused" in job.refused[0]
-
-
-@pytest.mark.parametrize("name", ["../../x.json", "/x.json", "a/b-0123456789abcdef.npz", "x.txt"])
-def test_entries_with_other_names_are_refused_and_the_rest_is_restored(tmp_path, name):
-    make(tmp_path / "run/e/job")
-    keep(tmp_path / "run", tmp_path / "store")
-    repack(tmp_path / "store/e/job.zip", lambda entries: entries.update({name: b"{}"}))
-    before = set(tmp_path.rglob("*"))
-    (job,) = resume(tmp_path / "store", tmp_path / "a/b/c/back")
-    assert job.pieces == 2 and repr(name) in job.refused[0]
-    written = {path for path in tmp_path.rglob("*") if path.is_file()} - before
-    assert all(path.is_relative_to(tmp_path / "a/b/c/back/e/job") for path in written)
-
-
-def test_an_altered_number_is_refused_and_computed_again(tmp_path, capsys):
-    folder = tmp_path / "run/e/job"
-    make(folder)
-    (path,) = folder.glob("a-*.npz")
-    with np.load(path) as stored:
-        found = dict(stored)
-    found["x"] = found["x"] * 0.9
-    np.savez(path, **found)
-    assert make(folder) == ["a"]
-    said = capsys.readouterr().err
-    assert f"e/job, piece a, {path}: refused, its content does not fit its digest" in said
-    assert make(folder) == []
-
-
-def test_two_pieces_cannot_be_exchanged(tmp_path, capsys):
-    make(tmp_path / "run/e/job")
-    keep(tmp_path / "run", tmp_path / "store")
-
-    def exchange(entries):
-        a, b = (n for n in entries if n.endswith(".npz"))
-        entries[a], entries[b] = entries[b], entries[a]
-
-    repack(tmp_path / "store/e/job.zip", exchange)
-    (job,) = resume(tmp_path / "store", tmp_path / "back")
-    assert job.pieces == 0 and "it is piece b of e/job" in job.refused[0]
-    with pytest.raises(DamagedPieceError, match="it is piece a of e/job"):
-        decode("e/other", "a", encode("e/job", "a", ([], [], {})))
-
-
-def test_a_record_that_does_not_fit_its_key_is_refused(tmp_path):
-    make(tmp_path / "run/e/job")
-    keep(tmp_path / "run", tmp_path / "store")
-
-    def edit(entries):
-        (name,) = (n for n in entries if n.endswith(".json"))
-        entries[name] = json.dumps(json.loads(entries[name]) | {"parameters": 2}).encode()
-
-    repack(tmp_path / "store/e/job.zip", edit)
-    (job,) = resume(tmp_path / "store", tmp_path / "back")
-    assert job.pieces == 0 and "it does not fit its key" in job.refused[0]
-
-
-def test_what_a_piece_may_not_be():
-    with pytest.raises(ValueError, match="arrays must not be named rows or about"):
-        encode("e/job", "a", ([], [], {"rows": np.ones(1)}))
-    for content in (b"", b"x", encode("e/job", "a", ([], [], {}))[:-30]):
-        with pytest.raises(DamagedPieceError, match="it cannot be read"):
-            decode("e/job", "a", content)
+def test_settings_leave_out_how_a_row_is_run():
+    assert settings([{"row": "a", "block": 3, "modules": ["m"], "seed": "1/a"}]) == {
+        "a": {"row": "a", "seed": "1/a"}
+    }

@@ -7,43 +7,40 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from blocks import load, refusal
 from scipy.special import expit
 from scipy.stats import multivariate_normal, norm
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
+from small import MIRROR, ROOT, SCALES, made_digits, modules, needs_data, plan
 
 from gpcmc import GaussianProcessClassifier
 from gpcmc.gp.covariance import Prior, orthant_covariance
 from gpcmc.inference.ep import ExpectationPropagation
 from gpcmc.inference.laplace import Laplace
 from gpcmc.inference.multiclass import MulticlassLaplace, one_hot
-from recheck.book import Book
-from recheck.files import write_arrays, write_csv
+from recheck.files import write_csv
 from recheck.judge import judge
-from recheck.layout import read_layout
 from recheck.measures import as_measures, estimate
 from recheck.published import read_published
-from recheck.tables import write_tables
+from studies.common.data import load as load_data
 from studies.common.data import read_registry
-from studies.common.data.uci import FACTS, load_two_classes
-from studies.common.data.usps import PERMUTATION, TEST, TRAINING, book_order, load_digits
+from studies.common.data.parse import book_order
+from studies.common.measuring import Rows
 from studies.common.seeds import generator
 from studies.rasmussen2006 import (
-    binary,
     comparators,
     crossvalidation,
     exact,
     machines,
+    patterns,
     pictures,
     tenclass,
     toy,
 )
-from studies.rasmussen2006.config import check
-from studies.rasmussen2006.controls import controls
-from studies.rasmussen2006.figures import FIGURES
+from studies.rasmussen2006.experiments import surface
+from studies.rasmussen2006.experiments.faults import CONTROLS
+from studies.rasmussen2006.faults import log_evidence
 from studies.rasmussen2006.gp import Surface, maximise, squared_distances, squared_exponential
-from studies.rasmussen2006.jobs import FUNCTIONS, grid, jobs, run_job
-from studies.rasmussen2006.measures import PARTS, inputs
+from studies.rasmussen2006.grid import grid
 from studies.rasmussen2006.measures import binary as measures_of_binary
 from studies.rasmussen2006.measures import comparators as measures_of_comparators
 from studies.rasmussen2006.patterns import Binary
@@ -56,23 +53,9 @@ from studies.rasmussen2006.scores import (
     probit_of_score,
 )
 
-ROOT = Path(__file__).resolve().parents[2]
-MIRROR = ROOT.parent / "shared" / "data"
 PUBLISHED = ROOT / "data/published/rasmussen2006"
-needs_data = pytest.mark.skipif(not MIRROR.exists(), reason="the real data are not here")
-
-
-def made_digits(n=30, d=5, seed=0):
-    """Ten classes about centres of their own, n of each; half of the cases are for training."""
-    rng = np.random.default_rng(seed)
-    digit = rng.permutation(np.repeat(np.arange(10), n))
-    X = rng.standard_normal((10, d))[digit] + 0.9 * rng.standard_normal((10 * n, d))
-    return {"X": X, "digit": digit, "training": np.array(5 * n)}
-
-
-def keep(name, compute):
-    rows, arrays = compute()
-    return rows, [], arrays
+KEPT = ROOT / "data/reference/rasmussen2006"
+PARTS = modules("rasmussen2006", "measures")
 
 
 @pytest.fixture(scope="module")
@@ -80,40 +63,43 @@ def pair():
     return Binary.of_digits(made_digits())
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# Data
+# --- Data
 
 
 @needs_data
 def test_the_digits_are_those_of_the_book():
-    found = load_digits(MIRROR, read_registry(ROOT / "data/registry.csv"))
-    parts = found.digit[: found.training], found.digit[found.training :]
-    assert [tuple(np.bincount(part)) for part in parts] == [TRAINING, TEST]
-    data = Binary.of_digits({"X": found.X, "digit": found.digit, "training": found.training})
+    found = load_data("usps_book_smoothed", MIRROR, read_registry(ROOT / "data/registry.csv"))
+    data = Binary.of_digits({"X": found.X, "digit": found.y, "training": found.training})
     assert [(y > 0).sum() for y in (data.y, data.y_star)] == [406, 418]
     assert data.bits == pytest.approx(0.9956, abs=5e-5)
-    with pytest.raises(ValueError, match="partition='other', need 'book' or 'zip'"):
-        load_digits(MIRROR, (), partition="other")
+    with pytest.raises(ValueError, match="'usps_other_raw', need one of .*'usps_book_raw'"):
+        load_data("usps_other_raw", MIRROR, ())
 
 
-def test_another_order_is_not_the_books():
-    def name(order):
-        return hashlib.sha256(order.astype("<i4").tobytes()).hexdigest()
-
-    assert name(book_order(9298)) == PERMUTATION != name(book_order(9298)[::-1])
+def test_the_order_is_the_books():
+    order = hashlib.sha256(book_order(9298).astype("<i4").tobytes()).hexdigest()
+    assert order == "2deceef83c212b301978efc2ff303afb719ccfbdfb54d582f47169b2065bfd70"
 
 
 @needs_data
-@pytest.mark.parametrize("name", FACTS)
-def test_the_data_sets_of_kuss_and_rasmussen(name):
-    X, y = load_two_classes(name, MIRROR, read_registry(ROOT / "data/registry.csv"))
-    assert (*X.shape, (y > 0).sum()) == FACTS[name] and set(y) == {-1.0, 1.0}
-    with pytest.raises(ValueError, match="need one of"):
-        load_two_classes("iris", MIRROR, ())
+@pytest.mark.parametrize(
+    ("name", "facts"),
+    [
+        ("ionosphere", (351, 34, 225)),
+        ("wisconsin", (683, 9, 239)),
+        ("pima", (768, 8, 268)),
+        ("crabs", (200, 7, 100)),
+        ("sonar", (208, 60, 111)),
+    ],
+)
+def test_the_data_sets_of_kuss_and_rasmussen(name, facts, monkeypatch):
+    monkeypatch.setattr(patterns, "RAW", MIRROR)
+    monkeypatch.setattr(patterns, "REGISTRY", ROOT / "data/registry.csv")
+    X, y = patterns.patterns(name).values()
+    assert (*X.shape, (y > 0).sum()) == facts and set(y) == {-1.0, 1.0}
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# Scores
+# --- Scores
 
 
 def test_information_is_that_of_the_book():
@@ -171,8 +157,7 @@ def test_the_logistic_function_of_a_score_is_platts():
     assert np.isfinite(apart).all() and apart[0] > 0
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# Two classes
+# --- Two classes
 
 
 @pytest.mark.parametrize("method", [Laplace(), ExpectationPropagation(), MulticlassLaplace()])
@@ -202,11 +187,12 @@ def test_a_maximum_stays_within_its_bounds_and_a_failing_method_is_refused():
 @pytest.mark.slow
 def test_a_surface_is_that_of_the_classifier(pair):
     digits, point = made_digits(), (0.35, 1.1)
-    rows, _, arrays = binary.surface(
-        "ep", digits=digits, printed=point, fixed_amplitude=True, keep=keep,
-        grid={"log_length": [0.1, 0.35], "log_amplitude": [1.1]},
-    )  # fmt: skip
-    frame = pd.DataFrame(rows)
+    key = {"method": "ep", "printed": [*point], "ridge": True}
+    grid = {"place": "grid", "log_amplitudes": [1.1]}
+    places = [{"place": "around"}, {"place": "maximum"}]
+    places += [{**grid, "log_length": 0.1}, {**grid, "log_length": 0.35}]
+    found = [surface.run(key | place, {"digits": digits}) for place in places]
+    arrays, frame = found[0].arrays, pd.DataFrame([line for one in found for line in one.lines])
     assert frame["place"].value_counts().to_dict() == {
         "neighbour": 5, "rounding": 6, "grid": 2, "maximum": 1
     }  # fmt: skip
@@ -267,13 +253,13 @@ def test_scores_are_of_machines_that_did_not_see_the_case(pair):
 
 def test_a_kernel_without_the_half_is_one_with_a_shorter_length(monkeypatch):
     monkeypatch.setattr(machines, "LENGTHS", (1.0, math.sqrt(2.0)))
-    rows = machines.search(digits=made_digits(), searches=2, root=1, keep=keep)[0]
-    table = pd.DataFrame(rows).set_index(["machine", "length", "run", "cost"])["errors"]
+    rows = machines.search("1/a", made_digits())
+    table = pd.DataFrame(rows).set_index(["machine", "length", "cost"])["errors"]
     short, long, other = (
         table[name].loc[length].tolist()
         for name, length in (("half", 1.0), ("whole", math.sqrt(2.0)), ("half", math.sqrt(2.0)))
     )
-    assert short == long != other and len(short) == 2 * len(machines.COSTS)
+    assert short == long != other and len(short) == len(machines.COSTS)
 
 
 def test_the_linear_model_is_at_its_maximum(pair):
@@ -293,18 +279,16 @@ def test_the_exact_evidence_of_few_cases_is_an_orthant_probability():
     point = (0.5, 0.7)
     K = squared_exponential(data.distances, *point)
     truth = multivariate_normal(cov=orthant_covariance(K, data.y)).cdf(np.zeros(len(data.y)))
-    given = {"digits": digits, "points": [point], "root": 1, "keep": keep}
     options = {"points": 256, "randomizations": 8}
-    row = exact.evidence(method="twisted-ep", options=options, **given)[0][0]
+    row = exact.evidence("twisted-ep", options, point, digits, generator("1/a"))
     assert row["log_evidence"] == pytest.approx(np.log(truth), abs=5e-3) and row["status"] == "ok"
     assert row["ep"] == pytest.approx(ExpectationPropagation().fit(Prior(K), data.y).log_evidence)
     options = {"temperatures": 100, "runs": 50}
-    row = exact.evidence(method="annealing", options=options, **given)[0][0]
+    row = exact.evidence("annealing", options, point, digits, generator("1/a"))
     assert abs(row["log_evidence"] - np.log(truth)) < 5 * row["standard_error"] + 0.01
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# Ten classes, the toy, cross-validation
+# --- Ten classes, the toy, cross-validation
 
 
 @pytest.mark.slow
@@ -335,8 +319,7 @@ def test_the_mode_by_conjugate_gradients():
 
 def test_ten_classes_at_a_point():
     digits = made_digits(n=12, seed=2)
-    given = {"digits": digits, "training": 60, "test": 40, "point": (0.5, 1.0), "keep": keep}
-    row = tenclass.laplace(**given)[0][0]
+    row = tenclass.laplace((0.5, 1.0), digits, training=60, test=40)
     problem = tenclass.first_cases(digits, 60, 40)
     K = squared_exponential(squared_distances(problem.X, problem.X), 0.5, 1.0)
     found = MulticlassLaplace().fit(Prior(K), problem.y)
@@ -345,7 +328,7 @@ def test_ten_classes_at_a_point():
     log_det = np.log(np.linalg.det(found.E.sum(axis=0)) ** 0.5)
     assert row["as_printed"] - row["log_evidence"] == pytest.approx(log_det)
     with pytest.raises(ValueError, match="the digits have 60 and 60"):
-        tenclass.laplace(**given | {"training": 61})
+        tenclass.laplace((0.5, 1.0), digits, training=61, test=40)
 
 
 def test_bounds_on_the_monte_carlo_error_of_ten_classes(monkeypatch):
@@ -358,11 +341,11 @@ def test_bounds_on_the_monte_carlo_error_of_ten_classes(monkeypatch):
     by_hand = (0.01 / 0.5 + 0.01 / 0.36) / 2 / np.log(2)
     assert found["information_se"] == pytest.approx(by_hand)
 
-    given = {"digits": made_digits(n=12, seed=2), "training": 60, "test": 40, "point": (0.5, 1.0)}
     rows = []
     for seed in range(12):
         monkeypatch.setattr("gpcmc.inference.multiclass._SEED", seed)
-        rows += tenclass.laplace(**given, keep=keep)[0]
+        digits = made_digits(n=12, seed=2)
+        rows.append(tenclass.laplace((0.5, 1.0), digits, training=60, test=40))
     frame = pd.DataFrame(rows)
     assert 0 < frame["information"].std() < frame["information_se"].mean()
     errors = frame["error_percent"]
@@ -371,7 +354,7 @@ def test_bounds_on_the_monte_carlo_error_of_ten_classes(monkeypatch):
 
 def test_errors_by_the_largest_probability_and_by_the_largest_mean_are_two_columns():
     digits, point = made_digits(n=12, seed=2), (0.3, 3.0)
-    row = tenclass.laplace(digits=digits, training=60, test=40, point=point, keep=keep)[0][0]
+    row = tenclass.laplace(point, digits, training=60, test=40)
     problem = tenclass.first_cases(digits, 60, 40)
     K, across = (
         squared_exponential(squared_distances(problem.X, other), *point)
@@ -380,7 +363,10 @@ def test_errors_by_the_largest_probability_and_by_the_largest_mean_are_two_colum
     found, own = MulticlassLaplace().fit(Prior(K), problem.y), np.full(40, np.exp(2 * point[1]))
     by_probability, by_mean = (
         100 * np.mean(values.argmax(axis=1) != problem.y_star)
-        for values in (found.predict(across, own).probability, found.latent(across, own)[0])
+        for values in (
+            found.predict_in_order(across, own).probability,
+            found.latent(across, own)[0],
+        )
     )
     assert row["error_percent"] == by_probability != by_mean == row["error_percent_by_mean"]
 
@@ -392,7 +378,7 @@ def test_the_toy_is_drawn_as_the_book_says():
     assert [x[part].mean() for part in (slice(20), slice(20, 50), slice(50, 60))] == pytest.approx(
         [-6, 0, 2], abs=0.6
     )
-    frame = pd.DataFrame(toy.toy(draws=2, root=1, keep=keep)[0])
+    frame = pd.DataFrame([line for k in range(2) for line in toy.described(generator(f"1/{k}"))])
     own = frame[(frame["setting"] == "own") & (frame["method"] == "laplace")]
     printed = frame[(frame["setting"] == "printed") & (frame["method"] == "laplace")]
     assert (printed["length"].round(6) == 2.6).all() and (own["length"] != 2.6).all()
@@ -412,14 +398,15 @@ def test_cross_validation_predicts_every_case_once(monkeypatch, prepared):
         return crossvalidation.Fit(np.sign(data.X_star[:, 0]))
 
     monkeypatch.setitem(crossvalidation.FITS, "laplace", sign)
-    given = {"name": "made", "prepared": prepared, "methods": ["laplace"], "seeds": 2}
-    given |= {"root": 1, "keep": keep}
-    rows = crossvalidation.crossvalidation(data={"X": X, "y": y}, **given)[0]
+    given = {"data": {"X": X, "y": y}, "folds": 10, "scaled": prepared}
+    rows = [
+        crossvalidation.fitted("laplace", path=f"1/seed{k}", fold=fold, **given)
+        for k in range(2)
+        for fold in range(10)
+    ]
     frame = pd.DataFrame(rows)
-    assert sum(seen) == 120 and len(rows) == 20
-    assert (frame.groupby("run")["cases"].sum() == 60).all()
-    assert frame.groupby("run")["seed"].unique().str.len().tolist() == [1, 1]
-    assert frame["seed"].nunique() == 2 and 0 < frame["errors"].sum() < 0.4 * 120
+    assert sum(seen) == 120 and frame["cases"][:10].sum() == frame["cases"][10:].sum() == 60
+    assert 0 < frame["errors"].sum() < 0.4 * 120
 
 
 def test_a_search_that_starts_at_the_last_posterior_ends_at_the_same_point(pair):
@@ -441,23 +428,22 @@ def test_cross_validation_learns(method):
     rng = np.random.default_rng(1)
     X = rng.standard_normal((60, 2))
     y = np.where(X[:, 0] > 0, 1.0, -1.0)
-    given = {"name": "made", "prepared": True, "methods": [method], "seeds": 1, "root": 1}
-    rows = crossvalidation.crossvalidation(data={"X": X, "y": y}, keep=keep, **given)[0]
+    given = {"data": {"X": X, "y": y}, "path": "1/a", "folds": 10, "scaled": True}
+    rows = [crossvalidation.fitted(method, fold=fold, **given) for fold in range(10)]
     assert sum(row["errors"] for row in rows) < 0.15 * 60
     # of a machine whose scores separate the classes, Platt's probabilities alone are not certain
     assert all(("information_logistic" in row) == (method == "svm") for row in rows)
     assert all(0.3 < row.get("information_logistic", 1.0) <= 1.0 for row in rows)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# Measures of made raw rows, by hand
+# --- Measures of made raw rows, by hand
 
 
-def made_rows(folder, name, rows):
-    path = folder / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_csv(path, pd.DataFrame(rows))
-    return pd.DataFrame(rows)
+def measure_of(part, folder, **tables):
+    """Measures of a part of the study on made rows, by experiment."""
+    for experiment, rows in tables.items():
+        write_csv(folder / f"{experiment}.csv", pd.DataFrame(rows))
+    return part.measure(Rows(folder, PUBLISHED, Path(), tables))
 
 
 def values_of(frame):
@@ -467,7 +453,8 @@ def values_of(frame):
 
 def exact_row(log_length, log_amplitude, log_evidence, ep, se=0.01, status="ok"):
     return {
-        **{"method": "twisted-ep", "log_length": log_length, "log_amplitude": log_amplitude},
+        **{"place": "grid", "method": "twisted-ep"},
+        **{"log_length": log_length, "log_amplitude": log_amplitude},
         **{"log_evidence": log_evidence, "standard_error": se, "degrees": 15, "information": 0.8},
         **{"status": status, "laplace": log_evidence - 7.0, "ep": ep, "seed": "1/a"},
     }
@@ -480,10 +467,8 @@ def test_the_error_over_the_surface_is_of_trusted_and_precise_points(tmp_path):
         exact_row(1.6, 0.1, -90.0, -92.0, se=0.2),
         exact_row(1.6, 0.6, -90.0, -99.0, status="weights not trusted"),
     ]
-    made_rows(tmp_path, "exact/surface.csv", rows)
-    for name in ("twisted-ep", "annealing"):
-        made_rows(tmp_path, f"exact/{name}.csv", [rows[0] | {"method": name}])
-    frame = PARTS["exact"](tmp_path, PUBLISHED, Path())
+    figure = [rows[0] | {"place": "figure", "method": name} for name in ("twisted-ep", "annealing")]
+    frame = measure_of(PARTS["exact"], tmp_path, exact=[*figure, *rows])
     found = values_of(frame[~frame["id"].str.startswith("claim")])
     base = "surface/exact"
     numbers = {"points": 4, "not-trusted": 1, "not-precise": 1, "used": 2}
@@ -511,16 +496,13 @@ def other_row(method, theta, quantity, value):
 
 
 def ten_classes(tmp_path, points):
-    for number, row in enumerate(points):
-        made_rows(tmp_path, f"tenclass/n{number}.csv", [row])
     others = [
         other_row("targets", math.nan, "entropy", 3.25),
         other_row("targets", math.nan, "baseline", 3.27),
         other_row("p1nn", math.nan, "information", 2.98),
         *(other_row("linear", theta, "log_evidence", -theta) for theta in (1.45, 0.69, 1.0)),
     ]
-    made_rows(tmp_path, "tenclass/others.csv", others)
-    return values_of(PARTS["tenclass"](tmp_path, PUBLISHED, Path()))
+    return values_of(measure_of(PARTS["tenclass"], tmp_path, tenclass=points, others=others))
 
 
 def test_one_point_has_to_meet_all_numbers_of_figure_11(tmp_path):
@@ -552,13 +534,11 @@ def test_the_minimum_along_a_line_has_both_its_sides(tmp_path):
     evidence = [-1200, -1150, -1100, -1040, -1018, -1045]
     columns = zip(lengths, evidence, errors, told, strict=True)
     points = [ten_row(x, 2.6, *rest) for x, *rest in columns]
-    (tmp_path / "all").mkdir()
-    found = ten_classes(tmp_path / "all", points)
+    found = ten_classes(tmp_path, points)
     assert found["claim/ten/minimum", ""] == pytest.approx(0.5)
     assert found["claim/ten/shorter", ""] == pytest.approx(0.5)
     assert found["claim/ten/information", ""] == pytest.approx(0.75)
-    (tmp_path / "few").mkdir()
-    few = ten_classes(tmp_path / "few", points[1:])
+    few = ten_classes(tmp_path, points[1:])
     assert {id for id, _ in few if id.startswith("claim")} == {"claim/ten/joint"}
 
 
@@ -607,8 +587,7 @@ def test_shares_of_the_toy_by_hand(tmp_path):
         row(1, "printed", "laplace", 7.0, 1.0),
         *(row(k, s, "ep", 7.0, 5.0) for k in (0, 1) for s in ("own", "printed")),
     ]
-    made_rows(tmp_path, "toy/toy.csv", rows)
-    frame = PARTS["toy"](tmp_path, PUBLISHED, Path())
+    frame = measure_of(PARTS["toy"], tmp_path, toy=rows)
     share = frame.groupby(["id", "reading"])["value"].mean()
     own, printed = "hyperparameters=own", "hyperparameters=printed"
     assert share["claim/toy/laplace-band", own] == 0.5
@@ -618,8 +597,7 @@ def test_shares_of_the_toy_by_hand(tmp_path):
     assert share["toy/laplace-band/large-amplitude", ""] == 1.0
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# Pictures
+# --- Pictures
 
 
 def test_the_term_of_figure_4_has_the_moments_of_its_product():
@@ -644,7 +622,7 @@ def test_points_of_the_square_are_on_their_sides_but_two():
 
 @pytest.mark.slow
 def test_pictures_are_those_of_the_methods(tmp_path):
-    rows = pictures.pictures(draws=2, root=1, keep=keep)[0]
+    rows = [line for k in range(2) for line in pictures.squares(k, f"1/pictures/square{k}")]
     frame = pd.DataFrame(rows)
     square = frame[frame["figure"] == "3.5"]
     X, y = pictures.square(generator("1/pictures/square0"))
@@ -658,28 +636,25 @@ def test_pictures_are_those_of_the_methods(tmp_path):
     assert own["errors"] == (classifier.predict(X) != y).sum()
     assert own["lone-errors"] == (classifier.predict(X) != y)[-2:].sum()
     assert own["least"] == pytest.approx(p.min(), abs=1e-6)
-    made_rows(tmp_path, "pictures/pictures.csv", rows)
-    measured = PARTS["pictures"](tmp_path, PUBLISHED, Path())
-    assert (measured["id"] == "claim/lone/long").sum() == 2
-    assert measured.loc[measured["id"] == "lone/least", "value"].iloc[0] <= own["least"]
+    found = measure_of(PARTS["pictures"], tmp_path, pictures=rows)
+    assert (found["id"] == "claim/lone/long").sum() == 2
+    assert found.loc[found["id"] == "lone/least", "value"].iloc[0] <= own["least"]
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# Kept results
+# --- Kept results
 
 
+@pytest.mark.skipif(not (KEPT / "faults.csv").exists(), reason="no rows are kept")
 def test_every_kept_control_is_red():
-    folder = ROOT / "data/reference/rasmussen2006/kept"
-    table = pd.read_csv(folder / "results/binary/controls.csv")
-    evidence = table.set_index("control")["log_evidence"]
-    assert len(evidence) == 6
+    evidence = pd.read_csv(KEPT / "faults.csv").set_index("control")["log_evidence"]
+    assert set(evidence.index) == {*CONTROLS}
     for name, value in evidence.items():
         printed = {"theta": -105, "raw-ep": -90}.get(name, -99)
         rows = measures_of_binary.control(name, value, printed, 0.5, "kept")
         found = {row["id"]: row["value"] for row in rows}
         assert found[f"control/{name}/distance"] > 1, name
-    line_16 = pd.read_csv(folder / "results/tenclass/n4649_l2.35_a2.6.csv")["as_printed"]
-    assert (abs(line_16 + 1018) > 0.5).all()
+    points = pd.read_csv(KEPT / "tenclass.csv").set_index("row")
+    assert abs(points.loc["l2.35a2.6", "as_printed"] + 1018) > 0.5
 
 
 def test_without_its_half_the_surface_is_ours_moved(pair):
@@ -687,163 +662,43 @@ def test_without_its_half_the_surface_is_ours_moved(pair):
     assert moved == pytest.approx(squared_exponential(pair.distances, 1.0, 0.7))
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# Configuration and jobs
+# --- Configuration and plans
 
 
-@pytest.mark.parametrize("scale", ["tiny", "smoke", "standard", "published"])
-def test_every_scale_has_jobs_with_functions_and_parts(scale):
-    config = load("rasmussen2006", scale)
-    found = jobs(check(config))
-    assert {job.kind for job in found.values()} <= FUNCTIONS.keys()
-    files = [file for job in found.values() for file in job.outputs.values()]
-    assert len(files) == len(set(files))
-    made = {f for f in files if not f.startswith("data/")}
-    assert made == {file for part in PARTS for file in inputs(part, config)}
-    assert {path for job in found.values() for path in job.inputs.values()} <= {
-        *files, *(path for path in (f"../data/{name}.json" for name in raw_files()))
-    }  # fmt: skip
-
-
-def raw_files():
-    return [entry.file for entry in read_registry(ROOT / "data/registry.csv")]
+@pytest.mark.parametrize("scale", SCALES)
+def test_few_rows_are_one_job_and_every_comparator_has_some(scale):
+    if scale in ("tiny", "smoke"):
+        for name in modules("rasmussen2006", "experiments"):
+            assert {row["block"] for row in plan("rasmussen2006", name, scale=scale)} == {0}
+    found = {row["method"] for row in plan("rasmussen2006", "comparators", scale=scale)}
+    assert found == set(comparators.CLASSIFIERS)
 
 
 def test_the_grid_is_that_of_the_book():
-    whole = grid(1)
-    assert [len(values) for values in whole.values()] == [17, 23]
-    assert {2.85, 2.6, 2.35} <= {*whole["log_length"]} and {2.35, 4.1, 2.6} <= {*whole["log_amplitude"]}  # fmt: skip
+    lengths, amplitudes = grid(1)
+    assert (len(lengths), len(amplitudes)) == (17, 23)
+    assert {2.85, 2.6, 2.35} <= {*lengths} and {2.35, 4.1, 2.6} <= {*amplitudes}
     for every in (2, 4, 8, 16):
-        part = grid(every)
-        assert part["log_length"][0] == 1.1 and part["log_amplitude"][-1] == 5.1
+        lengths, amplitudes = grid(every)
+        assert lengths[0] == 1.1 and amplitudes[-1] == 5.1
 
 
-@pytest.mark.parametrize(
-    ("path", "value", "message"),
-    [
-        ("surface/ep", 0, "rasmussen2006.surface.ep: given 0; allowed is a whole number from 1 to 16"),
-        ("exact/points", [[1.0]], "allowed is [log l, log sf], two numbers from -3 to 7"),
-        ("exact/twisted-ep/points", 100, "allowed is a power of two from 8"),
-        ("ten_classes/training", 5000, "allowed is a whole number from 100 to 4649"),
-        ("crossvalidation/prepared/ep", {"iris": 3}, "ep.iris: given 'iris'; allowed is one of"),
-        ("crossvalidation/prepared/svm/crabs", 2, "crabs: given 2; allowed is a whole number"),
-        ("comparators/shares", [0.1], "allowed is 0 in the first place"),
-        ("toy", None, "rasmussen2006.toy: given None"),
-    ],
-)  # fmt: skip
-def test_a_wrong_configuration_is_refused(path, value, message):
-    assert message in refusal(check, "rasmussen2006", path, value)
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# From jobs to verdicts
-
-SMALL = {
-    "surface": {"laplace": 8, "ep": 16, "exact": 16},
-    "comparators": {"shares": [0, 0.3], "searches": 3},
-    "exact": {
-        "points": [[0.5, 1.0]],
-        "annealing_points": [[0.5, 1.0]],
-        "twisted-ep": {"points": 64, "randomizations": 4},
-        "annealing": {"temperatures": 50, "runs": 30},
-    },
-    "ten_classes": {
-        **{"training": 60, "test": 40, "points": [[0.5, 1.0]], "thetas": [1.45]},
-        **{"search": False, "machines": True},
-    },
-    "toy": {"draws": 4},
-    "crossvalidation": {
-        kind: {"laplace": {"crabs": 3, "usps": 3}, "ep": {}, "svm": {}}
-        for kind in ("prepared", "unprepared")
-    },
-}
-
-
-def run_all(folder, *, available):
-    """All jobs of a small configuration, on made data, or without any."""
-    found = jobs({"seed": 1, "rasmussen2006": SMALL})
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((40, 3))
-    crabs = {"X": X, "y": np.where(X[:, 0] + 0.5 * rng.standard_normal(40) > 0, 1.0, -1.0)}
-    for job in found.values():
-        if job.kind == "problem":
-            arrays = crabs if job.name == "data/crabs" else made_digits()
-            (folder / "data").mkdir(parents=True, exist_ok=True)
-            write_arrays(folder / job.outputs["arrays"], arrays if available else {})
-        else:
-            run_job(job, folder, folder / "pieces")
-    tables = [PARTS[part](folder, PUBLISHED, Path()) for part in PARTS]
-    return pd.concat(tables, ignore_index=True)
-
-
-@pytest.fixture(scope="module")
-def measured(tmp_path_factory):
-    return run_all(tmp_path_factory.mktemp("made"), available=True)
-
-
-@pytest.fixture(scope="module")
-def published():
-    return read_published(PUBLISHED)
-
-
-@pytest.mark.slow
-def test_every_cell_and_claim_is_judged(measured, published):
-    found = judge(measured, estimate(measured), published, 1).frame.set_index("id")
-    absent = found[(found["verdict"] == "not run") & (found["kind"] != "column")].index
-    # these need all cases, or the other data sets and methods
-    expected = (
-        "figure3.11/laplace",
-        "section3.7.4/linear",
-        "section3.7.4/svm",
-        "claim/ten",
-        "kuss",
-    )
-    assert all(name.startswith(expected) for name in absent), list(absent)
-    assert found.loc["figure3.7/laplace/errors", "note"].startswith("judged by its rounding")
-    known = {*published.cells.index, *(f"claim/{claim.id}" for claim in published.claims)}
-    ids = {id for id in measured["id"] if id.startswith(("claim/", "section", "figure3.[67]"))}
-    assert ids <= known, sorted(ids - known)
-
-
-@pytest.mark.slow
-def test_without_raw_data_every_verdict_says_so(tmp_path, published):
-    frame = run_all(tmp_path, available=False)
-    found = judge(frame, estimate(frame), published, 1).frame.set_index("id")
-    cells = found[found["kind"].isin(["cell", "claim"])]
-    toy_ids = cells.index.str.contains("toy|lone|figure3.6")
-    assert set(cells.loc[~toy_ids, "verdict"]) == {"data not available"}
-
-
-@pytest.mark.slow
-def test_tables_and_figures_are_drawn(measured, published, tmp_path):
-    verdicts = judge(measured, estimate(measured), published, 1).frame
-    cells = published.cells
-    defaults = {choice.name: choice.default for choice in published.readings.values()}
-    book = Book(estimate(measured), measured, cells, verdicts, defaults=defaults)
-    layout = read_layout(ROOT / "src/studies/rasmussen2006/layout.yaml")
-    assert set(layout.figures) == set(FIGURES)
-    assert {part for entry in layout.figures.values() for part in entry.reads} <= set(PARTS)
-    write_tables(layout, book, None, tmp_path)
-    printed = (tmp_path / "printed.tex").read_text()
-    assert "not run at this scale" not in printed and "-99" in printed.replace("$-$", "-")
-    for draw in FIGURES.values():
-        assert draw(book).axes
+# --- From plans to verdicts
 
 
 @pytest.mark.slow
 @needs_data
-def test_each_control_turns_red(published):
+def test_each_control_turns_red():
     """On the real digits: with a fault, the number that the book prints is not met."""
     registry = read_registry(ROOT / "data/registry.csv")
 
-    def digits(**options):
-        found = load_digits(MIRROR, registry, **options)
-        return {"X": found.X, "digit": found.digit, "training": np.array(found.training)}
+    def digits(options):
+        found = load_data(f"usps_{options}", MIRROR, registry)
+        return {"X": found.X, "digit": found.y, "training": np.array(found.training)}
 
-    book = digits()
-    zips = digits(partition="zip")
-    rows = controls(book=book, raw=digits(smoothed=False), zip_split=zips, keep=keep)[0]
-    found = {row["control"]: row["log_evidence"] for row in rows}
+    book, raw, zips = map(digits, ("book_smoothed", "book_raw", "zip_smoothed"))
+    given = {"book": book, "raw": raw, "zip_split": zips}
+    found = {name: log_evidence(name, **given) for name in CONTROLS}
     data = Binary.of_digits(book)
     K = squared_exponential(data.distances, 2.85, 2.35)
     found["none"] = Laplace().approximate(K, data.y).log_evidence
@@ -853,5 +708,9 @@ def test_each_control_turns_red(published):
         readings = [""] if name == "theta" else ["optimum=grid", "optimum=surface"]
         row = {"id": id, "value": value, "scale": "linear", "se": 0.0, "status": "ok"}
         frame = as_measures([row | {"reading": reading} for reading in readings])
-        verdict = judge(frame, estimate(frame), published, 1).frame.set_index("id").loc[id]
+        verdict = (
+            judge(frame, estimate(frame), read_published(PUBLISHED), 1)
+            .frame.set_index("id")
+            .loc[id]
+        )
         assert verdict["verdict"] == ("agrees" if name == "none" else "differs"), (name, value)

@@ -20,7 +20,7 @@ from gpcmc.gp.covariance import orthant_covariance
 from gpcmc.inference import Inference, Twisted, infer
 from gpcmc.inference.interface import NOT_CONVERGED, UNTRUSTED
 from gpcmc.orthant.truths import constant_kernel_truth
-from recheck.files import read_csv
+from recheck.files import read_csv, write_csv
 from studies.atiya2021 import certify as module
 from studies.atiya2021 import reference as reference_module
 from studies.atiya2021 import truths as truths_module
@@ -37,30 +37,28 @@ from studies.atiya2021.certify import (
     largest_of,
     verdict,
 )
-from studies.atiya2021.names import REAL
-from studies.atiya2021.problems import (
-    SYNTHETIC,
-    Problem,
-    data_set_seed,
-    real_problem,
-    synthetic_problem,
-)
+from studies.atiya2021.config import check as check_configuration
+from studies.atiya2021.experiments import reference_check, reference_truths
+from studies.atiya2021.names import REAL, data_set_seed
+from studies.atiya2021.problems import SYNTHETIC, Problem, real_problem, synthetic_problem
 from studies.atiya2021.reference import (
+    CellKey,
     Reference,
+    certified_cell,
     digest,
     load_reference,
-    reference_problem,
     save_reference,
+    store,
 )
-from studies.atiya2021.reference_check import NO_REFERENCE, recertify
-from studies.atiya2021.runs import NO_DATA
-from studies.atiya2021.truths import certify_truths
+from studies.atiya2021.reference_check import NO_REFERENCE, checked
+from studies.atiya2021.truths import certified_classes, certified_orthant
 from studies.common import data as datasets
-from studies.common.pieces import Pieces
+from studies.common.configuration import read_config
+from studies.common.rows import Table, records, write_table
 from studies.common.seeds import generator
 
 ROOT = Path(__file__).resolve().parents[2]
-KEPT = ROOT / "data" / "reference" / "atiya2021"
+KEPT = ROOT / "data" / "reference" / "atiya2021" / "certified"
 MIRROR = ROOT.parent / "shared" / "data"
 SETS = [
     {"set": 1, "alpha": 5.0, "beta": 1.0},
@@ -83,17 +81,16 @@ def small_problem(n=20, t=5, seed=0):
 FEW = Plan(chains=2000)
 
 
-def compute(tmp_path, problem=None, hyperparameters=ROUGH, plan=FEW, **options):
-    rows, _, arrays = reference_problem(
-        1,
-        problem or small_problem(),
-        root=7,
-        hyperparameters=hyperparameters,
-        pieces=Pieces(tmp_path / "pieces", [], options.pop("key", 0)),
-        plan=plan,
-        **options,
-    )
-    return rows, arrays
+def compute(problem=None, settings=ROUGH, plan=FEW):
+    """Lines of a reference, and its arrays by the names that it has for them."""
+    problem, lines, arrays = problem or small_problem(), [], {}
+    for setting in settings:
+        path = f"7/reference/problem1/set{setting['set']}"
+        found = certified_cell(problem, CellKey(1, **setting), path, plan)
+        lines += found.lines
+        for name, array in found.arrays.items():
+            arrays[f"problem1_set{setting['set']}{name.removeprefix('probability')}"] = array
+    return lines, arrays
 
 
 def made(log_evidence=-50.0, se=5e-4, probability=(0.2, 0.7), probability_se=1e-4, status="ok"):
@@ -134,10 +131,10 @@ def test_digest_is_stable_and_sensitive():
 
 
 @pytest.fixture(scope="module")
-def tiny(tmp_path_factory):
+def tiny():
     """The reference of a problem with 20 patterns at two sets, and the problem."""
     problem = small_problem()
-    rows, arrays = compute(tmp_path_factory.mktemp("tiny"), problem, [SETS[2], SETS[5]])
+    rows, arrays = compute(problem, [SETS[2], SETS[5]])
     return Reference(pd.DataFrame(rows), arrays), problem
 
 
@@ -250,10 +247,10 @@ def test_a_cell_from_data_to_verdict(tiny):
         assert row["certifier_max_probability_se"] < CERTIFIER.probability
 
 
-def test_reference_and_certifier_against_a_closed_form(tmp_path):
+def test_reference_and_certifier_against_a_closed_form():
     # a length scale without end: every test probability is the same integral (Eq. 31)
     problem = small_problem()
-    rows, arrays = compute(tmp_path, problem, [{"set": 1, "alpha": 1e7, "beta": 2.0}])
+    rows, arrays = compute(problem, [{"set": 1, "alpha": 1e7, "beta": 2.0}])
     positive = int(np.sum(problem.y_train > 0))
     truth = constant_kernel_truth(2.0, positive, 20 - positive)
     (row,) = rows
@@ -264,21 +261,21 @@ def test_reference_and_certifier_against_a_closed_form(tmp_path):
     assert (error < 5 * arrays["problem1_set1_se"]).all()
 
 
-def test_a_trivial_cell_is_marked(tmp_path):
+def test_a_trivial_cell_is_marked():
     problem = small_problem()
     apart = dataclasses.replace(problem, X_train=1e3 * problem.X_train)
-    (row,), arrays = compute(tmp_path, apart)
+    (row,), arrays = compute(apart)
     assert row["trivial"] and row["verdict"] == CERTIFIED
     assert row["log_evidence"] == pytest.approx(-20 * np.log(2), abs=1e-9)
     np.testing.assert_allclose(arrays["problem1_set6"], 0.5, atol=1e-9)
 
 
 @pytest.mark.slow
-def test_a_wrong_certifier_and_a_wrong_reference_are_caught(tmp_path, monkeypatch):
-    smooth = {"hyperparameters": [SETS[2]]}
+def test_a_wrong_certifier_and_a_wrong_reference_are_caught(monkeypatch):
+    smooth = {"settings": [SETS[2]]}
     original = module.model
     monkeypatch.setattr(module, "model", lambda problem, alpha, _: original(problem, alpha, 2.6))
-    (row,), _ = compute(tmp_path, key="latent", **smooth)
+    (row,), _ = compute(**smooth)
     assert row["verdict"] == UNCERTIFIED and "differs" in row["reason"]
     monkeypatch.undo()
 
@@ -289,7 +286,7 @@ def test_a_wrong_certifier_and_a_wrong_reference_are_caught(tmp_path, monkeypatc
         return sampler(problem, longer, *args, **kwargs)
 
     monkeypatch.setattr(module, "adapted", wrong)
-    (row,), _ = compute(tmp_path, key="sampler", **smooth)
+    (row,), _ = compute(**smooth)
     assert row["verdict"] == UNCERTIFIED and "differs" in row["reason"]
     assert abs(row["z"]) < MAX_Z < abs(row["sampler_z"])
     monkeypatch.undo()
@@ -301,12 +298,12 @@ def test_a_wrong_certifier_and_a_wrong_reference_are_caught(tmp_path, monkeypatc
         return dataclasses.replace(found, log_evidence=found.log_evidence + 0.025)
 
     monkeypatch.setattr(reference_module, "best", biased)  # five of the certifier's errors
-    (row,), _ = compute(tmp_path, key="reference")
+    (row,), _ = compute()
     assert row["verdict"] == UNCERTIFIED and row["reason"] == "log evidence differs"
 
 
 @pytest.mark.slow
-def test_a_certifier_that_differs_by_chance_gets_a_second_look(tmp_path, monkeypatch):
+def test_a_certifier_that_differs_by_chance_gets_a_second_look(monkeypatch):
     latent = reference_module.latent
 
     def unlucky(*args):
@@ -314,25 +311,25 @@ def test_a_certifier_that_differs_by_chance_gets_a_second_look(tmp_path, monkeyp
         return dataclasses.replace(found, log_evidence=found.log_evidence + 0.05)
 
     monkeypatch.setattr(reference_module, "latent", unlucky)  # the first look alone
-    (row,), _ = compute(tmp_path)
+    (row,), _ = compute()
     assert row["certifier_looks"] == 2 and row["verdict"] == CERTIFIED
     assert row["certifier_samples"] >= 20_000
 
 
 @pytest.mark.slow
-def test_an_orthant_matrix_that_is_wrong_for_all_who_share_it_is_caught(tmp_path, monkeypatch):
+def test_an_orthant_matrix_that_is_wrong_for_all_who_share_it_is_caught(monkeypatch):
     def broken(K, y):
         return orthant_covariance(K, y) + 0.2 * np.eye(len(K))  # a probit of too much noise
 
     for user in ("twisted", "orthant"):
         monkeypatch.setattr(f"gpcmc.inference.{user}.orthant_covariance", broken)
-    (row,), _ = compute(tmp_path)
+    (row,), _ = compute()
     assert abs(row["sampler_z"]) < MAX_Z, "they agree with one another"
     assert row["verdict"] == UNCERTIFIED and "log evidence differs" in row["reason"]
 
 
-def test_where_the_sampler_is_dear_it_is_left_out(tmp_path):
-    (row,), _ = compute(tmp_path, hyperparameters=[SETS[2]], plan=Plan(chains=2000, max_draws=0))
+def test_where_the_sampler_is_dear_it_is_left_out():
+    (row,), _ = compute(settings=[SETS[2]], plan=Plan(chains=2000, max_draws=0))
     assert row["certifier"] == "latent annealing" and row["verdict"] == CERTIFIED
     assert row["sampler_samples"] == 0 and np.isnan(row["sampler_z"])
 
@@ -349,7 +346,7 @@ def test_one_certifier_is_enough_and_none_may_differ():
         assert verdict(made(), unsure)["reason"] == "certifier: standard error"
 
 
-def test_points_are_doubled_until_the_errors_are_small(tmp_path, monkeypatch):
+def test_points_are_doubled_until_the_errors_are_small(monkeypatch):
     asked = []
 
     def fake(method, gp, y, *, rng):
@@ -386,93 +383,97 @@ def test_certifier_draws_as_many_samples_as_its_errors_ask_for():
     assert asked[1][0] == 1000, "the pilot is not the estimate, however good it is"
 
 
-@pytest.mark.slow
-def test_finished_cells_survive_an_interruption(tmp_path, monkeypatch):
-    sets, calls, original = [SETS[2], SETS[5]], [], reference_module.best
+def stored(folder, lines, arrays):
+    """What the workflow gathers of a reference, in files."""
+    names = [f"problem1/set{line['set']}" for line in lines]
+    stacks = {}
+    for last in ("probability", "probability_se"):
+        end = last.removeprefix("probability")
+        keys = [name.replace("/", "_") + end for name in names]
+        stacks[f"problem1/{last}"] = np.stack([arrays[key] for key in keys])
+        stacks[f"problem1/{last}/rows"] = np.array(names)
+    rows = pd.DataFrame(lines)
+    rows.insert(0, "row", names)
+    write_table(folder / "cells", Table(rows, rows[["row"]], stacks))
+    write_csv(folder / "truths.csv", pd.DataFrame({"row": ["a"], "verdict": [CERTIFIED]}))
+    return folder / "cells.csv", folder / "cells.npz", folder / "truths.csv"
 
-    def interrupted(*args):
-        calls.append(1)
-        if len(calls) == 2:
-            raise KeyboardInterrupt
-        return original(*args)
 
-    monkeypatch.setattr(reference_module, "best", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        compute(tmp_path, hyperparameters=sets)
-    rows, arrays = compute(tmp_path, hyperparameters=sets)
-    assert len(calls) == 3 and [row["set"] for row in rows] == [3, 6]
-    monkeypatch.undo()
-    again, same = compute(tmp_path, hyperparameters=sets, key="anew")
-    assert again == rows
-    np.testing.assert_array_equal(arrays["problem1_set3"], same["problem1_set3"])
+def test_a_reference_is_kept_whole(tiny, tmp_path):
+    known, _ = tiny
+    lines = known.evidence.to_dict("records")
+    made = stored(tmp_path / "results", lines, known.arrays)
+    store(tmp_path / "kept", *made)
+    loaded = load_reference(tmp_path / "kept")
+    pd.testing.assert_frame_equal(loaded.evidence, known.evidence, check_exact=True)
+    for name, array in known.arrays.items():
+        np.testing.assert_array_equal(loaded.arrays[name], array)
+    assert list(read_csv(tmp_path / "kept/truths.csv")) == ["verdict"]
+    less = stored(tmp_path / "less", lines[:1], known.arrays)
+    with pytest.raises(ValueError, match=r"would lose them: \[\(1, 6\)\]"):
+        store(tmp_path / "kept", *less)
+    lost = [line | {"status": "data not available"} for line in lines]
+    with pytest.raises(ValueError, match=r"problems \[1\] must have data"):
+        store(tmp_path / "kept", *stored(tmp_path / "lost", lost, known.arrays))
 
 
 # --- the check of every run
 
 
-def check(reference, problems, sets, **options):
-    options = {"cells": 6, "points": 256, "samples": 20_000} | options
-    return recertify(reference, problems, root=7, hyperparameters=sets, **options)
+def check(reference, problem, setting, points=256, samples=20_000):
+    counts = {"points": points, "samples": samples}
+    path = f"7/reference_check/problem1/set{setting['set']}"
+    return checked(reference, problem, CellKey(1, **setting), counts, path)
 
 
 def test_check_agrees_with_a_right_reference(tiny):
     known, problem = tiny
-    rows = check(known, {1: problem, 7: None}, [*ROUGH, SETS[2], SETS[0]])
-    verdicts = {(row["problem"], row["set"], row.get("method")): row["verdict"] for row in rows}
-    assert verdicts == {
-        (1, 3, "best"): AGREES,
-        (1, 3, "adapted orthant"): AGREES,
-        (1, 6, "best"): AGREES,
-        (1, 6, "adapted orthant"): AGREES,
-        (1, 1, None): NO_REFERENCE,
-        (7, 1, None): NO_DATA,
-        (7, 3, None): NO_DATA,
-        (7, 6, None): NO_DATA,
-    }
+    for setting in (SETS[2], SETS[5]):
+        rows = check(known, problem, setting)
+        verdicts = {row["method"]: row["verdict"] for row in rows}
+        assert verdicts == {"best": AGREES, "adapted orthant": AGREES}
+    assert check(known, problem, SETS[0]) == [{"verdict": NO_REFERENCE}]
 
 
 def test_check_finds_a_planted_shift(tiny):
     known, problem = tiny
     for shift in (0.05, -0.05):
         evidence = known.evidence.assign(log_evidence=known.evidence["log_evidence"] + shift)
-        rows = check(Reference(evidence, known.arrays), {1: problem}, ROUGH)
+        rows = check(Reference(evidence, known.arrays), problem, SETS[5])
         assert rows[0]["method"] == "best" and rows[0]["verdict"] == DIFFERS
         assert rows[0]["z"] * shift < 0
     arrays = dict(known.arrays)
     arrays["problem1_set6"] = arrays["problem1_set6"] + np.array([0, 0, 0.02, 0, 0])
-    rows = check(Reference(known.evidence, arrays), {1: problem}, ROUGH)
+    rows = check(Reference(known.evidence, arrays), problem, SETS[5])
     assert rows[0]["verdict"] == DIFFERS
 
 
-def test_check_draws_cells_by_the_root(tiny):
-    known, _ = tiny
-    nothing = dict.fromkeys(range(1, 10))
-    rows = check(known, nothing, SETS)
-    drawn = [(row["problem"], row["set"]) for row in rows]
-    assert len(set(drawn)) == 6 and drawn == sorted(drawn)
-    assert [(r["problem"], r["set"]) for r in check(known, nothing, SETS)] == drawn
-    options = {"hyperparameters": SETS, "cells": 6, "points": 64, "samples": 100}
-    other = recertify(known, nothing, root=8, **options)
-    assert [(r["problem"], r["set"]) for r in other] != drawn
+def test_check_draws_cells_by_the_root():
+    scale = read_config("published", ROOT / "config")
+    plans = [
+        reference_check.plan(check_configuration(scale | {"scale": "published", "seed": root}))
+        for root in (7, 7, 8)
+    ]
+    drawn, again, other = ([*zip(plan["problem"], plan["set"], strict=True)] for plan in plans)
+    assert len(set(drawn)) == 6 and drawn == sorted(drawn) == again != other
 
 
 def test_check_refuses_other_data(tiny):
     known, _ = tiny
     with pytest.raises(ValueError, match="problem 1, set 6 was computed on other data"):
-        check(known, {1: small_problem(seed=1)}, ROUGH)
+        check(known, small_problem(seed=1), SETS[5])
 
 
 # --- truths
 
 
 @pytest.mark.slow
-def test_truths_are_certified_and_a_wrong_one_is_not(tmp_path, monkeypatch):
-    sizes = {"dimensions": [50], "instances": 1, "problems": [1], "data_sets": 1}
-    rows, _, _ = certify_truths(root=7, pieces=Pieces(tmp_path / "right", [], 0), **sizes)
-    assert [(r["experiment"], r["problem"], r["dataset"]) for r in rows] == [
-        (1, 50, 0),
-        (2, 1, 0),
-    ]
+def test_truths_are_certified_and_a_wrong_one_is_not(monkeypatch):
+    def both():
+        rows = certified_orthant(50, "7/experiment1/N50/instance0", 2)
+        return rows, certified_classes(1, "7/experiment2/problem1/dataset0", 2)
+
+    rows = both()
     assert [row["verdict"] for row in rows] == [CERTIFIED] * 2
     assert [row["test_patterns"] for row in rows] == [0, 50]
     assert rows[0]["z_threshold"] == pytest.approx(largest_of(2, LEVEL))
@@ -488,8 +489,17 @@ def test_truths_are_certified_and_a_wrong_one_is_not(tmp_path, monkeypatch):
         return truth
 
     monkeypatch.setattr(truths_module, "linear_kernel_truth", one_wrong)
-    wrong, _, _ = certify_truths(root=7, pieces=Pieces(tmp_path / "wrong", [], 0), **sizes)
-    assert [row["verdict"] for row in wrong] == [UNCERTIFIED] * 2
+    assert [row["verdict"] for row in both()] == [UNCERTIFIED] * 2
+
+
+def test_truths_are_those_of_experiments_1_to_3():
+    tiny = read_config("tiny", ROOT / "config")
+    plan = records(reference_truths.plan(check_configuration(tiny)))
+    assert len(plan) == 80 == plan[0]["together"]
+    seeds = [row["seed"] for row in plan]
+    one, two = "20210308/experiment1/N50/instance0", "20210308/experiment2/problem4/dataset4"
+    assert (seeds[0], seeds[-1]) == (one, two)
+    assert read_csv(KEPT / "truths.csv")["seed"].tolist() == seeds
 
 
 @pytest.mark.slow

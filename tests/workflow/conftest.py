@@ -32,11 +32,18 @@ def changed(finished, tmp_path):
     return tmp_path / "project"
 
 
+@pytest.fixture(scope="session")
+def compiled(tmp_path_factory):
+    """A project whose extensions are built, and in which nothing was run."""
+    folder = tmp_path_factory.mktemp("compiled") / "project"
+    copy_project(folder)
+    done = snakemake(folder, "build/compiled.json", "--cores", "1")
+    assert done.returncode == 0, done.stdout
+    return folder
+
+
 @pytest.fixture
-def built(finished, tmp_path):
-    """A copy with its extensions built and no results."""
-    ignore = shutil.ignore_patterns("results", "figures", "pieces", "log")
-    shutil.copytree(finished, tmp_path / "project", symlinks=True, ignore=ignore)
-    # `ignore_patterns` knows names alone, and src/studies has a folder of that name too
-    shutil.copytree(finished / "src", tmp_path / "project/src", dirs_exist_ok=True)
+def built(compiled, tmp_path):
+    """A copy of it."""
+    shutil.copytree(compiled, tmp_path / "project", symlinks=True)
     return tmp_path / "project"

@@ -1,7 +1,6 @@
 """Runs of the workflow in temporary copies of the project."""
 
 import hashlib
-import json
 import os
 import re
 import shutil
@@ -9,43 +8,46 @@ import subprocess
 import sys
 from pathlib import Path
 
+from studies.common.kept import DERIVED
+
 ROOT = Path(__file__).resolve().parents[2]
 MIRROR = ROOT.parent / "shared" / "data"
 PARTS = [
     *("Snakefile", "LICENSE", "README.md", "pyproject.toml", "setup.py"),
     *("config", "data", "notebooks", "paper", "profiles", "src", "workflow"),
 ]
+#: What a run reads of what is kept: the certified reference, and what was made of rows. Copies do without the rows.
+READ = {"evidence.csv", "probabilities.npz", "truths.csv", "digests.json", "provenance.json"}
+READ |= {f"{name}{end}" for name, end in DERIVED.items()}
 #: Files that hold CPU seconds or say when a run was made, or that print such numbers.
 TIMED = re.compile(
-    r"_timing\.csv|/(provenance\.json|MANIFEST\.sha256|values\.tex|origins\.tex|summary\.txt|audit\.[\w.]+)$"
+    r"_timing\.csv|/(provenance\.json|MANIFEST\.sha256|values\.tex|numbers\.json)$"
+    r"|/(summary\.txt|audit\.[\w.]+|origins\.[\w.]+|paper\.html)$"
     r"|/(measures|estimates|verdicts|readings|outcomes|controls|tables|appendix|data)\b|^figures/|\.pdf$|\.ipynb$"
 )
+
+
+def left_out(folder, names):
+    """What a copy of the project does without: raw data, caches, and kept rows."""
+    found = {n for n in names if n in ("raw", "__pycache__") or n.endswith(".egg-info")}
+    if "data/reference" in Path(folder).as_posix():
+        files = {name for name in names if Path(folder, name).is_file()}
+        found |= {name for name in files if name.removesuffix(".digest") not in READ}
+    return found
 
 
 def copy_project(folder):
     """The sources, with the compiled extensions of this checkout as far as there are any."""
     folder.mkdir(parents=True)
-    ignore = shutil.ignore_patterns("raw", "__pycache__", "*.egg-info")
     for part in PARTS:
         source = ROOT / part
         if source.is_dir():
-            shutil.copytree(source, folder / part, ignore=ignore)
+            shutil.copytree(source, folder / part, ignore=left_out)
         elif source.exists():
             shutil.copy2(source, folder / part)
     if (ROOT / "build/cython").exists():
         shutil.copytree(ROOT / "build/cython", folder / "build/cython")
     return folder
-
-
-def divide(folder):
-    """Divide two jobs of the tiny scale into slices: at pieces, and at the runs of a piece."""
-    plan = {
-        "experiment1/N50": [["instance0"], ["instance1", "instance2"]],
-        "experiment4/problem1_orthant": [["set3_run0/1"], ["set3_run0/0", "set3_run0/2"]],
-    }
-    store = folder / "data/reference/atiya2021/kept-tiny"
-    store.mkdir(parents=True)
-    (store / "slices.json").write_text(json.dumps(plan))
 
 
 def environment(**changes):
@@ -95,7 +97,7 @@ def made(folder):
 
 
 def digests(folder):
-    """SHA-256 of every raw result, by its path in the project."""
+    """SHA-256 of every table of rows and of their arrays, by its path in the project."""
     return {
         name: hashlib.sha256(path.read_bytes()).hexdigest()
         for name, path in made(folder).items()

@@ -8,8 +8,9 @@ import subprocess
 
 import pytest
 from one_node import CannotSetUpError, Cluster
-from running import digests, divide
-from test_interruption import PIECES, TARGETS, kill, same_as, start, wait_for
+from running import digests, planned
+from test_interruption import TARGETS, kill, same_as, start, wait_for
+from test_workflow import runs_rows
 
 pytestmark = [
     pytest.mark.slow,
@@ -20,14 +21,6 @@ pytestmark = [
 PROFILE = [
     *("--profile", "profiles/slurm", "--slurm-status-command", "squeue", "--latency-wait", "20"),
     *("--slurm-init-seconds-before-status-checks", "2", "--seconds-between-status-checks", "3"),
-]
-#: At the tiny scale all jobs are short.
-SHARED = [
-    *("--groups", "patterns=patterns", "run_short=short", "run=short", "run_without_arrays=short"),
-    *("run_rows=short", "run_first=short", "measure=report", "measures=report"),
-    *("judge=report", "controls=report", "remeasured=report", "audit=report"),
-    *("draw_tables_atiya2021=report", "draw_figures_atiya2021=report", "provenance=report"),
-    *("look_up=report", "notebook=report", "--group-components", "patterns=20", "short=20"),
 ]
 
 
@@ -54,17 +47,18 @@ def run(folder, cluster, *arguments):
 
 
 def test_the_tiny_scale_makes_the_same_bytes(cluster, finished, built):
-    """All of it, two jobs in slices."""
-    divide(built)
-    code, said = run(built, cluster, "all", *SHARED)
+    """All of it; at the tiny scale all jobs are short, and share allocations."""
+    short = [f"{name}=short" for name in planned(built) if runs_rows(name)]
+    shared = ["--groups", *short, "--group-components", "short=20", "patterns=20"]
+    code, said = run(built, cluster, "all", *shared)
     assert code == 0, said[-5000:]
     assert "with SLURM jobid" in said or "SLURM jobid" in said, said[-5000:]
     assert digests(built) == digests(finished)
 
 
 def cancel(cluster, folder):
-    """Cancel a job that has begun to write pieces."""
-    wait_for(lambda: list(folder.glob(PIECES)) and cluster.running(), seconds=240)
+    """Cancel a job that is at work."""
+    wait_for(lambda: cluster.running(), seconds=240)
     cluster.ask("scancel", cluster.running()[0])
 
 
@@ -83,7 +77,7 @@ def nothing(cluster, folder):
     ("harm", "arguments"),
     [
         pytest.param(cancel, [], id="a job is cancelled"),
-        pytest.param(nothing, ["--set-resources", "run_without_arrays:mem_mb=40"], id="memory"),
+        pytest.param(nothing, ["--set-resources", "experiment1_rows:mem_mb=40"], id="memory"),
         pytest.param(restart, [], id="the controller restarts"),
     ],
 )

@@ -14,18 +14,45 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
-from running import MIRROR, copy_project, digests, divide, made, planned, snakemake
+from running import MIRROR, copy_project, digests, made, planned, snakemake
 
 from gpcmc.gp import prior, rbf
 from gpcmc.inference import Orthant, infer
-from recheck.files import read_arrays, read_csv
+from recheck.files import gather_digests, read_arrays, read_csv, write_csv
 from studies.atiya2021.problems import Problem
 from studies.common.seeds import generator
 
 pytestmark = pytest.mark.slow
 
 STUDY = "results/tiny/atiya2021"
-RUNS = {"run", "run_short", "run_rows", "run_without_arrays", "run_first", "patterns"}
+
+
+def runs_rows(name):
+    """Whether a rule runs rows of an experiment: it does, if it is none of those that all studies share."""
+    shared = {
+        "gather",
+        "measure",
+        "measures",
+        "judge",
+        "controls",
+        "remeasured",
+        "audit",
+        "summary",
+    }
+    shared |= {
+        "provenance",
+        "look_up",
+        "notebook",
+        "paper",
+        "webpage",
+        "all",
+        "fetch",
+        "compile",
+        "data_check",
+    }
+    return not (name in shared or name.startswith("draw_") or name.endswith("_patterns"))
+
+
 needs_data = pytest.mark.skipif(not MIRROR.exists(), reason="the real data are not here")
 needs_latex = pytest.mark.skipif(shutil.which("latexmk") is None, reason="there is no LaTeX here")
 
@@ -44,9 +71,11 @@ def test_a_finished_run_has_nothing_to_do(finished):
     assert planned(finished) == {}
 
 
-def test_summary_has_four_lines(finished):
+def test_the_summary_is_a_small_table(finished):
     lines = (finished / "results/tiny/summary.txt").read_text().splitlines()
-    assert [line.partition(":")[0] for line in lines] == ["Paper", "Audit", "Kept", "Left out"]
+    assert lines[0] == "Verdicts of the complete run, which is kept"
+    assert len(lines) < 30 and max(map(len, lines)) < 120
+    assert [line for line in lines if line.startswith("Paper: ")]
 
 
 def test_every_file_is_made_by_a_rule_and_is_in_the_manifest(finished):
@@ -80,22 +109,23 @@ def test_every_measure_names_lines_that_are_there(finished):
 
 @needs_data
 def test_a_row_can_be_made_again_from_its_seed(finished):
-    folder = finished / STUDY / "experiment4"
-    row = read_csv(folder / "problem7/orthant.csv").iloc[1]
-    problem = Problem(**read_arrays(folder / "problem7.npz"))
+    rows = read_csv(finished / STUDY / "experiment4.csv")
+    row = rows[(rows["problem"].astype(str) == "7") & (rows["method"] == "orthant")].iloc[1]
+    problem = Problem(**read_arrays(finished / STUDY / "experiment4/problem7.npz"))
     gp = prior(rbf(row.alpha, row.beta), problem.X_train, problem.X_test)
     result = infer(Orthant(samples=int(row.samples)), gp, problem.y_train, rng=generator(row.seed))
     assert result.log_evidence == row.log_evidence
-    stored = read_arrays(folder / "problem7/orthant.npz")
-    np.testing.assert_array_equal(result.probability, stored["probability_set3"][1])
+    stored = read_arrays(finished / STUDY / "experiment4.npz")
+    place = stored["problem7/probability/rows"].tolist().index(row["row"])
+    np.testing.assert_array_equal(result.probability, stored["problem7/probability"][place])
 
 
 def test_drawn_and_typeset_again_nothing_changes(changed):
-    names = [name for name in made(changed) if name.endswith((".tex", ".pdf", ".png"))]
+    names = [name for name in made(changed) if name.endswith((".tex", ".pdf", ".png", ".html"))]
     before = {name: (changed / name).read_bytes() for name in names}
     shutil.rmtree(changed / "figures")
     shutil.rmtree(changed / STUDY / "tables")
-    pdfs = ["paper"] if shutil.which("latexmk") else []
+    pdfs = ["draw_paper", "webpage", *(["paper"] if shutil.which("latexmk") else [])]
     done = snakemake(changed, *pdfs, "draw_figures_atiya2021", "--cores", "2", "--forcerun", *pdfs)
     assert done.returncode == 0, done.stdout
     again = {name: (changed / name).read_bytes() for name in names if (changed / name).exists()}
@@ -113,9 +143,9 @@ def test_a_folder_with_a_space_cores_and_thread_variables_do_not_change_a_byte(f
     other = copy_project(tmp_path / "a spa\N{LATIN SMALL LETTER C WITH CEDILLA}e")
     targets = [
         *("experiment1", "experiment2", f"{STUDY}/ordering.csv"),
-        *(f"{STUDY}/experiment3/{row}.csv" for row in ("orthant", "ess")),
-        *(f"{STUDY}/experiment4/problem1/{row}.csv" for row in ("ep", "orthant", "hmc-gpml")),
-        *(f"{STUDY}/experiment5/problem1/pm-ep-1.csv", f"{STUDY}/defects/linear_ess.csv"),
+        *(f"{STUDY}/experiment3/{row}/0.csv" for row in ("orthant", "ess")),
+        *(f"{STUDY}/experiment4/problem1/{row}/0.csv" for row in ("ep", "orthant", "hmc-gpml")),
+        f"{STUDY}/defects/linear/ess/0.csv",
     ]
     # an environment in that folder, as make would have made it
     venv.create(other / ".venv", symlinks=True)
@@ -157,7 +187,7 @@ def edited(finished, tmp_path_factory):
 
 def test_a_comment_runs_nothing(edited):
     files = [
-        *("src/gpcmc/inference/laplace.py", "src/studies/atiya2021/experiment4.py"),
+        *("src/gpcmc/inference/laplace.py", "src/studies/atiya2021/experiments/experiment4.py"),
         *("src/studies/atiya2021/measures/experiment1.py", "src/recheck/judge.py"),
         "src/studies/atiya2021/figures/experiments123.py",
     ]
@@ -167,15 +197,22 @@ def test_a_comment_runs_nothing(edited):
 def test_an_edit_of_a_method_runs_the_jobs_of_this_method(edited):
     edit = lambda text: text + b"\nEDITED = 1\n"  # noqa: E731
     jobs = edited(["src/gpcmc/inference/elliptical.py"], edit, "experiment3", "experiment4")
-    assert "compile" not in jobs and "patterns" not in jobs
-    assert jobs["run_without_arrays"] == 2  # ess, ess-ais of Experiment 3
-    assert jobs["run"] == 2  # ess on two problems
+    assert "compile" not in jobs and "atiya2021_patterns" not in jobs
+    assert jobs["experiment3_rows"] == 2  # ess, ess-ais
+    assert jobs["experiment4_rows"] == 2  # ess on two problems
 
 
 def test_an_edit_of_a_figure_runs_no_method_and_no_judge(edited):
     file = "src/studies/atiya2021/figures/experiments123.py"
     jobs = edited([file], lambda text: text + b"\nEDITED = 1\n")
-    assert jobs.keys() <= {"draw_figures_atiya2021", "paper", "summary", "all"}
+    assert jobs.keys() <= {
+        "draw_figures_atiya2021",
+        "draw_paper",
+        "paper",
+        "webpage",
+        "summary",
+        "all",
+    }
 
 
 def test_the_extensions_are_built_again_for_their_sources_alone(edited):
@@ -185,7 +222,7 @@ def test_the_extensions_are_built_again_for_their_sources_alone(edited):
 
 
 def test_sources_that_change_during_a_run_are_refused(built):
-    table = f"{STUDY}/experiment3/laplace.csv"
+    table = f"{STUDY}/experiment3/laplace/0.csv"
     source = built / "src/gpcmc/inference/laplace.py"
     # stands in for a person who edits while jobs wait
     (built / "src/sitecustomize.py").write_text(
@@ -195,7 +232,7 @@ def test_sources_that_change_during_a_run_are_refused(built):
     )
     done = snakemake(built, table, "--cores", "1")
     assert done.returncode != 0 and not (built / table).exists()
-    assert "experiment3/laplace: its sources changed during the run" in done.stdout
+    assert "experiment3/laplace/0.csv: its sources changed during the run" in done.stdout
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -203,14 +240,14 @@ def test_sources_that_change_during_a_run_are_refused(built):
 
 
 def test_a_damaged_result_is_refused_by_name_and_remade_once_deleted(changed):
-    table = changed / STUDY / "experiment1/N50.csv"
+    table = changed / STUDY / "experiment1.csv"
     whole = table.read_bytes()
     harmed = [whole.replace(b"1", b"2", 1), b"".join(whole.splitlines(keepends=True)[:-1])]
     for content in harmed:
         table.write_bytes(content)
         done = snakemake(changed, f"{STUDY}/measures/experiment1.csv", "--cores", "1")
         assert done.returncode != 0
-        assert "experiment1/N50.csv" in done.stdout
+        assert "atiya2021/experiment1.csv" in done.stdout
         assert "delete it and run snakemake again" in done.stdout
     table.unlink()
     done = snakemake(changed, f"{STUDY}/measures/experiment1.csv", "--cores", "1")
@@ -227,17 +264,17 @@ def test_altered_verdicts_are_refused_by_name(changed):
     assert "delete it and run snakemake again" in done.stdout
 
 
-def test_without_raw_results_all_that_follows_the_measures_is_built(changed):
+def test_without_rows_all_that_follows_the_measures_is_built(changed):
     study = changed / STUDY
-    for name in [f"experiment{k}" for k in range(1, 6)] + ["defects"]:
-        shutil.rmtree(study / name)
-    for name in ("ordering", "equations", "reference_check"):
-        (study / f"{name}.csv").unlink()
-    for path in [*study.glob("*.csv"), study / "tables", changed / "figures"]:
-        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    plans = {path.stem for path in (changed / "src/studies/atiya2021/experiments").glob("*.py")}
+    for path in [*study.glob("*"), changed / "figures"]:
+        if path.name.partition(".")[0].removesuffix("_timing") in plans or path.suffix == ".csv":
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    shutil.rmtree(study / "tables")
     targets = ["audit", "draw_tables_atiya2021", "draw_figures_atiya2021"]
     targets += ["paper"] if shutil.which("latexmk") else ["results/tiny/values.tex"]
-    assert not planned(changed, *targets).keys() & (RUNS | {"measure"})
+    planned_jobs = planned(changed, *targets)
+    assert not [name for name in planned_jobs if name.endswith("_rows") or name == "measure"]
     done = snakemake(changed, *targets, "--cores", "2")
     assert done.returncode == 0, done.stdout
 
@@ -249,9 +286,18 @@ def test_without_raw_results_all_that_follows_the_measures_is_built(changed):
 @pytest.mark.parametrize(
     ("target", "runs"),
     [
-        ("table1", {"run_rows": 1, "run_without_arrays": 1, "measure": 1}),
-        ("figure1", {"run_without_arrays": 13, "measure": 1}),
-        ("experiment2", {"run_first": 1}),
+        (
+            "table1",
+            {
+                "experiment1_rows": 2,
+                "quadrature_rows": 1,
+                "inexact_rows": 1,
+                "gather": 3,
+                "measure": 1,
+            },
+        ),
+        ("figure1", {"experiment3_rows": 17, "gather": 1, "measure": 1}),
+        ("experiment2", {"experiment2_rows": 2, "gather": 1}),
     ],
 )
 def test_a_target_runs_what_it_needs_and_no_more(unmade, target, runs):
@@ -286,26 +332,17 @@ def test_every_scale_is_accepted(unmade, scale):
     assert planned(unmade, scale=scale)["all"] == 1
 
 
-def test_long_jobs_in_slices_make_the_same_bytes(finished, built):
-    divide(built)
-    targets = [f"{STUDY}/experiment1/N50.csv", f"{STUDY}/experiment4/problem1/orthant.csv"]
-    assert planned(built, *targets)["slice"] == 4
-    done = snakemake(built, *targets, "--cores", "2")
-    assert done.returncode == 0, done.stdout
-    one, two = digests(built), digests(finished)
-    assert {*targets} <= one.keys() and all(two[name] == one[name] for name in one)
-    assert not list(built.glob("build/slices/**/*.npz")), "runs are joined, and gone"
-    assert "Nothing to be done" in snakemake(built, *targets, "--dry-run").stdout
-
-
 def test_the_profile_for_a_cluster_plans_the_same_jobs(unmade):
     """All that is neither a run nor local shares an allocation; tests of a cluster itself are in test_slurm.py."""
     jobs = planned(unmade, "--profile", "profiles/slurm")
     assert jobs == planned(unmade)
     profile = yaml.safe_load((unmade / "profiles/slurm/profile.yaml").read_text())
     local = {"all", "compile", "data_check", "fetch", "paper", "summary"}
-    shared = jobs.keys() - local - (RUNS - {"patterns", "run_short"})
-    assert profile["groups"].keys() == shared
+    alone = {name for name in profile["groups"] if name not in jobs}
+    assert not alone, "groups of rules that are not there"
+    # tables of rows are read by other experiments, so that no group can hold both
+    shared = {name for name in jobs.keys() - local - {"gather"} if not runs_rows(name)}
+    assert shared <= profile["groups"].keys()
     assert profile["group-components"].keys() <= set(profile["groups"].values())
 
 
@@ -334,7 +371,8 @@ def test_an_unknown_scale_is_refused_by_name(unmade):
     done = snakemake(unmade, "--dry-run", scale="huge")
     assert done.returncode != 0 and "Traceback" not in done.stdout
     assert (
-        "scale: given 'huge'; allowed is a scale that has a file config/<scale>.yaml" in done.stdout
+        "scale: given 'huge'; allowed is one of ['published', 'smoke', 'standard', 'tiny']"
+        in done.stdout
     )
 
 
@@ -351,6 +389,28 @@ def test_nested_keys_can_be_given_on_the_command_line(unmade):
     settings = ["data={retries: 1, standardise: {usps: true}}", "seed=5"]
     done = snakemake(unmade, "--dry-run", settings=settings)
     assert done.returncode == 0, done.stdout
+
+
+def test_what_is_given_goes_over_the_files(unmade):
+    """A file over the file of the scale, and the command line over both; null drops a row."""
+    (unmade / "my.yaml").write_text(
+        "seed: seven\natiya2021: {experiment4: {methods: {ess: null}}, benchmark: {parts: [-2]}}\n"
+    )
+    target = f"{STUDY}/experiment4/problem1/ess/0.csv"
+    assert snakemake(unmade, target, "--dry-run").returncode == 0
+    given = [target, "--dry-run", "--configfile", "my.yaml"]
+    done = snakemake(unmade, *given, settings=["atiya2021={benchmark: {parts: [4]}}"])
+    assert done.returncode != 0 and "seed: given 'seven'" in done.stdout
+    assert "parts" not in done.stdout
+    done = snakemake(unmade, *given, settings=["seed=7", "atiya2021={benchmark: {parts: [4]}}"])
+    (unmade / "my.yaml").unlink()
+    assert done.returncode != 0 and f"{target}: no row of the plan" in done.stdout
+
+
+def test_the_catalogue_finds_the_workflow(unmade):
+    planned_there = planned(unmade, "--snakefile", "workflow/Snakefile")
+    assert planned_there.pop("default") == 1
+    assert planned_there | {"all": 1} == planned(unmade)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -371,7 +431,7 @@ def test_without_network_and_mirror_it_says_what_is_left_out(built):
     nowhere = "http://127.0.0.1:9"
     offline = {"http_proxy": nowhere, "https_proxy": nowhere, "GPCMC_DATA_MIRRORS": ""}
     settings = ["data={mirrors: [], retries: 0}"]
-    table = f"{STUDY}/experiment4/problem7/ep.csv"
+    table = f"{STUDY}/experiment4/problem7/ep/0.csv"
     done = snakemake(built, table, "--cores", "2", settings=settings, **offline)
     assert done.returncode == 0, done.stdout
     assert list(read_csv(built / table).status) == ["data not available"]
@@ -400,26 +460,131 @@ def test_without_latex_all_but_the_pdfs_is_built(changed, tmp_path):
     (changed / "results/tiny/summary.txt").unlink()
     done = snakemake(changed, "--cores", "1", PATH=path)
     assert done.returncode == 0, done.stdout
-    first = (changed / "results/tiny/summary.txt").read_text().splitlines()[0]
-    assert "there is no LaTeX here" in first and "apt-get install" in first
+    (line,) = [
+        line
+        for line in (changed / "results/tiny/summary.txt").read_text().splitlines()
+        if line.startswith("Paper: ")
+    ]
+    assert "there is no LaTeX here" in line and "apt-get install" in line
+    assert line.startswith("Paper: results/tiny/paper.html; ")
+    assert 'href="paper.pdf"' not in (changed / "results/tiny/paper.html").read_text()
 
 
-@pytest.mark.parametrize("target", ["resume", "verify_kept"])
-def test_that_nothing_is_kept_is_said_before_any_job(unmade, target):
-    done = snakemake(unmade, target, "--dry-run")
-    assert done.returncode != 0 and "Job stats" not in done.stdout
-    assert "Nothing is kept in data/reference/atiya2021/kept-tiny/pieces" in done.stdout
-    assert "`make keep SCALE=tiny`" in done.stdout
+# ---------------------------------------------------------------------------------------------------------------------
+# Kept results
 
 
-def test_results_that_are_kept_are_those_of_the_run(changed):
-    done = snakemake(changed, "keep_results", "--cores", "1")
+@pytest.fixture(scope="module")
+def kept(finished, tmp_path_factory):
+    """The finished project with its results kept."""
+    copy = tmp_path_factory.mktemp("kept") / "project"
+    shutil.copytree(finished, copy, symlinks=True)
+    done = snakemake(copy, "keep", "--cores", "1")
     assert done.returncode == 0, done.stdout
-    kept = changed / "data/reference/atiya2021/kept-tiny"
-    for name in ("measures", "estimates"):
-        pd.testing.assert_frame_equal(
-            read_csv(kept / f"{name}.csv.gz"), read_csv(changed / STUDY / f"{name}.csv")
-        )
-    assert {path.name for path in kept.iterdir()} >= {"verdicts.csv", "provenance.json", "results"}
-    assert (kept / "results/experiment1/N50.csv").exists()
-    assert not list(kept.rglob("*_timing.csv"))
+    return copy
+
+
+@pytest.mark.parametrize("target", ["resume", "verify"])
+def test_where_no_rows_are_kept_none_are_run(unmade, target):
+    jobs = planned(unmade, target)
+    assert [name for name in jobs if runs_rows(name)] == [target]
+
+
+def test_results_that_are_kept_are_those_of_the_run(kept):
+    folder = kept / "data/reference/atiya2021"
+    for name in ("measures.csv.gz", "estimates.csv.gz", "experiment1.csv", "experiment4.csv"):
+        made = read_csv(kept / STUDY / name.removesuffix(".gz"))
+        pd.testing.assert_frame_equal(read_csv(folder / name), made)
+    assert {path.name for path in folder.iterdir()} >= {"verdicts.csv", "provenance.json"}
+    assert not [path for path in folder.iterdir() if path.suffix == ".digest"]
+
+
+def test_kept_rows_are_put_back_and_nothing_is_computed(kept, tmp_path):
+    copy = tmp_path / "project"
+    shutil.copytree(kept, copy, symlinks=True)
+    for name in ("results", "figures"):
+        shutil.rmtree(copy / name)
+    done = snakemake(copy, "resume", "--cores", "2")
+    assert done.returncode == 0, done.stdout
+    assert "atiya2021, experiment4:" in done.stdout and "put back" in done.stdout
+    jobs = planned(copy, f"{STUDY}/measures.csv")
+    assert not [name for name in jobs if runs_rows(name)], jobs
+    done = snakemake(copy, f"{STUDY}/experiment4.csv", f"{STUDY}/experiment1.csv", "--cores", "2")
+    assert done.returncode == 0, done.stdout
+    for name in ("experiment1.csv", "experiment4.csv", "experiment4.npz"):
+        assert (copy / STUDY / name).read_bytes() == (kept / STUDY / name).read_bytes()
+
+
+#: In the module of Hamiltonian Monte Carlo, and what it is changed to.
+CONSTANT = ("_JITTER = 0.1 ", "_JITTER = 0.2 ")
+#: Parts of the names of rows that rest on it; the toolbox whose defects are studied has a sampler of its own.
+HAMILTONIAN = {"hmc", "hmc-ais", "hmc-annealed", "annealing"}
+
+
+def is_hamiltonian(study, experiment, row):
+    return experiment != "defects" and bool(HAMILTONIAN & {*row.split("/")})
+
+
+def verified(folder):
+    """Outcomes by study, experiment and row."""
+    frames = [
+        read_csv(path).assign(study=path.parent.name)
+        for path in (folder / "data/reference").glob("*/verified.csv")
+    ]
+    return pd.concat(frames).set_index(["study", "experiment", "row"])["outcome"]
+
+
+def test_a_changed_sampler_turns_its_rows_red_and_no_others(kept, tmp_path):
+    copy = tmp_path / "project"
+    shutil.copytree(kept, copy, symlinks=True)
+    settings = ["share=0.000001"]
+    done = snakemake(copy, "verify", "--cores", "2", settings=settings)
+    assert done.returncode == 0, done.stdout
+    before = verified(copy)
+    assert set(before) == {"identical"} and len(before) > 60
+    source = copy / "src/gpcmc/inference/hamiltonian.py"
+    text = source.read_text()
+    assert text.count(CONSTANT[0]) == 1
+    source.write_text(text.replace(*CONSTANT))
+    done = snakemake(copy, "verify", "--cores", "2", settings=settings)
+    assert done.returncode != 0
+    after = verified(copy)
+    red = after.index[after != "identical"]
+    assert list(red) == [name for name in after.index if is_hamiltonian(*name)]
+    assert len(red) >= 1 and all(name[2] in done.stdout for name in red), "each is named"
+
+
+def ids(folder):
+    """Ten numbers of different kinds."""
+    measures = read_csv(folder / "data/reference/atiya2021/measures.csv.gz")
+    first = measures.groupby(measures["id"].str.partition("/")[0], sort=True)["id"].first()
+    more = ["neal1997:chains/1997-100/eta", "tables/table1", "figures/floor", "count:agrees/table1"]
+    return [*first.tolist()[:8], *more]
+
+
+def test_a_number_is_looked_up_and_its_rows_are_run_again(kept):
+    for key in ids(kept):
+        done = snakemake(kept, "number", "--cores", "2", settings=[f"id={key}", "seconds=2"])
+        assert done.returncode == 0, done.stdout
+        assert "rows:" in done.stdout, key
+        assert " different: " not in done.stdout
+
+
+def test_of_an_altered_kept_row_the_number_says_so(kept, tmp_path):
+    copy = tmp_path / "project"
+    shutil.copytree(kept, copy, symlinks=True)
+    folder = copy / "data/reference/atiya2021"
+    frame = read_csv(folder / "experiment1.csv", dtype=str, keep_default_na=False)
+    frame["estimate"] = (frame["estimate"].astype(float) + 0.01).astype(str)
+    write_csv(folder / "experiment1.csv", frame)
+    gather_digests(folder)
+    settings = ["id=table1/N50/M10000", "seconds=2"]
+    done = snakemake(copy, "number", "--cores", "2", settings=settings)
+    assert done.returncode != 0
+    assert "different: N50/" in done.stdout and "estimate" in done.stdout
+
+
+def test_an_unknown_number_is_refused_with_those_that_are_close(kept):
+    done = snakemake(kept, "number", "--dry-run", settings=["id=table1/N50/M1000"])
+    assert done.returncode != 0 and "Job stats" not in done.stdout
+    assert "table1/N50/M10000" in done.stdout

@@ -12,8 +12,8 @@ rule fetch:
     localrule: True  # the nodes of a cluster may have no internet
     params:
         again=fetch_again,
-        data={key: value for key, value in CONFIG["data"].items() if key != "standardise"},
-        missing_data=CONFIG["missing_data"],
+        data=GENERAL.data.model_dump(exclude={"standardise"}),
+        missing_data=GENERAL.missing_data,
     message:
         "Fetch and verify {wildcards.file}"
     script:

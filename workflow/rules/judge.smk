@@ -13,15 +13,15 @@ rule judge:
     log:
         "<results>/logs/{study}/judge.log",
     params:
-        seed=CONFIG["seed"],
-        code=code("recheck.judge"),
+        seed=GENERAL.seed,
+        code=digest(["recheck.judge"]),
     message:
         "Judge what {wildcards.study} published"
     script:
         "../scripts/judge.py"
 
 
-rule controls:
+use rule judge as controls with:
     input:
         published,
         measures="<results>/{study}/measures.csv",
@@ -32,17 +32,14 @@ rule controls:
     log:
         "<results>/logs/{study}/controls.log",
     params:
-        seed=CONFIG["seed"],
-        code=code("recheck.controls"),
+        code=digest(["recheck.controls"]),
     message:
         "Plant faults, and see which the judge detects"
-    script:
-        "../scripts/judge.py"
 
 
 rule remeasured:
     input:
-        lambda wildcards: sorted(glob(f"data/reference/{wildcards.study}/kept/*.csv*")),
+        lambda wildcards: kept(wildcards.study),
         published,
         measures="<results>/{study}/measures.csv",
         layout="src/studies/{study}/layout.yaml",
@@ -51,8 +48,8 @@ rule remeasured:
     log:
         "<results>/logs/{study}/remeasured.log",
     params:
-        code=code("recheck.remeasured"),
-        config=CONFIG,
+        code=digest(["recheck.remeasured"]),
+        plans=lambda wildcards: plans(wildcards.study),
     message:
         "Set what this run measured beside the kept results"
     script:
@@ -73,7 +70,7 @@ rule audit:
         "<results>/logs/audit.log",
     params:
         studies=STUDIES,
-        code=code("recheck.audit"),
+        code=digest(["recheck.audit"]),
     message:
         "Put the verdicts of all studies together"
     script:

@@ -1,63 +1,80 @@
-# What the repository keeps of long runs, and one file for a repository of record. None of this is part of `all`.
-# These rules have no outputs, so they run whenever they are asked for: what they find is for them to say.
+# What the repository keeps of long runs, how it is checked, and one file for a repository of record. None of this is part
+# of `all`. These rules have no outputs, so they run whenever they are asked for.
 
 
 rule keep:
     input:
-        compiled="build/compiled.json",
+        "<results>/summary.txt",
+        # an experiment that others read in blocks alone is not put together by `all`
+        [f"{RESULTS}/{study}/{name}.csv" for study in STUDIES for name in KEPT[study]],
     log:
         "<results>/logs/kept/keep.log",
     localrule: True
     params:
-        stores=STORES,
-        pieces=f"build/pieces/{config['scale']}",
+        plans=lambda wildcards: {study: plans(study) for study in STUDIES},
     message:
-        "Store the pieces that are finished so far"
+        "Store rows, measures, verdicts and documents of this run in data/reference"
     script:
-        "../scripts/kept.py"
+        "../scripts/keep.py"
 
 
-use rule keep as resume with:
+rule resume:
     input:
-        stored,
+        # made before rows are put back, so that no job finds its inputs newer than its rows
+        lambda wildcards: patterns_read(),
         compiled="build/compiled.json",
     log:
         "<results>/logs/kept/resume.log",
-    message:
-        "Put stored pieces back, where they are what this tree would compute"
-
-
-rule keep_results:
-    input:
-        "<results>/summary.txt",
-    log:
-        "<results>/logs/kept/keep_results.log",
     localrule: True
     params:
-        stores=STORES,
+        places=lambda wildcards: {
+            study: {experiment: blocks(study, experiment) for experiment in KEPT[study]}
+            for study in KEPT_STUDIES
+        },
     message:
-        "Store the measures, verdicts and raw tables of this run"
+        "Put kept rows back, where they are what this tree would compute"
     script:
-        "../scripts/kept.py"
+        "../scripts/keep.py"
 
 
-rule verify_kept:
+rule verify:
     input:
-        stored,
-        [path for study in STUDIES for path in read_in(study)],
+        lambda wildcards: inputs_of(drawn_rows()),
         compiled="build/compiled.json",
     log:
         "<results>/logs/kept/verify.log",
     threads: workflow.cores
     params:
-        stores=STORES,
-        config=CONFIG,
-        share=float(OPTIONS.get("share", 0.03)),
-        seed=OPTIONS.get("sample_seed", CONFIG["seed"]),
+        jobs=lambda wildcards: drawn_rows(),
     message:
-        "Recompute a random sample of the kept pieces, and carry the rest over where they are the same"
+        "Run kept rows again that are drawn at random"
     script:
         "../scripts/verify.py"
+
+
+use rule verify as number with:
+    input:
+        lambda wildcards: inputs_of(asked_rows()[1]),
+        compiled="build/compiled.json",
+    log:
+        "<results>/logs/kept/number.log",
+    params:
+        asked=lambda wildcards: asked_rows()[0],
+        jobs=lambda wildcards: asked_rows()[1],
+    message:
+        "Look one number up, and run the rows behind it again"
+
+
+rule jobs:
+    log:
+        "<results>/logs/kept/jobs.log",
+    localrule: True
+    params:
+        jobs=lambda wildcards: [job for study in STUDIES for job in jobs(study)],
+    message:
+        "List the jobs of this scale, with the CPU seconds of kept rows"
+    script:
+        "../scripts/jobs.py"
 
 
 rule archive:
@@ -77,3 +94,25 @@ rule archive:
         " | tar --null --no-recursion --files-from=- --mtime=@0 --owner=0 --group=0 --numeric-owner"
         " --transform='s,^,gpcmc/,' --create | gzip --no-name > {params.target}.partial"
         " && mv {params.target}.partial {params.target}"
+
+
+rule crate:
+    input:
+        lambda wildcards: rules.all.input,
+        sources=[
+            "Snakefile",
+            *sorted(glob("workflow/**/*.*", recursive=True)),
+            *sorted(glob("config/*.yaml")),
+            *("data/registry.csv", "requirements.lock"),
+        ],
+        provenance="<results>/provenance.json",
+        manifest="<results>/MANIFEST.sha256",
+    log:
+        "<results>/logs/kept/crate.log",
+    localrule: True
+    params:
+        target=f"build/gpcmc-{config['scale']}.crate.zip",
+    message:
+        "Describe the run as a Workflow Run RO-Crate in {params.target}"
+    script:
+        "../scripts/crate.py"

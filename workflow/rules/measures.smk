@@ -1,10 +1,11 @@
-# Measures: the only stage that opens raw files. A part is what is measured together; all parts make one table.
+# Measures: the only stage that opens rows. A part is what is measured together; all parts make one table. The rule file of
+# a study says which experiments a part reads (MEASURED).
 
 
 rule measure:
     input:
-        raw_files,
-        reference_files,
+        rows_read,
+        lambda wildcards: sorted(glob(f"data/reference/{wildcards.study}/certified/*")),
         published="data/published/{study}/cells.csv",
         claims="data/published/{study}/claims.yaml",
         compiled="build/compiled.json",
@@ -14,10 +15,10 @@ rule measure:
     log:
         "<results>/logs/{study}/measure_{part}.log",
     params:
-        code=lambda wildcards: [
-            digest([f"studies.{wildcards.study}.measures.{wildcards.part}"]),
-            code("recheck.measures"),
-        ],
+        experiments=lookup("{study}/{part}", within=MEASURED),
+        code=lambda wildcards: digest(
+            [f"studies.{wildcards.study}.measures.{wildcards.part}", "recheck.measures"]
+        ),
     message:
         "Measure {wildcards.part} of {wildcards.study}"
     script:
@@ -26,12 +27,12 @@ rule measure:
 
 rule measures:
     input:
-        measures=lambda wildcards: [
-            f"{RESULTS}/{wildcards.study}/measures/{part}.csv" for part in PARTS[wildcards.study]
-        ],
-        estimates=lambda wildcards: [
-            f"{RESULTS}/{wildcards.study}/estimates/{part}.csv" for part in PARTS[wildcards.study]
-        ],
+        measures=collect(
+            "<results>/{{study}}/measures/{part}.csv", part=lookup("{study}", within=MEASURED)
+        ),
+        estimates=collect(
+            "<results>/{{study}}/estimates/{part}.csv", part=lookup("{study}", within=MEASURED)
+        ),
     output:
         measures="<results>/{study}/measures.csv",
         estimates="<results>/{study}/estimates.csv",

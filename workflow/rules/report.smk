@@ -4,7 +4,6 @@
 
 for study in STUDIES:
     for kind, endings in {"tables": ("csv", "tex"), "figures": ("pdf", "png")}.items():
-        figures = [path.stem for path in Path(f"src/studies/{study}/figures").glob("*.py")]
 
         rule:
             name:
@@ -12,44 +11,53 @@ for study in STUDIES:
             input:
                 book(study),
             output:
-                list(drawn(study, kind, *endings)),
+                drawn(study, kind, *endings),
             log:
                 f"<results>/logs/{study}/{kind}.log",
             params:
                 study=study,
                 figures=kind == "figures",
-                only=None,
-                parts=None,
-                code=code(
-                    *("recheck.book", "recheck.style" if kind == "figures" else "recheck.tables"),
-                    *(f"studies.{study}.figures.{name}" for name in figures if kind == "figures"),
+                code=(
+                    digest(["recheck.book", "recheck.style", *DRAWING[study]])
+                    if kind == "figures"
+                    else digest(["recheck.book", "recheck.tables"])
                 ),
             message:
                 f"Draw all {kind} of {study}"
             script:
                 "../scripts/report.py"
 
+        # These declare no outputs: the files belong to the rule above. Names of the first study have no prefix.
+        for name, item in LAYOUTS[study][kind].items():
+            short = name if re.fullmatch(f"{kind[:-1]}[0-9]+", name) else f"{kind[:-1]}_{name}"
 
-# These declare no outputs: the files belong to the rules above. Names of the first study have no prefix.
-for (study, kind, name), item in ITEMS.items():
-    short = name if re.fullmatch(f"{kind[:-1]}[0-9]+", name) else f"{kind[:-1]}_{name}"
+            rule:
+                name:
+                    short if study == STUDIES[0] else f"{study}_{short}"
+                input:
+                    book(study, parts_of(study, item)),
+                log:
+                    f"<results>/logs/{study}/{kind}_{name}.log",
+                params:
+                    study=study,
+                    figures=kind == "figures",
+                    only=[name],
+                    parts=parts_of(study, item),
+                message:
+                    item["title"]
+                script:
+                    "../scripts/report.py"
+
+
+# Targets that the studies name.
+for target, files in TARGETS.items():
 
     rule:
         name:
-            short if study == STUDIES[0] else f"{study}_{short}"
+            target
         input:
-            book(study, parts_of(study, item)),
-        log:
-            f"<results>/logs/{study}/{kind}_{name}.log",
-        params:
-            study=study,
-            figures=kind == "figures",
-            only=[name],
-            parts=parts_of(study, item),
-        message:
-            item["title"]
-        script:
-            "../scripts/report.py"
+            files,
+        localrule: True
 
 
 rule provenance:
@@ -65,7 +73,7 @@ rule provenance:
     log:
         "<results>/logs/provenance.log",
     params:
-        config=CONFIG,
+        config=dict(config),
         packages=PACKAGES,
     message:
         "Record commit, configuration, software, machine, raw data, start, end and CPU hours"
@@ -85,26 +93,48 @@ rule look_up:
         values="<results>/values.tex",
         origins="<results>/origins.tex",
         captions="<results>/captions.tex",
+        numbers="<results>/numbers.json",
+        table=shown("<results>/origins.csv", "Audit", "Where every number comes from"),
     log:
         "<results>/logs/look_up.log",
     params:
         studies=STUDIES,
-        numbers=CONFIG["numbers"],
-        code=code("recheck.lookups"),
+        numbers=GENERAL.numbers,
+        code=digest(["recheck.lookups", "recheck.numbers"]),
     message:
         "Look up every number of the text"
     script:
         "../scripts/look_up.py"
 
 
-rule paper:
+rule draw_paper:
     input:
-        text=[*PAPER, "paper/references.bib"],
-        values=rules.look_up.output,
-        provenance="<results>/provenance.json",
         book=[path for study in STUDIES for path in book(study)],
         lists=expand("<results>/{study}/{name}.csv", study=STUDIES, name=["readings", "controls"]),
         templates=expand("src/recheck/{name}.tex.j2", name=["verdicts", "readings", "protocol"]),
+    output:
+        [path for paths in on_paper("").values() for path in paths],
+    log:
+        "<results>/logs/draw_paper.log",
+    params:
+        studies=STUDIES,
+        numbers=GENERAL.numbers,
+        code=digest(
+            ["recheck.audit", "recheck.style", "recheck.tables"]
+            + [module for study in STUDIES for module in DRAWING[study]]
+        ),
+    message:
+        "Draw tables, figures and lists as the paper shows them"
+    script:
+        "../scripts/draw_paper.py"
+
+
+rule paper:
+    input:
+        [path for paths in on_paper(".tex", ".pdf").values() for path in paths],
+        text=[*PAPER, "paper/references.bib"],
+        values=[rules.look_up.output[name] for name in ("values", "origins", "captions")],
+        provenance="<results>/provenance.json",
     output:
         paper=shown("<results>/paper.pdf", "Paper", "The paper"),
         supplement=shown("<results>/supplement.pdf", "Paper", "The supplement"),
@@ -112,27 +142,46 @@ rule paper:
         "<results>/logs/paper.log",
     localrule: True  # the nodes of a cluster may have no LaTeX
     params:
-        studies=STUDIES,
-        numbers=CONFIG["numbers"],
-        code=code(
-            *("recheck.audit", "recheck.style", "recheck.tables", "recheck.typeset"),
-            *(
-                f"studies.{study}.figures.{path.stem}"
-                for study in STUDIES
-                for path in Path(f"src/studies/{study}/figures").glob("*.py")
-            ),
-        ),
+        drawn=on_paper(".tex", ".pdf"),
+        code=digest(["recheck.typeset"]),
     message:
         "Typeset the paper and its supplement"
     script:
         "../scripts/paper.py"
 
 
+rule webpage:
+    input:
+        [path for paths in on_paper(".tex", ".png").values() for path in paths],
+        "src/recheck/webpage.html.j2",
+        "src/recheck/numeric.csl",
+        text=PAPER,
+        main="paper/main.tex",
+        bibliography="paper/references.bib",
+        captions="<results>/captions.tex",
+        origins="<results>/origins.tex",
+        numbers="<results>/numbers.json",
+    output:
+        page=shown("<results>/paper.html", "Paper", "The paper as a web page"),
+    log:
+        "<results>/logs/webpage.log",
+    params:
+        beside={
+            **({"PDF": "paper.pdf", "Supplement": "supplement.pdf"} if HAVE_LATEX else {}),
+            "All verdicts": "audit.html",
+        },
+        code=digest(["recheck.webpage"]),
+    message:
+        "Make the paper a web page"
+    script:
+        "../scripts/webpage.py"
+
+
 rule notebook:
     input:
         "data/published/atiya2021/cells.csv",
         # an experiment of every scale
-        "<results>/atiya2021/experiment1/N50.csv",
+        "<results>/atiya2021/experiment1.csv",
         "<results>/audit.csv",
         notebook="notebooks/audit.ipynb",
     output:
@@ -150,13 +199,13 @@ rule summary:
         "<results>/data_check.csv",
         "<results>/audit.ipynb",
         "<results>/values.tex",
-        [path for study in STUDIES for path in drawn(study, "tables", "csv")],
-        [path for study in STUDIES for path in drawn(study, "figures", "png")],
-        expand("<results>/{study}/controls.csv", study=STUDIES),
+        [drawn(study, "tables", "csv") + drawn(study, "figures", "png") for study in STUDIES],
+        expand("<results>/{study}/{name}.csv", study=STUDIES, name=["controls", "remeasured"]),
         data=RAW_STATUS,
         audit="<results>/audit.csv",
         provenance="<results>/provenance.json",
         pdfs=["<results>/paper.pdf", "<results>/supplement.pdf"] if HAVE_LATEX else [],
+        page=["<results>/paper.html"] if HAVE_PANDOC else [],
     output:
         summary="<results>/summary.txt",
         manifest="<results>/MANIFEST.sha256",
@@ -164,7 +213,7 @@ rule summary:
         "<results>/logs/summary.log",
     localrule: True
     params:
-        study=STUDIES[0],
+        studies=STUDIES,
     message:
         "Sum up the run, with checksums of all its files"
     script:

@@ -1,14 +1,12 @@
 """The verdicts of all studies as one table and one page."""
 
 from begin import begin
-
-results = begin(snakemake)
-
 from recheck.audit import write_audit
 from recheck.book import read
 from recheck.layout import read_layout
 from recheck.published import read_published
 
+results = begin(snakemake)
 given, made = snakemake.input, snakemake.output
 studies = snakemake.params.studies
 write_audit(

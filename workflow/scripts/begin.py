@@ -4,7 +4,7 @@ import logging
 import sys
 from pathlib import Path
 
-import locks
+from studies.common import locks
 
 
 def begin(snakemake) -> Path:
@@ -18,6 +18,6 @@ def begin(snakemake) -> Path:
 
 
 def kept_results(study) -> Path | None:
-    """The folder of a study's kept results; None where pieces at most are kept."""
-    folder = Path("data/reference", study, "kept")
+    """The folder of a study's kept results; None where there are none."""
+    folder = Path("data/reference", study)
     return folder if (folder / "measures.csv.gz").exists() else None

@@ -3,13 +3,12 @@
 import shutil
 import subprocess
 import sys
+from importlib import import_module
 
 from begin import begin
-
-begin(snakemake)
-
 from recheck.files import sha256, write_json
 
+begin(snakemake)
 command = [sys.executable, "setup.py", "build_ext", "--inplace"]
 try:
     subprocess.run(command, check=True, stdout=sys.stderr, stderr=sys.stderr)
@@ -19,3 +18,8 @@ except subprocess.CalledProcessError:
     raise
 sources = {path: sha256(path) for path in snakemake.input.sources}
 write_json(snakemake.output[0], {"python": sys.version, "sources": sources})
+
+# The options of methods are checked against their classes, which import the extensions. Where these were not built yet,
+# the check waited for them.
+for study in snakemake.params.studies:
+    import_module(f"studies.{study}.config").check(snakemake.config)

@@ -5,12 +5,10 @@ import sys
 from pathlib import Path
 
 from begin import begin
-
-begin(snakemake)
-
 from recheck.files import write_csv, write_json, write_text
 from studies.common import data
 
+begin(snakemake)
 given, made = snakemake.params, snakemake.output
 raw, registry = Path("data/raw"), data.read_registry(snakemake.input.registry)
 if snakemake.rule == "fetch":

@@ -3,15 +3,13 @@
 from pathlib import Path
 
 from begin import begin
-
-results = begin(snakemake)
-
 from recheck.book import Book
 from recheck.controls import controls
 from recheck.files import read_csv, write_csv
 from recheck.judge import judge
 from recheck.published import read_published
 
+results = begin(snakemake)
 study, made, seed = snakemake.wildcards.study, snakemake.output, snakemake.params.seed
 folder = Path("data/published", study)
 book, published = Book.read(results / study, folder), read_published(folder)

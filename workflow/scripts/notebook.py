@@ -1,12 +1,11 @@
 """Execute the notebook on the results of this scale."""
 
-from begin import begin
-
-results = begin(snakemake)
-
 import nbformat
 from nbclient import NotebookClient
 
+from begin import begin
+
+results = begin(snakemake)
 notebook = nbformat.read(snakemake.input.notebook, as_version=4)
 scale, replaced = f'scale = "{results.name}"', 0
 for cell in notebook.cells:

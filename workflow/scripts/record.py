@@ -2,22 +2,20 @@
 
 from pathlib import Path
 
-from begin import begin
-
-results = begin(snakemake)
-
 import pandas as pd
 
-from recheck.audit import summary
+from begin import begin, kept_results
+from recheck.book import read
 from recheck.files import read_csv, read_json, write_json, write_text
 from recheck.provenance import provenance, run_timing, write_manifest
-from recheck.published import read_published
 from recheck.remeasured import counts
+from recheck.summary import summary
 
+results = begin(snakemake)
 given = snakemake.params
 if snakemake.rule == "provenance":
-    paths = sorted(results.rglob("*_timing.csv"))
-    timings = {path: path.relative_to(results).parts[1].split("_")[0] for path in paths}
+    paths = sorted(results.glob("*/*_timing.csv"))
+    timings = {path: f"{path.parent.name}/{path.stem.removesuffix('_timing')}" for path in paths}
     raw = {"registry": "data/registry.csv", "raw": "data/raw"}
     built = read_json(snakemake.input.compiled)
     record = provenance(".", given.config, given.packages, compiled=built, **raw)
@@ -25,13 +23,14 @@ if snakemake.rule == "provenance":
     write_json(snakemake.output[0], record | run_timing(timings, results / "logs"))
 else:
     status = [read_json(path) for path in snakemake.input.data]
+    folders = {study: kept_results(study) or results / study for study in given.studies}
     text = summary(
-        read_csv(snakemake.input.audit),
-        snakemake.input.get("pdfs", []),
+        {study: read(folder / "verdicts.csv") for study, folder in folders.items()},
+        {study: read_csv(results / study / "remeasured.csv") for study in given.studies},
+        [*snakemake.input.get("pdfs", []), *snakemake.input.get("page", [])],
         [f"place {one['instructions']}" for one in status if not one["available"]],
-        factor=read_published(f"data/published/{given.study}").protocol.margins.informative,
         scale=results.name,
-        beside=read_json(snakemake.input.provenance),
+        kept=all(map(kept_results, given.studies)),
     )
     write_text(snakemake.output.summary, text)
     files = [path for top in ("results", "figures") for path in Path(top, results.name).rglob("*")]

@@ -4,20 +4,18 @@ from importlib import import_module
 from pathlib import Path
 
 from begin import begin, kept_results
-
-results = begin(snakemake)
-
 from recheck.book import Book
 from recheck.layout import read_layout
 
+results = begin(snakemake)
 given = snakemake.params
 published, kept = Path("data/published", given.study), kept_results(given.study)
-book = Book.read(results / given.study, published, given.parts, kept)
+book = Book.read(results / given.study, published, given.get("parts"), kept)
 if given.figures:
     from recheck.style import save, style
 
     figures = import_module(f"studies.{given.study}.figures").FIGURES
-    for name in given.only or figures:
+    for name in given.get("only", figures):
         stem = f"figures/{results.name}/{given.study}/{name}"
         with style():
             drawn = figures[name](book)
@@ -26,4 +24,4 @@ else:
     from recheck.tables import write_tables
 
     layout = read_layout(f"src/studies/{given.study}/layout.yaml")
-    write_tables(layout, book, given.only, results / given.study / "tables")
+    write_tables(layout, book, given.get("only"), results / given.study / "tables")

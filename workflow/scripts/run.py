@@ -1,36 +1,24 @@
-"""Run one job of a study, or a slice of one."""
+"""Run some rows of an experiment."""
 
-import shutil
 from importlib import import_module
-from pathlib import Path
 
 from begin import begin
+from recheck.files import read_arrays, read_json, sha256
+from studies.common.code import digest_of_rows
+from studies.common.rows import run_rows, write_table
 
 results = begin(snakemake)
-
-from recheck.files import read_json, sha256
-from studies.common.code import digest
-from studies.common.slices import Slice, gather
-
+given, made = snakemake.params, snakemake.output
 built = snakemake.input.compiled
 if stale := [path for path, old in read_json(built)["sources"].items() if sha256(path) != old]:
     raise SystemExit(
         f"{', '.join(stale)}: the extensions were built from another version; delete {built} and run snakemake again"
     )
-given, study = snakemake.params, snakemake.wildcards.run.partition("/")[0]
-jobs = import_module(f"studies.{study}.jobs")
-job = jobs.Job(**given.job)
-if digest(job.modules) != given.code:
+if digest_of_rows(given.study, given.experiment, given.rows) != given.code:
     raise SystemExit(
-        f"{job.name}: its sources changed during the run; run snakemake again, which knows the new ones"
+        f"{made.rows}: its sources changed during the run; run snakemake again, which knows the new ones"
     )
-pieces = Path(given.pieces, study)
-#: The job's pieces, and runs of pieces that were divided.
-folders = pieces / job.name, Path("build/slices", snakemake.config["scale"], study, job.name)
-if hasattr(given, "units"):  # rule slice, or one that inherits from it
-    verify = Slice(job.name, given.units, *folders)
-    jobs.run_job(job, results / study, pieces, verify=verify)
-else:
-    gather(job.name, *folders)
-    jobs.run_job(job, results / study, pieces)
-    shutil.rmtree(folders[1], ignore_errors=True)
+inputs = {key: read_arrays(path) for key, path in snakemake.input.items() if key != "compiled"}
+module = import_module(f"studies.{given.study}.experiments.{given.experiment}")
+table = run_rows(module.run, given.rows, inputs)
+write_table(made.rows.removesuffix(".csv"), table)

@@ -15,7 +15,7 @@ import numpy as np
 import yaml
 
 from gpcmc.gp.covariance import prior, rbf
-from studies.atiya2021.jobs import on_problem
+from studies.atiya2021.config import Row
 from studies.atiya2021.methods import METHODS, SIZES
 from studies.atiya2021.problems import Problem
 from studies.atiya2021.runs import infer
@@ -143,9 +143,9 @@ def as_lists(
 
 
 def calibrate_all(
-    *,
     problems: Mapping[int, Problem | None],
-    methods: Mapping[str, Mapping[str, Any]],
+    methods: Mapping[str, Row],
+    *,
     root: int,
     alpha: float,
     beta: float,
@@ -199,10 +199,9 @@ def calibrate_all(
     )
 
 
-def uncalibrated(row: Mapping[str, Any], number: int) -> dict[str, Any]:
+def uncalibrated(row: Row, number: int) -> dict[str, Any]:
     """Return method and options of a row on a problem, without the counts that a calibration found."""
-    grow = SIZES.get(row["method"], ({}, 0))[0]
-    counted = {key for key, value in row.items() if key in grow and isinstance(value, list)}
-    left_out = counted | {"replicates", "data_sets", "problems"}
-    options = on_problem({key: v for key, v in row.items() if key not in left_out}, number)
-    return {"method": options.pop("method"), "options": options}
+    grow = SIZES.get(row.method, ({}, 0))[0]
+    counted = {key for key, value in row.options.items() if key in grow and isinstance(value, list)}
+    options = {k: v for k, v in row.options_on(number).items() if k not in counted}
+    return {"method": row.method, "options": options}

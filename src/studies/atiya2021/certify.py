@@ -33,7 +33,7 @@ from gpcmc.inference.twisted import Twisted
 from studies.atiya2021.latent_certifier import STATES, annealed, gaussian, model
 from studies.atiya2021.problems import Problem
 from studies.atiya2021.runs import infer
-from studies.common.pieces import Row
+from studies.common.rows import Line
 from studies.common.seeds import generator, seed
 
 Array = np.ndarray
@@ -116,7 +116,7 @@ class Plan:
     max_draws: float = 1e9
 
 
-def verdict(reference: Inference, *certifiers: Inference | None) -> Row:
+def verdict(reference: Inference, *certifiers: Inference | None) -> Line:
     """Say whether the certifiers bear out the reference.
 
     Parameters

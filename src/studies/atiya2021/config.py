@@ -6,18 +6,20 @@ are those of its dataclass in `studies.atiya2021.methods.METHODS`, which is load
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from pydantic import Field
 
-from studies.atiya2021.jobs import PATTERNS, PROBLEMS, on_problem
-from studies.atiya2021.methods import DETERMINISTIC, MODULES
+from studies.atiya2021.methods import MODULES, WITHOUT_PREDICTIONS
+from studies.atiya2021.names import PATTERNS, PROBLEMS
+from studies.atiya2021.packaged_names import DATA_SETS
 from studies.common.configuration import (
     ROW_NAME,
     Block,
     Boolean,
+    General,
+    checked,
     is_whole,
     leaf,
     listed,
@@ -26,12 +28,11 @@ from studies.common.configuration import (
     problems_of,
     refuse,
     some_of,
-    text,
     whole,
     whole_each,
 )
 
-STUDY = "atiya2021"
+_STUDY = "atiya2021"
 
 #: The largest number of runs, instances or data sets: each is a row or a piece.
 MANY = 10_000
@@ -47,11 +48,28 @@ Counting = Annotated[str, one_of("hard", "soft")]
 Scheme = Annotated[str, one_of("bootstrap", "adapted")]
 Positive = Annotated[float, number(1e-6, 1e6)]
 Problems = Annotated[list[int], some_of(*PROBLEMS)]
-Method = Annotated[str, one_of(*sorted(MODULES))]
+Method = Annotated[str, one_of(*sorted(MODULES.keys() - {*WITHOUT_PREDICTIONS}))]
+#: Those that estimate the marginal likelihood. The chains of the library do so by `annealed`, without drawing samples.
+EvidenceMethod = Annotated[
+    str, one_of(*sorted(MODULES.keys() - {"control-variables", "ess", "gpml", "hmc"}))
+]
 Name = Annotated[str, ROW_NAME]
 _PosteriorMethod = Annotated[
     str, one_of("ancillary", "ep", "laplace", "orthant", "surrogate", "twisted-ep")
 ]
+
+
+class WithOptions(Block, extra="allow"):
+    """A row that names a method; keys that are not fields are options of the method."""
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Options of the method, in alphabetical order; a list may have one value a problem."""
+        return dict(self.model_extra or {})
+
+    def options_on(self, problem: int) -> dict[str, Any]:
+        """Options of the method on a problem."""
+        return {key: on_problem(value, problem) for key, value in self.options.items()}
 
 
 class Standardise(Block):
@@ -60,16 +78,6 @@ class Standardise(Block):
     crabs: Boolean
     breast_cancer: Boolean
     usps: Boolean
-
-
-class Data(Block):
-    """Where raw data come from."""
-
-    mirrors: Annotated[list[Annotated[str, text(".+", "a path")]], listed(0)]
-    retries: Annotated[int, whole(0, 100)]
-    timeout_seconds: Annotated[float, number(1e-3, 1e5)]
-    deadline_seconds: Annotated[float, number(1e-3, 1e5)]
-    standardise: Standardise
 
 
 class Quadrature(Block):
@@ -93,6 +101,7 @@ class Experiment1(Block):
     count: Counting
     scheme: Scheme
     quadrature: Quadrature
+    inexact: Repeats
     grid: Annotated[list[Instances], listed(2)]
 
 
@@ -113,8 +122,8 @@ class Experiment2(Block):
     grid: Annotated[list[DataSets], listed(2)]
 
 
-class TradeoffRow(Block, extra="allow"):
-    """A row of Experiment 3; its other keys are options of the method that all sizes share."""
+class TradeoffRow(WithOptions):
+    """A row of Experiment 3; its options are those that all sizes share."""
 
     method: Method
     grid: Annotated[list[dict[str, Any]], listed(1)] = Field(default=[])
@@ -136,8 +145,8 @@ class Setting(Block):
     beta: Positive
 
 
-class Row(Block, extra="allow"):
-    """A row of Experiment 4; its other keys are options of the method, one value or one a problem."""
+class Row(WithOptions):
+    """A row of Experiment 4."""
 
     method: Method
     replicates: Annotated[Any, whole_each(3, MANY)] = None
@@ -174,8 +183,8 @@ class Chains(Block):
     predictive: Annotated[Any, whole_each()]
 
 
-class PosteriorRow(Block, extra="allow"):
-    """A row of the posterior; its other keys are options of the method."""
+class PosteriorRow(WithOptions):
+    """A row of the posterior."""
 
     method: _PosteriorMethod
     iterations: Annotated[Any, whole_each()]
@@ -255,6 +264,81 @@ class Ordering(Block):
     samples: Annotated[int, whole(100)]
 
 
+class Kernel(Block):
+    """An RBF kernel, and the number of inputs of the patterns."""
+
+    inputs: Annotated[int, one_of(2, 8)]
+    alpha: Positive
+    beta: Positive
+
+
+class Size(Block):
+    """A number of patterns."""
+
+    patterns: Annotated[int, whole(2, MANY)]
+    data_sets: Repeats
+
+
+class Points(Block):
+    """Sobol' points of a randomisation, and randomisations, whose spread is the standard error."""
+
+    points: PowerOfTwo
+    randomizations: Annotated[int, whole(8, MANY)]
+
+
+class ScalingRow(WithOptions):
+    """A method, and the largest number of patterns that it is for."""
+
+    method: EvidenceMethod
+    largest: Annotated[int, whole(2, MANY)] | None = None
+
+
+#: The two long runs that stand for the truth, by method.
+References = Annotated[
+    dict[Annotated[str, one_of("twisted-ep", "minimax-tilting")], Points], Field(min_length=2)
+]
+
+
+class Scaling(Block):
+    """How each method scales."""
+
+    kernels: dict[Name, Kernel] = Field(min_length=1)
+    sizes: Annotated[list[Size], listed(1)]
+    references: References
+    methods: dict[Name, ScalingRow] = Field(min_length=1)
+
+
+#: A study of nothing. Kept rows may be of a configuration that has no such block.
+NO_SCALING = Scaling.model_construct(kernels={}, sizes=[], references={}, methods={})
+
+
+class PackagedRow(WithOptions):
+    """A method on packaged data sets."""
+
+    method: Method
+
+
+class Rule(Block):
+    """How often the rule for users is followed, and to which tolerances, in nats."""
+
+    tolerances: Annotated[list[Annotated[float, number(1e-4, 10.0)]], listed(1)]
+    replicates: Repeats
+
+
+class Packaged(Block):
+    """Data sets that ship with packages or are registered."""
+
+    data_sets: Annotated[list[str], some_of(*DATA_SETS)]
+    references: References
+    methods: dict[Name, PackagedRow] = Field(min_length=1)
+    grid: Annotated[list[Name], listed(1)]
+    rule: Rule
+
+
+#: As `NO_SCALING`.
+NO_PACKAGED = Packaged.model_construct(data_sets=[])
+
+
 class ReferenceCheck(Block):
     """Cells of the reference that are estimated anew."""
 
@@ -274,109 +358,30 @@ class Study(Block):
     experiment5: Experiment5
     defects: Defects
     ordering: Ordering
+    scaling: Scaling = NO_SCALING
+    packaged: Packaged = NO_PACKAGED
     reference_check: ReferenceCheck
 
 
-class Configuration(Block):
-    """The whole configuration."""
+class Configuration(General):
+    """What the plans of the study read."""
 
-    scale: Annotated[str, ROW_NAME]
-    seed: Annotated[int, whole(0, 2**63 - 1)]
-    missing_data: Annotated[str, one_of("continue", "fail")]
-    numbers: Annotated[str, one_of("kept", "run")]
-    data: Data
     atiya2021: Study
 
 
-def check(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Refuse a configuration that does not allow every job to run.
+def on_problem(value: Any, problem: int) -> Any:
+    """Return a value on a problem: a list in the configuration has one a problem."""
+    return value[problem - 1] if isinstance(value, list) else value
 
-    Parameters
-    ----------
-    config : mapping
-        ``config/<scale>.yaml`` with ``scale``. Blocks of other studies are not looked at.
 
-    Returns
-    -------
-    dict
-        The same, with the keys of every mapping in alphabetical order: options are columns of result files, and their
-        order must not depend on which file or argument set a key first.
+def check(config: Mapping[str, Any]) -> Configuration:
+    """Return the configuration of the study; ValueError with a line for each problem in it.
 
-    Raises
-    ------
-    ValueError
-        With a line for each problem: key, value given, what is allowed.
+    The options of methods are looked at only if the extensions, which their modules import, have been built.
     """
-    if not isinstance(config, Mapping):
-        refuse([f"it must be a block; got {config!r}"])
-    others = {key for key in config if key != STUDY and _is_study(key)}
-    own = {key: value for key, value in config.items() if key not in others}
-    found = problems_of(Configuration, own) or [*_combinations(own[STUDY]), *_methods(own[STUDY])]
-    refuse(found)
-    ordered: dict[str, Any] = _in_order(config)
-    return ordered
+    from studies.atiya2021.combinations import combinations, methods
 
-
-def _is_study(key: Any) -> bool:
-    folder = Path(__file__).resolve().parents[1] / str(key)
-    return key != "common" and str(key).isidentifier() and (folder / "__init__.py").exists()
-
-
-def _in_order(part: Any) -> Any:
-    if isinstance(part, Mapping):
-        return {key: _in_order(part[key]) for key in sorted(part)}
-    return [_in_order(item) for item in part] if isinstance(part, list) else part
-
-
-def _combinations(study: Mapping[str, Any]) -> Iterator[str]:
-    """What is wrong that no model of a single value can say."""
-    one, two, four = (study[f"experiment{k}"] for k in (1, 2, 4))
-    # two rows with one name would draw the same numbers and pass for two
-    for key, name, rows in (
-        ("experiment1.grid", "samples", one["grid"]),
-        ("experiment2.grid", "samples", two["grid"]),
-        ("experiment4.hyperparameters", "set", four["hyperparameters"]),
-        ("defects.grid", "samples", study["defects"]["grid"]),
-    ):
-        values = [row[name] for row in rows]
-        if len(set(values)) < len(values):
-            yield f"{STUDY}.{key}: given {name} {values}; allowed is a different one in each row"
-    for cell in two["grid"]:
-        if cell["datasets"] * cell["runs"] < 3:
-            yield f"{STUDY}.experiment2.grid: given {cell}; allowed are at least 3 datasets x runs"
-    for name in study["benchmark"]["methods"]:
-        row = four["methods"].get(name)
-        if row is None or row["method"] in DETERMINISTIC:
-            known = [key for key, r in four["methods"].items() if r["method"] not in DETERMINISTIC]
-            yield f"{STUDY}.benchmark.methods: given {name!r}; allowed are {known}"
-    yield from _chains(study["experiment5"]["posterior"])
-    searches = study["experiment5"]["tuning"]["methods"]
-    for name in sorted(searches.keys() & study["experiment5"]["gradient"].keys()):
-        yield f"{STUDY}.experiment5.gradient: given {name!r}; allowed are names that tuning has not"
-
-
-def _chains(posterior: Mapping[str, Any]) -> Iterator[str]:
-    key = f"{STUDY}.experiment5.posterior"
-    for problem in posterior["problems"]:
-        settings = on_problem(posterior["settings"], problem)
-        rows = {name: on_problem(row, problem) for name, row in posterior["methods"].items()}
-        for name, row in rows.items():
-            if row["burn_in"] > row["iterations"]:
-                yield (
-                    f"{key}.methods.{name}.burn_in: given {row['burn_in']} on Problem {problem}; allowed are at "
-                    f"most the iterations: {row['iterations']}"
-                )
-        shortest = min(rows, key=lambda name: (rows[name]["iterations"], name))
-        most = rows[shortest]["iterations"]
-        for what in ("kept", "predictive"):
-            if settings[what] > most:
-                yield (
-                    f"{key}.settings.{what}: given {settings[what]}; allowed are at most the iterations of {shortest} "
-                    f"on Problem {problem}: {most}"
-                )
-
-
-def _methods(study: Mapping[str, Any]) -> list[str]:
-    from studies.atiya2021.options import problems_of_methods
-
-    return problems_of_methods(study)
+    found = checked(Configuration, config)
+    scaled = problems_of(Standardise, found.data.standardise, "data.standardise")
+    refuse([*scaled, *combinations(found.atiya2021), *methods(found.atiya2021)])
+    return found

@@ -13,22 +13,21 @@ every row.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 
 from gpcmc._validation import check_option
-from gpcmc.gp.covariance import Prior, linear, prior, rbf
+from gpcmc.gp.covariance import Prior, prior, rbf
 from gpcmc.inference.twisted import Twisted
-from gpcmc.orthant.truths import linear_kernel_truth
-from studies.atiya2021.problems import EXPERIMENT2, synthetic_problem, two_class_data
+from studies.atiya2021.experiment2 import data_set
+from studies.atiya2021.problems import synthetic_problem
 from studies.atiya2021.runs import infer
 from studies.atiya2021.toolbox import APPLICABLE, DYNAMIC, GpmlMonteCarlo, Sampler
 from studies.atiya2021.toolbox_posterior import GpmlPosterior
-from studies.common.pieces import Piece, Pieces, Row, join
-from studies.common.seeds import generator, seed
+from studies.common.rows import Line
+from studies.common.seeds import generator
 from studies.common.timing import import_late
 
 
@@ -57,6 +56,8 @@ CASES = {
     "rough": Case("rbf", 0.5, 3.0),
 }
 _N_TRAIN, _N_TEST = 100, 50  # of the problems with the RBF kernel
+#: What an answer consists of.
+ANSWER = ("log_evidence", "log_evidence_se", "probability", "probability_se")
 
 
 def switches(sampler: Sampler) -> dict[str, tuple[str, ...]]:
@@ -73,40 +74,31 @@ def switches(sampler: Sampler) -> dict[str, tuple[str, ...]]:
 def defects(
     case: str,
     sampler: Sampler,
-    *,
-    root: int,
-    grid: Sequence[Mapping[str, int]],
-    skip: int,
-    burn_in: int,
-    reference_points: int,
-    pieces: Pieces,
-) -> Piece:
+    cell: dict[str, int],
+    data: str,
+    seed: str,
+    reference: Mapping[str, np.ndarray],
+) -> tuple[list[Line], list[Line]]:
     """Run the toolbox's inference on one problem with every set of defects that is compared.
 
     Parameters
     ----------
-    case : {"linear", "smooth", "rough"}
+    case : {"linear", "rough", "smooth"}
     sampler : {"ess", "hmc"}
-    root : int
-        Root of the random streams.
-    skip, burn_in : int
-        Of `GpmlMonteCarlo`; the toolbox has 40 and 10.
-    grid : sequence of {"samples": int, "replicates": int}
-        Numbers of samples, and of independent runs at each.
-    reference_points : int
-        Of the twisted orthant sampler, where the truth has no closed form.
-    pieces : Pieces
-        The finished reference and replicates.
+    cell : dict
+        ``samples``, ``skip`` and ``burn_in`` of `GpmlMonteCarlo` (the toolbox skips 40 and burns 10), and
+        ``replicate``.
+    data, seed : str
+        Seeds of the patterns and of all chains.
+    reference : mapping
+        What `long_run` returns of the cases that have no closed form, stacked, with their names in ``<name>/rows``.
 
     Returns
     -------
-    rows : list of dict
-        One row a set of defects, number of samples and replicate. `log_evidence_error` and
-        `ape_percent` are against `reference`, `probability_mae` against the arrays below.
+    lines : list of dict
+        A line a set of defects. `log_evidence_error` and `ape_percent` are against `reference`.
     timing : list of dict
-        One row for every distinct set of chains, `chains` naming the defects that shaped them.
-    arrays : dict
-        `reference_<what>`: `log_evidence`, `log_evidence_se`, numbers; `probability`, `probability_se`, (t,).
+        A line for every distinct set of chains, `chains` naming the defects that shaped them.
 
     Raises
     ------
@@ -115,61 +107,37 @@ def defects(
     """
     check_option("case", case, tuple(CASES))
     check_option("sampler", sampler, tuple(APPLICABLE))
-    gp, y, answer = _problem(case, root)
+    gp, y, answer = _problem(case, data)
     if answer is None:
-        find = partial(_long_run, gp, y, seed(root, "defects", case, "reference"), reference_points)
-        answer = pieces.get(f"{case}-reference", find)[2]
+        answer = {name: reference[name][_of(reference, name, case)] for name in ANSWER}
     import_late()
-    runs = partial(_runs, case, sampler, root, skip, burn_in, gp, y, answer)
-    rows, timing, _ = join(
-        pieces.get(
-            f"{case}-{sampler}-samples{cell['samples']}-replicate{replicate}",
-            partial(runs, cell["samples"], replicate),
-        )
-        for cell in grid
-        for replicate in range(cell["replicates"])
-    )
-    return rows, timing, {f"reference_{name}": array for name, array in answer.items()}
-
-
-def _runs(
-    case: str,
-    sampler: Sampler,
-    root: int,
-    skip: int,
-    burn_in: int,
-    gp: Prior,
-    y: np.ndarray,
-    answer: Mapping[str, np.ndarray],
-    samples: int,
-    replicate: int,
-) -> Piece:
-    """One replicate of every set of defects; sets that differ in reading alone share their chains."""
-    path = seed(root, "defects", case, sampler, f"samples{samples}", f"replicate{replicate}")
     setting = {"alpha": CASES[case].alpha, "beta": CASES[case].beta}
-    key: Row = {"problem": CASES[case].problem, **setting, "sampler": sampler}
-    cell = {"samples": samples, "skip": skip, "burn_in": burn_in, "replicate": replicate}
+    key: Line = {"case": case, "problem": CASES[case].problem, **setting, "sampler": sampler}
+    lengths = {name: cell[name] for name in ("samples", "skip", "burn_in")}
     found: dict[tuple[str, ...], GpmlPosterior] = {}
-    rows: list[Row] = []
-    timing: list[Row] = []
+    lines: list[Line] = []
+    timing: list[Line] = []
     for label, switched in switches(sampler).items():
+        # sets that differ in reading alone share their chains
         chains = tuple(d for d in switched if d in DYNAMIC)
         if chains not in found:
-            method = GpmlMonteCarlo(
-                sampler=sampler, samples=samples, skip=skip, burn_in=burn_in, defects=chains
-            )
+            method = GpmlMonteCarlo(sampler=sampler, defects=chains, **lengths)
             start = time.process_time()
-            found[chains] = method.fit(Prior(gp.K), y, rng=generator(path))
+            found[chains] = method.fit(Prior(gp.K), y, rng=generator(seed))
             seconds = time.process_time() - start
             timing.append(key | cell | {"chains": "+".join(chains), "cpu_seconds": seconds})
         posterior = replace(found[chains], defects=switched)
-        row = key | {"switched": label} | cell | {"seed": path}
-        rows.append(row | _columns(posterior, gp, answer))
-    return rows, timing, {}
+        line = key | {"switched": label} | cell | {"seed": seed}
+        lines.append(line | _columns(posterior, gp, answer))
+    return lines, timing
 
 
-def _columns(posterior: GpmlPosterior, gp: Prior, answer: Mapping[str, np.ndarray]) -> Row:
-    """What a row says of an answer beside the truth."""
+def _of(reference: Mapping[str, np.ndarray], name: str, case: str) -> int:
+    return reference[f"{name}/rows"].tolist().index(case)
+
+
+def _columns(posterior: GpmlPosterior, gp: Prior, answer: Mapping[str, np.ndarray]) -> Line:
+    """What a line says of an answer beside the truth."""
     truth = float(answer["log_evidence"])
     estimate = posterior.predict(gp.K_star, gp.k_star_star).probability
     error = posterior.log_evidence - truth
@@ -189,37 +157,41 @@ def _columns(posterior: GpmlPosterior, gp: Prior, answer: Mapping[str, np.ndarra
     )
 
 
-def _problem(case: str, root: int) -> tuple[Prior, np.ndarray, dict[str, np.ndarray] | None]:
+def _problem(case: str, data: str) -> tuple[Prior, np.ndarray, dict[str, np.ndarray] | None]:
     """Prior, labels, and the truth where it has a closed form."""
     if CASES[case].problem == "linear":
-        path = seed(root, "experiment2", "problem3", "dataset0")
-        x, y, x_star = two_class_data(EXPERIMENT2[3], generator(path))
-        truth = linear_kernel_truth(x, y, x_star)
-        gp = prior(linear(), x[:, None], x_star[:, None])
-        exact = np.zeros(len(x_star))
+        gp, y, truth = data_set(3, data)
+        exact = np.zeros(len(truth.probability))
         return gp, y, _answer(truth.log_evidence, 0.0, truth.probability, exact)
-    patterns = synthetic_problem(2, generator(seed(root, "defects", "rbf")))
+    patterns = synthetic_problem(2, generator(data))
     kernel = rbf(CASES[case].alpha, CASES[case].beta)
     gp = prior(kernel, patterns.X_train[:_N_TRAIN], patterns.X_test[:_N_TEST])
     return gp, patterns.y_train[:_N_TRAIN], None
 
 
-def _long_run(gp: Prior, y: np.ndarray, path: str, points: int) -> Piece:
-    """The twisted orthant sampler's answer."""
-    found = infer(Twisted(points=points), gp, y, rng=generator(path))
+def long_run(case: str, data: str, points: int, seed: str) -> dict[str, np.ndarray]:
+    """Return the answer of the twisted orthant sampler.
+
+    Parameters
+    ----------
+    case : {"rough", "smooth"}
+    data, seed : str
+        Seeds of the patterns and of the run.
+    points : int
+        Of the sampler.
+
+    Returns
+    -------
+    dict
+        ``log_evidence``, ``log_evidence_se``, (); ``probability``, ``probability_se``, (t,).
+    """
+    gp, y, _ = _problem(case, data)
+    found = infer(Twisted(points=points), gp, y, rng=generator(seed))
     assert found.log_evidence is not None and found.log_evidence_se is not None
-    answer = _answer(
+    return _answer(
         found.log_evidence, found.log_evidence_se, found.probability, found.probability_se
     )
-    return [], [], answer
 
 
-def _answer(
-    log_evidence: float, log_evidence_se: float, probability: np.ndarray, probability_se: np.ndarray
-) -> dict[str, np.ndarray]:
-    return {
-        "log_evidence": np.array(log_evidence),
-        "log_evidence_se": np.array(log_evidence_se),
-        "probability": probability,
-        "probability_se": probability_se,
-    }
+def _answer(*numbers: float | np.ndarray) -> dict[str, np.ndarray]:
+    return {name: np.asarray(one) for name, one in zip(ANSWER, numbers, strict=True)}

@@ -22,19 +22,13 @@ from threadpoolctl import threadpool_limits
 
 from gpcmc._validation import FloatArray, check_rng
 from gpcmc.orthant.truths import three_dimensional, two_dimensional
-from studies.common.pieces import Piece, Row
-from studies.common.seeds import generator, seed
+from studies.common.rows import Line
 
 _ZERO = 1e-9  # an error below this is rounding, above it a misprint
 
 
-def equations(*, root: int) -> Piece:
-    """Return the rows of `check_equations`, no timing and no arrays; `root` is that of the random streams."""
-    return check_equations(generator(seed(root, "equations"))), [], {}
-
-
 @threadpool_limits.wrap(limits=1)
-def check_equations(rng: np.random.Generator) -> list[Row]:
+def check_equations(rng: np.random.Generator) -> list[Line]:
     """Evaluate Eqs. (30), (31), (48)-(51), (52), (66), (75) and the limits of section 3.3 as printed and corrected.
 
     Parameters

@@ -7,79 +7,61 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from functools import partial
-from typing import Any
 
 import numpy as np
 
-from gpcmc.orthant.sampler import OrthantEstimate, orthant_probability
+from gpcmc.orthant.sampler import Count, OrthantEstimate, Scheme, orthant_probability
 from gpcmc.orthant.truths import one_factor_log_probability, rectangle_rule_log_probability
-from studies.atiya2021.problems import one_factor_vector
-from studies.common.pieces import Piece, Pieces, Row, join
-from studies.common.seeds import generator, seed
+from studies.atiya2021.problems import one_factor
+from studies.common.rows import Line
+from studies.common.seeds import generator
 
 
-def experiment1(
-    dimension: int, *, root: int, grid: Sequence[dict[str, int]], pieces: Pieces, **options: Any
-) -> Piece:
-    """Run Experiment 1 at one dimension.
+def orthant_run(
+    data: str, dimension: int, samples: int, seed: str, *, count: Count, scheme: Scheme
+) -> tuple[Line, float]:
+    """Run the sampler on one problem.
 
     Parameters
     ----------
-    dimension : int
-    root : int
-        Root of the random streams.
-    grid : sequence of {"samples": int, "instances": int}
-        Sample sizes, and on how many problems each is run.
-    pieces : Pieces
-        Finished problems.
-    **options
-        `count` and `scheme` of the sampler.
+    data, seed : str
+        Seeds of the problem and of the run.
+    dimension, samples : int
+        N and M.
+    count, scheme : str
+        Options of the sampler.
 
     Returns
     -------
-    rows, timing : list of dict
-        One row a run.
-    arrays : dict
-        Empty.
+    line : dict
+        What `sampler_columns` says.
+    seconds : float
+        CPU seconds of the sampler.
     """
-
-    def one(instance: int) -> Piece:
-        d, path = one_factor_vector(root, dimension, instance)
-        cov = np.outer(d, d)
-        np.fill_diagonal(cov, 1.0)
-        truth = one_factor_log_probability(d)
-        rows, timing = [], []
-        for cell in grid:
-            if instance >= cell["instances"]:
-                continue
-            samples = cell["samples"]
-            run_seed = seed(path, f"samples{samples}")
-            start = time.process_time()
-            estimate = orthant_probability(cov, samples=samples, rng=generator(run_seed), **options)
-            seconds = time.process_time() - start
-            key = {"dimension": dimension, "instance": instance, "samples": samples}
-            rows.append(key | sampler_columns(run_seed, truth, estimate, options))
-            timing.append(key | {"cpu_seconds": seconds})
-        return rows, timing, {}
-
-    instances = max(cell["instances"] for cell in grid)
-    return join(pieces.get(f"instance{k}", partial(one, k)) for k in range(instances))
+    d = one_factor(data, dimension)
+    cov = np.outer(d, d)
+    np.fill_diagonal(cov, 1.0)
+    truth = one_factor_log_probability(d)
+    options = {"count": count, "scheme": scheme}
+    start = time.process_time()
+    estimate = orthant_probability(
+        cov, samples=samples, count=count, scheme=scheme, rng=generator(seed)
+    )
+    seconds = time.process_time() - start
+    return sampler_columns(seed, truth, estimate, options), seconds
 
 
 def quadrature_errors(
-    dimensions: Sequence[int], *, root: int, instances: int, steps: Sequence[float], limit: float
-) -> Piece:
-    """Return the error of coarse rectangle rules for Eq. (63), problem by problem.
-
-    The published column for N = 500 has an error that does not fall with the number of samples, as
-    an inexact "truth" would give; this shows how large such an error is for a given grid.
+    data: str, dimension: int, steps: Sequence[float], limit: float
+) -> list[Line]:
+    """Return the error of coarse rectangle rules for Eq. (63) on one problem.
 
     Parameters
     ----------
-    dimensions : sequence of int
-    root, instances : int
-        The problems of Experiment 1 that these name.
+    data : str
+        Seed of the problem.
+    dimension : int
+        N.
     steps : sequence of float
         Grid steps du.
     limit : float
@@ -87,30 +69,16 @@ def quadrature_errors(
 
     Returns
     -------
-    rows : list of dict
-        One row a problem and step.
-    timing, arrays
-        Empty.
+    list of dict
+        A line a step.
     """
-    rows = []
-    for dimension in dimensions:
-        for instance in range(instances):
-            d, path = one_factor_vector(root, dimension, instance)
-            truth = one_factor_log_probability(d)
-            for du in steps:
-                coarse = rectangle_rule_log_probability(d, du, limit)
-                rows.append(
-                    {
-                        "dimension": dimension,
-                        "instance": instance,
-                        "seed": path,
-                        "du": du,
-                        "truth": truth,
-                        "coarse": coarse,
-                        "ape_percent": 100 * abs((coarse - truth) / truth),
-                    }
-                )
-    return rows, [], {}
+    d = one_factor(data, dimension)
+    truth = one_factor_log_probability(d)
+    coarse = {du: rectangle_rule_log_probability(d, du, limit) for du in steps}
+    return [
+        {"du": du, "truth": truth, "coarse": log, "ape_percent": 100 * abs((log - truth) / truth)}
+        for du, log in coarse.items()
+    ]
 
 
 def variance_eq44(log_stages: np.ndarray, samples: int) -> float:
@@ -128,17 +96,17 @@ def variance_eq44(log_stages: np.ndarray, samples: int) -> float:
 
 
 def sampler_columns(
-    run_seed: str, truth: float, estimate: OrthantEstimate, options: Mapping[str, Any]
-) -> Row:
-    """Return what a row of Experiments 1 and 2 says of a run of the sampler."""
+    seed: str, truth: float, estimate: OrthantEstimate, options: Mapping[str, str]
+) -> Line:
+    """Return what a line of Experiments 1 and 2 says of a run of the sampler."""
     excess = variance_eq44(estimate.log_stage_probabilities, estimate.samples)
     return {
         **options,
         "populations": estimate.populations,
-        "seed": run_seed,
+        "seed": seed,
         "truth": truth,
         "estimate": estimate.log_probability,
-        "standard_error": estimate.standard_error,
+        "standard_error": estimate.formula_error,
         "bias_eq43": -excess / 2,
         "variance_eq44": excess,
     }

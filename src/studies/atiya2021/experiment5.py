@@ -13,147 +13,141 @@ Filippone and Girolami (2014), IEEE TPAMI 36, 2214, Algorithm 1.
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpcmc._validation import check_positive_int
 from gpcmc.gp.covariance import Prior, prior, rbf
 from gpcmc.inference.convergence import hyperparameter_convergence
 from gpcmc.inference.ep import ExpectationPropagation
 from gpcmc.inference.evidence_estimators import Estimator, orthant_estimator
-from gpcmc.inference.hyperparameter_chains import run_chains
+from gpcmc.inference.hyperparameter_chains import ChainOptions, run_chains
 from gpcmc.inference.importance import gaussian_proposal
 from gpcmc.inference.interface import NOT_CONVERGED, OK, ConvergenceError, chain_status
 from gpcmc.inference.twisted import Twisted
 from studies.atiya2021.problems import Problem
-from studies.atiya2021.runs import NO_DATA
-from studies.common.pieces import Piece, Pieces, Row
-from studies.common.seeds import generator, seed
+from studies.common.rows import Line
+from studies.common.seeds import generator
 from studies.common.timing import import_late
 
 _PREDICTOR = ExpectationPropagation(tolerance=1e-6)
 _QUANTILES = {"q025": 0.025, "median": 0.5, "q975": 0.975}
 
 
-def hyperparameter_posterior(
-    number: int,
-    name: str,
-    problem: Problem | None,
-    *,
-    root: int,
-    method: str,
-    options: Mapping[str, Any],
-    chains: int,
-    iterations: int,
-    burn_in: int,
-    kept: int,
-    predictive: int,
-    pieces: Pieces,
-) -> Piece:
-    """Run one method's chains on one problem, and predict with their draws.
+class Draws(NamedTuple):
+    """Chains that ran side by side.
+
+    Attributes
+    ----------
+    log_alpha, log_beta : (chains, iterations) array
+    acceptance : (chains,) array
+        Share of proposals that were accepted.
+    """
+
+    log_alpha: np.ndarray
+    log_beta: np.ndarray
+    acceptance: np.ndarray
+
+
+def pair(
+    problem: Problem, method: str, settings: Mapping[str, Any], path: str
+) -> tuple[Draws, Line, float]:
+    """Run two chains on a problem.
 
     Parameters
     ----------
-    number, name, problem, root : int, str, Problem or None, int
-        Problem of Experiment 4; the row's name, which keys the random streams; None where the data could not be
-        had; root of the random streams.
-    method, options : str, mapping
-        As of `run_chains`; or ``twisted-ep``, pseudo-marginal with the estimator of that method, and its options.
-    chains, iterations, burn_in, kept, predictive : int
-        Chains, an even number because they run in pairs; the lengths of each; draws of each, evenly spaced, to keep
-        for figures and to average predictions over.
+    problem : Problem
+    method : str
+        As of `run_chains`; or ``twisted-ep``, pseudo-marginal with the estimator of that method.
+    settings : mapping
+        ``iterations`` and ``burn_in`` of each chain, and the options of the method.
+    path : str
+        Seed of both.
 
     Returns
     -------
-    rows, timing, arrays : list of dict, list of dict, dict
-        One row; ``log_alpha``, ``log_beta`` (chains, kept) and ``probability`` (t,) at the test patterns.
-
-    Raises
-    ------
-    ValueError : if a count or an option is not as above.
+    Draws, dict, float
+        The chains, counts of their work, and their CPU seconds.
     """
-    if check_positive_int("chains", chains) % 2:
-        raise ValueError(f"chains must be even, they run in pairs; got {chains}")
-    for what, value in (("kept", kept), ("predictive", predictive)):
-        if check_positive_int(what, value) > iterations:
-            raise ValueError(f"{what} must not exceed iterations = {iterations}; got {value}")
-    key: Row = {"problem": number, "method": name}
-    if problem is None:
-        return [key | {"status": NO_DATA}], [key | {"cpu_seconds": None}], {}
-    path = seed(root, "experiment5", f"problem{number}", name)
-    lengths = {"chains": chains, "iterations": iterations, "burn_in": burn_in}
-    pairs = _pairs(problem, path, method, options, lengths, pieces)
+    given: dict[str, Any] = {"method": method, **settings}
+    if method == "twisted-ep":
+        lengths = {name: settings[name] for name in ("iterations", "burn_in")}
+        own = {key: value for key, value in settings.items() if key not in lengths}
+        given = {"method": _twisted_estimator(own), **lengths}
+    options = ChainOptions(chains=2, **given)
+    import_late()
+    start = time.process_time()
+    found = run_chains(problem.X_train, problem.y_train, options, rng=generator(path))
+    seconds = time.process_time() - start
+    draws = Draws(np.log(found.alpha), np.log(found.beta), found.acceptance)
+    return draws, {f"work_{what}": count for what, count in found.work.items()}, seconds
+
+
+def moves(draws: Draws) -> dict[str, np.ndarray]:
+    """Return chains as their moves: they refuse most proposals, and then stay where they are.
+
+    Returns
+    -------
+    dict
+        ``moved``, packed bits: whether a draw is another than the one before, chain after chain; ``log_alpha`` and
+        ``log_beta`` of the draws that are, and ``acceptance``.
+    """
+    both = np.stack([draws.log_alpha, draws.log_beta])
+    moved = np.ones(draws.log_alpha.shape, dtype=bool)
+    moved[:, 1:] = (both[..., 1:] != both[..., :-1]).any(axis=0)
+    return {
+        "moved": np.packbits(moved),
+        "log_alpha": draws.log_alpha[moved],
+        "log_beta": draws.log_beta[moved],
+        "acceptance": draws.acceptance,
+    }
+
+
+def of_moves(arrays: Mapping[str, np.ndarray], iterations: int) -> Draws:
+    """Return the chains of which `moves` kept the moves."""
+    acceptance = arrays["acceptance"]
+    shape = len(acceptance), iterations
+    place = np.cumsum(np.unpackbits(arrays["moved"], count=shape[0] * shape[1])) - 1
+    log_alpha, log_beta = (
+        arrays[f"log_{name}"][place].reshape(shape) for name in ("alpha", "beta")
+    )
+    return Draws(log_alpha, log_beta, acceptance)
+
+
+def posterior(
+    problem: Problem, pairs: Sequence[Draws], kept: int, predictive: int
+) -> tuple[Line, dict[str, np.ndarray]]:
+    """Summarise the chains of a posterior, and predict with their draws.
+
+    Parameters
+    ----------
+    problem : Problem
+    pairs : sequence of Draws
+        At least two chains in all.
+    kept, predictive : int
+        Draws of each chain, evenly spaced, to keep for figures and to average predictions over.
+
+    Returns
+    -------
+    dict, dict
+        Columns, and arrays ``log_alpha``, ``log_beta`` (chains, kept) and ``probability`` (t,) at the test patterns.
+    """
     draws = {
-        which: np.concatenate([arrays[which] for _, _, arrays in pairs])
+        which: np.concatenate([getattr(one, which) for one in pairs])
         for which in ("log_alpha", "log_beta")
     }
-    at = _evenly(iterations, predictive)
-    predicted = pieces.get(
-        "prediction",
-        partial(_predict, problem, draws["log_alpha"][:, at], draws["log_beta"][:, at]),
-    )
-    row = key | {"seed": path} | dict(options) | lengths
-    rows, timing = _summarised(row, key, draws, pairs, predicted)
-    thinned = {which: values[:, _evenly(iterations, kept)] for which, values in draws.items()}
-    return rows, timing, thinned | predicted[2]
-
-
-def _pairs(
-    problem: Problem,
-    path: str,
-    method: str,
-    options: Mapping[str, Any],
-    lengths: Mapping[str, int],
-    pieces: Pieces,
-) -> list[Piece]:
-    """All chains, two a piece."""
-    settings: dict[str, Any] = {"method": method, **options}
-    if method == "twisted-ep":
-        settings = {"method": _twisted_estimator(options)}
-    settings |= {**lengths, "chains": 2}
-    import_late()
-    return [
-        pieces.get(f"pair{k}", partial(_pair, problem, seed(path, f"pair{k}"), settings))
-        for k in range(lengths["chains"] // 2)
-    ]
-
-
-def _pair(problem: Problem, path: str, settings: Mapping[str, Any]) -> Piece:
-    """Two chains: their work, their acceptance and their draws."""
-    start = time.process_time()
-    found = run_chains(problem.X_train, problem.y_train, rng=generator(path), **settings)
-    seconds = time.process_time() - start
-    made = {"work": found.work, "acceptance": found.acceptance.tolist()}
-    arrays = {"log_alpha": np.log(found.alpha), "log_beta": np.log(found.beta)}
-    return [made], [{"cpu_seconds": seconds}], arrays
-
-
-def _summarised(
-    row: Row,
-    key: Row,
-    draws: Mapping[str, np.ndarray],
-    pairs: Sequence[Piece],
-    predicted: Piece,
-) -> tuple[list[Row], list[Row]]:
-    """Put summaries of the draws (chains, iterations), effort and predictions into one row and one of timing."""
     summaries = {which: _summary(values) for which, values in draws.items()}
     statuses = {chain_status(summary) for summary in summaries.values()}
-    row["status"] = OK if statuses == {OK} else NOT_CONVERGED
+    line: Line = {"status": OK if statuses == {OK} else NOT_CONVERGED}
     for which, summary in summaries.items():
-        row |= {f"{which}_{what}": value for what, value in summary.items()}
-    row["acceptance"] = float(np.mean([rows[0]["acceptance"] for rows, _, _ in pairs]))
-    work = sum((Counter(rows[0]["work"]) for rows, _, _ in pairs), Counter[str]())
-    row |= {f"work_{what}": int(count) for what, count in work.items()}
-    row |= predicted[0][0]
-    seconds = sum(timing[0]["cpu_seconds"] for _, timing, _ in pairs)
-    timing = key | {"cpu_seconds": seconds} | predicted[1][0]
-    for which, summary in summaries.items():
-        timing[f"{which}_effective_per_second"] = summary["effective_samples"] / seconds
-    return [row], [timing]
+        line |= {f"{which}_{what}": value for what, value in summary.items()}
+    line["acceptance"] = float(np.mean([one.acceptance for one in pairs]))
+    iterations = draws["log_alpha"].shape[1]
+    at = _evenly(iterations, predictive)
+    predicted, probability = predict(problem, draws["log_alpha"][:, at], draws["log_beta"][:, at])
+    thinned = {which: values[:, _evenly(iterations, kept)] for which, values in draws.items()}
+    return line | predicted, thinned | {"probability": probability}
 
 
 def _twisted_estimator(options: Mapping[str, Any]) -> Estimator:
@@ -192,27 +186,32 @@ def _summary(values: np.ndarray) -> dict[str, float]:
     }
 
 
-def _predict(problem: Problem, log_alpha: np.ndarray, log_beta: np.ndarray) -> Piece:
+def predict(
+    problem: Problem, log_alpha: np.ndarray, log_beta: np.ndarray
+) -> tuple[Line, np.ndarray]:
     """Average the test patterns' probabilities over draws (chains, draws) of the hyperparameters.
 
     Expectation propagation predicts at each draw: its error is far below the spread between draws.
+
+    Returns
+    -------
+    dict, (t,) array
+        ``log_loss``, ``error_rate`` and ``log_loss_se``; the probabilities of class +1.
     """
-    start = time.process_time()
     of_chain = np.zeros((len(log_alpha), len(problem.y_test)))
     for c, i in np.ndindex(log_alpha.shape):
         kernel = rbf(float(np.exp(log_alpha[c, i])), float(np.exp(log_beta[c, i])))
         gp = prior(kernel, problem.X_train, problem.X_test)
         found = gaussian_proposal(_PREDICTOR, gp.K, problem.y_train)
         of_chain[c] += found.predict(gp.K_star, gp.k_star_star).probability / log_alpha.shape[1]
-    seconds = time.process_time() - start
     probability = of_chain.mean(axis=0)
-    row = scores(probability, problem.y_test)
+    line: Line = {**scores(probability, problem.y_test)}
     # jackknife over chains: the logarithm of the average of all but one
     m = len(of_chain)
     left_out = (of_chain.sum(axis=0) - of_chain) / (m - 1)
     losses = np.array([scores(p, problem.y_test)["log_loss"] for p in left_out])
-    row["log_loss_se"] = float(np.sqrt((m - 1) / m * np.sum((losses - losses.mean()) ** 2)))
-    return [row], [{"prediction_cpu_seconds": seconds}], {"probability": probability}
+    line["log_loss_se"] = float(np.sqrt((m - 1) / m * np.sum((losses - losses.mean()) ** 2)))
+    return line, probability
 
 
 def scores(probability: np.ndarray, y: np.ndarray) -> dict[str, float]:

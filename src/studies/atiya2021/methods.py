@@ -2,11 +2,13 @@
 
 The table of modules stands apart from the table of methods, because the workflow reads it before any job starts and a
 method's module takes a second to import. A new method of the library is a row in `MODULES` and a row in
-``config/<scale>.yaml``.
+``config/default.yaml``.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -24,7 +26,13 @@ MODULES = {
     "control-variables": "gpcmc.inference.control_variables",
     "laplace": "gpcmc.inference.laplace",
     "ep": "gpcmc.inference.ep",
+    "ordered": "studies.atiya2021.ordered",
+    "annealed": "studies.atiya2021.evidence_alone",
+    "genz-bretz": "studies.atiya2021.evidence_alone",
 }
+
+#: Methods that estimate the marginal likelihood and predict nothing: they are for the study of scaling alone.
+WITHOUT_PREDICTIONS = ("annealed", "genz-bretz")
 
 #: Methods that draw nothing at random, so that one run of them is enough.
 DETERMINISTIC = ("laplace", "ep")
@@ -40,15 +48,48 @@ SIZES: dict[str, tuple[dict[str, float], int]] = {
     "gpml": ({"samples": 1.0}, 8),
 }
 
+#: Of each method, the options whose product is its count, and CPU seconds a count: a constant, and as much again for
+#: each training pattern. They serve to divide rows into jobs, and are right within a factor of about three.
+_SECONDS: dict[str, tuple[tuple[str, ...], float, float]] = {
+    "orthant": (("samples",), 0.0, 5e-8),
+    "twisted-ep": (("points", "randomizations"), 0.0, 2e-7),
+    "minimax-tilting": (("points", "randomizations"), 0.0, 1e-7),
+    "importance": (("samples",), 0.0, 1e-7),
+    "ess": (("samples",), 1e-5, 7e-8),
+    "hmc": (("samples",), 2e-5, 5e-7),
+    "gpml-ess": (("samples",), 4e-3, 4e-5),
+    "gpml-hmc": (("samples",), 1e-2, 1e-3),
+    "control-variables": (("iterations",), 2e-4, 8e-6),
+    "ordered": (("samples",), 0.0, 5e-8),
+    "annealed-ess": (("temperatures", "runs"), 1e-5, 7e-8),
+    "annealed-hmc": (("temperatures", "runs"), 2e-5, 3e-7),
+    "genz-bretz": (("randomizations",), 0.0, 3e-3),
+}
+
+
+def seconds(method: str, options: Mapping[str, Any], patterns: int) -> float:
+    """Return about how many CPU seconds a run takes, with so many training patterns."""
+    name = f"{method}-{options['sampler']}" if method in ("gpml", "annealed") else method
+    counts, constant, each = _SECONDS.get(name, ((), 0.0, 0.0))
+    count = math.prod(options.get(option, 16) for option in counts)
+    # the toolbox's chains are burnt in, in the time of some ten samples
+    count += 10 if method == "gpml" else 0
+    return 1e-3 + 1.5e-9 * patterns**3 + count * (constant + each * patterns)
+
 
 def __getattr__(name: str) -> Any:
     """Load the table `METHODS`, name to class of options, at its first use."""
     if name != "METHODS":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from gpcmc.inference import METHODS as LIBRARY
+    from studies.atiya2021.evidence_alone import Annealed, GenzBretz
+    from studies.atiya2021.ordered import OrderedSampler
     from studies.atiya2021.toolbox import GpmlMonteCarlo
 
     globals()["METHODS"] = {key: value for key, value in LIBRARY.items() if key in MODULES} | {
-        "gpml": GpmlMonteCarlo
+        "gpml": GpmlMonteCarlo,
+        "ordered": OrderedSampler,
+        "annealed": Annealed,
+        "genz-bretz": GenzBretz,
     }
     return globals()["METHODS"]

@@ -10,7 +10,16 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from studies.atiya2021.jobs import on_problem
+from studies.atiya2021.config import (
+    Experiment3,
+    Experiment4,
+    GradientRow,
+    Packaged,
+    Posterior,
+    Scaling,
+    Study,
+    Tuning,
+)
 from studies.atiya2021.methods import DETERMINISTIC, METHODS
 from studies.common.configuration import LARGEST, NINE, is_whole, shortly
 
@@ -26,51 +35,43 @@ _AUXILIARY = {
 _LENGTHS = {"control-variables": "iterations", "ess": "samples", "hmc": "samples"}
 
 
-def problems_of_methods(study: Mapping[str, Any]) -> list[str]:
-    """Return what is wrong with the options of all methods, a line each.
-
-    Parameters
-    ----------
-    study : mapping
-        A configuration's block of the study, of which `studies.atiya2021.config` has checked everything else.
-    """
+def problems_of_methods(study: Study) -> list[str]:
+    """Return what is wrong with the options of all methods, a line each."""
     lines = [
-        *_experiment3(study["experiment3"]),
-        *_experiment4(study["experiment4"]),
-        *_posterior(study["experiment5"]["posterior"]),
-        *_tuning(study["experiment5"]["tuning"]),
-        *_gradient(study["experiment5"]["gradient"]),
+        *_experiment3(study.experiment3),
+        *_experiment4(study.experiment4),
+        *_posterior(study.experiment5.posterior),
+        *_tuning(study.experiment5.tuning),
+        *_gradient(study.experiment5.gradient),
+        *_scaling(study.scaling),
+        *_packaged(study.packaged),
     ]
     return [f"atiya2021.{line}" for line in dict.fromkeys(lines)]
 
 
-def _experiment3(given: Mapping[str, Any]) -> Iterator[str]:
-    for name, row in given["methods"].items():
-        key = f"experiment3.methods.{name}"
-        options = {k: v for k, v in row.items() if k not in ("method", "grid", "data_sets")}
-        cells = row.get("grid", [{}])
+def _experiment3(given: Experiment3) -> Iterator[str]:
+    for name, row in given.methods.items():
+        key, cells = f"experiment3.methods.{name}", row.grid or [{}]
         for cell in cells:
-            yield from problems_of_options(key, row["method"], options | cell)
-            if not cell and "grid" in row:
+            yield from problems_of_options(key, row.method, row.options | cell)
+            if not cell and row.grid:
                 yield f"{key}.grid: given {cells}; allowed are options that differ between sizes"
         if any(cells.count(cell) > 1 for cell in cells):
             yield f"{key}.grid: given {cells}; allowed is each size once"
-        if "grid" not in row and row["method"] not in DETERMINISTIC:
+        if not row.grid and row.method not in DETERMINISTIC:
             yield f"{key}.grid: missing; allowed is a list of sizes, for this method draws at random"
 
 
-def _experiment4(given: Mapping[str, Any]) -> Iterator[str]:
-    for name, row in given["methods"].items():
-        key, method = f"experiment4.methods.{name}", row["method"]
-        yield from _replicates(key, method, row.get("replicates"))
-        own = ("method", "replicates", "data_sets", "problems")
-        options = {k: v for k, v in row.items() if k not in own}
-        short = {k: v for k, v in options.items() if isinstance(v, list) and len(v) != NINE}
+def _experiment4(given: Experiment4) -> Iterator[str]:
+    for name, row in given.methods.items():
+        key = f"experiment4.methods.{name}"
+        yield from _replicates(key, row.method, row.replicates)
+        short = {k: v for k, v in row.options.items() if isinstance(v, list) and len(v) != NINE}
         for option, value in short.items():
             yield f"{key}.{option}: given {value}; allowed is one value, or a list of nine, one a problem"
         if not short:
-            for problem in given["problems"]:
-                yield from problems_of_options(key, method, on_problem(options, problem))
+            for problem in given.problems:
+                yield from problems_of_options(key, row.method, row.options_on(problem))
 
 
 def _replicates(key: str, method: str, replicates: Any) -> Iterator[str]:
@@ -82,38 +83,46 @@ def _replicates(key: str, method: str, replicates: Any) -> Iterator[str]:
         yield f"{key}.replicates: missing; allowed are 3 or more, for {method} draws at random"
 
 
-def _posterior(given: Mapping[str, Any]) -> Iterator[str]:
-    counts = ("method", "iterations", "burn_in")
-    for name, row in given["methods"].items():
-        key, method = f"experiment5.posterior.methods.{name}", row["method"]
-        for problem in given["problems"]:
-            options = on_problem({k: v for k, v in row.items() if k not in counts}, problem)
+def _posterior(given: Posterior) -> Iterator[str]:
+    for name, row in given.methods.items():
+        key, method = f"experiment5.posterior.methods.{name}", row.method
+        for problem in given.problems:
+            options = row.options_on(problem)
             if method not in _AUXILIARY:
                 yield from problems_of_options(key, method, options)
                 continue
             for option, value in options.items():
                 if option not in _AUXILIARY[method]:
-                    known = sorted({*counts, *_AUXILIARY[method]})
+                    known = sorted({"method", "iterations", "burn_in", *_AUXILIARY[method]})
                     yield f"{key}.{option}: unknown key (given {value!r}); known are {known}"
                 elif not is_whole(value):
                     yield f"{key}.{option}: given {value!r}; allowed is a whole number from 1 to {LARGEST}"
 
 
-def _tuning(given: Mapping[str, Any]) -> Iterator[str]:
-    for name, row in [("judge", given["judge"]), *given["methods"].items()]:
-        key, method = f"experiment5.tuning.{name}", row["method"]
-        if name != "judge":
-            key = f"experiment5.tuning.methods.{name}"
-            yield from _replicates(key, method, row.get("replicates"))
-        options = row.get("options", {})
-        yield from problems_of_options(key, method, options)
-        yield from problems_of_options(key, method, {**options, **row.get("final", {})})
+def _tuning(given: Tuning) -> Iterator[str]:
+    yield from problems_of_options(
+        "experiment5.tuning.judge", given.judge.method, given.judge.options
+    )
+    for name, row in given.methods.items():
+        key = f"experiment5.tuning.methods.{name}"
+        yield from _replicates(key, row.method, row.replicates)
+        yield from problems_of_options(key, row.method, row.options)
+        yield from problems_of_options(key, row.method, row.options | row.final)
 
 
-def _gradient(given: Mapping[str, Any]) -> Iterator[str]:
+def _gradient(given: Mapping[str, GradientRow]) -> Iterator[str]:
     for name, row in given.items():
-        key = f"experiment5.gradient.{name}"
-        yield from problems_of_options(key, row["method"], row.get("options", {}))
+        yield from problems_of_options(f"experiment5.gradient.{name}", row.method, row.options)
+
+
+def _scaling(given: Scaling) -> Iterator[str]:
+    for name, row in given.methods.items():
+        yield from problems_of_options(f"scaling.methods.{name}", row.method, row.options)
+
+
+def _packaged(given: Packaged) -> Iterator[str]:
+    for name, row in given.methods.items() if given.data_sets else ():
+        yield from problems_of_options(f"packaged.methods.{name}", row.method, row.options)
 
 
 def problems_of_options(key: str, method: str, options: Mapping[str, Any]) -> Iterator[str]:
@@ -130,7 +139,8 @@ def problems_of_options(key: str, method: str, options: Mapping[str, Any]) -> It
             yield f"{where}: given {value}; allowed is a number up to {LARGEST}"
         else:
             try:
-                types[option][0].validate_python(value, strict=True)
+                plain = tuple(value) if isinstance(value, list) else value
+                types[option][0].validate_python(plain, strict=True)
             except ValidationError:
                 wrong = True
                 yield f"{where}: given {shortly(value)}; allowed is {types[option][1]}"
@@ -161,6 +171,8 @@ def _types(method: str) -> dict[str, tuple[TypeAdapter[Any], str]]:
 def _words(hint: Any) -> str:
     if typing.get_origin(hint) is typing.Literal:
         return f"one of {list(typing.get_args(hint))}"
+    if typing.get_origin(hint) is tuple:
+        return f"a list, each {_words(typing.get_args(hint)[0])}"
     plain = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
     if hint in plain:
         return plain[hint]

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import dataclasses
-import hashlib
-import json
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import expit
 from scipy.stats import multivariate_normal
 
-from studies.atiya2021.names import RAW, REAL, REGISTRY
-from studies.common.pieces import Piece
-from studies.common.seeds import generator, seed
-
-if TYPE_CHECKING:
-    from studies.common.data import Entry, RawData
+from studies.atiya2021.names import REAL
+from studies.common.data import PAPER_SIZES, Entry, RawData, load, split
+from studies.common.seeds import generator
 
 #: K is called beta I when no covariance exceeds this share of the variance: every probability is then one half to seven
 #: digits, and an average over settings would be diluted by errors of zero.
@@ -53,14 +46,6 @@ def digest_bytes(array: np.ndarray) -> bytes:
     # adding zero turns a negative zero into a positive one
     rounded = np.ascontiguousarray(np.round(array, DECIMALS) + 0.0, dtype="<f8")
     return f"{rounded.shape}".encode() + rounded.tobytes()
-
-
-def patterns_digest(problem: Problem | None) -> str | None:
-    """Return 16 hexadecimal digits that name a problem's patterns; None where there are no data."""
-    if problem is None:
-        return None
-    arrays = (getattr(problem, field.name) for field in fields(problem))
-    return hashlib.sha256(b"".join(map(digest_bytes, arrays))).hexdigest()[:16]
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,31 +96,28 @@ def real_problem(
     standardise: bool,
     rng: np.random.Generator,
 ) -> Problem:
-    """Split the data of Problem 7, 8 or 9 at the paper's sizes; `name` is a key of `data.DATASETS`.
+    """Split the data of Problem 7, 8 or 9 at the paper's sizes; `name` is a key of `PAPER_SIZES`.
 
     Raises
     ------
     DataUnavailableError, DamagedFileError
         If a raw file is missing, or is not the registered one.
+    ValueError
+        If there is no such data set, or its facts do not come out.
     """
-    # its table schemas cost a third of a second, and no method needs them
-    from studies.common import data
-
-    return _split(data.load(name, folder, registry), *data.PAPER_SIZES[name], standardise, rng)
+    return _split(load(name, folder, registry), *PAPER_SIZES[name], standardise, rng)
 
 
 def _split(
     raw: RawData, n_train: int, n_test: int, standardise: bool, rng: np.random.Generator
 ) -> Problem:
-    from studies.common import data
-
-    parts = data.split(raw, n_train, n_test, standardise=standardise, rng=rng)
+    parts = split(raw, n_train, n_test, standardise=standardise, rng=rng)
     unknown = np.full(len(parts.y_test), np.nan)
     return Problem(parts.X_train, parts.y_train, parts.X_test, parts.y_test, unknown)
 
 
 def further_data_set(
-    number: int, first: Problem, dataset: int, *, root: int, standardise: bool = False
+    number: int, first: Problem, path: str, *, standardise: bool = False
 ) -> Problem:
     """Return another data set of a problem: a new draw, or the patterns of real data split anew.
 
@@ -143,80 +125,18 @@ def further_data_set(
     ----------
     number, first : int, Problem
         Problem, 1 to 9, and its first data set.
-    dataset, root : int, int
-        Which data set, from 1; root of the random streams.
+    path : str
+        Its `data_set_seed`.
     standardise : bool
         Whether the features of real data are scaled by the moments of the new training patterns. That those of `first`
         were scaled by its own makes no difference.
     """
-    rng = generator(data_set_seed(number, dataset, root))
+    rng = generator(path)
     if number not in REAL:
         return synthetic_problem(number, rng)
-    from studies.common import data
-
-    raw = data.RawData(
-        REAL[number],
-        np.concatenate([first.X_train, first.X_test]),
-        np.concatenate([first.y_train, first.y_test]),
-        feature_names=(),
-        class_names=("-1", "+1"),
-        notes=(),
-    )
+    X = np.concatenate([first.X_train, first.X_test])
+    raw = RawData(REAL[number], X, np.concatenate([first.y_train, first.y_test]))
     return _split(raw, len(first.y_train), len(first.y_test), standardise, rng)
-
-
-def data_set_seed(number: int, dataset: int, root: int) -> str:
-    """Return the seed of a data set; the first one is the workflow's own file."""
-    further = [f"dataset{dataset}"] if dataset else []
-    return seed(root, "experiment4", f"problem{number}", *further)
-
-
-def patterns(
-    number: int,
-    *,
-    root: int,
-    statuses: Sequence[Path] = (),
-    standardise: bool = False,
-    name: str = "",
-) -> Piece:
-    """Return the patterns of a problem's first data set.
-
-    Parameters
-    ----------
-    number : int
-        Problem, 1 to 9.
-    root : int
-        Root of the random streams.
-    statuses : sequence of path
-        JSON files that say whether the raw files are there (Problems 7 to 9).
-    standardise : bool
-        Whether features are scaled by the training patterns' means and deviations (Problems 7 to 9).
-    name : str
-        Which of `studies.common.data.DATASETS` (Problems 7 to 9).
-
-    Returns
-    -------
-    rows, timing : list of dict
-        Empty.
-    arrays : dict
-        The fields of `Problem`. None where raw data are missing: the methods' rows then say so.
-
-    Raises
-    ------
-    ValueError
-        If a raw file is damaged or its facts are not the registered ones.
-    """
-    rng = generator(data_set_seed(number, 0, root))
-    if number not in REAL:
-        return [], [], dataclasses.asdict(synthetic_problem(number, rng))
-    if not all(json.loads(Path(path).read_text())["available"] for path in statuses):
-        return [], [], {}
-    from studies.common import data
-
-    raw, registry = Path(RAW), data.read_registry(REGISTRY)
-    data.require(data.check(raw, registry, [REAL[number]]))
-    problem = real_problem(name, raw, registry, standardise=standardise, rng=rng)
-    return [], [], dataclasses.asdict(problem)
 
 
 def trivial(K: np.ndarray, beta: float) -> bool:
@@ -252,10 +172,9 @@ EXPERIMENT2 = {
 }
 
 
-def one_factor_vector(root: int, dimension: int, instance: int) -> tuple[np.ndarray, str]:
-    """Return the vector d of one problem of Experiment 1, and its seed."""
-    path = seed(root, "experiment1", f"N{dimension}", f"instance{instance}")
-    return generator(path).uniform(-1.0, 1.0, dimension), path
+def one_factor(path: str, dimension: int) -> np.ndarray:
+    """Return the vector d (dimension,) of the problem of Experiment 1 that has this seed."""
+    return generator(path).uniform(-1.0, 1.0, dimension)
 
 
 def two_class_data(

@@ -9,10 +9,10 @@ cannot be compared with it by mistake.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -33,10 +33,18 @@ from studies.atiya2021.certify import (
     verdict,
 )
 from studies.atiya2021.problems import Problem, digest_bytes, trivial
-from studies.common.pieces import Piece, Pieces, Row
-from studies.common.seeds import seed
+from studies.common.rows import NO_DATA, Line, Result
 
 EVIDENCE, PROBABILITIES, TRUTHS = "evidence.csv", "probabilities.npz", "truths.csv"
+
+
+class CellKey(NamedTuple):
+    """Which cell it is: the number of the problem and of the setting, and its hyperparameters."""
+
+    problem: int
+    set: int
+    alpha: float
+    beta: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +156,7 @@ def save_reference(folder: str | Path, evidence: pd.DataFrame, arrays: Mapping[s
     folder : path
         Made if absent.
     evidence : DataFrame
-        Rows of `reference_problem`.
+        Lines of `certified_cell`.
     arrays : dict of str to array
         As `Reference.arrays`.
 
@@ -164,91 +172,59 @@ def save_reference(folder: str | Path, evidence: pd.DataFrame, arrays: Mapping[s
     write_arrays(Path(folder) / PROBABILITIES, arrays)
 
 
-def reference_problem(
-    number: int,
-    problem: Problem | None,
-    *,
-    root: int,
-    hyperparameters: Sequence[Mapping[str, float]],
-    pieces: Pieces,
-    plan: Plan | None = None,
-) -> Piece:
-    """Compute and certify the reference of one problem at every hyperparameter set.
+def certified_cell(problem: Problem, cell: CellKey, path: str, plan: Plan | None = None) -> Result:
+    """Compute and certify the reference of one cell.
 
     Parameters
     ----------
-    number : int
-        Problem, 1 to 9.
     problem : Problem
-    root : int
-        Root of the random streams.
-    hyperparameters : sequence of {"set": int, "alpha": float, "beta": float}
-    pieces : Pieces
-        Finished hyperparameter sets.
+        The first data set.
+    cell : CellKey
+        Its number, and the hyperparameter setting.
+    path : str
+        Seed of the cell.
     plan : Plan, optional
 
     Returns
     -------
-    Piece
-        One row a cell, no timing, and arrays as `Reference.arrays`.
-
-    Raises
-    ------
-    ValueError
-        If the problem has no data.
+    Result
+        A line, and arrays ``probability`` and ``probability_se`` (t,).
     """
-    if problem is None:
-        raise ValueError(f"problem {number} must have data; its raw files are not available")
     plan = plan or Plan()
-    rows: list[Row] = []
-    arrays: dict[str, Array] = {}
-    for hyper in hyperparameters:
-        number_of_set = int(hyper["set"])
-        gp = prior(rbf(hyper["alpha"], hyper["beta"]), problem.X_train, problem.X_test)
-        path = seed(root, "reference", f"problem{number}", f"set{number_of_set}")
-        compute: dict[str, Callable[[], Inference | None]] = {
-            "set": partial(best, gp, problem.y_train, path, plan),
-            "latent": partial(latent, problem, hyper["alpha"], hyper["beta"], path, plan),
-            "sampler": partial(sampler, problem, gp, path, plan),
-        }
-        value, certifier, second = (
-            _stored(pieces, f"{piece}{number_of_set}", run) for piece, run in compute.items()
-        )
-        assert value is not None and certifier is not None
-        looks = 1
-        if DIFFERS in verdict(value, certifier)["reason"]:
-            again = partial(latent_again, problem, hyper["alpha"], hyper["beta"], path, plan)
-            certifier, looks = _stored(pieces, f"again{number_of_set}", again), 2
-            assert certifier is not None
-        rows.append(
-            _cell_columns(number, hyper, problem, gp)
-            | _columns(value, path, plan.randomizations)
-            | _certifier_columns(value, certifier, second)
-            | {"certifier_looks": looks}
-            | verdict(value, certifier, second)
-        )
-        name = _name(number, number_of_set)
-        arrays |= {name: value.probability, f"{name}_se": value.probability_se}
-    return rows, [], arrays
+    gp = prior(rbf(cell.alpha, cell.beta), problem.X_train, problem.X_test)
+    value = best(gp, problem.y_train, path, plan)
+    certifier = latent(problem, cell.alpha, cell.beta, path, plan)
+    second = sampler(problem, gp, path, plan)
+    looks = 1
+    if DIFFERS in verdict(value, certifier)["reason"]:
+        certifier, looks = latent_again(problem, cell.alpha, cell.beta, path, plan), 2
+    line = (
+        _cell_columns(cell, problem, gp)
+        | _columns(value, path, plan.randomizations)
+        | _certifier_columns(value, certifier, second)
+        | {"certifier_looks": looks}
+        | verdict(value, certifier, second)
+    )
+    arrays = {"probability": value.probability, "probability_se": value.probability_se}
+    return Result([line], arrays)
 
 
-def _cell_columns(number: int, hyper: Mapping[str, float], problem: Problem, gp: Prior) -> Row:
-    """What a row says of the cell."""
-    alpha, beta = float(hyper["alpha"]), float(hyper["beta"])
+def _cell_columns(cell: CellKey, problem: Problem, gp: Prior) -> Line:
+    """What a line says of the cell."""
     return {
-        "problem": number,
-        "set": int(hyper["set"]),
-        "alpha": alpha,
-        "beta": beta,
-        "digest": digest(problem, alpha, beta),
-        "trivial": trivial(gp.K, beta),
+        "problem": cell.problem,
+        "set": cell.set,
+        "alpha": cell.alpha,
+        "beta": cell.beta,
+        "digest": digest(problem, cell.alpha, cell.beta),
+        "trivial": trivial(gp.K, cell.beta),
         "train_patterns": len(problem.y_train),
         "test_patterns": len(problem.X_test),
     }
 
 
-def _columns(value: Inference, path: str, randomizations: int) -> Row:
-    """What a row says of the reference value."""
+def _columns(value: Inference, path: str, randomizations: int) -> Line:
+    """What a line says of the reference value."""
     return {
         "log_evidence": value.log_evidence,
         "log_evidence_se": value.log_evidence_se,
@@ -262,8 +238,8 @@ def _columns(value: Inference, path: str, randomizations: int) -> Row:
     }
 
 
-def _certifier_columns(value: Inference, other: Inference, second: Inference | None) -> Row:
-    """What a row says of the certifier's value, and of the adapted sampler's where it was run."""
+def _certifier_columns(value: Inference, other: Inference, second: Inference | None) -> Line:
+    """What a line says of the certifier's value, and of the adapted sampler's where it was run."""
     z, max_z = (np.nan, np.nan) if second is None else differences(value, second)
     return {
         "certifier": "latent annealing",
@@ -278,27 +254,6 @@ def _certifier_columns(value: Inference, other: Inference, second: Inference | N
         "sampler_z": z,
         "sampler_max_z": max_z,
     }
-
-
-def _stored(pieces: Pieces, name: str, compute: Callable[[], Inference | None]) -> Inference | None:
-    """Keep a method's estimates as a finished piece, and give them back; None where it gave none."""
-
-    def piece() -> Piece:
-        found = compute()
-        if found is None:
-            return [], [], {}
-        row = {
-            "log_evidence": found.log_evidence,
-            "log_evidence_se": found.log_evidence_se,
-            "work": found.work,
-            "diagnostics": found.diagnostics,
-            "status": found.status,
-        }
-        arrays = {"probability": found.probability, "probability_se": found.probability_se}
-        return [row], [], arrays
-
-    rows, _, arrays = pieces.get(name, piece)
-    return Inference(**(rows[0] | arrays)) if rows else None
 
 
 def _name(problem: int, number_of_set: int) -> str:
@@ -320,10 +275,7 @@ def _check_complete(evidence: pd.DataFrame, arrays: Mapping[str, Array]) -> None
 
 
 def store(
-    folder: str | Path,
-    rows: Sequence[str | Path],
-    probabilities: Sequence[str | Path],
-    truths: str | Path,
+    folder: str | Path, cells: str | Path, probabilities: str | Path, truths: str | Path
 ) -> None:
     """Put a complete reference, and the certified truths, in the place of what is kept.
 
@@ -331,21 +283,18 @@ def store(
     ----------
     folder : path
         Where the reference is kept.
-    rows, probabilities : sequence of path
-        Results of the jobs of kind ``reference``.
-    truths : path
-        Result of the job ``reference/truths``.
+    cells, probabilities, truths : path
+        Rows and arrays of the experiment ``reference_cells``, and rows of ``reference_truths``.
 
     Raises
     ------
     ValueError
-        If the kept reference has cells that would be lost, or a file is damaged.
+        If the kept reference has cells that would be lost, a cell has no data, or a file is damaged.
     """
-    folder = Path(folder)
-    evidence = pd.concat([read_csv(path) for path in rows], ignore_index=True)
-    arrays: dict[str, Array] = {}
-    for path in probabilities:
-        arrays |= read_arrays(path)
+    folder, evidence = Path(folder), read_csv(cells).drop(columns="row")
+    if "status" in evidence:
+        without = sorted(evidence.loc[evidence["status"] == NO_DATA, "problem"].unique().tolist())
+        raise ValueError(f"problems {without} must have data; their raw files are not available")
     if (folder / EVIDENCE).exists():
         key = ["problem", "set"]
         known = pd.MultiIndex.from_frame(read_csv(folder / EVIDENCE)[key])
@@ -355,5 +304,16 @@ def store(
                 f"{folder} has cells (problem, set) that this scale does not configure, and would lose them: {lost}; "
                 "use another scale"
             )
-    save_reference(folder, evidence, arrays)
-    write_csv(folder / TRUTHS, read_csv(truths))
+    save_reference(folder, evidence, _by_cell(read_arrays(probabilities)))
+    write_csv(folder / TRUTHS, read_csv(truths).drop(columns="row"))
+
+
+def _by_cell(stacked: Mapping[str, Array]) -> dict[str, Array]:
+    """Arrays of rows ``problem<p>/set<k>`` by the names that a reference has."""
+    found = {}
+    for name, arrays in stacked.items():
+        last = name.rpartition("/")[2]
+        if last in ("probability", "probability_se"):
+            for row, array in zip(stacked[f"{name}/rows"], arrays, strict=True):
+                found[row.replace("/", "_") + last.removeprefix("probability")] = array
+    return found

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
 
 from gpcmc.gp.covariance import prior, rbf
 from gpcmc.inference.interface import Inference
 from gpcmc.inference.twisted import Twisted
 from studies.atiya2021.certify import AGREES, DIFFERS, adapted, differences, largest_of
 from studies.atiya2021.problems import Problem
-from studies.atiya2021.reference import Cell, Reference, digest, load_reference
-from studies.atiya2021.runs import NO_DATA, infer
-from studies.common.pieces import Piece, Row
+from studies.atiya2021.reference import Cell, CellKey, Reference, digest
+from studies.atiya2021.runs import infer
+from studies.common.rows import Line
 from studies.common.seeds import generator, seed
 
 #: How rarely a right value is refused in this check, which must not cry wolf.
@@ -22,90 +21,63 @@ CHECK_LEVEL = 1e-5
 RUNS = 16
 
 NO_REFERENCE = "no reference"
+#: The methods, by the names that key their random streams.
+METHODS = ("best", "adapted orthant")
 
 
-def check_reference(
-    *, problems: Mapping[int, Problem | None], reference: str, **arguments: Any
-) -> Piece:
-    """Return the rows of `recertify` for the reference in a folder, no timing and no arrays."""
-    return recertify(load_reference(reference), problems, **arguments), [], {}
-
-
-def recertify(
-    reference: Reference,
-    problems: Mapping[int, Problem | None],
-    *,
-    root: int,
-    hyperparameters: Sequence[Mapping[str, float]],
-    cells: int,
-    points: int,
-    samples: int,
-) -> list[Row]:
-    """Estimate a few cells anew, by both methods with other seeds, and compare them with the reference.
+def checked(
+    reference: Reference, problem: Problem, cell: CellKey, counts: Mapping[str, int], path: str
+) -> list[Line]:
+    """Estimate a cell anew, by both methods with other seeds, and compare them with the reference.
 
     Every comparison raises a false alarm with a probability of 1e-5.
 
     Parameters
     ----------
     reference : Reference
-    problems : mapping
-        First data sets by number; None where the data could not be had.
-    root : int
-        Root of the random streams; also draws the cells.
-    hyperparameters : sequence of {"set": int, "alpha": float, "beta": float}
-    cells : int
-        How many; fewer where fewer are configured.
-    points : int
-        Sobol' points of twisted EP, in `RUNS` randomisations.
-    samples : int
-        Samples of the adapted orthant sampler, one population.
+    problem : Problem
+        The first data set.
+    cell : CellKey
+    counts : {"points": int, "samples": int}
+        Sobol' points of twisted EP, in `RUNS` randomisations; samples of the adapted orthant sampler, one population.
+    path : str
+        Seed of the cell.
 
     Returns
     -------
     list of dict
-        One row a cell and method: both log evidences, differences and thresholds, and a ``verdict``: ``AGREES``,
-        ``DIFFERS``, ``NO_DATA`` or ``NO_REFERENCE``.
+        One line a method: ``method``, ``seed``, both log evidences, differences and thresholds, and a ``verdict``,
+        ``AGREES`` or ``DIFFERS``; or a single line with the verdict ``NO_REFERENCE``.
 
     Raises
     ------
     ValueError
-        If the reference of a drawn cell was computed on other data.
+        If the reference of the cell was computed on other data.
     """
-    path = seed(root, "reference_check")
-    every = [(number, dict(hyper)) for number in sorted(problems) for hyper in hyperparameters]
-    drawn = generator(path).choice(len(every), size=min(cells, len(every)), replace=False)
-    rows: list[Row] = []
-    for number, hyper in [every[k] for k in sorted(drawn)]:
-        key = {"problem": number, "set": int(hyper["set"])}
-        problem = problems[number]
-        if problem is None:
-            rows.append(key | {"verdict": NO_DATA})
-            continue
-        known = reference.cell(number, key["set"], digest(problem, hyper["alpha"], hyper["beta"]))
-        if known is None:
-            rows.append(key | {"verdict": NO_REFERENCE})
-            continue
-        methods = _methods(problem, hyper, points, samples)
-        for method, run in methods.items():
-            of_run = seed(path, f"problem{number}", f"set{key['set']}", method)
-            found = run(rng=generator(of_run))
-            rows.append(key | {"method": method, "seed": of_run} | _compared(found, known))
-    return rows
+    known = reference.cell(cell.problem, cell.set, digest(problem, cell.alpha, cell.beta))
+    if known is None:
+        return [{"verdict": NO_REFERENCE}]
+    lines: list[Line] = []
+    for method, run in _methods(problem, cell, **counts).items():
+        of_run = seed(path, method)
+        found = run(rng=generator(of_run))
+        lines.append({"method": method, "seed": of_run} | _compared(found, known))
+    return lines
 
 
 def _methods(
-    problem: Problem, hyper: Mapping[str, float], points: int, samples: int
+    problem: Problem, cell: CellKey, points: int, samples: int
 ) -> dict[str, Callable[..., Inference]]:
-    """The two methods by the names that key their random streams."""
-    gp = prior(rbf(hyper["alpha"], hyper["beta"]), problem.X_train, problem.X_test)
+    gp = prior(rbf(cell.alpha, cell.beta), problem.X_train, problem.X_test)
     twisted = Twisted(points=points, randomizations=RUNS)
-    return {
-        "best": partial(infer, twisted, gp, problem.y_train),
-        "adapted orthant": partial(adapted, problem, gp, samples, samples),
-    }
+    runs = (
+        partial(infer, twisted, gp, problem.y_train),
+        partial(adapted, problem, gp, samples, samples),
+    )
+    return dict(zip(METHODS, runs, strict=True))
 
 
-def _compared(found: Inference, known: Cell) -> Row:
+def _compared(found: Inference, known: Cell) -> Line:
     """An estimate beside the reference."""
     z, max_z = differences(found, known)
     # a standard error from few randomisations is itself uncertain: Student's t

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
 
 from gpcmc.gp.covariance import Prior
+from gpcmc.inference.importance import ImportanceSampling
 from gpcmc.inference.interface import (
     NOT_CONVERGED,
     OK,
@@ -18,11 +19,11 @@ from gpcmc.inference.interface import (
     Method,
     Prediction,
 )
-from gpcmc.inference.orthant import Orthant
+from gpcmc.inference.orthant import Orthant, OrthantPosterior
 from gpcmc.orthant.sampler import ExtinctionError
 
-#: What a row says where a run has no answer: the raw data could not be had; all samples were lost.
-NO_DATA, EXTINCT = "data not available", "extinct"
+#: What a row says where a run has no answer because all samples were lost.
+EXTINCT = "extinct"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,20 +59,37 @@ class Attempt(NamedTuple):
 
 def infer(method: Method, gp: Prior, y: np.ndarray, *, rng: np.random.Generator | None) -> Answer:
     """Return a method's evidence and test probabilities, without the samples that they come from."""
-    posterior = method.fit(gp, y, rng=rng)
-    readings = getattr(posterior, "readings", None)
-    status, diagnostics = posterior.status, posterior.diagnostics
+    found = with_own_status(method, gp, y, rng=rng)
     if isinstance(method, Orthant) and method.scheme == "bootstrap":
         # the paper's algorithm counts no eves: its runs enter the comparison whatever their genealogy says
-        status, _ = OK, diagnostics.pop("effective_eves")
+        others = {k: v for k, v in found.diagnostics.items() if k != "effective_eves"}
+        return replace(found, status=OK, diagnostics=others)
+    if isinstance(method, ImportanceSampling) and found.status == NOT_CONVERGED:
+        return replace(found, status=OK)  # its weights are judged by their tail alone
+    return found
+
+
+def with_own_status(
+    method: Method, gp: Prior, y: np.ndarray, *, rng: np.random.Generator | None
+) -> Answer:
+    """As `infer`, with the status that the library gives.
+
+    Both have the standard error that the formula gives for a lone eve, too, which the study judges; the library says
+    infinity there.
+    """
+    posterior = method.fit(gp, y, rng=rng)
+    readings = getattr(posterior, "readings", None)
+    log_evidence_se = posterior.log_evidence_se
+    if isinstance(posterior, OrthantPosterior):
+        log_evidence_se = posterior.estimate.formula_error
     return Answer(
         log_evidence=posterior.log_evidence,
-        log_evidence_se=posterior.log_evidence_se,
+        log_evidence_se=log_evidence_se,
         probability=posterior.prediction.probability,
         probability_se=posterior.prediction.standard_error,
         work=posterior.work,
-        diagnostics=diagnostics,
-        status=status,
+        diagnostics=posterior.diagnostics,
+        status=posterior.status,
         readings=readings(gp.K_star, gp.k_star_star) if readings and len(gp.k_star_star) else {},
     )
 

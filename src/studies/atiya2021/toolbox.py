@@ -31,6 +31,15 @@ slice sampling accepts the point after the 21st shrinkage, on the slice or not (
 hybrid Monte Carlo moves alpha = K^-1 f with identity mass, and its step size adapts to the very end.
 Written from a description of what the toolbox computes; it shares no code with it.
 
+Where they are, by lines of the toolbox's ``inf/infMCMC.m`` (dated 2016-05-09) and ``gp.m`` (dated 2022-04-04), as
+mirrored at github.com/benfulcher/hctsa, Toolboxes/gpml: the right end point in infMCMC 81-84, the double variance in
+infMCMC 68 with gp 186-197, the stale energy in infMCMC 173-174 and 186-187, the shrinking step in infMCMC 156 and 191,
+the forced move of slice sampling in infMCMC 143. The file came with version 3.2 (2013-01-15), whose translation to
+Python (github.com/depet/scikit-learn, sklearn/gpml/inf.py) has the same four. Two details differ here. The toolbox adds
+its noise (infMCMC 61-63) for slice sampling and for variances, and not for hybrid Monte Carlo or the annealed
+likelihoods; version 3.2 adds it only if K cannot be factorised. The toolbox's step size follows the average of
+acceptance after the transition, ours the one before. ``benchmarks/octave`` sets the emulation beside the toolbox.
+
 The posterior chain and the annealed runs are independent and advance side by side as the rows of one
 array (c, n): the law of each is that of a run alone, and K is read once for all of them.
 

@@ -1,9 +1,6 @@
-"""The certified truths: the closed forms of Experiments 1 to 3 against the adapted orthant sampler."""
+"""The certified truths: a closed form of Experiments 1 to 3 against the adapted orthant sampler."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
-from functools import partial
 
 import numpy as np
 
@@ -23,76 +20,33 @@ from studies.atiya2021.certify import (
     largest_of,
     sized,
 )
-from studies.atiya2021.problems import EXPERIMENT2, one_factor_vector, two_class_data
+from studies.atiya2021.problems import EXPERIMENT2, one_factor, two_class_data
 from studies.atiya2021.runs import infer
-from studies.common.pieces import Piece, Pieces, Row, join
+from studies.common.rows import Line
 from studies.common.seeds import generator, seed
 
 
-def certify_truths(
-    *,
-    root: int,
-    pieces: Pieces,
-    dimensions: Sequence[int] = (50, 200, 500),
-    instances: int = 20,
-    problems: Sequence[int] = (1, 2, 3, 4),
-    data_sets: int = 5,
-    plan: Plan | None = None,
-) -> Piece:
-    """Compare the closed forms of Experiments 1 to 3 with the adapted orthant sampler.
+def certified_orthant(dimension: int, path: str, together: int, plan: Plan | None = None) -> Line:
+    """Compare the closed form of a problem of Experiment 1 with the adapted orthant sampler.
 
-    Experiment 3 is Problem 3 of Experiment 2. The bounds are Sidak's for all rows together, and within a
-    row for all its test probabilities: all right truths pass with a probability of at least 0.9946.
+    The bounds are Sidak's for so many truths together, and within one for all its test probabilities: all right
+    truths pass with a probability of at least 0.9946.
 
     Parameters
     ----------
-    root : int
-        Root of the random streams.
-    pieces : Pieces
-        Finished rows.
-    dimensions : sequence of int
-        Of Experiment 1.
-    instances : int
-        Problems of each.
-    problems : sequence of int
-        Of Experiment 2.
-    data_sets : int
-        Of each.
+    dimension : int
+    path : str
+        Seed of the problem.
+    together : int
+        Truths that are certified together.
     plan : Plan, optional
 
     Returns
     -------
-    rows : list of dict
-        One row a truth.
-    timing, arrays
-        Empty.
+    dict
+        Both values, their differences and the bounds of these, and a ``verdict``.
     """
-    plan = plan or Plan()
-    jobs = [
-        (f"experiment1_{dimension}_{k}", partial(_one_factor, root, plan, dimension, k))
-        for dimension in dimensions
-        for k in range(instances)
-    ] + [
-        (f"experiment2_{number}_{k}", partial(_two_classes, root, plan, number, k))
-        for number in problems
-        for k in range(data_sets)
-    ]
-    rows, _, _ = join(pieces.get(name, compute) for name, compute in jobs)
-    everyone = -float(np.expm1(np.log1p(-LEVEL) / max(len(rows), 1)))
-    limit = largest_of(1, everyone)
-    for row in rows:
-        threshold = largest_of(row["test_patterns"], everyone)
-        small = row["certifier_se"] < CERTIFIER.evidence
-        small &= row["certifier_max_probability_se"] < CERTIFIER.probability
-        agrees = abs(row["z"]) < limit and row["max_z"] < threshold
-        row["z_threshold"], row["max_z_threshold"] = limit, threshold
-        row["verdict"] = CERTIFIED if small and agrees else UNCERTIFIED
-    return rows, [], {}
-
-
-def _one_factor(root: int, plan: Plan, dimension: int, instance: int) -> Piece:
-    """A problem of Experiment 1."""
-    d, path = one_factor_vector(root, dimension, instance)
+    d = one_factor(path, dimension)
     cov = np.outer(d, d)
     np.fill_diagonal(cov, 1.0)
 
@@ -100,17 +54,20 @@ def _one_factor(root: int, plan: Plan, dimension: int, instance: int) -> Piece:
         found = orthant_probability(cov, samples=samples, scheme="adapted", rng=rng)
         work = {"samples": found.samples, "populations": found.populations}
         none = np.empty(0)
-        return Inference(found.log_probability, found.standard_error, none, none, work)
+        return Inference(found.log_probability, found.formula_error, none, none, work)
 
     truth = _exact(one_factor_log_probability(d), np.empty(0))
+    plan = plan or Plan()
     pilot = run(plan.pilot, rng=generator(seed(path, "pilot")))
     found = sized(run, pilot, path, plan.pilot, plan.max_samples)
-    return [_truth_row(1, dimension, instance, path, truth, found)], [], {}
+    return _compared(truth, found, together)
 
 
-def _two_classes(root: int, plan: Plan, number: int, dataset: int) -> Piece:
-    """A data set of Experiment 2."""
-    path = seed(root, "experiment2", f"problem{number}", f"dataset{dataset}")
+def certified_classes(number: int, path: str, together: int, plan: Plan | None = None) -> Line:
+    """Compare the closed form of a data set of Experiment 2 with the sampler, as `certified_orthant` does.
+
+    Experiment 3 is Problem 3 of Experiment 2.
+    """
     x, y, x_star = two_class_data(EXPERIMENT2[number], generator(path))
     exact = linear_kernel_truth(x, y, x_star)
     truth = _exact(exact.log_evidence, exact.probability)
@@ -119,20 +76,17 @@ def _two_classes(root: int, plan: Plan, number: int, dataset: int) -> Piece:
     def run(samples: int, *, rng: np.random.Generator) -> Inference:
         return infer(Orthant(samples=samples, scheme="adapted"), gp, y, rng=rng)
 
+    plan = plan or Plan()
     pilot = run(plan.pilot, rng=generator(seed(path, "pilot")))
     found = sized(run, pilot, path, plan.pilot, plan.max_samples)
-    return [_truth_row(2, number, dataset, path, truth, found)], [], {}
+    return _compared(truth, found, together)
 
 
-def _truth_row(
-    experiment: int, problem: int, dataset: int, path: str, truth: Inference, found: Inference
-) -> Row:
+def _compared(truth: Inference, found: Inference, together: int) -> Line:
     z, max_z = differences(truth, found)
-    return {
-        "experiment": experiment,
-        "problem": problem,
-        "dataset": dataset,
-        "seed": path,
+    everyone = -float(np.expm1(np.log1p(-LEVEL) / together))
+    limit, threshold = largest_of(1, everyone), largest_of(len(truth.probability), everyone)
+    line: Line = {
         "truth": truth.log_evidence,
         "test_patterns": len(truth.probability),
         "certifier": "adapted orthant",
@@ -142,7 +96,13 @@ def _truth_row(
         "certifier_samples": found.work["samples"],
         "z": z,
         "max_z": max_z,
+        "z_threshold": limit,
+        "max_z_threshold": threshold,
     }
+    small = line["certifier_se"] < CERTIFIER.evidence
+    small &= line["certifier_max_probability_se"] < CERTIFIER.probability
+    agrees = abs(z) < limit and max_z < threshold
+    return line | {"verdict": CERTIFIED if small and agrees else UNCERTIFIED}
 
 
 def _exact(log_evidence: float, probability: Array) -> Inference:

@@ -25,12 +25,12 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from gpcmc._validation import check_positive_int
 from gpcmc.gp.covariance import Prior, prior, rbf
-from gpcmc.inference.interface import OK, Method
+from gpcmc.inference.interface import Method
 from studies.atiya2021.experiment5 import scores
 from studies.atiya2021.methods import METHODS
 from studies.atiya2021.problems import Problem
-from studies.atiya2021.runs import NO_DATA, attempt, infer
-from studies.common.pieces import Piece, Pieces, Row, join
+from studies.atiya2021.runs import Attempt, attempt, infer
+from studies.common.rows import Line, Result
 from studies.common.seeds import generator, seed
 from studies.common.timing import import_late
 
@@ -121,145 +121,106 @@ def start_and_bounds(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.array([log_alpha, 0.0]), np.array([reach, _LOG_BETA])
 
 
-def tuning(
-    number: int,
-    problem: Problem | None,
-    *,
-    root: int,
-    methods: Mapping[str, Mapping[str, Any]],
-    evaluations: int,
-    few: int,
-    judge: Mapping[str, Any],
-    pieces: Pieces,
-) -> Piece:
-    """Tune the hyperparameters of one problem by each method.
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """What judges every choice on a problem, with the same random numbers: a method, and the seed of its stream."""
 
-    Parameters
-    ----------
-    number, problem, root : int, Problem or None, int
-        Problem of Experiment 4; None where the data could not be had; root of the random streams.
-    methods : mapping of name to {"method", "options", "final", "replicates"}
-        `method`, a name in `studies.atiya2021.methods.METHODS`, climbs with its `options`; `final`, options put over
-        these, looks again at the best few; `replicates` is the number of searches of one that draws at random.
-    evaluations, few : int
-        Of a search, at most; candidates for the second look.
-    judge : {"method", "options"}
-        What judges every choice, with the same random numbers.
-    pieces : Pieces
-        Finished searches.
+    problem: Problem
+    method: Method
+    path: str
 
-    Returns
-    -------
-    rows, timing, arrays : list of dict, list of dict, dict
-        One row a method, replicate and ``stage``: ``search``, the best point by the search's own estimates, and
-        ``final``, by the second look. `_Tuner` says what the columns are. Arrays
-        ``search_<method>_<replicate>`` (evaluations, 3): log alpha, log beta, log evidence.
+    def attempt(self, kernel: Kernel, method: Method | None = None) -> Attempt:
+        """Return what becomes of the method, or of another one in its place, with a kernel."""
+        gp = prior(kernel, self.problem.X_train, self.problem.X_test)
+        rng = generator(self.path)
+        return attempt(partial(infer, method or self.method, gp, self.problem.y_train, rng=rng))
 
-    Raises
-    ------
-    ValueError
-        If a count or an option is not as above.
-    """
-    check_positive_int("few", few)
-    tuner = None
-    path = seed(root, "experiment5", f"problem{number}", "tuning")
-    if problem is not None:
-        judging = METHODS[judge["method"]](**judge.get("options", {}))
-        tuner = _Tuner(problem, judging, path, evaluations, few)
-
-    def one(name: str, replicate: int) -> Piece:
-        row: Row = {"problem": number, "method": name, "replicate": replicate}
-        if tuner is None:
-            row["stage"] = "search"
-            return [row | {"status": NO_DATA}], [row | {"cpu_seconds": None}], {}
-        return tuner.run(row, methods[name])
-
-    rows, timing, arrays = join(
-        pieces.get(f"{name}-replicate{replicate}", partial(one, name, replicate))
-        for name, given in methods.items()
-        for replicate in range(given.get("replicates") or 1)
-    )
-    _add_shortfalls(rows)
-    return rows, timing, arrays
-
-
-def _add_shortfalls(rows: list[Row]) -> None:
-    compared = [row["evidence"] for row in rows if row["status"] == OK]
-    for row in rows:
-        if row["status"] == OK:
-            row["evidence_shortfall"] = max(compared) - row["evidence"]
+    def columns(self, kernel: Kernel) -> Line:
+        """Return what a line says of a choice: ``status``; ``evidence``, ``log_loss`` and more if it has an answer."""
+        made = self.attempt(kernel)
+        line: Line = {"status": made.status}
+        if made.found is None:
+            return line
+        line |= {"evidence": made.found.log_evidence, "evidence_se": made.found.log_evidence_se}
+        return line | scores(made.found.probability, self.problem.y_test) | made.found.diagnostics
 
 
 @dataclass(frozen=True, slots=True)
-class _Tuner:
-    """What all searches on a problem share: the judge, the seed's path, and the counts.
+class Climb:
+    """How a method climbs: options that are put over its own for a second look, and counts.
 
-    The rows hold ``log_alpha`` and ``log_beta`` chosen; ``estimate``, the method's own log evidence there, too high as
-    the best of many is; ``evidence`` and ``evidence_se`` by the judge, ``log_loss``, ``error_rate`` and ``status``.
-    `tuning` adds ``evidence_shortfall``: nats below the best that any method found, of rows that may be compared.
+    Attributes
+    ----------
+    method, options : str, mapping
+        A name in `studies.atiya2021.methods.METHODS`, and what it climbs with.
+    final : mapping
+        Options put over these, with which it looks again at the best few points; it looks once if there are none.
+    evaluations, few : int
+        Of the search, at most; candidates for the second look.
     """
 
-    problem: Problem
-    judge: Method
-    path: str
+    method: str
+    options: Mapping[str, Any]
+    final: Mapping[str, Any]
     evaluations: int
     few: int
 
-    def run(self, row: Row, given: Mapping[str, Any]) -> Piece:
-        """One search, and the second look at its best few points if the method has one."""
-        name, replicate = row["method"], row["replicate"]
-        options = dict(given.get("options", {}))
-        stream = None
-        if given.get("replicates"):
-            stream = row["seed"] = seed(self.path, name, f"replicate{replicate}")
-        climber = _Evidence(self.problem, METHODS[given["method"]](**options), stream)
-        import_late()
-        start = time.process_time()
-        found = search(climber, self.problem.X_train, evaluations=self.evaluations)
-        seconds = time.process_time() - start
-        candidates = found.best(self.few)
-        stage = row | {"stage": "search"}
-        timing = [stage | {"cpu_seconds": seconds}]
-        stage |= options | {"evaluations": len(found.value), "search_converged": found.converged}
-        best = int(np.argmax(found.value))
-        judged = self._judged(found.theta[best], float(found.value[best]))
-        rows = [stage | climber.columns() | judged]
-        if "final" in given and len(candidates):
-            options |= given["final"]
-            again = None if stream is None else seed(stream, "final")
-            looker = _Evidence(self.problem, METHODS[given["method"]](**options), again)
-            start = time.process_time()
-            values = [looker(theta) for theta in found.theta[candidates]]
-            stage = row | {"stage": "final"}
-            timing.append(stage | {"cpu_seconds": time.process_time() - start})
-            stage |= options | {"evaluations": len(candidates)}
-            theta = found.theta[candidates[int(np.argmax(values))]]
-            rows.append(stage | looker.columns() | self._judged(theta, max(values)))
-        seen = np.column_stack([found.theta, found.value])
-        return rows, timing, {f"search_{name}_{replicate}": seen}
 
-    def _judged(self, theta: np.ndarray, estimate: float) -> Row:
-        """What the judge says of a choice, with the same random numbers for every choice."""
-        problem = self.problem
-        bounds = start_and_bounds(problem.X_train)[1]
-        columns: Row = {
-            "log_alpha": float(theta[0]),
-            "log_beta": float(theta[1]),
-            # of classes that can be separated the evidence may rise without end
-            "at_bound": bool(np.isclose(theta[:, None], bounds).any()),
-            "estimate": estimate,
-        }
-        gp = prior(_kernel(theta), problem.X_train, problem.X_test)
-        rng = generator(seed(self.path, "judge"))
-        made = attempt(partial(infer, self.judge, gp, problem.y_train, rng=rng))
-        columns["status"] = made.status
-        if made.found is None:
-            return columns
-        columns |= {
-            "evidence": made.found.log_evidence,
-            "evidence_se": made.found.log_evidence_se,
-        }
-        return columns | scores(made.found.probability, problem.y_test) | made.found.diagnostics
+def tuned(judge: Judge, climb: Climb, path: str | None) -> Result:
+    """Tune the hyperparameters of a problem by one search.
+
+    Parameters
+    ----------
+    judge : Judge
+    climb : Climb
+    path : str or None
+        Seed of the search; None for a method that draws nothing at random.
+
+    Returns
+    -------
+    Result
+        A line a ``stage``: ``search``, the best point by the search's own estimates, and ``final``, by the second look.
+        They hold ``log_alpha`` and ``log_beta`` chosen; ``estimate``, the method's own log evidence there, too high as
+        the best of many is; ``evidence`` and ``evidence_se`` by the judge, ``log_loss``, ``error_rate`` and ``status``.
+        Array ``search`` (evaluations, 3): log alpha, log beta, log evidence; NaN where the search ended before.
+    """
+    options, problem = dict(climb.options), judge.problem
+    climber = _Evidence(problem, METHODS[climb.method](**options), path)
+    import_late()
+    start = time.process_time()
+    found = search(climber, problem.X_train, evaluations=climb.evaluations)
+    timing = [{"stage": "search", "cpu_seconds": time.process_time() - start}]
+    candidates = found.best(climb.few)
+    best = int(np.argmax(found.value))
+    line: Line = {"stage": "search"} | options
+    line |= {"evaluations": len(found.value), "search_converged": found.converged}
+    judged = _judged(judge, found.theta[best], float(found.value[best]))
+    lines = [line | climber.columns() | judged]
+    if climb.final and len(candidates):
+        options |= climb.final
+        again = None if path is None else seed(path, "final")
+        looker = _Evidence(problem, METHODS[climb.method](**options), again)
+        start = time.process_time()
+        values = [looker(theta) for theta in found.theta[candidates]]
+        timing.append({"stage": "final", "cpu_seconds": time.process_time() - start})
+        line = {"stage": "final"} | options | {"evaluations": len(candidates)}
+        theta = found.theta[candidates[int(np.argmax(values))]]
+        lines.append(line | looker.columns() | _judged(judge, theta, max(values)))
+    seen = np.full((climb.evaluations, 3), np.nan)
+    seen[: len(found.value)] = np.column_stack([found.theta, found.value])
+    return Result(lines, {"search": seen}, timing)
+
+
+def _judged(judge: Judge, theta: np.ndarray, estimate: float) -> Line:
+    bounds = start_and_bounds(judge.problem.X_train)[1]
+    line: Line = {
+        "log_alpha": float(theta[0]),
+        "log_beta": float(theta[1]),
+        # of classes that can be separated the evidence may rise without end
+        "at_bound": bool(np.isclose(theta[:, None], bounds).any()),
+        "estimate": estimate,
+    }
+    return line | judge.columns(_kernel(theta))
 
 
 class _Evidence:
@@ -282,7 +243,7 @@ class _Evidence:
         self._work += Counter(found.work)
         return found.log_evidence
 
-    def columns(self) -> Row:
+    def columns(self) -> Line:
         """Return the counts of work, and of evaluations without an answer."""
         work = {f"work_{what}": int(count) for what, count in self._work.items()}
         return work | {"failures": self._failures}

@@ -17,75 +17,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Kernel
 
-from gpcmc.gp.covariance import prior
 from gpcmc.inference.evidence import EvidenceSurface, maximize, surface_method
 from gpcmc.inference.gaussian import GaussianApproximation
 from gpcmc.inference.interface import Method
 from studies.atiya2021.experiment5 import scores
 from studies.atiya2021.methods import METHODS
-from studies.atiya2021.problems import Problem
-from studies.atiya2021.runs import NO_DATA, Attempt, attempt, infer
-from studies.atiya2021.tuning import start_and_bounds
-from studies.common.pieces import Piece, Pieces, Row, join
-from studies.common.seeds import generator, seed
+from studies.atiya2021.tuning import Judge, start_and_bounds
+from studies.common.rows import Line, Result
 from studies.common.timing import import_late
-
-
-def tuning_gradient(
-    number: int,
-    problem: Problem | None,
-    *,
-    root: int,
-    methods: Mapping[str, Mapping[str, Any]],
-    judge: Mapping[str, Any],
-    pieces: Pieces,
-) -> Piece:
-    """Tune the hyperparameters of one problem by the gradients of each method's log evidence.
-
-    Parameters
-    ----------
-    number, problem, root : int, Problem or None, int
-        As of `studies.atiya2021.tuning.tuning`.
-    methods : mapping of name to {"method", "options", "relevance"}
-        `method`, ``laplace`` or ``ep``, is climbed with its `options`; with `relevance`, each input has a length scale.
-    judge : {"method", "options"}
-        As of `studies.atiya2021.tuning.tuning`, and to be the same.
-    pieces : Pieces
-        Finished searches.
-
-    Returns
-    -------
-    rows, timing, arrays : list of dict, list of dict, dict
-        One row a method, with the columns of `studies.atiya2021.tuning` where they mean the same; ``log_alpha`` is
-        missing where there are several. ``climbed`` is the method whose evidence was climbed, and ``relevance`` is as
-        given. A likelihood that is not the judge's has no ``evidence``, and the scores of the method itself. Arrays
-        ``theta_<method>`` (1 + length scales,): log beta, then each log alpha.
-
-    Raises
-    ------
-    ValueError
-        If a method's evidence has no gradient, or an option is not as the method needs it.
-    """
-    tuner = None
-    if problem is not None:
-        path = seed(root, "experiment5", f"problem{number}", "tuning")
-        judging = METHODS[judge["method"]](**judge.get("options", {}))
-        tuner = _Tuner(problem, judging, seed(path, "judge"))
-
-    def one(name: str) -> Piece:
-        row: Row = {"problem": number, "method": name, "replicate": 0, "stage": "gradient"}
-        if tuner is None:
-            return [row | {"status": NO_DATA}], [row | {"cpu_seconds": None}], {}
-        return tuner.run(row, methods[name])
-
-    return join(pieces.get(name, partial(one, name)) for name in methods)
 
 
 def kernel_at_start(X: np.ndarray, relevance: bool) -> Kernel:
@@ -106,56 +50,63 @@ def kernel_at_start(X: np.ndarray, relevance: bool) -> Kernel:
     return variance * RBF(length_scale, tuple(scale_bounds))
 
 
-@dataclass(frozen=True, slots=True)
-class _Tuner:
-    """What all searches on a problem share: the judge, and the seed of its random numbers."""
+def tuned_by_gradient(
+    judge: Judge, method: str, options: Mapping[str, Any], relevance: bool
+) -> Result:
+    """Tune the hyperparameters of a problem by the gradients of a method's log evidence.
 
-    problem: Problem
-    judge: Method
-    stream: str
+    Parameters
+    ----------
+    judge : Judge
+        That of the simplex.
+    method, options : str, mapping
+        ``laplace`` or ``ep``, which is climbed with these options.
+    relevance : bool
+        Whether each input has a length scale.
 
-    def run(self, row: Row, given: Mapping[str, Any]) -> Piece:
-        """One search, judged."""
-        options, relevance = dict(given.get("options", {})), bool(given.get("relevance", False))
-        method = METHODS[given["method"]](**options)
-        if not isinstance(method, GaussianApproximation):
-            raise ValueError(
-                f"method must be laplace or ep, whose evidence has a gradient; got {given['method']!r}"
-            )
-        X, y = self.problem.X_train, self.problem.y_train
-        kernel = kernel_at_start(X, relevance)
-        surface = EvidenceSurface(surface_method(method, searching=True), kernel, X, y)
-        import_late()
-        start = time.process_time()
-        found = maximize(surface, 0, np.random.default_rng(0))  # one start, so nothing is drawn
-        timing = [row | {"cpu_seconds": time.process_time() - start}]
-        theta = found.theta + np.array([0.0, *[0.5 * np.log(2.0)] * (len(found.theta) - 1)])
-        row = row | {"climbed": given["method"], "relevance": relevance} | options
-        row |= {"evaluations": found.evaluations, "search_converged": found.converged}
-        if not relevance:
-            row["log_alpha"] = float(theta[1])
-        row |= {"log_beta": float(theta[0]), "at_bound": bool(found.at_bound)}
-        row["estimate"] = found.log_evidence
-        chosen = kernel.clone_with_theta(found.theta)
-        return [row | self._judged(chosen, method)], timing, {f"theta_{row['method']}": theta}
+    Returns
+    -------
+    Result
+        A line with the columns of `studies.atiya2021.tuning` where they mean the same; ``log_alpha`` is missing where
+        there are several. ``climbed`` is the method whose evidence was climbed, and ``relevance`` is as given. A
+        likelihood that is not the judge's has no ``evidence``, and the scores of the method itself. Array ``theta``
+        (1 + length scales,): log beta, then each log alpha.
 
-    def _judged(self, kernel: Kernel, method: GaussianApproximation) -> Row:
-        """What the judge says of a choice; of a model that is not its own, what the method says itself."""
-        own = getattr(method, "likelihood", "probit") != "probit"
-        made = self._attempt(kernel, method if own else self.judge)
-        columns: Row = {"status": made.status}
-        if made.found is None:
-            return columns
-        if not own:
-            columns |= {
-                "evidence": made.found.log_evidence,
-                "evidence_se": made.found.log_evidence_se,
-            }
-        return (
-            columns | scores(made.found.probability, self.problem.y_test) | made.found.diagnostics
+    Raises
+    ------
+    ValueError
+        If the method's evidence has no gradient, or an option is not as the method needs it.
+    """
+    climbed = METHODS[method](**options)
+    if not isinstance(climbed, GaussianApproximation):
+        raise ValueError(
+            f"method must be laplace or ep, whose evidence has a gradient; got {method!r}"
         )
+    X, y = judge.problem.X_train, judge.problem.y_train
+    kernel = kernel_at_start(X, relevance)
+    surface = EvidenceSurface(surface_method(climbed, searching=True), kernel, X, y)
+    import_late()
+    start = time.process_time()
+    found = maximize(surface, 0, np.random.default_rng(0))  # one start, so nothing is drawn
+    timing = [{"cpu_seconds": time.process_time() - start}]
+    theta = found.theta + np.array([0.0, *[0.5 * np.log(2.0)] * (len(found.theta) - 1)])
+    line: Line = {"climbed": method, "relevance": relevance} | dict(options)
+    line |= {"evaluations": found.evaluations, "search_converged": found.converged}
+    if not relevance:
+        line["log_alpha"] = float(theta[1])
+    line |= {"log_beta": float(theta[0]), "at_bound": bool(found.at_bound)}
+    line["estimate"] = found.log_evidence
+    chosen = kernel.clone_with_theta(found.theta)
+    own = getattr(climbed, "likelihood", "probit") != "probit"
+    line |= _of_itself(judge, chosen, climbed) if own else judge.columns(chosen)
+    return Result([line], {"theta": theta}, timing)
 
-    def _attempt(self, kernel: Kernel, method: Method) -> Attempt:
-        gp = prior(kernel, self.problem.X_train, self.problem.X_test)
-        rng = generator(self.stream)
-        return attempt(partial(infer, method, gp, self.problem.y_train, rng=rng))
+
+def _of_itself(judge: Judge, kernel: Kernel, method: Method) -> Line:
+    """What the method says of a choice in a model that is not the judge's."""
+    made = judge.attempt(kernel, method)
+    line: Line = {"status": made.status}
+    if made.found is None:
+        return line
+    probability = made.found.probability
+    return line | scores(probability, judge.problem.y_test) | made.found.diagnostics

@@ -15,22 +15,24 @@ import hashlib
 import io
 import json
 import tokenize
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 #: Packages whose code makes numbers.
-PACKAGES = ("gpcmc", "studies")
+PACKAGES = ("gpcmc", "recheck", "studies")
 
 #: Patterns of modules that a digest covers only if they are named themselves.
 STOPS = (
     "gpcmc.inference",  # the table of all methods: a job names those that it runs
     "studies.*.methods",  # the same of a study
-    "studies.common.data*",  # makes the patterns, whose digest is a parameter of the pieces
-    "studies.common.pieces",  # carries numbers and makes none
-    "studies.common.code",
+    "studies.*.config",  # what it says is in the rows of the plans
+    "studies.common.configuration",
+    "studies.common.rows",  # carries numbers and makes none
+    "recheck.files",
 )
 
 _SOURCE = Path(__file__).resolve().parents[2]
@@ -55,6 +57,12 @@ def digest(modules: Iterable[str]) -> str:
         If a name is not that of a module of `PACKAGES`.
     """
     return _short(json.dumps(code_digests(modules)).encode())
+
+
+def digest_of_rows(study: str, experiment: str, rows: Iterable[Mapping[str, Any]]) -> str:
+    """Return the digest of the code that rows of a plan rest on: their experiment's, and that of their ``modules``."""
+    modules = {name for row in rows for name in row.get("modules", ())}
+    return digest([f"studies.{study}.experiments.{experiment}", *sorted(modules)])
 
 
 def code_digests(modules: Iterable[str]) -> dict[str, str]:
@@ -99,8 +107,8 @@ def _module(module: str) -> tuple[str, list[str]]:
             f"modules must name modules of {' or '.join(PACKAGES)}; got {module!r}, which has no source"
         )
     if path.suffix == ".pyx":
-        # with what it includes; Python's tokeniser does not read Cython, so every byte counts
-        files = [path, *sorted((_SOURCE / module.split(".")[0]).rglob("*.h"))]
+        # with all headers, which it may include; Python's tokeniser does not read Cython, so every byte counts
+        files = [path, *sorted(_SOURCE.rglob("*.h"))]
         return _short(b"".join(file.read_bytes() for file in files)), []
     text = path.read_text(encoding="utf-8")
     return _short(_bare(text).encode()), sorted(set(_imports(ast.parse(text), module)))

@@ -1,7 +1,8 @@
-"""Typed parts of configurations, and refusals in words: key, value given, what is allowed.
+"""Configurations: their files, their typed parts, and refusals in words: key, value given, what is allowed.
 
-A study describes its block by models of pydantic, whose leaves are the types of this module. Each leaf says what it
-allows in words. `problems_of` turns whatever is wrong into lines.
+`read_config` lays the file of a scale over ``config/default.yaml``. A study describes its block by models of pydantic,
+whose leaves are the types of this module. Each leaf says what it allows in words. `problems_of` turns whatever is wrong
+into lines.
 """
 
 from __future__ import annotations
@@ -10,14 +11,96 @@ import math
 import re
 import typing
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any
+from copy import deepcopy
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
 
+import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
 #: Sobol' points end here, and no count of a run of hours is larger.
 LARGEST = 2**30
 #: Values of an option that has one a problem.
 NINE = 9
+#: The file with every key, and the scale that it is without a file over it.
+DEFAULT, STANDARD = "default", "standard"
+
+
+class _Loader(yaml.SafeLoader):
+    """Refuses a mapping that gives a key twice; YAML would take the last value without a word."""
+
+    def compose_mapping_node(self, anchor: Any) -> Any:
+        node = super().compose_mapping_node(anchor)
+        known = set()
+        for key, _ in node.value:
+            if str(key.value) in known:
+                raise yaml.MarkedYAMLError(
+                    None, None, f"{key.value!r} is given twice", key.start_mark
+                )
+            known.add(str(key.value))
+        return node
+
+
+def read_config(
+    scale: Any = None,
+    folder: Path | str = "config",
+    *,
+    files: Sequence[Path | str] = (),
+    given: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Return the whole configuration of a scale: its file over ``default.yaml``, which alone is ``standard``.
+
+    Parameters
+    ----------
+    scale : str
+        Name of a file in the folder without its ending, or ``standard``. By default ``default.yaml`` names it.
+    folder : path
+        Where the files are.
+    files : sequence of path
+        Of ``snakemake --configfile``: they go over these, in their order.
+    given : mapping
+        Of ``snakemake --config``: it goes over all files. Snakemake leaves numbers within its blocks as texts; here
+        they become numbers.
+
+    Returns
+    -------
+    dict
+        With the scale under ``scale``. No study has checked its values.
+
+    Raises
+    ------
+    ValueError
+        There is no such scale, or a file is no text in UTF-8, no YAML or no mapping, gives a key twice, or drops a key
+        that is not there.
+    """
+    default = Path(folder, f"{DEFAULT}.yaml")
+    scale = _read(default).get("scale") if scale is None else scale
+    scales = sorted({path.stem for path in Path(folder).glob("*.yaml")} - {DEFAULT} | {STANDARD})
+    if scale not in scales:
+        refuse([f"scale: given {scale!r}; allowed is one of {scales}"])
+    config = _read(default)
+    own = [] if scale == STANDARD else [Path(folder, f"{scale}.yaml")]
+    for path in [*own, *map(Path, files)]:
+        overlay = _read(path)
+        try:
+            config = merged(config, overlay)
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from None
+    last = {k: v if isinstance(v, str) else _typed(v) for k, v in (given or {}).items()}
+    return merged(config, last) | {"scale": scale}
+
+
+def merged(default: Mapping[str, Any], overlay: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a mapping with another one over it, at every depth; neither is changed.
+
+    A mapping goes over a mapping key by key, anything else takes the place of what was there. None drops a key.
+
+    Raises
+    ------
+    ValueError
+        None stands where there is nothing to drop.
+    """
+    return _merged(default, overlay, "")
 
 
 class Block(BaseModel):
@@ -110,6 +193,70 @@ ROW_NAME = text("[a-z0-9-]+", "a name of small letters, digits and hyphens")
 Boolean = Annotated[bool, one_of(True, False)]
 
 
+class Data(Block):
+    """Where raw data come from, and whether features of a data set are scaled by its training patterns."""
+
+    mirrors: Annotated[list[Annotated[str, text(".+", "a path")]], listed(0)]
+    retries: Annotated[int, whole(0, 100)]
+    timeout_seconds: Annotated[float, number(1e-3, 1e5)]
+    deadline_seconds: Annotated[float, number(1e-3, 1e5)]
+    standardise: dict[str, Boolean]
+
+
+class Paper(Block):
+    """Who wrote the paper, and where its code is; without an address the paper does not name one."""
+
+    author: Annotated[str, text(".+", "a name")]
+    repository: Annotated[str, text("(https?://.+)?", "an address on the web, or nothing")]
+
+
+class General(Block):
+    """What all studies share. A study's own model adds its block."""
+
+    scale: Annotated[str, ROW_NAME]
+    seed: Annotated[int, whole(0, 2**63 - 1)]
+    missing_data: Annotated[str, one_of("continue", "fail")]
+    numbers: Annotated[str, one_of("kept", "run")]
+    data: Data
+    paper: Paper
+
+
+AnyModel = TypeVar("AnyModel", bound=General)
+
+
+def checked(model: type[AnyModel], config: Mapping[str, Any]) -> AnyModel:
+    """Return a configuration as a study's model has it, without the blocks of other studies.
+
+    The keys of every mapping are put in alphabetical order: options are columns of result files, and their order must
+    not depend on which file or argument set a key first.
+
+    Raises
+    ------
+    ValueError
+        With a line for each problem: key, value given, what is allowed.
+    """
+    if not isinstance(config, Mapping):
+        refuse([f"it must be a block; got {config!r}"])
+    own = {
+        key: value
+        for key, value in config.items()
+        if key in model.model_fields or not _is_study(key)
+    }
+    refuse(problems_of(model, own))
+    return model.model_validate(_in_order(own))
+
+
+def _is_study(key: Any) -> bool:
+    folder = Path(__file__).resolve().parents[1] / str(key)
+    return key != "common" and str(key).isidentifier() and (folder / "__init__.py").exists()
+
+
+def _in_order(part: Any) -> Any:
+    if isinstance(part, Mapping):
+        return {key: _in_order(part[key]) for key in sorted(part)}
+    return [_in_order(item) for item in part] if isinstance(part, list) else part
+
+
 def problems_of(model: type[BaseModel], given: Any, key: str = "") -> list[str]:
     """Return what is wrong with a part of a configuration, a line each; none if it is as the model wants it.
 
@@ -138,6 +285,42 @@ def refuse(problems: Sequence[str]) -> None:
     """Raise a ValueError with a line for each problem, if there is any."""
     if problems:
         raise ValueError("\n  ".join(["The configuration is refused:", *dict.fromkeys(problems)]))
+
+
+def _typed(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _typed(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_typed(one) for one in value]
+    return yaml.safe_load(value) if isinstance(value, str) else value
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        found = yaml.load(path.read_text(encoding="utf-8"), _Loader)
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is no text in UTF-8: {error}") from None
+    except yaml.YAMLError as error:
+        raise ValueError(f"{path} cannot be read: {error}") from None
+    if not isinstance(found, dict):
+        raise ValueError(f"{path} must be a mapping; got {shortly(found)}")
+    return found
+
+
+def _merged(default: Mapping[str, Any], overlay: Mapping[str, Any], where: str) -> dict[str, Any]:
+    found = deepcopy(dict(default))
+    for key, value in overlay.items():
+        if value is None and key not in default:
+            raise ValueError(f"{where}{key}: null drops a key, and there is none of this name")
+        if value is None:
+            del found[key]
+        elif isinstance(value, Mapping):
+            below = default.get(key)
+            below = below if isinstance(below, Mapping) else {}
+            found[key] = _merged(below, value, f"{where}{key}.")
+        else:
+            found[key] = deepcopy(value)
+    return found
 
 
 def _line(model: type[BaseModel], error: Any, key: str) -> str:

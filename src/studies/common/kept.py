@@ -1,304 +1,354 @@
-"""Finished pieces of a long run, kept with the repository.
+"""Kept results: rows of a long run as the workflow wrote them, in plain files, and what checks them.
 
-``data/reference/<study>/kept/pieces`` has an archive a job. `keep` stores the pieces of a run there. `resume` puts
-them back where the jobs look for them, if this tree would make them from the same code and libraries; each job then
-takes those that have its parameters, and computes the rest. `studies.common.verify` carries pieces over to changed
-code.
+``data/reference/<study>`` has for each experiment ``<experiment>.csv`` and, if there are any, its arrays. It also has
+the seconds of all rows (``timing.csv``), and the measures, verdicts and their like. ``provenance.json`` says at which
+commit and with which configuration and code they were made, ``verified.csv`` which rows were run again since.
+``digests.json`` has the checksums of all of them.
 
-An archive is read with suspicion. Whatever is damaged, has no digest or has a name that no piece has is refused by
-name, and the rest is used.
+A row is checked by running it again. `differences` sets what that finds beside what is kept.
 """
 
 from __future__ import annotations
 
-import io
-import json
-import lzma
-import re
-import zipfile
-import zlib
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import math
+import os
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from studies.common.pieces import (
-    ASIDE,
-    DamagedPieceError,
-    Piece,
-    decode,
-    encode,
-    key_of,
-    outdated,
-    refusal,
-    text_of,
-    unverified,
-    write,
+import numpy as np
+import pandas as pd
+
+from recheck.files import (
+    gather_digests,
+    read_arrays,
+    read_csv,
+    read_json,
+    write_arrays,
+    write_csv,
+    write_json,
 )
+from studies.common.code import digest_of_rows
+from studies.common.rows import MECHANICS, Row, Table, part_of, records, write_table
 
-#: The same bytes on every day: the earliest date that a zip archive can hold.
-_DATE = (1980, 1, 1, 0, 0, 0)
-_RECORD = re.compile(r"(?P<key>[0-9a-f]{16})\.json")
-_PIECE = re.compile(r"(?P<name>[A-Za-z0-9_=,.-]+)-(?P<key>[0-9a-f]{16})\.npz")
-#: What a damaged entry raises, by its kind of compression.
-_DAMAGED = (
-    zipfile.BadZipFile,
-    zlib.error,
-    lzma.LZMAError,
-    EOFError,
-    NotImplementedError,
-    OSError,
-    RuntimeError,
-    ValueError,
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Stored:
-    """What became of the pieces of one job.
-
-    Attributes
-    ----------
-    job : str
-        As in ``experiment4/problem1_ess``.
-    pieces : int
-        Pieces that fit this tree, and were kept or put back.
-    outdated : tuple of str
-        Modules and libraries that have changed since the others were made.
-    refused : tuple of str
-        Damaged pieces, a line each: job, piece, file, and what is wrong.
-    """
-
-    job: str
-    pieces: int
-    outdated: tuple[str, ...]
-    refused: tuple[str, ...] = ()
+#: Says which kept rows a run began with, at which commit they were made, and on what.
+RESUMED = "resumed.json"
+#: What is kept of a study beside its rows.
+DERIVED = {"measures": ".csv.gz", "estimates": ".csv.gz"}
+DERIVED |= dict.fromkeys(("verdicts", "readings", "outcomes", "controls"), ".csv")
+#: Numbers that differ by less, relative to the larger of one and their size, differ by rounding. Measured with the
+#: kernels of another processor: most results differ by less than 1e-10, importance sampling by 2e-8. Markov chains are
+#: beyond it: one acceptance that falls otherwise gives another chain.
+ROUNDING = 1e-7
+#: Outcomes of a row that is run again.
+IDENTICAL, ROUNDED, DIFFERENT = "identical", "rounding", "different"
+_TEXT: dict[str, Any] = {"dtype": str, "keep_default_na": False}
 
 
-@dataclass(slots=True)
-class Archive:
-    """The pieces of one job.
-
-    Attributes
-    ----------
-    job : str
-    records : dict
-        Key to what pieces were made from.
-    pieces : dict
-        (piece, key) to the bytes of its file. Every key is one of `records`.
-    refused : list of str
-        What was not read, a line each.
-    """
-
-    job: str
-    records: dict[str, dict[str, Any]] = field(default_factory=dict)
-    pieces: dict[tuple[str, str], bytes] = field(default_factory=dict)
-    refused: list[str] = field(default_factory=list)
+def settings(rows: Iterable[Row]) -> dict[str, dict[str, Any]]:
+    """Return what makes each row of a plan what it is, by its name: seed and options, but not how it is run."""
+    return {
+        row["row"]: {key: value for key, value in row.items() if key not in MECHANICS}
+        for row in rows
+    }
 
 
-def keep(pieces: str | Path, store: str | Path) -> list[Stored]:
-    """Store the finished pieces of a run, of complete and of interrupted jobs alike.
+def modules_of(row: Row) -> str:
+    """Return what a row rests on beside the module of its experiment, sorted, with commas between."""
+    return ",".join(sorted(row.get("modules", ())))
+
+
+def codes(study: str, experiment: str, rows: Iterable[Row]) -> dict[str, str]:
+    """Return the digests of the code of rows, by what `modules_of` says."""
+    return {modules_of(row): digest_of_rows(study, experiment, [row]) for row in rows}
+
+
+class Kept:
+    """The kept results of a study.
 
     Parameters
     ----------
-    pieces : path
-        Where the jobs keep their pieces.
-    store : path
-        Where the archives are; pieces that are there already and still fit this tree stay.
-
-    Returns
-    -------
-    list of Stored
-        One entry a job that has pieces in either place.
-    """
-    pieces, store = Path(pieces), Path(store)
-    jobs = {archive.job: archive for archive in read_store(store)}
-    for folder in sorted({path.parent for path in pieces.rglob("*.json")}):
-        name = folder.relative_to(pieces).as_posix().removesuffix(ASIDE)
-        _merge(jobs.setdefault(name, Archive(name)), _read_folder(folder, name))
-    report = []
-    for job, archive in sorted(jobs.items()):
-        fitting, changed = _fitting(archive)
-        path = store / f"{job}.zip"
-        if fitting.pieces:
-            write_archive(fitting, path)
-        else:
-            path.unlink(missing_ok=True)
-        report.append(Stored(job, len(fitting.pieces), changed, tuple(archive.refused)))
-    return report
-
-
-def resume(store: str | Path, pieces: str | Path) -> list[Stored]:
-    """Put stored pieces that fit this tree back where the jobs look for them.
-
-    Parameters
-    ----------
-    store, pieces : path
-        As for `keep`.
-
-    Returns
-    -------
-    list of Stored
-        One entry a stored job.
+    folder : path
+        ``data/reference/<study>``.
 
     Raises
     ------
     FileNotFoundError
-        If nothing is stored.
+        If nothing is kept there.
     """
-    archives = read_store(store)
-    if not archives:
-        raise FileNotFoundError(f"store must hold archives of pieces; there are none in {store}")
-    report = []
-    for archive in archives:
-        fitting, changed = _fitting(archive)
-        folder = Path(pieces) / archive.job
-        for name, content in _files(fitting).items():
-            if not (folder / name).exists():
-                folder.mkdir(parents=True, exist_ok=True)
-                write(folder / name, content)
-        report.append(Stored(archive.job, len(fitting.pieces), changed, tuple(archive.refused)))
-    return report
 
-
-def summary(report: list[Stored], what: str) -> str:
-    """Say in a few lines what became of pieces; `what` as in "kept"."""
-    lines = [f"{sum(job.pieces for job in report)} pieces of {len(report)} jobs {what}"]
-    for job in report:
-        if job.outdated:
-            lines.append(
-                f"{job.job}: {job.pieces} {what}; others are outdated by {', '.join(job.outdated)}"
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = Path(folder)
+        self.study = self.folder.name
+        if not (self.folder / "provenance.json").exists():
+            raise FileNotFoundError(
+                f"{folder}: nothing is kept there; `make keep` stores a run of the published scale"
             )
-        lines += job.refused
-    return "\n".join(lines)
+        self.provenance: dict[str, Any] = read_json(self.folder / "provenance.json")
+
+    @property
+    def made_on(self) -> dict[str, Any]:
+        """The commit, processor and linear algebra with which the rows were computed."""
+        first = self.provenance.get("resumed", self.provenance)
+        return {name: first[name] for name in ("commit", "cpu", "blas")}
+
+    @cached_property
+    def experiments(self) -> list[str]:
+        """The experiments whose rows are kept."""
+        return sorted(
+            name for name in self.provenance["code"] if (self.folder / f"{name}.csv").exists()
+        )
+
+    @cached_property
+    def timing(self) -> pd.DataFrame:
+        """Seconds by ``experiment`` and ``row``, every entry a text."""
+        return read_csv(self.folder / "timing.csv", **_TEXT)
+
+    @cached_property
+    def seconds(self) -> pd.Series:
+        """CPU seconds of each row, by experiment and row."""
+        spent = self.timing.filter(regex="cpu_seconds$").replace("", "0").astype(float).sum(axis=1)
+        return spent.groupby([self.timing["experiment"], self.timing["row"]], sort=False).sum()
+
+    def same(self, experiment: str, rows: Iterable[Row]) -> set[str]:
+        """Return which rows of a plan are kept with the settings that they have there.
+
+        None is, if the configuration had other keys when they were made.
+        """
+        try:
+            config = import_module(f"studies.{self.study}.config").check(self.provenance["config"])
+        except ValueError:
+            return set()
+        module = import_module(f"studies.{self.study}.experiments.{experiment}")
+        old = settings(records(module.plan(config)))
+        return {name for name, now in settings(rows).items() if old.get(name) == now}
+
+    def table(self, experiment: str) -> Table:
+        """Return the rows of an experiment; DamagedFileError names a file that is not what was written."""
+        rows = read_csv(self.folder / f"{experiment}.csv", **_TEXT)
+        timing = self.timing[self.timing["experiment"] == experiment].drop(columns="experiment")
+        timing = timing.loc[:, (timing != "").any()]
+        path = self.folder / f"{experiment}.npz"
+        return Table(rows, timing, read_arrays(path) if path.exists() else {})
+
+    def verified(self, experiment: str) -> set[str]:
+        """Return the digests of code under which rows were run again, none of them with another result.
+
+        Rows that differ by rounding count if they were run with other kernels of the linear algebra.
+        """
+        path = self.folder / "verified.csv"
+        if not path.exists():
+            return set()
+        found = read_csv(path, **_TEXT)
+        found = found[found["experiment"] == experiment]
+        rounded = (found["outcome"] == ROUNDED) & (
+            found["kernels"] != kernels(self.made_on["blas"])
+        )
+        bad = set(found.loc[(found["outcome"] != IDENTICAL) & ~rounded, "code"])
+        return set(found["code"]) - bad
 
 
-def read_store(store: str | Path) -> list[Archive]:
-    """Read all archives of a store, in the order of the jobs' names."""
-    paths = sorted(Path(store).rglob("*.zip"))
-    return [read_archive(path, job_of(path, store)) for path in paths]
+def kernels(libraries: Iterable[Mapping[str, str]]) -> str:
+    """Return the processors whose kernels libraries of linear algebra use (`recheck.provenance.blas`)."""
+    return ", ".join(sorted({one["architecture"] for one in libraries if "architecture" in one}))
 
 
-def job_of(path: Path, store: str | Path) -> str:
-    """Return the job that an archive in a store belongs to."""
-    return path.with_suffix("").relative_to(store).as_posix()
-
-
-def read_archive(path: Path, job: str) -> Archive:
-    """Read what is whole in an archive, and refuse the rest by name.
+def keep(study: str, results: str | Path, store: str | Path, code: Mapping[str, Any]) -> int:
+    """Store the rows of a finished run, and what was made of them.
 
     Parameters
     ----------
-    path : path
-        A zip archive; a damaged one is no error.
-    job : str
-        The job that it belongs to.
+    study : str
+    results : path
+        ``results/<scale>``.
+    store : path
+        ``data/reference/<study>``; other files in it, such as the certified reference, stay.
+    code : mapping
+        Of each experiment, what `codes` says.
 
     Returns
     -------
-    Archive
-        Records that fit their keys and pieces that fit their digests. Pieces of the first edition have no digest;
-        they are read as they are, and only `studies.common.verify` takes them.
+    int
+        How many rows are kept.
     """
-    found = Archive(job)
-    contents: dict[str, bytes] = {}
-    try:
-        with zipfile.ZipFile(path) as stored:
-            for entry in stored.infolist():
-                name = entry.filename
-                if not (_RECORD.fullmatch(name) or _PIECE.fullmatch(name)) or name in contents:
-                    found.refused.append(f"{job}, {path}: entry {name!r} refused, no piece has it")
-                    continue
-                try:
-                    contents[name] = stored.read(entry)
-                except _DAMAGED as error:
-                    found.refused.append(_unread(job, path, name, error))
-    except _DAMAGED as error:
-        found.refused.append(f"{job}, {path}: the archive refused, it cannot be read ({error})")
-    _sort(found, contents, path)
-    return found
+    made, store = Path(results, study), Path(store)
+    timing, count = [], 0
+    for experiment in sorted(code):
+        rows = read_csv(made / f"{experiment}.csv", **_TEXT)
+        write_csv(store / f"{experiment}.csv", rows)
+        count += rows["row"].nunique()
+        own = read_csv(made / f"{experiment}_timing.csv", **_TEXT)
+        timing.append(own.assign(experiment=experiment))
+        arrays = read_arrays(made / f"{experiment}.npz")
+        if arrays:
+            write_arrays(store / f"{experiment}.npz", arrays, packed=True)
+        else:
+            (store / f"{experiment}.npz").unlink(missing_ok=True)
+    frame = pd.concat(timing, ignore_index=True).fillna("")
+    write_csv(store / "timing.csv", frame[["experiment", *frame.columns.drop("experiment")]])
+    for name, end in DERIVED.items():
+        write_csv(store / f"{name}{end}", read_csv(made / f"{name}.csv", **_TEXT))
+    record = read_json(Path(results, "provenance.json")) | {"code": dict(code)}
+    if (made / RESUMED).exists():
+        record["resumed"] = read_json(made / RESUMED)
+    write_json(store / "provenance.json", record)
+    gather_digests(store)
+    return count
 
 
-def write_archive(archive: Archive, path: Path) -> None:
-    """Write an archive whose bytes depend on its content alone."""
-    files = _files(archive)
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as stored:
-        for name in sorted(files):
-            entry = zipfile.ZipInfo(name, date_time=_DATE)
-            stored.writestr(entry, files[name], compress_type=zipfile.ZIP_LZMA)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write(path, buffer.getvalue())
+def resume(
+    kept: Kept, places: Mapping[str, Mapping[str, Sequence[Row]]], made: str | Path
+) -> list[str]:
+    """Put kept rows where their jobs would write them, and return a line on each experiment.
 
+    A job is put back if all of its rows are kept with the settings that they have now, and if their code is what it
+    was, or rows were run again under today's code to the same bytes.
 
-def carried(archive: Archive, record: Mapping[str, Any], pieces: Mapping[str, Piece]) -> Archive:
-    """Return an archive of pieces by name under one record, with the digests of their content."""
-    key = key_of(record)
-    files = {(name, key): encode(archive.job, name, piece) for name, piece in pieces.items()}
-    return Archive(archive.job, {key: dict(record)}, files)
-
-
-def _unread(job: str, path: Path, entry: str, error: Exception) -> str:
-    found = _PIECE.fullmatch(entry)
-    why = f"it cannot be read ({type(error).__name__}: {error})"
-    return refusal(job, found["name"] if found else f"record {entry}", path, why)
-
-
-def _sort(found: Archive, contents: Mapping[str, bytes], path: Path) -> None:
-    """Put files by name into records and pieces, or refuse them."""
-    job = found.job
-    for name, content in contents.items():
-        if match := _RECORD.fullmatch(name):
-            try:
-                record = json.loads(content)
-                if key_of(record) != match["key"]:
-                    raise ValueError("it does not fit its key")
-                found.records[match["key"]] = record
-            except (ValueError, KeyError, TypeError, AttributeError) as error:
-                found.refused.append(refusal(job, f"record {name}", path, error))
-    for name, content in contents.items():
-        if match := _PIECE.fullmatch(name):
-            piece, key = match["name"], match["key"]
-            try:
-                if key not in found.records:
-                    raise DamagedPieceError("the record of its key is missing")
-                if unverified(content)[1] is not None:
-                    decode(job, piece, content)
-                found.pieces[piece, key] = content
-            except DamagedPieceError as error:
-                found.refused.append(refusal(job, piece, path, error))
-
-
-def _read_folder(folder: Path, job: str) -> Archive:
-    found = Archive(job)
-    paths = [*sorted(folder.glob("*.json")), *sorted(folder.glob("*.npz"))]
-    _sort(found, {path.name: path.read_bytes() for path in paths}, folder)
-    return found
-
-
-def _merge(archive: Archive, other: Archive) -> None:
-    """Add what an archive lacks."""
-    archive.records = other.records | archive.records
-    archive.pieces = other.pieces | archive.pieces
-    archive.refused += other.refused
-
-
-def _fitting(archive: Archive) -> tuple[Archive, tuple[str, ...]]:
-    """What this tree would make from the same code and libraries, and what has changed for the rest."""
-    fitting = Archive(archive.job)
-    changed: set[str] = set()
-    for key, record in archive.records.items():
-        if names := outdated(record):
-            changed |= set(names)
+    Parameters
+    ----------
+    kept : Kept
+    places : mapping
+        Of each experiment, the lines of its plan by the file that their job writes.
+    made : path
+        The study's results; ``resumed.json`` in it says what was put back.
+    """
+    lines, age = [], time.time()
+    for experiment, jobs in places.items():
+        if experiment not in kept.experiments:
+            lines.append(f"{kept.study}, {experiment}: nothing is kept")
             continue
-        own = {piece: content for piece, content in archive.pieces.items() if piece[1] == key}
-        if own:
-            fitting.records[key] = record
-            fitting.pieces |= own
-    return fitting, tuple(sorted(changed))
+        plan, table = [row for rows in jobs.values() for row in rows], kept.table(experiment)
+        known = set(table.rows["row"])
+        same = kept.same(experiment, plan) & known
+        digests, verified = kept.provenance["code"][experiment], kept.verified(experiment)
+        counts = {"put back": 0, "have other settings": 0, "were made by other code": 0}
+        for path, rows in jobs.items():
+            names, here = [row["row"] for row in rows], codes(kept.study, experiment, rows)
+            if not set(names) <= same:
+                counts["have other settings"] += len(names)
+            elif not here.items() <= digests.items() and not verified.issuperset(here.values()):
+                counts["were made by other code"] += len(names)
+            else:
+                counts["put back"] += len(names)
+                _put(path.removesuffix(".csv"), part_of(table, names), age)
+        if counts["put back"] == len(plan) == len(known):
+            _put(f"{made}/{experiment}", table, age)
+        said = [f"{number} {what}" for what, number in counts.items() if number]
+        lines.append(f"{kept.study}, {experiment}: {', '.join(said)}")
+    write_json(Path(made, RESUMED), {**kept.made_on, "rows": lines})
+    return lines
 
 
-def _files(archive: Archive) -> dict[str, bytes]:
-    records = {f"{key}.json": text_of(record).encode() for key, record in archive.records.items()}
-    pieces = {f"{name}-{key}.npz": content for (name, key), content in archive.pieces.items()}
-    return records | pieces
+def _put(stem: str, table: Table, age: float) -> None:
+    """Write a table where there is none; all are of one age, so that none seems older than what it was made from."""
+    if not Path(f"{stem}.csv").exists():
+        write_table(stem, table)
+        for end in (".csv", "_timing.csv", ".npz"):
+            os.utime(f"{stem}{end}", (age, age))
+
+
+def changed(kept: Kept, plans: Mapping[str, Iterable[Row]]) -> dict[str, set[int]]:
+    """Return the lines of kept rows, by file, whose settings are others in these plans; a file begins with line 1."""
+    found = {}
+    for experiment in kept.experiments:
+        same = kept.same(experiment, plans.get(experiment, ()))
+        names = read_csv(kept.folder / f"{experiment}.csv", usecols=["row"], **_TEXT)["row"]
+        lines = enumerate(names, start=2)
+        found[f"{experiment}.csv"] = {line for line, name in lines if name not in same}
+    return found
+
+
+def drawn(
+    kept: Kept, plans: Mapping[str, Sequence[Row]], share: float, seed: int
+) -> dict[str, list[str]]:
+    """Draw rows whose CPU seconds are a share of all: of each experiment and method at least one.
+
+    Parameters
+    ----------
+    kept : Kept
+    plans : mapping
+        Lines of the plan of each experiment; rows that are not kept with the same settings are not drawn.
+    share : float
+        Of the CPU seconds of each experiment and method.
+    seed : int
+        Of the draw.
+
+    Returns
+    -------
+    dict
+        Names of rows by experiment.
+    """
+    rng, found = np.random.default_rng(seed), dict[str, list[str]]()
+    for experiment in kept.experiments:
+        plan = plans.get(experiment, ())
+        same, groups = kept.same(experiment, plan), dict[str, list[str]]()
+        for row in plan:
+            if row["row"] in same:
+                groups.setdefault(modules_of(row), []).append(row["row"])
+        for names in groups.values():
+            seconds = [float(kept.seconds.get((experiment, name), 0.0)) for name in names]
+            spent, limit = 0.0, share * sum(seconds)
+            for k in rng.permutation(len(names)):
+                found.setdefault(experiment, []).append(names[k])
+                spent += seconds[k]
+                if spent >= limit:
+                    break
+    return found
+
+
+def differences(kept: Table, found: Table) -> str:
+    """Return the first difference between kept rows and the same rows run again; empty if there is none.
+
+    A difference by rounding (`ROUNDING`) begins with "rounding". Seconds are not compared.
+    """
+    old = kept.rows.reset_index(drop=True)
+    new = found.rows.map(lambda one: "" if _missing(one) else str(one)).reset_index(drop=True)
+    if len(old) != len(new):
+        return f"{len(old)} lines kept, {len(new)} here"
+    rounded, nothing = "", pd.Series("", old.index)
+    for column in old.columns.union(new.columns, sort=False):
+        pairs = zip(old.get(column, nothing), new.get(column, nothing), strict=True)
+        for line, (one, two) in enumerate(pairs, start=1):
+            apart = _apart(one, two)
+            if apart > ROUNDING:
+                return f"line {line}, {column}: {one or 'nothing'} kept, {two or 'nothing'} here"
+            if apart:
+                rounded = rounded or f"rounding: line {line}, {column}: {one} kept, {two} here"
+    if kept.arrays.keys() != found.arrays.keys():
+        return f"arrays {sorted(kept.arrays)} kept, {sorted(found.arrays)} here"
+    for name, array in kept.arrays.items():
+        other = found.arrays[name]
+        if array.dtype.kind in "US":
+            continue
+        one, two = (f"{array.dtype} {array.shape}" for array in (array, other))
+        if one != two:
+            return f"array {name}: {one} kept, {two} here"
+        if array.tobytes() != other.tobytes():
+            if array.dtype.kind != "f" or _distance(array, other) > ROUNDING:
+                return f"array {name}: other values"
+            rounded = rounded or f"rounding: array {name}"
+    return rounded
+
+
+def _missing(one: Any) -> bool:
+    return one is None or (isinstance(one, float) and math.isnan(one))
+
+
+def _apart(one: str, two: str) -> float:
+    """How far two entries are from each other: infinitely far, if they are other texts."""
+    try:
+        return 0.0 if one == two else _distance(np.array(float(one)), np.array(float(two)))
+    except ValueError:
+        return math.inf
+
+
+def _distance(one: np.ndarray, two: np.ndarray) -> float:
+    """The largest difference of two arrays, relative to the larger of one and their size."""
+    size = np.maximum(1.0, np.maximum(np.abs(one), np.abs(two)))
+    with np.errstate(invalid="ignore"):
+        apart = np.nan_to_num(np.abs(one - two) / size, nan=math.inf)
+    same = (one == two) | (np.isnan(one) & np.isnan(two))
+    return float(np.where(same, 0.0, apart).max(initial=0.0))

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import partial
-from typing import Any
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -12,115 +10,72 @@ from gpcmc.inference.relevance import RelevanceModel
 from gpcmc.inference.tuned_chains import (
     PSEUDO_MARGINAL,
     Chain,
-    cubic_operations,
     latent_chain,
-    pilot,
     pseudo_marginal_chain,
 )
-from studies.common.pieces import Piece, Row, join
-from studies.common.running import Keep
+from studies.common.rows import Line
 from studies.common.seeds import generator, seed
-from studies.common.timing import import_late
-from studies.filippone2014.simulated import data_path, model_of, simulate, standardised
+from studies.filippone2014.operations import cubic_operations
 
 Array = np.ndarray
 #: Parts of the iterations after which R-hat is given.
 PARTS = (0.1, 0.2, 0.5, 1.0)
 
 
-def tune(
-    *,
-    problem: Mapping[str, Any],
-    method: str,
-    burn_in: int,
-    iterations: int,
-    root: int,
-    keep: Keep,
-    data: Mapping[str, Array] | None = None,
-) -> Piece:
-    """Find the proposal that all chains of a problem share (`gpcmc.inference.tuned_chains.pilot`).
-
-    Returns
-    -------
-    rows, arrays : list of dict, dict
-        The proposal's standard deviations, one row; ``root`` (1 + k, 1 + k).
-    """
-
-    def one() -> tuple[list[Row], dict[str, Array]]:
-        model, path = _model(problem, root, data)
-        rng = generator(seed(path, _kernel(problem), "pilot"))
-        found = pilot(model, burn_in=burn_in, iterations=iterations, rng=rng, method=method)
-        deviations = np.sqrt((found**2).sum(axis=1))
-        row = {f"deviation{k}": float(v) for k, v in enumerate(deviations)}
-        return [{**row, "seed": path}], {"root": found}
-
-    return keep("pilot", one)
-
-
 def mix(
-    *,
-    problem: Mapping[str, Any],
-    schemes: Sequence[Mapping[str, Any]],
-    chains: int,
-    iterations: int,
-    burn_in: int,
-    root: int,
-    keep: Keep,
-    tuned: Mapping[str, Array],
-    data: Mapping[str, Array] | None = None,
-) -> Piece:
-    """Run the chains of some schemes from the prior, and say how they mix.
+    model: RelevanceModel, root: Array, scheme: str, settings: Mapping[str, int], path: str
+) -> list[Line]:
+    """Run the chains of a scheme from the prior, and say how they mix.
 
     Parameters
     ----------
-    problem : mapping
-        ``n``, ``d`` and ``set`` of simulated data, or ``name`` and ``cases`` of real ones; and ``relevance``.
-    schemes : sequence of mapping
-        ``scheme``: laplace, ep, sufficient, ancillary or surrogate. ``samples``: importance samples of an estimate, of
-        the pseudo-marginal ones. ``repeats``: updates of theta and of f in an iteration, of the others. ``thinning``:
-        pseudo-marginal chains are also looked at through every so many draws, as if their updates were repeated.
-    chains, iterations, burn_in : int
-    tuned : mapping
-        ``root``, the proposal.
+    model : RelevanceModel
+    root : array (1 + k, 1 + k)
+        Of the proposal's covariance.
+    scheme : str
+        laplace, ep, sufficient, ancillary or surrogate.
+    settings : mapping
+        ``samples``: importance samples of an estimate, of pseudo-marginal schemes. ``repeats``: updates of theta and
+        of f in an iteration, of the others. ``thinning``: pseudo-marginal chains are also looked at through every so
+        many draws, as if their updates were repeated. ``chains``, ``iterations``, ``burn_in``.
+    path : str
+        Each chain has a stream below it.
 
     Returns
     -------
-    rows : list of dict
-        One row a scheme, or with thinning two, as of `mixing`.
+    list of dict
+        ``repeats``, and as of `mixing`; with thinning two of them.
     """
-    model, path = _model(problem, root, data)
-
-    def one(given: Mapping[str, Any], name: str) -> tuple[list[Row], dict[str, Array]]:
-        import_late()
-        own, found = seed(path, _kernel(problem), name), []
-        for k in range(chains):
-            lengths: dict[str, Any] = {"iterations": iterations, "burn_in": burn_in}
-            lengths["rng"] = generator(seed(own, f"chain{k}"))
-            found.append(_chain(model, tuned["root"], given, lengths))
-        scheme, thinning = given["scheme"], given["thinning"]
-        key = {**problem, "scheme": scheme, "samples": given["samples"], "seed": own}
-        rows = [{**key, "repeats": given["repeats"], **mixing(found)}]
-        if scheme in PSEUDO_MARGINAL and thinning > 1:
-            rows.append({**key, "repeats": thinning, **mixing(found, thinning)})
-        return rows, {}
-
-    names = [f"{one['scheme']}-{one['samples']}-{one['repeats']}" for one in schemes]
-    return join(
-        keep(name, partial(one, given, name)) for given, name in zip(schemes, names, strict=True)
-    )
+    found = [
+        _chain(model, root, scheme, settings, generator(seed(path, f"chain{k}")))
+        for k in range(settings["chains"])
+    ]
+    lines = [{"repeats": settings["repeats"], **mixing(found)}]
+    if (thinning := settings["thinning"]) > 1:
+        lines.append({"repeats": thinning, **mixing(found, thinning)})
+    return lines
 
 
 def _chain(
-    model: RelevanceModel, root: Array, given: Mapping[str, Any], lengths: Mapping[str, Any]
+    model: RelevanceModel,
+    root: Array,
+    scheme: str,
+    settings: Mapping[str, int],
+    rng: np.random.Generator,
 ) -> Chain:
-    if given["scheme"] in PSEUDO_MARGINAL:
+    burn_in, iterations = settings["burn_in"], settings["iterations"]
+    if scheme in PSEUDO_MARGINAL:
+        samples = settings["samples"]
         return pseudo_marginal_chain(
-            model, given["scheme"], root, samples=given["samples"], **lengths
+            model, scheme, root, samples=samples, iterations=iterations, burn_in=burn_in, rng=rng
         )
-    return latent_chain(model, given["scheme"], root, repeats=given["repeats"], **lengths)
+    repeats = settings["repeats"]
+    return latent_chain(
+        model, scheme, root, repeats=repeats, iterations=iterations, burn_in=burn_in, rng=rng
+    )
 
 
-def mixing(found: list[Chain], thinning: int = 1) -> Row:
+def mixing(found: list[Chain], thinning: int = 1) -> Line:
     """Say how chains mix, of which every so many draws are kept.
 
     Returns
@@ -133,7 +88,7 @@ def mixing(found: list[Chain], thinning: int = 1) -> Row:
     theta = np.stack([chain.theta[thinning - 1 :: thinning] for chain in found])
     draws = theta.shape[0] * theta.shape[1]
     work = sum((chain.work for chain in found[1:]), found[0].work)
-    row: Row = {
+    row: Line = {
         "draws": draws,
         "ess": effective_samples(theta),
         "acceptance": float(np.mean([chain.acceptance for chain in found])),
@@ -169,20 +124,3 @@ def median_r_hat(theta: Array) -> float:
     with np.errstate(all="ignore"):
         found = array_stats.rhat(theta, chain_axis=0, draw_axis=1, method="rank")
     return float(np.median(np.nan_to_num(found, nan=np.inf, posinf=np.inf)))
-
-
-def _kernel(problem: Mapping[str, Any]) -> str:
-    return "ard" if problem["relevance"] else "isotropic"
-
-
-def _model(
-    problem: Mapping[str, Any], root: int, data: Mapping[str, Array] | None
-) -> tuple[RelevanceModel, str]:
-    """The model of a problem, and the path of its random streams."""
-    if data is not None:
-        X, y = standardised(data, problem["cases"])
-        path = seed(root, "filippone2014", "real", problem["name"], f"cases{len(y)}")
-    else:
-        path = data_path(root, "table1", problem["n"], problem["d"], problem["set"])
-        X, y, _ = simulate(problem["n"], problem["d"], path, balanced=True)
-    return model_of(X, y, relevance=problem["relevance"]), path

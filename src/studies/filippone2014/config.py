@@ -7,18 +7,18 @@ from typing import Annotated, Any
 
 from studies.common.configuration import (
     Block,
+    General,
+    checked,
     is_whole,
     leaf,
     listed,
     number,
-    problems_of,
     refuse,
     some_of,
     whole,
 )
-from studies.filippone2014.jobs import FILES, LATENT, PSEUDO_MARGINAL
+from studies.filippone2014.problems import CASES, KERNELS, LATENT, PSEUDO_MARGINAL
 
-STUDY = "filippone2014"
 _Count = Annotated[int, whole(1, 10**6)]
 _Sets = Annotated[int, whole(1, 1000)]
 _Even = Annotated[
@@ -34,7 +34,6 @@ _Counts = Annotated[
         "a list of one or more whole numbers from 1 to 1000",
     ),
 ]
-_Schemes = Annotated[list[str], some_of(*PSEUDO_MARGINAL, *LATENT)]
 
 
 class Conditionals(Block):
@@ -64,19 +63,24 @@ class Pilot(Block):
     iterations: Annotated[int, whole(10, 10**6)]
 
 
-class Problem(Block):
-    """Simulated data sets, and the chains on each."""
+class Schemes(Block):
+    """The chains on a data set."""
 
-    n: _Even
-    d: Annotated[int, whole(1, 100)]
-    sets: _Sets
-    kernels: Annotated[list[str], some_of("isotropic", "ard")]
-    schemes: _Schemes
+    schemes: Annotated[list[str], some_of(*PSEUDO_MARGINAL, *LATENT)]
     samples: _Counts
     repeats: _Counts
     chains: Annotated[int, whole(2, 100)]
     iterations: Annotated[int, whole(20, 10**6)]
     burn_in: _Count
+
+
+class Problem(Schemes):
+    """Simulated data sets, and the chains on each."""
+
+    n: _Even
+    d: Annotated[int, whole(1, 100)]
+    sets: _Sets
+    kernels: Annotated[list[str], some_of(*KERNELS)]
 
 
 class Chains(Block):
@@ -86,18 +90,12 @@ class Chains(Block):
     problems: Annotated[list[Problem], listed(1)]
 
 
-class Real(Block):
+class Real(Schemes):
     """Real data sets of section 4.4, and the chains on each."""
 
-    data: Annotated[list[str], some_of(*FILES)]
+    data: Annotated[list[str], some_of(*CASES)]
     cases: Annotated[int, whole(0, 5000)]
     pilot: Pilot
-    schemes: _Schemes
-    samples: _Counts
-    repeats: _Counts
-    chains: Annotated[int, whole(2, 100)]
-    iterations: Annotated[int, whole(20, 10**6)]
-    burn_in: _Count
 
 
 class Chain(Block):
@@ -139,24 +137,24 @@ class Study(Block):
     prediction: Prediction
 
 
-def check(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Refuse a configuration whose block of this study does not allow every job to run.
+class Configuration(General):
+    """What the plans of the study read."""
 
-    Raises
-    ------
-    ValueError
-        With a line for each problem: key, value given, what is allowed.
-    """
-    found = problems_of(Study, config.get(STUDY), STUDY)
-    if not found:
-        named = [name for one in config[STUDY]["real"] for name in one["data"]]
-        if len(named) > len(set(named)):
-            found.append(f"{STUDY}.real: given {named}; allowed is each data set once")
-        chain = config[STUDY]["prediction"]["chain"]
-        if chain["draws"] > chain["iterations"]:
-            found.append(
-                f"{STUDY}.prediction.chain.draws: given {chain['draws']}; allowed is at most "
-                f"iterations, {chain['iterations']}"
-            )
-    refuse(found)
-    return dict(config)
+    filippone2014: Study
+
+
+def check(config: Mapping[str, Any]) -> Configuration:
+    """Return the configuration of the study; ValueError with a line for each problem in it."""
+    found = checked(Configuration, config)
+    study, problems = found.filippone2014, []
+    named = [name for one in study.real for name in one.data]
+    if len(named) > len(set(named)):
+        problems.append(f"filippone2014.real: given {named}; allowed is each data set once")
+    chain = study.prediction.chain
+    if chain.draws > chain.iterations:
+        problems.append(
+            f"filippone2014.prediction.chain.draws: given {chain.draws}; allowed is at most "
+            f"iterations, {chain.iterations}"
+        )
+    refuse(problems)
+    return found

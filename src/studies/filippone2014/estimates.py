@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from functools import partial
 
 import numpy as np
 from scipy.special import logsumexp
@@ -13,8 +12,10 @@ from gpcmc.gp.covariance import Prior
 from gpcmc.inference.hyperparameter_steps import (
     WhitenedState,
     elliptical_slice,
+    latent_density,
     surrogate,
     surrogate_noise,
+    surrogate_state,
     whitened_state,
 )
 from gpcmc.inference.importance import (
@@ -26,12 +27,11 @@ from gpcmc.inference.importance import (
 from gpcmc.inference.interface import ConvergenceError, Posterior
 from gpcmc.inference.orthant import Orthant
 from gpcmc.inference.relevance import RelevanceModel
-from gpcmc.inference.tuned_chains import GAUSSIAN, latent_density, surrogate_state
+from gpcmc.inference.tuned_chains import GAUSSIAN
 from gpcmc.inference.twisted import Twisted
-from studies.common.pieces import Piece, Row, join
-from studies.common.running import Keep
+from studies.common.rows import Line
 from studies.common.seeds import generator, seed
-from studies.filippone2014.simulated import Simulated, data_path, model_of, simulate
+from studies.filippone2014.simulated import Simulated, model_of, simulate
 
 Array = np.ndarray
 #: Range of log tau about the true value that the quadrature covers.
@@ -45,15 +45,15 @@ _REFINEMENTS = 8
 RANDOMIZATIONS = 8
 
 
-def conditionals(
-    *, n: int, d: int, sets: int, draws: int, sweeps: int, values: int, root: int, keep: Keep
-) -> Piece:
+def conditionals(path: str, *, n: int, d: int, draws: int, sweeps: int, values: int) -> Line:
     """Compare the variance of log tau given y with those given f (SA), nu (AA) or eta and g (SURR), sigma fixed.
 
     Parameters
     ----------
-    n, d, sets : int
-        Cases and inputs, and data sets.
+    path : str
+        Of the stream that makes the data set.
+    n, d : int
+        Cases and inputs.
     draws, sweeps : int
         Joint draws of tau and f, over which conditional variances are averaged, and elliptical slice updates for each.
     values : int
@@ -61,32 +61,26 @@ def conditionals(
 
     Returns
     -------
-    rows : list of dict
-        One row a data set: ``marginal``, ``sufficient``, ``ancillary``, ``surrogate`` variances of log tau.
+    dict
+        ``marginal``, ``sufficient``, ``ancillary``, ``surrogate`` variances of log tau.
     """
-
-    def one(number: int) -> tuple[list[Row], dict[str, Array]]:
-        path = data_path(root, "figure1", n, d, number)
-        data = simulate(n, d, path, balanced=True)
-        model = model_of(data.X, data.y, relevance=False, jitter=JITTER)
-        rng = generator(seed(path, "draws"))
-        grid = data.theta[1] + np.linspace(LOW, HIGH, values)
-        log_p = true_curve(data, grid, rng)[0] + log_prior(model, data, grid)
-        weights = np.exp(log_p - logsumexp(log_p))
-        found: dict[str, list[float]] = {name: [] for name in _CONDITIONALS}
-        below = np.cumsum(weights)
-        for u in (np.arange(draws) + rng.random(draws)) / draws:
-            # the density is smooth: linear between two values of the grid
-            x = float(np.interp(u, below, grid + 0.5 * (grid[1] - grid[0])))
-            state = draw_latent(model, np.array([data.theta[0], x]), sweeps, rng)
-            for name, conditional in _CONDITIONALS.items():
-                found[name].append(variance(conditional(model, state, rng), x))
-        mean = float(weights @ grid)
-        row = {"set": number, "marginal": float(weights @ (grid - mean) ** 2)}
-        row |= {name: float(np.mean(values)) for name, values in found.items()}
-        return [{**row, "seed": path}], {}
-
-    return join(keep(f"set{k}", partial(one, k)) for k in range(sets))
+    data = simulate(n, d, path, balanced=True)
+    model = model_of(data.X, data.y, relevance=False, jitter=JITTER)
+    rng = generator(seed(path, "draws"))
+    grid = data.theta[1] + np.linspace(LOW, HIGH, values)
+    log_p = true_curve(data, grid, rng)[0] + log_prior(model, data, grid)
+    weights = np.exp(log_p - logsumexp(log_p))
+    found: dict[str, list[float]] = {name: [] for name in _CONDITIONALS}
+    below = np.cumsum(weights)
+    for u in (np.arange(draws) + rng.random(draws)) / draws:
+        # the density is smooth: linear between two values of the grid
+        x = float(np.interp(u, below, grid + 0.5 * (grid[1] - grid[0])))
+        state = draw_latent(model, np.array([data.theta[0], x]), sweeps, rng)
+        for name, conditional in _CONDITIONALS.items():
+            found[name].append(variance(conditional(model, state, rng), x))
+    mean = float(weights @ grid)
+    means = {name: float(np.mean(some)) for name, some in found.items()}
+    return {"marginal": float(weights @ (grid - mean) ** 2), **means}
 
 
 def true_curve(
@@ -187,22 +181,16 @@ def variance(density: Density, start: float) -> float:
 
 
 def spread(
-    *,
-    n: int,
-    d: int,
-    sets: int,
-    samples: Sequence[int],
-    repetitions: int,
-    values: int,
-    root: int,
-    keep: Keep,
-) -> Piece:
+    path: str, *, n: int, d: int, samples: Sequence[int], repetitions: int, values: int
+) -> list[Line]:
     """Repeat the estimate of p(y | tau) over a grid of tau, sigma as it was (Figure 2).
 
     Parameters
     ----------
-    n, d, sets : int
-        Cases and inputs, and data sets.
+    path : str
+        Of the stream that makes the data set.
+    n, d : int
+        Cases and inputs.
     samples : sequence of int
         Importance samples of an estimate.
     repetitions, values : int
@@ -210,42 +198,36 @@ def spread(
 
     Returns
     -------
-    rows : list of dict
-        One row a data set, method, number of samples and log tau: ``low``, ``high``, ``mean``, the 2.5 and 97.5 percent
-        quantiles of the log estimate and the log of the mean estimate; ``exact`` and ``exact_se``; ``weight`` under the
+    list of dict
+        A line a log tau, method and number of samples: ``low``, ``high``, ``mean``, the 2.5 and 97.5 percent quantiles
+        of the log estimate and the log of the mean estimate; ``exact`` and ``exact_se``; ``weight`` under the
         posterior, and ``log_prior``.
     """
-
-    def one(number: int) -> tuple[list[Row], dict[str, Array]]:
-        path = data_path(root, "figure2", n, d, number)
-        data = simulate(n, d, path, balanced=False)
-        model = model_of(data.X, data.y, relevance=False)
-        rng = generator(seed(path, "estimates"))
-        grid = data.theta[1] + np.linspace(LOW, HIGH, values)
-        exact, error = true_curve(data, grid, rng)
-        density = exact + log_prior(model, data, grid)
-        weight = np.exp(density - logsumexp(density))
-        rows = []
-        for k, x in enumerate(grid):
-            K = model.covariance(np.array([data.theta[0], x]))
-            at = {
-                "log_tau": float(x),
-                "exact": exact[k],
-                "exact_se": error[k],
-                "weight": weight[k],
-                "log_prior": density[k] - exact[k],
-            }
-            for method in GAUSSIAN:
-                for size in samples:
-                    found = _estimates(K, data.y, method, size, repetitions, rng)
-                    low, high = np.quantile(found, [0.025, 0.975])
-                    mean = float(logsumexp(found) - np.log(repetitions))
-                    numbers = {"low": low, "high": high, "mean": mean}
-                    key = {"set": number, "n": n, "method": method, "samples": size}
-                    rows.append({**key, **at, **numbers, "seed": path})
-        return rows, {}
-
-    return join(keep(f"set{k}", partial(one, k)) for k in range(sets))
+    data = simulate(n, d, path, balanced=False)
+    model = model_of(data.X, data.y, relevance=False)
+    rng = generator(seed(path, "estimates"))
+    grid = data.theta[1] + np.linspace(LOW, HIGH, values)
+    exact, error = true_curve(data, grid, rng)
+    density = exact + log_prior(model, data, grid)
+    weight = np.exp(density - logsumexp(density))
+    lines = []
+    for k, x in enumerate(grid):
+        K = model.covariance(np.array([data.theta[0], x]))
+        at = {
+            "log_tau": float(x),
+            "exact": exact[k],
+            "exact_se": error[k],
+            "weight": weight[k],
+            "log_prior": density[k] - exact[k],
+        }
+        for method in GAUSSIAN:
+            for size in samples:
+                found = _estimates(K, data.y, method, size, repetitions, rng)
+                low, high = np.quantile(found, [0.025, 0.975])
+                mean = float(logsumexp(found) - np.log(repetitions))
+                numbers = {"low": low, "high": high, "mean": mean}
+                lines.append({"method": method, "samples": size, **at, **numbers})
+    return lines
 
 
 def _estimates(

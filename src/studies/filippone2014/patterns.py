@@ -1,50 +1,26 @@
-"""Real data sets, as features and labels."""
+"""Data sets as features and labels: real ones, and those simulated from the model."""
 
 from __future__ import annotations
 
-from io import BytesIO
-from pathlib import Path
+import re
 
 import numpy as np
 
-Array = np.ndarray
+from studies.common.data import load, read_registry
+from studies.filippone2014.problems import data_path
+from studies.filippone2014.simulated import simulate
+
 #: Where raw files and their register are, from the root of the repository.
 RAW, REGISTRY = "data/raw", "data/registry.csv"
-#: Cases, features, and cases of the class +1 (M against F).
-ABALONE = (2835, 8, 1528)
+#: Names in the table of recipes, where they are others.
+NAMES = {"breast": "wisconsin", "crabs": "crabs_index"}
 
 
-def two_classes(*, name: str) -> dict[str, Array]:
-    """Return ``X`` (n, d) in the units of the source, and ``y`` (n,), of a data set by its name."""
-    from studies.common.data import read_registry
-    from studies.common.data.uci import load_two_classes
-
-    registry = read_registry(REGISTRY)
-    X, y = abalone(RAW) if name == "abalone" else load_two_classes(name, RAW, registry)
-    return {"X": X, "y": y}
-
-
-def abalone(folder: str | Path) -> tuple[Array, Array]:
-    """Return seven measurements and the rings of Abalone, and the sex of the animals, M +1 and F -1; none is an infant.
-
-    Raises
-    ------
-    DamagedFileError, DataUnavailableError
-        If the file is not the registered one, or not there.
-    ValueError
-        If the facts that are known about the data set do not come out.
-    """
-    import pandas as pd
-
-    from studies.common.data import files_of, read_registry
-    from studies.common.data.registry import read_verified
-
-    (entry,) = files_of("abalone", read_registry(REGISTRY))
-    table = pd.read_csv(BytesIO(read_verified(entry, Path(folder) / entry.file)), header=None)
-    table = table[table[0] != "I"]
-    X = np.ascontiguousarray(table.iloc[:, 1:].to_numpy(dtype=np.float64))
-    y = np.where(table[0] == "M", 1.0, -1.0)
-    found = (*X.shape, int((y > 0).sum()))
-    if found != ABALONE:
-        raise ValueError(f"abalone: cases, features and positive cases {found}, need {ABALONE}")
-    return X, y
+def patterns(name: str, *, seed: int, standardise: object) -> dict[str, np.ndarray]:
+    """Return ``X`` (n, d) and ``y`` (n,): real ones in the units of the source, or simulated ones, as n50_d2_set0."""
+    if simulated := re.fullmatch(r"n(\d+)_d(\d+)_set(\d+)", name):
+        n, d, number = map(int, simulated.groups())
+        X, y, _ = simulate(n, d, data_path(seed, "table1", n, d, number), balanced=True)
+        return {"X": X, "y": y}
+    raw = load(NAMES.get(name, name), RAW, read_registry(REGISTRY))
+    return {"X": raw.X, "y": raw.y}

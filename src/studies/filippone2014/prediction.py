@@ -13,22 +13,19 @@ methods see the same training cases:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize
 
+from gpcmc.inference.climbing import climb
 from gpcmc.inference.ep import ExpectationPropagation
 from gpcmc.inference.hyperparameters import rbf_covariance, squared_distances
 from gpcmc.inference.importance import gaussian_proposal
-from gpcmc.inference.interface import ConvergenceError
 from gpcmc.inference.relevance import RelevancePrior, relevance_prior
 from gpcmc.inference.tuned_chains import pilot, pseudo_marginal_chain
-from studies.common.pieces import Piece, Row, join
-from studies.common.running import Keep
-from studies.common.seeds import generator, seed
+from studies.common.rows import Line
+from studies.common.seeds import generator
 from studies.filippone2014.chains import effective_samples
 from studies.filippone2014.simulated import median_start, model_of, standardised
 
@@ -51,49 +48,19 @@ class Task(NamedTuple):
     y_star: Array
 
 
-def predict(
-    *,
-    data: Mapping[str, Array],
-    name: str,
-    sizes: Sequence[int],
-    splits: int,
-    chain: Mapping[str, int],
-    root: int,
-    keep: Keep,
-) -> Piece:
-    """Predict the test cases of each split by all methods.
+def task_of(data: Mapping[str, Array], size: int, path: str) -> Task:
+    """Return a training set of so many cases and the other cases, standardised over all cases.
 
     Parameters
     ----------
-    data, name : mapping, str
-        ``X``, ``y``, and the name that keys the random streams.
-    sizes : sequence of int
+    data : mapping
+        ``X`` (n, d) and ``y`` (n,).
+    size : int
         Training cases.
-    splits : int
-        For each size.
-    chain : mapping
-        ``chains``, ``samples``, ``iterations``, ``burn_in``, ``pilot`` (iterations), and ``draws`` of each chain that
-        predictions are averaged over.
-
-    Returns
-    -------
-    rows : list of dict
-        One row a size, split and method: the `scores`, and ``ess`` of the chains.
+    path : str
+        Of the stream that draws them.
     """
-    X, y = standardised(data)
-
-    def one(size: int, number: int) -> tuple[list[Row], dict[str, Array]]:
-        path = seed(root, "filippone2014", "prediction", name, f"n{size}", f"split{number}")
-        task, rows = drawn(X, y, size, generator(path)), []
-        for method, predictor in METHODS.items():
-            p, facts = predictor(task, dict(chain), generator(seed(path, method)))
-            key = {"data": name, "n": size, "split": number, "method": method}
-            rows.append({**key, **scores(p, task.y_star), **facts, "seed": path})
-        return rows, {}
-
-    return join(
-        keep(f"n{size}-split{k}", partial(one, size, k)) for size in sizes for k in range(splits)
-    )
+    return drawn(*standardised(data), size, generator(path))
 
 
 def drawn(X: Array, y: Array, size: int, rng: np.random.Generator) -> Task:
@@ -130,7 +97,8 @@ def scores(p: Array, y: Array) -> dict[str, float]:
     }
 
 
-# --- Gaussian processes
+# --- Gaussian processes. `chain` has ``chains``, ``samples``, ``iterations``, ``burn_in``, ``pilot`` (iterations), and
+# ``draws`` of each chain that predictions are averaged over; the other methods take no notice of it.
 
 
 def at(task: Task, theta: Array) -> Array:
@@ -149,10 +117,7 @@ def maximum(task: Task, prior: RelevancePrior | None) -> tuple[Array, bool]:
 
     def objective(theta: Array) -> tuple[float, Array]:
         K = rbf_covariance(distances, theta)
-        try:
-            posterior = _EP.approximate(K, task.y)
-        except (ConvergenceError, ValueError):  # a point to avoid
-            return 10.0 * len(task.y), np.zeros(2)
+        posterior = _EP.approximate(K, task.y)
         M = _EP.gradient_matrix(K, task.y, posterior)
         weighted = M * K
         slope = np.array([weighted.sum(), (weighted * distances).sum() * np.exp(-2 * theta[1])])
@@ -160,29 +125,28 @@ def maximum(task: Task, prior: RelevancePrior | None) -> tuple[Array, bool]:
         if prior is not None:
             value += prior.log_density(theta)
             gradient += np.array(prior.shape) - np.array(prior.rate) * np.exp(theta)
-        return -value, -gradient
+        return value, gradient
 
     start = median_start(relevance_prior(task.X.shape[1], relevance=False))
-    starts = [start, start + np.array([1.0, -1.0])]
-    found = [
-        minimize(objective, np.clip(one, low, high), jac=True, method="L-BFGS-B", bounds=BOUNDS)
-        for one in starts
-    ]
-    best = min(found, key=lambda one: one.fun).x
+    starts = [np.clip(one, low, high) for one in (start, start + np.array([1.0, -1.0]))]
+    found = climb(objective, starts, BOUNDS, poor=-10.0 * len(task.y))
+    best = max(found.ends, key=lambda end: end[1])[0]
     return best, bool((np.minimum(best - low, high - best) < 1e-3).any())
 
 
-def _fitted(task: Task, chain: dict[str, int], rng: np.random.Generator) -> tuple[Array, Row]:
+def _fitted(task: Task, chain: Mapping[str, int], rng: np.random.Generator) -> tuple[Array, Line]:
     theta, bound = maximum(task, None)
     return at(task, theta), {"at_bound": bound}
 
 
-def _mode(task: Task, chain: dict[str, int], rng: np.random.Generator) -> tuple[Array, Row]:
+def _mode(task: Task, chain: Mapping[str, int], rng: np.random.Generator) -> tuple[Array, Line]:
     theta, bound = maximum(task, relevance_prior(task.X.shape[1], relevance=False))
     return at(task, theta), {"at_bound": bound}
 
 
-def _integrated(task: Task, chain: dict[str, int], rng: np.random.Generator) -> tuple[Array, Row]:
+def _integrated(
+    task: Task, chain: Mapping[str, int], rng: np.random.Generator
+) -> tuple[Array, Line]:
     model = model_of(task.X, task.y, relevance=False)
     root = pilot(model, burn_in=chain["pilot"], iterations=chain["pilot"], rng=rng)
     given = {key: chain[key] for key in ("samples", "iterations", "burn_in")}
@@ -202,7 +166,7 @@ def _integrated(task: Task, chain: dict[str, int], rng: np.random.Generator) -> 
 # --- the support vector machine
 
 
-def _machine(task: Task, chain: dict[str, int], rng: np.random.Generator) -> tuple[Array, Row]:
+def _machine(task: Task, chain: Mapping[str, int], rng: np.random.Generator) -> tuple[Array, Line]:
     from sklearn.calibration import CalibratedClassifierCV
     from sklearn.model_selection import GridSearchCV, StratifiedKFold
     from sklearn.svm import SVC

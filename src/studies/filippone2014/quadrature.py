@@ -7,7 +7,7 @@ chains of `studies.filippone2014.prediction` have: how far the two predictions a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -17,11 +17,9 @@ from gpcmc.inference.ep import ExpectationPropagation
 from gpcmc.inference.hyperparameters import rbf_covariance, squared_distances
 from gpcmc.inference.importance import gaussian_proposal
 from gpcmc.inference.relevance import relevance_prior
-from studies.common.pieces import Piece, Row, join
-from studies.common.running import Keep
-from studies.common.seeds import generator, seed
-from studies.filippone2014.prediction import Task, drawn, scores
-from studies.filippone2014.simulated import median_start, standardised
+from studies.common.rows import Line
+from studies.filippone2014.prediction import Task, scores
+from studies.filippone2014.simulated import median_start
 
 Array = np.ndarray
 _EP = ExpectationPropagation(tolerance=1e-6)
@@ -42,48 +40,27 @@ class Integral(NamedTuple):
     nodes: int
 
 
-def integrate(
-    *,
-    data: Mapping[str, Array],
-    name: str,
-    sizes: Sequence[int],
-    splits: int,
-    quadrature: Mapping[str, Any],
-    root: int,
-    keep: Keep,
-) -> Piece:
-    """Predict the test cases of the splits of `studies.filippone2014.prediction.predict` by quadrature.
+def integrated(task: Task, *, intervals: int, most: int, tolerance: float) -> Line:
+    """Predict the test cases by quadrature.
 
     Parameters
     ----------
-    data, name, sizes, splits
-        As there, so that the splits are the same.
-    quadrature : mapping
-        ``intervals`` of each axis, an even number, ``most`` of them, and the ``tolerance`` of a probability.
+    task : Task
+        The training set is that of the other methods.
+    intervals, most, tolerance
+        As of `mean_probability`.
 
     Returns
     -------
-    rows : list of dict
-        One row a size and split: the scores; ``change`` of the log loss against every other value of each axis;
-        ``intervals`` and ``nodes``.
+    dict
+        The scores; ``change`` of the log loss against every other value of each axis; ``intervals`` and ``nodes``.
     """
-    X, y = standardised(data)
-
-    def one(size: int, number: int) -> tuple[list[Row], dict[str, Array]]:
-        path = seed(root, "filippone2014", "prediction", name, f"n{size}", f"split{number}")
-        task = drawn(X, y, size, generator(path))
-        start = median_start(relevance_prior(X.shape[1], relevance=False))
-        found = mean_probability(partial(at_node, task), start, **quadrature)
-        row: Row = {"data": name, "n": size, "split": number, "method": "quadrature"}
-        row |= scores(found.probability, task.y_star)
-        coarse = scores(found.coarse, task.y_star)
-        row["change"] = abs(float(coarse["log_loss"]) - float(row["log_loss"]))
-        row |= {"intervals": found.intervals, "nodes": found.nodes, "seed": path}
-        return [row], {}
-
-    return join(
-        keep(f"n{size}-split{k}", partial(one, size, k)) for size in sizes for k in range(splits)
-    )
+    start = median_start(relevance_prior(task.X.shape[1], relevance=False))
+    given: dict[str, Any] = {"intervals": intervals, "most": most, "tolerance": tolerance}
+    found = mean_probability(partial(at_node, task), start, **given)
+    line: Line = {**scores(found.probability, task.y_star)}
+    line["change"] = abs(scores(found.coarse, task.y_star)["log_loss"] - line["log_loss"])
+    return line | {"intervals": found.intervals, "nodes": found.nodes}
 
 
 def at_node(task: Task, theta: Array) -> tuple[float, Array]:

@@ -15,7 +15,7 @@ from gpcmc.inference.relevance import (
     relevance_model,
     relevance_prior,
 )
-from studies.common.seeds import generator, seed
+from studies.common.seeds import generator
 
 Array = np.ndarray
 #: Inputs drawn for each that is kept; a class that is still short makes us draw anew.
@@ -71,11 +71,6 @@ def simulate(n: int, d: int, path: str, *, balanced: bool) -> Simulated:
     raise ValueError(f"{path}: one class has fewer than n / 2 cases in each of {_DRAWS} draws")
 
 
-def data_path(root: int, part: str, n: int, d: int, number: int) -> str:
-    """Return the path of the stream that makes a data set."""
-    return seed(root, "filippone2014", part, f"n{n}", f"d{d}", f"set{number}")
-
-
 def standardised(data: Mapping[str, Array], cases: int = 0) -> tuple[Array, Array]:
     """Return X with mean 0 and standard deviation 1 over all cases, and y; of many cases the first so many, if not 0.
 
@@ -91,6 +86,12 @@ def standardised(data: Mapping[str, Array], cases: int = 0) -> tuple[Array, Arra
 def model_of(X: Array, y: Array, *, relevance: bool, jitter: float = 0.0) -> RelevanceModel:
     """Return the model with the source's priors."""
     return relevance_model(X, y, relevance_prior(X.shape[1], relevance=relevance), jitter=jitter)
+
+
+def problem(data: Mapping[str, Array], kernel: str, cases: int | None) -> RelevanceModel:
+    """Return the model of chains: of simulated data as they are, of real ones (if `cases` is a number) standardised."""
+    X, y = (data["X"], data["y"]) if cases is None else standardised(data, cases)
+    return model_of(X, y, relevance=kernel == "ard")
 
 
 def median_start(prior: RelevancePrior) -> Array:

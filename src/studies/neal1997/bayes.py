@@ -12,9 +12,8 @@ from collections.abc import Mapping
 import numpy as np
 from scipy.stats import binom, norm
 
-from studies.common.pieces import Piece, Row, join
-from studies.common.running import Keep
-from studies.common.seeds import generator, seed
+from studies.common.rows import Line
+from studies.common.seeds import generator
 
 Array = np.ndarray
 CLASSES = 3
@@ -77,62 +76,42 @@ class BayesRule:
         return float(1.0 - largest.sum() * step**2)
 
 
-def bayes(
-    *,
-    points: int,
-    sets: int,
-    root: int,
-    old: Mapping[str, Array],
-    new: Mapping[str, Array],
-    keep: Keep,
-) -> Piece:
-    """Evaluate the rule on the test cases of both releases, in expectation, and on data made anew.
+def on_releases(points: int, old: Mapping[str, Array], new: Mapping[str, Array]) -> list[Line]:
+    """Evaluate the rule on the test cases of both releases, and in expectation.
 
     Parameters
     ----------
     points : int
         Of the midpoint rule on each axis.
-    sets : int
-        Test sets of 600 cases to be made anew.
-    root : int
-        Of the random stream.
     old, new : mapping
         The releases of 1997 and 2022: ``X``, ``t``, ``training``.
-    keep : callable
 
     Returns
     -------
-    rows : list of dict
+    list of dict
         ``data``, ``quantity`` and ``value``: the ``error-rate`` and the mean ``log-probability`` on test cases; of the
         population its ``error-rate``, and the probability of as few errors as in the file of 1997 (``luck``).
     """
+    rule, lines, errors = BayesRule(points), [], {}
+    for name, arrays in {"1997": old, "2022": new}.items():
+        test = slice(int(arrays["training"]), None)
+        X, t = arrays["X"][test, :2], arrays["t"][test].astype(int)
+        wrong = rule.guess(X) != t
+        errors[name] = int(wrong.sum()), len(t)
+        found = {"error-rate": wrong.mean(), "log-probability": rule.log_probability(X, t).mean()}
+        lines += [{"data": name, "quantity": key, "value": v} for key, v in found.items()]
+    rate = rule.error_rate()
+    found = {"error-rate": rate, "luck": binom.cdf(*errors["1997"], rate)}
+    return lines + [{"data": "population", "quantity": k, "value": v} for k, v in found.items()]
 
-    def one() -> tuple[list[Row], dict[str, Array]]:
-        rule, rows = BayesRule(points), []
-        errors = {}
-        for name, arrays in {"1997": old, "2022": new}.items():
-            test = slice(int(arrays["training"]), None)
-            X, t = arrays["X"][test, :2], arrays["t"][test].astype(int)
-            wrong = rule.guess(X) != t
-            errors[name] = int(wrong.sum()), len(t)
-            found = {
-                "error-rate": wrong.mean(),
-                "log-probability": rule.log_probability(X, t).mean(),
-            }
-            rows += [{"data": name, "quantity": key, "value": v} for key, v in found.items()]
-        rate = rule.error_rate()
-        found = {"error-rate": rate, "luck": binom.cdf(*errors["1997"], rate)}
-        rows += [{"data": "population", "quantity": key, "value": v} for key, v in found.items()]
-        return rows, {}
 
-    def anew() -> tuple[list[Row], dict[str, Array]]:
-        rule, path = BayesRule(points), seed(root, "bayes", "anew")
-        rng, cases = generator(path), len(old["t"]) - int(old["training"])
-        row: Row = {"data": "anew", "quantity": "error-rate", "seed": path}
-        rows: list[Row] = []
-        for _ in range(sets):
-            X, t = made(cases, rng)
-            rows.append({**row, "value": float((rule.guess(X) != t).mean())})
-        return rows, {}
-
-    return join([keep("rule", one), keep("anew", anew)])
+def on_new_sets(points: int, sets: int, path: str, old: Mapping[str, Array]) -> list[Line]:
+    """Return the ``error-rate`` of the rule on so many test sets as large as the old one, made anew."""
+    rule, rng = BayesRule(points), generator(path)
+    cases, line = len(old["t"]) - int(old["training"]), {"data": "anew", "quantity": "error-rate"}
+    lines: list[Line] = []
+    for _ in range(sets):
+        X, t = made(cases, rng)
+        value = float((rule.guess(X) != t).mean())
+        lines.append({**line, "seed": path, "value": value})
+    return lines

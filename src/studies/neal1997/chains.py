@@ -4,29 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy.stats import norm
 from sklearn.gaussian_process.kernels import ConstantKernel, Kernel, WhiteKernel
 
-from gpcmc.neal.classification import Classification
-from gpcmc.neal.kernel import PowerExponential
-from gpcmc.neal.priors import Gamma, Hierarchy, draw_logarithms
-from gpcmc.neal.regression import Regression, RegressionState
-from studies.common.pieces import Piece, Row, join
-from studies.common.running import Keep
-from studies.common.seeds import generator, seed
+from studies.common.rows import Line
+from studies.neal1997.model.classification import Classification
+from studies.neal1997.model.kernel import SquaredExponential
+from studies.neal1997.model.priors import Gamma, Hierarchy, draw_logarithms
+from studies.neal1997.model.regression import Regression, RegressionState
 from studies.neal1997.runs import (
-    CLASSES,
     CLASSES_ITERATIONS,
     DRAWS,
     EARLY,
     EARLY_PERSISTENCE,
     FACTOR,
     JITTER,
-    OUTLIERS,
     OUTLIERS_FIRST,
     OUTLIERS_ITERATIONS,
     SCANS,
@@ -39,8 +34,9 @@ from studies.neal1997.runs import (
 Array = np.ndarray
 #: The software's ``0.05:0.5``: of magnitudes, noise, and the relevance of a single input.
 VAGUE = Gamma(0.05, 0.5)
-#: ``x0.2:0.5:1`` for four inputs.
-RELEVANCES = Hierarchy.scaled(0.2, 0.5, 1.0, count=4)
+#: The software's ``x0.2:0.5:1``. Where alpha is below 2, the ``x`` divides the width by p^(1/alpha) for p relevances,
+#: here by 4, so that the sum of their squares keeps its scale (``prior.doc``).
+RELEVANCES = Hierarchy(Gamma(0.2 / 4, 0.5), 1.0)
 #: Where chains begin: magnitude, relevances of the three-way problem, relevance and noise of the regression.
 MAGNITUDE, RELEVANCE, SINGLE_RELEVANCE, NOISE = 0.5, 1.0, 0.1, 0.5
 #: The training case whose latent values Figure 4 shows.
@@ -51,9 +47,9 @@ GRID = np.linspace(-2.5, 2.5, 101)
 
 def covariance(relevance: Any, constant: float, jitter: float) -> Kernel:
     """Return the covariance of both problems at the start; constant and jitter are standard deviations."""
-    parts = ConstantKernel(constant**2, "fixed") + ConstantKernel(MAGNITUDE**2) * PowerExponential(
-        relevance
-    )
+    parts = ConstantKernel(constant**2, "fixed") + ConstantKernel(
+        MAGNITUDE**2
+    ) * SquaredExponential(relevance)
     return parts + WhiteKernel(jitter**2, "fixed") if jitter else parts
 
 
@@ -63,54 +59,32 @@ def true_function(x: Array) -> Array:
 
 
 def classes(
-    *,
-    run: str,
-    chains: list[int],
-    iterations: int,
-    root: int,
-    data: Mapping[str, Array],
-    keep: Keep,
-) -> Piece:
-    """Run chains on the three-way problem.
+    run: ClassesRun, iterations: int, data: Mapping[str, Array], rng: np.random.Generator
+) -> list[Line]:
+    """Run a chain on the three-way problem.
 
     Parameters
     ----------
-    run : str
-        Key of `studies.neal1997.runs.CLASSES`.
-    chains : list of int
-        Their numbers.
+    run : ClassesRun
     iterations : int
-    root : int
-        Of the random streams.
     data : mapping
         ``X`` (n, 4), ``t`` (n,) and ``training``, where the test cases begin.
-    keep : callable
+    rng : Generator
 
     Returns
     -------
-    rows : list of dict
-        ``run``, ``chain``, ``quantity``, ``place`` (the iteration), ``value``: hyperparameters, latent values of one
-        case and accepted updates of each iteration; at last the error rate and mean log probability of test cases.
+    list of dict
+        A line an ``iteration``: hyperparameters ``eta``, ``rho`` (the top level of the next), ``rho1`` to ``rho4``;
+        latent values of one case, ``latent0`` to ``latent2``; how many updates were ``accepted``. The last has the
+        ``error-rate`` and the mean ``log-probability`` of the test cases.
     """
-
-    def one(chain: int) -> tuple[list[Row], dict[str, Array]]:
-        path = seed(root, "classes", run, f"chain{chain}")
-        rows = _one_of_classes(CLASSES[run], iterations, data, generator(path))
-        return [{"run": run, "chain": chain, **row, "seed": path} for row in rows], {}
-
-    return join(keep(f"chain{k}", partial(one, k)) for k in chains)
-
-
-def _one_of_classes(
-    run: ClassesRun, iterations: int, data: Mapping[str, Array], rng: np.random.Generator
-) -> list[Row]:
     X, t, test = data["X"], data["t"].astype(np.int64), int(data["training"])
     inputs = X.shape[1]
     kernel = covariance(np.full(inputs, RELEVANCE), run.constant, run.jitter)
     train = slice(0, run.training)
     model = Classification(kernel, [VAGUE, RELEVANCES], X[train], t[train], classes=3)
     state, saved = model.start(), used(iterations, run.first, CLASSES_ITERATIONS)
-    probability, rows = np.zeros((len(t) - test, 3)), []
+    probability, lines = np.zeros((len(t) - test, 3)), []
     names = ["eta", "rho", *(f"rho{u + 1}" for u in range(inputs))]
     for iteration in range(1, iterations + 1):
         state = model.iterate(
@@ -121,67 +95,46 @@ def _one_of_classes(
             factor=run.factor,
             rng=rng,
         )
-        found = dict(zip(names, np.exp(state.point.x).tolist(), strict=True))
-        found |= {f"latent{k}": float(y) for k, y in enumerate(state.latent[:, CASE])}
-        found["accepted"] = state.accepted
-        rows += [{"quantity": key, "place": iteration, "value": v} for key, v in found.items()]
+        line: Line = {"iteration": iteration}
+        line |= zip(names, np.exp(state.point.x).tolist(), strict=True)
+        line |= {f"latent{k}": float(y) for k, y in enumerate(state.latent[:, CASE])}
+        lines.append(line | {"accepted": state.accepted})
         if iteration in saved:
             shares = model.predict_proba(state, X[test:], draws=DRAWS, rng=rng)
             probability += shares / len(saved)
     right = probability[np.arange(len(t) - test), t[test:]]
-    scores = {
-        "error-rate": float((probability.argmax(axis=1) != t[test:]).mean()),
-        "log-probability": float(np.log(right).mean()),
-    }
-    return [
-        *rows,
-        *({"quantity": key, "place": iterations, "value": v} for key, v in scores.items()),
-    ]
+    lines[-1]["error-rate"] = float((probability.argmax(axis=1) != t[test:]).mean())
+    lines[-1]["log-probability"] = float(np.log(right).mean())
+    return lines
 
 
 def outliers(
-    *,
-    run: str,
-    chains: list[int],
-    iterations: int,
-    root: int,
-    data: Mapping[str, Array],
-    keep: Keep,
-) -> Piece:
-    """Run chains on the regression with outliers; arguments as of `classes`, with X (n, 1).
+    run: OutliersRun, iterations: int, data: Mapping[str, Array], rng: np.random.Generator
+) -> tuple[list[Line], Array]:
+    """Run a chain on the regression with outliers; arguments as of `classes`, with X (n, 1).
 
     Returns
     -------
-    rows : list of dict
-        ``run``, ``chain``, ``quantity``, ``place``, ``value``: hyperparameters of each iteration; the mean squared
-        error of predictions (``squared-error`` from the targets, ``function-error`` from N(22)) and the mean log
-        probability of the test cases (with t noise also as the software has it, ``log-probability-software``);
-        predictions at `GRID` (``mean``; the place is the input).
+    lines : list of dict
+        A line an ``iteration``: hyperparameters ``eta``, ``rho`` and ``sigma``. The last has the mean squared error of
+        predictions (``squared-error`` from the targets, ``function-error`` from N(22)) and the mean log probability of
+        the test cases (with t noise also as the software has it, ``log-probability-software``).
+    curve : (2, 101) array
+        Inputs, `GRID`, and predictive means there.
     """
-
-    def one(chain: int) -> tuple[list[Row], dict[str, Array]]:
-        path = seed(root, "outliers", run, f"chain{chain}")
-        rows = _one_of_outliers(OUTLIERS[run], iterations, data, generator(path))
-        return [{"run": run, "chain": chain, **row, "seed": path} for row in rows], {}
-
-    return join(keep(f"chain{k}", partial(one, k)) for k in chains)
-
-
-def _one_of_outliers(
-    run: OutliersRun, iterations: int, data: Mapping[str, Array], rng: np.random.Generator
-) -> list[Row]:
     X, t, test = data["X"], data["t"], int(data["training"])
     kernel = covariance(SINGLE_RELEVANCE, run.constant, JITTER if run.degrees else 0.0)
     model = Regression(
         kernel, [VAGUE, VAGUE], VAGUE, X[:test], t[:test], degrees=run.degrees, sigma=NOISE
     )
     state, saved = model.start(), used(iterations, OUTLIERS_FIRST, OUTLIERS_ITERATIONS)
-    mean, curve, rows = np.zeros(len(t) - test), np.zeros(len(GRID)), []
+    mean, curve, lines = np.zeros(len(t) - test), np.zeros(len(GRID)), []
     levels: dict[str, list[Array]] = {"log-probability": [], "log-probability-software": []}
     for iteration in range(1, iterations + 1):
         state = model.iterate(state, factor=FACTOR, rng=rng)
-        found = dict(zip(("eta", "rho", "sigma"), np.exp(state.point.x).tolist(), strict=True))
-        rows += [{"quantity": key, "place": iteration, "value": v} for key, v in found.items()]
+        line: Line = {"iteration": iteration}
+        line |= zip(("eta", "rho", "sigma"), np.exp(state.point.x).tolist(), strict=True)
+        lines.append(line)
         if iteration in saved:
             mean += model.predict(state, X[test:])[0] / len(saved)
             curve += model.predict(state, GRID[:, None])[0] / len(saved)
@@ -189,16 +142,13 @@ def _one_of_outliers(
             if run.degrees is not None:
                 by_draws = _software(model, state, X[test:], t[test:], rng)
                 levels["log-probability-software"].append(by_draws)
-    scores = {
-        "squared-error": float(((mean - t[test:]) ** 2).mean()),
-        "function-error": float(((mean - true_function(X[test:, 0])) ** 2).mean()),
-    }
+    last = lines[-1]
+    last["squared-error"] = float(((mean - t[test:]) ** 2).mean())
+    last["function-error"] = float(((mean - true_function(X[test:, 0])) ** 2).mean())
     for key, own in levels.items():
         if own:
-            scores[key] = float((np.logaddexp.reduce(own, axis=0) - np.log(len(own))).mean())
-    rows += [{"quantity": key, "place": iterations, "value": v} for key, v in scores.items()]
-    predictions = zip(GRID.tolist(), curve.tolist(), strict=True)
-    return [*rows, *({"quantity": "mean", "place": x, "value": y} for x, y in predictions)]
+            last[key] = float((np.logaddexp.reduce(own, axis=0) - np.log(len(own))).mean())
+    return lines, np.stack([GRID, curve])
 
 
 def _software(

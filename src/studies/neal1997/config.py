@@ -7,10 +7,8 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator
 
-from studies.common.configuration import Block, is_whole, leaf, problems_of, refuse, some_of, whole
+from studies.common.configuration import Block, General, checked, is_whole, leaf, some_of, whole
 from studies.neal1997.runs import CLASSES, CLASSES_ITERATIONS, OUTLIERS, OUTLIERS_ITERATIONS
-
-STUDY = "neal1997"
 
 
 def _chains(known: Mapping[str, Any]) -> BeforeValidator:
@@ -62,13 +60,12 @@ class Study(Block):
     laplace: LaplaceFits
 
 
-def check(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Refuse a configuration whose block of this study does not allow every job to run.
+class Configuration(General):
+    """What the plans of the study read."""
 
-    Raises
-    ------
-    ValueError
-        With a line for each problem: key, value given, what is allowed.
-    """
-    refuse(problems_of(Study, config.get(STUDY), STUDY))
-    return dict(config)
+    neal1997: Study
+
+
+def check(config: Mapping[str, Any]) -> Configuration:
+    """Return the configuration of the study; ValueError with a line for each problem in it."""
+    return checked(Configuration, config)

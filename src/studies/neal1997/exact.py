@@ -14,8 +14,7 @@ from scipy.linalg import eigh
 from scipy.special import logsumexp
 from scipy.stats import norm
 
-from studies.common.pieces import Piece, Row
-from studies.common.running import Keep
+from studies.common.rows import Line
 from studies.neal1997.chains import VAGUE, true_function
 from studies.neal1997.runs import OUTLIERS
 
@@ -123,7 +122,7 @@ def valley(density: Array) -> int | None:
     return int(first + np.argmin(density[first : last + 1]))
 
 
-def exact(*, run: str, data: Mapping[str, Array], keep: Keep) -> Piece:
+def integrated(run: str, data: Mapping[str, Array]) -> list[Line]:
     """Integrate the posterior of a run with Gaussian noise.
 
     Parameters
@@ -132,32 +131,27 @@ def exact(*, run: str, data: Mapping[str, Array], keep: Keep) -> Piece:
         Key of `studies.neal1997.runs.OUTLIERS`.
     data : mapping
         ``X`` (n, 1), ``t`` (n,) and ``training``.
-    keep : callable
 
     Returns
     -------
-    rows : list of dict
+    list of dict
         ``run``, ``quantity``, ``value``: the scores that `studies.neal1997.chains.outliers` has; geometric means
         ``eta``, ``rho``, ``sigma``; and, if the relevance has two modes, the relevance that divides them
         (``divide``) and the probability of a larger one (``above``).
     """
-
-    def one() -> tuple[list[Row], dict[str, Array]]:
-        X, t, test = data["X"][:, 0], data["t"], int(data["training"])
-        axes = [np.arange(low, high + STEP / 2, STEP) for low, high in (ETA, RHO, SIGMA)]
-        grid = dict(zip(("eta", "rho", "sigma"), axes, strict=True))
-        found = Quadrature(X[:test], t[:test], OUTLIERS[run].constant, **grid)
-        mean, log_density = found.predict(X[test:], t[test:])
-        rows = {
-            "squared-error": ((mean - t[test:]) ** 2).mean(),
-            "function-error": ((mean - true_function(X[test:])) ** 2).mean(),
-            "log-probability": log_density.mean(),
-        }
-        rows |= {name: np.exp(found.marginal(name) @ axis) for name, axis in grid.items()}
-        rho = found.marginal("rho")
-        divide = valley(rho)
-        if divide is not None:
-            rows |= {"divide": np.exp(grid["rho"][divide]), "above": rho[divide + 1 :].sum()}
-        return [{"run": run, "quantity": k, "value": float(v)} for k, v in rows.items()], {}
-
-    return keep("exact", one)
+    X, t, test = data["X"][:, 0], data["t"], int(data["training"])
+    axes = [np.arange(low, high + STEP / 2, STEP) for low, high in (ETA, RHO, SIGMA)]
+    grid = dict(zip(("eta", "rho", "sigma"), axes, strict=True))
+    found = Quadrature(X[:test], t[:test], OUTLIERS[run].constant, **grid)
+    mean, log_density = found.predict(X[test:], t[test:])
+    values = {
+        "squared-error": ((mean - t[test:]) ** 2).mean(),
+        "function-error": ((mean - true_function(X[test:])) ** 2).mean(),
+        "log-probability": log_density.mean(),
+    }
+    values |= {name: np.exp(found.marginal(name) @ axis) for name, axis in grid.items()}
+    rho = found.marginal("rho")
+    divide = valley(rho)
+    if divide is not None:
+        values |= {"divide": np.exp(grid["rho"][divide]), "above": rho[divide + 1 :].sum()}
+    return [{"run": run, "quantity": k, "value": float(v)} for k, v in values.items()]

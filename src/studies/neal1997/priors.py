@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from sklearn.gaussian_process.kernels import ConstantKernel, DotProduct, Kernel
 
-from gpcmc.neal.kernel import PowerExponential
-from studies.common.pieces import Piece, Row
-from studies.common.running import Keep
-from studies.common.seeds import generator, seed
+from studies.common.rows import Line
+from studies.common.seeds import generator
+from studies.neal1997.model.kernel import SquaredExponential
 
 Array = np.ndarray
 #: Where functions are drawn. The paper does not print its interval.
@@ -23,33 +24,25 @@ def covariances() -> dict[str, Kernel]:
     """Return the covariances below the graphs, from left to right and from top to bottom."""
     small = ConstantKernel(0.1**2)
     return {
-        "long": PowerExponential(1.0),
-        "short": PowerExponential(5.0),
-        "linear": ConstantKernel(1.0) + DotProduct(0.0) + small * PowerExponential(3.0),
-        "two": PowerExponential(1.0) + small * PowerExponential(5.0),
+        "long": SquaredExponential(1.0),
+        "short": SquaredExponential(5.0),
+        "linear": ConstantKernel(1.0) + DotProduct(0.0) + small * SquaredExponential(3.0),
+        "two": SquaredExponential(1.0) + small * SquaredExponential(5.0),
     }
 
 
-def priors(*, root: int, keep: Keep) -> Piece:
-    """Draw from each covariance.
+def draws(name: str, path: str) -> Iterator[Line]:
+    """Draw functions from a covariance, by its name and the path of its random stream.
 
-    Returns
-    -------
-    rows : list of dict
+    Yields
+    ------
+    dict
         ``prior``, ``draw``, ``place`` (the input) and ``value``.
     """
-
-    def one() -> tuple[list[Row], dict[str, Array]]:
-        rows: list[Row] = []
-        for name, kernel in covariances().items():
-            path = seed(root, "priors", name)
-            rng = generator(path)
-            lower = np.linalg.cholesky(kernel(GRID[:, None]) + _JITTER * np.eye(len(GRID)))
-            for draw in range(DRAWS):
-                values = lower @ rng.standard_normal(len(GRID))
-                row: Row = {"prior": name, "draw": draw, "seed": path}
-                pairs = zip(GRID.tolist(), values.tolist(), strict=True)
-                rows += [{**row, "place": x, "value": y} for x, y in pairs]
-        return rows, {}
-
-    return keep("draws", one)
+    rng = generator(path)
+    kernel = covariances()[name]
+    lower = np.linalg.cholesky(kernel(GRID[:, None]) + _JITTER * np.eye(len(GRID)))
+    for draw in range(DRAWS):
+        values = lower @ rng.standard_normal(len(GRID))
+        for x, y in zip(GRID.tolist(), values.tolist(), strict=True):
+            yield {"prior": name, "draw": draw, "seed": path, "place": x, "value": y}

@@ -13,11 +13,11 @@ from scipy.special import log_ndtr
 
 from gpcmc.inference.gaussian import inverse_from_factor
 from gpcmc.inference.laplace import Laplace
-from studies.common.pieces import Piece, Row, join
-from studies.common.running import Keep
-from studies.common.seeds import random_state, seed
-from studies.rasmussen2006 import binary
+from studies.common.rows import Line
+from studies.common.seeds import random_state
+from studies.rasmussen2006.binary import Evidence
 from studies.rasmussen2006.gp import Maximum, maximise, squared_exponential
+from studies.rasmussen2006.grid import PRINTED
 from studies.rasmussen2006.patterns import Binary
 from studies.rasmussen2006.scores import information, over_rejections, probit_of_score
 
@@ -50,40 +50,32 @@ class Classified(NamedTuple):
 Classifier = Callable[[Binary, str], Classified]
 
 
-def comparators(
-    *,
-    digits: Mapping[str, Array],
-    shares: Sequence[float],
-    root: int,
-    keep: Keep,
-) -> Piece:
-    """Classify the test cases by each method, and reject shares of them.
+def classified(
+    method: str, shares: Sequence[float], path: str, digits: Mapping[str, Array]
+) -> list[Line]:
+    """Classify the test cases, and reject shares of them.
 
     Parameters
     ----------
-    digits : mapping
-        Arrays of `patterns.usps`.
+    method : str
+        A key of `CLASSIFIERS`.
     shares : sequence of float
         Shares that are rejected, the first one 0.
-    root : int
-        Of the random streams: the folds of the support vector machine.
+    path : str
+        Of the random stream: the folds of the support vector machine.
+    digits : mapping
+        Arrays of `patterns.usps`.
 
     Returns
     -------
-    rows : list of dict
-        ``method``, ``quantity``, ``share`` (rejected) and ``value``.
+    list of dict
+        ``quantity``, ``share`` (rejected) and ``value``.
     """
     data = Binary.of_digits(digits)
-
-    def one(method: str) -> tuple[list[Row], dict[str, Array]]:
-        path = seed(root, "comparators", method)
-        found = CLASSIFIERS[method](data, path)
-        return [{"method": method, **row, "seed": path} for row in _rows(found, data, shares)], {}
-
-    return join(keep(method, partial(one, method)) for method in CLASSIFIERS)
+    return [*_lines(CLASSIFIERS[method](data, path), data, shares)]
 
 
-def _rows(found: Classified, data: Binary, shares: Sequence[float]) -> Iterator[Row]:
+def _lines(found: Classified, data: Binary, shares: Sequence[float]) -> Iterator[Line]:
     told = information(found.log_probability, data.bits)
     wrong = (found.score * data.y_star <= 0).astype(float)
     curves = {
@@ -104,8 +96,10 @@ def _probit(z: Array, data: Binary, facts: dict[str, float]) -> Classified:
 
 def _gaussian_process(method: str, start: tuple[float, float]) -> Classifier:
     def classify(data: Binary, path: str) -> Classified:
-        point = start if method == "ep" else binary.maximum(method, data, start)
-        z = binary.predictive_argument(method, data, point)
+        evidence = Evidence.of(method, data)
+        # EP's evidence has a ridge: the book's good point
+        point = start if method == "ep" else evidence.best(start, 2.0)
+        z = evidence.predictive_argument(point)
         return _probit(z, data, {"log_length": point[0], "log_amplitude": point[1]})
 
     return classify
@@ -200,9 +194,8 @@ def _regression(data: Binary, theta: Array) -> Array:
 
 
 CLASSIFIERS: dict[str, Classifier] = {
-    "laplace": _gaussian_process("laplace", (2.85, 2.35)),
-    # its evidence has a ridge: the book's good point
-    "ep": _gaussian_process("ep", (2.6, 4.1)),
+    "laplace": _gaussian_process("laplace", PRINTED["laplace"]),
+    "ep": _gaussian_process("ep", PRINTED["ep"]),
     "linear-probit": linear_probit,
     "svm": support_vectors,
     # as the software that the book names may have it

@@ -10,18 +10,20 @@ from pydantic import Field
 from studies.common.configuration import (
     Block,
     Boolean,
+    General,
+    checked,
     is_whole,
     leaf,
     listed,
     number,
     one_of,
-    problems_of,
     refuse,
     whole,
 )
-from studies.rasmussen2006.jobs import FILES
 
 STUDY = "rasmussen2006"
+#: Data sets of Kuss and Rasmussen (2005).
+DATA = ("usps", "ionosphere", "wisconsin", "pima", "crabs", "sonar")
 #: Images of each part in the book's partition.
 HALF = 4649
 _Every = Annotated[int, whole(1, 16)]
@@ -67,8 +69,8 @@ class TwistedEp(Block):
 class Annealing(Block):
     """Counts of the second estimator."""
 
-    temperatures: Annotated[int, whole(2, 10**6)]
     runs: Annotated[int, whole(25, 10**4)]
+    temperatures: Annotated[int, whole(2, 10**6)]
 
 
 class Exact(Block):
@@ -97,7 +99,7 @@ class Toy(Block):
     draws: Annotated[int, whole(3, 10**4)]
 
 
-_Seeds = dict[Annotated[str, one_of(*FILES)], Annotated[int, whole(3, 1000)]]
+_Seeds = dict[Annotated[str, one_of(*DATA)], Annotated[int, whole(3, 1000)]]
 
 
 class Seeds(Block):
@@ -126,17 +128,16 @@ class Study(Block):
     crossvalidation: CrossValidation
 
 
-def check(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Refuse a configuration whose block of this study does not allow every job to run.
+class Configuration(General):
+    """What the plans of the study read."""
 
-    Raises
-    ------
-    ValueError
-        With a line for each problem: key, value given, what is allowed.
-    """
-    found = problems_of(Study, config.get(STUDY), STUDY)
-    if not found and config[STUDY]["comparators"]["shares"][0] != 0:
-        shares = config[STUDY]["comparators"]["shares"]
-        found = [f"{STUDY}.comparators.shares: given {shares}; allowed is 0 in the first place"]
-    refuse(found)
-    return dict(config)
+    rasmussen2006: Study
+
+
+def check(config: Mapping[str, Any]) -> Configuration:
+    """Return the configuration of the study; ValueError with a line for each problem in it."""
+    found = checked(Configuration, config)
+    shares = found.rasmussen2006.comparators.shares
+    if shares[0] != 0:
+        refuse([f"{STUDY}.comparators.shares: given {shares}; allowed is 0 in the first place"])
+    return found

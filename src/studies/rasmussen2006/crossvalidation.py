@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -11,16 +10,16 @@ from scipy.special import log_expit, log_ndtr
 
 from gpcmc.inference.ep import ExpectationPropagation
 from gpcmc.inference.laplace import Laplace
-from studies.common.pieces import Piece, Row, join
-from studies.common.running import Keep
-from studies.common.seeds import random_state, seed
+from studies.common.rows import Line
+from studies.common.seeds import random_state
 from studies.rasmussen2006.gp import Surface, maximise, squared_exponential
 from studies.rasmussen2006.machines import held_out_scores
 from studies.rasmussen2006.patterns import Binary
 from studies.rasmussen2006.scores import information, logistic_of_score, probit_of_score
 
 Array = np.ndarray
-OUTER, INNER = 10, 5
+#: Folds within the training cases, of a machine.
+INNER = 5
 #: Bounds of (log l, log sf), ours; EP's evidence may rise without an end in log sf.
 BOUNDS = [(-1.0, 6.0), (-2.0, 8.0)]
 #: A search ends where a step gains less than this share of the log evidence: a ten thousandth of a nat.
@@ -47,66 +46,46 @@ class Fit(NamedTuple):
     logistic: Array | None = None
 
 
-def crossvalidation(
-    *,
-    data: Mapping[str, Array],
-    name: str,
-    prepared: bool,
-    methods: Sequence[str],
-    seeds: int,
-    root: int,
-    keep: Keep,
-) -> Piece:
-    """Classify every case by a fit to nine tenths of the others, with so many seeds of the folds.
+def fitted(
+    method: str, data: Mapping[str, Array], path: str, *, folds: int, fold: int, scaled: bool
+) -> Line:
+    """Classify the cases of a fold by a fit to all others.
 
     The source states neither folds nor scaling.
 
     Parameters
     ----------
+    method : {"laplace", "ep", "svm"}
     data : mapping
         ``X`` and ``y``, or the arrays of digits: threes against fives of both parts.
-    name : str
-        Keys the folds, which are the same whatever is done to the inputs.
-    prepared : bool
+    path : str
+        Of the random stream that assigns cases to folds; the inner folds of a machine have one below it.
+    folds, fold : int
+        How many there are, and which one it is.
+    scaled : bool
         Whether features are shifted and scaled to mean 0 and standard deviation 1 over the training cases. Grey values
-        never are; of digits it says whether the images in `data` are smoothed.
-    methods : sequence of {"laplace", "ep", "svm"}
-    seeds : int
+        never are.
 
     Returns
     -------
-    rows : list of dict
-        One row a seed, method and fold: ``cases`` and ``errors`` among them, mean ``information``, also by the logistic
-        function of a machine's scores (``information_logistic``), and whether hyperparameters ended ``at_bound``.
+    dict
+        ``cases`` and ``errors`` among them, mean ``information``, whether hyperparameters ended ``at_bound``, and of a
+        machine the information by the logistic function of its scores (``information_logistic``).
     """
     X, y = _patterns(data)
-
-    def one(
-        number: int, method: str, fold: int, path: str, rest: Array, part: Array
-    ) -> tuple[list[Row], dict[str, Array]]:
-        held_out = _fold(X, y, rest, part, prepared and "digit" not in data)
-        fit, labels = FITS[method](held_out, path), held_out.y_star
-        found = {
-            "cases": len(part),
-            "errors": int(np.sum(labels * fit.z <= 0)),
-            "information": float(information(log_ndtr(labels * fit.z), held_out.bits).mean()),
-            "at_bound": fit.at_bound,
-        }
-        if fit.logistic is not None:
-            told = information(log_expit(labels * fit.logistic), held_out.bits)
-            found["information_logistic"] = float(told.mean())
-        key = {"data": name, "prepared": prepared, "method": method, "run": number, "fold": fold}
-        return [{**key, **found, "seed": path}], {}
-
-    def pieces() -> Iterator[Piece]:
-        for k in range(seeds):
-            path = seed(root, "crossvalidation", name, f"seed{k}")
-            folds = _folds(X, y, OUTER, path)
-            for method in methods:
-                for j, fold in enumerate(folds):
-                    yield keep(f"{method}-seed{k}-fold{j}", partial(one, k, method, j, path, *fold))
-
-    return join(pieces())
+    rest, part = _folds(X, y, folds, path)[fold]
+    held_out = _fold(X, y, rest, part, scaled and "digit" not in data)
+    fit, labels = FITS[method](held_out, path), held_out.y_star
+    found = {
+        "cases": len(part),
+        "errors": int(np.sum(labels * fit.z <= 0)),
+        "information": float(information(log_ndtr(labels * fit.z), held_out.bits).mean()),
+        "at_bound": fit.at_bound,
+    }
+    if fit.logistic is not None:
+        told = information(log_expit(labels * fit.logistic), held_out.bits)
+        found["information_logistic"] = float(told.mean())
+    return found
 
 
 def _folds(X: Array, y: Array, count: int, path: str) -> list[tuple[Array, Array]]:

@@ -7,11 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from scipy.optimize import minimize
 from scipy.spatial.distance import cdist
 
 from gpcmc.gp.covariance import flush_subnormal
-from gpcmc.inference.interface import ConvergenceError
+from gpcmc.inference.climbing import climb
 
 Array = np.ndarray
 
@@ -102,22 +101,9 @@ def maximise(
     ValueError
         If the method fails wherever it was tried.
     """
-    best, count = Maximum(np.array(start), -np.inf, 0), 0
-
-    def objective(theta: Array) -> tuple[float, Array]:
-        nonlocal best, count
-        count += 1
-        try:
-            value, gradient = value_and_gradient(theta)
-        except (ValueError, ConvergenceError):
-            return 1e6, np.zeros(len(theta))
-        if value > best.log_evidence:
-            best = Maximum(theta.copy(), value, count)
-        return -value, -gradient
-
     # slopes of 1e-4 nats are far below the rounding of any printed number
-    options = {"ftol": tolerance, "gtol": 1e-4}
-    minimize(objective, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
-    if not np.isfinite(best.log_evidence):
+    tolerances = {"ftol": tolerance, "gtol": 1e-4}
+    found = climb(value_and_gradient, [start], bounds, poor=-1e6, tolerances=tolerances)
+    if not np.isfinite(found.value):
         raise ValueError(f"start: the method fails at {list(start)} and wherever else it was tried")
-    return best._replace(evaluations=count)
+    return Maximum(found.theta, found.value, found.evaluations)

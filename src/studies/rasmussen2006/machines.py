@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from studies.common.pieces import Piece, Row, join
-from studies.common.running import Keep
-from studies.common.seeds import random_state, seed
+from studies.common.rows import Line
+from studies.common.seeds import random_state
 from studies.rasmussen2006.patterns import Binary
 
 Array = np.ndarray
@@ -44,33 +42,24 @@ def held_out_scores(
     return scores
 
 
-def search(*, digits: Mapping[str, Array], searches: int, root: int, keep: Keep) -> Piece:
+def search(path: str, digits: Mapping[str, Array]) -> list[Line]:
     """Search C and l by the error rate of five-fold cross-validation of threes against fives.
 
     Parameters
     ----------
+    path : str
+        Of the random stream: the folds.
     digits : mapping
         Arrays of `patterns.usps`.
-    searches : int
-        Assignments of the cases to folds.
 
     Returns
     -------
-    rows : list of dict
-        One row an assignment (``run``), kernel (a key of `EXPONENTS`), ``length`` and ``cost``: held-out ``errors`` of
-        ``cases``.
+    list of dict
+        One a ``machine`` (a key of `EXPONENTS`), ``length`` and ``cost``: held-out ``errors`` of ``cases``.
     """
-    data = Binary.of_digits(digits)
-
-    def one(number: int) -> tuple[list[Row], dict[str, Array]]:
-        return [*_errors(data, number, seed(root, "machines", f"search{number}"))], {}
-
-    return join(keep(f"search{k}", partial(one, k)) for k in range(searches))
-
-
-def _errors(data: Binary, number: int, path: str) -> Iterator[Row]:
     from sklearn.model_selection import StratifiedKFold
 
+    data, lines = Binary.of_digits(digits), []
     shuffled = StratifiedKFold(FOLDS, shuffle=True, random_state=random_state(path))
     folds = list(shuffled.split(data.X, data.y))
     for name, exponent in EXPONENTS.items():
@@ -78,5 +67,6 @@ def _errors(data: Binary, number: int, path: str) -> Iterator[Row]:
             kernel = np.exp(-exponent / length**2 * data.distances)
             for cost in COSTS:
                 wrong = held_out_scores(kernel, data.y, cost, folds) * data.y <= 0
-                key = {"run": number, "machine": name, "length": length, "cost": cost}
-                yield {**key, "errors": int(wrong.sum()), "cases": len(wrong), "seed": path}
+                key = {"machine": name, "length": length, "cost": cost}
+                lines.append({**key, "errors": int(wrong.sum()), "cases": len(wrong)})
+    return lines

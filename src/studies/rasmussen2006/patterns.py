@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from studies.common.data import load, read_registry
 from studies.rasmussen2006.gp import squared_distances
 from studies.rasmussen2006.scores import baseline
 
@@ -18,51 +19,41 @@ Array = np.ndarray
 RAW, REGISTRY = "data/raw", "data/registry.csv"
 #: The digits of the binary problem: the first one is the class +1.
 THREE, FIVE = 3, 5
+#: Arrays of digits: images, partition, and whether threes and fives alone.
+DIGITS: dict[str, dict[str, Any]] = {
+    "usps": {"images": "smoothed", "partition": "book", "pair": False},
+    "pair": {"images": "smoothed", "partition": "book", "pair": True},
+    "pair_raw": {"images": "raw", "partition": "book", "pair": True},
+    "pair_zip": {"images": "smoothed", "partition": "zip", "pair": True},
+}
 
 
-def patterns(*, digits: Mapping[str, Any] | None = None, name: str = "") -> dict[str, Array]:
-    """Return the arrays of digits with these options, or of a data set of Kuss and Rasmussen."""
-    return two_classes(name) if digits is None else usps(**digits)
+def patterns(name: str, **options: object) -> dict[str, Array]:
+    """Return the arrays of digits (a key of `DIGITS`), or of a data set of Kuss and Rasmussen."""
+    return usps(**DIGITS[name]) if name in DIGITS else two_classes(name)
 
 
 def usps(*, images: str, partition: str, pair: bool) -> dict[str, Array]:
     """Return the arrays of USPS digits: ``X``, ``digit`` and ``training``, how many are for training.
 
-    Parameters
-    ----------
-    images : {"smoothed", "raw"}
-    partition : {"book", "zip"}
-    pair : bool
-        Threes and fives alone.
+    Images are "smoothed" or "raw", the partition is that of the "book" or "zip" (of the files), a `pair` is threes and
+    fives alone.
     """
-    from studies.common.data import read_registry
-    from studies.common.data.usps import load_digits
-
-    smoothed = images == "smoothed"
-    found = load_digits(RAW, read_registry(REGISTRY), smoothed=smoothed, partition=partition)
-    used = np.isin(found.digit, (THREE, FIVE)) | (not pair)
-    training = int(used[: found.training].sum())
-    return {"X": found.X[used], "digit": found.digit[used], "training": np.array(training)}
+    raw = load(f"usps_{partition}_{images}", RAW, read_registry(REGISTRY))
+    used = np.isin(raw.y, (THREE, FIVE)) | (not pair)
+    training = np.array(int(used[: raw.training].sum()))
+    return {"X": raw.X[used], "digit": raw.y[used], "training": training}
 
 
 def two_classes(name: str) -> dict[str, Array]:
-    """Return ``X`` and ``y`` of a data set of Kuss and Rasmussen."""
-    from studies.common.data import read_registry
-    from studies.common.data.uci import load_two_classes
-
-    X, y = load_two_classes(name, RAW, read_registry(REGISTRY))
-    return {"X": X, "y": y}
+    """Return ``X`` and ``y`` of a data set of Kuss and Rasmussen, who count the index of Crabs as a feature."""
+    raw = load("crabs_index" if name == "crabs" else name, RAW, read_registry(REGISTRY))
+    return {"X": raw.X, "y": raw.y}
 
 
 @dataclass(frozen=True)
 class Binary:
-    """A binary problem with its distances.
-
-    Attributes
-    ----------
-    X, y, X_star, y_star : (n, d), (n,), (t, d), (t,) arrays
-        Training and test cases, labels -1/+1.
-    """
+    """A binary problem with its distances: training and test cases (n, d) and (t, d), labels -1/+1."""
 
     X: Array
     y: Array

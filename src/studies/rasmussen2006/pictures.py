@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 
 import numpy as np
 from scipy.special import ndtr
 
 from gpcmc.gp.likelihood import hazard
 from gpcmc.inference.laplace import Laplace
-from studies.common.pieces import Piece, Row, join
-from studies.common.running import Keep
-from studies.common.seeds import generator, seed
+from studies.common.rows import Line
+from studies.common.seeds import generator
 from studies.rasmussen2006 import toy
 from studies.rasmussen2006.gp import Surface, squared_distances, squared_exponential
 
@@ -27,25 +25,7 @@ LONE = np.array([[0.75, 0.75], [0.25, 0.25]])
 SQUARE, LINE = np.linspace(0.0, 1.0, 31), np.linspace(-9.0, 6.0, 76)
 
 
-def pictures(*, draws: int, root: int, keep: Keep) -> Piece:
-    """Return curves of Figures 3.4 and 3.6, and the predictions of Figure 3.5 on many draws of its points.
-
-    Parameters
-    ----------
-    draws : int
-        Of the points of Figure 3.5; the first one is drawn.
-
-    Returns
-    -------
-    rows : list of dict
-        ``figure``, ``quantity``, ``draw``, ``length``, place ``x`` and ``y``, and ``value``.
-    """
-    parts = [keep("term", _term), keep("line", partial(_line, root))]
-    parts += [keep(f"square{k}", partial(_square, root, k)) for k in range(draws)]
-    return join(parts)
-
-
-def _rows(figure: str, curves: dict[str, tuple[Array, Array]], **more: object) -> Iterator[Row]:
+def _lines(figure: str, curves: dict[str, tuple[Array, Array]], **more: object) -> Iterator[Line]:
     for name, (x, values) in curves.items():
         for place, value in zip(x, values, strict=True):
             where = {"x": float(place[0]), "y": float(place[1]) if len(place) == 2 else 0.0}
@@ -64,15 +44,15 @@ def hybrid() -> tuple[float, float, float]:
     return float(ndtr(mean / scale)), moved, shrunk
 
 
-def _term() -> tuple[list[Row], dict[str, Array]]:
-    """The term, the cavity, their product and the Gaussian with its moments."""
+def term() -> list[Line]:
+    """Return the term, the cavity, their product and the Gaussian with its moments (Figure 3.4)."""
     f = np.linspace(-5.0, 10.0, 76)
     normaliser, *moments = hybrid()
     posterior = ndtr(f) * _density(f, *CAVITY) / normaliser
     found = {"likelihood": ndtr(f), "cavity": _density(f, *CAVITY)}
     found |= {"posterior": posterior, "gaussian": _density(f, *moments)}
     curves = {name: (f[:, None], values) for name, values in found.items()}
-    return [*_rows("3.4", curves)], {}
+    return [*_lines("3.4", curves)]
 
 
 def _density(x: Array, mean: float, variance: float) -> Array:
@@ -80,9 +60,8 @@ def _density(x: Array, mean: float, variance: float) -> Array:
     return density
 
 
-def _line(root: int) -> tuple[list[Row], dict[str, Array]]:
-    """One draw at the printed hyperparameters: probabilities, and latent means and deviations."""
-    path = seed(root, "pictures", "line")
+def line(path: str) -> list[Line]:
+    """Return one draw of the toy at the printed hyperparameters: probabilities, and latent means and deviations."""
     x, y = toy.draw(generator(path))
     curves, places = {"points": (x, y)}, LINE[:, None]
     across = squared_exponential(squared_distances(x, places), *toy.PRINTED)
@@ -94,7 +73,7 @@ def _line(root: int) -> tuple[list[Row], dict[str, Array]]:
         found = {"mean": mean, "deviation": np.sqrt(variance), "probability": p}
         curves |= {f"{name}-{quantity}": (places, values) for quantity, values in found.items()}
     curves["truth-probability"] = (places, _generating(LINE))
-    return [*_rows("3.6", curves, seed=path)], {}
+    return [*_lines("3.6", curves, seed=path)]
 
 
 def _generating(x: Array) -> Array:
@@ -114,13 +93,12 @@ def square(rng: np.random.Generator) -> tuple[Array, Array]:
     return X, np.repeat([1.0, -1.0, 1.0, -1.0], [SIDE, SIDE, 1, 1])
 
 
-def _square(root: int, number: int) -> tuple[list[Row], dict[str, Array]]:
-    """One draw of Figure 3.5 by Laplace's method with the logistic likelihood."""
-    path = seed(root, "pictures", f"square{number}")
+def squares(number: int, path: str) -> list[Line]:
+    """Return a draw of Figure 3.5 by Laplace's method with the logistic likelihood; of the first one, all places."""
     X, y = square(generator(path))
     places = np.stack(np.meshgrid(SQUARE, SQUARE), axis=-1).reshape(-1, 2)
     theta = 0.5 * np.log(VARIANCE)
-    found: list[Row] = [*_rows("3.5", {"points": (X, y)}, seed=path)] if number == 0 else []
+    found: list[Line] = [*_lines("3.5", {"points": (X, y)}, seed=path)] if number == 0 else []
     for length in LENGTHS:
         method, point = Laplace(likelihood="logistic"), (float(np.log(length)), float(theta))
         posterior = Surface(method, squared_distances(X, X), y).posterior(*point)
@@ -133,7 +111,7 @@ def _square(root: int, number: int) -> tuple[list[Row], dict[str, Array]]:
         key = {"draw": number, "length": length, "seed": path}
         nowhere = np.zeros((1, 1))
         scalars = {name: (nowhere, np.array([value])) for name, value in values.items()}
-        found += _rows("3.5", scalars, **key)
+        found += _lines("3.5", scalars, **key)
         if number == 0:
-            found += _rows("3.5", {"probability": (places, over)}, **key)
-    return found, {}
+            found += _lines("3.5", {"probability": (places, over)}, **key)
+    return found

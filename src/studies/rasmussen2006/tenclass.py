@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -14,8 +13,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, logsumexp, softmax
 
 from gpcmc.inference.multiclass import MulticlassLaplace, one_hot
-from studies.common.pieces import Piece, Row, join
-from studies.common.running import Keep
+from studies.common.rows import Line
 from studies.rasmussen2006.gp import squared_distances, squared_exponential
 from studies.rasmussen2006.scores import baseline, information
 
@@ -57,7 +55,7 @@ def first_cases(digits: Mapping[str, Array], training: int, test: int) -> Proble
     return Problem(X[:training], y[:training], X[cut : cut + test], y[cut : cut + test])
 
 
-def _scores(log_probability: Array, problem: Problem) -> Row:
+def _scores(log_probability: Array, problem: Problem) -> Line:
     """Errors and information of log probabilities (t, C)."""
     cases = np.arange(len(problem.y_star))
     told = information(log_probability[cases, problem.y_star], problem.bits)
@@ -65,7 +63,7 @@ def _scores(log_probability: Array, problem: Problem) -> Row:
     return {"error_percent": 100 * float(wrong.mean()), "information": float(told.mean())}
 
 
-def _monte_carlo(p: Array, error: Array, problem: Problem) -> Row:
+def _monte_carlo(p: Array, error: Array, problem: Problem) -> Line:
     """Bounds on the Monte Carlo error of the scores of probabilities (t, C) with standard errors.
 
     All test cases have the same Sobol' points, so that their errors are dependent: the standard error of the mean
@@ -86,48 +84,33 @@ def _monte_carlo(p: Array, error: Array, problem: Problem) -> Row:
 
 
 def laplace(
-    *,
-    digits: Mapping[str, Array],
-    training: int,
-    test: int,
-    point: tuple[float, float],
-    keep: Keep,
-) -> Piece:
+    point: tuple[float, float], digits: Mapping[str, Array], training: int, test: int
+) -> Line:
     """Fit all classes at one point (log l, log sf), which they share.
 
     Returns
     -------
-    rows : list of dict
-        One row: log evidence, and as Algorithm 3.3 prints it (line 16 without - sum log M_ii); errors by the largest
-        probability and by the largest latent mean; information; and bounds on the Monte Carlo error of the scores.
+    dict
+        Log evidence, and as Algorithm 3.3 prints it (line 16 without - sum log M_ii); errors by the largest probability
+        and by the largest latent mean; information; and bounds on the Monte Carlo error of the scores.
     """
-
-    def one() -> tuple[list[Row], dict[str, Array]]:
-        problem = first_cases(digits, training, test)
-        K = squared_exponential(squared_distances(problem.X, problem.X), *point)
-        labels = one_hot(problem.y)
-        start: Any = SimpleNamespace(a=mode(K, labels))  # all that the method looks at
-        found = MulticlassLaplace(tolerance=1e-8).approximate(K, labels, start)
-        across = squared_exponential(squared_distances(problem.X, problem.X_star), *point)
-        predicted = found.predict(across, np.full(test, math.exp(2 * point[1])))
-        p = predicted.probability
-        by_mean = (across.T @ found.a.T).argmax(axis=1) != problem.y_star
-        return [
-            {
-                "training": training,
-                "test": test,
-                "log_length": point[0],
-                "log_amplitude": point[1],
-                "log_evidence": found.log_evidence,
-                "as_printed": found.log_evidence + float(np.log(found.M.diagonal()).sum()),
-                **_scores(np.log(np.maximum(p, 1e-300)), problem),
-                **_monte_carlo(p, predicted.standard_error, problem),
-                "error_percent_by_mean": 100 * float(by_mean.mean()),
-                "newton_steps": found.work["newton_steps"],
-            }
-        ], {}
-
-    return keep("point", one)
+    problem = first_cases(digits, training, test)
+    K = squared_exponential(squared_distances(problem.X, problem.X), *point)
+    labels = one_hot(problem.y)
+    start: Any = SimpleNamespace(a=mode(K, labels))  # all that the method looks at
+    found = MulticlassLaplace(tolerance=1e-8).approximate(K, labels, start)
+    across = squared_exponential(squared_distances(problem.X, problem.X_star), *point)
+    predicted = found.predict_in_order(across, np.full(test, math.exp(2 * point[1])))
+    p = predicted.probability
+    by_mean = (across.T @ found.a.T).argmax(axis=1) != problem.y_star
+    return {
+        "log_evidence": found.log_evidence,
+        "as_printed": found.log_evidence + float(np.log(found.M.diagonal()).sum()),
+        **_scores(np.log(np.maximum(p, 1e-300)), problem),
+        **_monte_carlo(p, predicted.standard_error, problem),
+        "error_percent_by_mean": 100 * float(by_mean.mean()),
+        "newton_steps": found.work["newton_steps"],
+    }
 
 
 def mode(K: Array, y: Array) -> Array:
@@ -183,75 +166,68 @@ def _newton_step(K: Array, pi: Array, gradient: Array) -> tuple[Array, Array]:
 
 
 def others(
-    *,
-    digits: Mapping[str, Array],
-    training: int,
-    test: int,
-    thetas: Sequence[float],
-    search: bool,
-    machines: bool,
-    keep: Keep,
-) -> Piece:
-    """Classify by the nearest neighbour, multiple linear logistic regression and support vector machines.
-
-    The nearest neighbour, which is cheap, always has all cases.
+    method: str, theta: float | None, digits: Mapping[str, Array], training: int, test: int
+) -> list[Line]:
+    """Classify by another method than Gaussian processes.
 
     Parameters
     ----------
-    thetas : sequence of float
-        Of k = theta^2 x'x at which linear logistic regression is fitted.
-    search : bool
-        Whether its best theta is looked for too.
-    machines : bool
-        Whether support vector machines are trained, at the printed C = 1 and l = 5.
+    method : {"neighbour", "linear", "linear-best", "svm"}
+        The nearest neighbour, which is cheap, always has all cases; multiple linear logistic regression; its theta with
+        the largest evidence; support vector machines at the printed C = 1 and l = 5.
+    theta : float or None
+        Of k = theta^2 x'x, of ``linear`` alone.
+    digits : mapping
+        Arrays of `patterns.usps`.
+    training, test : int
 
     Returns
     -------
-    rows : list of dict
-        ``method``, ``theta``, ``quantity`` and ``value``.
+    list of dict
+        ``method``, ``training``, ``test``, ``theta``, ``quantity`` and ``value``.
     """
-    problem, cut = first_cases(digits, training, test), int(digits["training"])
-
-    def row(
-        method: str, theta: float, found: Mapping[str, float], of: Problem = problem
-    ) -> list[Row]:
-        key = {"method": method, "training": len(of.y), "test": len(of.y_star), "theta": theta}
-        return [{**key, "quantity": name, "value": float(value)} for name, value in found.items()]
-
-    def neighbour() -> tuple[list[Row], dict[str, Array]]:
-        every = first_cases(digits, cut, len(digits["digit"]) - cut)
-        share = np.bincount(every.y_star) / len(every.y_star)
-        entropy = {"entropy": -float(share @ np.log2(share)), "baseline": every.bits}
-        rows = row("targets", math.nan, entropy, every)
-        return rows + row("p1nn", math.nan, p1nn(every), every), {}
-
-    def linear(theta: float) -> tuple[list[Row], dict[str, Array]]:
-        return row("linear", theta, linear_logistic(problem, theta)), {}
-
-    def best() -> tuple[list[Row], dict[str, Array]]:
-        def objective(log_theta: float) -> float:
-            return -WeightSpace(problem.X, problem.y, math.exp(log_theta)).log_evidence
-
-        found = minimize_scalar(
-            objective, bounds=(-2.0, 1.0), method="bounded", options={"xatol": 2e-3}
-        )
-        theta = math.exp(found.x)
-        return row("linear-best", theta, {"theta": theta, "log_evidence": -found.fun}), {}
-
-    def machine() -> tuple[list[Row], dict[str, Array]]:
-        found = {
-            f"error_percent_{name}": support_vectors(problem, exponent)
-            for name, exponent in EXPONENTS.items()
-        }
-        return row("svm", math.nan, found), {}
-
-    parts = [keep("neighbour", neighbour)]
-    parts += [keep(f"linear{theta:g}", partial(linear, theta)) for theta in thetas]
-    parts += [keep("best", best)] * search + [keep("machine", machine)] * machines
-    return join(parts)
+    if method == "neighbour":
+        cut = int(digits["training"])
+        problem = first_cases(digits, cut, len(digits["digit"]) - cut)
+        share = np.bincount(problem.y_star) / len(problem.y_star)
+        targets = {"entropy": -float(share @ np.log2(share)), "baseline": problem.bits}
+        found = {"targets": targets, "p1nn": p1nn(problem)}
+    else:
+        problem = first_cases(digits, training, test)
+        if method == "linear":
+            assert theta is not None
+            found = {method: linear_logistic(problem, theta)}
+        elif method == "linear-best":
+            found = {method: best_linear(problem)}
+            theta = found[method]["theta"]
+        else:
+            machines = {
+                f"error_percent_{name}": support_vectors(problem, exponent)
+                for name, exponent in EXPONENTS.items()
+            }
+            found = {method: machines}
+    sizes = {"training": len(problem.y), "test": len(problem.y_star)}
+    at = math.nan if theta is None else theta
+    return [
+        {"method": name, **sizes, "theta": at, "quantity": quantity, "value": float(value)}
+        for name, values in found.items()
+        for quantity, value in values.items()
+    ]
 
 
-def p1nn(problem: Problem) -> Row:
+def best_linear(problem: Problem) -> Line:
+    """Return the theta of linear logistic regression with the largest evidence, and that evidence."""
+
+    def objective(log_theta: float) -> float:
+        return -WeightSpace(problem.X, problem.y, math.exp(log_theta)).log_evidence
+
+    found = minimize_scalar(
+        objective, bounds=(-2.0, 1.0), method="bounded", options={"xatol": 2e-3}
+    )
+    return {"theta": math.exp(found.x), "log_evidence": -found.fun}
+
+
+def p1nn(problem: Problem) -> Line:
     """Return what the probabilistic nearest neighbour finds; the other classes share 1 - pi."""
     own = squared_distances(problem.X, problem.X)
     np.fill_diagonal(own, np.inf)
@@ -347,7 +323,7 @@ class WeightSpace:
         return total / DRAWS
 
 
-def linear_logistic(problem: Problem, theta: float) -> Row:
+def linear_logistic(problem: Problem, theta: float) -> Line:
     """Return evidence, errors and information at a theta: by averaged probabilities, and by those at the mode."""
     found = WeightSpace(problem.X, problem.y, theta)
     at_mode = _scores(log_softmax(found.latent_mean(problem.X_star), axis=1), problem)

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 from scipy.special import ndtr
 
 from gpcmc.inference.ep import ExpectationPropagation
 from gpcmc.inference.laplace import Laplace
-from studies.common.pieces import Piece, Row, join
-from studies.common.running import Keep
-from studies.common.seeds import generator, seed
+from studies.common.rows import Line
 from studies.rasmussen2006.gp import Surface, maximise, squared_distances, squared_exponential
 
 Array = np.ndarray
@@ -31,38 +27,32 @@ def draw(rng: np.random.Generator) -> tuple[Array, Array]:
     return np.concatenate(x)[:, None], np.concatenate(y)
 
 
-def toy(*, draws: int, root: int, keep: Keep) -> Piece:
-    """Look at both methods on each draw, at Laplace's maximum for that draw and at the printed hyperparameters.
+def described(rng: np.random.Generator) -> list[Line]:
+    """Look at both methods on a draw, at Laplace's maximum for that draw and at the printed hyperparameters.
 
     Returns
     -------
-    rows : list of dict
-        One row a draw, method and choice of hyperparameters: mean and standard deviation of the latent function at -6,
-        and the probabilities at -6, 2 and 4.
+    list of dict
+        One a choice of hyperparameters (``setting``) and ``method``: mean and standard deviation of the latent function
+        at -6, and the probabilities at -6, 2 and 4.
     """
-
-    def one(number: int) -> tuple[list[Row], dict[str, Array]]:
-        path = seed(root, "toy", f"draw{number}")
-        x, y = draw(generator(path))
-        distances = squared_distances(x, x)
-        surface = Surface(Laplace(), distances, y)
-        own = maximise(surface.value_and_gradient, PRINTED, [(-2.0, 4.0), (-1.0, 5.0)]).theta
-        rows = []
-        for setting, theta in {"own": own, "printed": np.array(PRINTED)}.items():
-            across = squared_exponential(squared_distances(x, INPUTS[:, None]), *theta)
-            for name, method in METHODS.items():
-                posterior = Surface(method, distances, y).posterior(*theta)
-                mean, variance = posterior.latent(across, np.full(3, np.exp(2 * theta[1])))
-                p = ndtr(mean / np.sqrt(1.0 + variance))
-                found = {
-                    "length": float(np.exp(theta[0])),
-                    "amplitude": float(np.exp(theta[1])),
-                    "mean_far": float(mean[0]),
-                    "deviation_far": float(np.sqrt(variance[0])),
-                    **dict(zip(("p_far", "p_two", "p_four"), p.tolist(), strict=True)),
-                }
-                key = {"draw": number, "setting": setting, "method": name}
-                rows.append({**key, **found, "seed": path})
-        return rows, {}
-
-    return join(keep(f"draw{k}", partial(one, k)) for k in range(draws))
+    x, y = draw(rng)
+    distances = squared_distances(x, x)
+    surface = Surface(Laplace(), distances, y)
+    own = maximise(surface.value_and_gradient, PRINTED, [(-2.0, 4.0), (-1.0, 5.0)]).theta
+    lines = []
+    for setting, theta in {"own": own, "printed": np.array(PRINTED)}.items():
+        across = squared_exponential(squared_distances(x, INPUTS[:, None]), *theta)
+        for name, method in METHODS.items():
+            posterior = Surface(method, distances, y).posterior(*theta)
+            mean, variance = posterior.latent(across, np.full(3, np.exp(2 * theta[1])))
+            p = ndtr(mean / np.sqrt(1.0 + variance))
+            found = {
+                "length": float(np.exp(theta[0])),
+                "amplitude": float(np.exp(theta[1])),
+                "mean_far": float(mean[0]),
+                "deviation_far": float(np.sqrt(variance[0])),
+                **dict(zip(("p_far", "p_two", "p_four"), p.tolist(), strict=True)),
+            }
+            lines.append({"setting": setting, "method": name, **found})
+    return lines

@@ -5,11 +5,23 @@ from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullFormatter
 
 from recheck import style
 from recheck.book import Book
 from studies.atiya2021.figures.common import handle, label, layout, legend, nothing
 
+_PASSED: dict[str, Any] = {
+    "color": style.BLUE,
+    "marker": "o",
+    "markersize": 2.5,
+    "linestyle": "none",
+}
+_FAILED: dict[str, Any] = _PASSED | {
+    "color": style.ORANGE,
+    "markerfacecolor": "none",
+    "markersize": 3.5,
+}
 _PROBLEMS = tuple(f"P{p}" for p in range(1, 10))
 _GROUPS = {
     "synthetic": "synthetic problems",
@@ -67,7 +79,10 @@ def reliability(book: Book) -> Figure:
 
 
 def accuracy(book: Book) -> Figure:
-    """Errors against the reference by method, one point a problem and a bar at their median."""
+    """Errors against the reference by method, one point a problem and a bar at the median of full points.
+
+    Methods are in order of that median; a name is followed by the number of its full points.
+    """
     problems = _looks(_PROBLEMS)
     texts = {
         "mae-reference": "mean $|p - p_{\\mathrm{ref}}|$",
@@ -77,13 +92,18 @@ def accuracy(book: Book) -> Figure:
     frames = {name: book.rows(template + name) for name in texts}
     # importance sampling with the 64 points of a pseudo-marginal chain is no competitor at equal time
     methods = [m for m in _ordered(frames["mae-reference"]["method"]) if "pseudo" not in m]
+    full = frames["mae-reference"][frames["mae-reference"]["status"] == "ok"]
+    middles = full.groupby("method")["value"].median()
+    methods.sort(key=lambda method: -middles.get(method, np.inf))
+    passing = full[full["problem"].isin(problems)].groupby("method")["problem"].nunique()
+    names = [f"{label('method', m)} [{passing.get(m, 0)}]" for m in methods]
     figure = style.figure(4.7)
     panels = figure.subplots(2, 1, sharex=True)
     for axes, (name, text) in zip(panels, texts.items(), strict=True):
         axes.set_ylabel(text)
         axes.set_xlim(-0.6, max(len(methods), 1) - 0.4)
         turned: dict[str, Any] = {"rotation": 38, "ha": "right", "rotation_mode": "anchor"}
-        axes.set_xticks(range(len(methods)), [label("method", m) for m in methods], **turned)
+        axes.set_xticks(range(len(methods)), names, **turned)
         rows = frames[name][(frames[name]["value"] > 0) & frames[name]["problem"].isin(problems)]
         rows = rows[rows["method"].isin(methods)]
         if rows.empty:
@@ -96,7 +116,8 @@ def accuracy(book: Book) -> Figure:
             axes.plot(
                 x + 0.07 * (int(row.problem[1:]) - 5), row.value, markerfacecolor=face, **look
             )
-        for method, middle in rows.groupby("method")["value"].median().items():
+        good = rows[rows["status"] == "ok"]
+        for method, middle in good.groupby("method")["value"].median().items():
             x = methods.index(str(method))
             axes.plot([x - 0.38, x + 0.38], [middle] * 2, color=style.INK, linewidth=1.2)
     own = book.select("experiment4/{problem}/certified/reference/probability-se")["value"]
@@ -108,6 +129,48 @@ def accuracy(book: Book) -> Figure:
     handles.append(handle("not all settings", style.GREY, marker="o", markerfacecolor="white"))
     handles.append(handle("s.e. of the reference", **dashed))
     figure.legend(handles=handles, loc="outside upper center", ncols=4)
+    return figure
+
+
+#: Methods whose runs report an error of the marginal likelihood, by panel.
+_REPORTING = (
+    *("orthant", "orthant-adapted", "minimax-tilting", "importance-ep", "best"),
+    *("ess-gpml", "hmc-gpml", "ess", "hmc", "importance-laplace"),
+)
+#: Ends of both axes, in nats; what lies beyond is drawn at the end.
+_ENDS = (1e-5, 2e3)
+
+
+def calibration(book: Book) -> Figure:
+    """Error of single runs against the error that they report, one panel a method."""
+    template, keys = "calibration/{method}/{problem}/{set}/", ["method", "problem", "set", "run"]
+    error, reported = (book.rows(template + name) for name in ("error", "reported"))
+    both = error.merge(reported, on=keys, suffixes=("", "_reported"))
+    figure = style.figure(3.6)
+    panels = figure.subplots(2, 5, sharex=True, sharey=True)
+    for axes, method in zip(panels.ravel(), _REPORTING, strict=True):
+        axes.set(xscale="log", yscale="log", xlim=_ENDS, ylim=_ENDS)
+        axes.set_title(label("method", method), fontsize="small")
+        axes.plot(_ENDS, _ENDS, color=style.GREY, linewidth=0.8, linestyle="--", zorder=1)
+        axes.axhline(1.0, color=style.GREY, linewidth=0.8, linestyle=":", zorder=1)
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.set_major_locator(LogLocator(subs=(1.0,), numticks=5))
+            axis.set_minor_formatter(NullFormatter())
+        own = both[both["method"] == method]
+        if own.empty:
+            nothing(axes, "not run")
+        for good, look in ((True, _PASSED), (False, _FAILED)):
+            some = own[(own["status"] == "ok") == good]
+            x, y = (some[name].clip(*_ENDS) for name in ("value_reported", "value"))
+            axes.plot(x, y, **look)
+    panels[1, 2].set_xlabel("reported standard error (nats)")
+    for axes in panels[:, 0]:
+        axes.set_ylabel("$|\\log\\hat L-\\log L|$ (nats)")
+    marks = (("passes its diagnostics", _PASSED), ("fails them", _FAILED))
+    handles = [handle(text, **look) for text, look in marks]
+    handles.append(handle("error = reported", style.GREY, linestyle="--", linewidth=0.8))
+    handles.append(handle("one nat", style.GREY, linestyle=":", linewidth=0.8))
+    legend(figure, handles)
     return figure
 
 

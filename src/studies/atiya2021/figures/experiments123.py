@@ -61,6 +61,8 @@ def floor(book: Book) -> Figure:
 
 #: Rows of the configuration that stand for a method in the curves of the marginal likelihood.
 _ANNEALED = {"ess": "ess-ais", "hmc": "hmc-ais"}
+#: Forms of chains between the toolbox's and ours, which a table has.
+_TABLED = {f"{sampler}-{form}" for sampler in ("ess", "hmc") for form in ("repaired", "scheduled")}
 #: Colour, marker and line of each method.
 _LOOKS = {
     "orthant": (style.BLUE, "o", "-"),
@@ -93,7 +95,7 @@ def _curves(axes: Axes, book: Book, quantity: str, annealed: dict[str, str]) -> 
     """Draw log errors of every method against CPU seconds, and return a legend's handles."""
     full, unconverged = (_curve(book, base, quantity) for base in ("", "/unconverged"))
     rows = {annealed.get(method, method): method for method in _LOOKS}
-    further = sorted({*full["method"]} - {*rows, *_ANNEALED, *_ANNEALED.values()})
+    further = sorted({*full["method"]} - {*rows, *_ANNEALED, *_ANNEALED.values(), *_TABLED})
     rows |= {method: method for method in further}
     looks, handles = _LOOKS | dict(zip(further, _FURTHER, strict=False)), []
     for row, method in rows.items():
@@ -161,5 +163,5 @@ def figure2(book: Book) -> Figure:
         right.set_yticks([10.0**k for k in range(-4, 2)])
         right.yaxis.set_major_formatter("{x:g}")
         right.set_ylabel(r"mean $|\log\hat L-\log L|$ (nats)")
-    legend(figure, handles)
+    legend(figure, handles, 3)
     return figure

@@ -1,27 +1,33 @@
-"""Rows of measures: reading raw files, naming rows after their ids, and estimates that have an error of their own.
+"""Rows of measures: reading tables of results, naming rows after their ids, and estimates with an error of their own.
 
 Every row knows the file and the line that it came from.
 """
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
+from gpcmc.inference.interface import MIN_EFFECTIVE, NOT_CONVERGED
 from recheck.files import read_csv
 from recheck.measures import OK, as_measures, join_sources, with_fields
 from recheck.published import read_cells
+from studies.atiya2021.names import REFERENCE
+from studies.common.measuring import Rows
 
 Row = dict[str, Any]
 
 #: Source of what follows from the printed numbers alone.
 PRINTED = "data/published/atiya2021/cells.csv"
-#: Columns of raw files that hold text even where every entry looks like a number.
-_TEXT = ("seed", "status", "method", "count", "scheme", "equation", "verdict", "order", "switched")
+#: Ways to read a prediction from a chain of the toolbox (`studies.atiya2021.toolbox_posterior`).
+READINGS = ("twice", "moments", "once")
+#: Columns that hold text even where every entry looks like a number.
+TEXT = dict.fromkeys(
+    ("seed", "status", "method", "count", "scheme", "equation", "verdict", "order", "switched"), str
+)
 
 
 class Known(NamedTuple):
@@ -33,55 +39,73 @@ class Known(NamedTuple):
     status: str = OK
 
 
-def raw_rows(
-    root: Path,
-    pattern: str,
+def table(
+    given: Rows,
+    experiment: str,
     columns: Sequence[str],
     *,
     finite: Sequence[str] = (),
     optional: Sequence[str] = (),
 ) -> pd.DataFrame:
-    """The rows of all raw files whose name fits a pattern, below one another, with their ``source``.
-
-    Timing files fit only a pattern that names them. The entries of the columns `finite` must be finite, because a mean
-    would pass over a gap in silence; `optional` columns may be absent. Without files there are no rows.
-    """
-    frames = []
-    for path in sorted(Path(root).glob(pattern)):
-        if path.match("*_timing.csv") and not fnmatch(pattern, "*_timing.csv"):
-            continue
-        frame = read_csv(path, dtype=dict.fromkeys(_TEXT, str))
-        if missing := [name for name in columns if name not in frame]:
-            raise ValueError(f"{path}: columns {missing} are missing; needed are {list(columns)}")
-        name = path.relative_to(root).as_posix()
-        frame["source"] = [f"{name}:{line + 2}" for line in range(len(frame))]
-        for column in finite:
-            refuse(frame[~np.isfinite(frame[column].astype(float))], column)
-        frames.append(frame)
-    if not frames:
-        frames = [pd.DataFrame(columns=list(dict.fromkeys([*columns, *optional, "source"])))]
-    rows = pd.concat(frames, ignore_index=True)
-    return rows.reindex(columns=list(dict.fromkeys([*rows.columns, *optional])))
+    """The lines of an experiment that have data, as `needed` wants them."""
+    lines, _ = given.available(experiment, dtype=TEXT)
+    return needed(lines, columns, finite=finite, optional=optional)
 
 
-def timed_rows(
-    root: Path,
-    pattern: str,
-    keys: list[str],
-    optional: Sequence[str],
+def timed(
+    given: Rows,
+    experiment: str,
+    columns: Sequence[str],
+    *,
+    optional: Sequence[str] = (),
     seconds: Sequence[str] = ("cpu_seconds",),
 ) -> pd.DataFrame:
-    """The rows of raw files, by the beginning of their pattern, with columns of the timing files beside them.
+    """The lines of an experiment whose rows have one line each, with columns of the timing beside them."""
+    lines = table(given, experiment, columns, optional=optional)
+    timing = given.timing(experiment).reindex(columns=["row", *seconds])
+    return lines.merge(timing, on="row", how="left", validate="one_to_one")
 
-    Where files do not name the data set, it is the first.
+
+def needed(
+    lines: pd.DataFrame,
+    columns: Sequence[str],
+    *,
+    finite: Sequence[str] = (),
+    optional: Sequence[str] = (),
+) -> pd.DataFrame:
+    """Lines with all of these columns; `optional` ones may be absent, and then have no entries.
+
+    The entries of the columns `finite` must be finite, because a mean would pass over a gap in silence. A table without
+    lines has all columns.
     """
-    needed = [key for key in keys if key != "dataset"]
-    rows = raw_rows(root, f"{pattern}.csv", [*needed, "status"], optional=["dataset", *optional])
-    timing = raw_rows(root, f"{pattern}_timing.csv", needed, optional=["dataset", *seconds])
-    rows, timing = (
-        frame.assign(dataset=frame["dataset"].fillna(0).astype(int)) for frame in (rows, timing)
-    )
-    return rows.merge(timing[[*keys, *seconds]], on=keys, how="left")
+    wanted = list(dict.fromkeys([*lines.columns, *columns, *optional]))
+    if lines.empty:
+        return lines.reindex(columns=wanted).astype(object)
+    if missing := [name for name in columns if name not in lines]:
+        file = lines["source"].iloc[0].rpartition(":")[0]
+        raise ValueError(f"{file}: columns {missing} are missing; needed are {list(columns)}")
+    for column in finite:
+        refuse(lines[~np.isfinite(lines[column].astype(float))], column)
+    return lines.reindex(columns=wanted)
+
+
+def certified(reference: Path, columns: Sequence[str]) -> pd.DataFrame:
+    """The entries of the certified reference, as `needed` wants them."""
+    entries = read_csv(Path(reference) / "certified" / "evidence.csv", dtype=TEXT)
+    entries["source"] = [f"{REFERENCE}/evidence.csv:{line + 2}" for line in range(len(entries))]
+    return needed(entries, columns)
+
+
+def statuses(rows: pd.DataFrame) -> pd.Series:
+    """Statuses of runs by one rule for all methods: a run of the proposed sampler needs `MIN_EFFECTIVE` effective eves.
+
+    Rows that were kept before runs of that sampler told their eves have the status "ok" whatever these were. The eves
+    of such a row are taken as one over its squared standard error, which the genealogy gives, too.
+    """
+    told = rows["effective_eves"].astype(float)
+    eves = told.fillna(rows["log_evidence_se"].astype(float) ** -2.0)
+    few = (rows["scheme"] == "bootstrap") & (rows["status"] == OK) & (eves < MIN_EFFECTIVE)
+    return rows["status"].mask(few, NOT_CONVERGED)
 
 
 def refuse(rows: pd.DataFrame, column: str) -> None:
@@ -120,7 +144,7 @@ def measured(
     status: pd.Series | str = OK,
     reading: pd.Series | str = "",
 ) -> pd.DataFrame:
-    """One row of measures for each raw row; id and unit are templates. A row without a finite value never counts.
+    """One row of measures for each line; id and unit are templates. A line without a finite value never counts.
 
     Value, run and status may be names of columns. Without a run it is 0.
     """

@@ -1,7 +1,8 @@
 """How the sampler's errors behave in Experiments 1 and 2: slopes, and the paper's formulas (43) and (44).
 
-Runs on one problem instance (Experiment 1) or data set (Experiment 2) resemble one another. All standard errors here
-leave out one of these clusters at a time, and rest on as many degrees of freedom as there are clusters, less one.
+Runs on one problem instance (Experiment 1) or data set (Experiment 2) resemble one another. Standard errors here leave
+out one of these clusters at a time, and rest on as many degrees of freedom as there are clusters, less one. Those of
+slopes do not: `common_slope` says why.
 
 A frame of runs has the columns ``problem``, ``samples``, ``cluster``, ``truth``, ``estimate``, ``standard_error``,
 ``bias_eq43``, ``variance_eq44`` and ``source``. For `variances` it also has ``square``, the squared deviation of the
@@ -48,7 +49,8 @@ def variances(runs: pd.DataFrame, experiment: str) -> Iterator[Row]:
     """Measured variance of the log estimate over Eq. (44), and over the sampler's own squared standard error.
 
     Sums over the runs of a problem are of M times a variance, which hardly depends on M. Over all problems every run
-    counts alike.
+    counts alike: its squared deviation is divided by the mean prediction of the runs of its problem and M. A mean of
+    ratios to the predictions of single runs would be too large, because these are noisy.
     """
     if runs.empty:
         return
@@ -57,7 +59,8 @@ def variances(runs: pd.DataFrame, experiment: str) -> Iterator[Row]:
     runs = runs.assign(own=runs["standard_error"] ** 2, measured=samples * runs["square"])
     single = runs.assign(problem="P" + runs["problem"].astype(str))
     for quantity, column in (("ratio", "variance_eq44"), ("own-ratio", "own")):
-        alike = {"measured": runs["square"] / runs[column], "predicted": runs["weight"]}
+        predicted = runs.groupby(["problem", "samples"])[column].transform("mean").astype(float)
+        alike = {"measured": runs["square"] / predicted, "predicted": runs["weight"]}
         terms = single.assign(predicted=samples * runs["weight"] * runs[column])
         terms = pd.concat([terms, _over_all(runs).assign(**alike)])
         ratio = {quantity: lambda g: jackknife_ratio(g["measured"], g["predicted"], g["cluster"])}
@@ -66,6 +69,11 @@ def variances(runs: pd.DataFrame, experiment: str) -> Iterator[Row]:
         if quantity == "ratio":
             own = terms[terms["problem"] != "all"]
             yield from each(own, "problem", template, _MEANS, scale="log")
+        ratios = [row["value"] for row in rows[:-1] if math.isfinite(row["value"])]
+        for end, value in zip(("least", "most"), (min(ratios), max(ratios)), strict=True):
+            name = f"variance/{experiment}/{end}/{quantity}"
+            yield estimate(name, Known(value), rows[-1]["source"], scale="log")
+        if quantity == "ratio":
             for claim in [experiment, *(["dependence"] if experiment == "experiment2" else [])]:
                 yield rows[-1] | {"id": f"claim/variance/{claim}", "scale": "linear"}
     yield from each(pd.concat([single, _over_all(runs)]), "problem", template, {"runs": len})
@@ -96,6 +104,34 @@ def log_slope(x: pd.Series, y: pd.Series) -> Known:
     return Known(float(fit[0]), float(covariance[0, 0] ** 0.5), len(x) - 2.0)
 
 
+def common_slope(x: pd.Series, y: pd.Series, clusters: pd.Series) -> Known:
+    """Least-squares slope of y on x within clusters; for its standard error the variance about the line is pooled by x.
+
+    A slope is known from the runs at the largest M above all, and those are on few clusters. A jackknife over clusters
+    is right on average, but it rests on these few: with the design of Experiment 2 it varies by a sixth. The variance
+    of single runs is known from all of them. Here it may depend on x in any way, but clusters share the true slope. The
+    degrees of freedom at one x are its residuals, less their leverage; Satterthwaite's formula adds them up.
+    """
+    frame = pd.DataFrame({"x": x, "y": y}).astype(float)
+    groups = clusters.to_numpy()
+    size = frame.groupby(groups)["x"].transform("size")
+    centred = frame - frame.groupby(groups).transform("mean")
+    square = centred["x"] ** 2
+    below = float(square.sum())
+    if not below > 0:
+        return Known()
+    value = float((centred["x"] * centred["y"]).sum()) / below
+    if (square.groupby(groups).sum() > 0).sum() < 2:
+        return Known(value, status="one instance or data set only")
+    terms = pd.DataFrame({"left": 1.0 - 1.0 / size - square / below, "square": square})
+    terms["residual"] = (centred["y"] - value * centred["x"]) ** 2
+    levels = terms.groupby(frame["x"].to_numpy()).sum()
+    parts = levels["residual"] / levels["left"] * levels["square"] / below**2
+    total = float(parts.sum())
+    df = total**2 / float((parts**2 / levels["left"]).sum()) if total > 0 else levels["left"].sum()
+    return Known(value, math.sqrt(total), float(df))
+
+
 def slopes(runs: pd.DataFrame, cells: pd.DataFrame, table: str) -> Iterator[Row]:
     """Slope of log ``error`` against log M, for each column of a table; independent samples have -1/2.
 
@@ -112,9 +148,8 @@ def slopes(runs: pd.DataFrame, cells: pd.DataFrame, table: str) -> Iterator[Row]
         if mine["samples"].nunique() < 3:
             continue
         logs = np.log(mine[["samples", "error"]].astype(float))
-        logs -= logs.groupby(mine["cluster"]).transform("mean")
-        above, below = logs["samples"] * logs["error"], logs["samples"] ** 2
-        slope, source = jackknife_ratio(above, below, mine["cluster"]), join_sources(mine["source"])
+        slope = common_slope(logs["samples"], logs["error"], mine["cluster"])
+        source = join_sources(mine["source"])
         if math.isfinite(slope.value):
             yield estimate(f"slope/{table}/P{problem}/ours", slope, source)
             sources.append(source)

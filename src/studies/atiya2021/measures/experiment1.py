@@ -16,6 +16,8 @@ from recheck.replay import DRAWS
 from studies.atiya2021.measures import common
 from studies.atiya2021.measures.common import PRINTED, Known, Row, each, estimate, measured
 from studies.atiya2021.measures.convergence import biases, log_slope, slopes, variances
+from studies.atiya2021.measures.inexact import suspects
+from studies.common.measuring import Rows
 
 #: The paper's numbers of the problems, by dimension.
 PROBLEMS = {50: 1, 200: 2, 500: 3}
@@ -31,9 +33,10 @@ _FINITE = ["truth", "estimate", "standard_error", "variance_eq44"]
 _UNIT = "experiment1/N{dimension}/instance{instance}"
 
 
-def measure(root: Path, published: Path, reference: Path) -> pd.DataFrame:
+def measure(given: Rows) -> pd.DataFrame:
     """All measures of Experiment 1, and the findings about the published brackets of Tables 1 to 3."""
-    every = common.raw_rows(root, "experiment1/N*.csv", [*_COLUMNS, *_FINITE], finite=_FINITE)
+    published = given.published
+    every = common.table(given, "experiment1", [*_COLUMNS, *_FINITE], finite=_FINITE)
     every["problem"] = every["dimension"].map(PROBLEMS).astype("Int64")  # others have none
     off, status = every["estimate"] - every["truth"], paper_scheme(every)
     every = every.assign(error=absolute_percentage_error(every), cluster=every["instance"])
@@ -43,6 +46,10 @@ def measure(root: Path, published: Path, reference: Path) -> pd.DataFrame:
     runs = every[status == OK]
     large = runs[runs["dimension"] == max(PROBLEMS)].drop_duplicates("instance")
     powers = large["truth"] / math.log(10.0)
+    # what independent signs would have, as an estimate that looks at nothing
+    every_instance = runs.drop_duplicates(["dimension", "instance"])
+    halves = every_instance.assign(estimate=-every_instance["dimension"] * math.log(2.0))
+    constant = absolute_percentage_error(halves)
     longest = runs[runs["samples"] == runs["samples"].max()]
     # the mean of (1 - P_i) / P_i over stages, from Eq. (44); it is one if every P_i is a half
     odds = longest["samples"] * longest["variance_eq44"] / longest["dimension"]
@@ -51,13 +58,15 @@ def measure(root: Path, published: Path, reference: Path) -> pd.DataFrame:
     return common.combine(
         cells,
         measured(every, f"experiment1/{cell}/nats", "nats", unit=_UNIT, status=status),
+        measured(halves, "experiment1/N{dimension}/constant/error", constant, unit=_UNIT),
         measured(large, "claim/integral/order", powers, unit=_UNIT, scale="linear"),
         slopes(runs, table1, "table1"),
         variances(runs, "experiment1"),
         biases(runs, "experiment1"),
         _dimension(runs),
         measured(longest, "claim/stages/middle", odds, unit=_UNIT),
-        _quadrature(root, runs),
+        _quadrature(given, runs),
+        suspects(given, runs, 100.0 * (runs["estimate"] - runs["truth"]) / runs["truth"].abs()),
         _brackets(published),
         _floor(table1, cells),
     )
@@ -85,10 +94,10 @@ def _dimension(runs: pd.DataFrame) -> Iterator[Row]:
         yield estimate("claim/dimension", found, join_sources(runs["source"]))
 
 
-def _quadrature(root: Path, runs: pd.DataFrame) -> Iterator[Any]:
+def _quadrature(given: Rows, runs: pd.DataFrame) -> Iterator[Any]:
     """Truths from a coarse grid: their own errors, and our estimates scored against them."""
     columns = ["dimension", "instance", "du", "truth", "coarse", "ape_percent"]
-    grid = common.raw_rows(root, "experiment1/quadrature.csv", columns, finite=columns[3:])
+    grid = common.table(given, "quadrature", columns, finite=columns[3:])
     name = "experiment1/N{dimension}/step{du}"
     yield measured(grid, f"{name}/truth-error", "ape_percent", unit=_UNIT)
     largest = {"largest-truth-error": ("ape_percent", "max")}

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,23 +12,24 @@ from studies.atiya2021.measures import common
 from studies.atiya2021.measures.common import Known, Row, each, measured
 from studies.atiya2021.measures.convergence import biases, slopes, variances
 from studies.atiya2021.measures.experiment1 import absolute_percentage_error, paper_scheme
+from studies.common.measuring import Rows
 
 _COLUMNS = ["problem", "dataset", "samples", "run", "count", "scheme", "seed", "bias_eq43"]
 _FINITE = ["truth", "estimate", "standard_error", "variance_eq44", "mae"]
 
 
-def measure(root: Path, published: Path, reference: Path) -> pd.DataFrame:
+def measure(given: Rows) -> pd.DataFrame:
     """All measures of Experiment 2."""
-    every = common.raw_rows(root, "experiment2/problem*.csv", [*_COLUMNS, *_FINITE], finite=_FINITE)
+    every = common.table(given, "experiment2", [*_COLUMNS, *_FINITE], finite=_FINITE)
     nats, status = (every["estimate"] - every["truth"]).abs(), paper_scheme(every)
     every = every.assign(ape=absolute_percentage_error(every), nats=nats, cluster=every["dataset"])
     cell, runs = "P{problem}/M{samples}", every[status == OK]
-    given = {"unit": "experiment2/P{problem}/dataset{dataset}", "run": "run", "status": status}
-    found: list[Any] = [measured(every, f"experiment2/{cell}/nats", "nats", **given)]
+    about = {"unit": "experiment2/P{problem}/dataset{dataset}", "run": "run", "status": status}
+    found: list[Any] = [measured(every, f"experiment2/{cell}/nats", "nats", **about)]
     for table, column in (("table2", "mae"), ("table3", "ape")):
         scored = runs.assign(error=runs[column])
-        cells = common.published_cells(published, f"{table}/P{{problem}}/M{{samples}}")
-        found += [measured(every, f"{table}/{cell}", column, **given)]
+        cells = common.published_cells(given.published, f"{table}/P{{problem}}/M{{samples}}")
+        found += [measured(every, f"{table}/{cell}", column, **about)]
         found += [slopes(scored, cells, table)]
         factor, template = {"factor": _spread}, f"spread/{table}/P{{problem}}/{{quantity}}"
         found += [each(scored, "problem", template, factor, scale="log")]

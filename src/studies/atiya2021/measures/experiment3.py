@@ -13,7 +13,6 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,8 +21,17 @@ from scipy.special import stdtr
 
 from recheck.measures import BOUNDS, OK, join_sources, reading_text, with_fields
 from recheck.measures import estimate as summarise
-from studies.atiya2021.measures.common import Known, Row, combine, estimate, measured, timed_rows
-from studies.atiya2021.measures.experiment4_runs import READINGS
+from studies.atiya2021.measures.common import (
+    READINGS,
+    Known,
+    Row,
+    combine,
+    estimate,
+    measured,
+    statuses,
+    timed,
+)
+from studies.common.measuring import Rows
 
 _KEYS = ["method", "dataset", "size", "run"]
 _POINT = ["method", "size"]
@@ -38,10 +46,18 @@ _QUANTITIES = {
 #: Columns of the errors of a prediction, by the ways to read a chain of the toolbox.
 _READ = {reading: f"probability_mae_{reading}" for reading in READINGS}
 
-#: Rows of the configuration with the annealed runs of corrected chains, which give the evidence.
+#: Rows of the configuration with the annealed runs of re-engineered chains, which give the evidence.
 ANNEALED = {"ess": "ess-ais", "hmc": "hmc-ais"}
 #: Methods whose errors do not fall as the inverse square root of time without end.
 BIASED = ("ess-gpml", "hmc-gpml", "laplace", "ep")
+#: What the name of a row ends with, by form of its chains: the toolbox's, the same without its four defects, and these
+#: with 32 annealed runs that move once at each of many temperatures. Those of ours have two rows each.
+FORMS = {
+    "as-distributed": "-gpml",
+    "repaired": "-repaired",
+    "scheduled": "-scheduled",
+    "re-engineered": "",
+}
 SAMPLER = "orthant"
 #: Errors by what they are errors of, and their columns.
 ERRORS = {"evidence": "ape_percent", "probability": "probability_mae"}
@@ -63,17 +79,19 @@ CLAIMS = {
     ("hmc", "probability"): {"probability-hmc": "high"},
     ("ess", "probability"): {"probability-tie": "moderate", "probability-ess": "high"},
 }
-#: Levels of the reading ``chain``, and what the name of a sampler then ends with.
-CHAINS = {"as-distributed": "-gpml", "corrected": ""}
+#: Levels of the reading ``chain`` that claims are judged under.
+CHAINS = {name: FORMS[name] for name in ("as-distributed", "re-engineered")}
 
 
-def measure(root: Path, published: Path, reference: Path) -> pd.DataFrame:
+def measure(given: Rows) -> pd.DataFrame:
     """All measures of Experiment 3, and what follows from them about CPU time."""
-    optional = ["log_evidence_error", "seed", *ERRORS.values(), *_READ.values()]
-    rows = timed_rows(root, "experiment3/*", _KEYS, optional)
+    optional = ["log_evidence_error", "log_evidence_se", "seed", "scheme", "effective_eves"]
+    optional += [*ERRORS.values(), *_READ.values()]
+    rows = timed(given, "experiment3", [*_KEYS, "status"], optional=optional)
+    rows["status"] = statuses(rows)
     rows["nats"] = rows["log_evidence_error"].astype(float).abs()
     first = Curves(rows[rows["dataset"] == 0])
-    return combine(_points(first.rows), _times(first), _claims(rows), _settings(rows))
+    return combine(_points(first.rows), _times(first), _both(first), _claims(rows), _settings(rows))
 
 
 def _states(rows: pd.DataFrame) -> pd.Series:
@@ -294,6 +312,35 @@ def _times(curves: Curves) -> Iterator[Row]:
                     yield ratio.row(f"{path}/{method}/ratio", source)
 
 
+def _both(curves: Curves) -> Iterator[Row]:
+    """CPU seconds for both errors of the sampler's runs over those of these runs, which give both, by their size.
+
+    Chains of the toolbox give both outputs, too, repaired or not, and need the longer of two times. Re-engineered ones
+    need their sum: their annealed runs, which give the evidence, and their long chains are rows of their own.
+    """
+    for size, points in curves.points[curves.points["method"] == SAMPLER].groupby("size"):
+        own = points.set_index("column")
+        if not (own["status"].reindex([*ERRORS.values()]) == OK).all():
+            continue
+        spent = float(own["seconds"].iloc[0])
+        for sampler, suffix in product(ANNEALED, FORMS.values()):
+            method = sampler + suffix
+            needed = [
+                curves.needed(method, error, float(own.loc[column, "log_error"]))
+                for error, column in ERRORS.items()
+            ]
+            unknown = [one.status for one in needed if one.status != OK]
+            seconds = [math.exp(one.log) for one in needed]
+            total = max(seconds) if suffix else sum(seconds)
+            source = join_sources(curves.every(method, "evidence")["source"])
+            path = f"time/both/{method}/size{size}"
+            known = Known(total / spent, status=unknown[0] if unknown else OK)
+            yield estimate(f"{path}/ratio", known, source, scale="log")
+            for error, one, value in zip(ERRORS, needed, seconds, strict=True):
+                share = Known(value / spent, status=one.status)
+                yield estimate(f"{path}/{error}", share, source, scale="log")
+
+
 def _claims(rows: pd.DataFrame) -> Iterator[Row]:
     """The claims under each level of their readings, and where they are judged under ``time/claims``."""
     for ((method, error), claims), (chain, suffix) in product(CLAIMS.items(), CHAINS.items()):
@@ -324,8 +371,8 @@ def _claims(rows: pd.DataFrame) -> Iterator[Row]:
 def _settings(rows: pd.DataFrame) -> Iterator[Row]:
     """Claims that set times of chains beside one another, on the first data set, with the variance counted once.
 
-    CPU seconds of slice sampling as distributed over corrected, for the quoted error of the evidence; and the ratio of
-    HMC to the sampler for the evidence over that for probabilities.
+    CPU seconds of slice sampling as distributed over re-engineered, for the quoted error of the evidence; and the ratio
+    of HMC to the sampler for the evidence over that for probabilities.
     """
     first = rows[rows["dataset"] == 0]
     once = first[_READ["once"]].fillna(first["probability_mae"])

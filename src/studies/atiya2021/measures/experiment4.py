@@ -18,6 +18,7 @@ from recheck.published import read_published
 from studies.atiya2021.measures import common
 from studies.atiya2021.measures.common import Known, Row, combine, each, estimate
 from studies.atiya2021.measures.experiment4_claims import claims, works
+from studies.atiya2021.measures.experiment4_errors import calibration, gains, seconds
 from studies.atiya2021.measures.experiment4_runs import (
     ERRORS,
     PAPER,
@@ -28,7 +29,8 @@ from studies.atiya2021.measures.experiment4_runs import (
     summarise,
 )
 from studies.atiya2021.names import REAL
-from studies.atiya2021.runs import NO_DATA
+from studies.common.measuring import Rows
+from studies.common.rows import NO_DATA
 
 #: The problems of the paper; the reliability diagrams leave out what was added.
 _NINE = range(1, 10)
@@ -49,9 +51,9 @@ _PAIRS = (5.0, 1.0), (5.0, 5.0), (3.0, 2.0), (0.5, 0.5), (3.0, 1.0), (0.5, 3.0)
 PUBLISHED_SETTINGS = dict(enumerate(_PAIRS, start=1))
 
 
-def measure(root: Path, published: Path, reference: Path) -> pd.DataFrame:
+def measure(given: Rows) -> pd.DataFrame:
     """All measures of Experiment 4."""
-    runs = read_runs(root, reference)
+    runs, published = read_runs(given), given.published
     if runs.rows.empty:
         return combine(between_data_sets(runs))
     cells = combine(table4(runs, published))
@@ -72,10 +74,15 @@ def measure(root: Path, published: Path, reference: Path) -> pd.DataFrame:
         contrasts(cells),
         between_data_sets(runs),
         _by_setting(strict),
-        _over_settings(strict),
+        _over_settings(strict, "certified"),
+        _over_settings(loose, "every-run"),
         each(settings, "problem", "experiment4/P{problem}/certified/reference/{quantity}", errors),
-        _accuracy(certified),
-        _problems(certified),
+        _accuracy(loose[loose["certified"]]),
+        _pairs(certified, ""),
+        _pairs(loose[loose["certified"]], "-every-run"),
+        calibration(runs),
+        seconds(runs, loose),
+        gains(loose, strict),
         each(had, ["method", "problem"], "settings/{method}/{quantity}/P{problem}", samples),
         _reliability(runs),
         claims(runs, strict, loose, cells, published),
@@ -84,7 +91,10 @@ def measure(root: Path, published: Path, reference: Path) -> pd.DataFrame:
 
 
 def _by_setting(summary: pd.DataFrame) -> Iterator[Row]:
-    """Differences of log evidence from the reference by setting."""
+    """Differences of log evidence from the reference by setting, with the standard error of both.
+
+    They say whether two estimates are of one number. How far off a finished run is, is known better: `works`.
+    """
     gives = summary.groupby("method")["log_evidence"].transform("count") > 0
     for row in summary[gives].itertuples():
         name = f"experiment4/P{row.problem}/S{row.set}/{row.method}/difference"
@@ -95,11 +105,11 @@ def _by_setting(summary: pd.DataFrame) -> Iterator[Row]:
             yield estimate(name, Known(row.log_evidence - row.reference, se), row.source)
 
 
-def _over_settings(summary: pd.DataFrame) -> Iterator[Row]:
-    """Averages of errors over certified settings. A setting with one run is given the mean variance of the others.
+def _over_settings(summary: pd.DataFrame, counted: str) -> Iterator[Row]:
+    """Averages of errors over certified settings; `counted` says which runs the summary counts.
 
-    Only an average over all settings counts, because settings differ much more than methods do. One over fewer has a
-    value, and a status that says how many.
+    A setting with one run is given the mean variance of the others. Only an average over all settings counts, because
+    settings differ much more than methods do. One over fewer has a value, and a status that says how many.
     """
     for (problem, method), group in summary.groupby(["problem", "method"]):
         mine = group[group["certified"]]
@@ -112,7 +122,7 @@ def _over_settings(summary: pd.DataFrame) -> Iterator[Row]:
                 status = OK if n == len(mine) else f"{n} of {len(mine)}"
                 found = Known(float(there[column].mean()), math.sqrt(total) / n, status=status)
             if found.status:
-                name = f"experiment4/P{problem}/certified/{method}/{last}"
+                name = f"experiment4/P{problem}/{counted}/{method}/{last}"
                 yield estimate(name, found, join_sources(mine["source"]), scale="log")
 
 
@@ -129,7 +139,7 @@ def _absent(summary: pd.DataFrame, group: pd.DataFrame, column: str) -> str:
 
 
 def _accuracy(certified: pd.DataFrame) -> Iterator[Row]:
-    """Mean and largest errors against the reference, and in how many settings EP is closer to it than a method."""
+    """Mean and largest errors against the reference of all runs, as a reader of the numbers alone would have them."""
     for method, group in certified.groupby("method"):
         mean, name = Known(group["mae_reference"].mean()), f"accuracy/{method}"
         if math.isfinite(mean.value):
@@ -137,16 +147,21 @@ def _accuracy(certified: pd.DataFrame) -> Iterator[Row]:
         for worst in group.dropna(subset="nats").nlargest(1, "nats").to_dict("records"):
             largest = Known(worst["nats"])
             yield estimate(f"{name}/nats-largest", largest, worst["source"], scale="log")
+
+
+def _pairs(certified: pd.DataFrame, end: str) -> Iterator[Row]:
+    """In how many settings EP is closer to the reference than a method, and on how many problems the sampler is.
+
+    Compared are means over runs, and of the sampler over all settings of a problem. The ids have `end`, which says
+    which runs the summary counts.
+    """
     wide = certified.pivot(index=["problem", "set"], columns="method", values="mae_reference")
-    yield from _closer("ep/{}", "ep", wide.drop(columns="laplace", errors="ignore"), certified)
-
-
-def _problems(certified: pd.DataFrame) -> Iterator[Row]:
-    """On how many problems the sampler is closer to the reference than a method, on average over all settings."""
+    wide = wide.drop(columns="laplace", errors="ignore")
+    yield from _closer(f"ep/{{}}{end}", "ep", wide, certified)
     by_problem = certified.groupby(["problem", "method"])
     for column, last in ERRORS.items():
         means = by_problem[column].agg(lambda errors: errors.mean(skipna=False)).unstack()
-        yield from _closer(f"sampler/{{}}/{last}", SAMPLER, means, certified)
+        yield from _closer(f"sampler/{{}}{end}/{last}", SAMPLER, means, certified)
 
 
 def _closer(name: str, one: str, errors: pd.DataFrame, certified: pd.DataFrame) -> Iterator[Row]:
@@ -182,7 +197,7 @@ def _reliability(runs: Runs) -> Iterator[Row]:
             "predicted": mean,
             "positive": data["y_test"] > 0,
             "bayes": data["bayes_posterior"],
-            "source": f"experiment4/problem{problem}/{method}.npz",
+            "source": "experiment4.npz",
         }
         pieces.append(pd.DataFrame(columns))
     if pieces:

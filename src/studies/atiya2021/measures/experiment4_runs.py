@@ -1,16 +1,15 @@
 """Experiment 4 as it was run: every run with its predictions and its errors against the certified reference.
 
-Two rules say which runs count. Of our own questions a run counts if its status is "ok". At the paper's budget, where
-control variables had the published number of iterations, every run that predicted counts, converged or not, because
-the paper looks at no diagnostics; this rule (the column ``counts``) holds for the published cells and the paper's
-claims.
+Two rules say which runs count. Of our own questions a run counts if its status is "ok", whatever its method
+(`studies.atiya2021.measures.common.statuses`). At the paper's budget, where control variables had the published number
+of iterations, every run that predicted counts, converged or not, because the paper looks at no diagnostics; this rule
+(the column ``counts``) holds for the published cells and the paper's claims, and for no method alone.
 """
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -19,28 +18,31 @@ from scipy.special import logsumexp, softmax
 from gpcmc.inference.interface import NOT_CONVERGED, UNTRUSTED
 from recheck.files import read_arrays
 from recheck.measures import OK, join_sources
-from studies.atiya2021.measures.common import raw_rows, refuse, timed_rows
-from studies.atiya2021.names import REAL, REFERENCE
+from studies.atiya2021.measures import common
+from studies.atiya2021.measures.common import READINGS
+from studies.atiya2021.names import REAL, SCANNED
 from studies.atiya2021.problems import Problem
+from studies.common.measuring import Rows
 
 #: The paper's own method, and its four methods by the names that the paper prints.
 SAMPLER = "orthant"
 PAPER = {"new": SAMPLER, "titsias": "control-variables", "ess": "ess-gpml", "hmc": "hmc-gpml"}
-#: Ways to read a prediction from a chain of the toolbox (`studies.atiya2021.toolbox_posterior`).
-READINGS = ("twice", "moments", "once")
 #: Iterations of control variables in Experiment 4 (section 6.4), whose CPU time every method had.
 PUBLISHED_ITERATIONS = 50_000
 
 #: Errors against the reference, and the last part of their ids.
 ERRORS = {"mae_reference": "mae-reference", "nats": "nats"}
+#: Largest difference between log evidences, in joint standard errors, of estimates that agree.
+_MAX_Z = 3.0
 #: Statuses of runs whose seconds count: they did their work.
 _WORKED = [OK, NOT_CONVERGED, UNTRUSTED]
 
 _KEY = ["problem", "set", "method"]
-_RUN = ["problem", "method", "set", "dataset", "replicate"]
+_RUN = ["row", "problem", "method", "set", "dataset", "replicate"]
 _NUMBERS = ["alpha", "beta", "log_evidence", "log_evidence_se", "mae_post", "error_rate"]
 _NUMBERS += ["samples", "iterations", "controls_needed", "max_controls"]
-_TEXT = ["trivial", "seed", "count", "scheme"]
+_NUMBERS += ["work_samples", "work_populations"]
+_OPTIONAL = ["trivial", "seed", "count", "scheme", "effective_eves"]
 #: Columns of the reference as the rows of runs call them.
 _REFERENCE = {"log_evidence": "reference", "log_evidence_se": "reference_se", "verdict": "verdict"}
 _REFERENCE |= {"certifier_se": "certifier_se", "randomizations": "known_sets", "z": "z"}
@@ -79,35 +81,43 @@ def from_median(paper: Mapping[str, Sequence[np.ndarray]]) -> dict[str, np.ndarr
     return dict(zip(paper, np.abs(runs - np.median(runs, axis=0)).mean(axis=2), strict=True))
 
 
-def read_runs(root: Path, reference: Path, folder: str = "experiment4") -> Runs:
-    """Read all files of Experiment 4, or of another folder of such runs, and the certified reference, each once."""
-    rows = _read_folder(root, f"{folder}/problem[0-9]")
+def read_runs(given: Rows, experiment: str = "experiment4") -> Runs:
+    """Read the runs of Experiment 4, or of another experiment of such runs, and the certified reference, each once."""
+    every = _read(given, experiment)
+    scanned = every["problem"] == SCANNED
+    numbers = every["problem"].mask(scanned, SCANNED.partition("_")[0]).astype(int)
+    every = every.assign(problem=numbers)
+    rows, scanned = (every[of].reset_index(drop=True) for of in (~scanned, scanned))
     problems = {
-        int(path.stem.removeprefix("problem")): read_arrays(path)
-        for path in sorted(root.glob("experiment4/problem[0-9].npz"))
+        int(number): given.patterns(f"experiment4/problem{number}.npz")
+        for number in sorted(rows["problem"].unique())
     }
-    known = _reference(reference, rows, problems)
-    scanned = _read_folder(root, f"{folder}/problem[0-9]_raw")
+    known = _reference(given.reference, rows, problems)
     columns = ["problem", "dataset", "seed", "set", "method", "mae_post"]
-    spread = raw_rows(root, "experiment4/spread.csv", columns)
+    there = "spread" in given.experiments
+    spread = common.needed(given.lines("spread") if there else pd.DataFrame(), columns)
     return Runs(_with_errors(rows, known), scanned, problems, known, spread)
 
 
-def _read_folder(root: Path, folder: str) -> pd.DataFrame:
-    """Runs of all methods in folders that fit a pattern, one a problem, and which of them count by the paper's rule."""
+def _read(given: Rows, experiment: str) -> pd.DataFrame:
+    """Runs on all images, and which of them count by the paper's rule."""
     numbers = [*_NUMBERS, *(f"mae_post_{reading}" for reading in READINGS)]
-    rows = timed_rows(root, f"{folder}/*", _RUN, [*numbers, *_TEXT])
+    lines = given.lines(experiment, dtype={**common.TEXT, "problem": str})
+    rows = common.needed(lines, [*_RUN, "status"], optional=[*numbers, *_OPTIONAL])
+    rows = rows.merge(given.timing(experiment)[["row", "cpu_seconds"]], on="row", how="left")
     rows[[*numbers, "cpu_seconds"]] = rows[[*numbers, "cpu_seconds"]].astype(float)
+    rows["status"] = common.statuses(rows)
     rows["trivial"] = rows["trivial"].astype(str).str.lower() == "true"
-    gaps = rows[(rows["status"] == OK) & ~rows["problem"].isin(list(REAL))]
-    refuse(gaps[~np.isfinite(gaps["mae_post"])], "mae_post")
-    found = _predictions(root, folder)
-    keys = list(zip(*(rows[name] for name in _RUN), strict=True))
+    real = rows["problem"].isin([*map(str, REAL), SCANNED])
+    gaps = rows[(rows["status"] == OK) & ~real]
+    common.refuse(gaps[~np.isfinite(gaps["mae_post"])], "mae_post")
+    found = _predictions(given.arrays(experiment))
     for column in ("probability", *(f"probability_{reading}" for reading in READINGS)):
-        rows[column] = pd.Series([found.get((column, *key)) for key in keys], dtype=object)
+        own = found.get(column, {})
+        rows[column] = pd.Series([own.get(row) for row in rows["row"]], dtype=object)
     checks = [one is None or np.isfinite(one).all() for one in rows["probability"]]
     finite = np.array(checks, dtype=bool)
-    refuse(rows[(rows["status"] == OK) & ~finite], "probability")
+    common.refuse(rows[(rows["status"] == OK) & ~finite], "probability")
     rows["probability"] = rows["probability"].where(finite, None)
     own = rows[rows["method"] == PAPER["titsias"]]
     at_budget = set(own.loc[own["iterations"] == PUBLISHED_ITERATIONS, "problem"])
@@ -115,18 +125,16 @@ def _read_folder(root: Path, folder: str) -> pd.DataFrame:
     return rows.assign(counts=(rows["status"] == OK) | loose)
 
 
-def _predictions(root: Path, folder: str) -> dict[tuple[Any, ...], np.ndarray]:
-    """Test probabilities by column and run."""
-    found = {}
-    for path in sorted(root.glob(f"{folder}/*.npz")):
-        problem, arrays = int(path.parent.name.removeprefix("problem")[0]), read_arrays(path)
-        for name in arrays:
-            column, _, number = name.rpartition("_set")
-            if column.startswith("probability"):
-                runs = (arrays[f"{which}_set{number}"] for which in ("dataset", "replicate"))
-                for dataset, replicate, probability in zip(*runs, arrays[name], strict=True):
-                    run = (problem, path.stem, int(number), int(dataset), int(replicate))
-                    found[column, *run] = probability
+def _predictions(arrays: Mapping[str, np.ndarray]) -> dict[str, dict[str, np.ndarray]]:
+    """Test probabilities by column and row; a chain of the toolbox predicts as its first reading does."""
+    found: dict[str, dict[str, np.ndarray]] = {}
+    for name, stacked in arrays.items():
+        column = name.partition("/")[2]
+        if not column.endswith("/rows"):
+            rows = arrays[f"{name}/rows"].tolist()
+            found.setdefault(column, {}).update(zip(rows, stacked, strict=True))
+    others = found.get(f"probability_{READINGS[1]}", {})
+    found[f"probability_{READINGS[0]}"] = {row: found["probability"][row] for row in others}
     return found
 
 
@@ -137,8 +145,7 @@ def _reference(
     from studies.atiya2021.reference import digest  # the library's kernels come with it
 
     keys, columns = ["problem", "set"], [*_REFERENCE, "digest", "alpha", "beta"]
-    evidence = raw_rows(folder, "evidence.csv", [*keys, *columns])
-    evidence["source"] = f"{REFERENCE}/" + evidence["source"]
+    evidence = common.certified(folder, [*keys, *columns])
     wanted = rows[[*keys, "alpha", "beta"]].drop_duplicates(keys)
     found = evidence.merge(wanted, on=keys, suffixes=("", "_run"))
     there = [number for number, arrays in problems.items() if arrays]
@@ -151,7 +158,7 @@ def _reference(
                 f"hyperparameters: its digest is {row.digest}, that of these is {of_run}; "
                 "run `snakemake reference` to compute it anew"
             )
-    arrays = read_arrays(folder / "probabilities.npz") if len(found) else {}
+    arrays = read_arrays(folder / "certified" / "probabilities.npz") if len(found) else {}
     names = [f"problem{row.problem}_set{row.set}" for row in found.itertuples()]
     found["probability"] = pd.Series([arrays[name] for name in names], found.index, dtype=object)
     found["probability_se"] = [float(np.mean(arrays[f"{name}_se"])) for name in names]
@@ -171,6 +178,20 @@ def _with_errors(rows: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
         mae_reference=pd.Series(errors, both.index, dtype=float).reindex(rows.index),
         certified=(rows["verdict"] == "certified") & ~rows["trivial"],
     )
+
+
+def with_known_error(rows: pd.DataFrame) -> pd.DataFrame:
+    """Runs whose error in log evidence the reference gives, ``off`` in nats, and ``known_se``, its standard error.
+
+    These are the runs on first data sets at all settings where the prior is not trivial and the two methods of the
+    reference agree in log evidence. A setting may be uncertified for another reason, such as a second method that is
+    not as exact as a certificate asks for: its standard error counts with that of the first.
+    """
+    there = (rows["dataset"] == 0) & ~rows["trivial"] & np.isfinite(rows["log_evidence"])
+    known = rows[there & (rows["z"].astype(float).abs() < _MAX_Z)]
+    errors = known[["reference_se", "certifier_se"]].astype(float)
+    signed = known["log_evidence"] - known["reference"].astype(float)
+    return known.assign(signed=signed, off=signed.abs(), known_se=np.hypot(*errors.to_numpy().T))
 
 
 def summarise(runs: Runs, counts: pd.Series) -> pd.DataFrame:

@@ -1,8 +1,7 @@
 """Measures of Experiment 5: the posterior over the hyperparameters, and tuning them by the marginal likelihood."""
 
 import math
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pandas as pd
@@ -10,22 +9,24 @@ import pandas as pd
 from recheck.measures import OK, join_sources
 from studies.atiya2021.measures import common
 from studies.atiya2021.measures.common import Known, Row, each, estimate, measured
-from studies.atiya2021.runs import NO_DATA
+from studies.common.measuring import Rows
+from studies.common.rows import NO_DATA
 
 #: Hyperparameters, as columns of the files and as parts of ids.
 _PARAMETERS = {"log_alpha": "log-alpha", "log_beta": "log-beta"}
 #: What tells whether a chain has converged, and which of both hyperparameters is worse.
 _WORSE = {"r_hat": "max", "effective_samples": "min", "effective_per_second": "min"}
 #: What is measured of a tuned run and compared as a difference.
-_TUNED = [*_PARAMETERS, "evidence_shortfall", "log_loss", "error_rate", "evaluations"]
+_COLUMNS = [*_PARAMETERS, "log_loss", "error_rate", "evaluations"]
+_TUNED = [*_COLUMNS, "evidence_shortfall"]
 _KEYS = ["problem", "method", "replicate", "stage"]
 _UNIT = "experiment5/P{problem}"
 
 
-def measure(root: Path, published: Path, reference: Path) -> pd.DataFrame:
+def measure(given: Rows) -> pd.DataFrame:
     """All measures of Experiment 5, of which the paper prints no number."""
-    chains, tuned = _chains(root), _tuned(root)
-    fitted = _fitted(root, tuned)
+    chains, tuned = _chains(given), _tuned(given)
+    fitted = _fitted(given, tuned)
     return common.combine(
         _posterior(chains),
         _tuning(tuned),
@@ -36,13 +37,24 @@ def measure(root: Path, published: Path, reference: Path) -> pd.DataFrame:
     )
 
 
-def _chains(root: Path) -> pd.DataFrame:
-    """The chains, one row a problem and method, with `_WORSE` of both hyperparameters."""
+def _chains(given: Rows) -> pd.DataFrame:
+    """The posteriors, one row a problem and method, with `_WORSE` of both hyperparameters.
+
+    Effective samples are set against the seconds of all pairs of chains.
+    """
     optional = ["acceptance", "log_loss", "log_loss_se", "seed"]
     for part in ("mean", "mean_se", "sd", "r_hat", "effective_samples"):
         optional += [f"{name}_{part}" for name in _PARAMETERS]
-    rates, keys = [f"{name}_effective_per_second" for name in _PARAMETERS], ["problem", "method"]
-    frame = common.timed_rows(root, "experiment5/problem*/*", keys, optional, rates)
+    keys = ["problem", "method"]
+    lines = given.lines("experiment5", dtype=common.TEXT)
+    frame = common.needed(lines, [*keys, "status"], optional=optional)
+    pairs = given.lines("posterior_chains", dtype=common.TEXT)
+    pairs = pairs.merge(given.timing("posterior_chains"), on="row", how="left")
+    seconds = pairs.groupby(keys)["cpu_seconds"].sum().rename("seconds")
+    frame = frame.join(seconds, on=keys)
+    for name in _PARAMETERS:
+        rate = frame[f"{name}_effective_samples"] / frame["seconds"]
+        frame[f"{name}_effective_per_second"] = rate
     for part, how in _WORSE.items():
         frame[part] = frame[[f"{name}_{part}" for name in _PARAMETERS]].agg(how, axis=1)
     return frame
@@ -65,16 +77,32 @@ def _posterior(chains: pd.DataFrame) -> Iterator[Row]:
             yield estimate(f"{path}/{name}", known, row["source"], seed=row["seed"])
 
 
-def _tuned(root: Path) -> pd.DataFrame:
-    """Tuned runs, one row a problem, method, replicate and stage. Seconds of a second look contain the search."""
-    optional = [*_TUNED, "evidence", "evidence_se", "estimate", "samples", "seed"]
-    frame = common.timed_rows(root, "experiment5/problem*_tuning", _KEYS, optional)
+def _tuned(given: Rows) -> pd.DataFrame:
+    """Tuned runs, one row a problem, method, replicate and stage. Seconds of a second look contain the search.
+
+    ``evidence_shortfall`` is how far below the best that any method found, of runs that may be compared.
+    """
+    optional = [*_COLUMNS, "evidence", "evidence_se", "estimate", "samples", "seed"]
+    frame = _searched(given, "tuning", ["row", "stage"], optional)
     in_order = frame.sort_values("stage", ascending=False)  # the search comes first
     seconds = in_order["cpu_seconds"].astype(float).groupby([in_order[k] for k in _KEYS[:3]])
-    return frame.assign(cpu_seconds=seconds.cumsum())
+    evidence = frame["evidence"].where(frame["status"] == OK).astype(float)
+    best = evidence.groupby(frame["problem"]).transform("max")
+    return frame.assign(cpu_seconds=seconds.cumsum(), evidence_shortfall=best - evidence)
 
 
-def _fitted(root: Path, tuned: pd.DataFrame) -> pd.DataFrame:
+def _searched(
+    given: Rows, experiment: str, keys: list[str], optional: Sequence[str]
+) -> pd.DataFrame:
+    """The lines of an experiment, each with its seconds; `keys` are columns that lines and timing have in common."""
+    lines = given.lines(experiment, dtype=common.TEXT)
+    frame = common.needed(lines, [*_KEYS, "status"], optional=optional)
+    timing = given.timing(experiment).reindex(columns=[*keys, "cpu_seconds"])
+    timing = timing.astype(dict.fromkeys(keys, object))  # without data there are no stages
+    return frame.merge(timing, on=keys, how="left", validate="one_to_one")
+
+
+def _fitted(given: Rows, tuned: pd.DataFrame) -> pd.DataFrame:
     """Runs with gradients, and what sets each beside the simplex that climbed the same method's evidence.
 
     ``evidence_above`` is how far above the simplex it ends as the judge sees both, and ``estimate_above`` as the method
@@ -82,8 +110,8 @@ def _fitted(root: Path, tuned: pd.DataFrame) -> pd.DataFrame:
     patterns. ``evidence_shortfall`` is from the best of the `tuned` runs, and negative above it. ``compared_source``
     names their rows too.
     """
-    optional = [*_TUNED, "evidence", "evidence_se", "estimate", "climbed", "relevance", "seed"]
-    frame = common.timed_rows(root, "experiment5/problem*_gradient", _KEYS, optional)
+    optional = [*_COLUMNS, "evidence", "evidence_se", "estimate", "climbed", "relevance", "seed"]
+    frame = _searched(given, "tuning_gradient", ["row"], optional)
     compared = ["evidence", "estimate", "log_loss", "evaluations"]
     good = tuned[tuned["status"] == OK]
     simplex = good[good["stage"] == "search"].groupby(["problem", "method"])[compared].first()
@@ -91,7 +119,12 @@ def _fitted(root: Path, tuned: pd.DataFrame) -> pd.DataFrame:
     above = frame[compared].astype(float) - simplex.set_axis(frame.index).astype(float)
     one_surface = frame["evidence"].notna() & frame["relevance"].ne(True)
     best = frame["problem"].map(good.groupby("problem")["evidence"].max()).astype(float)
-    others = frame["problem"].map(good.groupby("problem")["source"].agg(join_sources)).fillna("")
+    others = (
+        frame["problem"]
+        .map(good.groupby("problem")["source"].agg(join_sources))
+        .astype(object)
+        .fillna("")
+    )
     return frame.assign(
         compared_source=[*map(join_sources, zip(frame["source"], others, strict=True))],
         evidence_shortfall=best - frame["evidence"].astype(float),

@@ -10,8 +10,8 @@ import pandas as pd
 
 from recheck.measures import OK, join_sources
 from studies.atiya2021.measures import common
-from studies.atiya2021.measures.common import Known, Row, each, estimate, measured, raw_rows
-from studies.atiya2021.names import REFERENCE
+from studies.atiya2021.measures.common import Known, Row, each, estimate, measured, table
+from studies.common.measuring import Rows
 
 #: The defects of the toolbox, and what one of them does: differences between two sets of defects.
 DEFECTS = ("right-end-point", "double-variance", "stale-energy", "shrinking-step")
@@ -50,16 +50,16 @@ _LARGEST = ["log_evidence_se", "probability_se", "certifier_se", "z", "k_hat"]
 CERTIFIED, AGREES, DIFFERS = "certified", "agrees", "differs"
 
 
-def measure(root: Path, published: Path, reference: Path) -> pd.DataFrame:
+def measure(given: Rows) -> pd.DataFrame:
     """All measures that belong to no experiment."""
-    parts = _ordering(root), _defects(root), _equations(root), _reference(reference)
-    return common.combine(parts, _reference_check(root))
+    parts = _ordering(given), _defects(given), _equations(given), _reference(given.reference)
+    return common.combine(parts, _reference_check(given))
 
 
-def _ordering(root: Path) -> Iterator[Any]:
+def _ordering(given: Rows) -> Iterator[Any]:
     """Errors of the sampler by order of the patterns and count, and ratios of them over data sets."""
     columns = ["problem", "dataset", "order", "run", "count", "seed", *_OF_ORDERS]
-    rows = raw_rows(root, "ordering.csv", columns, finite=[*_OF_ORDERS]).rename(columns=_OF_ORDERS)
+    rows = table(given, "ordering", columns, finite=[*_OF_ORDERS]).rename(columns=_OF_ORDERS)
     rows = rows.assign(**{name: rows[name].astype(float).abs() for name in _OF_ORDERS.values()})
     unit = "experiment2/P{problem}/dataset{dataset}"
     for quantity in _OF_ORDERS.values():
@@ -73,10 +73,10 @@ def _ordering(root: Path) -> Iterator[Any]:
             yield estimate(f"claim/{claim}", ratio, join_sources(rows["source"]), scale="log")
 
 
-def _equations(root: Path) -> Iterator[Row]:
+def _equations(given: Rows) -> Iterator[Row]:
     """The largest error of each printed formula and of its correction, exact up to rounding."""
     columns = ["equation", "printed_error", "corrected_error"]
-    rows = raw_rows(root, "equations.csv", columns)
+    rows = table(given, "equations", columns)
     rows["name"] = rows["equation"].str.replace(r"[()]", "", regex=True).str.replace(" ", "-")
     rows["claim"] = rows["equation"].map(_EQUATIONS)
 
@@ -94,17 +94,16 @@ def _equations(root: Path) -> Iterator[Row]:
     yield from each(rows.dropna(subset="claim"), "claim", "claim/{claim}{quantity}", printed)
 
 
-def _defects(root: Path) -> Iterator[pd.DataFrame]:
+def _defects(given: Rows) -> Iterator[pd.DataFrame]:
     """Errors with sets of defects, at the longest and shorter chains, and what each defect does.
 
     Every run counts, converged or not. The sets share their random numbers, so their differences are those of runs.
     """
-    columns = ["sampler", "switched", "samples", "replicate", "status", "seed"]
+    columns = ["case", "sampler", "switched", "samples", "replicate", "status", "seed"]
     columns += [column for column, _ in _DEFECT_QUANTITIES.values()]
-    rows = raw_rows(root, "defects/*.csv", columns)
+    rows = table(given, "defects", columns)
     if rows.empty:
         return
-    rows["case"] = rows["source"].str.extract(r"defects/([^_]+)_")[0]
     rank = rows.groupby(["case", "sampler"])["samples"].rank(method="dense", ascending=False)
     rows["chain"] = rank.map(
         lambda place: {1: "longest", 2: "shorter"}.get(place, f"{place:.0f}th")
@@ -113,10 +112,10 @@ def _defects(root: Path) -> Iterator[pd.DataFrame]:
     # the linear case is the first data set of Problem 3 of Experiment 2
     rows["data"] = ("defects/" + rows["case"]).replace("defects/linear", "experiment2/P3/dataset0")
     base, keys = "{case}/{sampler}/", ["case", "sampler", "chain", "replicate"]
-    given = {"unit": "{data}", "run": "replicate"}
+    about = {"unit": "{data}", "run": "replicate"}
     for quantity, (column, scale) in _DEFECT_QUANTITIES.items():
         template = f"defects/{base}{{set}}/{{chain}}/{quantity}"
-        yield measured(rows, template, column, scale=scale, **given)
+        yield measured(rows, template, column, scale=scale, **about)
     for defect in DEFECTS:
         for comparison, names in COMPARISONS.items():
             one, other = (rows[rows["set"] == name.format(defect)] for name in names)
@@ -126,16 +125,16 @@ def _defects(root: Path) -> Iterator[pd.DataFrame]:
             path = f"defects/effect/{base}{defect}/{comparison}/{{chain}}"
             for quantity, (column, _) in _DEFECT_QUANTITIES.items():
                 change = pair[column] - pair[f"{column}_other"]
-                yield measured(pair, f"{path}/{quantity}", change, scale="linear", **given)
+                yield measured(pair, f"{path}/{quantity}", change, scale="linear", **about)
 
 
 def _reference(reference: Path) -> Iterator[Row]:
     """How many entries are certified, and how sure the least sure of them is."""
     columns = ["problem", "set", "verdict", "trivial"]
     columns += [name.replace("prob", "max_prob") for name in _LARGEST]
-    rows = raw_rows(reference, "evidence.csv", columns)
+    rows = common.certified(reference, columns)
     rows = rows.rename(columns={"max_probability_se": "probability_se"})
-    rows = rows.assign(source=f"{REFERENCE}/" + rows["source"], z=rows["z"].abs())
+    rows = rows.assign(z=rows["z"].abs())
     blocks = "P" + rows["problem"].astype(str)
     rows = pd.concat([rows.assign(block="all"), rows.assign(block=blocks)])
     certified = rows["verdict"] == CERTIFIED
@@ -149,9 +148,9 @@ def _reference(reference: Path) -> Iterator[Row]:
         yield from each(rows[rows["known"]], "block", "reference/{block}/{quantity}", largest)
 
 
-def _reference_check(root: Path) -> Iterator[Row]:
+def _reference_check(given: Rows) -> Iterator[Row]:
     """How many entries of the reference this run drew, estimated again by two methods each, and found to agree."""
-    rows = raw_rows(root, "reference_check.csv", ["problem", "set", "verdict"])
+    rows = table(given, "reference_check", ["problem", "set", "verdict"])
     if rows.empty:
         return
     done = rows[rows["verdict"].isin([AGREES, DIFFERS])]

@@ -1,9 +1,7 @@
 """Seeded, stratified splits into training and test patterns.
 
-The paper gives the sizes (section 6.4, Problems 7 to 9) but neither its splits nor its scaling of
-the features. Here the classes keep their shares in both parts to within one pattern, the order of
-the patterns is a random permutation (the sampler takes them one after another, so the order of a
-sorted file must not reach it), and standardising is the caller's explicit choice.
+Atiya et al. (2021) give the sizes (section 6.4) but neither splits nor scaling. Here the order of the patterns is a
+random permutation: the sampler takes them one after another, so the order of a sorted file must not reach it.
 """
 
 from __future__ import annotations
@@ -15,28 +13,14 @@ from numpy.typing import NDArray
 
 from studies.common.data.parse import RawData
 
-PAPER_SIZES: dict[str, tuple[int, int]] = {
-    "crabs": (100, 100),
-    "breast_cancer": (200, 249),
-    "usps": (750, 790),
-    "usps_raw": (750, 790),
-}
-"""Numbers of training and test patterns in the paper's Problems 7, 8 and 9."""
+#: Numbers of training and test patterns in Problems 7, 8 and 9.
+PAPER_SIZES = {"crabs": (100, 100), "breast_cancer": (200, 249)}
+PAPER_SIZES |= dict.fromkeys(("usps", "usps_raw"), (750, 790))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Split:
-    """A data set, split.
-
-    Attributes
-    ----------
-    X_train, X_test : ndarray, shape (n_train, d) and (n_test, d)
-        Features: standardised (no unit), or as they were in `RawData`.
-    y_train, y_test : ndarray, shape (n_train,) and (n_test,)
-        Labels, -1.0 or +1.0.
-    train_index, test_index : ndarray of int, shape (n_train,) and (n_test,)
-        Rows of `RawData` that the patterns are.
-    """
+    """Features (n, d) and (t, d), labels -1.0/+1.0 (n,) and (t,), and the rows of `RawData` that the patterns are."""
 
     X_train: NDArray[np.float64]
     y_train: NDArray[np.float64]
@@ -51,23 +35,9 @@ def split(
 ) -> Split:
     """Split a data set at random, stratified by class.
 
-    Parameters
-    ----------
-    raw : RawData
-        The data set, n patterns.
-    n_train, n_test : int
-        Numbers of patterns, each at least 1, together at most n; the paper's are in `PAPER_SIZES`.
-    standardise : bool
-        Whether every feature is shifted and scaled to mean 0 and standard deviation 1 (divisor
-        n_train) over the training patterns. Test patterns get the same shift and scale. A feature
-        that is constant in training is only shifted.
-    rng : numpy.random.Generator
-        Source of the randomness; the same state gives the same split.
-
-    Returns
-    -------
-    Split
-        Both parts in random order. Each class has its share of either part to within one pattern.
+    Both parts are in random order, and each class has its share of either part to within one pattern. To standardise
+    is to shift and scale every feature to mean 0 and standard deviation 1 (divisor n_train) over the training patterns,
+    and the test patterns likewise. A feature that is constant in training is only shifted.
 
     Raises
     ------

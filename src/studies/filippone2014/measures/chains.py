@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from recheck.measures import as_measures
-from studies.common.raw import Row, read_some
+from studies.common.measuring import Row, Rows
 from studies.filippone2014.measures.common import PARTS, log_ratio, row
 
 _COUNTS = {"source": "operations", "own": "operations_own"}
@@ -21,9 +20,9 @@ _SHORT = {"ancillary": "aa", "surrogate": "surr"}
 _EXCESS = (0.001, 10.0)
 
 
-def measure(root: Path) -> pd.DataFrame:
+def measure(given: Rows) -> pd.DataFrame:
     """All measures of this part: a unit is a simulated data set."""
-    rows, _ = read_some(root, "chains/*.csv")
+    rows = given.table("chains")
     rows["kernel"] = np.where(rows["relevance"], "ard", "isotropic")
     rows["share"] = rows["ess"] / rows["draws"]
     rows["excess"] = (rows["r_hat_20"] - 1.0).clip(*_EXCESS)
@@ -152,9 +151,8 @@ def _repeated(rows: pd.DataFrame) -> list[Row]:
     for (scheme, samples, n, d, number), own in many.groupby(
         ["scheme", "samples", "n", "d", "set"]
     ):
-        shares = own.set_index("kernel")["share"]
-        if {"ard", "isotropic"} <= set(shares.index) and (samples in (0, rows["samples"].max())):
-            unit = f"n{n}/d{d}/set{number}/{scheme}"
-            value = log_ratio(shares["ard"], shares["isotropic"])
-            found.append(row("claim/repeats/ard", unit, value, own))
+        kernels = own.set_index("kernel")
+        if {"ard", "isotropic"} <= {*kernels.index} and samples in (0, rows["samples"].max()):
+            pair, unit = kernels.loc[["ard", "isotropic"]], f"n{n}/d{d}/set{number}/{scheme}"
+            found.append(row("claim/repeats/ard", unit, log_ratio(*pair["share"]), pair))
     return found

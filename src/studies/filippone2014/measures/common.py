@@ -9,15 +9,15 @@ import numpy as np
 import pandas as pd
 
 from recheck.measures import join_sources
-from studies.common.raw import Row
-from studies.common.running import NO_DATA
+from studies.common.measuring import Row
+from studies.common.rows import NO_DATA
 
 #: Percents of the iterations after which R-hat is shown.
 PARTS = (10, 20, 50, 100)
 
 
 def row(id: str, unit: str, value: float, rows: pd.DataFrame | pd.Series, **more: Any) -> Row:
-    """A measure from rows of a raw file; it counts if it is finite."""
+    """A measure from lines of results; it counts if it is finite."""
     source, path = rows["source"], rows["seed"]
     source = source if isinstance(source, str) else join_sources(source)
     path = path if isinstance(path, str) else path.iloc[0]
@@ -36,7 +36,7 @@ def log_ratio(above: float, below: float) -> float:
 
 
 def without_data(ids: Iterable[str], sources: Iterable[str]) -> list[Row]:
-    """Rows that say of claims that the data could not be had; none without such a file."""
+    """Rows that say of claims that the data could not be had; none without such a source."""
     source = join_sources(sources)
     lost = {"scale": "linear", "value": float("nan"), "status": NO_DATA, "source": source}
     return [{"id": id, **lost} for id in ids] if source else []

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 
 from recheck.measures import as_measures
-from studies.common.raw import Row, read_some
+from studies.common.measuring import Row, Rows
 from studies.filippone2014.estimates import RANDOMIZATIONS
 from studies.filippone2014.measures.common import log_ratio, row
 
@@ -20,13 +18,18 @@ _CONDITIONALS = {
 }
 
 
-def measure(root: Path) -> pd.DataFrame:
+def measure(given: Rows) -> pd.DataFrame:
     """All measures of this part: a unit is a simulated data set."""
-    return as_measures([*_conditionals(root), *_spread(root), *_weights(root)])
+    return as_measures(
+        [
+            *_conditionals(given.table("conditionals")),
+            *_spread(given.table("spread")),
+            *_weights(given.table("weights")),
+        ]
+    )
 
 
-def _conditionals(root: Path) -> list[Row]:
-    rows, _ = read_some(root, "evidence/conditionals.csv")
+def _conditionals(rows: pd.DataFrame) -> list[Row]:
     found = []
     for _, one in rows.iterrows():
         unit = f"figure1/set{one['set']}"
@@ -38,8 +41,7 @@ def _conditionals(root: Path) -> list[Row]:
     return found
 
 
-def _spread(root: Path) -> list[Row]:
-    rows, _ = read_some(root, "evidence/spread_n*.csv")
+def _spread(rows: pd.DataFrame) -> list[Row]:
     rows["width"] = rows["high"] - rows["low"]
     found = [*_curves(rows)]
     widths: dict[tuple[int, int, str, int], float] = {}
@@ -64,8 +66,7 @@ def _spread(root: Path) -> list[Row]:
     return [*found, *_sizes(rows, widths)]
 
 
-def _weights(root: Path) -> list[Row]:
-    rows, _ = read_some(root, "evidence/weights.csv")
+def _weights(rows: pd.DataFrame) -> list[Row]:
     found = []
     for _, one in rows.iterrows():
         unit = f"figure2/n{one['n']}/set{one['set']}"
@@ -87,7 +88,7 @@ def _sizes(rows: pd.DataFrame, widths: dict[tuple[int, int, str, int], float]) -
         return []
     value, error = mean[ends[0]] - mean[ends[1]], np.sqrt(square[ends].sum(skipna=False))
     below = (square[ends] ** 2 / (logs.size()[ends] - 1)).sum(skipna=False)
-    own = rows[rows["n"].isin(ends)]
+    own = pd.concat([rows[rows["n"] == n] for n in ends])
     more = {"se": float(error), "df": float(square[ends].sum(skipna=False) ** 2 / below)}
     return [row("claim/spread/size", "", float(value), own, **more)]
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pandas as pd
 
 from recheck.measures import as_measures
-from studies.common.raw import Row, read_some
+from studies.common.measuring import Row, Rows
 from studies.filippone2014.measures.common import row, without_data
 
 _SCORES = ("log_loss", "brier", "error_rate", "auc", "calibration")
@@ -28,15 +26,17 @@ LEAST_ESS = 20.0
 NOT_IN_EQUILIBRIUM = "not in equilibrium"
 
 
-def measure(root: Path) -> pd.DataFrame:
+def measure(given: Rows) -> pd.DataFrame:
     """All measures of this part. Of a claim a unit is a data set, and its runs are training sets of all sizes."""
-    rows, lost = read_some(root, "prediction/*.csv")
+    found = [given.available(name) for name in ("prediction", "quadrature")]
+    rows = pd.concat([frame for frame, _ in found], ignore_index=True)
     if rows.empty:
+        lost = [source for _, sources in found for source in sources]
         return as_measures(without_data([*_CLAIMS, _MOST, _APART, _WINS], lost))
-    found = [one for _, own in rows.iterrows() for one in _scores(own)]
+    measures = [one for _, own in rows.iterrows() for one in _scores(own)]
     for (data, n, split), own in rows.groupby(["data", "n", "split"]):
-        found += _differences(str(data), f"n{n}-split{split}", own.set_index("method"))
-    return as_measures([*found, *_most(found)])
+        measures += _differences(str(data), f"n{n}-split{split}", own.set_index("method"))
+    return as_measures([*measures, *_most(measures)])
 
 
 def _scores(one: pd.Series) -> list[Row]:

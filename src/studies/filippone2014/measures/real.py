@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pandas as pd
 
 from recheck.measures import as_measures
-from studies.common.raw import read_some
+from studies.common.measuring import Rows
 from studies.filippone2014.measures.common import PARTS, row
 
 
-def measure(root: Path) -> pd.DataFrame:
+def measure(given: Rows) -> pd.DataFrame:
     """All measures of this part: a unit is a data set."""
-    rows, _ = read_some(root, "real/*.csv")
+    rows, _ = given.available("real")
     found = []
-    for _, one in rows.iterrows() if len(rows) else ():
+    for _, one in rows.iterrows():
         name = one["scheme"] if not one["samples"] else f"{one['scheme']}-{one['samples']}"
         if one["repeats"] > 1:
             continue

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 
 import pandas as pd
 
 from recheck.measures import as_measures
-from studies.common.raw import Row, exact, read
+from studies.common.measuring import Row, Rows, exact
 
 #: No cell or claim is of this part.
 IDS = ()
 
 
-def measure(root: Path) -> pd.DataFrame:
+def measure(given: Rows) -> pd.DataFrame:
     """All measures of this part."""
     found: list[Row] = []
-    rule = read(root, "bayes/*.csv")
+    rule = given.table("bayes")
     for row in rule[rule["data"] != "anew"].to_dict("records"):
         found.append(_named(f"bayes/{row['data']}", row))
     anew = rule[rule["data"] == "anew"]
@@ -28,9 +27,9 @@ def measure(root: Path) -> pd.DataFrame:
     found.append(exact("bayes/anew/error-percent", rates.mean(), source, **own))
     own = {**common, "se": rates.std() / math.sqrt(2 * (len(rates) - 1))}
     found.append(exact("bayes/anew/deviation", rates.std(), source, **own))
-    for row in read(root, "laplace/*.csv").to_dict("records"):
+    for row in given.table("laplace").to_dict("records"):
         found.append(_named(f"laplace/n{row['training']}", row))
-    for row in read(root, "priors/*.csv").to_dict("records"):
+    for row in given.table("priors").to_dict("records"):
         id = f"figure1/{row['prior']}/{row['draw']}/{row['place']:.2f}"
         found.append(exact(id, row["value"], row["source"], seed=row["seed"]))
     return as_measures(found)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 
 from recheck.measures import OK, as_measures
-from studies.common.raw import Row, exact, read
+from studies.common.measuring import Row, Rows, exact
 from studies.neal1997.runs import CLASSES, CLASSES_ITERATIONS, used
 
 #: Cells and claims of this part.
@@ -29,40 +27,38 @@ SHOWN = ("1997-400", 0)
 _RELEVANCES = ("rho1", "rho2", "rho3", "rho4")
 
 
-def measure(root: Path) -> pd.DataFrame:
+def measure(given: Rows) -> pd.DataFrame:
     """All measures of this part: a unit is a chain.
 
     A chain on the 100 cases may stay where the latent values are nothing but jitter. Its magnitude is then far below
     the jitter, which a look at its trace shows. It does not count, and the share of such chains is a measure.
     """
-    rows = read(root, "classes/*.csv")
     found: list[Row] = []
-    for run, chains in rows.groupby("run", sort=False):
-        for chain, own in chains.groupby("chain"):
-            table = own.pivot_table(index="place", columns="quantity", values="value", sort=False)
-            common = {"unit": f"{run}/chain{chain}", "run": 0, "seed": own["seed"].iloc[0]}
-            common["source"] = own["source"].iloc[-1]
-            common["status"], lost = _status(str(run), table)
-            if common["status"] != FEWER:
-                row = {**common, "status": OK, "id": f"chains/{run}/astray", "scale": "linear"}
-                found.append({**row, "value": float(lost)})
-            found += _chain(str(run), table, common)
-            if (run, chain) == SHOWN:
-                found += _trace(own)
+    for (run, chain), own in given.table("classes").groupby(["run", "chain"], sort=False):
+        last = own.iloc[-1]
+        common = {"unit": last["row"], "run": 0, "seed": last["seed"], "source": last["source"]}
+        common["status"], lost = _status(run, own)
+        if common["status"] != FEWER:
+            row = {**common, "status": OK, "id": f"chains/{run}/astray", "scale": "linear"}
+            found.append({**row, "value": float(lost)})
+        found += _chain(run, own, common)
+        if (run, chain) == SHOWN:
+            found += _trace(own)
     return as_measures(found)
 
 
 def _status(run: str, table: pd.DataFrame) -> tuple[str, bool]:
     """Whether a chain counts, and whether its magnitude was far below the jitter when predictions were made."""
-    settings, places = CLASSES[run], table.index
-    saved = used(int(places.max()), settings.first, CLASSES_ITERATIONS)
+    settings, iterations = CLASSES[run], len(table)
+    saved = table["iteration"].isin(used(iterations, settings.first, CLASSES_ITERATIONS))
     lost = bool(table.loc[saved, "eta"].median() < 0.1 * settings.jitter)
-    if places.max() < CLASSES_ITERATIONS:
+    if iterations < CLASSES_ITERATIONS:
         return FEWER, lost
     return (ASTRAY if lost else OK), lost
 
 
 def _chain(run: str, table: pd.DataFrame, common: Row) -> list[Row]:
+    """The measures of a chain with a line an iteration."""
     last = table.iloc[-1]
     scores = {
         "error-percent": 100 * last["error-rate"],
@@ -83,8 +79,9 @@ def _chain(run: str, table: pd.DataFrame, common: Row) -> list[Row]:
     found.append({**common, "id": f"chains/{run}/accepted", "scale": "linear", "value": accepted})
     if run == SHOWN[0]:
         logs = np.log(table[["eta", *_RELEVANCES]])
-        second = logs.iloc[half:].mean()
-        matter = (second["rho1"] + second["rho2"] - second["rho3"] - second["rho4"]) / 2
+        # rows one after the other, whatever the table's layout in memory: so it rounds the same
+        second = np.array(logs[half:], order="C").mean(axis=0)
+        matter = (second[1] + second[2] - second[3] - second[4]) / 2
         change = logs["eta"].iloc[-quarter:].mean() - logs["eta"].iloc[half:-quarter].mean()
         claims = {"relevance": matter, "equilibrium": change, "latent": _persistence(table[half:])}
         for name, value in claims.items():
@@ -102,8 +99,9 @@ def _persistence(table: pd.DataFrame) -> float:
 
 
 def _trace(own: pd.DataFrame) -> list[Row]:
-    shown = own[own["quantity"].isin([*_RELEVANCES, "latent0", "latent1", "latent2"])]
+    names = (*_RELEVANCES, "latent0", "latent1", "latent2")
     return [
-        exact(f"trace/{row['quantity']}/{row['place']:g}", row["value"], row["source"])
-        for row in shown.to_dict("records")
+        exact(f"trace/{name}/{row['iteration']}", row[name], row["source"])
+        for row in own.to_dict("records")
+        for name in names
     ]

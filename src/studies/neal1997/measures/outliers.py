@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from recheck.measures import OK, as_measures
-from studies.common.raw import Row, exact, read
+from studies.common.measuring import Row, Rows, exact
 from studies.neal1997.measures.classes import ASTRAY, FEWER
 from studies.neal1997.runs import MINOR, OUTLIERS_FIRST, OUTLIERS_ITERATIONS, used
 
@@ -25,40 +24,38 @@ _PRINTED = {
 _SCALES = {"squared-error": "log", "function-error": "log", "log-probability": "linear"}
 
 
-def measure(root: Path) -> pd.DataFrame:
+def measure(given: Rows) -> pd.DataFrame:
     """All measures of this part: a unit is a chain. The chain of Figure 5 is the first of each run.
 
     With Gaussian noise the posterior is known by quadrature. A chain that makes its predictions from a mode with little
     of it does not count, and the share of such chains is a measure.
     """
-    rows, known = read(root, "outliers/*.csv"), read(root, "exact/*.csv")
+    rows, known = given.table("outliers"), given.table("exact")
+    arrays = given.arrays("outliers")
+    curves = dict(zip(arrays["curve/rows"], arrays["curve"], strict=True))
     found: list[Row] = []
     posteriors = {run: own.set_index("quantity") for run, own in known.groupby("run", sort=False)}
     for run, own in posteriors.items():
-        found += _exact(str(run), own["value"], own["source"])
+        found += _exact(run, own["value"], own["source"])
     for (run, chain), own in rows.groupby(["run", "chain"], sort=False):
-        scores = own[own["quantity"] != "mean"].groupby("quantity")["value"].last()
-        iterations = int(own.loc[own["quantity"] != "mean", "place"].max())
-        common: Row = {"unit": f"outliers/chain{chain}", "run": 0, "seed": own["seed"].iloc[0]}
-        common["source"] = own.loc[own["quantity"] == "squared-error", "source"].iloc[0]
+        last, iterations = own.iloc[-1], len(own)
+        common: Row = {"unit": f"outliers/chain{chain}", "run": 0}
+        common |= {"seed": last["seed"], "source": last["source"]}
         common["status"] = OK if iterations == OUTLIERS_ITERATIONS else FEWER
         if run in posteriors and common["status"] == OK:
-            saved = used(iterations, OUTLIERS_FIRST, OUTLIERS_ITERATIONS)
-            rho = own[(own["quantity"] == "rho") & own["place"].isin(saved)]["value"].median()
-            lost = is_astray(rho, posteriors[run]["value"])
+            saved = own["iteration"].isin(used(iterations, OUTLIERS_FIRST, OUTLIERS_ITERATIONS))
+            lost = is_astray(own.loc[saved, "rho"].median(), posteriors[run]["value"])
             row = {**common, "id": f"chains/{run}/astray", "scale": "linear", "value": float(lost)}
             found.append(row)
             common["status"] = ASTRAY if lost else OK
-        found += _chain(str(run), scores, common)
+        found += _chain(run, last, common)
         for name in ("eta", "rho", "sigma"):
-            trace = own.loc[own["quantity"] == name, "value"]
-            value = float(np.exp(np.log(trace.iloc[len(trace) // 2 :]).mean()))
+            value = float(np.exp(np.log(own[name].iloc[iterations // 2 :]).mean()))
             found.append({**common, "id": f"chains/{run}/{name}", "scale": "log", "value": value})
         if chain == 0:
-            curve = own[own["quantity"] == "mean"]
             found += [
-                exact(f"figure5/{run}/{row['place']:.2f}", row["value"], row["source"])
-                for row in curve.to_dict("records")
+                exact(f"figure5/{run}/{x:.2f}", y, last["source"])
+                for x, y in curves[last["row"]].T.tolist()
             ]
     return as_measures([*found, *_claim(pd.DataFrame(found))])
 
@@ -83,6 +80,7 @@ def _exact(run: str, values: pd.Series, sources: pd.Series) -> list[Row]:
 
 
 def _chain(run: str, scores: pd.Series, common: Row) -> list[Row]:
+    """Its scores, which are in the line of its last iteration."""
     found = []
     for name, scale in _SCALES.items():
         row = {**common, "scale": scale, "value": float(scores[name])}

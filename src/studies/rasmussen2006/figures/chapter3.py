@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from recheck import style
 from recheck.book import Book
-from studies.rasmussen2006.jobs import AMPLITUDES, LENGTHS, PRINTED, STEP
+from studies.rasmussen2006.grid import AMPLITUDES, LENGTHS, PRINTED, STEP
 
 _NAMES = {
     "laplace": "Laplace",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -13,10 +12,9 @@ from scipy.spatial.distance import pdist
 from scipy.special import ndtr
 from scipy.stats import spearmanr
 
-from recheck.files import read_arrays
 from recheck.measures import OK, as_measures
-from studies.common.raw import NoDataError, Row, exact, nearest, read
-from studies.rasmussen2006.jobs import AMPLITUDES, LENGTHS, PRINTED
+from studies.common.measuring import Row, Rows, exact, nearest
+from studies.rasmussen2006.grid import AMPLITUDES, LENGTHS, PRINTED
 
 #: Cells and claims of this part.
 IDS = (
@@ -46,38 +44,38 @@ _SURFACES = ("log_evidence", "information", "errors")
 _BINS = 30
 
 
-def measure(root: Path) -> pd.DataFrame:
+def measure(given: Rows) -> pd.DataFrame:
     """All measures of this part."""
-    found: list[Row] = [*_counts(root), *_controls(root)]
+    surfaces = dict([*given.table("surface").groupby("method", sort=False)])
+    found: list[Row] = [*_counts(given), *_controls(given, surfaces["laplace"])]
     best = {}
     for method in _FIGURE:
-        rows = read(root, f"binary/{method}.csv")
-        places = {str(place): part for place, part in rows.groupby("place")}
+        places = {str(place): part for place, part in surfaces[method].groupby("place")}
         best[method] = {
             "grid": places["rounding"]["log_evidence"].max(),
             "surface": places["maximum"]["log_evidence"].max(),
         }
         found += [*_optimum(method, places, best[method]), *_grid(method, places["grid"])]
-        found += _predictions(method, root)
+        found += _predictions(method, given.arrays("surface"))
         if method == "laplace":
             found += _of_laplace(places["grid"])
         else:
             found += _of_ep(places)
-    source = ["binary/ep.csv", "binary/laplace.csv"]
+    source = "surface.csv"
     for level in ("grid", "surface"):
         difference = best["ep"][level] - best["laplace"][level]
         reading = f"optimum={level}"
         found.append(
             exact("section3.7.3/ep-laplace/log-evidence", difference, source, reading=reading)
         )
-    grids = {m: read(root, f"binary/{m}.csv").query("place != 'maximum'") for m in best}
+    grids = {m: surfaces[m].query("place != 'maximum'") for m in best}
     gain = grids["ep"]["information"].max() - grids["laplace"]["information"].max()
     found.append(exact("claim/ep/information", gain, source))
     return as_measures(sorted(found, key=lambda row: row["id"]))
 
 
-def _counts(root: Path) -> Iterator[Row]:
-    for row in read(root, "binary/counts.csv").to_dict("records"):
+def _counts(given: Rows) -> Iterator[Row]:
+    for row in given.table("counts").to_dict("records"):
         part, _, kind = row["quantity"].partition("-")
         name = f"section3.7.3/{part}/{kind}" if kind else "equation3.76/baseline/information"
         yield exact(name, row["value"], row["source"])
@@ -92,12 +90,12 @@ def control(
         yield exact(f"control/{name}/{quantity}", one, source)
 
 
-def _controls(root: Path) -> Iterator[Row]:
-    for row in read(root, "binary/controls.csv").to_dict("records"):
+def _controls(given: Rows, laplace: pd.DataFrame) -> Iterator[Row]:
+    for row in given.table("faults").to_dict("records"):
         printed = _OF_CONTROL.get(row["control"], -99)
         yield from control(row["control"], row["log_evidence"], printed, 0.5, row["source"])
     # without its 1/2 a kernel with l is the book's with l / sqrt(2), so that the whole surface is ours, moved
-    best = read(root, "binary/laplace.csv").query("place == 'maximum'").iloc[0]
+    best = laplace.query("place == 'maximum'").iloc[0]
     moved = best["log_length"] + math.log(2) / 2
     yield from control("no-half-length", moved, PRINTED["laplace"][0], _ROUNDING, best["source"])
 
@@ -138,7 +136,7 @@ def _of_laplace(grid: pd.DataFrame) -> Iterator[Row]:
     rows = grid[grid["errors"] == least]
     status = OK if whole else "at most"
     yield exact("figure3.7/laplace/errors-least", least, rows["source"], status=status)
-    # every grid has this point: see `jobs.grid`
+    # every grid has this point: see `grid.grid`
     corner = grid.sort_values(["log_length", "log_amplitude"], ascending=[True, False]).iloc[0]
     for name in ("least", "greatest"):
         value = corner[f"{name}_probability"]
@@ -158,15 +156,16 @@ def _of_ep(places: dict[str, pd.DataFrame]) -> Iterator[Row]:
     yield exact("ep/largest-latent", center["largest_latent"], center["source"])
 
 
-def _predictions(method: str, root: Path) -> Iterator[Row]:
+def _predictions(method: str, stacked: dict[str, np.ndarray]) -> Iterator[Row]:
     """Numbers of latent means by bin, of training and test cases; and of probabilities, averaged and at the mean.
 
     By EP also both probabilities of each test case, and whether it is misclassified.
     """
-    name = f"binary/{method}.npz"
-    arrays = read_arrays(root / name)
-    if not arrays:
-        raise NoDataError(name)
+    name, row = "surface.npz", f"{method}/around"
+    arrays = {
+        key: stacked[key][stacked[f"{key}/rows"] == row][0]
+        for key in ("latent_train", "latent_test", "probability", "y_star")
+    }
     latent = {"train": arrays["latent_train"], "test": arrays["latent_test"]}
     far = math.ceil(max(np.abs(values).max() for values in latent.values()))
     edges = np.linspace(-far, far, _BINS + 1)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from recheck.measures import as_measures
-from studies.common.raw import Row, exact, read
+from studies.common.measuring import Row, Rows, exact
 
 #: Cells and claims of this part.
 IDS = (
@@ -21,9 +20,9 @@ IDS = (
 _REJECTED = 0.3
 
 
-def measure(root: Path) -> pd.DataFrame:
+def measure(given: Rows) -> pd.DataFrame:
     """All measures of this part."""
-    rows = read(root, "comparators/curves.csv")
+    rows = given.table("comparators")
     curves = rows[rows["quantity"].isin(["error", "information"])]
     found = [
         exact(f"figure3.10/{row['method']}/{row['quantity']}/{row['share']:g}", row["value"], row["source"])
@@ -35,18 +34,18 @@ def measure(root: Path) -> pd.DataFrame:
         found.append(exact(name, row["value"], row["source"]))
     table = rows[rows["share"] == 0].set_index(["method", "quantity"])["value"]
     source = rows["source"]
-    found += [*_linear_probit(table, root, rows), *_claims(table, curves)]
-    found += _searches(read(root, "comparators/machines.csv"))
+    surface = given.table("surface").query("method == 'laplace'")
+    found += [*_linear_probit(table, surface, rows), *_claims(table, curves)]
+    found += _searches(given.table("machines"))
     return as_measures([{"source": source.iloc[0], **row} for row in found])
 
 
-def _linear_probit(table: pd.Series, root: Path, rows: pd.DataFrame) -> Iterator[Row]:
+def _linear_probit(table: pd.Series, surface: pd.DataFrame, rows: pd.DataFrame) -> Iterator[Row]:
     own, base = table["linear-probit"], "section3.7.3/linear-probit"
     source = rows.loc[rows["method"] == "linear-probit", "source"]
     yield exact(f"{base}/log-evidence", own["log_evidence"], source)
     for level, theta in {"as-printed": own["theta"], "inverse": 1 / own["theta"]}.items():
         yield exact(f"{base}/theta", theta, source, reading=f"theta={level}")
-    surface = read(root, "binary/laplace.csv")
     for level, place in {"grid": "rounding", "surface": "maximum"}.items():
         best = surface.loc[surface["place"] == place, "log_evidence"].max()
         reading = f"optimum={level}"

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pandas as pd
 
 from recheck.measures import as_measures, join_sources
-from studies.common.raw import read
+from studies.common.measuring import Rows
 
 #: Cells of this part.
 IDS = ("kuss2005/*",)
@@ -16,13 +15,13 @@ IDS = ("kuss2005/*",)
 _SCORES = {"probit": "information", "logistic": "information_logistic"}
 
 
-def measure(root: Path) -> pd.DataFrame:
+def measure(given: Rows) -> pd.DataFrame:
     """All measures of this part: a unit is an assignment of the cases to folds, which all methods share."""
-    folds = read(root, "crossvalidation/*.csv")
+    folds = given.table("crossvalidation")
     quantities = [name for name in _SCORES.values() if name in folds]
     for name in quantities:
         folds[name] *= folds["cases"]
-    of_seed = folds.groupby(["data", "prepared", "method", "run"], sort=False)
+    of_seed = folds.groupby(["data", "inputs", "method", "run"], sort=False)
     rows = of_seed[["cases", "errors", *quantities]].sum()
     rows = rows.join(of_seed.agg({"source": join_sources, "seed": "first", "at_bound": "mean"}))
     rows = rows.reset_index()
@@ -30,7 +29,7 @@ def measure(root: Path) -> pd.DataFrame:
         rows[name] /= rows["cases"]
     rows["error_percent"] = 100 * rows["errors"] / rows["cases"]
     rows["base"] = "kuss2005/" + rows["data"] + "/" + rows["method"]
-    inputs = rows["prepared"].map({True: "prepared", False: "as-they-come"})
+    inputs = rows["inputs"].map({"prepared": "prepared", "unprepared": "as-they-come"})
     rows["reading"] = "inputs=" + inputs
     return as_measures(pd.concat(_frames(rows)))
 

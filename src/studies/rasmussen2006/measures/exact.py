@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from pathlib import Path
 
 import pandas as pd
 
 from recheck.measures import OK, as_measures
-from studies.common.raw import Row, exact, read
+from studies.common.measuring import Row, Rows, exact
 
 #: Claims of this part.
 IDS = ("claim/exact/*",)
@@ -17,11 +16,15 @@ IDS = ("claim/exact/*",)
 PRECISE = 0.1
 
 
-def measure(root: Path) -> pd.DataFrame:
+def measure(given: Rows) -> pd.DataFrame:
     """All measures of this part."""
-    rows, annealed = (read(root, f"exact/{name}.csv") for name in ("twisted-ep", "annealing"))
-    found = [row for table in (rows, annealed) for row in _points(table)]
-    found += _surface(read(root, "exact/surface.csv"))
+    table = given.table("exact")
+    places = [("figure", "twisted-ep"), ("figure", "annealing"), ("grid", "twisted-ep")]
+    rows, annealed, surface = (
+        table[(table["place"] == place) & (table["method"] == method)].reset_index(drop=True)
+        for place, method in places
+    )
+    found = [*_points(rows), *_points(annealed), *_surface(surface)]
     for number, row in enumerate(rows.to_dict("records")):
         error, own = row["ep"] - row["log_evidence"], _error(row)
         distance = row["ep"] - row["laplace"]

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pandas as pd
 
 from recheck.measures import as_measures
-from studies.common.raw import Row, exact, read
+from studies.common.measuring import Row, Rows, exact
 
 #: Cells and claims of this part.
 IDS = ("claim/lone/*",)
@@ -16,9 +15,9 @@ IDS = ("claim/lone/*",)
 _DRAWN = ("points", "probability")
 
 
-def measure(root: Path) -> pd.DataFrame:
+def measure(given: Rows) -> pd.DataFrame:
     """All measures of this part."""
-    rows = read(root, "pictures/pictures.csv")
+    rows = given.table("pictures")
     scalar = (rows["figure"] == 3.5) & ~rows["quantity"].isin(_DRAWN)
     return as_measures([*_curves(rows[~scalar]), *_lone(rows[scalar])])
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from recheck.measures import OK, as_measures
-from studies.common.raw import Row, exact, nearest, read
-from studies.rasmussen2006.jobs import PRINTED, STEP
+from studies.common.measuring import Row, Rows, exact, nearest
+from studies.rasmussen2006.grid import PRINTED, STEP
 from studies.rasmussen2006.measures.binary import control
 
 #: Cells and claims of this part.
@@ -34,9 +33,9 @@ _COLUMNS = (
 )
 
 
-def measure(root: Path) -> pd.DataFrame:
+def measure(given: Rows) -> pd.DataFrame:
     """All measures of this part."""
-    points, others = read(root, "tenclass/n*.csv"), read(root, "tenclass/others.csv")
+    points, others = given.table("tenclass"), given.table("others")
     found = [*_points(points), *_figure(points), *_others(others)]
     return as_measures([*found, *_by_entropy(found)])
 

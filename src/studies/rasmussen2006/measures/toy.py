@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pandas as pd
 
 from recheck.measures import as_measures
-from studies.common.raw import read
+from studies.common.measuring import Rows
 
 #: The printed maximum of Laplace's evidence.
 _PRINTED = {"length": 2.6, "amplitude": 7.0}
@@ -17,9 +15,9 @@ _AMPLITUDE = 5.0
 IDS = ("figure3.6/*", "claim/toy/*")
 
 
-def measure(root: Path) -> pd.DataFrame:
+def measure(given: Rows) -> pd.DataFrame:
     """All measures of this part."""
-    rows = read(root, "toy/toy.csv")
+    rows = given.table("toy")
     laplace, own = rows["method"] == "laplace", rows["setting"] == "own"
     negative = rows["mean_far"] - 2 * rows["deviation_far"] < 0
     statements = {

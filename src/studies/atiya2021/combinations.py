@@ -1,0 +1,95 @@
+"""What is wrong with a configuration that no model of a single value can say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib.machinery import PathFinder
+from importlib.util import find_spec
+
+from studies.atiya2021.config import Packaged, Posterior, Study, on_problem
+from studies.atiya2021.methods import DETERMINISTIC
+
+_STUDY = "atiya2021"
+
+
+def combinations(study: Study) -> Iterator[str]:
+    """Yield what is wrong that no model of a single value can say, a line each."""
+    one, two, four = study.experiment1, study.experiment2, study.experiment4
+    # two rows with one name would draw the same numbers and pass for two
+    for key, name, values in (
+        ("experiment1.grid", "samples", [cell.samples for cell in one.grid]),
+        ("experiment2.grid", "samples", [cell.samples for cell in two.grid]),
+        ("experiment4.hyperparameters", "set", [setting.set for setting in four.hyperparameters]),
+        ("defects.grid", "samples", [cell.samples for cell in study.defects.grid]),
+        ("scaling.sizes", "patterns", [size.patterns for size in study.scaling.sizes]),
+    ):
+        if len(set(values)) < len(values):
+            yield f"{_STUDY}.{key}: given {name} {values}; allowed is a different one in each row"
+    for cell in two.grid:
+        if cell.datasets * cell.runs < 3:
+            given = cell.model_dump()
+            yield f"{_STUDY}.experiment2.grid: given {given}; allowed are at least 3 datasets x runs"
+    known = [name for name, row in four.methods.items() if row.method not in DETERMINISTIC]
+    for name in study.benchmark.methods:
+        if name not in known:
+            yield f"{_STUDY}.benchmark.methods: given {name!r}; allowed are {known}"
+    for name in study.scaling.methods:
+        if name.startswith("reference-"):
+            yield f"{_STUDY}.scaling.methods: given {name!r}; allowed are names without `reference-` in front"
+    yield from _packaged(study.packaged)
+    yield from _chains(study.experiment5.posterior)
+    searches = study.experiment5.tuning.methods
+    for name in sorted(searches.keys() & study.experiment5.gradient.keys()):
+        yield f"{_STUDY}.experiment5.gradient: given {name!r}; allowed are names that tuning has not"
+
+
+def _chains(posterior: Posterior) -> Iterator[str]:
+    key = f"{_STUDY}.experiment5.posterior"
+    for problem in posterior.problems:
+        lengths = {}
+        for name, row in posterior.methods.items():
+            lengths[name] = on_problem(row.iterations, problem)
+            burn_in = on_problem(row.burn_in, problem)
+            if burn_in > lengths[name]:
+                yield (
+                    f"{key}.methods.{name}.burn_in: given {burn_in} on Problem {problem}; allowed are at "
+                    f"most the iterations: {lengths[name]}"
+                )
+        most, shortest = min((length, name) for name, length in lengths.items())
+        for what in ("kept", "predictive"):
+            given = on_problem(getattr(posterior.settings, what), problem)
+            if given > most:
+                yield (
+                    f"{key}.settings.{what}: given {given}; allowed are at most the iterations of {shortest} "
+                    f"on Problem {problem}: {most}"
+                )
+
+
+def _packaged(given: Packaged) -> Iterator[str]:
+    if not given.data_sets:
+        return
+    key, known = f"{_STUDY}.packaged", [*given.methods]
+    for name in given.grid:
+        if name not in known:
+            yield f"{key}.grid: given {name!r}; allowed are {known}"
+    if "twisted-ep" not in given.grid:
+        yield f"{key}.grid: given {given.grid}; needed is twisted-ep, which judges the choice of the others"
+    for name in known:
+        if name.startswith(("reference-", "fit-", "rule-")):
+            yield f"{key}.methods: given {name!r}; allowed are names without `reference-`, `fit-` or `rule-` in front"
+
+
+def methods(study: Study) -> list[str]:
+    """Return what is wrong with the options of methods, a line each; nothing if the extensions have not been built."""
+    if not _built():
+        return []
+    from studies.atiya2021.options import problems_of_methods
+
+    return problems_of_methods(study)
+
+
+def _built() -> bool:
+    """Whether the extensions are there; nothing is imported."""
+    package = find_spec("gpcmc")
+    folders = package.submodule_search_locations or [] if package else []
+    return PathFinder.find_spec("_sampler", [f"{path}/orthant" for path in folders]) is not None

@@ -1,0 +1,22 @@
+"""The paper's doubtful equations and its limits, checked numerically."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from studies.atiya2021.config import Configuration
+from studies.common.rows import Inputs, Result, Row, planned
+from studies.common.seeds import seed
+
+
+def plan(config: Configuration) -> pd.DataFrame:
+    """Return one row: all checks draw from one stream."""
+    return planned([{"row": "equations", "seed": seed(config.seed, "equations")}])
+
+
+def run(row: Row, inputs: Inputs) -> Result:
+    """Check the equations, a line each: ``statement``, ``correction``, their errors and the ``verdict``."""
+    from studies.atiya2021.equations import check_equations
+    from studies.common.seeds import generator
+
+    return Result(check_equations(generator(row["seed"])))

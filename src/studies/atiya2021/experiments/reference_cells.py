@@ -1,0 +1,37 @@
+"""The certified reference: log evidence and test probabilities of every cell of Experiment 4."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from studies.atiya2021.config import Configuration
+from studies.atiya2021.names import PROBLEMS
+from studies.common.rows import Inputs, Result, Row, planned
+from studies.common.seeds import seed
+
+
+def plan(config: Configuration) -> pd.DataFrame:
+    """Return a row a problem and hyperparameter setting, each a job of its own."""
+    settings = config.atiya2021.experiment4.hyperparameters
+    return planned(
+        {
+            "row": f"problem{problem}/set{setting.set}",
+            "problem": problem,
+            "block": place,
+            **setting.model_dump(),
+            "seed": seed(config.seed, "reference", f"problem{problem}", f"set{setting.set}"),
+        }
+        for problem in PROBLEMS
+        for place, setting in enumerate(settings)
+    )
+
+
+def run(row: Row, inputs: Inputs) -> Result:
+    """Compute and certify a cell: what `studies.atiya2021.reference.certified_cell` returns."""
+    from studies.atiya2021.problems import Problem
+    from studies.atiya2021.reference import CellKey, certified_cell
+
+    cell = CellKey(row["problem"], row["set"], float(row["alpha"]), float(row["beta"]))
+    found = certified_cell(Problem(**inputs["problem"]), cell, row["seed"])
+    arrays = {f"problem{row['problem']}/{name}": array for name, array in found.arrays.items()}
+    return found._replace(arrays=arrays)

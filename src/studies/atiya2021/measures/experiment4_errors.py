@@ -1,0 +1,144 @@
+"""Errors of single runs of Experiment 4 beside the errors that they report, and beside their CPU seconds.
+
+Every run counts here, whatever its status: the question is whether a run that is off says so.
+"""
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from recheck.measures import OK, join_sources
+from studies.atiya2021.measures.common import Known, Row, each, estimate, measured
+from studies.atiya2021.measures.convergence import jackknife_ratio
+from studies.atiya2021.measures.experiment4_runs import (
+    ERRORS,
+    PAPER,
+    SAMPLER,
+    Runs,
+    with_known_error,
+)
+
+#: Nats from which on a run counts as off; the paper's claim that the method works "all the time" is judged by it.
+OFF = 1.0
+#: Reported standard errors, in nats, of a run that warns and of one that is confident.
+WARNS, CONFIDENT = 0.4, 0.1
+#: Half the width of an interval that covers 95 % of a normal distribution, in standard errors.
+_HALF_WIDTH = 1.959964
+#: Length scale of the settings with a rough kernel, and the setting at which the paper makes CPU times equal.
+_ROUGH, _EQUAL = 0.5, 1
+#: Methods whose CPU seconds and errors stand beside one another: the paper's four, and the re-engineered chains.
+TIMED = [*PAPER.values(), "ess", "hmc"]
+
+
+def calibration(runs: Runs) -> Iterator[Any]:
+    """Error in log evidence against reported standard error, by method, over runs whose error the reference gives."""
+    first = with_known_error(runs.first)
+    drawn = first[first["seed"].notna() & (first["log_evidence_se"] > 0)]
+    error = np.hypot(drawn["log_evidence_se"], drawn["reference_se"].astype(float))
+    drawn = drawn.assign(score=drawn["signed"] / error, covered=0.0)
+    drawn["covered"] = (drawn["score"].abs() <= _HALF_WIDTH).astype(float)
+    drawn = drawn[~drawn["method"].str.contains("-million|-gpml-")]
+    # for the figure, which shows what became of each
+    given = {"unit": "experiment4/P{problem}/dataset0", "run": "replicate", "status": "status"}
+    place = "calibration/{method}/P{problem}/S{set}/"
+    yield measured(drawn, f"{place}error", "off", **given)
+    yield measured(drawn, f"{place}reported", "log_evidence_se", **given)
+    # a run is a unit
+    one = {"unit": "experiment4/P{problem}/S{set}/run{replicate}", "scale": "linear"}
+    yield measured(drawn, "calibration/{method}/coverage", "covered", **one)
+    off = drawn["off"] > OFF
+    flagged = drawn.assign(
+        off_runs=off,
+        off_warned=off & (drawn["log_evidence_se"] >= WARNS),
+        off_confident=off & (drawn["log_evidence_se"] <= CONFIDENT),
+        off_refused=off & (drawn["status"] != OK),
+        off_certified=off & drawn["certified"],
+        confident=drawn["log_evidence_se"] <= CONFIDENT,
+        refused=drawn["status"] != OK,
+    )
+    quantities: dict[str, Any] = {
+        "runs": len,
+        "rms-z": _root_mean_square,
+        "off": ("off_runs", "sum"),
+        "off-warned": ("off_warned", "sum"),
+        "off-confident": ("off_confident", "sum"),
+        "off-refused": ("off_refused", "sum"),
+        "off-certified": ("off_certified", "sum"),
+        "confident": ("confident", "sum"),
+        "refused": ("refused", "sum"),
+        "largest-error": ("off", "max"),
+    }
+    yield from each(flagged, "method", "calibration/{method}/{quantity}", quantities)
+    sure = flagged[flagged["confident"]]
+    worst = {"confident-largest-error": ("off", "max"), "confident-rms-z": _root_mean_square}
+    yield from each(sure, "method", "calibration/{method}/{quantity}", worst)
+    least = {"off-least-reported": ("log_evidence_se", "min")}
+    yield from each(flagged[off], "method", "calibration/{method}/{quantity}", least)
+
+
+def _root_mean_square(runs: pd.DataFrame) -> Known:
+    """Root mean square of error over reported standard error; its own leaves out one problem and setting at a time."""
+    squares, clusters = runs["score"] ** 2, runs["problem"] * 10 + runs["set"]
+    mean = jackknife_ratio(squares, pd.Series(1.0, squares.index), clusters)
+    return Known(math.sqrt(mean.value), mean.se / (2 * math.sqrt(mean.value)), mean.df)
+
+
+def seconds(runs: Runs, loose: pd.DataFrame) -> Iterator[Row]:
+    """CPU seconds of the methods by problem and setting beside their errors, and how unequal the seconds are."""
+    rows = loose[loose["method"].isin(TIMED)]
+    template = "setting/P{problem}/S{set}/{method}/{quantity}"
+    columns = {"seconds": "cpu_seconds", **{last: column for column, last in ERRORS.items()}}
+    known = {last: lambda group, c=c: Known(group[c].iloc[0]) for last, c in columns.items()}
+    for last, find in known.items():
+        there = rows[rows[columns[last]].notna()]
+        yield from each(there, ["problem", "set", "method"], template, {last: find}, scale="log")
+    stopped = runs.first["status"].str.startswith("stopped") & (
+        runs.first["method"] == PAPER["titsias"]
+    )
+    no_rule = set(
+        runs.first.loc[stopped, "problem"]
+    )  # the seconds of control variables are no budget
+    wide = rows[~rows["problem"].isin(no_rule) & ~rows["trivial"]]
+    wide = wide.pivot(index=["problem", "set", "alpha"], columns="method", values="cpu_seconds")
+    if SAMPLER not in wide:
+        return
+    ratios, source = wide.div(wide[SAMPLER], axis=0).reset_index(), join_sources(rows["source"])
+    for method in [m for m in TIMED if m in wide and m != SAMPLER]:
+        own = ratios.dropna(subset=method)
+        rough = own[own["alpha"] == _ROUGH]
+        groups = {"equal": own[own["set"] == _EQUAL], "rough": rough}
+        groups |= {f"P{problem}/rough": group for problem, group in rough.groupby("problem")}
+        for name, group in groups.items():
+            for end in ("min", "max") if len(group) else ():
+                found = Known(float(group[method].agg(end)))
+                yield estimate(f"budget/{method}/{name}-{end}", found, source, scale="log")
+
+
+def gains(loose: pd.DataFrame, strict: pd.DataFrame) -> Iterator[Row]:
+    """The sampler's mean error over a method's: least, median and most over problems, and the medians themselves.
+
+    Errors are means over certified settings and all runs. A problem counts where all runs of the method passed their
+    diagnostics, whatever those of the sampler say.
+    """
+    certified = loose[loose["certified"]]
+    passed = strict[strict["certified"]].groupby(["problem", "method"])["status"]
+    passed = passed.agg(lambda found: (found == OK).all()).unstack(fill_value=False)
+    for column, last in ERRORS.items():
+        means = certified.groupby(["problem", "method"])[column].agg(
+            lambda errors: errors.mean(skipna=False)
+        )
+        means = means.unstack()
+        for method in [m for m in means if means[m].notna().any()]:
+            source = join_sources(certified.loc[certified["method"] == method, "source"])
+            middle = Known(float(means[method].median()))
+            yield estimate(f"accuracy/{method}/{last}-median", middle, source, scale="log")
+            if SAMPLER not in means or method == SAMPLER:
+                continue
+            ratio = (means[SAMPLER] / means[method])[passed[method]].dropna()
+            yield estimate(f"gain/{method}/{last}/problems", len(ratio), source)
+            for end in ("min", "median", "max") if len(ratio) else ():
+                found = Known(float(ratio.agg(end)))
+                yield estimate(f"gain/{method}/{last}/{end}", found, source, scale="log")

@@ -1,0 +1,228 @@
+"""Packaged data sets: errors at fitted hyperparameters, and whether they change predictions or the choice of a point.
+
+The truth of log L is that of the study of scaling, from the same two long runs. Test probabilities are compared with
+those of twisted EP's long run, and those of a method that has a long run with the other's. Among the points of the grid
+twisted EP judges: what a method's choice loses is the evidence there less that of the best point, by twisted EP.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from recheck.measures import OK, join_sources
+from studies.atiya2021.experiments.packaged import REFERENCES
+from studies.atiya2021.measures.common import Known, Row, combine, estimate, timed
+from studies.atiya2021.measures.scaling import FIRST, SECOND, scored, truths
+from studies.common.measuring import Rows
+
+#: Nats: an error below it is small.
+SMALL = 0.1
+#: Of a log evidence; smaller errors are not told from rounding.
+ROUNDING = 1e-9
+
+_COLUMNS = ["row", "data", "stage", "point", "method", "inference", "status", "N", "inputs", "test"]
+_COLUMNS += ["alpha", "beta"]
+_NUMBERS = ["log_evidence", "log_evidence_se", "log_loss", "error_rate", "evaluations"]
+_RULE = ["tolerance", "replicate", "samples", "stated_error", "effective_eves"]
+_TEXT = ["seed", "chosen", "at_bound"]
+
+
+def measure(given: Rows) -> pd.DataFrame:
+    """All measures of packaged data sets but those of the rule."""
+    rows = read(given)
+    if rows.empty:
+        return combine()
+    arrays = predictions(given.arrays("packaged"))
+    at, known = optima(rows)
+    runs = _with_predictions(at, rows, arrays)
+    chosen = choices(rows[rows["stage"] == "grid"])
+    return combine(
+        _data_sets(rows, known, arrays),
+        _runs(runs),
+        _over_all(runs),
+        _choices(chosen),
+        _fits(rows),
+    )
+
+
+def read(given: Rows) -> pd.DataFrame:
+    """The lines of packaged data sets that have data; with the columns by which those of the study of scaling go."""
+    rows = timed(given, "packaged", _COLUMNS, optional=[*_NUMBERS, *_RULE, *_TEXT])
+    numbers = [*_NUMBERS, *_RULE, "cpu_seconds", "alpha", "beta"]
+    rows[numbers] = rows[numbers].astype(float)
+    return rows.assign(kernel=rows["data"], dataset=0)
+
+
+def optima(rows: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the runs of all methods at the optimum of EP, scored, and what stands for the truth there."""
+    at = rows[rows["stage"] == "optimum"]
+    long = at["method"].isin([*REFERENCES.values()])
+    known = truths(at[long])
+    return scored(at[~long].reset_index(drop=True), known), known
+
+
+def predictions(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Test probabilities by the name of their row."""
+    found: dict[str, np.ndarray] = {}
+    for name, stacked in arrays.items():
+        if not name.endswith("/rows"):
+            found |= dict(zip(arrays[f"{name}/rows"].tolist(), stacked, strict=True))
+    return found
+
+
+def choices(grid: pd.DataFrame) -> pd.DataFrame:
+    """The point of the grid that each method finds best: a line a data set and method.
+
+    ``lost`` is how much more evidence twisted EP's best point has, by twisted EP, and ``own`` whether it is the same
+    point; ``log_loss`` is that of twisted EP's predictions at the choice less that at the best point.
+    """
+    found = []
+    for data, group in grid.groupby("data", sort=False):
+        judge = group[group["method"] == FIRST].set_index("point")
+        if judge["log_evidence"].isna().all():
+            continue
+        best = judge["log_evidence"].idxmax()
+        for method, own in group.groupby("method", sort=False):
+            there = own.dropna(subset=["log_evidence"]).set_index("point")["log_evidence"]
+            if there.empty or method == FIRST:
+                continue
+            gap = judge.loc[best] if there.idxmax() == best else judge.loc[there.idxmax()]
+            lost = judge.loc[best, "log_evidence"] - gap["log_evidence"]
+            se = np.hypot(judge.loc[best, "log_evidence_se"], gap["log_evidence_se"])
+            more = gap["log_loss"] - judge.loc[best, "log_loss"]
+            found.append(
+                {
+                    **{
+                        "data": data,
+                        "method": method,
+                        "lost": lost,
+                        "lost_se": se if lost else 0.0,
+                    },
+                    **{"own": there.idxmax() == best, "log_loss": more},
+                    "source": join_sources([*own["source"], *judge["source"]]),
+                }
+            )
+    columns = ["data", "method", "lost", "lost_se", "own", "log_loss", "source"]
+    return pd.DataFrame(found, columns=columns)
+
+
+def _with_predictions(
+    runs: pd.DataFrame, rows: pd.DataFrame, arrays: Mapping[str, np.ndarray]
+) -> pd.DataFrame:
+    """Runs with ``mae``, the mean absolute error of their test probabilities, and ``decisions`` that differ."""
+    names = rows.set_index(["data", "method"])["row"]
+    mae: list[float] = []
+    differ: list[float] = []
+    for row in runs.to_dict("records"):
+        against = REFERENCES[SECOND if row["inference"] == FIRST else FIRST]
+        truth = arrays.get(names.get((row["data"], against), ""))
+        own = arrays.get(row["row"])
+        if truth is None or own is None:
+            mae.append(np.nan)
+            differ.append(np.nan)
+            continue
+        mae.append(float(np.mean(np.abs(own - truth))))
+        differ.append(float(np.sum((own >= 0.5) != (truth >= 0.5))))
+    return runs.assign(mae=mae, decisions=differ)
+
+
+def _data_sets(
+    rows: pd.DataFrame, known: pd.DataFrame, arrays: Mapping[str, np.ndarray]
+) -> Iterator[Row]:
+    """What each data set is, what stands for its truth, and how far the two long runs are apart."""
+    named = rows.set_index(["data", "method"])["row"]
+    for (data, n, _), truth in known.iterrows():
+        group, path = rows[rows["data"] == data], f"packaged/{data}/"
+        source = truth["source_combined"]
+        yield estimate(f"{path}N", n, source)
+        for name in ("inputs", "test"):
+            yield estimate(f"{path}{name}", group[name].iloc[0], source)
+        value = Known(truth["value_combined"], truth["se_combined"])
+        yield estimate(f"{path}log-evidence", value, source)
+        for name, column in (("z", "z"), ("agree", "agree"), ("se", "se_combined")):
+            yield estimate(f"{path}{name}-reference", truth[column], source)
+        first, second = (
+            arrays.get(named.get((data, REFERENCES[one]), "")) for one in (FIRST, SECOND)
+        )
+        if first is not None and second is not None:
+            yield estimate(f"{path}mae-reference", float(np.mean(np.abs(first - second))), source)
+    source = join_sources(known["source_combined"])
+    yield estimate("packaged/reference/data-sets", len(known), source)
+    yield estimate("packaged/reference/agree", known["agree"].sum(), source)
+    if known["z"].notna().any():
+        yield estimate("packaged/reference/largest-z", known["z"].abs().max(), source)
+    yield estimate("packaged/reference/largest-se", known["se_combined"].max(), source)
+
+
+def _runs(runs: pd.DataFrame) -> Iterator[Row]:
+    """Error of log L and of predictions, by data set and method; a bound where the truth does not resolve it."""
+    for row in runs.to_dict("records"):
+        where, source = f"packaged/{row['data']}/{{}}-{row['method']}", row["error_source"]
+        least = ROUNDING * abs(row["truth_value"])
+        status = "at most" if row["bound"] or row["error"] < least else OK
+        error = Known(max(row["error"], least), 0.0, status=status)
+        if row["failed"]:
+            error = Known(status=row["status"])
+        yield estimate(where.format("error"), error, source)
+        yield estimate(where.format("flagged"), row["flagged"], row["source"])
+        for name in ("mae", "decisions", "log_loss", "error_rate", "cpu_seconds"):
+            yield estimate(where.format(name.replace("_", "-")), row[name], source)
+
+
+def _over_all(runs: pd.DataFrame) -> Iterator[Row]:
+    """Over data sets: errors, how many are certainly small or large, and what they do to predictions."""
+    for method, group in runs.groupby("method", sort=False):
+        path, source = f"packaged/all/{method}/", join_sources(group["error_source"])
+        there = group[group["error"].notna()]
+        counts: dict[str, Any] = {"runs": len(group), "flagged": group["flagged"].sum()}
+        counts |= {"small": (there["error"] <= SMALL).sum(), "right": there["right"].sum()}
+        counts |= {"wrong": there["wrong"].sum(), "failed": group["failed"].sum()}
+        counts |= {"wrong-flagged": (there["wrong"] & there["flagged"]).sum()}
+        counts |= {"median": there["error"].median(), "largest": there["error"].max()}
+        counts |= {"mean-mae": group["mae"].mean(), "largest-mae": group["mae"].max()}
+        counts |= {"decisions": group["decisions"].sum(), "tests": group["test"].sum()}
+        counts |= {"log-loss": group["log_loss"].mean(), "seconds": group["cpu_seconds"].sum()}
+        for name, value in counts.items():
+            yield estimate(f"{path}{name}", value, source)
+
+
+def _choices(chosen: pd.DataFrame) -> Iterator[Row]:
+    """What the choice of each method among the points loses, by data set and over all."""
+    for row in chosen.to_dict("records"):
+        lost, path = Known(row["lost"], row["lost_se"]), f"packaged/{row['data']}/"
+        yield estimate(f"{path}lost-{row['method']}", lost, row["source"])
+    for method, group in chosen.groupby("method", sort=False):
+        path, source = f"packaged/all/{method}/choice-", join_sources(group["source"])
+        found = {"same": group["own"].sum(), "runs": len(group)}
+        found |= {"median": group["lost"].median(), "largest": group["lost"].max()}
+        found |= {"small": (group["lost"] <= SMALL).sum(), "log-loss": group["log_loss"].mean()}
+        found |= {"largest-log-loss": group["log_loss"].max()}
+        for name, value in found.items():
+            yield estimate(f"{path}{name}", value, source)
+
+
+def _fits(rows: pd.DataFrame) -> Iterator[Row]:
+    """Hyperparameters that are fitted, and what Laplace's optimum loses against EP's."""
+    fits = rows[rows["stage"] == "fit"]
+    for row in fits.to_dict("records"):
+        for name in ("alpha", "beta"):
+            path = f"packaged/{row['data']}/{name}-{row['method']}"
+            yield estimate(path, row[name], row["source"])
+    for method, group in fits.groupby("method", sort=False):
+        bound = group["at_bound"].astype(str).eq("True").sum()
+        source = join_sources(group["source"])
+        yield estimate(f"packaged/all/{method}/at-bound", bound, source)
+        yield estimate(f"packaged/all/{method}/seconds", group["cpu_seconds"].sum(), source)
+    judge = rows[(rows["stage"] == "grid") & (rows["method"] == FIRST)]
+    points = judge.pivot(index="data", columns="point", values=["log_evidence", "log_loss"])
+    if len(points):
+        source = join_sources(judge["source"])
+        lost = points["log_evidence"]["grid4"] - points["log_evidence"]["laplace"]
+        more = points["log_loss"]["laplace"] - points["log_loss"]["grid4"]
+        found = {"largest": lost.max(), "median": lost.median(), "log-loss": more.mean()}
+        for name, value in found.items():
+            yield estimate(f"packaged/all/laplace-optimum/{name}", value, source)
+        for data in points.index:
+            yield estimate(f"packaged/{data}/lost-laplace-optimum", lost[data], source)

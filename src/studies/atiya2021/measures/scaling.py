@@ -1,0 +1,245 @@
+"""How each method scales: its error by patterns and roughness, what it says of itself, and CPU seconds.
+
+Two long runs stand for the truth of a data set: twisted EP's and minimax tilting's. Where they agree, the truth is
+their mean, weighted by inverse variances. On large rough problems minimax tilting's has a large standard error, and may
+not pass its diagnostics: it then adds little to the mean, and confirms it within that error. Where the two disagree,
+the truth is twisted EP's, with the distance between them for its standard error. No method is scored against a long run
+of its own: for twisted EP the truth is minimax tilting's long run alone, and the other way round.
+
+An error is judged by the standard error of the truth. It is a bound, "at most", and twice that standard error is added
+to it, where it is below twice that, where the long runs do not agree, or where the one long run that it is measured
+against does not pass its diagnostics.
+"""
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from recheck.measures import OK, join_sources
+from studies.atiya2021.experiments.scaling import REFERENCES
+from studies.atiya2021.measures.common import (
+    Known,
+    Row,
+    combine,
+    each,
+    estimate,
+    measured,
+    needed,
+    timed,
+)
+from studies.common.measuring import Rows
+
+#: Of the two long runs: the one whose truth is taken where they differ, and the other.
+FIRST, SECOND = "twisted-ep", "minimax-tilting"
+#: In joint standard errors, the largest distance between long runs that agree. They have 15 degrees of freedom or more.
+MAX_Z = 4.0
+#: Standard errors of the truth within which an error is not resolved.
+WIDTH = 2.0
+#: Nats: a larger error is what a run should warn of.
+LARGE = 1.0
+#: Dimensions that the paper names (section 6.5), and the method that it names them for.
+NAMED, SAMPLER = 2000, "sampler"
+#: Degrees of freedom of the standard error of the truth: two long runs have 15 each, or one of them more.
+_DF = 15.0
+
+_DATA = ["kernel", "N", "dataset"]
+_COLUMNS = ["row", *_DATA, "method", "inference", "status"]
+_NUMBERS = ["log_evidence", "log_evidence_se"]
+_UNIT = "scaling/{kernel}/N{N}/dataset{dataset}"
+_PATH = "scaling/{kernel}/N{N}/{method}/"
+
+
+def measure(given: Rows) -> pd.DataFrame:
+    """All measures of the study of scaling."""
+    rows = timed(given, "scaling", _COLUMNS, optional=[*_NUMBERS, "seed"])
+    rows[[*_NUMBERS, "cpu_seconds"]] = rows[[*_NUMBERS, "cpu_seconds"]].astype(float)
+    long = rows["method"].isin([*REFERENCES.values()])
+    known = truths(rows[long])
+    runs = scored(rows[~long].reset_index(drop=True), known)
+    parts = _runs(runs), _cells(runs), _calibration(runs), _references(known), _claim(runs)
+    return combine(*parts)
+
+
+def truths(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return what stands for the truth of each data set, from the rows of the two long runs.
+
+    By data set: the estimate ``value_<method>``, ``se_<method>``, ``sound_<method>`` and ``source_<method>`` of either
+    method and of both (``combined``); ``z``, their distance in joint standard errors; whether they ``agree``, and
+    whether both are ``sound``.
+    """
+    frame = needed(rows, [*_DATA, "method", *_NUMBERS, "status", "source"]).set_index(_DATA)
+    runs = {name: frame[frame["method"] == REFERENCES[name]] for name in (FIRST, SECOND)}
+    known = pd.DataFrame(index=runs[FIRST].index)
+    for name, own in runs.items():
+        own = own.reindex(known.index)
+        known[f"value_{name}"] = own["log_evidence"].astype(float)
+        known[f"se_{name}"] = own["log_evidence_se"].astype(float)
+        known[f"sound_{name}"] = (own["status"] == OK) & known[f"value_{name}"].notna()
+        known[f"source_{name}"] = own["source"].fillna("")
+    gap = known[f"value_{FIRST}"] - known[f"value_{SECOND}"]
+    joint = np.hypot(known[f"se_{FIRST}"], known[f"se_{SECOND}"])
+    # two exact values may differ by rounding
+    rounding = gap.abs() <= 1e-9 * known[f"value_{FIRST}"].abs()
+    known["z"] = (gap / joint.where(joint > 0)).mask(rounding, 0.0)
+    known["agree"] = known[f"sound_{FIRST}"] & (known["z"].abs() <= MAX_Z)
+    known["sound"] = known[f"sound_{FIRST}"] & known[f"sound_{SECOND}"]
+    share = (known[f"se_{SECOND}"] / joint.where(joint > 0)).fillna(1.0) ** 2
+    mean = known[f"value_{SECOND}"] + share * gap
+    se = known[f"se_{FIRST}"] * np.sqrt(share)
+    apart = np.fmax(gap.abs(), known[f"se_{FIRST}"])
+    known["value_combined"] = mean.where(known["agree"], known[f"value_{FIRST}"])
+    known["se_combined"] = se.where(known["agree"], apart)
+    known["sound_combined"] = known["agree"]
+    pairs = zip(known[f"source_{FIRST}"], known[f"source_{SECOND}"], strict=True)
+    known["source_combined"] = [join_sources(pair) for pair in pairs]
+    return known
+
+
+def scored(runs: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
+    """Return runs with their distance from the truth (``difference``), its standard error, and what follows."""
+    against = runs["inference"].map({FIRST: SECOND, SECOND: FIRST}).fillna("combined")
+    for name in ("value", "se", "sound", "source"):
+        found = pd.Series(index=runs.index, dtype=object)
+        for method in (FIRST, SECOND, "combined"):
+            own = against == method
+            keys = pd.MultiIndex.from_frame(runs.loc[own, _DATA])
+            found[own] = known[f"{name}_{method}"].reindex(keys).to_numpy()
+        runs = runs.assign(**{f"truth_{name}": found})
+    runs[["truth_value", "truth_se"]] = runs[["truth_value", "truth_se"]].astype(float)
+    # a data set may have no long run
+    runs["truth_sound"] = runs["truth_sound"].isin([True])
+    pairs = zip(runs["source"], runs["truth_source"].fillna(""), strict=True)
+    both = pd.Series([join_sources(pair) for pair in pairs], index=runs.index, dtype=object)
+    difference, width = runs["log_evidence"] - runs["truth_value"], WIDTH * runs["truth_se"]
+    size = difference.abs()
+    bound = ~runs["truth_sound"] | (size < width)
+    return runs.assign(
+        difference=difference,
+        failed=runs["log_evidence"].isna(),
+        flagged=runs["log_evidence"].notna() & (runs["status"] != OK),
+        error=size + width.where(bound, 0.0),
+        bound=bound,
+        wrong=runs["truth_sound"] & (size - width > LARGE),
+        right=runs["truth_sound"] & (size + width <= LARGE),
+        error_source=both,
+    )
+
+
+def _runs(runs: pd.DataFrame) -> Iterator[pd.DataFrame]:
+    """What is measured of each run. Its error and what it reports have the status that it gives itself."""
+    with_error = runs.assign(source=runs["error_source"])
+    status = runs["status"].mask((runs["status"] == OK) & runs["bound"], "at most")
+    status = status.mask(~runs["failed"] & runs["error"].isna(), "no reference")
+    yield measured(with_error, f"{_PATH}error", "error", unit=_UNIT, status=status)
+    # a deterministic method reports an error of zero
+    stochastic = runs[runs["log_evidence_se"] != 0]
+    yield measured(stochastic, f"{_PATH}se", "log_evidence_se", unit=_UNIT, status="status")
+    worked = runs["status"].where(runs["failed"], OK)
+    yield measured(runs, f"{_PATH}seconds", "cpu_seconds", unit=_UNIT, status=worked)
+    for name in ("failed", "flagged"):
+        yield measured(runs, f"{_PATH}{name}", name, unit=_UNIT, scale="linear")
+    judged = runs.assign(source=runs["truth_source"])[runs["error"].notna()]
+    yield measured(judged, f"{_PATH}truth-se", "truth_se", unit=_UNIT)
+
+
+def _cells(runs: pd.DataFrame) -> Iterator[Row]:
+    """Median and largest error of all runs with a number, flagged or not, and how many were flagged or failed."""
+    there = runs.assign(source=runs["error_source"])[runs["error"].notna()]
+    keys = ["kernel", "N", "method"]
+    errors = {"median": _median, "largest": _largest}
+    yield from each(there, keys, f"{_PATH}{{quantity}}", errors)
+    counts: dict[str, Any] = {"runs": len}
+    counts |= {f"{name}-runs": (name, "sum") for name in ("flagged", "failed")}
+    yield from each(runs, keys, f"{_PATH}{{quantity}}", counts)
+
+
+def _median(group: pd.DataFrame) -> Known:
+    """The median error; a bound where half of the errors are."""
+    status = "at most" if group["bound"].mean() >= 0.5 else OK
+    return Known(float(group["error"].median()), 0.0, status=status)
+
+
+def _largest(group: pd.DataFrame) -> Known:
+    """The largest error; a bound where that one is."""
+    row = group.loc[group["error"].idxmax()]
+    return Known(float(row["error"]), 0.0, status="at most" if row["bound"] else OK)
+
+
+def _calibration(runs: pd.DataFrame) -> Iterator[Row]:
+    """Whether a method knows of its errors, over all kernels and data sets.
+
+    ``wrong`` counts the runs that are certainly off by more than a nat, ``right`` those that certainly are not;
+    ``wrong-flagged`` and ``right-flagged`` are the shares of them that the method's own status flags. ``rms`` is the
+    root mean square of error over reported standard error, of runs whose status is "ok" (``ok`` counts them). The
+    variance of the truth is added to the reported one.
+    """
+    for method, group in runs.groupby("method", sort=False):
+        path = f"scaling/calibration/{method}/"
+        source = join_sources(group["error_source"])
+        yield estimate(f"{path}runs", len(group), source)
+        yield estimate(f"{path}failed", group["failed"].sum(), source)
+        for name in ("wrong", "right"):
+            own = group[group[name]]
+            yield estimate(f"{path}{name}", len(own), source)
+            yield estimate(f"{path}{name}-flagged", _share(own), source)
+        reported = group[(group["status"] == OK) & (group["log_evidence_se"] > 0)]
+        reported = reported[reported["difference"].notna() & reported["truth_sound"]]
+        joint = np.hypot(reported["log_evidence_se"], reported["truth_se"])
+        yield estimate(f"{path}ok", len(reported), source)
+        yield estimate(f"{path}rms", _rms(reported["difference"] / joint), source)
+
+
+def _claim(runs: pd.DataFrame) -> Iterator[Any]:
+    """How far the sampler's runs are off at the largest dimension that the paper names: it says that it worked there.
+
+    The error of a finished run is no random quantity, and is judged by the standard error of the truth.
+    """
+    there = runs[(runs["N"] == NAMED) & (runs["method"] == SAMPLER) & runs["truth_sound"]]
+    there = there[there["difference"].notna()].assign(off=lambda own: own["difference"].abs())
+    if there.empty:
+        yield estimate("claim/works/dimension", Known(status="not comparable"), "")
+        return
+    there = there.assign(source=there["error_source"])
+    rows = measured(there, "claim/works/dimension", "off", unit=_UNIT, scale="linear")
+    yield rows.assign(se=there["truth_se"], df=_DF)
+
+
+def _share(group: pd.DataFrame) -> Known:
+    """The share of runs that their own status flags; of none, there is none to be had."""
+    if group.empty:
+        return Known(status="none")
+    return Known(float(group["flagged"].mean()), 0.0)
+
+
+def _rms(z: pd.Series) -> Known:
+    """Root mean square, with the standard error that it has where z is normal."""
+    if z.empty:
+        return Known(status="none")
+    value = math.sqrt(float(np.mean(z.astype(float) ** 2)))
+    return Known(value, value / math.sqrt(2.0 * len(z)), float(len(z)))
+
+
+def _references(known: pd.DataFrame) -> Iterator[Any]:
+    """How far the two long runs are apart, by data set and over all."""
+    if known.empty:
+        return
+    frame = known.reset_index().assign(source=known["source_combined"].to_numpy())
+    path = "scaling/{kernel}/N{N}/reference/"
+    compared = frame[frame["z"].notna()]
+    yield measured(compared, f"{path}z", "z", unit=_UNIT, scale="linear")
+    for name in ("agree", "sound"):
+        yield measured(frame, f"{path}{name}", name, unit=_UNIT, scale="linear")
+    for name in (FIRST, SECOND):
+        there = frame[frame[f"se_{name}"].notna()]
+        yield measured(there, f"{path}se-{name}", f"se_{name}", unit=_UNIT)
+    source = join_sources(frame["source"])
+    yield estimate("scaling/reference/data-sets", len(frame), source)
+    for name in ("agree", "sound"):
+        yield estimate(f"scaling/reference/{name}", frame[name].sum(), source)
+    sound = frame[frame["sound"] & frame["z"].notna()]
+    if len(sound):
+        yield estimate("scaling/reference/rms-z", _rms(sound["z"]), source)
+        yield estimate("scaling/reference/largest-z", sound["z"].abs().max(), source)

@@ -1,0 +1,45 @@
+"""Patterns of the first data set of each problem of Experiment 4, and of the packaged data sets."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+import numpy as np
+
+from studies.atiya2021.names import RAW, REAL, REGISTRY, data_set_seed
+from studies.atiya2021.packaged_data import packaged_problem
+from studies.atiya2021.packaged_names import DATA_SETS
+from studies.atiya2021.problems import real_problem, synthetic_problem
+from studies.common.data import read_registry
+from studies.common.seeds import generator
+
+
+def patterns(name: str, *, seed: int, standardise: Mapping[str, bool]) -> dict[str, np.ndarray]:
+    """Return the patterns of a problem's first data set, or of a packaged one: the fields of `Problem`.
+
+    Parameters
+    ----------
+    name : str
+        The problem, 1 to 9; ``9_raw`` is Problem 9 with the images as scanned. Or a key of `DATA_SETS`.
+    seed : int
+        Root of the random streams.
+    standardise : mapping
+        Of each real data set of Experiment 4, whether features are scaled by the training patterns' means and
+        deviations; those of packaged data sets always are.
+
+    Raises
+    ------
+    DataUnavailableError, DamagedFileError, ValueError
+        If a raw file is missing, is damaged, or its facts are not the registered ones.
+    """
+    if name in DATA_SETS:
+        return dataclasses.asdict(packaged_problem(name, seed))
+    number = int(name.removesuffix("_raw"))
+    rng = generator(data_set_seed(number, 0, seed))
+    if number not in REAL:
+        return dataclasses.asdict(synthetic_problem(number, rng))
+    data, registry = REAL[number], read_registry(REGISTRY)
+    images = f"{data}_raw" if name.endswith("_raw") else data
+    scaled = standardise[data]
+    return dataclasses.asdict(real_problem(images, RAW, registry, standardise=scaled, rng=rng))

@@ -1,0 +1,180 @@
+"""One number, looked up: what was printed, what we have, and the rows that it rests on.
+
+A number is named as the text of the paper names it: ``table4/P7/new/mae-med``, ``neal1997:exact/1997-gaussian/rho``,
+``tables/table4``. What is known of it comes from the kept results.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from recheck.book import Book
+from recheck.layout import Layout
+from recheck.lookups import Facts, Study, Use, collect
+from recheck.measures import join_sources, pattern
+from recheck.text import facts_of, study_of
+from studies.common.kept import Kept
+
+#: CPU seconds that a row costs beside its own: data, kernels, start-up.
+_OVERHEAD = 0.2
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A number, and the rows behind it.
+
+    Attributes
+    ----------
+    study : str
+    facts : list of (str, str)
+        What is known, by what it is: printed, ours, verdict, reading, seed, source.
+    rows : dict
+        Names of the kept rows by experiment, cheapest first, with the line and the CPU seconds of each.
+    seconds : float
+        CPU seconds that running rows again may take.
+    """
+
+    study: str
+    facts: list[tuple[str, str]]
+    rows: dict[str, dict[str, tuple[int, float]]] = field(default_factory=dict)
+    seconds: float = 60.0
+
+    @property
+    def count(self) -> int:
+        """How many rows there are."""
+        return sum(map(len, self.rows.values()))
+
+    def again(self, plans: Mapping[str, Collection[str]]) -> dict[str, list[str]]:
+        """Return the rows that fit into the seconds, cheapest first, of those that plans have; at least one."""
+        costs = sorted(
+            (seconds, experiment, name)
+            for experiment, rows in self.rows.items()
+            for name, (_, seconds) in rows.items()
+            if name in plans[experiment]
+        )
+        spent, chosen = 0.0, dict[str, list[str]]()
+        for seconds, experiment, name in costs:
+            spent += seconds + _OVERHEAD
+            if chosen and spent > self.seconds:
+                break
+            chosen.setdefault(experiment, []).append(name)
+        return chosen
+
+    def report(self, found: pd.DataFrame) -> str:
+        """Return what is known of the number, and the rows that were run again, old beside new."""
+        lines = [f"{what + ':':20}{value}" for what, value in self.facts]
+        ran = f"{self.count}, {len(found)} of them run again within {self.seconds:g} CPU seconds"
+        lines.append(
+            f"{'rows:':20}{ran if self.count else 'none; the number follows from its source'}"
+        )
+        for one in found.to_dict("records"):
+            line, _ = self.rows[one["experiment"]][one["row"]]
+            place = f"data/reference/{self.study}/{one['experiment']}.csv:{line}"
+            lines.append(f"  {one['outcome']}: {one['row']} ({place}, {one['cpu_seconds']:.1f} s)")
+            lines.append(f"      {one['difference'] or one['beside']}")
+        return "\n".join(lines)
+
+
+def asked(key: str, studies: Sequence[str], seconds: float) -> Asked:
+    """Look a number up in the kept results.
+
+    Parameters
+    ----------
+    key : str
+        An id of the measures, perhaps with ``@reading``, or a key as the text has it; ``tables/<name>`` or
+        ``figures/<name>``. Keys of all studies but the first have the study in front.
+    studies : sequence of str
+        The first one is the paper's.
+    seconds : float
+        CPU seconds for running rows again.
+
+    Raises
+    ------
+    KeyError
+        If there is no such number; the message names those that are close.
+    """
+    study, rest = studies[0], key
+    for name in studies:
+        if key.startswith((f"{name}:", f"{name}/tables/", f"{name}/figures/")):
+            study, rest = name, key[len(name) + 1 :]
+    kept, reference = Kept(f"data/reference/{study}"), Path("data/reference")
+    known = {
+        name: replace(
+            study_of(name, reference, None, Path("src/studies", name)), kept=f"{reference}/{name}"
+        )
+        for name in studies
+    }
+    if rest.startswith(("tables/", "figures/")):
+        facts, source = _shown(rest, known[study].book, known[study].layout)
+    else:
+        facts, source = _one(key, rest, kept, known)
+    return Asked(study, facts, _rows(kept, source), seconds)
+
+
+def _one(
+    key: str, rest: str, kept: Kept, known: Mapping[str, Study]
+) -> tuple[list[tuple[str, str]], str]:
+    """What is known of a number, and its source."""
+    book = known[kept.study].book
+    record = Facts(kept.provenance, f"{kept.folder}/provenance.json")
+    (found,) = collect(
+        [Use(key, "", "id")], known, {"run": record, **facts_of(known, "run")}, "run"
+    )
+    id = rest.partition("@")[0].removeprefix("verdict:").removeprefix("published:")
+    said, source = [("ours", found.digits), ("units and runs", found.count)], found.source
+    if id in book.cells.index:
+        cell = book.cells.loc[id]
+        said.insert(0, ("printed", " ".join(filter(None, (cell["printed"], cell["bracket"])))))
+    if id in book.verdicts.index:
+        verdict = book.verdicts.loc[id]
+        said += [("verdict", verdict["verdict"]), ("readings that agree", str(verdict["readings"]))]
+        source = join_sources([source, *_sources(book, [id])])
+    said += [("seed", found.seed), ("source", found.source)]
+    return [(what, str(value)) for what, value in said if value], source
+
+
+def _shown(key: str, book: Book, layout: Layout) -> tuple[list[tuple[str, str]], str]:
+    """What a table or a figure shows, and the sources of its numbers."""
+    kind, _, name = key.partition("/")
+    items: Mapping[str, Any] = getattr(layout, kind)
+    if name not in items:
+        raise KeyError(f"{key}: there are the {kind} {list(items)}")
+    templates = [block.cell for block in getattr(items[name], "blocks", [])]
+    known = list(dict.fromkeys(book.measures["id"]))
+    ids = [id for id in known if any(pattern(one).fullmatch(id) for one in templates)]
+    verdicts = book.verdicts.loc[book.verdicts.index.isin(ids), "verdict"].value_counts()
+    said = [("title", items[name].title), ("numbers", str(len(ids)))]
+    said += [(f"of which {verdict}", str(count)) for verdict, count in verdicts.items()]
+    return said, join_sources(_sources(book, ids))
+
+
+def _sources(book: Book, ids: Collection[str]) -> list[str]:
+    return book.measures.loc[book.measures["id"].isin(ids), "source"].unique().tolist()
+
+
+def _rows(kept: Kept, source: str) -> dict[str, dict[str, tuple[int, float]]]:
+    """The kept rows that a source names."""
+    found: dict[str, dict[str, tuple[int, float]]] = {}
+    for place in source.split("; "):
+        file, _, lines = place.partition(":")
+        name = Path(file).name.removesuffix(".csv")
+        if name not in kept.experiments or not lines or not _is_kept(kept, file):
+            continue
+        rows = kept.table(name).rows["row"]
+        for span in re.findall(r"(\d+)(?:-(\d+))?", lines):
+            for line in range(int(span[0]), int(span[1] or span[0]) + 1):
+                row = str(rows.iloc[line - 2])
+                cost = float(kept.seconds.get((name, row), 0.0))
+                found.setdefault(name, {}).setdefault(row, (line, cost))
+    return found
+
+
+def _is_kept(kept: Kept, file: str) -> bool:
+    """Whether a source is a file of rows: measures name it alone, look-ups with its folder."""
+    return Path(file).parent.as_posix() in (".", kept.folder.as_posix())

@@ -1,0 +1,117 @@
+"""Kept rows that are run again: what they give now beside what is kept."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from functools import cache
+from importlib import import_module
+from itertools import islice
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from recheck.files import gather_digests, read_arrays, write_csv
+from recheck.provenance import blas
+from studies.common.code import digest_of_rows
+from studies.common.kept import (
+    DIFFERENT,
+    IDENTICAL,
+    ROUNDED,
+    Kept,
+    differences,
+    kernels,
+)
+from studies.common.rows import Row, Table, part_of, run_rows
+
+
+def run_again(jobs: Iterable[Mapping[str, Any]], processes: int) -> pd.DataFrame:
+    """Run kept rows again, in parallel, one thread each.
+
+    Parameters
+    ----------
+    jobs : iterable of mapping
+        ``study``, ``experiment``, ``inputs`` (files by name) and ``rows``.
+    processes : int
+        How many rows run at a time.
+
+    Returns
+    -------
+    DataFrame
+        A line a row: ``study``, ``experiment``, ``row``, digest of its ``code``, ``cpu_seconds``, ``outcome``, the
+        first ``difference``, and ``beside``, its first results, the kept one and that of this run.
+    """
+    os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1")
+    each = [{**job, "row": row} for job in jobs for row in job["rows"]]
+    with ProcessPoolExecutor(processes, mp_context=get_context("fork")) as pool:
+        found = list(pool.map(_again, each))
+    columns = ["study", "experiment", "row", "code", "cpu_seconds"]
+    columns += ["outcome", "difference", "beside"]
+    return pd.DataFrame(found, columns=columns)
+
+
+@cache
+def _kept(study: str, experiment: str) -> Table:
+    return Kept(f"data/reference/{study}").table(experiment)
+
+
+def _again(job: Mapping[str, Any]) -> dict[str, Any]:
+    study, experiment, row = job["study"], job["experiment"], job["row"]
+    inputs = {name: read_arrays(path) for name, path in job["inputs"].items()}
+    run = import_module(f"studies.{study}.experiments.{experiment}").run
+    found, old = run_rows(run, [row], inputs), part_of(_kept(study, experiment), [row["row"]])
+    different = differences(old, found)
+    rounded = different.startswith(ROUNDED)
+    return {
+        **{"study": study, "experiment": experiment, "row": row["row"]},
+        "code": digest_of_rows(study, experiment, [row]),
+        "cpu_seconds": round(float(found.timing.filter(regex="cpu_seconds$").sum().sum()), 3),
+        "outcome": ROUNDED if rounded else DIFFERENT if different else IDENTICAL,
+        "difference": different,
+        "beside": _beside(old, found, row),
+    }
+
+
+def _beside(old: Table, found: Table, row: Row) -> str:
+    """The first results of a row that are numbers and no settings, the kept one and that of this run."""
+    given = {"row", *_keys(row)}
+    pairs = (
+        (name, old.rows[name].iloc[0], found.rows[name].iloc[0])
+        for name in found.rows
+        if name not in given and name in old.rows
+    )
+    first = list(islice((pair for pair in pairs if isinstance(pair[2], float)), 4))
+    return "; ".join(f"{name} {one} | {two}" for name, one, two in first)
+
+
+def _keys(settings: Mapping[str, Any]) -> Iterator[str]:
+    """The names of settings, and of those within them."""
+    for name, value in settings.items():
+        yield name
+        if isinstance(value, Mapping):
+            yield from _keys(value)
+
+
+def other_kernels(studies: Iterable[str], reference: str | Path) -> str:
+    """Return a remark if kept rows were made with other kernels of the linear algebra than those here; else nothing."""
+    here = kernels(blas())
+    there = {kernels(Kept(Path(reference, study)).made_on["blas"]) for study in studies} - {here}
+    if not there:
+        return ""
+    return (
+        f"The kept rows were made with the kernels {'; '.join(sorted(there))} of the linear algebra, those here are "
+        f"{here}. They round otherwise; a Markov chain that takes one decision otherwise is another "
+        "chain from there on. With the same kernels, every row must be identical."
+    )
+
+
+def note(found: pd.DataFrame, reference: str | Path) -> None:
+    """Write ``verified.csv`` of each study below the folder of kept results."""
+    for study, own in found.groupby("study"):
+        folder = Path(reference, str(study))
+        own = own.drop(columns=["study", "beside"]).assign(kernels=kernels(blas()))
+        write_csv(folder / "verified.csv", own)
+        gather_digests(folder)

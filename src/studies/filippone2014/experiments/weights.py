@@ -1,0 +1,34 @@
+"""The Pareto shape of the importance weights behind Figure 2."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from studies.common.rows import Inputs, Result, Row, planned
+from studies.filippone2014.config import Configuration
+from studies.filippone2014.problems import INPUTS, data_path
+
+
+def plan(config: Configuration) -> pd.DataFrame:
+    """Return a row a data set of Figure 2."""
+    given = config.filippone2014.spread
+    return planned(
+        {
+            "row": f"n{n}/set{number}",
+            "n": n,
+            "d": INPUTS,
+            "set": number,
+            "seed": data_path(config.seed, "figure2", n, INPUTS, number),
+        }
+        for n in given.n
+        for number in range(given.sets)
+    )
+
+
+def run(row: Row, inputs: Inputs) -> Result:
+    """Estimate shapes: ``n``, ``set``, ``method``, ``length`` (of the length scale) and ``k_hat``."""
+    from studies.filippone2014.weights import shapes
+
+    key = {"n": row["n"], "set": row["set"]}
+    lines = shapes(row["seed"], n=row["n"], d=row["d"])
+    return Result([{**key, **line, "seed": row["seed"]} for line in lines])

@@ -1,0 +1,30 @@
+"""The book's search for C and l of the support vector machine (section 3.7.3)."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from studies.common.rows import Inputs, Result, Row, block, planned
+from studies.common.seeds import seed
+from studies.rasmussen2006.config import Configuration
+
+
+def plan(config: Configuration) -> pd.DataFrame:
+    """Return a row an assignment of the cases to folds."""
+    return planned(
+        {
+            "row": f"search{k}",
+            "block": block(k, 1.4),
+            "run": k,
+            "seed": seed(config.seed, "machines", f"search{k}"),
+        }
+        for k in range(config.rasmussen2006.comparators.searches)
+    )
+
+
+def run(row: Row, inputs: Inputs) -> Result:
+    """Cross-validate on a grid: ``run``, ``machine``, ``length``, ``cost``, and held-out ``errors`` of ``cases``."""
+    from studies.rasmussen2006.machines import search
+
+    lines = search(row["seed"], inputs["digits"])
+    return Result([{"run": row["run"], **line, "seed": row["seed"]} for line in lines])
