@@ -45,7 +45,7 @@ X, y = make_moons(40, noise=0.3, random_state=0)
 for name in ("ep", "laplace", "twisted-ep"):
     gpcmc.GaussianProcessClassifier(inference=name, random_state=0).fit(X, y).predict_proba(X)
 print(f"import gpcmc: {seconds * 1000:.0f} ms")')
-    "$bin/pip" install --quiet hypothesis mpmath pytest
+    "$bin/pip" install --quiet hypothesis mpmath pytest pyyaml
     # a copy of the tests: beside src, pytest would import the sources
     mkdir "$work/tests$version"
     cp -r "$here/tests/gpcmc" "$work/tests$version/"

@@ -23,10 +23,14 @@ DOCSTRINGS = [
     p for p in sorted((ROOT / "src").rglob("*.py")) if "\n    >>> " in p.read_text("utf-8")
 ]
 GALLERY = sorted((ROOT / "docs/gallery").glob("*.py"))
-TEXTS = [ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")]
-README_CODE = re.findall(
-    r"^```python\n(.*?)^```$", TEXTS[0].read_text(encoding="utf-8"), re.M | re.S
-)
+TEXTS = [
+    ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "src/gpcmc/README.md")
+]
+README_CODE = [
+    code
+    for text in (TEXTS[0], TEXTS[-1])
+    for code in re.findall(r"^```python\n(.*?)^```$", text.read_text(encoding="utf-8"), re.M | re.S)
+]
 
 
 @pytest.mark.slow
@@ -35,7 +39,7 @@ def test_code_of_readme_runs(code, monkeypatch, tmp_path):
     """Where it reads a table of a finished run, the table is the kept one."""
     monkeypatch.chdir(tmp_path)
     for name in re.findall(r'"results/standard/atiya2021/(.*?)"', code):
-        kept = ROOT / "data/reference/atiya2021/kept/results" / name
+        kept = ROOT / "data/reference/atiya2021" / name
         target = tmp_path / "results/standard/atiya2021" / name
         target.parent.mkdir(parents=True)
         write_csv(target, pd.read_csv(kept))
@@ -128,3 +132,18 @@ def test_files_that_contributing_names_are_there():
     text = TEXTS[2].read_text(encoding="utf-8")
     paths = [p for p in re.findall(r"`([\w./-]+/[\w./-]*)`", text) if not p.startswith("build/")]
     assert [path for path in paths if not os.path.exists(ROOT / path)] == []
+
+
+def test_fitted_attributes_keep_their_underscores():
+    """Without an escape reST takes `classes_` for a reference, and prints `classes`."""
+    docstring = pytest.importorskip("sphinx.ext.napoleon").docstring
+    settings = runpy.run_path(str(ROOT / "docs/conf.py"))
+    names = ("napoleon_use_ivar", "strip_signature_backslash")
+    config = pytest.importorskip("sphinx.ext.napoleon").Config(
+        napoleon_use_ivar=settings["napoleon_use_ivar"]
+    )
+    config.strip_signature_backslash = settings[names[1]]
+    lines = docstring.NumpyDocstring(
+        "Attributes\n----------\nclasses_ : array\n    Labels.", config
+    )
+    assert ":ivar classes\\_: Labels." in str(lines)
