@@ -79,10 +79,15 @@ class Table(Entry):
 
 
 class Layout(Declared):
-    """The whole file: units by glob of ids, ids that rest on CPU seconds, labels and order by field, what is shown."""
+    """The whole file.
+
+    Units by glob of ids; ids that rest on CPU seconds, and ids whose expectation depends on numbers of samples; labels
+    and order by field; what is shown.
+    """
 
     units: Mapping[str, str] = {}
     timing: Names = ()
+    sized: Names = ()
     labels: Mapping[str, Mapping[str, str]] = {}
     order: Mapping[str, Names] = {}
     tables: Mapping[str, Table] = {}

@@ -2,7 +2,8 @@
 
 Both are compared on the runs that they share: same id, reading, unit, run and seed or, without a seed, same line of the
 rows. Where a row was made with other settings, an error or a count is another number, so only means over
-seeded runs are compared, if they have standard errors in both. An estimate is *identical* if its value and standard
+seeded runs are compared, if they have standard errors in both, and if their expectation does not depend on the numbers
+of samples. An estimate is *identical* if its value and standard
 error are equal to the last digit. It *differs* if its difference (of logarithms, where numbers are compared as a ratio)
 is beyond four joint standard errors and, by Welch's t with Šidák's correction for the number of estimates, beyond
 chance at the family's error rate; without any standard error, if it is beyond rounding. Else it *agrees*. Runs that
@@ -34,22 +35,24 @@ def remeasured(
     error: float = 0.05,
     changed: Mapping[str, Collection[int]] | None = None,
     regions: Mapping[str, tuple[float, float]] | None = None,
+    sized: Iterable[str] = (),
 ) -> pd.DataFrame:
     """One row a kept estimate: its value on the runs that are shared with `measures`, that of this run, the outcome.
 
     `timing` are globs of ids that rest on CPU seconds, `error` is the probability that one or more of the estimates
     differ by chance, `changed` are lines of the kept rows, by file, whose settings are others in this run, `regions`
-    are those of `recheck.measures.estimate`. The columns are ``id``, ``reading``, ``kept``, ``kept_se``, ``value``,
+    are those of `recheck.measures.estimate`, `sized` are globs of ids whose expectation depends on the numbers of
+    samples, such as a reported standard error: rows with other settings do not count for them. The columns are ``id``, ``reading``, ``kept``, ``kept_se``, ``value``,
     ``se``, ``ratio`` (difference over joint standard error), ``p_adjusted`` and ``outcome`` (`OUTCOMES`).
     """
     measures, kept = (
         frame.assign(origin=frame["seed"].where(frame["seed"] != "", frame["source"]))
         for frame in (measures, kept)
     )
-    timed = "|".join(map(translate, timing)) or "$."
-    kept = kept[kept["status"].isin(COUNTED) & ~kept["id"].str.match(timed)]
+    kept = kept[kept["status"].isin(COUNTED) & ~_among(kept, timing)]
     other = _rests_on(kept, changed or {})
-    counted = kept[~other | ((kept["seed"] != "") & kept["se"].isna())]
+    seeded = (kept["seed"] != "") & kept["se"].isna() & ~_among(kept, sized)
+    counted = kept[~other | seeded]
     shared = counted[_ROW].merge(measures.loc[measures["status"].isin(COUNTED), _ROW])
     ours, theirs = (
         estimate(frame.merge(shared), regions).set_index(_KEYS)[["value", "se", "df", "scale"]]
@@ -79,6 +82,11 @@ def remeasured(
     frame = both.assign(ratio=ratio, p_adjusted=adjusted, outcome=outcome)
     columns = ["kept", "kept_se", "value", "se", "ratio", "p_adjusted", "outcome"]
     return frame[[*_KEYS, *columns]].reset_index(drop=True)
+
+
+def _among(rows: pd.DataFrame, globs: Iterable[str]) -> pd.Series:
+    """Which rows have an id that fits one of these globs."""
+    return rows["id"].str.match("|".join(map(translate, globs)) or "$.")
 
 
 def _rests_on(rows: pd.DataFrame, lines: Mapping[str, Collection[int]]) -> pd.Series:

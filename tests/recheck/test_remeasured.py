@@ -83,4 +83,7 @@ def test_other_settings_share_seeded_runs_alone():
     expected = dict.fromkeys(["count", "bare", "own"], "not run")
     expected |= {"same": "identical", "exact": "differs", "mean": "agrees"}
     assert found.to_dict() == expected
+    sized = remeasured(run, kept, changed={"b.csv": range(1, 10)}, sized=["mean"])
+    assert sized.set_index("id")["outcome"].to_dict() == {**expected, "mean": "not run"}
+    assert outcomes(KEPT, sized=["t/*"]).eq("identical").all(), "with the same settings"
     assert outcomes(KEPT, changed={"another.csv": range(1, 10)}).eq("identical").all()

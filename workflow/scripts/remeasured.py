@@ -11,13 +11,15 @@ from studies.common.kept import Kept, changed
 begin(snakemake)
 given, study = snakemake.input, snakemake.wildcards.study
 measures, kept = read(given.measures), kept_results(study)
+layout = read_layout(given.layout)
 published = read_published(f"data/published/{study}")
 found = remeasured(
     measures,
     read(kept / "measures.csv.gz") if kept else measures.iloc[:0],
-    read_layout(given.layout).timing,
+    layout.timing,
     published.protocol.family_error,
     changed(Kept(kept), snakemake.params.plans) if kept else {},
     published.regions,
+    layout.sized,
 )
 write_csv(snakemake.output.remeasured, found)
