@@ -42,8 +42,9 @@ def remeasured(
     `timing` are globs of ids that rest on CPU seconds, `error` is the probability that one or more of the estimates
     differ by chance, `changed` are lines of the kept rows, by file, whose settings are others in this run, `regions`
     are those of `recheck.measures.estimate`, `sized` are globs of ids whose expectation depends on the numbers of
-    samples, such as a reported standard error: rows with other settings do not count for them. The columns are ``id``, ``reading``, ``kept``, ``kept_se``, ``value``,
-    ``se``, ``ratio`` (difference over joint standard error), ``p_adjusted`` and ``outcome`` (`OUTCOMES`).
+    samples, such as a reported standard error: rows with other settings do not count for them. The columns are ``id``,
+    ``reading``, ``kept``, ``kept_se``, ``value``, ``se``, ``ratio`` (difference over joint standard error),
+    ``p_adjusted`` and ``outcome`` (`OUTCOMES`).
     """
     measures, kept = (
         frame.assign(origin=frame["seed"].where(frame["seed"] != "", frame["source"]))

@@ -27,6 +27,7 @@ from studies.common.measuring import Rows
 #: Every method of the study, with options that take a moment.
 QUICK = {
     "sampler": ("orthant", {"count": "hard", "samples": 4000}),
+    "sampler-soft": ("orthant", {"count": "soft", "samples": 4000}),
     "sampler-min-max": ("ordered", {"order": "min-max", "samples": 4000}),
     "sampler-pivoting": ("ordered", {"order": "pivoting", "samples": 4000}),
     "adapted": ("orthant", {"scheme": "adapted", "samples": 4000}),

@@ -43,7 +43,8 @@ def _equal(runs: pd.DataFrame, quantity: str) -> Iterator[Row]:
 
     They are compared at the whole counts' seconds of whichever takes less time, whatever the diagnostics of the runs
     say: there both have an error between two points of their own, or at one. ``closer`` counts the problems and
-    settings on which the method has the smaller mean absolute error, ``ratio`` is the geometric mean over them.
+    settings on which the method has the smaller mean absolute error, ``ratio`` is the geometric mean over them; both
+    counts are given for each problem, too.
     """
     column = _QUANTITIES[quantity]
     there = runs.dropna(subset=[column, "cpu_seconds"])
@@ -58,15 +59,23 @@ def _equal(runs: pd.DataFrame, quantity: str) -> Iterator[Row]:
         places = [
             key[:-1] for key in curves if key[-1] == method and (*key[:-1], SAMPLER) in curves
         ]
-        pairs = [(curves[*place, method], curves[*place, SAMPLER]) for place in places]
-        found = [_log_ratio(own, other) for own, other in pairs if min(len(own), len(other)) > 1]
-        ratios = np.array([ratio for ratio in found if np.isfinite(ratio)])
-        if len(ratios):
-            source = join_sources(there.loc[there["method"].isin([method, SAMPLER]), "source"])
-            path = f"equal/{method}/{quantity}/"
-            yield estimate(f"{path}common", len(ratios), source)
-            yield estimate(f"{path}closer", (ratios < 0).sum(), source)
-            yield estimate(f"{path}ratio", float(np.exp(ratios.mean())), source, scale="log")
+        pairs = {place: (curves[*place, method], curves[*place, SAMPLER]) for place in places}
+        found = {
+            place: _log_ratio(own, other)
+            for place, (own, other) in pairs.items()
+            if min(len(own), len(other)) > 1
+        }
+        ratios = pd.Series(found, dtype=float).dropna()
+        if ratios.empty:
+            continue
+        source = join_sources(there.loc[there["method"].isin([method, SAMPLER]), "source"])
+        path = f"equal/{method}/{quantity}/"
+        yield estimate(f"{path}common", len(ratios), source)
+        yield estimate(f"{path}closer", (ratios < 0).sum(), source)
+        yield estimate(f"{path}ratio", float(np.exp(ratios.mean())), source, scale="log")
+        for problem, own in ratios.groupby(level=0):
+            yield estimate(f"{path}P{problem}/common", len(own), source)
+            yield estimate(f"{path}P{problem}/closer", (own < 0).sum(), source)
 
 
 def _log_ratio(own: pd.DataFrame, other: pd.DataFrame) -> float:

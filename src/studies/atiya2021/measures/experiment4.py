@@ -155,9 +155,10 @@ def _pairs(certified: pd.DataFrame, end: str) -> Iterator[Row]:
     Compared are means over runs, and of the sampler over all settings of a problem. The ids have `end`, which says
     which runs the summary counts.
     """
-    wide = certified.pivot(index=["problem", "set"], columns="method", values="mae_reference")
-    wide = wide.drop(columns="laplace", errors="ignore")
-    yield from _closer(f"ep/{{}}{end}", "ep", wide, certified)
+    for column, last in {"mae_reference": "", "nats": "/nats"}.items():
+        wide = certified.pivot(index=["problem", "set"], columns="method", values=column)
+        wide = wide.drop(columns="laplace", errors="ignore")
+        yield from _closer(f"ep/{{}}{end}{last}", "ep", wide, certified)
     by_problem = certified.groupby(["problem", "method"])
     for column, last in ERRORS.items():
         means = by_problem[column].agg(lambda errors: errors.mean(skipna=False)).unstack()

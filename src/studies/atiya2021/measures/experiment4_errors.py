@@ -27,6 +27,8 @@ OFF = 1.0
 WARNS, CONFIDENT = 0.4, 0.1
 #: Half the width of an interval that covers 95 % of a normal distribution, in standard errors.
 _HALF_WIDTH = 1.959964
+#: The problems with 750 training patterns or more.
+LARGE = (6, 9)
 #: Length scale of the settings with a rough kernel, and the setting at which the paper makes CPU times equal.
 _ROUGH, _EQUAL = 0.5, 1
 #: Methods whose CPU seconds and errors stand beside one another: the paper's four, and the re-engineered chains.
@@ -56,6 +58,9 @@ def calibration(runs: Runs) -> Iterator[Any]:
         off_confident=off & (drawn["log_evidence_se"] <= CONFIDENT),
         off_refused=off & (drawn["status"] != OK),
         off_certified=off & drawn["certified"],
+        right=~off,
+        right_refused=~off & (drawn["status"] != OK),
+        right_warned=~off & (drawn["log_evidence_se"] >= WARNS),
         confident=drawn["log_evidence_se"] <= CONFIDENT,
         refused=drawn["status"] != OK,
     )
@@ -72,6 +77,12 @@ def calibration(runs: Runs) -> Iterator[Any]:
         "largest-error": ("off", "max"),
     }
     yield from each(flagged, "method", "calibration/{method}/{quantity}", quantities)
+    ends = ("off", "off-refused", "off-warned", "right", "right-refused", "right-warned")
+    alike = {"off": ("off_runs", "sum")}
+    alike |= {end: (end.replace("-", "_"), "sum") for end in ends[1:]}
+    large = flagged["problem"].isin(LARGE)
+    for name, own in {"large": flagged[large], "small": flagged[~large]}.items():
+        yield from each(own, "method", f"calibration/{{method}}/{name}/{{quantity}}", alike)
     sure = flagged[flagged["confident"]]
     worst = {"confident-largest-error": ("off", "max"), "confident-rms-z": _root_mean_square}
     yield from each(sure, "method", "calibration/{method}/{quantity}", worst)
@@ -121,7 +132,7 @@ def gains(loose: pd.DataFrame, strict: pd.DataFrame) -> Iterator[Row]:
     """The sampler's mean error over a method's: least, median and most over problems, and the medians themselves.
 
     Errors are means over certified settings and all runs. A problem counts where all runs of the method passed their
-    diagnostics, whatever those of the sampler say.
+    diagnostics, whatever those of the sampler say; under ``every-run`` all problems count.
     """
     certified = loose[loose["certified"]]
     passed = strict[strict["certified"]].groupby(["problem", "method"])["status"]
@@ -137,8 +148,11 @@ def gains(loose: pd.DataFrame, strict: pd.DataFrame) -> Iterator[Row]:
             yield estimate(f"accuracy/{method}/{last}-median", middle, source, scale="log")
             if SAMPLER not in means or method == SAMPLER:
                 continue
-            ratio = (means[SAMPLER] / means[method])[passed[method]].dropna()
-            yield estimate(f"gain/{method}/{last}/problems", len(ratio), source)
-            for end in ("min", "median", "max") if len(ratio) else ():
-                found = Known(float(ratio.agg(end)))
-                yield estimate(f"gain/{method}/{last}/{end}", found, source, scale="log")
+            every = (means[SAMPLER] / means[method]).dropna()
+            passing = every[passed[method].reindex(every.index)]
+            for path, ratio in {"": passing, "every-run/": every}.items():
+                name = f"gain/{method}/{last}/{path}"
+                yield estimate(f"{name}problems", len(ratio), source)
+                for end in ("min", "median", "max") if len(ratio) else ():
+                    found = Known(float(ratio.agg(end)))
+                    yield estimate(f"{name}{end}", found, source, scale="log")

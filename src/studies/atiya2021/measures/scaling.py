@@ -171,16 +171,21 @@ def _largest(group: pd.DataFrame) -> Known:
 def _calibration(runs: pd.DataFrame) -> Iterator[Row]:
     """Whether a method knows of its errors, over all kernels and data sets.
 
-    ``wrong`` counts the runs that are certainly off by more than a nat, ``right`` those that certainly are not;
-    ``wrong-flagged`` and ``right-flagged`` are the shares of them that the method's own status flags. ``rms`` is the
-    root mean square of error over reported standard error, of runs whose status is "ok" (``ok`` counts them). The
-    variance of the truth is added to the reported one.
+    ``flagged`` counts the runs that warn, ``wrong`` those that are certainly off by more than a nat, ``right`` those that
+    certainly are not; ``wrong-flagged`` and ``right-flagged`` are the shares of either that warn. ``rms`` is the root mean
+    square of error over standard error, of runs whose status is "ok" (``ok`` counts them): the variance of
+    the truth is added to the reported one. ``rms-alone`` leaves the truth's out, and ``truth-share`` is the median
+    share of the truth's in the sum. Each is given for every number of patterns, too.
     """
-    for method, group in runs.groupby("method", sort=False):
-        path = f"scaling/calibration/{method}/"
+    groups = {f"{method}/": group for method, group in runs.groupby("method", sort=False)}
+    sizes = runs.groupby(["method", "N"], sort=False)
+    groups |= {f"{method}/N{n}/": group for (method, n), group in sizes}
+    for end, group in groups.items():
+        path = f"scaling/calibration/{end}"
         source = join_sources(group["error_source"])
         yield estimate(f"{path}runs", len(group), source)
-        yield estimate(f"{path}failed", group["failed"].sum(), source)
+        for name in ("failed", "flagged"):
+            yield estimate(f"{path}{name}", group[name].sum(), source)
         for name in ("wrong", "right"):
             own = group[group[name]]
             yield estimate(f"{path}{name}", len(own), source)
@@ -190,6 +195,10 @@ def _calibration(runs: pd.DataFrame) -> Iterator[Row]:
         joint = np.hypot(reported["log_evidence_se"], reported["truth_se"])
         yield estimate(f"{path}ok", len(reported), source)
         yield estimate(f"{path}rms", _rms(reported["difference"] / joint), source)
+        alone = reported["difference"] / reported["log_evidence_se"]
+        yield estimate(f"{path}rms-alone", _rms(alone), source)
+        share = (reported["truth_se"] / joint) ** 2
+        yield estimate(f"{path}truth-share", share.median() if len(share) else math.nan, source)
 
 
 def _claim(runs: pd.DataFrame) -> Iterator[Any]:
