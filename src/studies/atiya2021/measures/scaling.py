@@ -171,9 +171,9 @@ def _largest(group: pd.DataFrame) -> Known:
 def _calibration(runs: pd.DataFrame) -> Iterator[Row]:
     """Whether a method knows of its errors, over all kernels and data sets.
 
-    ``flagged`` counts the runs that warn, ``wrong`` those that are certainly off by more than a nat, ``right`` those that
-    certainly are not; ``wrong-flagged`` and ``right-flagged`` are the shares of either that warn. ``rms`` is the root mean
-    square of error over standard error, of runs whose status is "ok" (``ok`` counts them): the variance of
+    ``flagged`` counts the runs that warn, ``wrong`` those that are certainly off by more than a nat, ``right`` those
+    that certainly are not; ``wrong-flagged`` and ``right-flagged`` are the shares of either that warn. ``rms`` is the
+    root mean square of error over standard error, of runs whose status is "ok" (``ok`` counts them): the variance of
     the truth is added to the reported one. ``rms-alone`` leaves the truth's out, and ``truth-share`` is the median
     share of the truth's in the sum. Each is given for every number of patterns, too.
     """
