@@ -535,9 +535,10 @@ def test_kept_reference_is_complete():
     ]
     certified = rows["verdict"] == CERTIFIED
     assert (rows["reason"][certified] == AGREES).all()
-    # the largest problems, where the certifier needs more than ten million samples
+    assert (rows["certifier"] == "latent annealing").all(), "what shares nothing with the reference"
+    # where the certifier needs more moves than it may have
     refused = rows[~certified]
-    assert {*zip(refused["problem"], refused["set"], strict=True)} <= {(6, 6), (9, 2)}
+    assert {*zip(refused["problem"], refused["set"], strict=True)} == {(9, 2)}
     assert (refused["reason"] == "certifier: standard error").all()
     for row in rows.to_dict("records"):
         name = f"problem{row['problem']}_set{row['set']}"
