@@ -19,7 +19,7 @@ def spread(book: Book) -> Figure:
     """Standard deviations of both kinds of limits by method: published, and each of ours."""
     figure = style.figure(2.0, width=5.0)
     panels = figure.subplots(1, 2, sharex=True, sharey=True)
-    measures, printed = book.measures, book.cells["value"]
+    measures, printed = book.measures[book.measures["status"] == "ok"], book.cells["value"]
     for axes, (limits, title) in zip(panels, _LIMITS.items(), strict=True):
         axes.set(title=title, xscale="log", xlabel="standard deviation of log P")
         for place, method in enumerate(_METHODS):
