@@ -10,7 +10,7 @@ from recheck.book import Book
 _METHODS = {
     "minimax-tilting": "minimax tilting",
     "separation": "separation of variables",
-    "twisted-ep": "twisted EP, 1024 draws",
+    "twisted-ep": "twisted EP, 256 draws",
 }
 _LIMITS = {"orthant": "orthant", "shifted": "shifted limits"}
 
