@@ -238,6 +238,7 @@ class Small(NamedTuple):
 
 SMALL = {
     "atiya2021": Small(atiya2021(), lambda *given: {"problem": first(1)}, seed=20210308),
+    "cao2024": Small(load("tiny")["cao2024"], lambda *given: {}),
     "filippone2014": Small(load("tiny")["filippone2014"], filippone2014_inputs),
     "neal1997": Small(NEAL1997, neal1997_inputs),
     "rasmussen2006": Small(RASMUSSEN2006, rasmussen2006_inputs),

@@ -1,0 +1,1 @@
+"""The experiments of the study: each module has a plan, and what runs a row of it."""

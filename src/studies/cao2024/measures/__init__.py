@@ -1,0 +1,1 @@
+"""Measures of the study, by part. Nothing else opens its rows."""
