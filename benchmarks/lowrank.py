@@ -26,7 +26,7 @@ SIZES = (1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000)
 WIDE = [
     (d, n, tolerance) for d in (6, 8) for n in (1000, 2000, 10_000) for tolerance in (3e-2, 1e-2)
 ]
-#: Of expectation propagation in the plane.
+#: In the plane, where no other is asked for.
 TOLERANCE = 1e-4
 #: Groups of draws of twisted EP, and draws in a group.
 GROUPS, POINTS = 8, 64
@@ -159,6 +159,7 @@ def main():
     parser.add_argument("sizes", type=int, nargs="*", help="numbers of patterns")
     parser.add_argument("--methods", nargs="*", default=["ep", "twisted-ep", "fitted"])
     parser.add_argument("--wide", action="store_true", help="6 and 8 inputs in place of two")
+    parser.add_argument("--tolerance", type=float, default=TOLERANCE, help="in the plane")
     parser.add_argument("--one", nargs=4, help="one run, in this process")
     given = parser.parse_args()
     if given.one:
@@ -172,7 +173,7 @@ def main():
     if given.wide:
         plans = [("ep", *wide) for wide in WIDE if wide[1] in wanted]
     else:
-        plans = [(m, 2, n, TOLERANCE) for n in wanted for m in given.methods]
+        plans = [(m, 2, n, given.tolerance) for n in wanted for m in given.methods]
     dense = pd.read_csv(ROOT / "docs/large.csv").set_index(["N", "method"])["log_evidence"]
     for plan in plans:
         row = run(*plan)

@@ -10,7 +10,8 @@ import pytest
 from problems import noisy_problem
 from scipy.special import log_ndtr
 from scipy.stats import norm
-from sklearn.gaussian_process.kernels import RBF, DotProduct, Matern, WhiteKernel
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Matern, WhiteKernel
 from truths import central_differences, log_one_factor
 
 import gpcmc.lowrank.methods as door
@@ -24,6 +25,7 @@ from gpcmc.inference import (
     Twisted,
 )
 from gpcmc.inference.evidence import EvidenceSurface, maximize
+from gpcmc.inference.interface import NOT_CONVERGED, OK, UNTRUSTED
 from gpcmc.lowrank import (
     LowRank,
     LowRankPrior,
@@ -324,6 +326,23 @@ def test_draws_agree_with_the_dense_method():
     assert found.diagnostics["k_hat"] < 0.7
 
 
+@pytest.mark.parametrize(
+    ("rank", "slope", "status"), [(6, 1.0, OK), (3, 0.7, UNTRUSTED), (50, 10.0, NOT_CONVERGED)]
+)
+def test_importance_needs_a_hundred_effective_samples(rank, slope, status):
+    """As the dense method does: in the last case k-hat reads 0.6, and 42 of 4096 samples are effective."""
+    rng = np.random.default_rng(1)
+    K = LowRank(slope * rng.standard_normal((60, rank)) / rank**0.5, np.zeros(60))
+    y = np.where(rng.random(60) < 0.5, -1.0, 1.0)
+    for samples, expected in ((4096, status), (20, NOT_CONVERGED)):
+        method = ImportanceSampling(samples=samples)
+        found = fit(method, LowRankPrior(K), y, rng=np.random.default_rng(0))
+        assert found.status == expected
+        assert (found.diagnostics["effective_samples"] < 100) == (expected == NOT_CONVERGED)
+        truth = method.fit(Prior(dense(K)), y, rng=np.random.default_rng(0))
+        assert truth.diagnostics.keys() <= found.diagnostics.keys()
+
+
 def test_threads_change_no_bit():
     X, y = noisy_problem(8, 60)
     P = low_rank_prior(ROUGH, X)
@@ -402,12 +421,70 @@ def test_classifier(inference):
     assert auto.log_marginal_likelihood_ == dense.log_marginal_likelihood_
 
 
+def test_the_search_is_rougher_than_the_posterior():
+    X, y = noisy_problem(1, 150)
+    method, kernel = ExpectationPropagation(tolerance=1e-6), 1.0 * RBF(1.0)
+    for asked, searched in ((1e-6, 1e-3), (1e-2, 1e-2)):
+        found = GaussianProcessClassifier(
+            kernel, method, approximation="low-rank", tolerance=asked
+        ).fit(X, y)
+        top = maximize_low_rank(method, kernel, X, y, tolerance=searched)
+        np.testing.assert_array_equal(found.kernel_.theta, top.theta)
+        assert found.diagnostics_["residual"] <= 1.1 * asked
+        posterior = method.fit(low_rank_prior(found.kernel_, X, tolerance=asked), y)
+        assert found.log_marginal_likelihood_ == posterior.log_evidence
+
+
+def test_restarts_find_a_maximum_that_the_start_does_not():
+    X, y = noisy_problem(1, 150)
+    kernel = ConstantKernel(1e-4, (1e-4, 1e2)) * RBF(0.011, (0.01, 10.0))
+    options = {"kernel": kernel, "approximation": "low-rank", "random_state": 0}
+    with pytest.warns(ConvergenceWarning, match="tells nothing of the classes"):
+        lost = GaussianProcessClassifier(**options).fit(X, y)
+    found = GaussianProcessClassifier(n_restarts=4, **options).fit(X, y)
+    truth = GaussianProcessClassifier(kernel.clone_with_theta([0.0, 0.0])).fit(X, y)
+    assert lost.log_marginal_likelihood_ < truth.log_marginal_likelihood_ - 5
+    gap = found.log_marginal_likelihood_ - truth.log_marginal_likelihood_
+    assert abs(gap) < 0.01
+
+
+def test_restarts_leave_out_starts_that_need_too_large_a_rank():
+    X, y = noisy_problem(1, 150)
+    rough = ConstantKernel(1.0, (0.5, 2.0)) * RBF(0.011, (0.01, 10.0))
+    method, options = Laplace(), {"max_rank": 60, "tolerance": 1e-3}
+    with pytest.raises(ValueError, match="needs a rank of about"):
+        maximize_low_rank(method, rough, X, y, **options)
+    found = maximize_low_rank(
+        method, rough, X, y, n_restarts=4, rng=np.random.default_rng(0), **options
+    )
+    assert found.theta[1] > np.log(0.3)
+    free = 1.0 * RBF(1.0, (0.01, np.inf))
+    with pytest.raises(ValueError, match="finite bounds"):
+        maximize_low_rank(method, free, X, y, n_restarts=1, rng=np.random.default_rng(0))
+
+
+def test_three_classes_one_against_the_rest():
+    X, y = noisy_problem(1, 60)
+    three = np.where(X[:, 0] > 0.5, 2, y)
+    options = {"inference": "laplace", "approximation": "low-rank", "optimizer": None}
+    found = GaussianProcessClassifier(multi_class="one_vs_rest", **options).fit(X, three)
+    assert found.predict_proba(X).shape == (60, 3)
+    with pytest.raises(ValueError, match="multi_class must be 'one_vs_rest'"):
+        GaussianProcessClassifier(**options).fit(X, three)
+
+
 def test_bad_options_of_the_classifier():
     X, y = noisy_problem(1, 30)
     for options, message in (
         ({"approximation": "sparse"}, "approximation must be one of"),
         ({"approximation": "low-rank", "inference": "hmc"}, "approximation must be None with"),
-        ({"approximation": "low-rank", "n_restarts": 2}, "n_restarts must be 0"),
+        (
+            {
+                "approximation": "low-rank",
+                "optimizer": lambda f, start, bounds: (start, f(start)[0]),
+            },
+            "optimizer must be 'lbfgs' or None",
+        ),
         ({"approximation": "low-rank", "tolerance": -1.0}, "tolerance must be"),
     ):
         with pytest.raises(ValueError, match=message):

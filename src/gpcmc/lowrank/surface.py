@@ -15,22 +15,25 @@ Rasmussen and Williams (2006), section 5.5.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import cho_solve, solve_triangular
 
 from gpcmc._threads import one_thread
-from gpcmc._validation import FloatArray
+from gpcmc._validation import FloatArray, check_rng
 from gpcmc.inference.ep import ExpectationPropagation
 from gpcmc.inference.evidence import EvidenceSurface, Optimum, maximize
+from gpcmc.inference.interface import ConvergenceError
 from gpcmc.inference.laplace import Laplace
 from gpcmc.lowrank.correction import GradientMatrix
 from gpcmc.lowrank.covariance import MAX_RANK, Inducing, LowRank, blocks, inducing_at
 from gpcmc.lowrank.gaussian import LowRankPosterior
-from gpcmc.lowrank.methods import gaussian
-from gpcmc.lowrank.prior import low_rank_prior
+from gpcmc.lowrank.methods import fit, gaussian
+from gpcmc.lowrank.prior import LowRankPrior, low_rank_prior
 
 if TYPE_CHECKING:  # scikit-learn takes half a second
     from sklearn.gaussian_process.kernels import Kernel
@@ -127,6 +130,8 @@ def maximize_low_rank(
     *,
     max_rank: int = MAX_RANK,
     tolerance: float = TOLERANCE,
+    n_restarts: int = 0,
+    rng: np.random.Generator | None = None,
 ) -> Optimum:
     """Climb to the highest evidence, first with some of the patterns, then with more, then with all.
 
@@ -142,24 +147,83 @@ def maximize_low_rank(
         Inducing inputs at most.
     tolerance : float
         As of `low_rank_prior`.
+    n_restarts : int
+        Further starts, log-uniform within the kernel's bounds. They climb with the first 2000 patterns; of all ends
+        that with the highest evidence, corrected and at inducing inputs of its own, is climbed on.
+    rng : numpy.random.Generator, optional
+        Required by restarts.
+
+    Returns
+    -------
+    Optimum
+        Its evidence is that of the covariance of low rank, without a correction.
 
     Raises
     ------
     ValueError
-        If the tolerance needs a larger rank.
+        If the tolerance needs a larger rank at all starts, or there are restarts and a bound is not finite.
     """
     order, count = np.random.default_rng(0).permutation(len(X)), _FIRST
     evaluations = 0
-    for _ in range(_ROUNDS):
-        some = order[:count] if count < len(X) else np.arange(len(X))
-        prior = low_rank_prior(kernel, X[some], tolerance=tolerance, max_rank=max_rank)
-        assert prior.inducing is not None
-        surface = LowRankSurface(method, kernel, X[some], y[some], prior.inducing.Z)
+
+    def some(count: int) -> NDArray[np.intp]:
+        return order[:count] if count < len(X) else np.arange(len(X))
+
+    def prior_of(kernel: Kernel, here: NDArray[np.intp]) -> LowRankPrior:
+        return low_rank_prior(kernel, X[here], tolerance=tolerance, max_rank=max_rank)
+
+    def climbed(kernel: Kernel, here: NDArray[np.intp]) -> Optimum:
+        nonlocal evaluations
+        inducing = prior_of(kernel, here).inducing
+        assert inducing is not None
+        surface = LowRankSurface(method, kernel, X[here], y[here], inducing.Z)
         found = maximize(cast(EvidenceSurface, surface), 0, np.random.default_rng(0))
         evaluations += found.evaluations
+        return found
+
+    if n_restarts:
+        kernel = _best_end(
+            [kernel, *_drawn(kernel, n_restarts, check_rng("rng", rng))],
+            lambda one: one.clone_with_theta(climbed(one, some(count)).theta),
+            lambda one: fit(method, prior_of(one, some(count)), y[some(count)]).log_evidence,
+        )
+    for _ in range(_ROUNDS):
+        found = climbed(kernel, some(count))
         moved = float(np.max(np.abs(found.theta - kernel.theta)))
         kernel = kernel.clone_with_theta(found.theta)
         if count >= len(X) and moved <= _SETTLED:
             break
         count *= 4
     return Optimum(found.theta, found.log_evidence, found.at_bound, found.converged, evaluations)
+
+
+def _drawn(kernel: Kernel, count: int, rng: np.random.Generator) -> list[Kernel]:
+    """Return kernels with hyperparameters drawn log-uniformly within the bounds."""
+    low, high = kernel.bounds.T
+    if not np.isfinite(kernel.bounds).all():
+        raise ValueError(
+            f"n_restarts={count} needs a kernel with finite bounds; got {kernel.bounds}"
+        )
+    return [kernel.clone_with_theta(theta) for theta in rng.uniform(low, high, (count, len(low)))]
+
+
+def _best_end(
+    starts: list[Kernel], climbed: Callable[[Kernel], Kernel], value: Callable[[Kernel], float]
+) -> Kernel:
+    """Return the end with the highest value; a start that fails, or whose end does, is left out.
+
+    Raises
+    ------
+    ValueError
+        If all fail: the reason of the first.
+    """
+    ends, failures = [], []
+    for start in starts:
+        try:
+            end = climbed(start)
+            ends.append((value(end), end))
+        except (ValueError, ConvergenceError) as error:
+            failures.append(error)
+    if not ends:
+        raise failures[0]
+    return max(ends, key=lambda end: end[0])[1]
