@@ -28,6 +28,8 @@ WIDE = [
 ]
 #: In the plane, where no other is asked for.
 TOLERANCE = 1e-4
+#: The finer one of the picture.
+FINE = 3e-5
 #: Groups of draws of twisted EP, and draws in a group.
 GROUPS, POINTS = 8, 64
 COLUMNS = [
@@ -123,6 +125,8 @@ def picture(table, path):
 
     dense = pd.read_csv(ROOT / "docs/large.csv")
     plane = table[(table["inputs"] == 2) & table["seconds"].notna()]
+    fine = plane[(plane["method"] == "ep") & (plane["tolerance"] == FINE)].sort_values("N")
+    plane = plane[plane["tolerance"] == TOLERANCE]
     figure, axes = plt.subplots(1, 3, figsize=(10.0, 4.2), layout="constrained")
     for method, marker in (("ep", "o"), ("twisted-ep", "s")):
         rows = plane[plane["method"] == method].sort_values("N")
@@ -143,6 +147,10 @@ def picture(table, path):
     )
     axes[2].loglog(rows["N"], rows["correction"].abs(), "^--", label="correction")
     axes[2].loglog(rows["N"], rows["correction_rest"].abs(), "v:", label="its reported rest")
+    axes[0].loglog(fine["N"], fine["seconds"], "o--", label=f"ep, tolerance {FINE:g}")
+    axes[1].loglog(fine["N"], fine["peak_mib"], "o--", label=f"ep, tolerance {FINE:g}")
+    rest = fine["correction_rest"].abs()
+    axes[2].loglog(fine["N"], rest, "v--", label=f"reported rest, tolerance {FINE:g}")
     rows = plane[plane["method"] == "twisted-ep"].sort_values("N")
     axes[2].loglog(rows["N"], rows["standard_error"], "s-", label="twisted-ep: standard error")
     for place, label in zip(

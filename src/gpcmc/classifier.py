@@ -92,9 +92,9 @@ class GaussianProcessClassifier(ClassifierMixin, settings.MethodOptions):
         how much that was. Restarts climb with 2000 of the patterns, and the best end is climbed on with all. "auto"
         takes it above 4000 patterns, for these methods.
     tolerance : float
-        Share of the prior variance that the approximation may leave unexplained. The search for hyperparameters takes
-        1e-3 where this is less; the posterior and the evidence at the end have what is asked for. Where that needs a
-        rank above 2000, an error says which.
+        Share of the prior variance that the approximation may leave unexplained. The search for hyperparameters begins
+        with 1e-3 where this is less, and goes on to less where the evidence needs it; the posterior and the evidence at
+        the end have what is asked for. Where that needs a rank above 2000, an error says which.
 
     Attributes
     ----------

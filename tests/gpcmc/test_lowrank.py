@@ -36,6 +36,7 @@ from gpcmc.lowrank import (
     maximize_low_rank,
     random_columns,
 )
+from gpcmc.lowrank.correction import TOO_ROUGH
 from gpcmc.lowrank.dense import parallel_ep
 from gpcmc.lowrank.ep import expectation_propagation
 from gpcmc.lowrank.filter import BLOCK, Filter, Pass, parts
@@ -209,6 +210,34 @@ def test_maximum_is_that_of_the_dense_surface():
     truth = maximize(EvidenceSurface(method, kernel, X, y), 0, np.random.default_rng(0))
     np.testing.assert_allclose(found.theta, truth.theta, atol=0.02)
     assert found.converged
+
+
+@pytest.mark.parametrize("tolerance", [1e-1, 1e-2])
+def test_a_search_ends_where_the_dense_one_does_from_a_rough_start(tolerance):
+    """Few inducing inputs do for the smooth kernel at the maximum, by their share of its large variance.
+
+    They would not do for the evidence: a search that took these alone ended 78 nats below the maximum.
+    """
+    X, y = noisy_problem(7, 250)
+    kernel, method = 1.0 * Matern(0.3, nu=1.5), ExpectationPropagation(tolerance=1e-6)
+    found = maximize_low_rank(method, kernel, X, y, tolerance=tolerance)
+    surface = EvidenceSurface(method, kernel, X, y)
+    truth = maximize(surface, 0, np.random.default_rng(0))
+    assert truth.log_evidence - 0.3 < surface.value(found.theta) <= truth.log_evidence + 1e-6
+
+
+def test_a_covariance_too_rough_says_so():
+    X, y = noisy_problem(7, 250)
+    kernel, rng = 50.0 * Matern(2.0, nu=1.5), np.random.default_rng(0)
+    for tolerance, status in ((0.1, TOO_ROUGH), (1e-4, OK)):
+        P = low_rank_prior(kernel, X, tolerance=tolerance)
+        for method in (Laplace(), ExpectationPropagation(), Twisted(points=64)):
+            found = fit(method, P, y, rng=rng)
+            assert found.status == status
+            assert (abs(found.diagnostics["correction_rest"]) > 1.0) == (status == TOO_ROUGH)
+    options = {"approximation": "low-rank", "optimizer": None, "tolerance": 0.1}
+    with pytest.warns(ConvergenceWarning, match="covariance too rough.*lower tolerance"):
+        GaussianProcessClassifier(kernel, **options).fit(X, y)
 
 
 # --- draws

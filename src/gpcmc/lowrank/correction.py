@@ -23,10 +23,14 @@ from scipy.linalg import cho_solve, solve_triangular
 
 from gpcmc._threads import one_thread
 from gpcmc._validation import FloatArray, check_positive_int, check_rng
+from gpcmc.inference.interface import OK
 from gpcmc.lowrank.covariance import LowRank, blocks
 from gpcmc.lowrank.gaussian import LowRankPosterior
 from gpcmc.lowrank.prior import LowRankPrior
 
+#: A run whose evidence may be off by more than `MAX_REST` nats for what the covariance leaves out.
+TOO_ROUGH = "covariance too rough"
+MAX_REST = 1.0
 #: Patterns up to which every column of the error is evaluated.
 EXACT = 2000
 _COLUMNS = 128  # at once
@@ -85,7 +89,8 @@ def corrected(prior: LowRankPrior, posterior: LowRankPosterior) -> LowRankPoster
     ``correction`` is what was added to the evidence, in nats. ``correction_rest`` is the part of it that the second
     half of the further columns made (with up to 2000 patterns: that and what is beyond): what is left out is
     about as large at most. ``rank`` is that of F, and ``residual`` the mean of D over the mean of the prior
-    variance. Without further columns nothing is corrected.
+    variance. Without further columns nothing is corrected. A rest above `MAX_REST` makes an ``"ok"`` the status
+    `TOO_ROUGH`.
     """
     K, finer = prior.covariance, prior.finer
     variance = float(np.mean(np.einsum("ij,ij->i", K.F, K.F) + K.D))
@@ -99,7 +104,13 @@ def corrected(prior: LowRankPrior, posterior: LowRankPosterior) -> LowRankPoster
         beyond = float(_columns_beyond(prior, M, np.arange(len(K))).sum())
         total, rest = total + beyond, rest + beyond
     found |= {"correction": total, "correction_rest": rest}
-    return replace(posterior, log_evidence=posterior.log_evidence + total, diagnostics=found)
+    rough = posterior.status == OK and abs(rest) > MAX_REST
+    return replace(
+        posterior,
+        log_evidence=posterior.log_evidence + total,
+        diagnostics=found,
+        status=TOO_ROUGH if rough else posterior.status,
+    )
 
 
 @one_thread()

@@ -22,7 +22,7 @@ from scipy.special import log_ndtr, logsumexp, ndtr
 
 from gpcmc._validation import FloatArray
 from gpcmc.inference.importance import ImportanceSampling, _status
-from gpcmc.inference.interface import Prediction
+from gpcmc.inference.interface import OK, Prediction
 from gpcmc.inference.separated import weights_status
 from gpcmc.inference.twisted import Twisted
 from gpcmc.lowrank.correction import corrected
@@ -129,13 +129,17 @@ def twisted_ep(
         work={"samples": draws.log_weights.size, "factorizations": steps}
         | {f"ep_{name}": count for name, count in proposal.work.items()},
         diagnostics=checked.diagnostics | diagnostics,
-        status=weights_status(diagnostics),
+        status=_first_not_ok(weights_status(diagnostics), checked.status),
         inducing=prior.inducing,
         proposal=proposal,
         _centres=draws.centres,
         _spread=vectors * np.sqrt(np.maximum(values, 0.0)),
         _weights=np.exp(draws.log_weights - log_mean),
     )
+
+
+def _first_not_ok(*statuses: str) -> str:
+    return next((status for status in statuses if status != OK), OK)
 
 
 def _mixture(
@@ -233,7 +237,7 @@ def importance(
         log_evidence_se=float(np.std(units, ddof=1) / np.sqrt(len(units))),
         work=proposal.work | {"samples": total, "likelihood_evaluations": total * len(y)},
         diagnostics=checked.diagnostics | diagnostics,
-        status=_status(diagnostics),
+        status=_first_not_ok(_status(diagnostics), checked.status),
         inducing=prior.inducing,
         proposal=proposal,
         _centres=draws.reshape(K.rank, groups, -1),
