@@ -89,12 +89,11 @@ class GaussianProcessClassifier(ClassifierMixin, settings.MethodOptions):
         None works with the dense covariance, whose time grows as n^3. "low-rank" replaces it by one of low rank r and a
         diagonal, which takes n r^2: for 100,000 patterns in few dimensions, with ``"ep"``, ``"laplace"``,
         ``"twisted-ep"`` or ``"importance"``. The evidence is corrected for what is left out, and ``diagnostics_`` says
-        how much that was. Restarts climb with 2000 of the patterns, and the best end is climbed on with all. "auto"
-        takes it above 4000 patterns, for these methods.
+        how much that was. Restarts climb with 2000 patterns. "auto" takes it above 4000 patterns, for these methods.
     tolerance : float
         Share of the prior variance that the approximation may leave unexplained. The search for hyperparameters begins
-        with 1e-3 where this is less, and goes on to less where the evidence needs it; the posterior and the evidence at
-        the end have what is asked for. Where that needs a rank above 2000, an error says which.
+        with 1e-3 where this is less; the posterior and the evidence at its end have what is asked for. Where that needs
+        a rank above 2000, an error says which.
 
     Attributes
     ----------

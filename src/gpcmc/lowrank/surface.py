@@ -149,10 +149,12 @@ def maximize_low_rank(
     max_rank : int
         Inducing inputs at most.
     tolerance : float
-        As of `low_rank_prior`.
+        As of `low_rank_prior`. The search goes on to a tenth of it, and so on, while the correction of the evidence
+        where a climb begins is above half a nat, and `max_rank` allows.
     n_restarts : int
-        Further starts, log-uniform within the kernel's bounds. They climb with the first 2000 patterns; of all ends
-        that with the highest evidence, corrected and at inducing inputs of its own, is climbed on.
+        Further starts, log-uniform within the kernel's bounds. They climb with the first 2000 patterns, where they need
+        a rank of 1000 at most; of all ends that with the highest evidence, corrected and at inducing inputs of its own,
+        is climbed on.
     rng : numpy.random.Generator, optional
         Required by restarts.
 
@@ -171,7 +173,9 @@ def maximize_low_rank(
     first = order[:_FIRST] if len(X) > _FIRST else np.arange(len(X))
     if n_restarts:
         starts = [kernel, *_drawn(kernel, n_restarts, check_rng("rng", rng))]
-        kernel = climber.best_end(starts, first, tolerance)
+        some = replace(climber, max_rank=min(max_rank, _FIRST // 2))
+        kernel = some.best_end(starts, first, tolerance)
+        climber.evaluations = some.evaluations
     here = first
     for _ in range(_ROUNDS):
         found, tolerance = climber.climb(kernel, here, tolerance)
