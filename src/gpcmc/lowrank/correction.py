@@ -1,16 +1,21 @@
-"""What a covariance of low rank costs in evidence, to first order.
+"""What a covariance of low rank costs in evidence.
 
-With d log Z = tr(M dK) / 2 and the error E = K - F F' - D, whose diagonal is zero, log Z changes by
-sum_ij M_ij E_ij / 2, M = a a' + v a' + a v' - R. Three estimates of that sum:
+To first order, d log Z = tr(M dK) / 2 with M = a a' + v a' + a v' - R. With the error E = K - F F' - D, whose diagonal
+is zero, log Z changes by sum_ij M_ij E_ij / 2. Three estimates of that:
 
-- Further columns G of the factorisation have a share of E, G G' without its diagonal, whose sum is exact at n r s flops
-  for s columns. How the columns' shares fall off tells how much is still further.
-- All columns of E, in blocks: what G leaves is exact too, in n^2 r flops.
-- Columns of E drawn at random: unbiased, with a standard error. It grows as n^(3/2), because the columns' sums cancel.
+- Further columns G of the factorisation have a share of E, G G' without its diagonal. Their part is found at n r s
+  flops for s columns. How the columns' shares fall off tells how much is still further.
+- All columns of E, in blocks: what G leaves, to first order, in n^2 r flops.
+- Columns of E drawn at random: unbiased to first order, with a standard error. It grows as n^(3/2), because the
+  columns' sums cancel.
+
+First order is not enough for G. A smooth direction of small variance is seen by all patterns, so that C = G' R G, its
+variance over that of the noise, may be large. With the Gaussian likelihood terms held, the change is known to all
+orders: a' G (I + C)^-1 G' a / 2 - log |I + C| / 2 takes the place of a' G G' a / 2 - tr C / 2.
 
 References
 ----------
-Rasmussen and Williams (2006), Eqs. (5.22)-(5.27).
+Rasmussen and Williams (2006), Eqs. (5.22)-(5.27), (A.9), (A.10).
 """
 
 from __future__ import annotations
@@ -19,7 +24,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_solve, solve_triangular
+from scipy.linalg import cho_solve, cholesky, solve_triangular
 
 from gpcmc._threads import one_thread
 from gpcmc._validation import FloatArray, check_positive_int, check_rng
@@ -75,12 +80,19 @@ class GradientMatrix:
         return M
 
     def shares(self, G: FloatArray) -> FloatArray:
-        """Return by how much (s,) each column of G raises log Z, G G' without its diagonal being added to K."""
+        """Return by how much (s,) each column of G raises log Z, after those before it.
+
+        G G' without its diagonal is added to K. The diagonal and v count to first order.
+        """
         tG = self.t[:, None] * G
         half = solve_triangular(self.C, self.F.T @ tG, lower=True, check_finite=False)
-        whole = 2.0 * (self.p @ G) * (self.q @ G)
-        whole += np.sum(half**2, axis=0) - np.einsum("ij,ij->j", tG, G)
-        return 0.5 * (whole - self.diagonal @ G**2)
+        C = G.T @ tG - half.T @ half
+        C.flat[:: len(C) + 1] += 1.0
+        L = cholesky(C, lower=True, overwrite_a=True, check_finite=False)
+        a = self.q @ G
+        z = solve_triangular(L, a, lower=True, check_finite=False)
+        mean = 2.0 * (self.p @ G) * a - a**2 + z**2
+        return 0.5 * (mean - self.diagonal @ G**2) - np.log(L.diagonal())
 
 
 def corrected(prior: LowRankPrior, posterior: LowRankPosterior) -> LowRankPosterior:

@@ -38,7 +38,7 @@ def fit(
 ) -> Found:
     """Find the posterior, the evidence, and the probabilities at the prior's test inputs.
 
-    The evidence is corrected to first order for what the covariance leaves out, where the prior knows of it.
+    The evidence is corrected for what the covariance leaves out, where the prior knows of it.
 
     Parameters
     ----------
