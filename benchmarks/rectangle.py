@@ -28,9 +28,11 @@ import sklearn
 from scipy.special import gammaln, ndtr
 from scipy.stats import multivariate_normal, norm
 from sklearn.gaussian_process import GaussianProcessClassifier
-from sklearn.gaussian_process.kernels import PairwiseKernel
+from sklearn.gaussian_process.kernels import ConstantKernel, Matern, PairwiseKernel
 
 from gpcmc import orthant_probability, rectangle_probability
+from gpcmc.inference import Twisted
+from gpcmc.lowrank import low_rank_prior
 from gpcmc.rectangle import rounds
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -79,11 +81,15 @@ def chain(n, phi):
     return log_p + np.log(w @ f)
 
 
+def grid(n):
+    side = round(np.sqrt(n))
+    return np.stack(np.meshgrid(*2 * [np.linspace(0, 1, side)]), -1).reshape(-1, 2)
+
+
 def matern(n):
     """As R's GpGp has it, which their package takes: (1 + d / range) exp(-d / range), without a root of three."""
-    side = round(np.sqrt(n))
-    grid = np.stack(np.meshgrid(*2 * [np.linspace(0, 1, side)]), -1).reshape(-1, 2)
-    distance = np.linalg.norm(grid[:, None] - grid, axis=-1) / 0.1
+    X = grid(n)
+    distance = np.linalg.norm(X[:, None] - X, axis=-1) / 0.1
     return (1 + distance) * np.exp(-distance) + 0.03 * np.eye(n)
 
 
@@ -242,10 +248,24 @@ def measure(words):
                 yield name, package, method, log_p, log_p - truth, *rest
 
 
+def low_rank(n):
+    """The orthant as an evidence: K is the Matern part over the nugget, and all labels are +1."""
+    prior = low_rank_prior(
+        ConstantKernel(1 / 0.03) * Matern(0.1 * 3**0.5, nu=1.5), grid(n), tolerance=1e-2
+    )
+    method = Twisted(points=512, randomizations=16)
+    found = method.fit(prior, np.ones(n), rng=np.random.default_rng(0))
+    told = found.diagnostics
+    rest = f"correction {told['correction']:.1g}, rest {told['correction_rest']:.1g}"
+    note = f"{found.status} (twisted-ep, rank {told['rank']:.0f}, {rest})"
+    return found.log_evidence, found.log_evidence_se, found.work["samples"], note
+
+
 def public(sizes):
     """What is stated of Vecchia's approximation, of Botev's method and of separation of variables, beside ours.
 
-    Ours is asked for the standard deviation that is stated of the first, and at n = 6400 for a third of it.
+    At n = 900 ours is asked for the standard deviation that is stated of the first. At n = 6400 the orthant has a
+    covariance of low rank, which other rectangles cannot have.
     """
     file = ROOT / "docs/vecchia.csv"
     names = ["n", "limits", "log_probability", "standard_error", "cpu_seconds", "samples", "status"]
@@ -253,13 +273,12 @@ def public(sizes):
     rows = []
     old = pd.read_csv(file).set_index(["n", "limits"]) if file.exists() else None
     for n, limits, lower, upper, *theirs in PUBLIC:
-        if n in sizes:
-            wanted = theirs[1] if n < 1000 else theirs[1] / 3
-            options = {
-                "tolerance": rounds.student(0.95) * wanted,
-                "max_samples": 2**17 if n < 1000 else 2**14,
-                "rng": 0,
-            }
+        if n in sizes and n > 1000 and limits == "orthant":
+            seconds, found = timed(lambda n=n: low_rank(n))
+            own = [*found[:2], seconds, *found[2:]]
+        elif n in sizes and n < 1000:
+            tolerance = rounds.student(0.95) * theirs[1]
+            options = {"tolerance": tolerance, "max_samples": 2**17, "rng": 0}
             seconds, found = timed(
                 lambda n=n, lower=lower, upper=upper, options=options: rectangle_probability(
                     lower, upper, cov=matern(n), **options
@@ -270,7 +289,7 @@ def public(sizes):
         elif old is not None and (n, limits) in old.index:
             own = old.loc[(n, limits), names[2:]].tolist()
         else:
-            own = [np.nan] * 5
+            own = [np.nan] * 4 + ["not run"]
         rows.append([n, limits, *own, *theirs])
         print(rows[-1], flush=True)
         pd.DataFrame(rows, columns=names + stated).to_csv(file, index=False, float_format="%.4g")

@@ -244,6 +244,7 @@ def test_maximum_is_that_of_the_dense_surface():
     assert found.converged
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tolerance", [1e-1, 1e-2])
 def test_a_search_ends_where_the_dense_one_does_from_a_rough_start(tolerance):
     """Few inducing inputs do for the smooth kernel at the maximum, by their share of its large variance.
