@@ -12,8 +12,11 @@ from gpcmc._search import distances, knowing_shares
 from gpcmc._validation import FloatArray
 from gpcmc.inference.evidence import bounded
 from gpcmc.inference.interface import MIN_EFFECTIVE, NOT_CONVERGED, OK, UNTRUSTED
+from gpcmc.lowrank.correction import TOO_ROUGH
 
-_SHOWN = ("effective_eves", "effective_samples", "r_hat", "k_hat", "effective_runs")
+_SHOWN = (
+    "effective_eves", "effective_samples", "r_hat", "k_hat", "effective_runs", "correction", "correction_rest",
+)  # fmt: skip
 
 
 def advice(fitted: Fitted, X: Any) -> list[str]:
@@ -103,6 +106,7 @@ def _of_status(fitted: Fitted) -> str:
         NOT_CONVERGED: f"more samples help (at least {MIN_EFFECTIVE:.0f} effective ones are needed), or "
         "inference='twisted-ep' or 'ep'",
         UNTRUSTED: "a few weights make the average: more samples seldom help; use inference='twisted-ep' or 'ep'",
+        TOO_ROUGH: "lower tolerance, or use the dense covariance",
     }.get(status, "raise the limits of the method, or use inference='ep'")
     return (
         f"{type(fitted.method).__name__}: {status} ({numbers or 'no diagnostics'}), so that its probabilities, its "

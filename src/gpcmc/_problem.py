@@ -20,6 +20,7 @@ from gpcmc.inference.multiclass import MulticlassLaplace, one_hot
 from gpcmc.inference.pseudo_marginal import HyperparameterPosterior, PseudoMarginal
 from gpcmc.lowrank import LowRankPrior, LowRankSurface, low_rank_prior, maximize_low_rank
 from gpcmc.lowrank.gaussian import InducedRecord
+from gpcmc.lowrank.surface import TOLERANCE as SEARCH_TOLERANCE
 from gpcmc.orthant.sampler import ExtinctionError
 
 #: Largest correlation of a kernel that tells nothing of other inputs.
@@ -147,7 +148,15 @@ def _maximum(
     climbed = surface_method(method, searching=True)
     if search.low_rank is None:
         return search.run(EvidenceSurface(climbed, kernel, X, y), rng)
-    return maximize_low_rank(climbed, kernel, X, y, tolerance=search.low_rank)  # type: ignore[arg-type]
+    return maximize_low_rank(
+        climbed,  # type: ignore[arg-type]
+        kernel,
+        X,
+        y,
+        tolerance=max(search.low_rank, SEARCH_TOLERANCE),
+        n_restarts=search.restarts,
+        rng=rng,
+    )
 
 
 def _blocks(X: Any, kernel: Kernel, low_rank: float | None) -> tuple[Prior | LowRankPrior, float]:

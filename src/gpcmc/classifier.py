@@ -89,10 +89,11 @@ class GaussianProcessClassifier(ClassifierMixin, settings.MethodOptions):
         None works with the dense covariance, whose time grows as n^3. "low-rank" replaces it by one of low rank r and a
         diagonal, which takes n r^2: for 100,000 patterns in few dimensions, with ``"ep"``, ``"laplace"``,
         ``"twisted-ep"`` or ``"importance"``. The evidence is corrected for what is left out, and ``diagnostics_`` says
-        how much that was. "auto" takes it above 4000 patterns, for these methods.
+        how much that was. Restarts climb with 2000 patterns. "auto" takes it above 4000 patterns, for these methods.
     tolerance : float
-        Share of the prior variance that the approximation may leave unexplained. Where that needs a rank above 2000, an
-        error says which.
+        Share of the prior variance that the approximation may leave unexplained. The search for hyperparameters begins
+        with 1e-3 where this is less; the posterior and the evidence at its end have what is asked for. Where that needs
+        a rank above 2000, an error says which.
 
     Attributes
     ----------
@@ -216,7 +217,7 @@ class GaussianProcessClassifier(ClassifierMixin, settings.MethodOptions):
         chosen: Method | MulticlassLaplace = method
         if softmax and len(classes) > 2:
             chosen = settings.softmax_of(method, len(classes))
-        if uses_low_rank(self.approximation, chosen, len(code), search.restarts):
+        if uses_low_rank(self.approximation, chosen, len(code), search.optimizer):
             search = replace(search, low_rank=self.tolerance)  # its memory has a limit of its own
         elif isinstance(chosen, MulticlassLaplace):
             chosen.check_size(len(code), len(classes))

@@ -1,16 +1,21 @@
-"""What a covariance of low rank costs in evidence, to first order.
+"""What a covariance of low rank costs in evidence.
 
-With d log Z = tr(M dK) / 2 and the error E = K - F F' - D, whose diagonal is zero, log Z changes by
-sum_ij M_ij E_ij / 2, M = a a' + v a' + a v' - R. Three estimates of that sum:
+To first order, d log Z = tr(M dK) / 2 with M = a a' + v a' + a v' - R. With the error E = K - F F' - D, whose diagonal
+is zero, log Z changes by sum_ij M_ij E_ij / 2. Three estimates of that:
 
-- Further columns G of the factorisation have a share of E, G G' without its diagonal, whose sum is exact at n r s flops
-  for s columns. How the columns' shares fall off tells how much is still further.
-- All columns of E, in blocks: what G leaves is exact too, in n^2 r flops.
-- Columns of E drawn at random: unbiased, with a standard error. It grows as n^(3/2), because the columns' sums cancel.
+- Further columns G of the factorisation have a share of E, G G' without its diagonal. Their part is found at n r s
+  flops for s columns. How the columns' shares fall off tells how much is still further.
+- All columns of E, in blocks: what G leaves, to first order, in n^2 r flops.
+- Columns of E drawn at random: unbiased to first order, with a standard error. It grows as n^(3/2), because the
+  columns' sums cancel.
+
+First order is not enough for G. A smooth direction of small variance is seen by all patterns, so that C = G' R G, its
+variance over that of the noise, may be large. With the Gaussian likelihood terms held, the change is known to all
+orders: a' G (I + C)^-1 G' a / 2 - log |I + C| / 2 takes the place of a' G G' a / 2 - tr C / 2.
 
 References
 ----------
-Rasmussen and Williams (2006), Eqs. (5.22)-(5.27).
+Rasmussen and Williams (2006), Eqs. (5.22)-(5.27), (A.9), (A.10).
 """
 
 from __future__ import annotations
@@ -19,14 +24,18 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_solve, solve_triangular
+from scipy.linalg import cho_solve, cholesky, solve_triangular
 
 from gpcmc._threads import one_thread
 from gpcmc._validation import FloatArray, check_positive_int, check_rng
+from gpcmc.inference.interface import OK
 from gpcmc.lowrank.covariance import LowRank, blocks
 from gpcmc.lowrank.gaussian import LowRankPosterior
 from gpcmc.lowrank.prior import LowRankPrior
 
+#: A run whose evidence may be off by more than `MAX_REST` nats for what the covariance leaves out.
+TOO_ROUGH = "covariance too rough"
+MAX_REST = 1.0
 #: Patterns up to which every column of the error is evaluated.
 EXACT = 2000
 _COLUMNS = 128  # at once
@@ -71,12 +80,19 @@ class GradientMatrix:
         return M
 
     def shares(self, G: FloatArray) -> FloatArray:
-        """Return by how much (s,) each column of G raises log Z, G G' without its diagonal being added to K."""
+        """Return by how much (s,) each column of G raises log Z, after those before it.
+
+        G G' without its diagonal is added to K. The diagonal and v count to first order.
+        """
         tG = self.t[:, None] * G
         half = solve_triangular(self.C, self.F.T @ tG, lower=True, check_finite=False)
-        whole = 2.0 * (self.p @ G) * (self.q @ G)
-        whole += np.sum(half**2, axis=0) - np.einsum("ij,ij->j", tG, G)
-        return 0.5 * (whole - self.diagonal @ G**2)
+        C = G.T @ tG - half.T @ half
+        C.flat[:: len(C) + 1] += 1.0
+        L = cholesky(C, lower=True, overwrite_a=True, check_finite=False)
+        a = self.q @ G
+        z = solve_triangular(L, a, lower=True, check_finite=False)
+        mean = 2.0 * (self.p @ G) * a - a**2 + z**2
+        return 0.5 * (mean - self.diagonal @ G**2) - np.log(L.diagonal())
 
 
 def corrected(prior: LowRankPrior, posterior: LowRankPosterior) -> LowRankPosterior:
@@ -85,7 +101,8 @@ def corrected(prior: LowRankPrior, posterior: LowRankPosterior) -> LowRankPoster
     ``correction`` is what was added to the evidence, in nats. ``correction_rest`` is the part of it that the second
     half of the further columns made (with up to 2000 patterns: that and what is beyond): what is left out is
     about as large at most. ``rank`` is that of F, and ``residual`` the mean of D over the mean of the prior
-    variance. Without further columns nothing is corrected.
+    variance. Without further columns nothing is corrected. A rest above `MAX_REST` makes an ``"ok"`` the status
+    `TOO_ROUGH`.
     """
     K, finer = prior.covariance, prior.finer
     variance = float(np.mean(np.einsum("ij,ij->i", K.F, K.F) + K.D))
@@ -99,7 +116,13 @@ def corrected(prior: LowRankPrior, posterior: LowRankPosterior) -> LowRankPoster
         beyond = float(_columns_beyond(prior, M, np.arange(len(K))).sum())
         total, rest = total + beyond, rest + beyond
     found |= {"correction": total, "correction_rest": rest}
-    return replace(posterior, log_evidence=posterior.log_evidence + total, diagnostics=found)
+    rough = posterior.status == OK and abs(rest) > MAX_REST
+    return replace(
+        posterior,
+        log_evidence=posterior.log_evidence + total,
+        diagnostics=found,
+        status=TOO_ROUGH if rough else posterior.status,
+    )
 
 
 @one_thread()

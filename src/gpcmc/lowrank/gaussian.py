@@ -154,7 +154,7 @@ class InducedRecord(PosteriorRecord):
 class LowRankPosterior(InducedRecord):
     """A Gaussian approximation of p(f | y) under a covariance of low rank.
 
-    The evidence has the first-order correction for what the covariance leaves out; see `gpcmc.lowrank.correction` for
+    The evidence has the correction for what the covariance leaves out; see `gpcmc.lowrank.correction` for
     the diagnostics that say how large it is. For the other attributes see `PosteriorRecord`.
 
     Attributes

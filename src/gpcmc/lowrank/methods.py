@@ -14,6 +14,7 @@ from gpcmc.inference.ep import ExpectationPropagation
 from gpcmc.inference.importance import ImportanceSampling
 from gpcmc.inference.interface import ConvergenceError, Method
 from gpcmc.inference.laplace import Laplace
+from gpcmc.inference.multiclass import MulticlassLaplace
 from gpcmc.inference.twisted import Twisted
 from gpcmc.lowrank.correction import corrected
 from gpcmc.lowrank.covariance import LowRank
@@ -37,7 +38,7 @@ def fit(
 ) -> Found:
     """Find the posterior, the evidence, and the probabilities at the prior's test inputs.
 
-    The evidence is corrected to first order for what the covariance leaves out, where the prior knows of it.
+    The evidence is corrected for what the covariance leaves out, where the prior knows of it.
 
     Parameters
     ----------
@@ -91,7 +92,9 @@ def fit(
     return replace(found, prediction=found.predict_inputs(prior.X_star))
 
 
-def uses_low_rank(approximation: str | None, method: object, n: int, n_restarts: int) -> bool:
+def uses_low_rank(
+    approximation: str | None, method: object, n: int, optimizer: object = None
+) -> bool:
     """Return whether n patterns get a covariance of low rank, as the classifier's options have it.
 
     "auto" takes it above `MANY` patterns, for the methods that have a form for it.
@@ -106,16 +109,21 @@ def uses_low_rank(approximation: str | None, method: object, n: int, n_restarts:
     check_option("approximation", approximation, ("low-rank", "auto"))
     supported = isinstance(method, SUPPORTED)
     if approximation == "auto":
-        return n > MANY and supported and not n_restarts
+        return n > MANY and supported and not callable(optimizer)
+    if isinstance(method, MulticlassLaplace):
+        raise ValueError(
+            "multi_class must be 'one_vs_rest' with a covariance of low rank: the softmax ties all classes together "
+            "at each pattern, and has no form for it"
+        )
     if not supported:
         raise ValueError(
-            "approximation must be None with this method: a covariance of low rank is for two classes and "
+            "approximation must be None with this method: a covariance of low rank is for "
             f"'ep', 'laplace', 'twisted-ep' or 'importance'; got {type(method).__name__}"
         )
-    if n_restarts:
+    if callable(optimizer):
         raise ValueError(
-            "n_restarts must be 0 with a covariance of low rank, whose optimizer starts from some of the patterns "
-            f"instead; got {n_restarts}"
+            "optimizer must be 'lbfgs' or None with a covariance of low rank, whose inducing inputs are chosen anew "
+            "between climbs; got a callable"
         )
     return True
 

@@ -21,8 +21,8 @@ from scipy.linalg import solve_triangular
 from scipy.special import log_ndtr, logsumexp, ndtr
 
 from gpcmc._validation import FloatArray
-from gpcmc.inference.importance import ImportanceSampling
-from gpcmc.inference.interface import MAX_K_HAT, OK, UNTRUSTED, Prediction
+from gpcmc.inference.importance import ImportanceSampling, _status
+from gpcmc.inference.interface import OK, Prediction
 from gpcmc.inference.separated import weights_status
 from gpcmc.inference.twisted import Twisted
 from gpcmc.lowrank.correction import corrected
@@ -31,7 +31,7 @@ from gpcmc.lowrank.filter import FilteredProposal, Pass, parts
 from gpcmc.lowrank.gaussian import InducedRecord, LowRankPosterior
 from gpcmc.lowrank.prior import LowRankPrior
 from gpcmc.lowrank.proposals import tilted, twisted
-from gpcmc.orthant.separation import DEFENCE, MIN_TAIL, weight_diagnostics
+from gpcmc.orthant.separation import DEFENCE, weight_diagnostics
 
 _CHUNK = 256  # draws at once
 
@@ -129,13 +129,17 @@ def twisted_ep(
         work={"samples": draws.log_weights.size, "factorizations": steps}
         | {f"ep_{name}": count for name, count in proposal.work.items()},
         diagnostics=checked.diagnostics | diagnostics,
-        status=weights_status(diagnostics),
+        status=_first_not_ok(weights_status(diagnostics), checked.status),
         inducing=prior.inducing,
         proposal=proposal,
         _centres=draws.centres,
         _spread=vectors * np.sqrt(np.maximum(values, 0.0)),
         _weights=np.exp(draws.log_weights - log_mean),
     )
+
+
+def _first_not_ok(*statuses: str) -> str:
+    return next((status for status in statuses if status != OK), OK)
 
 
 def _mixture(
@@ -194,6 +198,8 @@ def importance(
 ) -> WeightedPosterior:
     """Estimate the evidence by draws of u from a Gaussian posterior; e is integrated out.
 
+    Diagnostics and status are those of the dense method: k-hat, and a hundred effective samples.
+
     Parameters
     ----------
     prior : LowRankPrior
@@ -223,10 +229,7 @@ def importance(
     log_mean = float(logsumexp(log_w) - np.log(total))
     w = np.exp(log_w - log_mean).reshape(-1, unit)
     units = w.mean(axis=1)
-    diagnostics = weight_diagnostics(log_w)
-    if len(units) >= MIN_TAIL and unit == 2:
-        both = weight_diagnostics(np.log(units))["k_hat"]
-        diagnostics["k_hat"] = max(diagnostics["k_hat"], both)
+    diagnostics = method._diagnostics(log_w, w.ravel() / total, units)
     checked = corrected(prior, proposal)
     groups = 16 if total % (16 * unit) == 0 else total // unit
     return WeightedPosterior(
@@ -234,7 +237,7 @@ def importance(
         log_evidence_se=float(np.std(units, ddof=1) / np.sqrt(len(units))),
         work=proposal.work | {"samples": total, "likelihood_evaluations": total * len(y)},
         diagnostics=checked.diagnostics | diagnostics,
-        status=UNTRUSTED if diagnostics["k_hat"] > MAX_K_HAT else OK,
+        status=_first_not_ok(_status(diagnostics), checked.status),
         inducing=prior.inducing,
         proposal=proposal,
         _centres=draws.reshape(K.rank, groups, -1),

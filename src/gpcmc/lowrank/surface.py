@@ -15,22 +15,24 @@ Rasmussen and Williams (2006), section 5.5.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import cho_solve, solve_triangular
 
 from gpcmc._threads import one_thread
-from gpcmc._validation import FloatArray
+from gpcmc._validation import FloatArray, check_rng
 from gpcmc.inference.ep import ExpectationPropagation
 from gpcmc.inference.evidence import EvidenceSurface, Optimum, maximize
+from gpcmc.inference.interface import ConvergenceError
 from gpcmc.inference.laplace import Laplace
 from gpcmc.lowrank.correction import GradientMatrix
 from gpcmc.lowrank.covariance import MAX_RANK, Inducing, LowRank, blocks, inducing_at
 from gpcmc.lowrank.gaussian import LowRankPosterior
-from gpcmc.lowrank.methods import gaussian
-from gpcmc.lowrank.prior import low_rank_prior
+from gpcmc.lowrank.methods import fit, gaussian
+from gpcmc.lowrank.prior import LowRankPrior, low_rank_prior
 
 if TYPE_CHECKING:  # scikit-learn takes half a second
     from sklearn.gaussian_process.kernels import Kernel
@@ -39,7 +41,11 @@ if TYPE_CHECKING:  # scikit-learn takes half a second
 TOLERANCE = 1e-3
 _STEP = 1e-5  # of central differences, in logarithms of hyperparameters
 _SETTLED = 1e-2  # a maximum that moves by less, in logarithms, keeps its inducing inputs
-_ROUNDS = 6
+_COST = (
+    0.5  # nats of correction: with more, inducing inputs are chosen for a tenth of the tolerance
+)
+_REFINED = 3  # times, at most
+_ROUNDS = 8
 _FIRST = 2000  # patterns of the first climb; four times as many of the next
 
 
@@ -127,6 +133,8 @@ def maximize_low_rank(
     *,
     max_rank: int = MAX_RANK,
     tolerance: float = TOLERANCE,
+    n_restarts: int = 0,
+    rng: np.random.Generator | None = None,
 ) -> Optimum:
     """Climb to the highest evidence, first with some of the patterns, then with more, then with all.
 
@@ -141,25 +149,111 @@ def maximize_low_rank(
     max_rank : int
         Inducing inputs at most.
     tolerance : float
-        As of `low_rank_prior`.
+        As of `low_rank_prior`. The search goes on to a tenth of it, and so on, while the correction of the evidence
+        where a climb begins is above half a nat, and `max_rank` allows.
+    n_restarts : int
+        Further starts, log-uniform within the kernel's bounds. They climb with the first 2000 patterns, where they need
+        a rank of 1000 at most; of all ends that with the highest evidence, corrected and at inducing inputs of its own,
+        is climbed on.
+    rng : numpy.random.Generator, optional
+        Required by restarts.
+
+    Returns
+    -------
+    Optimum
+        Its evidence is that of the covariance of low rank, without a correction.
 
     Raises
     ------
     ValueError
-        If the tolerance needs a larger rank.
+        If the tolerance needs a larger rank at all starts, or there are restarts and a bound is not finite.
     """
-    order, count = np.random.default_rng(0).permutation(len(X)), _FIRST
-    evaluations = 0
+    order = np.random.default_rng(0).permutation(len(X))
+    climber = _Climber(method, X, y, max_rank)
+    first = order[:_FIRST] if len(X) > _FIRST else np.arange(len(X))
+    if n_restarts:
+        starts = [kernel, *_drawn(kernel, n_restarts, check_rng("rng", rng))]
+        some = replace(climber, max_rank=min(max_rank, _FIRST // 2))
+        kernel = some.best_end(starts, first, tolerance)
+        climber.evaluations = some.evaluations
+    here = first
     for _ in range(_ROUNDS):
-        some = order[:count] if count < len(X) else np.arange(len(X))
-        prior = low_rank_prior(kernel, X[some], tolerance=tolerance, max_rank=max_rank)
-        assert prior.inducing is not None
-        surface = LowRankSurface(method, kernel, X[some], y[some], prior.inducing.Z)
-        found = maximize(cast(EvidenceSurface, surface), 0, np.random.default_rng(0))
-        evaluations += found.evaluations
+        found, tolerance = climber.climb(kernel, here, tolerance)
         moved = float(np.max(np.abs(found.theta - kernel.theta)))
         kernel = kernel.clone_with_theta(found.theta)
-        if count >= len(X) and moved <= _SETTLED:
+        if len(here) == len(X) and moved <= _SETTLED:
             break
-        count *= 4
-    return Optimum(found.theta, found.log_evidence, found.at_bound, found.converged, evaluations)
+        count = 4 * len(here)
+        here = order[:count] if count < len(X) else np.arange(len(X))
+    return replace(found, evaluations=climber.evaluations)
+
+
+@dataclass(slots=True)
+class _Climber:
+    """Climbs with some of the patterns, and counts the evaluations."""
+
+    method: ExpectationPropagation | Laplace
+    X: FloatArray
+    y: FloatArray
+    max_rank: int
+    evaluations: int = 0
+
+    def climb(
+        self, kernel: Kernel, here: NDArray[np.intp], tolerance: float
+    ) -> tuple[Optimum, float]:
+        """Return the maximum at the inducing inputs of a kernel, and their tolerance."""
+        prior, tolerance = self._prior(kernel, here, tolerance)
+        assert prior.inducing is not None
+        surface = LowRankSurface(self.method, kernel, self.X[here], self.y[here], prior.inducing.Z)
+        found = maximize(cast(EvidenceSurface, surface), 0, np.random.default_rng(0))
+        self.evaluations += found.evaluations
+        return found, tolerance
+
+    def _prior(
+        self, kernel: Kernel, here: NDArray[np.intp], tolerance: float
+    ) -> tuple[LowRankPrior, float]:
+        """Go on to a tenth of the tolerance while the correction is large.
+
+        A share of the variance says little where the variance is large, or the patterns are many.
+        """
+        X, y, rank = self.X[here], self.y[here], self.max_rank
+        prior = low_rank_prior(kernel, X, tolerance=tolerance, max_rank=rank)
+        for _ in range(_REFINED):
+            try:
+                if abs(fit(self.method, prior, y).diagnostics["correction"]) <= _COST:
+                    break
+                prior = low_rank_prior(kernel, X, tolerance=0.1 * tolerance, max_rank=rank)
+            except (ValueError, ConvergenceError):  # it needs a larger rank than is allowed
+                break
+            tolerance *= 0.1
+        return prior, tolerance
+
+    def best_end(self, starts: list[Kernel], here: NDArray[np.intp], tolerance: float) -> Kernel:
+        """Return the end with the highest evidence; a start that fails, or whose end does, is left out.
+
+        Raises
+        ------
+        ValueError
+            If all fail: the reason of the first.
+        """
+        ends, failures = [], []
+        for start in starts:
+            try:
+                end = start.clone_with_theta(self.climb(start, here, tolerance)[0].theta)
+                prior, _ = self._prior(end, here, tolerance)
+                ends.append((fit(self.method, prior, self.y[here]).log_evidence, end))
+            except (ValueError, ConvergenceError) as error:
+                failures.append(error)
+        if not ends:
+            raise failures[0]
+        return max(ends, key=lambda end: end[0])[1]
+
+
+def _drawn(kernel: Kernel, count: int, rng: np.random.Generator) -> list[Kernel]:
+    """Return kernels with hyperparameters drawn log-uniformly within the bounds."""
+    low, high = kernel.bounds.T
+    if not np.isfinite(kernel.bounds).all():
+        raise ValueError(
+            f"n_restarts={count} needs a kernel with finite bounds; got {kernel.bounds}"
+        )
+    return [kernel.clone_with_theta(theta) for theta in rng.uniform(low, high, (count, len(low)))]
