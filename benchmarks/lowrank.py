@@ -152,6 +152,8 @@ def picture(table, path):
     axes[2].loglog(rows["N"], rows["correction_rest"].abs(), "v:", label="its reported rest")
     axes[0].loglog(fine["N"], fine["seconds"], "o--", label=f"ep, tolerance {FINE:g}")
     axes[1].loglog(fine["N"], fine["peak_mib"], "o--", label=f"ep, tolerance {FINE:g}")
+    rows = plane[plane["method"] == "fitted"].sort_values("N")
+    axes[0].loglog(rows["N"], rows["seconds"], "D-", label="hyperparameters, low rank")
     rest = fine["correction_rest"].abs()
     axes[2].loglog(fine["N"], rest, "v--", label=f"reported rest, tolerance {FINE:g}")
     rows = plane[plane["method"] == "twisted-ep"].sort_values("N")
