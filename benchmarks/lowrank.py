@@ -5,8 +5,8 @@ docs/large.csv has the dense evidence of the same patterns at N = 500 to 10,000.
 standard normal, the labels follow the first input with noise, and the length scale is the root of the number of inputs.
 All seconds are CPU seconds of one thread: other work on the machine makes them larger, and nothing makes them smaller.
 
-`python benchmarks/lowrank.py` takes the plane (`--tolerance 3e-5` for the finer line) and `--wide` 6 and 8 inputs; sizes may be named. Both write
-docs/lowrank.csv, where other rows stay, and docs/lowrank.png.
+`python benchmarks/lowrank.py` takes the plane, with `--tolerance 3e-5` for the finer line of the picture, and `--wide`
+6 and 8 inputs; sizes may be named. All write docs/lowrank.csv, where other rows stay, and docs/lowrank.png.
 """
 
 import argparse
