@@ -97,7 +97,7 @@ def accuracy(book: Book) -> Figure:
     methods.sort(key=lambda method: -middles.get(method, np.inf))
     passing = full[full["problem"].isin(problems)].groupby("method")["problem"].nunique()
     names = [f"{label('method', m)} [{passing.get(m, 0)}]" for m in methods]
-    figure = style.figure(4.7)
+    figure = style.figure(4.2)
     panels = figure.subplots(2, 1, sharex=True)
     for axes, (name, text) in zip(panels, texts.items(), strict=True):
         axes.set_ylabel(text)
@@ -146,7 +146,7 @@ def calibration(book: Book) -> Figure:
     template, keys = "calibration/{method}/{problem}/{set}/", ["method", "problem", "set", "run"]
     error, reported = (book.rows(template + name) for name in ("error", "reported"))
     both = error.merge(reported, on=keys, suffixes=("", "_reported"))
-    figure = style.figure(3.6)
+    figure = style.figure(3.3)
     panels = figure.subplots(2, 5, sharex=True, sharey=True)
     for axes, method in zip(panels.ravel(), _REPORTING, strict=True):
         axes.set(xscale="log", yscale="log", xlim=_ENDS, ylim=_ENDS)

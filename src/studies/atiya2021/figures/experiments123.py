@@ -136,7 +136,7 @@ def figure1(book: Book) -> Figure:
 
 def figure2(book: Book) -> Figure:
     """Figure 2 of the paper: log of the MAPE of the log marginal likelihood against CPU seconds; nats at the right."""
-    figure = style.figure(3.3)
+    figure = style.figure(3.0)
     axes = figure.subplots()
     handles = _curves(axes, book, "mape", _ANNEALED)
     named = (("new", "sampler", "$\\oplus$"), ("ess", "ESS", "$\\otimes$"))

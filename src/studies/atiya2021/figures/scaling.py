@@ -47,7 +47,7 @@ def scaling(book: Book) -> Figure:
     points = points.astype(float).assign(bound=bound).reset_index().sort_values("N")
     known = [*layout().order["kernel"]]
     kernels = [name for name in known if name in {*points["kernel"]}] or known[:1]
-    figure = style.figure(4.1)
+    figure = style.figure(3.8)
     # a narrow column more, for the names of the methods
     widths = [*[1.0] * len(kernels), 0.2 * len(kernels)]
     panels = figure.subplots(2, len(widths), sharex=True, sharey="row", width_ratios=widths)
