@@ -97,7 +97,7 @@ def accuracy(book: Book) -> Figure:
     methods.sort(key=lambda method: -middles.get(method, np.inf))
     passing = full[full["problem"].isin(problems)].groupby("method")["problem"].nunique()
     names = [f"{label('method', m)} [{passing.get(m, 0)}]" for m in methods]
-    figure = style.figure(4.2)
+    figure = style.figure(4.0)
     panels = figure.subplots(2, 1, sharex=True)
     for axes, (name, text) in zip(panels, texts.items(), strict=True):
         axes.set_ylabel(text)
