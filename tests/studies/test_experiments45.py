@@ -513,6 +513,11 @@ def test_only_problems_with_all_settings_count_the_sampler_as_closer():
     several = [rows.assign(method=m, nats=e, mae_reference=np.nan) for m, e in nats.items()]
     found = pd.DataFrame(_pairs(pd.concat(several), "")).set_index("id")["value"]
     assert dict(found) == {
+        # by setting; and below by problem
+        "ep/common/nats/orthant": 4,
+        "ep/closer/nats/orthant": 2,
+        "ep/common/nats/ess": 3,
+        "ep/closer/nats/ess": 3,
         "sampler/common/nats/ep": 3,
         "sampler/closer/nats/ep": 2,
         "sampler/common/nats/ess": 2,
