@@ -87,7 +87,7 @@ def other_text(app, page, source):
     body = text.partition("\n")[2].replace("```csv", "```text")
     body = body.replace("](verdicts.png)", f"](../{Path(path).parent}/verdicts.png)")
     text = body if kind == "gfm" else text.replace("$", "")
-    source[0] += pandoc([f"--from={kind}", "--to=rst", "--citeproc"], text)[0]
+    source[0] += "\n" + pandoc([f"--from={kind}", "--to=rst", "--citeproc"], text)[0]
 
 
 @cache
