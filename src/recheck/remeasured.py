@@ -42,17 +42,18 @@ def remeasured(
     `timing` are globs of ids that rest on CPU seconds, `error` is the probability that one or more of the estimates
     differ by chance, `changed` are lines of the kept rows, by file, whose settings are others in this run, `regions`
     are those of `recheck.measures.estimate`, `sized` are globs of ids whose expectation depends on the numbers of
-    samples, such as a reported standard error: rows with other settings do not count for them. The columns are ``id``,
-    ``reading``, ``kept``, ``kept_se``, ``value``, ``se``, ``ratio`` (difference over joint standard error),
-    ``p_adjusted`` and ``outcome`` (`OUTCOMES`).
+    samples, such as a reported standard error: they do not count where any row of their files has other settings. The
+    columns are ``id``, ``reading``, ``kept``, ``kept_se``, ``value``, ``se``, ``ratio`` (difference over joint standard
+    error), ``p_adjusted`` and ``outcome`` (`OUTCOMES`).
     """
     measures, kept = (
         frame.assign(origin=frame["seed"].where(frame["seed"] != "", frame["source"]))
         for frame in (measures, kept)
     )
     kept = kept[kept["status"].isin(COUNTED) & ~_among(kept, timing)]
-    other = _rests_on(kept, changed or {})
-    seeded = (kept["seed"] != "") & kept["se"].isna() & ~_among(kept, sized)
+    sized_ids = _among(kept, sized)
+    other = _rests_on(kept, changed or {}) | (sized_ids & _rests_on(kept, changed or {}, True))
+    seeded = (kept["seed"] != "") & kept["se"].isna() & ~sized_ids
     counted = kept[~other | seeded]
     shared = counted[_ROW].merge(measures.loc[measures["status"].isin(COUNTED), _ROW])
     ours, theirs = (
@@ -90,22 +91,27 @@ def _among(rows: pd.DataFrame, globs: Iterable[str]) -> pd.Series:
     return rows["id"].str.match("|".join(map(translate, globs)) or "$.")
 
 
-def _rests_on(rows: pd.DataFrame, lines: Mapping[str, Collection[int]]) -> pd.Series:
-    """Which rows have one of these lines among their sources."""
-    named = {source: _named(source, lines) for source in rows["source"].unique()}
+def _rests_on(
+    rows: pd.DataFrame, lines: Mapping[str, Collection[int]], whole: bool = False
+) -> pd.Series:
+    """Which rows have one of these lines among their sources, or, of `whole` files, a file with one of them."""
+    named = {source: _named(source, lines, whole) for source in rows["source"].unique()}
     return rows["source"].map(named).astype(bool)
 
 
-def _named(source: str, lines: Mapping[str, Collection[int]]) -> bool:
+def _named(source: str, lines: Mapping[str, Collection[int]], whole: bool) -> bool:
     for part in source.split("; "):
         file, _, places = part.partition(":")
-        if not lines.get(file):
+        if whole and file.endswith(".npz"):  # arrays belong to the rows of the table beside them
+            file = file.removesuffix(".npz") + ".csv"
+        there = lines.get(file)
+        if not there:
             continue
-        if not places:
+        if whole or not places:
             return True
         for span in places.split(","):
             first, _, last = span.partition("-")
-            if any(line in lines[file] for line in range(int(first), int(last or first) + 1)):
+            if any(line in there for line in range(int(first), int(last or first) + 1)):
                 return True
     return False
 

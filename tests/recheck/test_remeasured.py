@@ -85,5 +85,13 @@ def test_other_settings_share_seeded_runs_alone():
     assert found.to_dict() == expected
     sized = remeasured(run, kept, changed={"b.csv": range(1, 10)}, sized=["mean"])
     assert sized.set_index("id")["outcome"].to_dict() == {**expected, "mean": "not run"}
+    # another row of the same file has other settings; arrays belong to the table beside them
+    whole = remeasured(run, kept, changed={"b.csv": [99]}, sized=["same"])
+    assert whole.set_index("id")["outcome"]["same"] == "not run"
+    arrays = KEPT.assign(source="rows.npz", seed="")
+    altered = arrays.assign(value=2 * arrays["value"])
+    assert "differs" in set(remeasured(altered, arrays)["outcome"])
+    of_rows = {"changed": {"rows.csv": [7]}, "sized": ["t/*"]}
+    assert set(remeasured(altered, arrays, **of_rows)["outcome"]) == {"not run"}
     assert outcomes(KEPT, sized=["t/*"]).eq("identical").all(), "with the same settings"
     assert outcomes(KEPT, changed={"another.csv": range(1, 10)}).eq("identical").all()
