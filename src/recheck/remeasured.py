@@ -1,14 +1,13 @@
 """What a run measured beside the kept results: which kept estimates it measured again, and which of them differ.
 
 Both are compared on the runs that they share: same id, reading, unit, run and seed or, without a seed, same line of the
-rows. Where a row was made with other settings, an error or a count is another number, so only means over
-seeded runs are compared, if they have standard errors in both, and if their expectation does not depend on the numbers
-of samples. An estimate is *identical* if its value and standard
-error are equal to the last digit. It *differs* if its difference (of logarithms, where numbers are compared as a ratio)
-is beyond four joint standard errors and, by Welch's t with Šidák's correction for the number of estimates, beyond
-chance at the family's error rate; without any standard error, if it is beyond rounding. Else it *agrees*. Runs that
-share data or seeds vary less than both standard errors say, so the test is conservative. What rests on CPU seconds is
-left out.
+rows. Where a row was made with other settings, an error or a count is another number, so only means over seeded runs
+are compared, if they have standard errors in both, and if their expectation does not depend on the numbers of samples.
+An estimate is *identical* if its value and standard error are equal to the last digit. It *differs* if its difference
+(of logarithms, where numbers are compared as a ratio) is beyond four joint standard errors and, by Welch's t with
+Šidák's correction for the number of estimates, beyond chance at the family's error rate; without any standard error, if
+it is beyond rounding. Else it *agrees*. Runs that share data or seeds vary less than both standard errors say, so the
+test is conservative. What rests on CPU seconds is left out.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -51,9 +50,9 @@ def remeasured(
         for frame in (measures, kept)
     )
     kept = kept[kept["status"].isin(COUNTED) & ~_among(kept, timing)]
-    sized_ids = _among(kept, sized)
-    other = _rests_on(kept, changed or {}) | (sized_ids & _rests_on(kept, changed or {}, True))
-    seeded = (kept["seed"] != "") & kept["se"].isna() & ~sized_ids
+    whole, lines = _among(kept, sized), changed or {}
+    other = _rests_on(kept, lines) | (whole & _rests_on(kept, lines, whole=True))
+    seeded = (kept["seed"] != "") & kept["se"].isna() & ~whole
     counted = kept[~other | seeded]
     shared = counted[_ROW].merge(measures.loc[measures["status"].isin(COUNTED), _ROW])
     ours, theirs = (
