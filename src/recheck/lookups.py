@@ -355,8 +355,14 @@ def write_origins(
     keys: dict[str, Found] = {}
     for one in found:
         keys.setdefault(one.use.key, one)
-    given = {"studies": studies, "keys": keys, "link": link}
+    given = {"studies": studies, "keys": keys, "link": link, "listed": _listed}
     write_text(path, rendered("origins.tex.j2", **given))
+
+
+def _listed(digits: str) -> str:
+    """A number to five digits, and the beginning of a long text: a line of the list has room for no more."""
+    short = re.sub(r"\d+\.\d{4,}(?:e[-+]\d+)?", lambda number: f"{float(number[0]):.5g}", digits)
+    return short if len(short) < 60 else short[:57] + "..."
 
 
 def _link(place: str, word: str, *, record: Mapping[str, object], folder: str) -> str:

@@ -37,7 +37,7 @@ from gpcmc.lowrank import (
     random_columns,
 )
 from gpcmc.lowrank.correction import TOO_ROUGH, GradientMatrix
-from gpcmc.lowrank.dense import parallel_ep
+from gpcmc.lowrank.dense import AllSitesAtOnce, parallel_ep
 from gpcmc.lowrank.ep import expectation_propagation
 from gpcmc.lowrank.filter import BLOCK, Filter, Pass, parts
 from gpcmc.lowrank.proposals import tilted, twisted
@@ -212,6 +212,29 @@ def test_dense_sweeps_start_near_their_end():
     assert parallel_ep(blocks, y).work["sweeps"] <= 4
     with pytest.raises(ValueError, match="it has no kernel"):
         parallel_ep(Prior(blocks.K), y)
+
+
+@pytest.mark.parametrize("kernel", [ROUGH, rbf(0.3, 1e5), rbf(1.0, 1e-4)])
+def test_all_sites_at_once_have_the_sequential_fixed_point(kernel):
+    """From nothing and from the sites of another kernel; the variance 1e5 is that of classes that separate."""
+    X, y = noisy_problem(5, 150)
+    K, sequential = prior(kernel, X).K, ExpectationPropagation(tolerance=1e-8)
+    truth = sequential.approximate(K, y)
+    method = AllSitesAtOnce(sequential)
+    for start in (None, sequential.approximate(prior(rbf(0.5, 3.0), X).K, y)):
+        found = method.approximate(K, y, start)
+        assert found.log_evidence == pytest.approx(truth.log_evidence, abs=1e-7)
+        assert "cholesky_factorizations" not in found.work  # it needed no help
+        gradient = method.gradient_matrix(K, y, found)
+        expected = sequential.gradient_matrix(K, y, truth)
+        np.testing.assert_allclose(gradient, expected, atol=1e-5 * np.abs(expected).max())
+
+
+def test_all_sites_at_once_fall_back_on_one_after_another():
+    X, y = noisy_problem(5, 60)
+    K, sequential = prior(ROUGH, X).K, ExpectationPropagation(tolerance=1e-8)
+    found = AllSitesAtOnce(sequential, max_sweeps=1).approximate(K, y)
+    assert found.log_evidence == sequential.approximate(K, y).log_evidence
 
 
 # --- gradients
