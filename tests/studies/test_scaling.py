@@ -18,6 +18,7 @@ from studies.atiya2021 import evidence_alone
 from studies.atiya2021.evidence_alone import UNDERFLOW, Annealed, GenzBretz
 from studies.atiya2021.figures import FIGURES
 from studies.atiya2021.measures import scaling as measures
+from studies.atiya2021.measures.common import by_eves
 from studies.atiya2021.methods import METHODS
 from studies.atiya2021.ordered import OrderedSampler, farthest_first
 from studies.atiya2021.runs import EXTINCT
@@ -279,6 +280,35 @@ def test_a_method_that_knows_of_its_errors_flags_them(book):
     assert value(book, "calibration/good/ok") == 1
     se = math.hypot(0.1, 0.1 * 0.2 / math.hypot(0.1, 0.2))
     assert value(book, "calibration/good/rms") == pytest.approx(0.2 / se)
+
+
+def test_who_is_closer_is_counted_by_size(tmp_path):
+    """Against the sampler, errors 4 and 1, HMC has 1 and 2; a failed run is compared with nobody."""
+    lines = []
+    for dataset, errors in enumerate([(4.0, 1.0), (1.0, -2.0), (3.0, None)]):
+        lines += [
+            (50, dataset, TWISTED, -10.0, 0.1, "ok"),
+            (50, dataset, MINIMAX, -10.0, 0.1, "ok"),
+        ]
+        for method, error in zip(("sampler", "hmc-annealed"), errors, strict=True):
+            status = "failed" if error is None else "ok"
+            own = None if error is None else -10.0 + error
+            lines.append((50, dataset, method, own, None if error is None else 0.1, status))
+    found = measures.measure(made(tmp_path, lines)).set_index("id")["value"]
+    path = "scaling/closer/hmc-annealed/sampler/N50"
+    assert [found[f"{path}/{name}"] for name in ("data-sets", "closer", "seconds")] == [2, 1, 1.0]
+    assert not any(name.startswith("scaling/closer/ep") for name in found.index)
+
+
+def test_runs_are_counted_by_their_eves():
+    """Of five runs two are off, with 3 and 15 eves, and one of these falls short."""
+    runs = pd.DataFrame({"effective_eves": [3.0, 15.0, 8.0, 60.0, 500.0], "source": "a.csv:2"})
+    off = pd.Series([True, True, False, False, False])
+    kinds = {"off": off, "right": ~off, "short": off & (runs["effective_eves"] < 10)}
+    found = {row["id"]: row["value"] for row in by_eves("x/", runs, kinds)}
+    below = {name: [found[f"x/{name}/below-{few}"] for few in (10, 20, 100)] for name in kinds}
+    assert below == {"off": [1, 2, 2], "right": [1, 1, 2], "short": [1, 1, 1]}
+    assert (found["x/off/all"], found["x/off/largest"], found["x/right/largest"]) == (2, 15, 500)
 
 
 def test_how_far_the_long_runs_are_apart(book):

@@ -20,6 +20,9 @@ from studies.common.measuring import Rows
 
 Row = dict[str, Any]
 
+#: Effective eves of a run of the sampler, and the numbers below which runs are counted.
+EVES, FEW = "effective_eves", (10, 20, 100)
+
 #: Source of what follows from the printed numbers alone.
 PRINTED = "data/published/atiya2021/cells.csv"
 #: Ways to read a prediction from a chain of the toolbox (`studies.atiya2021.toolbox_posterior`).
@@ -106,6 +109,21 @@ def statuses(rows: pd.DataFrame) -> pd.Series:
     eves = told.fillna(rows["log_evidence_se"].astype(float) ** -2.0)
     few = (rows["scheme"] == "bootstrap") & (rows["status"] == OK) & (eves < MIN_EFFECTIVE)
     return rows["status"].mask(few, NOT_CONVERGED)
+
+
+def by_eves(path: str, runs: pd.DataFrame, counted: Mapping[str, pd.Series]) -> Iterator[Row]:
+    """How many runs there are of each kind, with fewer effective eves than each number of `FEW` and at all.
+
+    ``largest`` is the largest number of eves of a run of the kind.
+    """
+    source = join_sources(runs["source"])
+    for kind, chosen in counted.items():
+        eves = runs.loc[chosen, EVES].astype(float)
+        yield estimate(f"{path}{kind}/all", len(eves), source)
+        for few in FEW:
+            yield estimate(f"{path}{kind}/below-{few}", (eves < few).sum(), source)
+        if len(eves):
+            yield estimate(f"{path}{kind}/largest", eves.max(), source)
 
 
 def refuse(rows: pd.DataFrame, column: str) -> None:

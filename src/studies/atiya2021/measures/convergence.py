@@ -18,6 +18,9 @@ import pandas as pd
 from recheck.measures import OK, join_sources
 from studies.atiya2021.measures.common import PRINTED, Known, Row, each, estimate
 
+#: Samples of a long run: as many as most of the paper's.
+LONG = 300_000
+
 
 def jackknife_ratio(above: pd.Series, below: pd.Series, clusters: pd.Series) -> Known:
     """Ratio of two sums. For its standard error the terms of one cluster are left out together."""
@@ -50,7 +53,8 @@ def variances(runs: pd.DataFrame, experiment: str) -> Iterator[Row]:
 
     Sums over the runs of a problem are of M times a variance, which hardly depends on M. Over all problems every run
     counts alike: its squared deviation is divided by the mean prediction of the runs of its problem and M. A mean of
-    ratios to the predictions of single runs would be too large, because these are noisy.
+    ratios to the predictions of single runs would be too large, because these are noisy. ``long`` has the runs of all
+    problems with `LONG` samples or more.
     """
     if runs.empty:
         return
@@ -62,10 +66,13 @@ def variances(runs: pd.DataFrame, experiment: str) -> Iterator[Row]:
         predicted = runs.groupby(["problem", "samples"])[column].transform("mean").astype(float)
         alike = {"measured": runs["square"] / predicted, "predicted": runs["weight"]}
         terms = single.assign(predicted=samples * runs["weight"] * runs[column])
-        terms = pd.concat([terms, _over_all(runs).assign(**alike)])
+        together = _over_all(runs).assign(**alike)
+        terms = pd.concat([terms, together])
         ratio = {quantity: lambda g: jackknife_ratio(g["measured"], g["predicted"], g["cluster"])}
         rows = list(each(terms, "problem", template, ratio, scale="log"))
         yield from rows
+        longest = together[samples >= LONG].assign(problem="long")
+        yield from each(longest, "problem", template, ratio, scale="log")
         if quantity == "ratio":
             own = terms[terms["problem"] != "all"]
             yield from each(own, "problem", template, _MEANS, scale="log")

@@ -59,6 +59,8 @@ FORMS = {
     "re-engineered": "",
 }
 SAMPLER = "orthant"
+#: Importance sampling from expectation propagation, whose weights may warn.
+WEIGHTED = "importance-ep"
 #: Errors by what they are errors of, and their columns.
 ERRORS = {"evidence": "ape_percent", "probability": "probability_mae"}
 #: Operating points that section 6.3 quotes: CPU seconds, and natural log of the MAPE in percent.
@@ -91,7 +93,32 @@ def measure(given: Rows) -> pd.DataFrame:
     rows["status"] = statuses(rows)
     rows["nats"] = rows["log_evidence_error"].astype(float).abs()
     first = Curves(rows[rows["dataset"] == 0])
-    return combine(_points(first.rows), _times(first), _both(first), _claims(rows), _settings(rows))
+    return combine(
+        _points(first.rows),
+        _times(first),
+        _both(first),
+        _claims(rows),
+        _settings(rows),
+        _weights(first.rows),
+    )
+
+
+def _weights(rows: pd.DataFrame) -> Iterator[Row]:
+    """Whether the standard errors of importance sampling hold: of the runs whose weights warn, and of those that pass.
+
+    ``mean-z`` and ``rms-z`` are of error over standard error; the truth is exact.
+    """
+    own = rows[(rows["method"] == WEIGHTED) & rows["log_evidence_error"].notna()]
+    error = own["log_evidence_error"].astype(float)
+    own = own.assign(error=error.abs(), z=error / own["log_evidence_se"].astype(float))
+    for name, group in own.groupby(np.where(own["status"] == OK, "passed", "warned")):
+        z, n, path = group["z"], len(group), f"experiment3/weights/{name}/"
+        rms = math.sqrt((z**2).mean())
+        found = {"runs": Known(n, 0.0), "error": Known(group["error"].mean())}
+        found |= {"mean-z": Known(z.mean(), z.std() / math.sqrt(n), n - 1.0)}
+        found |= {"rms-z": Known(rms, rms / math.sqrt(2.0 * n), float(n))}
+        for quantity, known in found.items():
+            yield estimate(f"{path}{quantity}", known, join_sources(group["source"]))
 
 
 def _states(rows: pd.DataFrame) -> pd.Series:

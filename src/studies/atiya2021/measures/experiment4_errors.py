@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from recheck.measures import OK, join_sources
-from studies.atiya2021.measures.common import Known, Row, each, estimate, measured
+from studies.atiya2021.measures.common import Known, Row, by_eves, each, estimate, measured
 from studies.atiya2021.measures.convergence import jackknife_ratio
 from studies.atiya2021.measures.experiment4_runs import (
     ERRORS,
@@ -86,6 +86,10 @@ def calibration(runs: Runs) -> Iterator[Any]:
     sure = flagged[flagged["confident"]]
     worst = {"confident-largest-error": ("off", "max"), "confident-rms-z": _root_mean_square}
     yield from each(sure, "method", "calibration/{method}/{quantity}", worst)
+    own = flagged[flagged["method"] == SAMPLER]
+    kinds = {"off": own["off_runs"], "right": own["right"]}
+    kinds |= {"short": own["off_runs"] & (own["signed"] < 0)}
+    yield from by_eves("calibration/orthant/eves/", own, kinds)
     least = {"off-least-reported": ("log_evidence_se", "min")}
     yield from each(flagged[off], "method", "calibration/{method}/{quantity}", least)
 

@@ -14,7 +14,7 @@ import pandas as pd
 from recheck.measures import OK, join_sources
 from studies.atiya2021.experiments.packaged import REFERENCES
 from studies.atiya2021.measures.common import Known, Row, combine, estimate, timed
-from studies.atiya2021.measures.scaling import FIRST, SECOND, scored, truths
+from studies.atiya2021.measures.scaling import FIRST, LARGE, SECOND, scored, truths
 from studies.common.measuring import Rows
 
 #: Nats: an error below it is small.
@@ -44,6 +44,7 @@ def measure(given: Rows) -> pd.DataFrame:
         _over_all(runs),
         _choices(chosen),
         _fits(rows),
+        _own_optimum(rows[rows["stage"] == "grid"]),
     )
 
 
@@ -201,6 +202,17 @@ def _choices(chosen: pd.DataFrame) -> Iterator[Row]:
         found |= {"largest-log-loss": group["log_loss"].max()}
         for name, value in found.items():
             yield estimate(f"{path}{name}", value, source)
+
+
+def _own_optimum(grid: pd.DataFrame) -> Iterator[Row]:
+    """The error of Laplace's method at its own optimum, where twisted EP stands for the truth."""
+    there = grid[grid["point"] == "laplace"].set_index("data")
+    own, judge = (there[there["method"] == name] for name in ("laplace", FIRST))
+    error = (own["log_evidence"] - judge["log_evidence"]).abs().dropna()
+    source = join_sources([*own["source"], *judge["source"]])
+    found = {"median": error.median(), "largest": error.max(), "wrong": (error > LARGE).sum()}
+    for name, value in found.items() if len(error) else ():
+        yield estimate(f"packaged/all/laplace/own-optimum/{name}", value, source)
 
 
 def _fits(rows: pd.DataFrame) -> Iterator[Row]:

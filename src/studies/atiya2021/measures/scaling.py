@@ -21,8 +21,10 @@ import pandas as pd
 from recheck.measures import OK, join_sources
 from studies.atiya2021.experiments.scaling import REFERENCES
 from studies.atiya2021.measures.common import (
+    EVES,
     Known,
     Row,
+    by_eves,
     combine,
     each,
     estimate,
@@ -42,6 +44,9 @@ WIDTH = 2.0
 LARGE = 1.0
 #: Dimensions that the paper names (section 6.5), and the method that it names them for.
 NAMED, SAMPLER = 2000, "sampler"
+#: Pairs of methods whose errors are set beside one another: how often the first one is closer.
+_PAIRS = [(name, SAMPLER) for name in ("ep", "hmc-annealed", "ess-annealed")]
+_PAIRS += [("importance-ep", SECOND), ("importance-ep", FIRST)]
 #: Degrees of freedom of the standard error of the truth: two long runs have 15 each, or one of them more.
 _DF = 15.0
 
@@ -54,13 +59,17 @@ _PATH = "scaling/{kernel}/N{N}/{method}/"
 
 def measure(given: Rows) -> pd.DataFrame:
     """All measures of the study of scaling."""
-    rows = timed(given, "scaling", _COLUMNS, optional=[*_NUMBERS, "seed"])
-    rows[[*_NUMBERS, "cpu_seconds"]] = rows[[*_NUMBERS, "cpu_seconds"]].astype(float)
+    rows = timed(given, "scaling", _COLUMNS, optional=[*_NUMBERS, EVES, "seed"])
+    numbers = [*_NUMBERS, EVES, "cpu_seconds"]
+    rows[numbers] = rows[numbers].astype(float)
     long = rows["method"].isin([*REFERENCES.values()])
     known = truths(rows[long])
     runs = scored(rows[~long].reset_index(drop=True), known)
     parts = _runs(runs), _cells(runs), _calibration(runs), _references(known), _claim(runs)
-    return combine(*parts)
+    own = runs[runs["method"] == SAMPLER]
+    kinds = {"off": own["wrong"], "right": own["right"]}
+    kinds |= {"short": own["wrong"] & (own["difference"] < 0)}
+    return combine(*parts, _closer(runs), by_eves("scaling/eves/", own, kinds))
 
 
 def truths(rows: pd.DataFrame) -> pd.DataFrame:
@@ -199,6 +208,29 @@ def _calibration(runs: pd.DataFrame) -> Iterator[Row]:
         yield estimate(f"{path}rms-alone", _rms(alone), source)
         share = (reported["truth_se"] / joint) ** 2
         yield estimate(f"{path}truth-share", share.median() if len(share) else math.nan, source)
+
+
+def _closer(runs: pd.DataFrame) -> Iterator[Row]:
+    """On how many data sets a method is closer to the truth than another, by N, and in how many of its seconds.
+
+    ``closer`` counts the data sets, of ``data-sets`` on which both have a number; ``seconds`` is the median ratio.
+    """
+    by = {name: group for name, group in runs.groupby("method", sort=False)}
+    for first, second in _PAIRS:
+        if not {first, second} <= by.keys():
+            continue
+        pairs = by[first].merge(by[second], on=_DATA, suffixes=("", "_other"))
+        pairs = pairs[pairs["difference"].notna() & pairs["difference_other"].notna()]
+        frame = pairs.assign(
+            closer=pairs["difference"].abs() < pairs["difference_other"].abs(),
+            seconds=pairs["cpu_seconds"] / pairs["cpu_seconds_other"],
+        )
+        for n, group in frame.groupby("N"):
+            path = f"scaling/closer/{first}/{second}/N{n}/"
+            source = join_sources([*group["error_source"], *group["error_source_other"]])
+            yield estimate(f"{path}data-sets", len(group), source)
+            yield estimate(f"{path}closer", group["closer"].sum(), source)
+            yield estimate(f"{path}seconds", group["seconds"].median(), source)
 
 
 def _claim(runs: pd.DataFrame) -> Iterator[Any]:
