@@ -276,6 +276,8 @@ def _references(known: pd.DataFrame) -> Iterator[Any]:
     for name in (FIRST, SECOND):
         there = frame[frame[f"se_{name}"].notna()]
         yield measured(there, f"{path}se-{name}", f"se_{name}", unit=_UNIT)
+        passed, own = f"sound_{name}", join_sources(frame[f"source_{name}"])
+        yield estimate(f"scaling/reference/sound-{name}", frame[passed].sum(), own)
     source = join_sources(frame["source"])
     yield estimate("scaling/reference/data-sets", len(frame), source)
     for name in ("agree", "sound"):
