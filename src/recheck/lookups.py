@@ -344,7 +344,7 @@ def write_origins(
     folder: str | Path,
     path: str | Path,
 ) -> None:
-    r"""Write ``origins.tex``: the list of all numbers, and what ``\origin`` prints.
+    r"""Write ``origins.tex``: the keys of all numbers, and what ``\origin`` prints.
 
     Tables and figures have entries ``tables/<name>``; of all studies but the first ``<study>/tables/<name>``. In their
     captions, a word for each file is a link, because names of files and lines would be longer than captions. `record`
@@ -352,17 +352,9 @@ def write_origins(
     are linked from `folder`, where the PDF will be, from the root of the repository.
     """
     link = partial(_link, record=record, folder=Path(folder).as_posix())
-    keys: dict[str, Found] = {}
-    for one in found:
-        keys.setdefault(one.use.key, one)
-    given = {"studies": studies, "keys": keys, "link": link, "listed": _listed}
+    keys = list(dict.fromkeys(one.use.key for one in found))
+    given = {"studies": studies, "keys": keys, "link": link}
     write_text(path, rendered("origins.tex.j2", **given))
-
-
-def _listed(digits: str) -> str:
-    """A number to five digits, and the beginning of a long text: a line of the list has room for no more."""
-    short = re.sub(r"\d+\.\d{4,}(?:e[-+]\d+)?", lambda number: f"{float(number[0]):.5g}", digits)
-    return short if len(short) < 60 else short[:57] + "..."
 
 
 def _link(place: str, word: str, *, record: Mapping[str, object], folder: str) -> str:

@@ -50,7 +50,8 @@ def scaling(book: Book) -> Figure:
     figure = style.figure(3.8)
     # a narrow column more, for the names of the methods
     widths = [*[1.0] * len(kernels), 0.2 * len(kernels)]
-    panels = figure.subplots(2, len(widths), sharex=True, sharey="row", width_ratios=widths)
+    shape: dict[str, Any] = {"width_ratios": widths, "height_ratios": [1.7, 1.0]}
+    panels = figure.subplots(2, len(widths), sharex=True, sharey="row", **shape)
     panels, margin = panels[:, :-1], panels[:, -1]
     for axes in margin:
         axes.set_axis_off()
@@ -84,7 +85,8 @@ def _panel(upper: Axes, lower: Axes, own: pd.DataFrame) -> None:
         mine = own[own["method"] == method]
         look: dict[str, Any] = {"color": color, "linewidth": 0.9, "linestyle": line}
         mark: dict[str, Any] = {"color": color, "marker": marker, "linestyle": "none"}
-        mark["markersize"] = {"*": 5.5}.get(marker, 3.6)
+        # a hollow star has to be told from a full one
+        mark |= {"markersize": {"*": 7.0}.get(marker, 3.6), "markeredgewidth": 0.7}
         for axes, quantity in ((upper, "median"), (lower, "seconds")):
             there = mine[mine[quantity] > 0]
             axes.plot(there["N"], there[quantity], **look)
@@ -93,8 +95,8 @@ def _panel(upper: Axes, lower: Axes, own: pd.DataFrame) -> None:
                 axes.plot(part["N"], part[quantity], markerfacecolor=face, **mark)
         bounds = mine[mine["bound"] & (mine["median"] > _SMALL)]
         if len(bounds):
-            arrows: dict[str, Any] = {"color": color, "elinewidth": 0.8, "capsize": 1.8}
-            length = 0.6 * bounds["median"]
+            arrows: dict[str, Any] = {"color": color, "elinewidth": 0.6, "capsize": 1.5}
+            length = 0.75 * bounds["median"]
             upper.errorbar(bounds["N"], bounds["median"], length, uplims=True, fmt="none", **arrows)
         lost = mine.loc[mine["failed"] > 0, "N"]
         if len(lost):
