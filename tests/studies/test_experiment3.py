@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from types import SimpleNamespace as Namespace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from gpcmc.inference import ConvergenceError
@@ -13,6 +14,7 @@ from gpcmc.orthant.truths import linear_kernel_truth
 from studies.atiya2021.config import TradeoffRow
 from studies.atiya2021.experiment2 import data_set
 from studies.atiya2021.experiments import experiment3
+from studies.atiya2021.measures import experiment3 as measures
 from studies.atiya2021.methods import METHODS, MODULES
 from studies.atiya2021.problems import EXPERIMENT2, two_class_data
 from studies.common.rows import records
@@ -178,3 +180,28 @@ def test_bad_input(run):
         run(options={"tags": "a"}, grid=[{"status": "ok"}])
     with pytest.raises(ValueError, match="samples must be an integer >= 1"):
         run(method="orthant", grid=[{"samples": 0}])
+
+
+def test_warnings_are_right_if_the_errors_of_warned_runs_exceed_their_standard_errors():
+    """Of errors twice as large as they should be in warned runs, and as large as they should be in the others."""
+    rng = np.random.default_rng(3)
+    z = rng.normal(size=400) * np.repeat([2.0, 1.0], 200)
+    rows = pd.DataFrame(
+        {
+            "method": ["importance-ep"] * 400 + ["ess"],
+            "status": [UNTRUSTED] * 200 + ["ok"] * 201,
+            "log_evidence_error": [*(0.1 * z), 9.0],
+            "log_evidence_se": 0.1,
+            "source": "experiment3.csv:2",
+        }
+    )
+    found = {row["id"]: row for row in measures._weights(rows)}
+    path = "experiment3/weights"
+    assert [found[f"{path}/{name}/runs"]["value"] for name in ("warned", "passed")] == [200, 200]
+    for name, truth in (("warned", 2.0), ("passed", 1.0)):  # a false alarm in 15,000
+        row = found[f"{path}/{name}/rms-z"]
+        assert abs(row["value"] - truth) < 4 * row["se"]
+    row = found[f"{path}/warned/mean-z"]
+    assert row["value"] == pytest.approx(z[:200].mean()) and row["se"] == pytest.approx(
+        z[:200].std(ddof=1) / 200**0.5
+    )

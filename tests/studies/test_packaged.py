@@ -294,6 +294,9 @@ def test_errors_and_what_they_change(book):
     assert value("iris-1-2/lost-ep") == 0.0
     assert value("all/ep/choice-same") == 1
     assert value("iris-1-2/lost-laplace-optimum") == pytest.approx(1.0)
+    # at its own optimum Laplace's method is 0.9 nats off, by twisted EP
+    assert value("all/laplace/own-optimum/largest") == pytest.approx(0.9)
+    assert value("all/laplace/own-optimum/wrong") == 0
     assert value("all/fit-ep/at-bound") == 1 and value("all/fit-laplace/at-bound") == 0
 
 
@@ -313,6 +316,9 @@ def test_the_rule_is_judged_by_the_truth(book):
     assert value("tested/eves/rms") == pytest.approx(1.0 / math.hypot(250**-0.5, 0.01 / 2**0.5))
     assert value("tested/eves/largest-ratio") == pytest.approx(0.5 * 250**0.5)
     assert value("made/tolerance-100/importance-ep") == 1, "0.28 nats from EP"
+    # its error of 0.02 nats is more than two standard errors of the truth, by 0.02 - 2 * 0.01 / 2**0.5
+    assert value("made/tolerance-100/largest") == pytest.approx(0.02 - 0.02 / 2**0.5)
+    assert value("made/tolerance-100/blind") == 0
     assert value("made/eves/largest") == pytest.approx(0.5 * 4.0)
 
 

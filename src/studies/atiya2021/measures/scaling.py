@@ -215,7 +215,7 @@ def _closer(runs: pd.DataFrame) -> Iterator[Row]:
 
     ``closer`` counts the data sets, of ``data-sets`` on which both have a number; ``seconds`` is the median ratio.
     """
-    by = dict(runs.groupby("method", sort=False))
+    by = {str(name): group for name, group in runs.groupby("method", sort=False)}
     for first, second in _PAIRS:
         if not {first, second} <= by.keys():
             continue
