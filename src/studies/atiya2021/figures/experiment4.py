@@ -96,7 +96,7 @@ def accuracy(book: Book) -> Figure:
     middles = full.groupby("method")["value"].median()
     methods.sort(key=lambda method: -middles.get(method, np.inf))
     passing = full[full["problem"].isin(problems)].groupby("method")["problem"].nunique()
-    names = [f"{label('method', m)} [{passing.get(m, 0)}]" for m in methods]
+    names = [f"{label('method', m)}, {passing.get(m, 0)}" for m in methods]
     figure = style.figure(4.0)
     panels = figure.subplots(2, 1, sharex=True)
     for axes, (name, text) in zip(panels, texts.items(), strict=True):
