@@ -297,6 +297,9 @@ def test_errors_and_what_they_change(book):
     # at its own optimum Laplace's method is 0.9 nats off, by twisted EP
     assert value("all/laplace/own-optimum/largest") == pytest.approx(0.9)
     assert value("all/laplace/own-optimum/wrong") == 0
+    # with 25 eves the sampler is a nat off, and its pilot as well: neither is certainly off by more
+    assert [value(f"eves/{kind}/all") for kind in ("off", "right")] == [0, 0]
+    assert value("all/ep/closer-than-sampler") == 0
     assert value("all/fit-ep/at-bound") == 1 and value("all/fit-laplace/at-bound") == 0
 
 

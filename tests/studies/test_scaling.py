@@ -297,18 +297,22 @@ def test_who_is_closer_is_counted_by_size(tmp_path):
     found = measures.measure(made(tmp_path, lines)).set_index("id")["value"]
     path = "scaling/closer/hmc-annealed/sampler/N50"
     assert [found[f"{path}/{name}"] for name in ("data-sets", "closer", "seconds")] == [2, 1, 1.0]
+    assert found[f"{path}/rough/closer"] == 1 and found[f"{path}/cost"] == pytest.approx(1.0)
     assert not any(name.startswith("scaling/closer/ep") for name in found.index)
 
 
 def test_runs_are_counted_by_their_eves():
     """Of five runs two are off, with 3 and 15 eves, and one of these falls short."""
-    runs = pd.DataFrame({"effective_eves": [3.0, 15.0, 8.0, 60.0, 500.0], "source": "a.csv:2"})
+    eves = [3.0, np.nan, 8.0, 60.0, 500.0]
+    runs = pd.DataFrame({"effective_eves": eves, "source": "a.csv:2"})
+    # for a run that does not tell its eves, one over the squared standard error
+    runs["log_evidence_se"] = 15.0**-0.5
     off = pd.Series([True, True, False, False, False])
-    kinds = {"off": off, "right": ~off, "short": off & (runs["effective_eves"] < 10)}
+    kinds = {"off": off, "right": ~off, "short": off & (runs.index == 0)}
     found = {row["id"]: row["value"] for row in by_eves("x/", runs, kinds)}
     below = {name: [found[f"x/{name}/below-{few}"] for few in (10, 20, 100)] for name in kinds}
     assert below == {"off": [1, 2, 2], "right": [1, 1, 2], "short": [1, 1, 1]}
-    assert (found["x/off/all"], found["x/off/largest"], found["x/right/largest"]) == (2, 15, 500)
+    assert (found["x/off/all"], found["x/off/largest"], found["x/right/largest"]) == (2, pytest.approx(15), 500)
 
 
 def test_how_far_the_long_runs_are_apart(book):

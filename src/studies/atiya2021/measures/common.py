@@ -102,28 +102,36 @@ def certified(reference: Path, columns: Sequence[str]) -> pd.DataFrame:
 def statuses(rows: pd.DataFrame) -> pd.Series:
     """Statuses of runs by one rule for all methods: a run of the proposed sampler needs `MIN_EFFECTIVE` effective eves.
 
-    Rows that were kept before runs of that sampler told their eves have the status "ok" whatever these were. The eves
-    of such a row are taken as one over its squared standard error, which the genealogy gives, too.
+    Rows that were kept before runs of that sampler told their eves have the status "ok" whatever these were; `eves_of`
+    has what stands for them.
     """
-    told = rows["effective_eves"].astype(float)
-    eves = told.fillna(rows["log_evidence_se"].astype(float) ** -2.0)
-    few = (rows["scheme"] == "bootstrap") & (rows["status"] == OK) & (eves < MIN_EFFECTIVE)
+    few = (rows["scheme"] == "bootstrap") & (rows["status"] == OK) & (eves_of(rows) < MIN_EFFECTIVE)
     return rows["status"].mask(few, NOT_CONVERGED)
+
+
+def eves_of(rows: pd.DataFrame) -> pd.Series:
+    """Effective eves of runs of the sampler; one over the squared standard error, where a run does not tell them.
+
+    The genealogy gives both.
+    """
+    told = rows[EVES].astype(float)
+    return told.fillna(rows["log_evidence_se"].astype(float) ** -2.0)
 
 
 def by_eves(path: str, runs: pd.DataFrame, counted: Mapping[str, pd.Series]) -> Iterator[Row]:
     """How many runs there are of each kind, with fewer effective eves than each number of `FEW` and at all.
 
-    ``largest`` is the largest number of eves of a run of the kind.
+    ``largest`` is the largest number of eves of a run of the kind. A run without eves counts in none.
     """
+    eves = eves_of(runs)
     source = join_sources(runs["source"])
     for kind, chosen in counted.items():
-        eves = runs.loc[chosen, EVES].astype(float)
-        yield estimate(f"{path}{kind}/all", len(eves), source)
+        own = eves[chosen & eves.notna()]
+        yield estimate(f"{path}{kind}/all", len(own), source)
         for few in FEW:
-            yield estimate(f"{path}{kind}/below-{few}", (eves < few).sum(), source)
-        if len(eves):
-            yield estimate(f"{path}{kind}/largest", eves.max(), source)
+            yield estimate(f"{path}{kind}/below-{few}", (own < few).sum(), source)
+        if len(own):
+            yield estimate(f"{path}{kind}/largest", own.max(), source)
 
 
 def refuse(rows: pd.DataFrame, column: str) -> None:

@@ -215,13 +215,19 @@ def _searches(tuned: pd.DataFrame) -> Iterator[Row]:
             worst = lost.loc[lost["mean"].idxmax()]
             known = Known(worst["mean"], worst["std"] / math.sqrt(worst["size"]))
             yield estimate(f"tuning/{key}/worst", known, worst["source"])
+            yield estimate(f"tuning/{key}/searches", lost["size"].sum(), source)
+            yield estimate(f"tuning/{key}/over-a-nat", lost["over"].sum(), source)
 
 
 def _lost(tuned: pd.DataFrame, method: str, stage: str = "search") -> pd.DataFrame:
-    """Nats that searches with a method lose, or second looks at their best candidates: mean over runs, by problem."""
+    """Nats that searches with a method lose, or second looks at their best candidates: mean over runs, by problem.
+
+    ``over`` counts those that lose more than a nat.
+    """
     rows = tuned[(tuned["method"] == method) & (tuned["stage"] == stage)]
     groups = rows[rows["status"] == OK].dropna(subset="evidence_shortfall").groupby("problem")
     table = groups["evidence_shortfall"].agg(["mean", "std", "size"])
+    table["over"] = groups["evidence_shortfall"].agg(lambda lost: (lost > 1.0).sum())
     return table.assign(source=groups["source"].agg(join_sources)).reset_index()
 
 

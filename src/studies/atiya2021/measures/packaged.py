@@ -13,8 +13,8 @@ import pandas as pd
 
 from recheck.measures import OK, join_sources
 from studies.atiya2021.experiments.packaged import REFERENCES
-from studies.atiya2021.measures.common import Known, Row, combine, estimate, timed
-from studies.atiya2021.measures.scaling import FIRST, LARGE, SECOND, scored, truths
+from studies.atiya2021.measures.common import Known, Row, by_eves, combine, estimate, timed
+from studies.atiya2021.measures.scaling import FIRST, LARGE, SAMPLER, SECOND, WIDTH, scored, truths
 from studies.common.measuring import Rows
 
 #: Nats: an error below it is small.
@@ -45,6 +45,8 @@ def measure(given: Rows) -> pd.DataFrame:
         _choices(chosen),
         _fits(rows),
         _own_optimum(rows[rows["stage"] == "grid"]),
+        _closer(runs),
+        _eves(runs, rows[rows["stage"] == "grid"]),
     )
 
 
@@ -213,6 +215,32 @@ def _own_optimum(grid: pd.DataFrame) -> Iterator[Row]:
     found = {"median": error.median(), "largest": error.max(), "wrong": (error > LARGE).sum()}
     for name, value in found.items() if len(error) else ():
         yield estimate(f"packaged/all/laplace/own-optimum/{name}", value, source)
+
+
+def _closer(runs: pd.DataFrame) -> Iterator[Row]:
+    """On how many data sets a method's test probabilities are closer to the truth than the sampler's."""
+    wide = runs.pivot(index="data", columns="method", values="mae")
+    source = join_sources(runs["source"])
+    for method in sorted({*wide.columns} - {SAMPLER}) if SAMPLER in wide else ():
+        both = wide[[method, SAMPLER]].dropna()
+        found = (both[method] < both[SAMPLER]).sum()
+        yield estimate(f"packaged/all/{method}/closer-than-sampler", found, source)
+
+
+def _eves(runs: pd.DataFrame, grid: pd.DataFrame) -> Iterator[Row]:
+    """Effective eves of the sampler's runs that are off by more than a nat, and of those that are not.
+
+    On the grid twisted EP stands for the truth.
+    """
+    keys = ["data", "point"]
+    judge = grid.loc[grid["method"] == FIRST, [*keys, "log_evidence", "log_evidence_se"]]
+    tried = grid.merge(judge, on=keys, suffixes=("", "_truth"))
+    size = (tried["log_evidence"] - tried["log_evidence_truth"]).abs()
+    width = WIDTH * tried["log_evidence_se_truth"]
+    tried = tried.assign(wrong=size - width > LARGE, right=size + width <= LARGE)
+    own = pd.concat([runs, tried], ignore_index=True)
+    own = own[own["method"].str.startswith(SAMPLER)]
+    yield from by_eves("packaged/eves/", own, {"off": own["wrong"], "right": own["right"]})
 
 
 def _fits(rows: pd.DataFrame) -> Iterator[Row]:

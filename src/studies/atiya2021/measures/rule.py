@@ -157,6 +157,8 @@ def _sampler(runs: pd.DataFrame) -> Iterator[Row]:
         needed = [sampler_samples(int(samples), eves, target) or 0 for samples, eves in asked]
         found |= {"rms": np.sqrt((z**2).mean()), "largest": z.abs().max()}
         found |= {"least-ratio": ratio.min(), "largest-ratio": ratio.max()}
+        more = long["effective_eves"] / pilot["effective_eves"]
+        found |= {"growth": more[told].median()}
         found |= {"median-needed": np.median(needed), "most-needed": max(needed)}
     for name, value in found.items():
         yield estimate(f"rule/tested/eves/{name}", value, source)

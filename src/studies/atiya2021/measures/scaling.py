@@ -47,6 +47,7 @@ NAMED, SAMPLER = 2000, "sampler"
 #: Pairs of methods whose errors are set beside one another: how often the first one is closer.
 _PAIRS = [(name, SAMPLER) for name in ("ep", "hmc-annealed", "ess-annealed")]
 _PAIRS += [("importance-ep", SECOND), ("importance-ep", FIRST)]
+_PAIRS += [("hmc-annealed", "sampler-soft"), ("ep", "hmc-annealed")]
 #: Degrees of freedom of the standard error of the truth: two long runs have 15 each, or one of them more.
 _DF = 15.0
 
@@ -66,10 +67,20 @@ def measure(given: Rows) -> pd.DataFrame:
     known = truths(rows[long])
     runs = scored(rows[~long].reset_index(drop=True), known)
     parts = _runs(runs), _cells(runs), _calibration(runs), _references(known), _claim(runs)
-    own = runs[runs["method"] == SAMPLER]
-    kinds = {"off": own["wrong"], "right": own["right"]}
-    kinds |= {"short": own["wrong"] & (own["difference"] < 0)}
-    return combine(*parts, _closer(runs), by_eves("scaling/eves/", own, kinds))
+    return combine(*parts, _closer(runs), _eves(runs))
+
+
+def _eves(runs: pd.DataFrame) -> Iterator[Row]:
+    """Effective eves of runs that are off by more than a nat, that are not, and that are off and fall short.
+
+    Of the sampler, and (``variants``) of all its variants: its other count, orders of patterns, and the adapted one.
+    """
+    variants = runs[runs["method"].str.startswith(SAMPLER) | (runs["method"] == "adapted")]
+    groups = {"": runs[runs["method"] == SAMPLER], "variants/": variants}
+    for path, own in groups.items():
+        kinds = {"off": own["wrong"], "right": own["right"]}
+        kinds |= {"short": own["wrong"] & (own["difference"] < 0)}
+        yield from by_eves(f"scaling/eves/{path}", own, kinds)
 
 
 def truths(rows: pd.DataFrame) -> pd.DataFrame:
@@ -211,9 +222,10 @@ def _calibration(runs: pd.DataFrame) -> Iterator[Row]:
 
 
 def _closer(runs: pd.DataFrame) -> Iterator[Row]:
-    """On how many data sets a method is closer to the truth than another, by N, and in how many of its seconds.
+    """On how many data sets a method is closer to the truth than another, and in how many of its seconds, by N.
 
-    ``closer`` counts the data sets, of ``data-sets`` on which both have a number; ``seconds`` is the median ratio.
+    ``closer`` counts the data sets, of ``data-sets`` on which both have a number; ``seconds`` is the median ratio, and
+    ``cost`` the median ratio of variance times seconds, of methods that report one. Each is given by kernel, too.
     """
     by = {str(name): group for name, group in runs.groupby("method", sort=False)}
     for first, second in _PAIRS:
@@ -221,16 +233,25 @@ def _closer(runs: pd.DataFrame) -> Iterator[Row]:
             continue
         pairs = by[first].merge(by[second], on=_DATA, suffixes=("", "_other"))
         pairs = pairs[pairs["difference"].notna() & pairs["difference_other"].notna()]
+        seconds = pairs["cpu_seconds"] / pairs["cpu_seconds_other"]
+        spread = pairs["log_evidence_se"] / pairs["log_evidence_se_other"]
         frame = pairs.assign(
             closer=pairs["difference"].abs() < pairs["difference_other"].abs(),
-            seconds=pairs["cpu_seconds"] / pairs["cpu_seconds_other"],
+            seconds=seconds,
+            cost=seconds * spread**2,
         )
-        for n, group in frame.groupby("N"):
-            path = f"scaling/closer/{first}/{second}/N{n}/"
+        groups = {f"N{n}": group for n, group in frame.groupby("N")}
+        both = frame.groupby(["N", "kernel"], sort=False)
+        groups |= {f"N{n}/{kernel}": group for (n, kernel), group in both}
+        for end, group in groups.items():
+            path = f"scaling/closer/{first}/{second}/{end}/"
             source = join_sources([*group["error_source"], *group["error_source_other"]])
             yield estimate(f"{path}data-sets", len(group), source)
             yield estimate(f"{path}closer", group["closer"].sum(), source)
             yield estimate(f"{path}seconds", group["seconds"].median(), source)
+            cost = group["cost"].median()
+            if 0.0 < cost < math.inf:
+                yield estimate(f"{path}cost", cost, source)
 
 
 def _claim(runs: pd.DataFrame) -> Iterator[Any]:
