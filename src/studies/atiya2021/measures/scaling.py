@@ -73,10 +73,10 @@ def measure(given: Rows) -> pd.DataFrame:
 def _eves(runs: pd.DataFrame) -> Iterator[Row]:
     """Effective eves of runs that are off by more than a nat, that are not, and that are off and fall short.
 
-    Of the sampler, and (``variants``) of all its variants: its other count, orders of patterns, and the adapted one.
+    Of the sampler, and (``variants``) of its other count, its other orders of patterns, and the adapted one together.
     """
-    variants = runs[runs["method"].str.startswith(SAMPLER) | (runs["method"] == "adapted")]
-    groups = {"": runs[runs["method"] == SAMPLER], "variants/": variants}
+    varied = runs["method"].str.startswith(f"{SAMPLER}-") | (runs["method"] == "adapted")
+    groups = {"": runs[runs["method"] == SAMPLER], "variants/": runs[varied]}
     for path, own in groups.items():
         kinds = {"off": own["wrong"], "right": own["right"]}
         kinds |= {"short": own["wrong"] & (own["difference"] < 0)}
