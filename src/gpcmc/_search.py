@@ -8,7 +8,7 @@ of the median distance between inputs, and the better end counts.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,10 +18,13 @@ from sklearn.gaussian_process.kernels import Kernel
 from gpcmc._settings import Optimizer
 from gpcmc._validation import FloatArray, check_covariance
 from gpcmc.inference.evidence import EvidenceSurface, Optimum, maximize
+from gpcmc.inference.exact import ExactSurface
 from gpcmc.inference.interface import ConvergenceError
 
 _NOTHING = 1.0  # nats above what one gets who looks at no input
 _SAMPLE = 500  # inputs whose distances are looked at
+_GAIN = 0.01  # nats; a climb of the exact surface that gained less is the last one
+_CLIMBS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +39,15 @@ class Search:
         0 says nothing; 1 prints each start's and each tenth evaluation, 2 every one.
     low_rank : float or None
         What a covariance of low rank may leave of the prior variance; None takes the dense one.
+    exact : bool
+        Whether the exact surface is climbed, from the end on the approximate one.
     """
 
     optimizer: str | Optimizer | None
     restarts: int
     verbose: int = 0
     low_rank: float | None = None
+    exact: bool = False
 
     def run(self, surface: EvidenceSurface, rng: np.random.Generator) -> Optimum:
         """Return the highest point that was found.
@@ -71,6 +77,37 @@ class Search:
             assert failure is not None
             raise failure
         return found
+
+    def run_on(self, surface: ExactSurface, before: Optimum, rng: np.random.Generator) -> Optimum:
+        """Climb the exact surface from where the search on the approximate one ended.
+
+        A climb holds the sites of its start. They are found again at its end, and another climb follows until one
+        gains less than 0.01 nats, by values that have their own sites. An end that is lower by these, beyond their
+        errors, does not count.
+
+        Raises
+        ------
+        ValueError
+            If the surface cannot be evaluated at the start.
+        """
+        surface.move(before.theta)
+        watched = _Watched(surface, self.verbose)
+        value, _ = watched.value_and_gradient(before.theta)
+        found = replace(before, log_evidence=value, converged=False)
+        for _ in range(_CLIMBS):
+            again, _ = self._climb(watched, rng, restarts=0)
+            if again is None:
+                break
+            surface.move(again.theta)
+            value, _ = watched.value_and_gradient(again.theta)
+            assert surface.found is not None
+            gain = value - found.log_evidence
+            if gain < -2.0 * surface.found.standard_error:
+                break
+            found = replace(again, log_evidence=value)
+            if gain < _GAIN:
+                break
+        return replace(found, evaluations=before.evaluations + watched.evaluations)
 
     @staticmethod
     def _lost(found: Optimum, watched: _Watched) -> bool:
@@ -132,7 +169,7 @@ def _by(
 class _Watched:
     """An evidence surface that counts its evaluations, remembers the first and prints where it is asked to."""
 
-    def __init__(self, surface: EvidenceSurface, verbose: int) -> None:
+    def __init__(self, surface: EvidenceSurface | ExactSurface, verbose: int) -> None:
         self.surface, self.verbose = surface, verbose
         self.evaluations, self.first, self.start = 0, np.inf, time.monotonic()
 
