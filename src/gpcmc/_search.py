@@ -183,6 +183,7 @@ class _Watched:
 
     def restart(self, kernel: Kernel) -> None:
         """Go on from another kernel."""
+        assert isinstance(self.surface, EvidenceSurface)
         self.surface.kernel, self.surface._last = kernel, None
         if self.verbose:
             print(
