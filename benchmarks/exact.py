@@ -3,12 +3,12 @@
 The twenty binary data sets of the experiment `packaged`, at most 200 training and 200 test patterns each; one length
 scale, ``1.0 * RBF(1.0)``. Each is fitted by ``Twisted(points=256)`` with either surface. What is compared at the two
 optima comes from other seeds than the search: `evidence_*` is the log evidence by twisted EP with eight times the
-points, `se_*` its standard error, and `ep_*` is expectation propagation's. `gain` is
-`evidence_exact` less `evidence_ep`, in nats. `decisions` counts the test patterns whose class is another one, `apart` is
-the mean distance of their probabilities, and the log losses are means over them. Seconds are CPU seconds of whole fits.
+points, `se_*` its standard error, and `ep_*` is expectation propagation's. `gain` is `evidence_exact` less
+`evidence_ep`, in nats. `decisions` counts the test patterns whose class is another one, `apart` is the mean distance
+of their probabilities, and the log losses are means over them. Seconds are CPU seconds of whole fits.
 
-``python benchmarks/exact.py`` with names runs these. Run it after ``snakemake`` has fetched the registered data; without these, they are left out. Writes
-docs/exact.csv, where rows of other data sets stay, and docs/exact.png.
+``python benchmarks/exact.py`` takes all of them, or those that are named, after ``snakemake`` has fetched the registered
+ones; what is not there is left out. Writes docs/exact.csv, where rows of other data sets stay, and docs/exact.png.
 """
 
 import sys
@@ -37,16 +37,23 @@ SEED = 20210308  # of config/default.yaml, so that the splits are those of the e
 SEARCH = Twisted(points=256)
 REFERENCE = Twisted(points=2048)
 COLUMNS = ["data", "N", "variance_ep", "variance_exact", "length_ep", "length_exact"]
-COLUMNS += ["evidence_ep", "se_ep", "evidence_exact", "se_exact", "gain", "gain_se", "ep_ep", "ep_exact"]
+COLUMNS += [
+    "evidence_ep",
+    "se_ep",
+    "evidence_exact",
+    "se_exact",
+    "gain",
+    "gain_se",
+    "ep_ep",
+    "ep_exact",
+]
 COLUMNS += ["decisions", "test", "apart", "log_loss_ep", "log_loss_exact"]
 COLUMNS += ["seconds_ep", "seconds_exact", "evaluations"]
 
 
 def fitted(problem, surface):
     """The classifier, and its CPU seconds."""
-    model = GaussianProcessClassifier(
-        1.0 * RBF(1.0), SEARCH, random_state=SEED, surface=surface
-    )
+    model = GaussianProcessClassifier(1.0 * RBF(1.0), SEARCH, random_state=SEED, surface=surface)
     start = time.process_time()
     model.fit(problem.X_train, problem.y_train)
     return model, time.process_time() - start
@@ -79,7 +86,9 @@ def picture(table, file):
     figure, axes = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
     inside = table[table["variance_ep"] < 0.99e5]
     for _, row in inside.iterrows():
-        ends = [[row[f"{what}_{key}"] for key in ("ep", "exact")] for what in ("length", "variance")]
+        ends = [
+            [row[f"{what}_{key}"] for key in ("ep", "exact")] for what in ("length", "variance")
+        ]
         axes[0].plot(*ends, color="0.6", lw=1)
         axes[0].plot(ends[0][1], ends[1][1], "o", color="C0", ms=4)
     axes[0].set(xscale="log", yscale="log", xlabel="length scale", ylabel="variance")

@@ -82,8 +82,8 @@ class Search:
         """Climb the exact surface from where the search on the approximate one ended.
 
         A climb holds the sites of its start. They are found again at its end, and another climb follows until one
-        gains less than 0.01 nats, by values that have their own sites. An end that is lower by these, beyond their
-        errors, does not count.
+        gains less than 0.01 nats, by values that have their own sites. A maximum over noise is drawn to where the
+        noise is high, so that in the end other points decide: where these do not find it higher, the start is kept.
 
         Raises
         ------
@@ -93,20 +93,21 @@ class Search:
         surface.move(before.theta)
         watched = _Watched(surface, self.verbose)
         value, _ = watched.value_and_gradient(before.theta)
-        found = replace(before, log_evidence=value, converged=False)
+        start = found = replace(before, log_evidence=value)
         for _ in range(_CLIMBS):
             again, _ = self._climb(watched, rng, restarts=0)
             if again is None:
                 break
             surface.move(again.theta)
             value, _ = watched.value_and_gradient(again.theta)
-            assert surface.found is not None
             gain = value - found.log_evidence
-            if gain < -2.0 * surface.found.standard_error:
-                break
-            found = replace(again, log_evidence=value)
+            if gain > 0.0:
+                found = replace(again, log_evidence=value)
             if gain < _GAIN:
                 break
+        other = replace(surface, common=surface.common.others(rng))
+        if found is not start and other.fresh(found.theta) <= other.fresh(start.theta):
+            found = start
         return replace(found, evaluations=before.evaluations + watched.evaluations)
 
     @staticmethod

@@ -99,8 +99,9 @@ class GaussianProcessClassifier(ClassifierMixin, settings.MethodOptions):
         What the optimizer climbs. "approximate" is Laplace's evidence for Laplace's method, else expectation
         propagation's. "exact" goes on from the maximum of the latter, and climbs twisted EP's unbiased estimate with
         common points: the same ones at all hyperparameters, drawn once by `random_state`, as many as ``"twisted-ep"``
-        has in `inference`. It is for methods for the exact posterior: probit, dense covariance, two classes or one
-        against the rest. Restarts are of the approximate search. The page "The exact optimum" says how far it moves.
+        has in `inference`. Where other points do not find its maximum higher than the start, the start is kept. It is
+        for methods for the exact posterior: probit, dense covariance, two classes or one against the rest. Restarts are
+        of the approximate search. The page "The exact optimum" says how far it moves.
 
     Attributes
     ----------

@@ -29,7 +29,7 @@ from gpcmc.inference import (
     [
         GaussianProcessClassifier(),
         GaussianProcessClassifier(inference="laplace", n_restarts=1),
-        GaussianProcessClassifier(inference=Twisted(8, 16), surface="exact"),
+        GaussianProcessClassifier(inference=Twisted(8, 4), optimizer=None, surface="exact"),
         *(
             GaussianProcessClassifier(inference=method, optimizer=None)
             for method in ("laplace", "ep", Orthant(samples=2000))

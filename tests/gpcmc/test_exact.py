@@ -144,7 +144,7 @@ def test_a_surface_refuses_where_a_few_weights_make_the_average():
     kernel = 3.0 * RBF(1.0)
     surface = ExactSurface(kernel, X, y, CommonPoints(64, seeds(4)))
     surface.value(kernel.theta)
-    far = kernel.theta + [4.0, -1.5]
+    far = kernel.theta + np.array([4.0, -1.5])
     with pytest.raises(ValueError, match="theta must be nearer to where the sites were found"):
         surface.value_and_gradient(far)
     surface.move(far)

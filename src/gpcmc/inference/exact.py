@@ -56,6 +56,10 @@ class CommonPoints:
         options = method if isinstance(method, Twisted) else Twisted()
         return cls(options.points, rng.integers(2**63, size=options.randomizations))
 
+    def others(self, rng: np.random.Generator) -> CommonPoints:
+        """Return as many points of other seeds."""
+        return CommonPoints(self.points, rng.integers(2**63, size=len(self.seeds)))
+
 
 @dataclass(slots=True)
 class ExactSurface:
@@ -94,6 +98,11 @@ class ExactSurface:
             If theta makes a covariance that floating point cannot hold, or is too far from where the sites were found.
         """
         return self._estimate(theta, with_gradient=False)[0].log_probability
+
+    def fresh(self, theta: FloatArray) -> float:
+        """Return log Z (nats) at theta, by the sites found there."""
+        self.move(theta)
+        return self.value(theta)
 
     @one_thread()
     def value_and_gradient(self, theta: FloatArray) -> tuple[float, FloatArray]:
