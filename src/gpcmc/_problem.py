@@ -17,6 +17,7 @@ from gpcmc.gp.covariance import Prior, flush_subnormal
 from gpcmc.inference import Method, Posterior, Prediction
 from gpcmc.inference.ep import ExpectationPropagation
 from gpcmc.inference.evidence import EvidenceSurface, Optimum, surface_method
+from gpcmc.inference.exact import CommonPoints, ExactSurface
 from gpcmc.inference.multiclass import MulticlassLaplace, one_hot
 from gpcmc.inference.pseudo_marginal import HyperparameterPosterior, PseudoMarginal
 from gpcmc.lowrank import LowRankPrior, LowRankSurface, low_rank_prior, maximize_low_rank
@@ -47,6 +48,8 @@ class Fitted:
         The largest one between two patterns; 1 under a covariance of low rank, which there would not be otherwise.
     low_rank : float or None
         As of `Search`.
+    common : CommonPoints or None
+        Of the exact surface, where that is climbed.
     """
 
     kernel: Kernel
@@ -56,12 +59,16 @@ class Fitted:
     found: Optimum | None
     correlation: float
     low_rank: float | None
+    common: CommonPoints | None
 
-    def surface(self, X: Any, theta: FloatArray) -> EvidenceSurface | LowRankSurface:
+    def surface(self, X: Any, theta: FloatArray) -> EvidenceSurface | ExactSurface | LowRankSurface:
         """Return the log marginal likelihood that a search climbs, at training inputs X.
 
-        Under a covariance of low rank, the one whose inducing inputs are those for theta.
+        Under a covariance of low rank, the one whose inducing inputs are those for theta; of exact ones, the one whose
+        sites are.
         """
+        if self.common is not None:
+            return ExactSurface(self.kernel, X, self.y, self.common)
         method = surface_method(self.method)
         if self.low_rank is None:
             return EvidenceSurface(method, self.kernel, X, self.y)
@@ -119,6 +126,10 @@ def fit_problem(
     searches = search.optimizer is not None and not isinstance(method, PseudoMarginal)
     if searches and kernel.n_dims:
         found = _maximum(X, y, kernel, method, search, rng)
+    common = CommonPoints.of(method, rng) if search.exact else None
+    if found is not None:
+        if common is not None:
+            found = search.run_on(ExactSurface(kernel, X, y, common), found, rng)
         kernel = kernel.clone_with_theta(found.theta)
     blocks, correlation = _blocks(X, kernel, search.low_rank)
     if search.verbose:
@@ -136,7 +147,7 @@ def fit_problem(
         if search.low_rank is None:  # its whole point is that no (n, n) array is made
             check_kernel_matrix(kernel, X)  # the cause, if it is that
         raise
-    return Fitted(kernel, method, posterior, y, found, correlation, search.low_rank)
+    return Fitted(kernel, method, posterior, y, found, correlation, search.low_rank, common)
 
 
 def _maximum(

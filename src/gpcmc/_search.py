@@ -8,7 +8,7 @@ of the median distance between inputs, and the better end counts.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,10 +18,13 @@ from sklearn.gaussian_process.kernels import Kernel
 from gpcmc._settings import Optimizer
 from gpcmc._validation import FloatArray, check_covariance
 from gpcmc.inference.evidence import EvidenceSurface, Optimum, maximize
+from gpcmc.inference.exact import ExactSurface
 from gpcmc.inference.interface import ConvergenceError
 
 _NOTHING = 1.0  # nats above what one gets who looks at no input
 _SAMPLE = 500  # inputs whose distances are looked at
+_GAIN = 0.01  # nats; a climb of the exact surface that gained less is the last one
+_CLIMBS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +39,15 @@ class Search:
         0 says nothing; 1 prints each start's and each tenth evaluation, 2 every one.
     low_rank : float or None
         What a covariance of low rank may leave of the prior variance; None takes the dense one.
+    exact : bool
+        Whether the exact surface is climbed, from the end on the approximate one.
     """
 
     optimizer: str | Optimizer | None
     restarts: int
     verbose: int = 0
     low_rank: float | None = None
+    exact: bool = False
 
     def run(self, surface: EvidenceSurface, rng: np.random.Generator) -> Optimum:
         """Return the highest point that was found.
@@ -71,6 +77,38 @@ class Search:
             assert failure is not None
             raise failure
         return found
+
+    def run_on(self, surface: ExactSurface, before: Optimum, rng: np.random.Generator) -> Optimum:
+        """Climb the exact surface from where the search on the approximate one ended.
+
+        A climb holds the sites of its start. They are found again at its end, and another climb follows until one
+        gains less than 0.01 nats, by values that have their own sites. A maximum over noise is drawn to where the
+        noise is high, so that in the end other points decide: where these do not find it higher, the start is kept.
+
+        Raises
+        ------
+        ValueError
+            If the surface cannot be evaluated at the start.
+        """
+        surface.move(before.theta)
+        watched = _Watched(surface, self.verbose)
+        value, _ = watched.value_and_gradient(before.theta)
+        start = found = replace(before, log_evidence=value)
+        for _ in range(_CLIMBS):
+            again, _ = self._climb(watched, rng, restarts=0)
+            if again is None:
+                break
+            surface.move(again.theta)
+            value, _ = watched.value_and_gradient(again.theta)
+            gain = value - found.log_evidence
+            if gain > 0.0:
+                found = replace(again, log_evidence=value)
+            if gain < _GAIN:
+                break
+        other = replace(surface, common=surface.common.others(rng))
+        if found is not start and other.fresh(found.theta) <= other.fresh(start.theta):
+            found = start
+        return replace(found, evaluations=before.evaluations + watched.evaluations)
 
     @staticmethod
     def _lost(found: Optimum, watched: _Watched) -> bool:
@@ -132,7 +170,7 @@ def _by(
 class _Watched:
     """An evidence surface that counts its evaluations, remembers the first and prints where it is asked to."""
 
-    def __init__(self, surface: EvidenceSurface, verbose: int) -> None:
+    def __init__(self, surface: EvidenceSurface | ExactSurface, verbose: int) -> None:
         self.surface, self.verbose = surface, verbose
         self.evaluations, self.first, self.start = 0, np.inf, time.monotonic()
 
@@ -146,6 +184,7 @@ class _Watched:
 
     def restart(self, kernel: Kernel) -> None:
         """Go on from another kernel."""
+        assert isinstance(self.surface, EvidenceSurface)
         self.surface.kernel, self.surface._last = kernel, None
         if self.verbose:
             print(

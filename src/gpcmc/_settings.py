@@ -12,7 +12,14 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.gaussian_process.kernels import RBF, CompoundKernel, Kernel
 
 from gpcmc._validation import check_option, check_positive_int
-from gpcmc.inference import METHODS, ExpectationPropagation, Laplace, Method, method_class
+from gpcmc.inference import (
+    METHODS,
+    ExpectationPropagation,
+    Laplace,
+    Method,
+    PseudoMarginal,
+    method_class,
+)
 from gpcmc.inference.multiclass import MulticlassLaplace
 
 #: Takes (objective, start, bounds), the objective minus the log evidence, and returns the best theta and its objective.
@@ -169,6 +176,31 @@ def softmax_of(method: Method, classes: int) -> MulticlassLaplace:
             f"{classes} classes: MacKay's approximation is of the logistic function, and not of the softmax"
         )
     return MulticlassLaplace(method.tolerance, method.max_iterations)
+
+
+def climbs_exact(surface: Any, method: Method) -> bool:
+    """Return whether the search climbs twisted EP's evidence, which has to be that of the method too."""
+    check_option("surface", surface, ("approximate", "exact"))
+    if surface == "approximate":
+        return False
+    name = type(method).__name__
+    remedy = "use inference='twisted-ep', or surface='approximate'"
+    if isinstance(method, Laplace) and method.likelihood != "probit":
+        raise ValueError(
+            f"surface='exact' needs the probit likelihood, whose evidence is an orthant probability; got "
+            f"likelihood={method.likelihood!r}: {remedy}"
+        )
+    if isinstance(method, Laplace | ExpectationPropagation):
+        raise ValueError(
+            f"surface='exact' needs a method for the exact posterior of two classes; got {name}, an approximation "
+            f"that climbs its own evidence, with the softmax for several classes as without: {remedy}"
+        )
+    if isinstance(method, PseudoMarginal):
+        raise ValueError(
+            f"surface='exact' needs a method with one set of hyperparameters; {name} integrates over them, and nothing "
+            f"is maximised: {remedy}"
+        )
+    return True
 
 
 def generator_of(state: Any) -> np.random.Generator:

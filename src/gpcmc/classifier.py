@@ -66,7 +66,8 @@ class GaussianProcessClassifier(ClassifierMixin, settings.MethodOptions):
         like set an option of either in `set_params`, and in a search.
     optimizer : "lbfgs", "fmin_l_bfgs_b", callable or None
         "lbfgs" (scikit-learn's name means the same) maximises the marginal likelihood over the hyperparameters, within
-        the kernel's bounds: Laplace's for Laplace's method, else expectation propagation's. Where the start tells
+        the kernel's bounds: Laplace's for Laplace's method, else expectation propagation's, or with
+        ``surface="exact"`` twisted EP's. Where the start tells
         nothing of the classes, it begins once more in the scale of the data. A callable
         ``optimizer(objective, start, bounds)`` returns the best theta and its objective, as in scikit-learn. None uses
         the kernel as it is. ``"pseudo-marginal"`` integrates over the hyperparameters, and nothing is maximised.
@@ -94,6 +95,13 @@ class GaussianProcessClassifier(ClassifierMixin, settings.MethodOptions):
         Share of the prior variance that the approximation may leave unexplained. The search for hyperparameters begins
         with 1e-3 where this is less; the posterior and the evidence at its end have what is asked for. Where that needs
         a rank above 2000, an error says which.
+    surface : {"approximate", "exact"}
+        What the optimizer climbs. "approximate" is Laplace's evidence for Laplace's method, else expectation
+        propagation's. "exact" goes on from the maximum of the latter, and climbs twisted EP's unbiased estimate with
+        common points: the same ones at all hyperparameters, drawn once by `random_state`, as many as ``"twisted-ep"``
+        has in `inference`. Where other points do not find its maximum higher than the start, the start is kept. It is
+        for methods for the exact posterior: probit, dense covariance, two classes or one against the rest. Restarts are
+        of the approximate search. The page "The exact optimum" says how far it moves.
 
     Attributes
     ----------
@@ -155,6 +163,7 @@ class GaussianProcessClassifier(ClassifierMixin, settings.MethodOptions):
         copy_X_train: bool = True,
         approximation: str | None = None,
         tolerance: float = TOLERANCE,
+        surface: str = "approximate",
     ) -> None:
         self.kernel = kernel
         self.inference = inference
@@ -170,6 +179,7 @@ class GaussianProcessClassifier(ClassifierMixin, settings.MethodOptions):
         self.copy_X_train = copy_X_train
         self.approximation = approximation
         self.tolerance = tolerance
+        self.surface = surface
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -205,6 +215,7 @@ class GaussianProcessClassifier(ClassifierMixin, settings.MethodOptions):
             settings.optimizer_of(self.optimizer),
             settings.restarts_of(self.n_restarts, self.n_restarts_optimizer),
             int(self.verbose),
+            exact=settings.climbs_exact(self.surface, method),
         )
         rng = settings.generator_of(self.random_state)
         X, y = self._checked(X, y=y)
@@ -218,6 +229,11 @@ class GaussianProcessClassifier(ClassifierMixin, settings.MethodOptions):
         if softmax and len(classes) > 2:
             chosen = settings.softmax_of(method, len(classes))
         if uses_low_rank(self.approximation, chosen, len(code), search.optimizer):
+            if search.exact:
+                raise ValueError(
+                    "approximation must be None with surface='exact', which has no form for a covariance of low rank; "
+                    f"got {self.approximation!r} with {len(code)} patterns"
+                )
             search = replace(search, low_rank=self.tolerance)  # its memory has a limit of its own
         elif isinstance(chosen, MulticlassLaplace):
             chosen.check_size(len(code), len(classes))
@@ -259,6 +275,10 @@ class GaussianProcessClassifier(ClassifierMixin, settings.MethodOptions):
 
         It is Laplace's for Laplace's method, and expectation propagation's for all others; one against the rest, the
         mean over the classes. That of a Monte Carlo method itself, at `kernel_`, is ``log_marginal_likelihood_``.
+
+        With ``surface="exact"`` it is the unbiased estimate with the search's points, and sites for `theta`; its error
+        is about ``log_marginal_likelihood_se_``, whose points are others. Its gradient holds the sites, so that it
+        agrees with differences between two `theta` up to that error only.
 
         Parameters
         ----------

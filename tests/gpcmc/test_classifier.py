@@ -12,7 +12,15 @@ import gpcmc.classifier
 from gpcmc._memory import Limit
 from gpcmc.classifier import GaussianProcessClassifier
 from gpcmc.gp import prior, rbf
-from gpcmc.inference import METHODS, ExpectationPropagation, Laplace, Orthant, infer, method_class
+from gpcmc.inference import (
+    METHODS,
+    ExpectationPropagation,
+    Laplace,
+    Orthant,
+    Twisted,
+    infer,
+    method_class,
+)
 
 
 @pytest.mark.slow
@@ -21,6 +29,7 @@ from gpcmc.inference import METHODS, ExpectationPropagation, Laplace, Orthant, i
     [
         GaussianProcessClassifier(),
         GaussianProcessClassifier(inference="laplace", n_restarts=1),
+        GaussianProcessClassifier(inference=Twisted(8, 4), optimizer=None, surface="exact"),
         *(
             GaussianProcessClassifier(inference=method, optimizer=None)
             for method in ("laplace", "ep", Orthant(samples=2000))
