@@ -312,7 +312,11 @@ def test_runs_are_counted_by_their_eves():
     found = {row["id"]: row["value"] for row in by_eves("x/", runs, kinds)}
     below = {name: [found[f"x/{name}/below-{few}"] for few in (10, 20, 100)] for name in kinds}
     assert below == {"off": [1, 2, 2], "right": [1, 1, 2], "short": [1, 1, 1]}
-    assert (found["x/off/all"], found["x/off/largest"], found["x/right/largest"]) == (2, pytest.approx(15), 500)
+    assert (found["x/off/all"], found["x/off/largest"], found["x/right/largest"]) == (
+        2,
+        pytest.approx(15),
+        500,
+    )
 
 
 def test_how_far_the_long_runs_are_apart(book):
