@@ -19,6 +19,8 @@ from studies.common.measuring import Rows
 
 #: Nats: an error below it is small.
 SMALL = 0.1
+#: The point of the grid at which EP's search ended.
+CENTRE = "grid4"
 #: Of a log evidence; smaller errors are not told from rounding.
 ROUNDING = 1e-9
 
@@ -79,7 +81,8 @@ def choices(grid: pd.DataFrame) -> pd.DataFrame:
     """The point of the grid that each method finds best: a line a data set and method.
 
     ``lost`` is how much more evidence twisted EP's best point has, by twisted EP, and ``own`` whether it is the same
-    point; ``log_loss`` is that of twisted EP's predictions at the choice less that at the best point.
+    point; ``centre`` whether the choice is the middle of the grid, where EP's search ended; ``log_loss`` is that of
+    twisted EP's predictions at the choice less that at the best point.
     """
     found = []
     for data, group in grid.groupby("data", sort=False):
@@ -104,10 +107,11 @@ def choices(grid: pd.DataFrame) -> pd.DataFrame:
                         "lost_se": se if lost else 0.0,
                     },
                     **{"own": there.idxmax() == best, "log_loss": more},
+                    "centre": there.idxmax() == CENTRE,
                     "source": join_sources([*own["source"], *judge["source"]]),
                 }
             )
-    columns = ["data", "method", "lost", "lost_se", "own", "log_loss", "source"]
+    columns = ["data", "method", "lost", "lost_se", "own", "centre", "log_loss", "source"]
     return pd.DataFrame(found, columns=columns)
 
 
@@ -199,6 +203,8 @@ def _choices(chosen: pd.DataFrame) -> Iterator[Row]:
     for method, group in chosen.groupby("method", sort=False):
         path, source = f"packaged/all/{method}/choice-", join_sources(group["source"])
         found = {"same": group["own"].sum(), "runs": len(group)}
+        found |= {"centre": group["centre"].sum()}
+        found |= {"centre-same": (group["own"] & group["centre"]).sum()}
         found |= {"median": group["lost"].median(), "largest": group["lost"].max()}
         found |= {"small": (group["lost"] <= SMALL).sum(), "log-loss": group["log_loss"].mean()}
         found |= {"largest-log-loss": group["log_loss"].max()}
@@ -259,8 +265,10 @@ def _fits(rows: pd.DataFrame) -> Iterator[Row]:
     points = judge.pivot(index="data", columns="point", values=["log_evidence", "log_loss"])
     if len(points):
         source = join_sources(judge["source"])
-        lost = points["log_evidence"]["grid4"] - points["log_evidence"]["laplace"]
-        more = points["log_loss"]["laplace"] - points["log_loss"]["grid4"]
+        behind = points["log_evidence"].max(axis=1) - points["log_evidence"][CENTRE]
+        yield estimate("packaged/all/fit-ep/lost", behind.max(), source)
+        lost = points["log_evidence"][CENTRE] - points["log_evidence"]["laplace"]
+        more = points["log_loss"]["laplace"] - points["log_loss"][CENTRE]
         found = {"largest": lost.max(), "median": lost.median(), "log-loss": more.mean()}
         for name, value in found.items():
             yield estimate(f"packaged/all/laplace-optimum/{name}", value, source)

@@ -24,6 +24,9 @@ from studies.common.measuring import Rows
 #: Estimates that the rule chooses among, and how a table names them.
 CHOICES = {"ep": "EP", "importance-ep": "importance", "twisted-ep": "twisted EP"}
 
+#: Effective eves below which a run of the sampler may be off by more than a nat.
+SURE_EVES = 20
+
 #: Data sets on which the rule was tried while it was made.
 TRIED = ("linnerud", "iris-1-2", "digits-3-5", "diabetes")
 
@@ -72,11 +75,15 @@ def _made(given: Rows) -> Iterator[Row]:
             )
             taken.append(run.to_dict() | {"stated_error": stated, "chosen": found.estimate})
         yield from _coverage(pd.DataFrame(taken), tolerance, f"rule/made/{_name(tolerance)}/")
-    sampler = by.get("sampler")
-    if sampler is not None:
-        ratio = sampler["log_evidence_se"] * np.sqrt(sampler["effective_eves"])
-        for name, value in (("least", ratio.min()), ("largest", ratio.max())):
-            yield estimate(f"rule/made/eves/{name}", value, join_sources(sampler["source"]))
+    for method, path in {"sampler": "eves", "sampler-soft": "eves-soft"}.items():
+        own = by[method].dropna(subset="effective_eves") if method in by else pd.DataFrame()
+        few = own[own["effective_eves"] < SURE_EVES] if len(own) else own
+        for end, group in {"": own, "few/": few}.items():
+            if len(group):
+                ratio = group["log_evidence_se"] * np.sqrt(group["effective_eves"])
+                for name, value in (("least", ratio.min()), ("largest", ratio.max())):
+                    source = join_sources(group["source"])
+                    yield estimate(f"rule/made/{path}/{end}{name}", value, source)
 
 
 def _name(tolerance: float) -> str:

@@ -47,7 +47,9 @@ NAMED, SAMPLER = 2000, "sampler"
 #: Pairs of methods whose errors are set beside one another: how often the first one is closer.
 _PAIRS = [(name, SAMPLER) for name in ("ep", "hmc-annealed", "ess-annealed")]
 _PAIRS += [("importance-ep", SECOND), ("importance-ep", FIRST)]
-_PAIRS += [("hmc-annealed", "sampler-soft"), ("ep", "hmc-annealed")]
+_PAIRS += [("hmc-annealed", "sampler-soft"), ("ep", "hmc-annealed"), (SECOND, FIRST)]
+#: Ranges of effective eves in which errors are set beside the inverse root of their number.
+_RANGES = (10, 20), (20, 50)
 #: Degrees of freedom of the standard error of the truth: two long runs have 15 each, or one of them more.
 _DF = 15.0
 
@@ -73,6 +75,7 @@ def measure(given: Rows) -> pd.DataFrame:
 def _eves(runs: pd.DataFrame) -> Iterator[Row]:
     """Effective eves of runs that are off by more than a nat, that are not, and that are off and fall short.
 
+    ``rms-10-20`` is the root mean square of error times the root of the eves, of runs with ten to twenty.
     Of the sampler, and (``variants``) of its other count, its other orders of patterns, and the adapted one together.
     """
     varied = runs["method"].str.startswith(f"{SAMPLER}-") | (runs["method"] == "adapted")
@@ -81,6 +84,11 @@ def _eves(runs: pd.DataFrame) -> Iterator[Row]:
         kinds = {"off": own["wrong"], "right": own["right"]}
         kinds |= {"short": own["wrong"] & (own["difference"] < 0)}
         yield from by_eves(f"scaling/eves/{path}", own, kinds)
+        for low, high in _RANGES:
+            there = own[own["truth_sound"] & own[EVES].between(low, high, inclusive="left")]
+            z = there["difference"] * np.sqrt(there[EVES])
+            source = join_sources(there["error_source"])
+            yield estimate(f"scaling/eves/{path}rms-{low}-{high}", _rms(z), source)
 
 
 def truths(rows: pd.DataFrame) -> pd.DataFrame:
