@@ -224,7 +224,16 @@ def _own_optimum(grid: pd.DataFrame) -> Iterator[Row]:
 
 
 def _closer(runs: pd.DataFrame) -> Iterator[Row]:
-    """On how many data sets a method's test probabilities are closer to the truth than the sampler's."""
+    """On how many data sets a method's test probabilities are closer to the truth than the sampler's.
+
+    ``cost`` is minimax tilting's variance times seconds over that of twisted EP, in the median.
+    """
+    cost = runs.assign(cost=runs["log_evidence_se"] ** 2 * runs["cpu_seconds"])
+    cost = cost.pivot(index="data", columns="method", values="cost")
+    if {FIRST, SECOND} <= {*cost}:
+        ratio = (cost[SECOND] / cost[FIRST]).replace([np.inf, 0.0], np.nan).median()
+        both = runs["method"].isin([FIRST, SECOND])
+        yield estimate(f"packaged/all/{SECOND}/cost", ratio, join_sources(runs.loc[both, "source"]))
     wide = runs.pivot(index="data", columns="method", values="mae")
     source = join_sources(runs["source"])
     for method in sorted({*wide.columns} - {SAMPLER}) if SAMPLER in wide else ():

@@ -16,7 +16,7 @@ from recheck.measures import join_sources
 from studies.atiya2021.experiments.scaling import REFERENCES
 from studies.atiya2021.measures.common import Known, Row, combine, estimate, timed
 from studies.atiya2021.measures.packaged import SMALL, optima, read
-from studies.atiya2021.measures.scaling import FIRST, WIDTH, scored, truths
+from studies.atiya2021.measures.scaling import FIRST, SECOND, WIDTH, scored, truths
 from studies.atiya2021.rule import MIN_EVES, Pilot, advise, sampler_samples
 from studies.atiya2021.rule import WIDTH as WIDTH_OF_STATED
 from studies.common.measuring import Rows
@@ -125,6 +125,9 @@ def _tested(followed: pd.DataFrame, runs: pd.DataFrame) -> Iterator[Row]:
                 yield estimate(f"{path}once/seconds-share", once / always.sum(), source)
             close = WIDTH_OF_STATED * by[FIRST]["log_evidence_se"] <= tolerance
             yield estimate(f"{path}twisted-enough", close.sum(), join_sources(by[FIRST]["source"]))
+        if SECOND in by:
+            close = WIDTH_OF_STATED * by[SECOND]["log_evidence_se"] <= tolerance
+            yield estimate(f"{path}minimax-enough", close.sum(), join_sources(by[SECOND]["source"]))
         for data, own in group.groupby("data", sort=False):
             yield _choice(f"packaged/{data}/choice-{1000 * float(str(tolerance)):.0f}", own)
             worst = own.loc[own["error"].idxmax()]
