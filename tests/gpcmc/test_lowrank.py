@@ -3,6 +3,9 @@
 Statistical tests have fixed seeds; their false-alarm rates are stated.
 """
 
+import signal
+import subprocess
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -505,6 +508,37 @@ def test_the_search_is_rougher_than_the_posterior():
         assert found.diagnostics_["residual"] <= 1.1 * asked
         posterior = method.fit(low_rank_prior(found.kernel_, X, tolerance=asked), y)
         assert found.log_marginal_likelihood_ == posterior.log_evidence
+
+
+@pytest.mark.parametrize("verbose", [0, 1, 2])
+def test_the_search_says_where_it_is(verbose, capsys):
+    X, y = noisy_problem(1, 150)
+    found = GaussianProcessClassifier(1.0 * RBF(1.0), approximation="low-rank", verbose=verbose)
+    found.fit(X, y)
+    said = capsys.readouterr().out.splitlines()
+    evaluations = [
+        int(line.split("evaluation ")[1].split(":")[0]) for line in said if " s, " in line
+    ]
+    last = found._fits[0].found.evaluations
+    assert evaluations == [[], list(range(1, last + 1, 10)), list(range(1, last + 1))][verbose]
+    if verbose:
+        assert said[0].startswith("[gpcmc] 150 patterns, ") and "posterior by" in said[-1]
+
+
+def test_an_interrupt_ends_a_search_at_once():
+    code = (
+        "import numpy as np; from gpcmc import GaussianProcessClassifier as C; "
+        "X = np.random.default_rng(0).random((5000, 2)); y = np.sin(9 * X).sum(axis=1) > 0; "
+        "C(approximation='low-rank', verbose=2).fit(X, y)"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    while "evaluation 3" not in process.stdout.readline():
+        assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=30)
+    assert said.splitlines()[-1] == "KeyboardInterrupt" and process.returncode != 0
 
 
 def test_restarts_find_a_maximum_that_the_start_does_not():
