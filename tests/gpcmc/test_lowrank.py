@@ -18,6 +18,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Ma
 from truths import central_differences, log_one_factor
 
 import gpcmc.lowrank.methods as door
+import gpcmc.lowrank.surface as climbing
 from gpcmc import GaussianProcessClassifier
 from gpcmc.gp import Prior, prior, rbf
 from gpcmc.inference import (
@@ -508,6 +509,20 @@ def test_the_search_is_rougher_than_the_posterior():
         assert found.diagnostics_["residual"] <= 1.1 * asked
         posterior = method.fit(low_rank_prior(found.kernel_, X, tolerance=asked), y)
         assert found.log_marginal_likelihood_ == posterior.log_evidence
+
+
+@pytest.mark.parametrize(("away", "slope"), [(0.001, 0.02), (0.3, 5.0)])
+def test_an_end_is_steep_by_the_number_of_patterns(away, slope, monkeypatch):
+    """Of 250, a slope of .158 nats is a hundredth of a standard deviation from the maximum."""
+    X, y = noisy_problem(7, 250)
+    kernel, method = 1.0 * RBF(1.0), ExpectationPropagation(tolerance=1e-6)
+    top = maximize_low_rank(method, kernel, X, y)
+    end = replace(top, theta=top.theta + np.array([0.0, away]), converged=False)
+    monkeypatch.setattr(climbing, "maximize", lambda *_: end)
+    found = maximize_low_rank(method, kernel, X, y)
+    Z = low_rank_prior(kernel.clone_with_theta(end.theta), X, tolerance=1e-3).inducing.Z
+    steep = np.abs(LowRankSurface(method, kernel, X, y, Z).value_and_gradient(end.theta)[1]).max()
+    assert (steep > 0.158) == (slope > 0.158) and found.converged == (slope < 0.158), steep
 
 
 @pytest.mark.parametrize("verbose", [0, 1, 2])
