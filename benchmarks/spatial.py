@@ -45,9 +45,7 @@ RUNS = [
     ("gpcmc", "laplace", ["laplace", "1e-4"], FIELDS[:1]),
     ("gpcmc", "twisted-ep", ["twisted-ep", "1e-4"], FIELDS[:1]),
     ("gpcmc", "ep, tolerance 0.2", ["ep", "0.2"], FIELDS[1:]),
-    ("gpcmc", "laplace, tolerance 0.2", ["laplace", "0.2"], FIELDS[1:]),
-    ("GPBoost", "Vecchia-Laplace, Cholesky", ["cholesky"], FIELDS),
-    ("GPBoost", "Vecchia-Laplace, iterative", ["iterative"], FIELDS),
+    ("GPBoost", "Vecchia-Laplace", [], FIELDS),
     ("GPflow", "SVGP", [], FIELDS),
 ]
 COLUMNS = [
@@ -182,7 +180,7 @@ def picture(table, path):
     matplotlib.use("agg")
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(1, 2, figsize=(9.0, 4.4), layout="constrained")
+    figure, axes = plt.subplots(1, 2, figsize=(9.0, 4.4), sharex=True, layout="constrained")
     table = table[table["package"] != "truth"]
     label = table["package"] + ", " + table["method"]
     labels = list(dict.fromkeys(label))
@@ -195,9 +193,8 @@ def picture(table, path):
                     row["cpu_seconds"], row["excess"], marker="o" if fitted else "s", edgecolors=f"C{k}",
                     facecolors=f"C{k}" if row["status"] == "ok" else "none",
                 )  # fmt: skip
-        place.set(
-            xscale="log", yscale="log", xlabel="CPU seconds, one thread", title=f"{kind} kernel"
-        )
+        place.set(xscale="log", xlabel="CPU seconds, one thread", title=f"{kind} kernel")
+        place.set_ylim(0.0, 1.15 * table["excess"][table["field"] == kind].max())
         place.grid(alpha=0.3)
     axes[0].set_ylabel("excess of the log loss over the best, nats")
     dots = [

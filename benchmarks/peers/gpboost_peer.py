@@ -1,11 +1,9 @@
-"""GPBoost: Vecchia's approximation of a field, and Laplace's method with the probit, with its defaults on one thread.
+"""GPBoost: Vecchia's approximation of a field, and Laplace's method with the probit, on one thread.
 
-Those are 20 neighbours (40 for predictions), a random order, and an optimizer that starts where GPBoost finds it best.
-The third argument is its ``matrix_inversion_method``, "iterative" (its default here) or "cholesky". Its Gaussian
-covariance is exp(-(d / range)^2).
+Its defaults: 20 neighbours (40 for predictions), a random order, and an optimizer that starts where GPBoost finds it
+best. But linear algebra is by Cholesky factors. The default, iterative, took longer on one thread, and has noise: its
+evidence of the rough field was 1.5 nats off. The Gaussian covariance is exp(-(d / range)^2).
 """
-
-import sys
 
 import gpboost
 import numpy as np
@@ -21,7 +19,7 @@ def fit(given, searched):
         cov_function=str(given["kind"]),
         likelihood="bernoulli_probit",
         gp_approx="vecchia",
-        matrix_inversion_method=sys.argv[3],
+        matrix_inversion_method="cholesky",
         num_parallel_threads=1,
     )
     if searched:
