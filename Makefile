@@ -130,10 +130,11 @@ bench: $(BUILT) ## Measure speed and memory on one core: ratios in one run, and 
 	$(BIN)/snakemake results/tiny/data/pima-indians-diabetes.csv.json --cores 1 --config scale=tiny --quiet all
 	set -e; for script in benchmarks/evidence.py benchmarks/fit.py benchmarks/default.py benchmarks/mcmc.py benchmarks/orthant.py benchmarks/large.py benchmarks/classes.py; do OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python "$$script"; done
 
-peers: $(BUILT) peer-gpy peer-numpyro peer-r peer-botorch ## Error against CPU seconds beside other packages (the largest: SIZES=1000)
+peers: $(BUILT) peer-gpy peer-numpyro peer-r peer-botorch peer-gpboost peer-gpflow ## Error against CPU seconds beside other packages (the largest: SIZES=1000)
 	$(BIN)/snakemake results/tiny/data/crabs.csv.json --cores 1 --config scale=tiny --quiet all
 	$(BIN)/python benchmarks/peers/run.py $(SIZES)
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/rectangle.py
+	$(BIN)/python benchmarks/spatial.py
 
 peer-%: benchmarks/peers/%.txt
 	test -x build/peers/$*/bin/python || $(PYTHON) -m venv build/peers/$*

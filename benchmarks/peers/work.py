@@ -32,3 +32,19 @@ def run(methods):
             row["probability"] = None if probability is None else np.asarray(probability).tolist()
         row["cpu_seconds"] = time.process_time() - start
         print(json.dumps(row), flush=True)
+
+
+def field(fit, version):
+    """Fit a field of benchmarks/spatial.py (a file of arrays, the first argument), and print a line of JSON.
+
+    The second argument is "fitted" or "true", which tells whether the hyperparameters are searched for. ``fit`` takes
+    the arrays and that, and returns a row: test probabilities, log evidence, and hyperparameters. Seconds are CPU
+    seconds of all threads, without imports.
+    """
+    with np.load(sys.argv[1]) as stored:
+        given = {name: stored[name][()] for name in stored.files}
+    start = time.process_time()
+    row = fit(given, sys.argv[2] == "fitted")
+    row["cpu_seconds"] = time.process_time() - start
+    row |= {"version": version, "probability": np.asarray(row["probability"]).tolist()}
+    print(json.dumps(row, default=float), flush=True)

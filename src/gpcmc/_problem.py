@@ -171,6 +171,7 @@ def _maximum(
         tolerance=max(search.low_rank, SEARCH_TOLERANCE),
         n_restarts=search.restarts,
         rng=rng,
+        verbose=search.verbose,
     )
 
 

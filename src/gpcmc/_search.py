@@ -108,7 +108,7 @@ class Search:
         other = replace(surface, common=surface.common.others(rng))
         if found is not start and other.fresh(found.theta) <= other.fresh(start.theta):
             found = start
-        return replace(found, evaluations=before.evaluations + watched.evaluations)
+        return replace(found, evaluations=before.evaluations + watched.progress.evaluations)
 
     @staticmethod
     def _lost(found: Optimum, watched: _Watched) -> bool:
@@ -164,15 +164,42 @@ def _by(
         )
     value, _ = watched.value_and_gradient(theta)
     # whether an own optimizer ends at a maximum is its own affair
-    return Optimum(theta, value, (), converged=True, evaluations=watched.evaluations)
+    return Optimum(theta, value, (), converged=True, evaluations=watched.progress.evaluations)
+
+
+class Progress:
+    """Counts evaluations, and prints where a search is if it is asked to.
+
+    Attributes
+    ----------
+    verbose : int
+        As of `Search`.
+    evaluations : int
+        So far, failed ones too.
+    """
+
+    def __init__(self, verbose: int) -> None:
+        self.verbose, self.evaluations, self.start = verbose, 0, time.monotonic()
+
+    def says(self, text: str) -> None:
+        """Print a line at once."""
+        if self.verbose:
+            print(f"[gpcmc] {text}", flush=True)
+
+    def evaluated(self, kernel: Kernel, value: float) -> None:
+        """Print what the last evaluation gave: the first one, each tenth after it, or all."""
+        if self.verbose > 1 or self.evaluations % 10 == 1:
+            self.says(
+                f"{time.monotonic() - self.start:.1f} s, evaluation {self.evaluations}: log marginal likelihood "
+                f"{value:.4f} at {kernel}"
+            )
 
 
 class _Watched:
     """An evidence surface that counts its evaluations, remembers the first and prints where it is asked to."""
 
     def __init__(self, surface: EvidenceSurface | ExactSurface, verbose: int) -> None:
-        self.surface, self.verbose = surface, verbose
-        self.evaluations, self.first, self.start = 0, np.inf, time.monotonic()
+        self.surface, self.progress, self.first = surface, Progress(verbose), np.inf
 
     @property
     def kernel(self) -> Kernel:
@@ -186,28 +213,18 @@ class _Watched:
         """Go on from another kernel."""
         assert isinstance(self.surface, EvidenceSurface)
         self.surface.kernel, self.surface._last = kernel, None
-        if self.verbose:
-            print(
-                f"[gpcmc] the start tells nothing of the classes; once more from {kernel}",
-                flush=True,
-            )
+        self.progress.says(f"the start tells nothing of the classes; once more from {kernel}")
 
     def value_and_gradient(self, theta: FloatArray) -> tuple[float, FloatArray]:
-        self.evaluations += 1
+        self.progress.evaluations += 1
         try:
             value, gradient = self.surface.value_and_gradient(theta)
         except (ValueError, ConvergenceError):
-            self.first = -np.inf if self.evaluations == 1 else self.first
+            self.first = -np.inf if self.progress.evaluations == 1 else self.first
             raise
-        if self.evaluations == 1:
+        if self.progress.evaluations == 1:
             self.first = value
-        if self.verbose > 1 or (self.verbose and self.evaluations % 10 == 1):
-            kernel = self.kernel.clone_with_theta(theta)
-            print(
-                f"[gpcmc] {time.monotonic() - self.start:.1f} s, evaluation {self.evaluations}: log marginal "
-                f"likelihood {value:.4f} at {kernel}",
-                flush=True,
-            )
+        self.progress.evaluated(self.kernel.clone_with_theta(theta), value)
         return value, gradient
 
 

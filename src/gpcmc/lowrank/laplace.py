@@ -67,8 +67,9 @@ def laplace(
         flat = steepness <= tolerance * max(1.0, np.max(np.abs(a))) + W * rounding
         if (done := bool(flat.all())) or step == max_iterations:
             break
-        shift = W * f + gradient
-        direction = shift - NoisePrecision.of(K, W) @ (K @ shift) - a
+        # the dense step, from what is left of the gradient: its rounding falls with that
+        left = gradient - a
+        direction = left - NoisePrecision.of(K, W) @ (K @ left)
         for halving in range(_HALVINGS):
             a_new = a + 0.5**halving * direction
             f_new = K @ a_new

@@ -37,6 +37,8 @@ from gpcmc.lowrank.prior import LowRankPrior, low_rank_prior
 if TYPE_CHECKING:  # scikit-learn takes half a second
     from sklearn.gaussian_process.kernels import Kernel
 
+    from gpcmc._search import Progress
+
 #: Of the covariances in a search: maxima move by less than their own uncertainty.
 TOLERANCE = 1e-3
 _STEP = 1e-5  # of central differences, in logarithms of hyperparameters
@@ -46,6 +48,7 @@ _COST = (
 )
 _REFINED = 3  # times, at most
 _ROUNDS = 8
+_FLAT = 1e-2  # nats for each unit of a logarithm, times the root of n: a hundredth of a standard deviation away
 _FIRST = 2000  # patterns of the first climb; four times as many of the next
 
 
@@ -63,6 +66,8 @@ class LowRankSurface:
         Labels -1/+1.
     Z : (r, d) array
         Inducing inputs.
+    progress : Progress, optional
+        What is told of each value with its gradient.
     """
 
     method: ExpectationPropagation | Laplace
@@ -70,6 +75,7 @@ class LowRankSurface:
     X: FloatArray
     y: FloatArray
     Z: FloatArray
+    progress: Progress | None = None
     _last: LowRankPosterior | None = None
 
     @one_thread()
@@ -92,8 +98,13 @@ class LowRankSurface:
         ValueError, ConvergenceError
             As the method's own.
         """
+        if self.progress is not None:
+            self.progress.evaluations += 1
         inducing, K, posterior = self._fitted(theta)
-        return posterior.log_evidence, self._gradient(theta, inducing, K, posterior)
+        gradient = self._gradient(theta, inducing, K, posterior)
+        if self.progress is not None:
+            self.progress.evaluated(inducing.kernel, posterior.log_evidence)
+        return posterior.log_evidence, gradient
 
     def _fitted(self, theta: FloatArray) -> tuple[Inducing, LowRank, LowRankPosterior]:
         """Start from the last posterior: an optimiser's next point is seldom far."""
@@ -135,6 +146,7 @@ def maximize_low_rank(
     tolerance: float = TOLERANCE,
     n_restarts: int = 0,
     rng: np.random.Generator | None = None,
+    verbose: int = 0,
 ) -> Optimum:
     """Climb to the highest evidence, first with some of the patterns, then with more, then with all.
 
@@ -157,6 +169,8 @@ def maximize_low_rank(
         is climbed on.
     rng : numpy.random.Generator, optional
         Required by restarts.
+    verbose : int
+        1 prints where each climb begins and each tenth evaluation, 2 every one; 0 says nothing.
 
     Returns
     -------
@@ -168,14 +182,15 @@ def maximize_low_rank(
     ValueError
         If the tolerance needs a larger rank at all starts, or there are restarts and a bound is not finite.
     """
+    from gpcmc._search import Progress  # which imports scikit-learn, as the kernel has
+
     order = np.random.default_rng(0).permutation(len(X))
-    climber = _Climber(method, X, y, max_rank)
+    climber = _Climber(method, X, y, max_rank, Progress(verbose))
     first = order[:_FIRST] if len(X) > _FIRST else np.arange(len(X))
     if n_restarts:
         starts = [kernel, *_drawn(kernel, n_restarts, check_rng("rng", rng))]
         some = replace(climber, max_rank=min(max_rank, _FIRST // 2))
         kernel = some.best_end(starts, first, tolerance)
-        climber.evaluations = some.evaluations
     here = first
     for _ in range(_ROUNDS):
         found, tolerance = climber.climb(kernel, here, tolerance)
@@ -185,18 +200,18 @@ def maximize_low_rank(
             break
         count = 4 * len(here)
         here = order[:count] if count < len(X) else np.arange(len(X))
-    return replace(found, evaluations=climber.evaluations)
+    return replace(found, evaluations=climber.progress.evaluations)
 
 
 @dataclass(slots=True)
 class _Climber:
-    """Climbs with some of the patterns, and counts the evaluations."""
+    """Climbs with some of the patterns, and tells how that goes."""
 
     method: ExpectationPropagation | Laplace
     X: FloatArray
     y: FloatArray
     max_rank: int
-    evaluations: int = 0
+    progress: Progress
 
     def climb(
         self, kernel: Kernel, here: NDArray[np.intp], tolerance: float
@@ -204,9 +219,19 @@ class _Climber:
         """Return the maximum at the inducing inputs of a kernel, and their tolerance."""
         prior, tolerance = self._prior(kernel, here, tolerance)
         assert prior.inducing is not None
-        surface = LowRankSurface(self.method, kernel, self.X[here], self.y[here], prior.inducing.Z)
+        Z = prior.inducing.Z
+        self.progress.says(f"{len(here)} patterns, {len(Z)} inducing inputs, from {kernel}")
+        surface = LowRankSurface(
+            self.method, kernel, self.X[here], self.y[here], Z, progress=self.progress
+        )
         found = maximize(cast(EvidenceSurface, surface), 0, np.random.default_rng(0))
-        self.evaluations += found.evaluations
+        if (
+            not found.converged
+        ):  # L-BFGS looks at shares of the evidence, which is large where patterns are many
+            slope = replace(surface, progress=None).value_and_gradient(found.theta)[1]
+            inside = np.clip(found.theta + slope, *kernel.bounds.T) - found.theta
+            flat = np.abs(inside).max() <= _FLAT * np.sqrt(len(here))
+            found = replace(found, converged=bool(flat))
         return found, tolerance
 
     def _prior(
