@@ -6,6 +6,7 @@ Statistical tests have fixed seeds; their false-alarm rates are stated.
 import signal
 import subprocess
 import sys
+from functools import partial
 from dataclasses import replace
 
 import numpy as np
@@ -569,9 +570,10 @@ def test_an_interrupt_ends_a_search_at_once():
         "X = np.random.default_rng(0).random((5000, 2)); y = np.sin(9 * X).sum(axis=1) > 0; "
         "C(approximation='low-rank', verbose=2).fit(X, y)"
     )
-    process = subprocess.Popen(
-        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    # what a shell starts in the background ignores the signal, and so would its children
+    heed = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    process = subprocess.Popen([sys.executable, "-c", code], text=True, preexec_fn=heed, **pipes)
     while "evaluation 3" not in process.stdout.readline():
         assert process.poll() is None
     process.send_signal(signal.SIGINT)
