@@ -6,8 +6,8 @@ Statistical tests have fixed seeds; their false-alarm rates are stated.
 import signal
 import subprocess
 import sys
-from functools import partial
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
