@@ -76,14 +76,14 @@ def _made(given: Rows) -> Iterator[Row]:
             taken.append(run.to_dict() | {"stated_error": stated, "chosen": found.estimate})
         yield from _coverage(pd.DataFrame(taken), tolerance, f"rule/made/{_name(tolerance)}/")
     for method, path in {"sampler": "eves", "sampler-soft": "eves-soft"}.items():
-        own = by[method].dropna(subset="effective_eves") if method in by else pd.DataFrame()
-        few = own[own["effective_eves"] < SURE_EVES] if len(own) else own
-        for end, group in {"": own, "few/": few}.items():
-            if len(group):
-                ratio = group["log_evidence_se"] * np.sqrt(group["effective_eves"])
-                for name, value in (("least", ratio.min()), ("largest", ratio.max())):
-                    source = join_sources(group["source"])
-                    yield estimate(f"rule/made/{path}/{end}{name}", value, source)
+        own = runs[(runs["method"] == method) & runs["effective_eves"].notna()]
+        for end, group in {"": own, "few/": own[own["effective_eves"] < SURE_EVES]}.items():
+            if group.empty:
+                continue
+            ratio = group["log_evidence_se"] * np.sqrt(group["effective_eves"])
+            source = join_sources(group["source"])
+            yield estimate(f"rule/made/{path}/{end}least", ratio.min(), source)
+            yield estimate(f"rule/made/{path}/{end}largest", ratio.max(), source)
 
 
 def _name(tolerance: float) -> str:
@@ -123,11 +123,11 @@ def _tested(followed: pd.DataFrame, runs: pd.DataFrame) -> Iterator[Row]:
             if "ep" in by:  # which the pilot runs again
                 once = spent.sum() - by["ep"]["cpu_seconds"].reindex(spent.index).sum()
                 yield estimate(f"{path}once/seconds-share", once / always.sum(), source)
-            close = WIDTH_OF_STATED * by[FIRST]["log_evidence_se"] <= tolerance
-            yield estimate(f"{path}twisted-enough", close.sum(), join_sources(by[FIRST]["source"]))
-        if SECOND in by:
-            close = WIDTH_OF_STATED * by[SECOND]["log_evidence_se"] <= tolerance
-            yield estimate(f"{path}minimax-enough", close.sum(), join_sources(by[SECOND]["source"]))
+        for method, name in {FIRST: "twisted", SECOND: "minimax"}.items():
+            if method in by:
+                close = WIDTH_OF_STATED * by[method]["log_evidence_se"] <= tolerance
+                alone = join_sources(by[method]["source"])
+                yield estimate(f"{path}{name}-enough", close.sum(), alone)
         for data, own in group.groupby("data", sort=False):
             yield _choice(f"packaged/{data}/choice-{1000 * float(str(tolerance)):.0f}", own)
             worst = own.loc[own["error"].idxmax()]

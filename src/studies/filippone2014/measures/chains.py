@@ -130,8 +130,7 @@ class _Chains:
             id = f"claim/operations/rate-{_SHORT[other]}"
             found.append(self.ratio(id, unit, rate, *pair, **more))
             if level == "source":  # kernels differ more than data sets
-                kernel = unit.split("/")[3]
-                id = f"rates/{kernel}/{best[0]}/{_SHORT[other]}"
+                id = f"rates/{self.rows[best]['kernel']}/{best[0]}/{_SHORT[other]}"
                 found.append(self.ratio(id, unit, rate, *pair))
         return found
 
