@@ -69,7 +69,8 @@ class GaussianProcessClassifier(ClassifierMixin, settings.MethodOptions):
         the kernel's bounds: Laplace's for Laplace's method, else expectation propagation's, or with
         ``surface="exact"`` twisted EP's. Where the start tells nothing of the classes, it begins once more in the scale
         of the data. A callable ``optimizer(objective, start, bounds)`` returns the best theta and its objective, as in
-        scikit-learn. None uses the kernel as it is. ``"pseudo-marginal"`` integrates over the hyperparameters, and nothing is maximised.
+        scikit-learn. None uses the kernel as it is. ``"pseudo-marginal"`` integrates over the hyperparameters, and
+        nothing is maximised.
     n_restarts, n_restarts_optimizer : int
         Further starts of the optimizer, log-uniform within the kernel's bounds: two names of one number.
     random_state : int, Generator, RandomState or None
