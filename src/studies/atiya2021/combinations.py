@@ -15,10 +15,11 @@ _STUDY = "atiya2021"
 def combinations(study: Study) -> Iterator[str]:
     """Yield what is wrong that no model of a single value can say, a line each."""
     one, two, four = study.experiment1, study.experiment2, study.experiment4
+    sizes = [tuple(cell.samples for cell in two.sizes(problem)) for problem in two.problems]
     # two rows with one name would draw the same numbers and pass for two
     for key, name, values in (
         ("experiment1.grid", "samples", [cell.samples for cell in one.grid]),
-        ("experiment2.grid", "samples", [cell.samples for cell in two.grid]),
+        *(("experiment2.grid", "samples", list(each)) for each in dict.fromkeys(sizes)),
         ("experiment4.hyperparameters", "set", [setting.set for setting in four.hyperparameters]),
         ("defects.grid", "samples", [cell.samples for cell in study.defects.grid]),
         ("scaling.sizes", "patterns", [size.patterns for size in study.scaling.sizes]),

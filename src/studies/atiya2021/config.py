@@ -106,11 +106,12 @@ class Experiment1(Block):
 
 
 class DataSets(Block):
-    """A sample size of Experiment 2."""
+    """A sample size of Experiment 2, on these problems; on all of them where none are named."""
 
     samples: Count
     datasets: Repeats
     runs: Repeats
+    problems: Annotated[list[int], some_of(*PATTERNS)] | None = None
 
 
 class Experiment2(Block):
@@ -120,6 +121,10 @@ class Experiment2(Block):
     count: Counting
     scheme: Scheme
     grid: Annotated[list[DataSets], listed(2)]
+
+    def sizes(self, problem: int) -> list[DataSets]:
+        """Sample sizes that a problem has."""
+        return [size for size in self.grid if size.problems is None or problem in size.problems]
 
 
 class TradeoffRow(WithOptions):

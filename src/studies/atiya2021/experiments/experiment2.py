@@ -21,7 +21,7 @@ def plan(config: Configuration) -> pd.DataFrame:
     for problem in given.problems:
         for dataset in range(data_sets):
             data = seed(config.seed, "experiment2", f"problem{problem}", f"dataset{dataset}")
-            for cell in given.grid:
+            for cell in given.sizes(problem):
                 seconds = SECONDS * PATTERNS[problem] * cell.samples
                 for run in range(cell.runs if dataset < cell.datasets else 0):
                     line = {
