@@ -42,12 +42,9 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "none"  # the docstrings give shapes, which annotations cannot
 napoleon_google_docstring = False
 napoleon_use_ivar = True
+napoleon_use_rtype = False
 # else `classes_` is a reference to `classes`, and loses its underscore
 strip_signature_backslash = True
-napoleon_use_rtype = False
-strip_signature_backslash = (
-    True  # without it napoleon does not escape `classes_`, which then loses its underscore
-)
 
 sphinx_gallery_conf = {
     "examples_dirs": "gallery",
