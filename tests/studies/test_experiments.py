@@ -63,6 +63,34 @@ def test_errors_of_experiment_2_are_small_and_fall():
     )
 
 
+def test_a_sample_size_of_experiment_2_may_be_for_some_problems():
+    """A problem that has more runs than others keeps the rows that it shares with them."""
+    few, size = {"samples": 500, "datasets": 3, "runs": 1}, {"datasets": 2, "runs": 2}
+    grids = (
+        [few, size | {"samples": 100}],
+        [
+            few,
+            size | {"samples": 100, "problems": [1, 3]},
+            {"samples": 100, "datasets": 3, "runs": 4, "problems": [2]},
+        ],
+    )
+    both = [
+        rows_of("experiment2", experiment2__problems=[1, 2], experiment2__grid=grid)
+        for grid in grids
+    ]
+    names = [{row["row"]: row["seed"] for row in rows} for rows in both]
+    more = names[1].keys() - names[0].keys()
+    assert names[0].items() <= names[1].items()
+    assert len(more) == 12 - 4 and all(name.startswith("problem2/") for name in more)
+
+
+def test_a_method_of_the_study_of_scaling_may_be_for_some_sizes():
+    own = {"method": "orthant", "samples": 50, "smallest": 13, "largest": 16}
+    rows = rows_of("scaling", scaling__methods={"some": own, "all": {"method": "ep"}})
+    sizes = {name: {r["N"] for r in rows if r["method"] == name} for name in ("some", "all")}
+    assert sizes == {"some": {16}, "all": {12, 16}}
+
+
 def test_both_counts_share_their_samples():
     lines = {(r["order"], r["count"]): r for r in lines_of("ordering") if r["dataset"] == 0}
     assert {order for order, _ in lines} == {"sorted", "shuffled", "interleaved"}

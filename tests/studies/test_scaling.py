@@ -355,6 +355,16 @@ def test_a_long_run_that_is_not_trusted_confirms_within_its_own_error(tmp_path):
     assert found.loc["scaling/calibration/sampler/wrong", "value"] == 1
 
 
+def test_the_claim_on_2000_dimensions_is_judged_by_runs_with_the_samples_that_the_paper_states(tmp_path):
+    long = [(2000, 0, TWISTED, -9.0, 0.1, "ok"), (2000, 0, MINIMAX, -9.0, 0.1, "ok")]
+    few = (2000, 0, "sampler", -19.0, 1.0, "not converged")
+    found = measures.measure(made(tmp_path, [*long, few])).set_index("id")
+    assert found.loc["claim/works/dimension", "status"] == "not comparable"
+    runs = [*long, few, (2000, 0, "million", -12.0, 1.0, "not converged")]
+    row = measures.measure(made(tmp_path, runs)).set_index("id").loc["claim/works/dimension"]
+    assert (row["value"], row["se"]) == (pytest.approx(3.0), pytest.approx(0.1 / math.sqrt(2)))
+
+
 def test_exact_long_runs_agree_up_to_rounding(tmp_path):
     lines = [(50, 0, TWISTED, -1.0, 0.0, "ok"), (50, 0, MINIMAX, -1.0 - 1e-12, 0.0, "ok")]
     known = measures.truths(made(tmp_path, lines).lines("scaling"))

@@ -292,10 +292,11 @@ class Points(Block):
 
 
 class ScalingRow(WithOptions):
-    """A method, and the largest number of patterns that it is for."""
+    """A method, and the smallest and the largest number of patterns that it is for."""
 
     method: EvidenceMethod
-    largest: Annotated[int, whole(2, MANY)] | None = None
+    smallest: Annotated[int, whole(2, MANY)] = 2
+    largest: Annotated[int, whole(2, MANY)] = MANY
 
 
 #: The two long runs that stand for the truth, by method.

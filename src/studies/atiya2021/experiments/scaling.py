@@ -58,7 +58,7 @@ def _lines(given: Scaling, root: int) -> Iterator[Line]:
 def _methods(given: Scaling, patterns: int) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """Name, method and options of all rows at a number of patterns."""
     for name, row in given.methods.items():
-        if row.largest is None or patterns <= row.largest:
+        if row.smallest <= patterns <= row.largest:
             yield name, row.method, row.options
     for method, points in given.references.items():
         yield REFERENCES[method], method, points.model_dump()

@@ -1,4 +1,4 @@
-"""How each method scales: errors and CPU seconds by patterns, a column a kernel."""
+"""How each method scales: errors and relative CPU seconds by patterns, a column a kernel."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -28,6 +28,8 @@ _LOOKS = {
 }
 #: A method of which the truth's standard error is the same as of all but the two that have a long run.
 _PLAIN = "ep"
+#: The method whose CPU seconds are one: those of all methods grow a hundredfold, and would hide how they differ.
+_UNIT = "sampler"
 #: Nats; a bound above it has an arrow.
 _SMALL = 0.03
 _DASHED: dict[str, Any] = {"color": style.GREY, "linestyle": "--", "linewidth": 0.8}
@@ -36,7 +38,7 @@ _TICKS = (50, 200, 1000)
 
 
 def scaling(book: Book) -> Figure:
-    """Median error of log L above and CPU seconds below, a column a kernel and a line a method."""
+    """Median error of log L above and CPU seconds over the sampler's below: a column a kernel, a line a method."""
     rows = book.select(_TEMPLATE).astype({"N": int})
     rows = rows[rows["quantity"].isin(["median", "flagged", "failed", "seconds", "truth-se"])]
     keys = ["kernel", "method", "N"]
@@ -45,6 +47,7 @@ def scaling(book: Book) -> Figure:
     middle = rows[rows["quantity"] == "median"].set_index(keys)["status"]
     bound = (middle == "at most").reindex(points.index, fill_value=False)
     points = points.astype(float).assign(bound=bound).reset_index().sort_values("N")
+    points["times"] = points["seconds"] / _seconds_of(_UNIT, points)
     known = [*layout().order["kernel"]]
     kernels = [name for name in known if name in {*points["kernel"]}] or known[:1]
     figure = style.figure(3.8)
@@ -70,11 +73,17 @@ def scaling(book: Book) -> Figure:
         _ticks(axes)
     _names(margin[0], points[points["kernel"] == kernels[-1]])
     panels[0, 0].set_ylabel("error of $\\log L$, nats")
-    panels[1, 0].set_ylabel("CPU seconds")
+    panels[1, 0].set_ylabel("time / sampler's")
     for axes in panels[1]:
         axes.set_xlabel("$N$")
     legend(figure, _handles(), 5)
     return figure
+
+
+def _seconds_of(method: str, points: pd.DataFrame) -> pd.Series:
+    """The CPU seconds that a method takes for the kernel and N of each line."""
+    own = points[points["method"] == method].set_index(["kernel", "N"])["seconds"]
+    return own.reindex(pd.MultiIndex.from_frame(points[["kernel", "N"]])).set_axis(points.index)
 
 
 def _panel(upper: Axes, lower: Axes, own: pd.DataFrame) -> None:
@@ -87,7 +96,7 @@ def _panel(upper: Axes, lower: Axes, own: pd.DataFrame) -> None:
         mark: dict[str, Any] = {"color": color, "marker": marker, "linestyle": "none"}
         # a hollow star has to be told from a full one
         mark |= {"markersize": {"*": 7.0}.get(marker, 3.6), "markeredgewidth": 0.7}
-        for axes, quantity in ((upper, "median"), (lower, "seconds")):
+        for axes, quantity in ((upper, "median"), (lower, "times")):
             there = mine[mine[quantity] > 0]
             axes.plot(there["N"], there[quantity], **look)
             warned = there["flagged"] >= 0.5
