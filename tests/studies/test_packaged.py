@@ -337,3 +337,23 @@ def test_every_row_can_be_run_by_itself():
     rows = records(experiment.plan(check(load("tiny"))))
     assert {row["stage"] for row in rows} == {"fit", "optimum", "grid", "rule"}
     assert all(row["data"] in DATA_SETS for row in rows)
+
+
+def test_the_cost_of_minimax_tilting_is_told_apart_by_the_variance_that_is_fitted():
+    """Its variance times seconds are 1/4, 1/2 and, where the variance is smaller, 16 times twisted EP's."""
+    costs = {"a": (4.0, 1.0), "b": (4.0, 2.0), "c": (1.0, 16.0)}
+    runs = pd.DataFrame(
+        [
+            {"data": data, "method": method, "log_evidence_se": 1.0, "cpu_seconds": seconds}
+            for data, pair in costs.items()
+            for method, seconds in zip(("twisted-ep", "minimax-tilting"), pair, strict=True)
+        ]
+    ).assign(source="packaged.csv:2")
+    fits = pd.DataFrame({"data": ["a", "b", "c"], "method": "fit-ep", "beta": [100.0, 100.0, 7.0]})
+    found = {row["id"]: row["value"] for row in measures._costs(runs, fits)}
+    path = "packaged/all/minimax-tilting"
+    assert found == {
+        f"{path}/{kind}{name}": value
+        for kind, values in (("", (0.5, 2, 3)), ("bounded/", (0.375, 2, 2)), ("free/", (16, 0, 1)))
+        for name, value in zip(("cost", "cheaper", "data-sets"), values, strict=True)
+    }

@@ -13,12 +13,14 @@ against does not pass its diagnostics.
 
 import math
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from recheck.measures import OK, join_sources
+from recheck.published import read_published
 from studies.atiya2021.experiments.scaling import REFERENCES
 from studies.atiya2021.measures.common import (
     EVES,
@@ -49,13 +51,17 @@ NAMED, NAMED_FOR = 2000, "million"
 _PAIRS = [(name, SAMPLER) for name in ("ep", "hmc-annealed", "ess-annealed")]
 _PAIRS += [("importance-ep", SECOND), ("importance-ep", FIRST)]
 _PAIRS += [("hmc-annealed", "sampler-soft"), ("ep", "hmc-annealed"), (SECOND, FIRST)]
+#: Patterns from which most runs of the sampler on rough kernels are off.
+_LARGE_N = 500
+#: Nats below the best kernel on the same patterns, from which a kernel does not suit them.
+_UNSUITED = 10.0
 #: Ranges of effective eves in which errors are set beside the inverse root of their number.
 _RANGES = (10, 20), (20, 50)
 #: Degrees of freedom of the standard error of the truth: two long runs have 15 each, or one of them more.
 _DF = 15.0
 
 _DATA = ["kernel", "N", "dataset"]
-_COLUMNS = ["row", *_DATA, "method", "inference", "status"]
+_COLUMNS = ["row", *_DATA, "inputs", "method", "inference", "status"]
 _NUMBERS = ["log_evidence", "log_evidence_se"]
 _UNIT = "scaling/{kernel}/N{N}/dataset{dataset}"
 _PATH = "scaling/{kernel}/N{N}/{method}/"
@@ -63,14 +69,20 @@ _PATH = "scaling/{kernel}/N{N}/{method}/"
 
 def measure(given: Rows) -> pd.DataFrame:
     """All measures of the study of scaling."""
-    rows = timed(given, "scaling", _COLUMNS, optional=[*_NUMBERS, EVES, "seed"])
+    rows = timed(given, "scaling", _COLUMNS, optional=[*_NUMBERS, EVES, "seed", "data"])
     numbers = [*_NUMBERS, EVES, "cpu_seconds"]
     rows[numbers] = rows[numbers].astype(float)
     long = rows["method"].isin([*REFERENCES.values()])
     known = truths(rows[long])
     runs = scored(rows[~long].reset_index(drop=True), known)
-    parts = _runs(runs), _cells(runs), _calibration(runs), _references(known), _claim(runs)
-    return combine(*parts, _closer(runs), _eves(runs))
+    parts = (
+        _runs(runs),
+        _cells(runs),
+        _calibration(runs),
+        _references(known),
+        _claim(runs, given.published),
+    )
+    return combine(*parts, _large(runs), _closer(runs), _eves(runs), _suited(runs, known))
 
 
 def _eves(runs: pd.DataFrame) -> Iterator[Row]:
@@ -79,6 +91,8 @@ def _eves(runs: pd.DataFrame) -> Iterator[Row]:
     ``rms-10-20`` is the root mean square of error times the root of the eves, of runs with ten to twenty.
     Of the sampler, and (``variants``) of its other count, its other orders of patterns, and the adapted one together.
     """
+    large = runs[(runs["method"] == SAMPLER) & (runs["N"] >= _LARGE_N)]
+    yield from by_eves("scaling/eves/large/", large, {"all": large["log_evidence"].notna()})
     varied = runs["method"].str.startswith(f"{SAMPLER}-") | (runs["method"] == "adapted")
     groups = {"": runs[runs["method"] == SAMPLER], "variants/": runs[varied]}
     for path, own in groups.items():
@@ -230,6 +244,59 @@ def _calibration(runs: pd.DataFrame) -> Iterator[Row]:
         yield estimate(f"{path}truth-share", share.median() if len(share) else math.nan, source)
 
 
+def _large(runs: pd.DataFrame) -> Iterator[Row]:
+    """Errors over reported ones on many patterns, by kernel, of runs whose status is "ok"."""
+    passed = runs[(runs["N"] >= _LARGE_N) & runs["truth_sound"] & (runs["status"] == OK)]
+    passed = passed[passed["difference"].notna() & (passed["log_evidence_se"] > 0)]
+    for (method, kernel), own in passed.groupby(["method", "kernel"], sort=False):
+        path = f"scaling/calibration/{method}/large/{kernel}/"
+        z = own["difference"] / np.hypot(own["log_evidence_se"], own["truth_se"])
+        source = join_sources(own["error_source"])
+        yield estimate(f"{path}rms", _rms(z), source)
+        yield estimate(f"{path}mean-z", float(z.mean()), source)
+        yield estimate(f"{path}ok", len(own), source)
+
+
+def _suited(runs: pd.DataFrame, known: pd.DataFrame) -> Iterator[Row]:
+    """Which kernel has the highest evidence on each data set, who finds it, and where it is that runs are off.
+
+    Kernels with as many inputs share their data sets. ``off`` counts the sampler's runs that are off by more than a
+    nat, ``off-unsuited`` those of them on a kernel whose evidence is more than `_UNSUITED` below the best. Of the best
+    kernels alone, ``best/off`` counts them by inputs, and ``largest`` is the largest error of a method by N. ``first``
+    counts the data sets on which a method puts the same kernel first.
+    """
+    own = runs[runs["data"].notna()].set_index(_DATA)
+    own = own.assign(truth=known["value_combined"].reindex(own.index)).reset_index()
+    own = own[own["truth"].notna()]
+    if own.empty:
+        return
+    source = join_sources(own["truth_source"])
+    yield estimate("scaling/data-sets", own["data"].nunique(), source)
+    behind = own.groupby("data")["truth"].transform("max") - own["truth"]
+    best = own[behind == 0.0]
+    off = own["wrong"] & (own["method"] == SAMPLER)
+    yield estimate("scaling/suited/off", off.sum(), source)
+    yield estimate("scaling/suited/off-unsuited", (off & (behind > _UNSUITED)).sum(), source)
+    for inputs, group in best[best["method"] == SAMPLER].groupby("inputs"):
+        path = f"scaling/suited/best/inputs{inputs}/"
+        yield estimate(f"{path}off", group["wrong"].sum(), join_sources(group["error_source"]))
+        yield estimate(f"{path}runs", len(group), join_sources(group["error_source"]))
+    for (method, n), group in best[best["error"].notna()].groupby(["method", "N"], sort=False):
+        path = f"scaling/suited/best/{method}/N{n}/largest"
+        yield estimate(path, group["error"].max(), join_sources(group["error_source"]))
+    kernels = own.groupby("data")["kernel"].nunique()
+    for method, group in own.dropna(subset=["log_evidence"]).groupby("method", sort=False):
+        whole = group[
+            group.groupby("data")["kernel"].transform("size") == group["data"].map(kernels)
+        ]
+        chosen = whole.loc[whole.groupby("data")["log_evidence"].idxmax()]
+        path, source = f"scaling/suited/{method}/", join_sources(chosen["error_source"])
+        found = chosen.set_index(["data", "kernel"]).index
+        agreed = found.isin(best.set_index(["data", "kernel"]).index).sum()
+        yield estimate(f"{path}first", agreed, source)
+        yield estimate(f"{path}data-sets", len(chosen), source)
+
+
 def _closer(runs: pd.DataFrame) -> Iterator[Row]:
     """On how many data sets a method is closer to the truth than another, and in how many of its seconds, by N.
 
@@ -263,18 +330,23 @@ def _closer(runs: pd.DataFrame) -> Iterator[Row]:
                 yield estimate(f"{path}cost", cost, source)
 
 
-def _claim(runs: pd.DataFrame) -> Iterator[Any]:
+def _claim(runs: pd.DataFrame, published: Path) -> Iterator[Any]:
     """How far the sampler's runs are off at the largest dimension that the paper names: it says that it worked there.
 
+    The paper names no kernel, so that each of ``readings.yaml`` is a reading.
     The error of a finished run is no random quantity, and is judged by the standard error of the truth.
     """
     there = runs[(runs["N"] == NAMED) & (runs["method"] == NAMED_FOR) & runs["truth_sound"]]
-    there = there[there["difference"].notna()].assign(off=lambda own: own["difference"].abs())
+    choice = read_published(published).readings.get("kernel")
+    there = there[
+        there["difference"].notna() & there["kernel"].isin(choice.levels if choice else ())
+    ]
+    path, reading = "claim/works/dimension", "kernel=" + there["kernel"]
     if there.empty:
-        yield estimate("claim/works/dimension", Known(status="not comparable"), "")
+        yield estimate(path, Known(status="not comparable"), "")
         return
-    there = there.assign(source=there["error_source"])
-    rows = measured(there, "claim/works/dimension", "off", unit=_UNIT, scale="linear")
+    there = there.assign(off=there["difference"].abs(), source=there["error_source"])
+    rows = measured(there, path, "off", unit=_UNIT, scale="linear", reading=reading)
     yield rows.assign(se=there["truth_se"], df=_DF)
 
 
