@@ -20,7 +20,7 @@ from gpcmc.inference.evidence import EvidenceSurface, Optimum, surface_method
 from gpcmc.inference.exact import CommonPoints, ExactSurface
 from gpcmc.inference.multiclass import MulticlassLaplace, one_hot
 from gpcmc.inference.pseudo_marginal import HyperparameterPosterior, PseudoMarginal
-from gpcmc.lowrank import LowRankPrior, LowRankSurface, low_rank_prior, maximize_low_rank
+from gpcmc.lowrank import LowRankPrior, LowRankSurface, fit, low_rank_prior, maximize_low_rank
 from gpcmc.lowrank.dense import AllSitesAtOnce
 from gpcmc.lowrank.gaussian import InducedRecord
 from gpcmc.lowrank.surface import TOLERANCE as SEARCH_TOLERANCE
@@ -135,9 +135,13 @@ def fit_problem(
     if search.verbose:
         print(f"[gpcmc] posterior by {type(method).__name__}, {kernel}", flush=True)
     try:
-        posterior = (
-            method.fit(blocks, code) if several else method.fit(blocks, y, rng=rng)  # type: ignore
-        )
+        posterior: Posterior
+        if isinstance(blocks, LowRankPrior):
+            posterior = fit(method, blocks, code if several else y, rng=rng)
+        elif isinstance(method, MulticlassLaplace):
+            posterior = method.fit(blocks, code)
+        else:
+            posterior = method.fit(blocks, y, rng=rng)
     except ExtinctionError as error:
         raise ExtinctionError(
             "no sample of the orthant sampler survived: use inference=Orthant(scheme='adapted'), which draws inside "

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import pytest
 import test_evidence
 import test_likelihood
+import test_lowrank_multiclass
 import test_multiclass
 import test_pseudo_marginal
 import test_tuned_chains
@@ -24,6 +25,9 @@ from gpcmc.inference import multiclass
 from gpcmc.inference.ep import ExpectationPropagation
 from gpcmc.inference.laplace import Laplace
 from gpcmc.inference.multiclass import MulticlassLaplace, MulticlassPosterior
+from gpcmc.lowrank import multiclass as lowrank
+from gpcmc.lowrank.correction import GradientMatrix
+from gpcmc.lowrank.multiclass import SoftmaxPrecision
 
 RBF, LAPLACE, LOGISTIC, EP = (
     test_evidence.KERNELS["rbf"],
@@ -45,6 +49,7 @@ GRADIENT, TRACES = (
     test_evidence.test_gradients_are_central_differences,
     test_evidence.test_one_matrix_says_what_traces_with_inverses_say,
 )
+LOW_RANK = test_lowrank_multiclass.test_evidence_mode_and_covariances_are_those_of_dense_matrices
 MUTANTS = {
     # the binary methods' gradients
     "no change of the mode": Mutant(
@@ -101,6 +106,27 @@ MUTANTS = {
     "rounding of log(1 + little) forgotten": Mutant(
         multiclass._certain_rounding, "return y.size *", "return 0 * y.size *",
         test_multiclass.test_separable_classes_with_a_large_variance_converge, (12, 0.2, 1e5),
+    ),
+    "|I + D W| without T": Mutant(
+        lowrank._noise_precision, "np.sum(np.log(T)) +", "", LOW_RANK, (3, 2.0)
+    ),
+    "classes that do not see each other": Mutant(
+        SoftmaxPrecision.of.__func__, "A[row, column] = -P", "", LOW_RANK, (3, 0.0)
+    ),
+    "the posterior without its shrinkage": Mutant(
+        lowrank._shrinkage, "np.eye(len(V)) -", "np.eye(len(V)) + 0.0 *", LOW_RANK, (3, 2.0)
+    ),
+    "a class's own share of the covariance alone": Mutant(
+        GradientMatrix.columns, "np.split(solved, len(V))", "np.split(0.0 * solved, len(V))",
+        test_lowrank_multiclass.test_the_matrix_of_the_gradient_is_the_dense_one, (2.0,),
+    ),
+    "no change of the mode, low rank": Mutant(
+        lowrank._half_slope_of_log_det, "- 2.0 * S_pi)", ")",
+        test_lowrank_multiclass.test_gradients_are_central_differences, (test_lowrank_multiclass.KERNELS[0],),
+    ),
+    "a column's share with the old mean": Mutant(
+        GradientMatrix.shares, "- a**2 + z**2", "+ z**2",
+        test_lowrank_multiclass.test_shares_of_further_columns_are_exact_at_fixed_likelihood_terms,
     ),
     # chains
     "SA without the determinant": Mutant(

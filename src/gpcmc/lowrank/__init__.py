@@ -4,12 +4,14 @@ from gpcmc.lowrank.correction import random_columns
 from gpcmc.lowrank.covariance import LowRank
 from gpcmc.lowrank.gaussian import LowRankPosterior
 from gpcmc.lowrank.methods import fit
+from gpcmc.lowrank.multiclass import LowRankMulticlassPosterior
 from gpcmc.lowrank.prior import LowRankPrior, low_rank_prior
 from gpcmc.lowrank.sampling import WeightedPosterior
 from gpcmc.lowrank.surface import LowRankSurface, maximize_low_rank
 
 __all__ = [
     "LowRank",
+    "LowRankMulticlassPosterior",
     "LowRankPosterior",
     "LowRankPrior",
     "LowRankSurface",

@@ -21,6 +21,7 @@ Rasmussen and Williams (2006), Eqs. (5.22)-(5.27), (A.9), (A.10).
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +31,7 @@ from gpcmc._threads import one_thread
 from gpcmc._validation import FloatArray, check_positive_int, check_rng
 from gpcmc.inference.interface import OK
 from gpcmc.lowrank.covariance import LowRank, blocks
-from gpcmc.lowrank.gaussian import LowRankPosterior
+from gpcmc.lowrank.multiclass import Gaussian
 from gpcmc.lowrank.prior import LowRankPrior
 
 #: A run whose evidence may be off by more than `MAX_REST` nats for what the covariance leaves out.
@@ -43,13 +44,17 @@ _COLUMNS = 128  # at once
 
 @dataclass(frozen=True, slots=True)
 class GradientMatrix:
-    """The symmetric M = p q' + q p' - R with d log Z = tr(M dK) / 2, R = diag(t) - diag(t) F A^-1 F' diag(t).
+    """The symmetric M with d log Z = tr(M dK) / 2, of k latent functions: one, or for the softmax one a class.
+
+    M is the sum over them of p q' + q p' - R, R = V - V F A^-1 F' V, where V has the precisions that each pattern has
+    for its F u. R has blocks between the functions too; those on its diagonal count.
 
     Attributes
     ----------
-    p, q, t : (n,) array
+    p, q : (k, n) array
+    V : (k, k, n) array
     F : (n, r) array
-    C : (r, r) array
+    C : (k r, k r) array
         Lower Cholesky factor of A.
     diagonal : (n,) array
         M_ii.
@@ -57,25 +62,41 @@ class GradientMatrix:
 
     p: FloatArray
     q: FloatArray
-    t: FloatArray
+    V: FloatArray
     F: FloatArray
     C: FloatArray
     diagonal: FloatArray
 
     @classmethod
-    def of(cls, K: LowRank, posterior: LowRankPosterior) -> GradientMatrix:
+    def of(cls, K: LowRank, posterior: Gaussian) -> GradientMatrix:
         """Return that of a posterior at its fixed point."""
-        s = 1.0 / (1.0 + posterior.S * K.D)
-        p, q, t = posterior.v + 0.5 * posterior.a, posterior.a, posterior.S * s
-        # R_ii = t_i - t_i^2 F_i A^-1 F_i', and the variance is D s + s^2 F_i A^-1 F_i'
-        noise = t - posterior.S**2 * (posterior.variance - K.D * s)
-        return cls(p, q, t, K.F, posterior.C, 2.0 * p * q - noise)
+        p, q = np.atleast_2d(posterior.v + 0.5 * posterior.a, posterior.a)
+        V, noise = posterior.noise_precision(K)
+        return cls(p, q, V, K.F, posterior.C, np.sum(2.0 * p * q, axis=0) - noise)
+
+    def times_factor(self) -> FloatArray:
+        """Return (M - diag(M)) F (n, r)."""
+        k, r = len(self.p), self.F.shape[1]
+        inverse = cho_solve((self.C, True), np.eye(k * r), check_finite=False).reshape(k, r, k, r)
+        found = -self.diagonal[:, None] * self.F
+        for c in range(k):
+            found += np.outer(self.p[c], self.q[c] @ self.F)
+            found += np.outer(self.q[c], self.p[c] @ self.F)
+            for d in range(c + 1):  # (R F)_c is the sum over d of V_cd F (A^-1)_dc
+                both = inverse[c, :, d] + (inverse[d, :, c] if d < c else 0.0)
+                found -= self.V[c, d][:, None] * (self.F @ both)
+        return found
 
     def columns(self, J: NDArray[np.intp]) -> FloatArray:
         """Return M (n, m) at columns J, with zero instead of M_jj."""
-        solved = cho_solve((self.C, True), (self.t[J, None] * self.F[J]).T, check_finite=False)
-        M = np.outer(self.p, self.q[J]) + np.outer(self.q, self.p[J])
-        M += self.t[:, None] * (self.F @ solved)
+        M, rows = np.zeros((len(self.F), len(J))), self.F[J]
+        for p, q, V in zip(self.p, self.q, self.V, strict=True):
+            right = np.concatenate([(v[J, None] * rows).T for v in V])
+            solved = cho_solve((self.C, True), right, check_finite=False)
+            M += np.outer(p, q[J])
+            M += np.outer(q, p[J])
+            for v, u in zip(V, np.split(solved, len(V)), strict=True):
+                M += v[:, None] * (self.F @ u)
         M[J, np.arange(len(J))] = 0.0
         return M
 
@@ -84,18 +105,32 @@ class GradientMatrix:
 
         G G' without its diagonal is added to K. The diagonal and v count to first order.
         """
-        tG = self.t[:, None] * G
-        half = solve_triangular(self.C, self.F.T @ tG, lower=True, check_finite=False)
-        C = G.T @ tG - half.T @ half
+        (k, _), (r, s) = self.p.shape, (self.F.shape[1], G.shape[1])
+        across, own = (
+            np.empty((k, r, s, k)),
+            np.empty((s, k, s, k)),
+        )  # a column's functions together
+        for c in range(k):
+            for d in range(k):
+                VG = self.V[c, d][:, None] * G
+                across[c, :, :, d], own[:, c, :, d] = self.F.T @ VG, G.T @ VG
+        half = solve_triangular(
+            self.C, across.reshape(k * r, s * k), lower=True, check_finite=False
+        )
+        C = own.reshape(s * k, s * k) - half.T @ half
         C.flat[:: len(C) + 1] += 1.0
         L = cholesky(C, lower=True, overwrite_a=True, check_finite=False)
-        a = self.q @ G
-        z = solve_triangular(L, a, lower=True, check_finite=False)
-        mean = 2.0 * (self.p @ G) * a - a**2 + z**2
-        return 0.5 * (mean - self.diagonal @ G**2) - np.log(L.diagonal())
+        a, p = (self.q @ G).T, (self.p @ G).T
+        z = solve_triangular(L, a.ravel(), lower=True, check_finite=False).reshape(s, k)
+        mean = np.sum(2.0 * p * a - a**2 + z**2, axis=1)
+        determinant = np.log(L.diagonal()).reshape(s, k).sum(axis=1)
+        return 0.5 * (mean - self.diagonal @ G**2) - determinant
 
 
-def corrected(prior: LowRankPrior, posterior: LowRankPosterior) -> LowRankPosterior:
+P = TypeVar("P", bound=Gaussian)
+
+
+def corrected(prior: LowRankPrior, posterior: P) -> P:
     """Return the posterior with its evidence corrected, and diagnostics that say by how much.
 
     ``correction`` is what was added to the evidence, in nats. ``correction_rest`` is the part of it that the second
@@ -127,7 +162,10 @@ def corrected(prior: LowRankPrior, posterior: LowRankPosterior) -> LowRankPoster
 
 @one_thread()
 def random_columns(
-    prior: LowRankPrior, posterior: LowRankPosterior, columns: int, rng: np.random.Generator
+    prior: LowRankPrior,
+    posterior: Gaussian,
+    columns: int,
+    rng: np.random.Generator,
 ) -> tuple[float, float]:
     """Estimate the first-order change of the evidence by what the correction leaves out, without bias.
 
@@ -135,7 +173,7 @@ def random_columns(
     ----------
     prior : LowRankPrior
         Made by `low_rank_prior`.
-    posterior : LowRankPosterior
+    posterior : LowRankPosterior or LowRankMulticlassPosterior
         Of that prior, by expectation propagation or Laplace's method.
     columns : int
         Columns of the error that are evaluated, of n; drawn without replacement.

@@ -15,7 +15,7 @@ and Webber (2025), Communications on Pure and Applied Mathematics 78, 995 (rando
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,6 +63,9 @@ class LowRank:
     F: FloatArray
     D: FloatArray
 
+    #: NumPy leaves ``x @ covariance`` to `__rmatmul__`.
+    __array_ufunc__: ClassVar[None] = None
+
     def __post_init__(self) -> None:
         F, D = check_array("F", self.F, ndim=2), check_array("D", self.D, ndim=1)
         if len(F) != len(D) or not len(D):
@@ -85,6 +88,10 @@ class LowRank:
     def __matmul__(self, x: FloatArray) -> FloatArray:
         """Return the product with a vector (n,)."""
         return self.F @ (self.F.T @ x) + self.D * x
+
+    def __rmatmul__(self, x: FloatArray) -> FloatArray:
+        """Return the product with each row of an array (m, n)."""
+        return (x @ self.F) @ self.F.T + x * self.D
 
     def truncated(self, rank: int) -> LowRank:
         """Return the covariance with the first columns of F alone, and their variances in D."""

@@ -68,11 +68,16 @@ class Update:
 
 def precision_factor(K: LowRank, t: FloatArray) -> FloatArray:
     """Return the lower Cholesky factor of I + F' diag(t) F, t >= 0 (n,)."""
-    A = np.eye(K.rank, order="F")
-    for here in blocks(len(t)):
-        half = np.sqrt(t[here])[:, None] * K.F[here]
-        A = dsyrk(1.0, half.T, beta=1.0, c=A, lower=1, overwrite_c=1)
+    A = weighted_gram(K.F, t, np.eye(K.rank, order="F"))
     return cholesky(A, lower=True, overwrite_a=True, check_finite=False)
+
+
+def weighted_gram(F: FloatArray, t: FloatArray, A: FloatArray) -> FloatArray:
+    """Add F' diag(t) F, t >= 0 (n,), to the lower triangle of A (r, r), which is in Fortran's order; return it."""
+    for here in blocks(len(t)):
+        half = np.sqrt(t[here])[:, None] * F[here]
+        A = dsyrk(1.0, half.T, beta=1.0, c=A, lower=1, overwrite_c=1)
+    return A
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +193,13 @@ class LowRankPosterior(InducedRecord):
     @property
     def _patterns(self) -> int:
         return len(self.a)
+
+    def noise_precision(self, K: LowRank) -> tuple[FloatArray, FloatArray]:
+        """Return t (1, 1, n), the precisions that the patterns have for F u, and the diagonal (n,) of R."""
+        s = 1.0 / (1.0 + self.S * K.D)
+        t = self.S * s
+        # R_ii = t_i - t_i^2 F_i A^-1 F_i', and the variance is D s + s^2 F_i A^-1 F_i'
+        return t[None, None], t - self.S**2 * (self.variance - K.D * s)
 
     def latent_rows(self, F: FloatArray, D: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return means and variances (t,) of latent values F u + e*, of rows F (t, r) and variances D (t,)."""

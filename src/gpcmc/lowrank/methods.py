@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,20 +21,27 @@ from gpcmc.lowrank.covariance import LowRank
 from gpcmc.lowrank.ep import TOLERANCE, expectation_propagation
 from gpcmc.lowrank.gaussian import LowRankPosterior
 from gpcmc.lowrank.laplace import laplace
+from gpcmc.lowrank.multiclass import Gaussian, class_indicators, multiclass_laplace
 from gpcmc.lowrank.prior import LowRankPrior
 from gpcmc.lowrank.sampling import WeightedPosterior, importance, twisted_ep
 
 #: Methods that have a form for a covariance of low rank.
-SUPPORTED = (ExpectationPropagation, Laplace, Twisted, ImportanceSampling)
+SUPPORTED = (ExpectationPropagation, Laplace, MulticlassLaplace, Twisted, ImportanceSampling)
 #: Patterns above which dense methods take minutes.
 MANY = 4000
+#: Methods whose evidence has a gradient there.
+Climbable = ExpectationPropagation | Laplace | MulticlassLaplace
 #: What a posterior under a covariance of low rank may be.
-Found = LowRankPosterior | WeightedPosterior
+Found = Gaussian | WeightedPosterior
 
 
 @one_thread()
 def fit(
-    method: Method, prior: LowRankPrior, y: ArrayLike, *, rng: np.random.Generator | None = None
+    method: Method | MulticlassLaplace,
+    prior: LowRankPrior,
+    y: ArrayLike,
+    *,
+    rng: np.random.Generator | None = None,
 ) -> Found:
     """Find the posterior, the evidence, and the probabilities at the prior's test inputs.
 
@@ -42,19 +49,19 @@ def fit(
 
     Parameters
     ----------
-    method : ExpectationPropagation, Laplace, Twisted or ImportanceSampling
+    method : ExpectationPropagation, Laplace, MulticlassLaplace, Twisted or ImportanceSampling
         The options of the dense methods. Expectation propagation stops at sites that move by less than 1e-4, if its
         tolerance is smaller: the covariance is not as good as that.
     prior : LowRankPrior
     y : (n,) array
-        Labels -1/+1.
+        Labels -1/+1; of `MulticlassLaplace` 0 to C - 1, each of which occurs.
     rng : numpy.random.Generator, optional
         Required by a method that draws.
 
     Returns
     -------
-    LowRankPosterior or WeightedPosterior
-        The second for a method that draws.
+    LowRankPosterior, LowRankMulticlassPosterior or WeightedPosterior
+        The second for `MulticlassLaplace`, whose probabilities are (t, C); the third for a method that draws.
 
     Raises
     ------
@@ -63,9 +70,10 @@ def fit(
     ConvergenceError
         If the method iterates and does not converge.
     """
-    labels = check_labels("y", y, len(prior))
+    check = class_indicators if isinstance(method, MulticlassLaplace) else check_labels
+    labels = check("y", y, len(prior))
     found: Found
-    if isinstance(method, ExpectationPropagation | Laplace):
+    if isinstance(method, Climbable):
         found = replace(
             corrected(prior, gaussian(method, prior.covariance, labels)), inducing=prior.inducing
         )
@@ -110,11 +118,6 @@ def uses_low_rank(
     supported = isinstance(method, SUPPORTED)
     if approximation == "auto":
         return n > MANY and supported and not callable(optimizer)
-    if isinstance(method, MulticlassLaplace):
-        raise ValueError(
-            "multi_class must be 'one_vs_rest' with a covariance of low rank: the softmax ties all classes together "
-            "at each pattern, and has no form for it"
-        )
     if not supported:
         raise ValueError(
             "approximation must be None with this method: a covariance of low rank is for "
@@ -128,19 +131,19 @@ def uses_low_rank(
     return True
 
 
-def gaussian(
-    method: ExpectationPropagation | Laplace,
-    K: LowRank,
-    y: FloatArray,
-    start: LowRankPosterior | None = None,
-) -> LowRankPosterior:
+def gaussian(method: Climbable, K: LowRank, y: FloatArray, start: Any = None) -> Gaussian:
     """Return the Gaussian approximation for arguments that are checked already, without a correction.
+
+    Labels y are -1/+1 (n,), or of several classes ones and zeros (C, n). A posterior of another covariance and the same
+    method and labels may be the start.
 
     Raises
     ------
     ConvergenceError
         If the iteration meets its limit; it carries the last iterate.
     """
+    if isinstance(method, MulticlassLaplace):
+        return multiclass_laplace(K, y, method, start)
     if isinstance(method, Laplace):
         return laplace(
             K, y, method.record, max_iterations=method.max_iterations, start=start,
@@ -156,6 +159,6 @@ def _proposal(
 ) -> LowRankPosterior:
     """Return the Gaussian, converged or not: the weights are right for any."""
     try:
-        return gaussian(method, K, y)
+        return cast(LowRankPosterior, gaussian(method, K, y))
     except ConvergenceError as error:
         return cast(LowRankPosterior, error.posterior)

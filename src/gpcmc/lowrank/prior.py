@@ -47,6 +47,13 @@ class LowRankPrior(StructuredPrior):
         return len(self.covariance)
 
     @property
+    def K(self) -> FloatArray:
+        """Refuse what is asked of a dense prior."""
+        raise AttributeError(
+            "prior has no K: its covariance is of low rank; use gpcmc.lowrank.fit(method, prior, y)"
+        )
+
+    @property
     def kernel(self) -> Kernel | None:
         """The kernel that the covariance stands for."""
         return None if self.inducing is None else self.inducing.kernel

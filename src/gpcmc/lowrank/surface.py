@@ -20,18 +20,16 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_solve, solve_triangular
+from scipy.linalg import solve_triangular
 
 from gpcmc._threads import one_thread
 from gpcmc._validation import FloatArray, check_rng
-from gpcmc.inference.ep import ExpectationPropagation
 from gpcmc.inference.evidence import EvidenceSurface, Optimum, maximize
 from gpcmc.inference.interface import ConvergenceError
-from gpcmc.inference.laplace import Laplace
-from gpcmc.lowrank.correction import GradientMatrix
+from gpcmc.lowrank.correction import GradientMatrix, corrected
 from gpcmc.lowrank.covariance import MAX_RANK, Inducing, LowRank, blocks, inducing_at
-from gpcmc.lowrank.gaussian import LowRankPosterior
-from gpcmc.lowrank.methods import fit, gaussian
+from gpcmc.lowrank.methods import Climbable, gaussian
+from gpcmc.lowrank.multiclass import Gaussian
 from gpcmc.lowrank.prior import LowRankPrior, low_rank_prior
 
 if TYPE_CHECKING:  # scikit-learn takes half a second
@@ -58,25 +56,25 @@ class LowRankSurface:
 
     Attributes
     ----------
-    method : ExpectationPropagation or Laplace
+    method : ExpectationPropagation, Laplace or MulticlassLaplace
     kernel : Kernel
         Its hyperparameters that are not fixed are the arguments.
     X : (n, d) array
-    y : (n,) array
-        Labels -1/+1.
+    y : (n,) or (C, n) array
+        Labels -1/+1, or ones and zeros of C classes.
     Z : (r, d) array
         Inducing inputs.
     progress : Progress, optional
         What is told of each value with its gradient.
     """
 
-    method: ExpectationPropagation | Laplace
+    method: Climbable
     kernel: Kernel
     X: FloatArray
     y: FloatArray
     Z: FloatArray
     progress: Progress | None = None
-    _last: LowRankPosterior | None = None
+    _last: Gaussian | None = None
 
     @one_thread()
     def value(self, theta: FloatArray) -> float:
@@ -106,7 +104,7 @@ class LowRankSurface:
             self.progress.evaluated(inducing.kernel, posterior.log_evidence)
         return posterior.log_evidence, gradient
 
-    def _fitted(self, theta: FloatArray) -> tuple[Inducing, LowRank, LowRankPosterior]:
+    def _fitted(self, theta: FloatArray) -> tuple[Inducing, LowRank, Gaussian]:
         """Start from the last posterior: an optimiser's next point is seldom far."""
         inducing = inducing_at(self.kernel.clone_with_theta(theta), self.Z)
         K = LowRank(*inducing.rows(self.X))
@@ -114,13 +112,12 @@ class LowRankSurface:
         return inducing, K, self._last
 
     def _gradient(
-        self, theta: FloatArray, inducing: Inducing, K: LowRank, posterior: LowRankPosterior
+        self, theta: FloatArray, inducing: Inducing, K: LowRank, posterior: Gaussian
     ) -> FloatArray:
         M = GradientMatrix.of(K, posterior)
-        # R F = diag(t) F A^-1
-        MF = np.outer(M.p, M.q @ K.F) + np.outer(M.q, M.p @ K.F) - M.diagonal[:, None] * K.F
-        MF -= M.t[:, None] * cho_solve((M.C, True), K.F.T, check_finite=False).T
-        G = solve_triangular(inducing.L, MF.T, lower=True, trans="T", check_finite=False).T
+        G = solve_triangular(
+            inducing.L, M.times_factor().T, lower=True, trans="T", check_finite=False
+        ).T
         BG = solve_triangular(inducing.L, K.F.T @ G, lower=True, trans="T", check_finite=False)
         gradient = np.empty(len(theta))
         for k in range(len(theta)):
@@ -137,7 +134,7 @@ class LowRankSurface:
 
 
 def maximize_low_rank(
-    method: ExpectationPropagation | Laplace,
+    method: Climbable,
     kernel: Kernel,
     X: FloatArray,
     y: FloatArray,
@@ -152,12 +149,12 @@ def maximize_low_rank(
 
     Parameters
     ----------
-    method : ExpectationPropagation or Laplace
+    method : ExpectationPropagation, Laplace or MulticlassLaplace
     kernel : Kernel
         The climb starts from its hyperparameters.
     X : (n, d) array
-    y : (n,) array
-        Labels -1/+1.
+    y : (n,) or (C, n) array
+        Labels -1/+1, or ones and zeros of C classes.
     max_rank : int
         Inducing inputs at most.
     tolerance : float
@@ -207,7 +204,7 @@ def maximize_low_rank(
 class _Climber:
     """Climbs with some of the patterns, and tells how that goes."""
 
-    method: ExpectationPropagation | Laplace
+    method: Climbable
     X: FloatArray
     y: FloatArray
     max_rank: int
@@ -222,7 +219,7 @@ class _Climber:
         Z = prior.inducing.Z
         self.progress.says(f"{len(here)} patterns, {len(Z)} inducing inputs, from {kernel}")
         surface = LowRankSurface(
-            self.method, kernel, self.X[here], self.y[here], Z, progress=self.progress
+            self.method, kernel, self.X[here], self.y[..., here], Z, progress=self.progress
         )
         found = maximize(cast(EvidenceSurface, surface), 0, np.random.default_rng(0))
         if (
@@ -241,17 +238,22 @@ class _Climber:
 
         A share of the variance says little where the variance is large, or the patterns are many.
         """
-        X, y, rank = self.X[here], self.y[here], self.max_rank
+        X, rank = self.X[here], self.max_rank
         prior = low_rank_prior(kernel, X, tolerance=tolerance, max_rank=rank)
         for _ in range(_REFINED):
             try:
-                if abs(fit(self.method, prior, y).diagnostics["correction"]) <= _COST:
+                if abs(self._corrected(prior, here).diagnostics["correction"]) <= _COST:
                     break
                 prior = low_rank_prior(kernel, X, tolerance=0.1 * tolerance, max_rank=rank)
             except (ValueError, ConvergenceError):  # it needs a larger rank than is allowed
                 break
             tolerance *= 0.1
         return prior, tolerance
+
+    @one_thread()
+    def _corrected(self, prior: LowRankPrior, here: NDArray[np.intp]) -> Gaussian:
+        """Return the posterior of some of the patterns, of which a class may be missing."""
+        return corrected(prior, gaussian(self.method, prior.covariance, self.y[..., here]))
 
     def best_end(self, starts: list[Kernel], here: NDArray[np.intp], tolerance: float) -> Kernel:
         """Return the end with the highest evidence; a start that fails, or whose end does, is left out.
@@ -266,7 +268,7 @@ class _Climber:
             try:
                 end = start.clone_with_theta(self.climb(start, here, tolerance)[0].theta)
                 prior, _ = self._prior(end, here, tolerance)
-                ends.append((fit(self.method, prior, self.y[here]).log_evidence, end))
+                ends.append((self._corrected(prior, here).log_evidence, end))
             except (ValueError, ConvergenceError) as error:
                 failures.append(error)
         if not ends:
