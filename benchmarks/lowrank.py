@@ -5,6 +5,9 @@ docs/large.csv has the dense evidence of the same patterns at N = 500 to 10,000.
 standard normal, the labels follow the first input with noise, and the length scale is the root of the number of inputs.
 All seconds are CPU seconds of one thread: other work on the machine makes them larger, and nothing makes them smaller.
 
+Methods "softmax" and "softmax, dense" are Laplace's with three classes, at standard normal patterns in the plane and
+labels drawn from the softmax of smooth functions, with the same kernel: `--methods "softmax, dense" softmax`.
+
 `python benchmarks/lowrank.py` takes the plane, with `--tolerance 3e-5` for the finer line of the picture, and `--wide`
 6 and 8 inputs; sizes may be named. All write docs/lowrank.csv, where other rows stay, and docs/lowrank.png.
 """
@@ -39,10 +42,15 @@ COLUMNS = [
 ]  # fmt: skip
 
 
-def problem(inputs, n):
+def problem(inputs, n, method):
     """Kernel, patterns and labels."""
     from gpcmc.gp import rbf
 
+    if method.startswith("softmax"):
+        rng = np.random.default_rng(1)
+        X = rng.standard_normal((n, 2))
+        f = np.stack([3 * np.sin(1.5 * X[:, 0]), 3 * np.cos(1.5 * X[:, 1]), X[:, 0] * X[:, 1]])
+        return rbf(0.5, 3.0), X, np.argmax(f + rng.gumbel(size=f.shape), axis=0)
     if inputs > 2:
         X = np.random.default_rng(20210308).standard_normal((n, inputs))
         noise = np.random.default_rng(1).standard_normal(n)
@@ -63,10 +71,11 @@ def measure(method, inputs, n, tolerance):
     from gpcmc.gp import Prior, rbf
     from gpcmc.gp import prior as dense_prior
     from gpcmc.inference import ExpectationPropagation, Twisted
+    from gpcmc.inference.multiclass import MulticlassLaplace
     from gpcmc.lowrank import fit, low_rank_prior, maximize_low_rank
     from gpcmc.lowrank.dense import parallel_ep
 
-    kernel, X, y = problem(inputs, n)
+    kernel, X, y = problem(inputs, n, method)
     low_rank_prior(kernel, X[:200])  # imports
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     start = time.process_time()
@@ -89,12 +98,19 @@ def measure(method, inputs, n, tolerance):
         cholesky(A, lower=True, overwrite_a=True, check_finite=False)
         one = time.process_time() - start
         row["factorizations"] = (row["seconds"] - row["seconds_prior"]) / one
+    elif method == "softmax, dense":
+        blocks = dense_prior(kernel, X)
+        row = {"seconds_prior": time.process_time() - start}
+        found = MulticlassLaplace().fit(blocks, y)
+        row["seconds"] = time.process_time() - start
+        row |= {"status": found.status, "log_evidence": found.log_evidence}
     else:
         prior = low_rank_prior(kernel, X, tolerance=tolerance)
         row = {"seconds_prior": time.process_time() - start}
         options = {
             "ep": ExpectationPropagation(),
             "twisted-ep": Twisted(points=POINTS, randomizations=GROUPS),
+            "softmax": MulticlassLaplace(),
         }[method]
         posterior = fit(options, prior, y, rng=np.random.default_rng(1))
         row["seconds"] = time.process_time() - start
@@ -192,6 +208,9 @@ def main():
         row = run(*plan)
         if plan[1] == 2:
             row["dense"] = dense.get((plan[2], plan[0].replace("dense, parallel", "ep")), np.nan)
+        if plan[0] == "softmax":
+            other = rows.get((*plan[1:3], "softmax, dense", plan[3]), {})
+            row["dense"] = other.get("log_evidence", np.nan)
         rows[*plan[1:3], plan[0], plan[3]] = row
         print(json.dumps(row), flush=True)
         table = pd.DataFrame([rows[key] for key in sorted(rows)], columns=COLUMNS)

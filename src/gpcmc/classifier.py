@@ -89,8 +89,9 @@ class GaussianProcessClassifier(ClassifierMixin, settings.MethodOptions):
     approximation : {None, "low-rank", "auto"}
         None works with the dense covariance, whose time grows as n^3. "low-rank" replaces it by one of low rank r and a
         diagonal, which takes n r^2: for 100,000 patterns in few dimensions, with ``"ep"``, ``"laplace"``,
-        ``"twisted-ep"`` or ``"importance"``. The evidence is corrected for what is left out, and ``diagnostics_`` says
-        how much that was. Restarts climb with 2000 patterns. "auto" takes it above 4000 patterns, for these methods.
+        ``"twisted-ep"`` or ``"importance"``, of two classes or several. The evidence is corrected for what is left out,
+        and ``diagnostics_`` says how much that was. Restarts climb with 2000 patterns. "auto" takes it above 4000
+        patterns, for these methods.
     tolerance : float
         Share of the prior variance that the approximation may leave unexplained. The search for hyperparameters begins
         with 1e-3 where this is less; the posterior and the evidence at its end have what is asked for. Where that needs
