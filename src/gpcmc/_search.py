@@ -7,7 +7,6 @@ of the median distance between inputs, and the better end counts.
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,6 +14,7 @@ import numpy as np
 from scipy.special import xlogy
 from sklearn.gaussian_process.kernels import Kernel
 
+from gpcmc._progress import Progress
 from gpcmc._settings import Optimizer
 from gpcmc._validation import FloatArray, check_covariance
 from gpcmc.inference.evidence import EvidenceSurface, Optimum, maximize
@@ -165,34 +165,6 @@ def _by(
     value, _ = watched.value_and_gradient(theta)
     # whether an own optimizer ends at a maximum is its own affair
     return Optimum(theta, value, (), converged=True, evaluations=watched.progress.evaluations)
-
-
-class Progress:
-    """Counts evaluations, and prints where a search is if it is asked to.
-
-    Attributes
-    ----------
-    verbose : int
-        As of `Search`.
-    evaluations : int
-        So far, failed ones too.
-    """
-
-    def __init__(self, verbose: int) -> None:
-        self.verbose, self.evaluations, self.start = verbose, 0, time.monotonic()
-
-    def says(self, text: str) -> None:
-        """Print a line at once."""
-        if self.verbose:
-            print(f"[gpcmc] {text}", flush=True)
-
-    def evaluated(self, kernel: Kernel, value: float) -> None:
-        """Print what the last evaluation gave: the first one, each tenth after it, or all."""
-        if self.verbose > 1 or self.evaluations % 10 == 1:
-            self.says(
-                f"{time.monotonic() - self.start:.1f} s, evaluation {self.evaluations}: log marginal likelihood "
-                f"{value:.4f} at {kernel}"
-            )
 
 
 class _Watched:

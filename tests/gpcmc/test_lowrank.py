@@ -92,6 +92,13 @@ def test_pivots_meet_the_tolerance_and_keep_variances(kernel):
     np.testing.assert_allclose(dense(P.covariance), K, atol=1e-9 * K.max())
 
 
+def test_no_pattern_is_chosen_twice_where_nothing_but_rounding_is_left():
+    X, _ = noisy_problem(0, 80)
+    inducing, K, _ = covariance.pivoted(rbf(1.0, 2.0), X, 1e-14)
+    assert len(set(inducing.pivots)) == K.rank <= 80
+    np.testing.assert_allclose(dense(K), rbf(1.0, 2.0)(X), atol=1e-9)
+
+
 def test_more_patterns_than_candidates(monkeypatch):
     monkeypatch.setattr(covariance, "CANDIDATES", 300)
     X = np.random.default_rng(0).standard_normal((2000, 2))
@@ -482,6 +489,7 @@ def test_bad_arguments_of_a_fit():
     for call, message in (
         (lambda: LowRank(np.ones((3, 1)), -np.ones(3)), "D must not be negative"),
         (lambda: LowRank(np.ones((3, 1)), np.ones(2)), "one row a pattern"),
+        (lambda: LowRankPrior(LowRank(np.ones((3, 0)), np.ones(3))), "F must have a column"),
         (lambda: fit(Laplace(), P, y[:3]), "y must have shape"),
         (lambda: fit(Twisted(), P, y), "rng must be"),
         (lambda: fit(ImportanceSampling(points="sobol"), P, y, rng=rng), "points must be"),

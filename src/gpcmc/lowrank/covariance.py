@@ -199,6 +199,8 @@ def pivoted(
     pivots, F, found, aim = np.empty(0, dtype=np.intp), np.empty((len(X), 0)), 1.0, tolerance
     while True:
         pool, weight = _pool(variance, rng)
+        fresh = ~np.isin(pool, pivots)  # of these nothing but rounding is left
+        pool, weight = pool[fresh], weight[fresh]
         if not len(pool):
             break
         candidates = _Candidates(X[pool], F[pool].T, variance[pool], weight)

@@ -35,6 +35,11 @@ class LowRankPrior(StructuredPrior):
         Further columns G of the factorisation, and what they leave: K is about F F' + G G' + D of `finer`.
     X, X_star : (n, d), (t, d) array, optional
         Training and test inputs.
+
+    Raises
+    ------
+    ValueError
+        If F has no column.
     """
 
     covariance: LowRank
@@ -42,6 +47,10 @@ class LowRankPrior(StructuredPrior):
     finer: LowRank | None = None
     X: FloatArray | None = None
     X_star: FloatArray | None = None
+
+    def __post_init__(self) -> None:
+        if not self.covariance.rank:
+            raise ValueError("covariance.F must have a column; of independent patterns, zeros")
 
     def __len__(self) -> int:
         return len(self.covariance)

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
+from gpcmc._progress import Progress
 from gpcmc._threads import one_thread
 from gpcmc._validation import FloatArray, check_rng
 from gpcmc.inference.evidence import EvidenceSurface, Optimum, maximize
@@ -35,15 +36,12 @@ from gpcmc.lowrank.prior import LowRankPrior, low_rank_prior
 if TYPE_CHECKING:  # scikit-learn takes half a second
     from sklearn.gaussian_process.kernels import Kernel
 
-    from gpcmc._search import Progress
-
 #: Of the covariances in a search: maxima move by less than their own uncertainty.
 TOLERANCE = 1e-3
 _STEP = 1e-5  # of central differences, in logarithms of hyperparameters
 _SETTLED = 1e-2  # a maximum that moves by less, in logarithms, keeps its inducing inputs
-_COST = (
-    0.5  # nats of correction: with more, inducing inputs are chosen for a tenth of the tolerance
-)
+#: Nats of correction: with more, inducing inputs are chosen for a tenth of the tolerance.
+_COST = 0.5
 _REFINED = 3  # times, at most
 _ROUNDS = 8
 _FLAT = 1e-2  # nats for each unit of a logarithm, times the root of n: a hundredth of a standard deviation away
@@ -179,8 +177,6 @@ def maximize_low_rank(
     ValueError
         If the tolerance needs a larger rank at all starts, or there are restarts and a bound is not finite.
     """
-    from gpcmc._search import Progress  # which imports scikit-learn, as the kernel has
-
     order = np.random.default_rng(0).permutation(len(X))
     climber = _Climber(method, X, y, max_rank, Progress(verbose))
     first = order[:_FIRST] if len(X) > _FIRST else np.arange(len(X))
