@@ -316,6 +316,16 @@ def test_settings_of_a_chain_are_compared_at_the_quoted_error(made):
     assert made[1].loc["claim/time/margin", "status"] == "0 of 4 runs converged"
 
 
+def test_settings_alone_are_compared_between_repaired_and_scheduled_chains(tmp_path):
+    """Errors are exp(-4)/sqrt(s) after s seconds of the scheduled chain; the repaired one takes nine times as long."""
+    for name, slower in (("ess-scheduled", 1.0), ("ess-repaired", 9.0)):
+        curve = [(s * slower, math.exp(-4.0) * s**-0.5, 4) for s in (0.1, 1.0, 10.0)]
+        made_raw.method(tmp_path, name, curve)
+    found = estimate(made_raw.measure("experiment3", tmp_path)).set_index("id")["value"]
+    assert found["time/settings/ess"] == pytest.approx(9.0)
+    assert "time/settings/hmc" not in found.index
+
+
 @pytest.mark.slow
 def test_a_chain_that_ran_on_one_data_set_is_compared_on_that_one(made, tmp_path):
     made_raw.experiment3(tmp_path)

@@ -192,6 +192,7 @@ def made(folder, lines, kernels=("rough",)):
         {
             "row": f"{kernel}/N{n}/dataset{dataset}/{method}",
             **{"kernel": kernel, "N": n, "dataset": dataset, "method": method, "inputs": 2},
+            "alpha": {"rough": 0.5, "smooth": 3.0}.get(kernel, 1.0),
             "inference": names.get(method, "orthant"),
             "data": f"1/inputs2/N{n}/dataset{dataset}",
             **{
@@ -389,9 +390,15 @@ def test_who_finds_the_kernel_that_suits_the_data(tmp_path):
     assert found["scaling/data-sets"] == 1
     assert (found[f"{path}/off"], found[f"{path}/off-unsuited"]) == (1, 1)
     assert (found[f"{path}/best/inputs2/off"], found[f"{path}/best/inputs2/runs"]) == (0, 1)
+    assert (found[f"{path}/pairs"], found[f"{path}/unsuited"], found[f"{path}/smoothest"]) == (
+        2,
+        1,
+        0,
+    )
+    assert found[f"{path}/large/pairs"] == 0
     assert (found[f"{path}/sampler/first"], found[f"{path}/ep/first"]) == (0, 1)
     # nothing but what the truth does not resolve
-    assert found[f"{path}/best/ep/N50/largest"] == pytest.approx(2 * 0.01 / math.sqrt(2))
+    assert found[f"{path}/best/ep/largest"] == pytest.approx(2 * 0.01 / math.sqrt(2))
 
 
 def test_errors_over_reported_ones_are_given_by_kernel_on_many_patterns(tmp_path):

@@ -398,8 +398,9 @@ def _claims(rows: pd.DataFrame) -> Iterator[Row]:
 def _settings(rows: pd.DataFrame) -> Iterator[Row]:
     """Claims that set times of chains beside one another, on the first data set, with the variance counted once.
 
-    CPU seconds of slice sampling as distributed over re-engineered, for the quoted error of the evidence; and the ratio
-    of HMC to the sampler for the evidence over that for probabilities.
+    CPU seconds of slice sampling as distributed over re-engineered, for the quoted error of the evidence, and those of
+    repaired chains over scheduled ones, which differ in their settings alone (``time/settings``); and the ratio of HMC
+    to the sampler for the evidence over that for probabilities.
     """
     first = rows[rows["dataset"] == 0]
     once = first[_READ["once"]].fillna(first["probability_mae"])
@@ -416,6 +417,12 @@ def _settings(rows: pd.DataFrame) -> Iterator[Row]:
     if len(ess := curves.every("ess", "evidence")) and len(curves.every("ess-gpml", "evidence")):
         needed = [curves.needed(name, "evidence", TARGET) for name in ("ess-gpml", "ess")]
         yield needed[0].over(needed[1]).row("claim/chain/settings", join_sources(ess["source"]))
+    for sampler in ANNEALED:
+        runs = [curves.every(f"{sampler}-{form}", "evidence") for form in ("repaired", "scheduled")]
+        if all(map(len, runs)):
+            needed = [curves.needed(own["method"].iloc[0], "evidence", TARGET) for own in runs]
+            source = join_sources([*runs[0]["source"], *runs[1]["source"]])
+            yield needed[0].over(needed[1]).row(f"time/settings/{sampler}", source)
 
 
 def _readings(

@@ -61,7 +61,7 @@ _RANGES = (10, 20), (20, 50)
 _DF = 15.0
 
 _DATA = ["kernel", "N", "dataset"]
-_COLUMNS = ["row", *_DATA, "inputs", "method", "inference", "status"]
+_COLUMNS = ["row", *_DATA, "inputs", "alpha", "method", "inference", "status"]
 _NUMBERS = ["log_evidence", "log_evidence_se"]
 _UNIT = "scaling/{kernel}/N{N}/dataset{dataset}"
 _PATH = "scaling/{kernel}/N{N}/{method}/"
@@ -260,10 +260,12 @@ def _large(runs: pd.DataFrame) -> Iterator[Row]:
 def _suited(runs: pd.DataFrame, known: pd.DataFrame) -> Iterator[Row]:
     """Which kernel has the highest evidence on each data set, who finds it, and where it is that runs are off.
 
-    Kernels with as many inputs share their data sets. ``off`` counts the sampler's runs that are off by more than a
-    nat, ``off-unsuited`` those of them on a kernel whose evidence is more than `_UNSUITED` below the best. Of the best
-    kernels alone, ``best/off`` counts them by inputs, and ``largest`` is the largest error of a method by N. ``first``
-    counts the data sets on which a method puts the same kernel first.
+    Kernels with as many inputs share their data sets. ``unsuited`` counts the pairs of a data set and a kernel whose
+    evidence is more than `_UNSUITED` below that of the best kernel, ``off`` the sampler's runs that are off by more
+    than a nat, and ``off-unsuited`` the runs that are both; on the best kernels ``best/off`` counts them by inputs. All
+    of it is given for many patterns, too (``large``). ``smoothest`` counts the data sets whose best kernel has the
+    largest length scale, ``best/<method>/largest`` is the largest error of a method on the best kernels, and ``first``
+    counts the data sets on which a method puts the best kernel first.
     """
     own = runs[runs["data"].notna()].set_index(_DATA)
     own = own.assign(truth=known["value_combined"].reindex(own.index)).reset_index()
@@ -272,17 +274,24 @@ def _suited(runs: pd.DataFrame, known: pd.DataFrame) -> Iterator[Row]:
         return
     source = join_sources(own["truth_source"])
     yield estimate("scaling/data-sets", own["data"].nunique(), source)
-    behind = own.groupby("data")["truth"].transform("max") - own["truth"]
-    best = own[behind == 0.0]
-    off = own["wrong"] & (own["method"] == SAMPLER)
-    yield estimate("scaling/suited/off", off.sum(), source)
-    yield estimate("scaling/suited/off-unsuited", (off & (behind > _UNSUITED)).sum(), source)
-    for inputs, group in best[best["method"] == SAMPLER].groupby("inputs"):
-        path = f"scaling/suited/best/inputs{inputs}/"
-        yield estimate(f"{path}off", group["wrong"].sum(), join_sources(group["error_source"]))
-        yield estimate(f"{path}runs", len(group), join_sources(group["error_source"]))
-    for (method, n), group in best[best["error"].notna()].groupby(["method", "N"], sort=False):
-        path = f"scaling/suited/best/{method}/N{n}/largest"
+    own["behind"] = own.groupby("data")["truth"].transform("max") - own["truth"]
+    best = own[own["behind"] == 0.0]
+    smoothest = best["alpha"] == own.groupby("data")["alpha"].transform("max")[best.index]
+    yield estimate("scaling/suited/smoothest", best.loc[smoothest, "data"].nunique(), source)
+    mine = own[own["method"] == SAMPLER]
+    for path, group in (("", mine), ("large/", mine[mine["N"] >= _LARGE_N])):
+        unsuited = group["behind"] > _UNSUITED
+        found = {"pairs": len(group), "unsuited": unsuited.sum(), "off": group["wrong"].sum()}
+        found |= {"off-unsuited": (group["wrong"] & unsuited).sum()}
+        for inputs, part in group[group["behind"] == 0.0].groupby("inputs"):
+            found |= {f"best/inputs{inputs}/off": part["wrong"].sum()}
+            found |= {f"best/inputs{inputs}/runs": len(part)}
+        for name, value in found.items():
+            yield estimate(
+                f"scaling/suited/{path}{name}", value, join_sources(group["error_source"])
+            )
+    for method, group in best[best["error"].notna()].groupby("method", sort=False):
+        path = f"scaling/suited/best/{method}/largest"
         yield estimate(path, group["error"].max(), join_sources(group["error_source"]))
     kernels = own.groupby("data")["kernel"].nunique()
     for method, group in own.dropna(subset=["log_evidence"]).groupby("method", sort=False):
