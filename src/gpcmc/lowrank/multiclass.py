@@ -1,16 +1,16 @@
 """Laplace's approximation with the softmax likelihood under a covariance of low rank.
 
-Each of k classes has f_c = F u_c + e_c of its own. With pi the probabilities at one pattern, t_c = pi_c / (1 + pi_c D)
-and T = sum_c t_c, the precision that this pattern has for F u is the (k, k) matrix
+Each of k classes has its own latent function f_c = F u_c + e_c. At one pattern let pi be the class probabilities,
+t_c = pi_c / (1 + pi_c D) and T = sum_c t_c. The precision that this pattern gives to F u is the (k, k) matrix
 
     V = (D + W^-1)^-1 = diag(t) - t t' / T,      W = diag(pi) - pi pi'.
 
-Its rows sum to zero, and W^-1 is never needed. All u, k r numbers, have a posterior precision A with the blocks
+Its rows sum to zero, and W^-1 is never needed. The k r numbers in all u have a posterior precision A with the blocks
 
     A_cd = -P_cd,   A_cc = I + sum_(d /= c) P_cd,      P_cd = F' diag(t_c t_d / T) F,
 
-sums of terms that are not negative. The determinant is |I + K W| = |A| prod_i T_i prod_c (1 + pi_ci D_i). A takes
-k (k - 1) / 2 products of n r^2 flops, and its factor C (k r)^3 / 3.
+which are sums of terms that are not negative. The determinant is |I + K W| = |A| prod_i T_i prod_c (1 + pi_ci D_i). To
+form A takes k (k - 1) / 2 products of n r^2 flops each; its Cholesky factor C takes (k r)^3 / 3 flops.
 
 The mode, the evidence and its gradient are those of `gpcmc.inference.multiclass`.
 
@@ -45,32 +45,32 @@ from gpcmc.inference.softmax_average import softmax_average
 from gpcmc.lowrank.covariance import BLOCK, LowRank, blocks
 from gpcmc.lowrank.gaussian import InducedRecord, LowRankPosterior, weighted_gram
 
-_MATRICES = 4.0  # of order k r that are held at once
+_MATRICES = 4.0  # matrices of order k r that are held at once
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LowRankMulticlassPosterior(InducedRecord):
     """The Gaussian at the mode of k latent functions under a covariance of low rank.
 
-    Probabilities (t, k) are those of `gpcmc.inference.multiclass.MulticlassPosterior`, the evidence and its diagnostics
-    as of `gpcmc.lowrank.gaussian.LowRankPosterior`. For the other attributes see `PosteriorRecord`.
+    Probabilities (t, k) are as in `gpcmc.inference.multiclass.MulticlassPosterior`, the evidence and its diagnostics as
+    in `gpcmc.lowrank.gaussian.LowRankPosterior`. For the other attributes see `PosteriorRecord`.
 
     Attributes
     ----------
     mean : (k, n) array
         The mode.
     covariance : (n, k, k) array
-        Of the classes' latent values at each pattern.
+        Posterior covariance of the classes' latent values at each pattern.
     a : (k, n) array
         K^-1 mean.
     b : (k, r) array
         Posterior mean of u.
     C : (k r, k r) array
-        Lower Cholesky factor of its precision A.
+        Lower Cholesky factor of A, the posterior precision of u.
     v : (k, n) array
-        What the evidence's gradient owes to a mode that moves: M = sum over classes of a a' + v a' + a v' - R.
+        The part of the evidence's gradient from the moving mode: M = sum over classes of a a' + v a' + a v' - R.
     points, randomizations : int
-        Of the Sobol' points.
+        Sobol' points of one randomisation, and the number of randomisations.
     """
 
     log_evidence: float
@@ -92,13 +92,13 @@ class LowRankMulticlassPosterior(InducedRecord):
         """Return V (k, k, n), and the diagonal (n,) of the sum over classes of R."""
         pi = softmax(self.mean, axis=0)
         V, _ = _noise_precision(pi, K.D)
-        # R = W - W Sigma W, and what Sigma has beside that of F u makes W a V
+        # R = W - W Sigma W. The part of Sigma that does not come from F u turns W into V
         W = np.einsum("cd,ci->icd", np.eye(len(pi)), pi) - np.einsum("ci,di->icd", pi, pi)
         left = self.covariance - K.D[:, None, None] * _shrinkage(V, K.D)
         return V, np.einsum("cci->i", V) - np.einsum("icd,ide,iec->i", W, left, W)
 
     def latent_rows(self, F: FloatArray, D: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return means (t, k) and covariances (t, k, k) of latent values F u + e*, of rows F (t, r) and D (t,)."""
+        """Return means (t, k) and covariances (t, k, k) of the latent values F u + e* for rows F (t, r) and D (t,)."""
         covariance = _spread(self.C, F, len(self.b))
         each = np.arange(len(self.b))
         covariance[:, each, each] += D[:, None]
@@ -117,7 +117,7 @@ Gaussian = LowRankPosterior | LowRankMulticlassPosterior
 
 @dataclass(frozen=True, slots=True)
 class SoftmaxPrecision:
-    """R = (K + W^-1)^-1 = V - V F A^-1 F' V of all classes, as an operator, and log |I + K W|.
+    """The operator R = (K + W^-1)^-1 = V - V F A^-1 F' V of all classes, and log |I + K W|.
 
     Attributes
     ----------
@@ -135,7 +135,7 @@ class SoftmaxPrecision:
 
     @classmethod
     def of(cls, K: LowRank, pi: FloatArray) -> SoftmaxPrecision:
-        """Return R of a covariance and the probabilities pi (k, n)."""
+        """Return R for a covariance and the probabilities pi (k, n)."""
         r, (V, log_det) = K.rank, _noise_precision(pi, K.D)
         A = np.eye(len(pi) * r, order="F")
         parts = [slice(c * r, (c + 1) * r) for c in range(len(pi))]
@@ -150,19 +150,19 @@ class SoftmaxPrecision:
         return cls(K.F, V, C, log_det + 2.0 * float(np.sum(np.log(C.diagonal()))))
 
     def __matmul__(self, x: FloatArray) -> FloatArray:
-        """Return the product with latent values (k, n)."""
+        """Return the product of R with latent values (k, n)."""
         Vx = np.einsum("cdi,di->ci", self.V, x)
         u = cho_solve((self.C, True), (Vx @ self.F).ravel(), check_finite=False)
         return Vx - np.einsum("cdi,di->ci", self.V, u.reshape(len(x), -1) @ self.F.T)
 
 
 def class_indicators(name: str, value: ArrayLike, n: int) -> FloatArray:
-    """Return (k, n), 1 for the class of each pattern, of n labels 0 to C - 1.
+    """Return a (k, n) array with 1 for the class of each pattern, given n labels 0 to C - 1.
 
     Raises
     ------
     ValueError
-        If there are not n, or a label is another number, or one does not occur.
+        If there are not n labels, a label is another number, or one of the labels does not occur.
     """
     labels = np.asarray(value)
     found = np.unique(labels)
@@ -190,17 +190,17 @@ def multiclass_laplace(
         1 for the class of each pattern, else 0.
     method : MulticlassLaplace
     start : LowRankMulticlassPosterior, optional
-        Of another covariance and the same labels.
+        The posterior under another covariance, with the same labels.
 
     Raises
     ------
     ConvergenceError
-        If Newton's iteration meets its limit, or climbs no higher; it carries the last iterate.
+        If Newton's iteration meets its limit, or climbs no higher. The error carries the last iterate.
     MemoryError
-        If the rank times the number of classes needs more memory than this process may have.
+        If matrices of order rank times classes need more memory than this process may have.
     """
     _check_order(len(y), K.rank)
-    product: Any = K  # a @ K is all that the dense method's steps need of it
+    product: Any = K  # the dense method's steps need no more of K than a @ K
     a, f = np.zeros(y.shape), np.zeros(y.shape)
     psi, rise = _objective(y, a, f), np.inf
     if start is not None:
@@ -259,7 +259,7 @@ def multiclass_laplace(
 
 
 def _half_slope_of_log_det(pi: FloatArray, covariance: FloatArray) -> FloatArray:
-    """Return s (k, n), the derivative of -log |I + K W| / 2 in f, as `MulticlassLaplace.gradient_matrix` has it."""
+    """Return s (k, n), the derivative of -log |I + K W| / 2 in f, as in `MulticlassLaplace.gradient_matrix`."""
     S_pi = np.einsum("icd,di->ci", covariance, pi)
     variance = np.einsum("icc->ci", covariance)
     means = np.sum(pi * variance, axis=0) - 2.0 * np.sum(pi * S_pi, axis=0)
@@ -278,17 +278,17 @@ def _noise_precision(pi: FloatArray, D: FloatArray) -> tuple[FloatArray, float]:
 
 
 def _shrinkage(V: FloatArray, D: FloatArray) -> FloatArray:
-    """Return B = (I + D W)^-1 = I - D V (n, k, k): the mean of f = F u + e given u is B F u, and a constant."""
+    """Return B = (I + D W)^-1 = I - D V (n, k, k): given u, the mean of f = F u + e is B F u plus a constant."""
     return np.eye(len(V)) - np.transpose(D * V, (2, 0, 1))
 
 
 def _spread(C: FloatArray, F: FloatArray, classes: int) -> FloatArray:
-    """Return the covariances (t, k, k) of F u, of rows F (t, r): the blocks F_i (A^-1)_cd F_i'."""
+    """Return the covariances (t, k, k) of F u for rows F (t, r): the blocks F_i (A^-1)_cd F_i'."""
     r = F.shape[1]
     found = np.empty((len(F), classes, classes))
     for here in blocks(len(F), max(BLOCK // classes, 1)):
         half = np.zeros((classes, len(C), len(F[here])))
-        for c in range(classes):  # the rows above are zeros
+        for c in range(classes):  # the rows above block c are zeros
             right = np.zeros((len(C) - c * r, len(F[here])))
             right[:r] = F[here].T
             half[c, c * r :] = solve_triangular(
