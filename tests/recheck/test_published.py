@@ -102,7 +102,7 @@ def test_the_study_is_complete():
     study = read_published(STUDY)
     assert study.cells.groupby("table").size().to_dict() == {"1": 18, "2": 24, "3": 24, "4": 59}
     assert set(study.readings) == {
-        *("variance", "count", "ess", "hmc", "images", "instances", "chain")
+        *("variance", "count", "ess", "hmc", "images", "instances", "chain", "kernel")
     }
     assert len(study.pairs()) == 18 + 8 + 3
     assert study.protocol.margins.agree == 2.0 and all(
