@@ -53,6 +53,8 @@ sphinx_gallery_conf = {
     "abort_on_example_error": True,
     "capture_repr": (),
     "download_all_examples": False,
+    # each example is a notebook, too: its page has a button
+    "first_notebook_cell": "# This notebook needs the library: `pip install .` in a clone of the repository.",
     "remove_config_comments": True,
     "show_signature": False,
     "min_reported_time": 1e9,  # seconds vary from build to build
