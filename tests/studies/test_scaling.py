@@ -301,8 +301,34 @@ def test_who_is_closer_is_counted_by_size(tmp_path):
     found = measures.measure(made(tmp_path, lines)).set_index("id")["value"]
     path = "scaling/closer/hmc-annealed/sampler/N50"
     assert [found[f"{path}/{name}"] for name in ("data-sets", "closer", "seconds")] == [2, 1, 1.0]
-    assert found[f"{path}/rough/closer"] == 1 and found[f"{path}/cost"] == pytest.approx(1.0)
+    assert found[f"{path}/rough/closer"] == 1
     assert not any(name.startswith("scaling/closer/ep") for name in found.index)
+
+
+def test_seconds_at_another_error_leave_what_comes_before_the_points_as_it_is():
+    """Two seconds, and a hundredth for each point: for half of the error four times the points, for twice a quarter."""
+    short = pd.DataFrame({"points": [50], "randomizations": [2], "cpu_seconds": [3.0]})
+    short["log_evidence_se"] = 0.1
+    long = short.assign(points=400, cpu_seconds=10.0)
+    for error, seconds in ((0.1, 3.0), (0.05, 6.0), (0.2, 2.25), (1e9, 2.0)):
+        found = measures.seconds_at(pd.Series([error]), short, long)
+        assert found.item() == pytest.approx(seconds)
+
+
+def test_a_method_is_dearer_by_its_seconds_at_its_own_error(tmp_path):
+    lines = [(50, 0, TWISTED, -9.0, 0.05, "ok"), (50, 0, MINIMAX, -9.0, 0.1, "ok")]
+    lines += [(50, 0, "twisted-ep", -9.0, 0.1, "ok"), (50, 0, "minimax-tilting", -9.0, 0.2, "ok")]
+    given = made(tmp_path, lines)
+    table = pd.read_csv(tmp_path / "scaling.csv").assign(points=50, randomizations=2)
+    table.loc[table["method"] == TWISTED, "points"] = 400
+    write_csv(tmp_path / "scaling.csv", table)
+    timing = pd.read_csv(tmp_path / "scaling_timing.csv")
+    timing["cpu_seconds"] = [10.0, 99.0, 3.0, 4.5]
+    write_csv(tmp_path / "scaling_timing.csv", timing)
+    found = measures.measure(given).set_index("id")["value"]
+    # to twice its error twisted EP takes 2.25 s
+    for path in ("N50", "N50/rough"):
+        assert found[f"scaling/dearer/minimax-tilting/{path}"] == pytest.approx(2.0)
 
 
 def test_runs_are_counted_by_their_eves():

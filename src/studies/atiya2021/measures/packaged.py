@@ -14,7 +14,17 @@ import pandas as pd
 from recheck.measures import OK, join_sources
 from studies.atiya2021.experiments.packaged import REFERENCES
 from studies.atiya2021.measures.common import Known, Row, by_eves, combine, estimate, timed
-from studies.atiya2021.measures.scaling import FIRST, LARGE, SAMPLER, SECOND, WIDTH, scored, truths
+from studies.atiya2021.measures.scaling import (
+    FIRST,
+    LARGE,
+    LENGTH,
+    SAMPLER,
+    SECOND,
+    WIDTH,
+    scored,
+    seconds_at,
+    truths,
+)
 from studies.common.measuring import Rows
 
 #: Nats: an error below it is small.
@@ -48,15 +58,15 @@ def measure(given: Rows) -> pd.DataFrame:
         _fits(rows),
         _own_optimum(rows[rows["stage"] == "grid"]),
         _closer(runs),
-        _costs(runs, rows[rows["stage"] == "fit"]),
+        _costs(rows[rows["stage"] == "optimum"], rows[rows["stage"] == "fit"]),
         _eves(runs, rows[rows["stage"] == "grid"]),
     )
 
 
 def read(given: Rows) -> pd.DataFrame:
     """The lines of packaged data sets that have data; with the columns by which those of the study of scaling go."""
-    rows = timed(given, "packaged", _COLUMNS, optional=[*_NUMBERS, *_RULE, *_TEXT])
-    numbers = [*_NUMBERS, *_RULE, "cpu_seconds", "alpha", "beta"]
+    rows = timed(given, "packaged", _COLUMNS, optional=[*_NUMBERS, *_RULE, *LENGTH, *_TEXT])
+    numbers = [*_NUMBERS, *_RULE, *LENGTH, "cpu_seconds", "alpha", "beta"]
     rows[numbers] = rows[numbers].astype(float)
     return rows.assign(kernel=rows["data"], dataset=0)
 
@@ -234,26 +244,29 @@ def _closer(runs: pd.DataFrame) -> Iterator[Row]:
         yield estimate(f"packaged/all/{method}/closer-than-sampler", found, source)
 
 
-def _costs(runs: pd.DataFrame, fits: pd.DataFrame) -> Iterator[Row]:
-    """Minimax tilting's variance times seconds over that of twisted EP: for the same variance, its relative cost.
+def _costs(at: pd.DataFrame, fits: pd.DataFrame) -> Iterator[Row]:
+    """CPU seconds of minimax tilting over those of twisted EP at minimax tilting's own standard error.
 
-    ``cost`` is the median, ``cheaper`` how often it is below one, of ``data-sets``: of all; of those where the fitted
-    variance ends at the bound of its search (``bounded``), which is the largest one; and of the others (``free``).
+    ``dearer`` is the median, ``cheaper`` how often it is below one, of ``data-sets``: of all; of those where the fitted
+    variance ends at the upper bound of its search (``bounded``); and of the others (``free``). A data set on which
+    either method is exact counts in none.
     """
-    cost = runs.assign(cost=runs["log_evidence_se"] ** 2 * runs["cpu_seconds"])
-    cost = cost.pivot(index="data", columns="method", values="cost")
-    if not {FIRST, SECOND} <= {*cost}:
+    names = FIRST, SECOND, REFERENCES[FIRST]
+    by = {name: at[at["method"] == name].set_index("data") for name in names}
+    if any(own.empty for own in by.values()):
         return
-    variance = fits[fits["method"] == "fit-ep"].set_index("data")["beta"].reindex(cost.index)
-    most = variance == variance.max()
-    source = join_sources(runs.loc[runs["method"].isin([FIRST, SECOND]), "source"])
+    error = by[SECOND]["log_evidence_se"]
+    error = error[(error > 0) & (by[FIRST]["log_evidence_se"].reindex(error.index) > 0)]
+    short, own, long = (by[name].loc[error.index] for name in names)
+    ratio = own["cpu_seconds"] / seconds_at(error, short, long)
+    variance = fits[fits["method"] == "fit-ep"].set_index("data")["beta"]
+    most = variance.reindex(ratio.index) == variance.max()
+    source = join_sources([*own["source"], *short["source"], *long["source"]])
     for kind, chosen in (("", most | ~most), ("bounded/", most), ("free/", ~most)):
-        path, own = f"packaged/all/{SECOND}/{kind}", cost[chosen]
-        # of an exact method the cost is zero: as a ratio, infinite
-        ratio = own[SECOND] / own[FIRST]
-        yield estimate(f"{path}cost", ratio.median(), source)
-        yield estimate(f"{path}cheaper", (own[SECOND] < own[FIRST]).sum(), source)
-        yield estimate(f"{path}data-sets", len(own), source)
+        path = f"packaged/all/{SECOND}/{kind}"
+        yield estimate(f"{path}dearer", ratio[chosen].median(), source)
+        yield estimate(f"{path}cheaper", (ratio[chosen] < 1.0).sum(), source)
+        yield estimate(f"{path}data-sets", chosen.sum(), source)
 
 
 def _eves(runs: pd.DataFrame, grid: pd.DataFrame) -> Iterator[Row]:

@@ -63,26 +63,32 @@ _DF = 15.0
 _DATA = ["kernel", "N", "dataset"]
 _COLUMNS = ["row", *_DATA, "inputs", "alpha", "method", "inference", "status"]
 _NUMBERS = ["log_evidence", "log_evidence_se"]
+#: The length of a run of `FIRST` or `SECOND`.
+LENGTH = ["points", "randomizations"]
 _UNIT = "scaling/{kernel}/N{N}/dataset{dataset}"
 _PATH = "scaling/{kernel}/N{N}/{method}/"
 
 
 def measure(given: Rows) -> pd.DataFrame:
     """All measures of the study of scaling."""
-    rows = timed(given, "scaling", _COLUMNS, optional=[*_NUMBERS, EVES, "seed", "data"])
-    numbers = [*_NUMBERS, EVES, "cpu_seconds"]
+    rows = timed(given, "scaling", _COLUMNS, optional=[*_NUMBERS, *LENGTH, EVES, "seed", "data"])
+    numbers = [*_NUMBERS, *LENGTH, EVES, "cpu_seconds"]
     rows[numbers] = rows[numbers].astype(float)
     long = rows["method"].isin([*REFERENCES.values()])
     known = truths(rows[long])
     runs = scored(rows[~long].reset_index(drop=True), known)
-    parts = (
+    return combine(
         _runs(runs),
         _cells(runs),
         _calibration(runs),
         _references(known),
         _claim(runs, given.published),
+        _large(runs),
+        _closer(runs),
+        _dearer(runs, rows[long]),
+        _eves(runs),
+        _suited(runs, known),
     )
-    return combine(*parts, _large(runs), _closer(runs), _eves(runs), _suited(runs, known))
 
 
 def _eves(runs: pd.DataFrame) -> Iterator[Row]:
@@ -309,8 +315,8 @@ def _suited(runs: pd.DataFrame, known: pd.DataFrame) -> Iterator[Row]:
 def _closer(runs: pd.DataFrame) -> Iterator[Row]:
     """On how many data sets a method is closer to the truth than another, and in how many of its seconds, by N.
 
-    ``closer`` counts the data sets, of ``data-sets`` on which both have a number; ``seconds`` is the median ratio, and
-    ``cost`` the median ratio of variance times seconds, of methods that report one. Each is given by kernel, too.
+    ``closer`` counts the data sets, of ``data-sets`` on which both have a number; ``seconds`` is the median ratio. Each
+    is given by kernel, too.
     """
     by = {str(name): group for name, group in runs.groupby("method", sort=False)}
     for first, second in _PAIRS:
@@ -318,12 +324,9 @@ def _closer(runs: pd.DataFrame) -> Iterator[Row]:
             continue
         pairs = by[first].merge(by[second], on=_DATA, suffixes=("", "_other"))
         pairs = pairs[pairs["difference"].notna() & pairs["difference_other"].notna()]
-        seconds = pairs["cpu_seconds"] / pairs["cpu_seconds_other"]
-        spread = pairs["log_evidence_se"] / pairs["log_evidence_se_other"]
         frame = pairs.assign(
             closer=pairs["difference"].abs() < pairs["difference_other"].abs(),
-            seconds=seconds,
-            cost=seconds * spread**2,
+            seconds=pairs["cpu_seconds"] / pairs["cpu_seconds_other"],
         )
         groups = {f"N{n}": group for n, group in frame.groupby("N")}
         both = frame.groupby(["N", "kernel"], sort=False)
@@ -334,9 +337,44 @@ def _closer(runs: pd.DataFrame) -> Iterator[Row]:
             yield estimate(f"{path}data-sets", len(group), source)
             yield estimate(f"{path}closer", group["closer"].sum(), source)
             yield estimate(f"{path}seconds", group["seconds"].median(), source)
-            cost = group["cost"].median()
-            if 0.0 < cost < math.inf:
-                yield estimate(f"{path}cost", cost, source)
+
+
+def seconds_at(error: pd.Series, short: pd.DataFrame, long: pd.DataFrame) -> pd.Series:
+    """Return the CPU seconds that a method would take to report another standard error, by data set.
+
+    Two lengths of the method tell what a point takes, and what comes before the first one (its EP, its Newton steps, a
+    factorisation), which no smaller number of points saves. The variance falls as the inverse of the points.
+
+    Parameters
+    ----------
+    error : (n,) Series
+        Standard errors; those that are zero need no end of points.
+    short, long : (n, ...) DataFrame
+        Runs of two lengths: ``points``, ``randomizations``, ``cpu_seconds``, ``log_evidence_se``.
+    """
+    points, more = (of["points"] * of["randomizations"] for of in (short, long))
+    each = ((long["cpu_seconds"] - short["cpu_seconds"]) / (more - points)).clip(lower=0.0)
+    before = (short["cpu_seconds"] - each * points).clip(lower=0.0)
+    return before + each * points * (short["log_evidence_se"] / error) ** 2
+
+
+def _dearer(runs: pd.DataFrame, long: pd.DataFrame) -> Iterator[Row]:
+    """CPU seconds of a method over those of twisted EP at the method's own standard error: medians by N and kernel."""
+    by = {str(name): group.set_index(_DATA) for name, group in runs.groupby("method", sort=False)}
+    if FIRST not in by:
+        return
+    length = long[long["method"] == REFERENCES[FIRST]].set_index(_DATA)
+    for method in {"importance-ep", SECOND} & by.keys():
+        own = by[method][by[method]["log_evidence_se"] > 0]
+        here = own.index.intersection(by[FIRST].index).intersection(length.index)
+        own, short = own.loc[here], by[FIRST].loc[here]
+        needed = seconds_at(own["log_evidence_se"], short, length.loc[here])
+        frame = own.assign(ratio=own["cpu_seconds"] / needed).reset_index()
+        for keys in (["N"], ["N", "kernel"]):
+            for values, group in frame.groupby(keys, sort=False):
+                path = f"scaling/dearer/{method}/N{'/'.join(map(str, values))}"
+                source = join_sources(group["error_source"])
+                yield estimate(path, group["ratio"].median(), source)
 
 
 def _claim(runs: pd.DataFrame, published: Path) -> Iterator[Any]:
