@@ -146,7 +146,7 @@ def _boxes() -> dict[str, _Macro]:
 
 
 def _simple_tables(text: str) -> str:
-    """Columns of tables have an alignment alone, for widths and spaces are those of a printed page."""
+    """Columns of tables have an alignment alone, for widths, spaces and places are those of a printed page."""
 
     def simple(columns: str) -> str:
         kept, place = "", 0
@@ -160,6 +160,7 @@ def _simple_tables(text: str) -> str:
     for start in (r"\begin{tabular}", r"\begin{longtable}"):
         parts = text.split(start)
         for number, part in enumerate(parts[1:], 1):
+            part = re.sub(r"^\s*\[\w\]", "", part)
             columns, end = _group(part, 0)
             parts[number] = f"{{{simple(columns)}}}{part[end:]}"
         text = start.join(parts)

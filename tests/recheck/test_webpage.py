@@ -71,7 +71,7 @@ Sections~\ref{sec:first} and~\ref{sec:inner}, Tables~\ref{tab:one} and~\ref{tab:
   \caption{\tablecaption{one}}\label{tab:one}\input{tables/one}\end{table}
 \begin{table}
   \caption{Ours.}\label{tab:two}
-  \begin{tabular}{@{}>{\raggedright}p{36mm}rr@{\hspace{7pt}}>{\raggedright\arraybackslash}p{4cm}@{}}
+  \begin{tabular}[t]{@{}>{\raggedright}p{36mm}rr@{\hspace{7pt}}>{\raggedright\arraybackslash}p{4cm}@{}}
     \toprule
     & \multicolumn{2}{c@{\hspace{7pt}}}{numbers} & \\
     \cmidrule(lr){2-3}
