@@ -148,12 +148,17 @@ class Document:
     def _table(self, one: Node) -> list[Node]:
         """A table below its caption, in a box of its own that scrolls where the window is narrow."""
         (id, _, _), blocks = one["c"]
-        number = self._next("table", id)
+        tables = [inner for inner in blocks if inner["t"] == "Table"]
         caption: list[Node] = []
-        for table in (inner for inner in blocks if inner["t"] == "Table"):
+        for table in tables:
             caption, table["c"][1] = caption or table["c"][1][1], [None, []]
-            table["c"][0] = ["", [], [["aria-labelledby", f"{id}:caption"]]]
             _with_heads(table)
+        if not id:  # a display in the text, without a number
+            region = 'role="region" tabindex="0" aria-label="A table in the text"'
+            return [_html(f'<div class="wide" {region}>'), *blocks, _html("</div>")]
+        number = self._next("table", id)
+        for table in tables:
+            table["c"][0] = ["", [], [["aria-labelledby", f"{id}:caption"]]]
         region = f'role="region" tabindex="0" aria-labelledby="{id}:caption"'
         return [
             _html(f'<figure id="{id}" class="table"><figcaption id="{id}:caption">'),
