@@ -50,7 +50,7 @@ def scaling(book: Book) -> Figure:
     points["times"] = points["seconds"] / _seconds_of(_UNIT, points)
     known = [*layout().order["kernel"]]
     kernels = [name for name in known if name in {*points["kernel"]}] or known[:1]
-    figure = style.figure(3.5)
+    figure = style.figure(3.3)
     # a narrow column more, for the names of the methods
     widths = [*[1.0] * len(kernels), 0.2 * len(kernels)]
     shape: dict[str, Any] = {"width_ratios": widths, "height_ratios": [1.7, 1.0]}
