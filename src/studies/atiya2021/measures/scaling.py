@@ -239,9 +239,8 @@ def _calibration(runs: pd.DataFrame) -> Iterator[Row]:
             own = group[group[name]]
             yield estimate(f"{path}{name}", len(own), source)
             yield estimate(f"{path}{name}-flagged", _share(own), source)
-        reported = group[(group["status"] == OK) & (group["log_evidence_se"] > 0)]
-        reported = reported[reported["difference"].notna() & reported["truth_sound"]]
-        joint = np.hypot(reported["log_evidence_se"], reported["truth_se"])
+        reported = _reported(group)
+        joint = reported["joint"]
         yield estimate(f"{path}ok", len(reported), source)
         yield estimate(f"{path}rms", _rms(reported["difference"] / joint), source)
         alone = reported["difference"] / reported["log_evidence_se"]
@@ -250,13 +249,19 @@ def _calibration(runs: pd.DataFrame) -> Iterator[Row]:
         yield estimate(f"{path}truth-share", share.median() if len(share) else math.nan, source)
 
 
+def _reported(runs: pd.DataFrame) -> pd.DataFrame:
+    """Runs whose status is "ok" and whose error is known, with the ``joint`` standard error of run and truth."""
+    passed = runs[(runs["status"] == OK) & (runs["log_evidence_se"] > 0)]
+    passed = passed[passed["difference"].notna() & passed["truth_sound"]]
+    return passed.assign(joint=np.hypot(passed["log_evidence_se"], passed["truth_se"]))
+
+
 def _large(runs: pd.DataFrame) -> Iterator[Row]:
     """Errors over reported ones on many patterns, by kernel, of runs whose status is "ok"."""
-    passed = runs[(runs["N"] >= _LARGE_N) & runs["truth_sound"] & (runs["status"] == OK)]
-    passed = passed[passed["difference"].notna() & (passed["log_evidence_se"] > 0)]
+    passed = _reported(runs[runs["N"] >= _LARGE_N])
     for (method, kernel), own in passed.groupby(["method", "kernel"], sort=False):
         path = f"scaling/calibration/{method}/large/{kernel}/"
-        z = own["difference"] / np.hypot(own["log_evidence_se"], own["truth_se"])
+        z = own["difference"] / own["joint"]
         source = join_sources(own["error_source"])
         yield estimate(f"{path}rms", _rms(z), source)
         yield estimate(f"{path}mean-z", float(z.mean()), source)
@@ -292,10 +297,9 @@ def _suited(runs: pd.DataFrame, known: pd.DataFrame) -> Iterator[Row]:
         for inputs, part in group[group["behind"] == 0.0].groupby("inputs"):
             found |= {f"best/inputs{inputs}/off": part["wrong"].sum()}
             found |= {f"best/inputs{inputs}/runs": len(part)}
+        source = join_sources(group["error_source"])
         for name, value in found.items():
-            yield estimate(
-                f"scaling/suited/{path}{name}", value, join_sources(group["error_source"])
-            )
+            yield estimate(f"scaling/suited/{path}{name}", value, source)
     for method, group in best[best["error"].notna()].groupby("method", sort=False):
         path = f"scaling/suited/best/{method}/largest"
         yield estimate(path, group["error"].max(), join_sources(group["error_source"]))
@@ -364,7 +368,7 @@ def _dearer(runs: pd.DataFrame, long: pd.DataFrame) -> Iterator[Row]:
     if FIRST not in by:
         return
     length = long[long["method"] == REFERENCES[FIRST]].set_index(_DATA)
-    for method in {"importance-ep", SECOND} & by.keys():
+    for method in (name for name in (SECOND, "importance-ep") if name in by):
         own = by[method][by[method]["log_evidence_se"] > 0]
         here = own.index.intersection(by[FIRST].index).intersection(length.index)
         own, short = own.loc[here], by[FIRST].loc[here]
