@@ -18,8 +18,9 @@ from gpcmc.inference import Method, Posterior, Prediction
 from gpcmc.inference.ep import ExpectationPropagation
 from gpcmc.inference.evidence import EvidenceSurface, Optimum, surface_method
 from gpcmc.inference.exact import CommonPoints, ExactSurface
-from gpcmc.inference.multiclass import MulticlassLaplace, one_hot
+from gpcmc.inference.multiclass import MulticlassLaplace
 from gpcmc.inference.pseudo_marginal import HyperparameterPosterior, PseudoMarginal
+from gpcmc.inference.softmax_mode import one_hot
 from gpcmc.lowrank import LowRankPrior, LowRankSurface, fit, low_rank_prior, maximize_low_rank
 from gpcmc.lowrank.dense import AllSitesAtOnce
 from gpcmc.lowrank.gaussian import InducedRecord

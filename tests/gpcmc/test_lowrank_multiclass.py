@@ -20,7 +20,8 @@ from gpcmc.gp import Prior, prior, rbf
 from gpcmc.inference import ConvergenceError, Laplace
 from gpcmc.inference.evidence import EvidenceSurface
 from gpcmc.inference.interface import OK
-from gpcmc.inference.multiclass import MulticlassLaplace, one_hot
+from gpcmc.inference.multiclass import MulticlassLaplace
+from gpcmc.inference.softmax_mode import one_hot
 from gpcmc.lowrank import (
     LowRank,
     LowRankPrior,

@@ -356,7 +356,12 @@ def test_minimax_tilting_is_dearer_or_cheaper_by_the_variance_that_is_fitted():
     )
     exact = at[at["data"] == "a"].assign(data="exact", log_evidence_se=0.0)
     fits = pd.DataFrame(
-        {"data": [*seconds, "exact"], "method": "fit-ep", "beta": [9.0, 9.0, 7.0, 9.0]}
+        {
+            "data": [*seconds, "exact"],
+            "method": "fit-ep",
+            "beta": [9.0, 9.0, 7.0, 9.0],
+            "at_bound": True,
+        }
     )
     rows = measures._costs(pd.concat([at, exact], ignore_index=True), fits)
     found = {row["id"]: row["value"] for row in rows}

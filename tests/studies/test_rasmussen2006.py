@@ -16,7 +16,8 @@ from gpcmc import GaussianProcessClassifier
 from gpcmc.gp.covariance import Prior, orthant_covariance
 from gpcmc.inference.ep import ExpectationPropagation
 from gpcmc.inference.laplace import Laplace
-from gpcmc.inference.multiclass import MulticlassLaplace, one_hot
+from gpcmc.inference.multiclass import MulticlassLaplace
+from gpcmc.inference.softmax_mode import one_hot
 from recheck.files import write_csv
 from recheck.judge import judge
 from recheck.measures import as_measures, estimate

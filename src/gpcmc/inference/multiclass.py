@@ -22,9 +22,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.linalg import cho_solve, cholesky, solve_triangular
-from scipy.special import log_softmax, softmax
+from scipy.special import softmax
 
 from gpcmc._threads import one_thread
 from gpcmc._validation import (
@@ -40,9 +40,8 @@ from gpcmc.inference.gaussian import factorize, inverse_from_factor
 from gpcmc.inference.interface import ConvergenceError, PosteriorRecord, Prediction, with_prediction
 from gpcmc.inference.normal_points import PointSet
 from gpcmc.inference.softmax_average import softmax_average
+from gpcmc.inference.softmax_mode import check_classes, find_mode, half_slope_of_log_det
 
-_HALVINGS = 40
-_WHOLE = 5  # steps at most where Psi cannot judge them
 _CHUNK = 64  # test inputs at a time
 _SEED = (3, 4)  # of the points: predictions repeat to the bit
 
@@ -209,15 +208,9 @@ class MulticlassLaplace:
         """
         with one_thread():
             K = check_covariance("prior.K", prior.K, semidefinite=True)
-            labels = np.asarray(y)
-            found = np.unique(labels)
-            if labels.shape != (len(K),) or list(found) != list(range(max(len(found), 2))):
-                raise ValueError(
-                    f"y must hold {len(K)} labels 0, 1, ..., C - 1, each at least once; got shape "
-                    f"{labels.shape} with labels {found[:5].tolist()}"
-                )
-            self.check_size(len(K), len(found))
-            return with_prediction(self.approximate(K, one_hot(labels)), prior)
+            indicators = check_classes("y", y, len(K))
+            self.check_size(len(K), len(indicators))
+            return with_prediction(self.approximate(K, indicators), prior)
 
     def approximate(
         self, K: FloatArray, y: FloatArray, start: MulticlassPosterior | None = None
@@ -238,58 +231,31 @@ class MulticlassLaplace:
         ConvergenceError
             If Newton's iteration meets its limit, or climbs no higher; it carries the last iterate.
         """
-        a, f = np.zeros(y.shape), np.zeros(y.shape)
-        psi, rise = _objective(y, a, f), np.inf
-        if start is not None:
-            f_start = start.a @ K
-            if (psi_start := _objective(y, start.a, f_start)) > psi:
-                a, f, psi = start.a, f_start, psi_start
-        magnitude, eps = np.abs(K), np.sqrt(y.size) * np.finfo(float).eps
-        iteration, limit, whole = 0, self.max_iterations, False
-        while True:
-            pi = softmax(f, axis=0)
-            E, M, half_log_det = _factors(K, pi)
-            rounding = eps * (np.abs(a) @ magnitude)  # of f = K a
-            psi_rounding = eps * abs(psi) + np.sum(np.abs(a) * rounding)
-            gradient = y - pi - a  # of Psi
-            steepness = np.abs(gradient)
-            flat = steepness <= self.tolerance * max(1.0, np.abs(a).max()) + pi * rounding + eps
-            done = bool(flat.all()) and (whole or rise <= self.tolerance * abs(psi) + psi_rounding)
-            if done:
-                break
-            higher = None
-            if iteration < limit:
-                # 8-10, a subtracted before it can cancel
-                direction = gradient - _apply_R(E, M, gradient @ K)
-                higher = _climb(K, y, a, direction, -np.inf if whole else psi - psi_rounding)
-            if higher is None:  # at the limit, or no ascent along a Newton direction
-                if whole or _possible_rise(K, gradient) > psi_rounding + _certain_rounding(y):
-                    break
-                whole, limit = True, iteration + _WHOLE
-                continue
-            a, f, psi_new = higher
-            rise, psi = abs(psi_new - psi), psi_new
-            iteration += 1
-
+        magnitude = np.abs(K)
+        mode = find_mode(
+            y,
+            None if start is None else start.a,
+            multiply=lambda a: a @ K,
+            magnitude=lambda a: a @ magnitude,
+            precision=lambda pi: DensePrecision.of(K, pi),
+            tolerance=self.tolerance,
+            max_iterations=self.max_iterations,
+        )
         posterior = MulticlassPosterior(
-            log_evidence=psi - half_log_det,  # 16, corrected
-            mean=f,
-            a=a,
-            E=E,
-            M=M,
+            log_evidence=mode.log_evidence,
+            mean=mode.f,
+            a=mode.a,
+            E=mode.R.E,
+            M=mode.R.M,
             work={
-                "newton_steps": iteration,
-                "cholesky_factorizations": (iteration + 1) * (len(y) + 1),
+                "newton_steps": mode.steps,
+                "cholesky_factorizations": (mode.steps + 1) * (len(y) + 1),
             },
             points=self.points,
             randomizations=self.randomizations,
         )
-        if not done:
-            raise ConvergenceError(
-                f"laplace: Newton stopped after {iteration} steps with gradient {steepness.max():.3g} "
-                f"and last rise {rise:.3g}; raise max_iterations or tolerance",
-                posterior,
-            )
+        if mode.failure:
+            raise ConvergenceError(mode.failure, posterior)
         return posterior
 
     def gradient_matrix(
@@ -297,19 +263,12 @@ class MulticlassLaplace:
     ) -> FloatArray:
         """Return M (n, n) with d log Z = tr(M dK) / 2: the sum over classes of a a' - R_cc + v a' + a v'.
 
-        v = (I - R K) s, and s is the derivative of -log |I + K W| / 2 in f, through the third derivatives of the
-        softmax. With the posterior covariance S (C, C) of one pattern's latent values it is
-
-            s_c = -pi_c (S_cc - sum_d pi_d S_dd - 2 (S pi)_c + 2 pi' S pi) / 2.
+        v = (I - R K) s, with s of `half_slope_of_log_det`.
         """
         a, E = posterior.a, posterior.E
-        pi = softmax(posterior.mean, axis=0)
         _, S = posterior.latent(K, K.diagonal())
-        S_pi = np.einsum("ncd,dn->cn", S, pi)
-        variance = np.einsum("ncc->cn", S)
-        means = np.sum(pi * variance, axis=0) - 2.0 * np.sum(pi * S_pi, axis=0)
-        s = -0.5 * pi * (variance - means - 2.0 * S_pi)
-        v = s - _apply_R(E, posterior.M, s @ K)
+        s = half_slope_of_log_det(softmax(posterior.mean, axis=0), S)
+        v = s - DensePrecision(E, posterior.M) @ (s @ K)
         across = (v + 0.5 * a).T @ a
         total = across + across.T
         for E_c in E:
@@ -318,62 +277,33 @@ class MulticlassLaplace:
         return total
 
 
-def one_hot(labels: NDArray[np.integer]) -> FloatArray:
-    """Return (C, n): 1 for the class of each pattern, else 0."""
-    return np.eye(int(labels.max()) + 1)[:, labels]
+@dataclass(frozen=True, slots=True)
+class DensePrecision:
+    """The operator R = (K + W^-1)^-1, with blocks delta_cd E_c - E_c (M M')^-1 E_d.
 
-
-def _objective(y: FloatArray, a: FloatArray, f: FloatArray) -> float:
-    """Psi(f) = log p(y | f) - f' K^-1 f / 2 (Eq. 3.34; line 15, corrected)."""
-    return float(np.sum(y * log_softmax(f, axis=0)) - 0.5 * np.sum(a * f))
-
-
-def _possible_rise(K: FloatArray, gradient: FloatArray) -> float:
-    """Return a bound of what any step adds to Psi: g' K g / 2, with its gradient g = y - pi - a (C, n).
-
-    log p(y | f) is concave, so that Psi(f + K d) <= Psi(f) + g' K d - d' K d / 2 for every d. The bound needs no
-    factorization, and so has no error of one.
+    Attributes
+    ----------
+    E : (C, n, n) array
+    M : (n, n) array
     """
-    return 0.5 * float(np.sum(gradient * (gradient @ K)))
 
+    E: FloatArray
+    M: FloatArray
 
-def _certain_rounding(y: FloatArray) -> float:
-    """Return the rounding error of log p(y | f) where every pattern is certain of its class.
+    @classmethod
+    def of(cls, K: FloatArray, pi: FloatArray) -> tuple[DensePrecision, float]:
+        """Return R at the probabilities pi (C, n), and log |I + K W| / 2 (lines 4-7, Eq. 3.44)."""
+        E = np.empty((len(pi), *K.shape))
+        half_log_det = 0.0
+        for E_c, pi_c in zip(E, pi, strict=True):
+            L = factorize(K, pi_c)
+            half_log_det += float(np.sum(np.log(L.diagonal())))
+            root = np.sqrt(pi_c)
+            np.multiply(root[:, None] * inverse_from_factor(L), root, out=E_c)
+        M = cholesky(E.sum(axis=0), lower=True, overwrite_a=True, check_finite=False)
+        return cls(E, M), half_log_det + float(np.sum(np.log(M.diagonal())))
 
-    The log-sum-exp of a pattern is then log(1 + little). Its error is a rounding of the 1 for each class, however small
-    Psi is. Near the mode of separable classes a Newton step raises Psi by less. Halved until Psi seems to rise, such
-    steps do nothing, and the gradient stays at 1e-11.
-    """
-    return y.size * float(np.finfo(float).eps)
-
-
-def _climb(
-    K: FloatArray, y: FloatArray, a: FloatArray, direction: FloatArray, least: float
-) -> tuple[FloatArray, FloatArray, float] | None:
-    """Return a, f and Psi after the longest of the halved steps with Psi >= `least`; None if there is none."""
-    for halving in range(_HALVINGS):
-        a_new = a + 0.5**halving * direction
-        f_new = a_new @ K  # 11
-        psi = _objective(y, a_new, f_new)
-        if psi >= least:
-            return a_new, f_new, psi
-    return None
-
-
-def _factors(K: FloatArray, pi: FloatArray) -> tuple[FloatArray, FloatArray, float]:
-    """Return E (C, n, n), M, and log |I + K W| / 2 (lines 4-7, Eq. 3.44)."""
-    E = np.empty((len(pi), *K.shape))
-    half_log_det = 0.0
-    for E_c, pi_c in zip(E, pi, strict=True):
-        L = factorize(K, pi_c)
-        half_log_det += float(np.sum(np.log(L.diagonal())))
-        root = np.sqrt(pi_c)
-        np.multiply(root[:, None] * inverse_from_factor(L), root, out=E_c)
-    M = cholesky(E.sum(axis=0), lower=True, overwrite_a=True, check_finite=False)
-    return E, M, half_log_det + float(np.sum(np.log(M.diagonal())))
-
-
-def _apply_R(E: FloatArray, M: FloatArray, b: FloatArray) -> FloatArray:
-    """Return R b (C, n), R = (K + W^-1)^-1 with blocks delta_cd E_c - E_c (M M')^-1 E_d."""
-    c = np.einsum("cij,cj->ci", E, b)
-    return c - E @ cho_solve((M, True), c.sum(axis=0), check_finite=False)
+    def __matmul__(self, x: FloatArray) -> FloatArray:
+        """Return the product of R with latent values (C, n)."""
+        c = np.einsum("cij,cj->ci", self.E, x)
+        return c - self.E @ cho_solve((self.M, True), c.sum(axis=0), check_finite=False)

@@ -106,10 +106,8 @@ class GradientMatrix:
         G G' without its diagonal is added to K. The diagonal and v count to first order.
         """
         (k, _), (r, s) = self.p.shape, (self.F.shape[1], G.shape[1])
-        across, own = (
-            np.empty((k, r, s, k)),
-            np.empty((s, k, s, k)),
-        )  # a column's functions together
+        # the functions of a column stand together
+        across, own = np.empty((k, r, s, k)), np.empty((s, k, s, k))
         for c in range(k):
             for d in range(k):
                 VG = self.V[c, d][:, None] * G

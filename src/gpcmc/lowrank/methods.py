@@ -15,13 +15,14 @@ from gpcmc.inference.importance import ImportanceSampling
 from gpcmc.inference.interface import ConvergenceError, Method
 from gpcmc.inference.laplace import Laplace
 from gpcmc.inference.multiclass import MulticlassLaplace
+from gpcmc.inference.softmax_mode import check_classes
 from gpcmc.inference.twisted import Twisted
 from gpcmc.lowrank.correction import corrected
 from gpcmc.lowrank.covariance import LowRank
 from gpcmc.lowrank.ep import TOLERANCE, expectation_propagation
 from gpcmc.lowrank.gaussian import LowRankPosterior
 from gpcmc.lowrank.laplace import laplace
-from gpcmc.lowrank.multiclass import Gaussian, class_indicators, multiclass_laplace
+from gpcmc.lowrank.multiclass import Gaussian, multiclass_laplace
 from gpcmc.lowrank.prior import LowRankPrior
 from gpcmc.lowrank.sampling import WeightedPosterior, importance, twisted_ep
 
@@ -70,7 +71,7 @@ def fit(
     ConvergenceError
         If the method iterates and does not converge.
     """
-    check = class_indicators if isinstance(method, MulticlassLaplace) else check_labels
+    check = check_classes if isinstance(method, MulticlassLaplace) else check_labels
     labels = check("y", y, len(prior))
     found: Found
     if isinstance(method, Climbable):

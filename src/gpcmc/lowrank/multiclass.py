@@ -22,26 +22,17 @@ Rasmussen and Williams (2006), Algorithms 3.3, 3.4, Eqs. (3.34)-(3.44), (5.22)-(
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.linalg import cho_solve, cholesky, solve_triangular
 from scipy.special import softmax
 
 from gpcmc._memory import available_memory
 from gpcmc._validation import FloatArray
 from gpcmc.inference.interface import ConvergenceError, Prediction
-from gpcmc.inference.multiclass import (
-    _WHOLE,
-    MulticlassLaplace,
-    _certain_rounding,
-    _climb,
-    _objective,
-    _possible_rise,
-    one_hot,
-)
+from gpcmc.inference.multiclass import MulticlassLaplace
 from gpcmc.inference.softmax_average import softmax_average
+from gpcmc.inference.softmax_mode import find_mode, half_slope_of_log_det
 from gpcmc.lowrank.covariance import BLOCK, LowRank, blocks
 from gpcmc.lowrank.gaussian import InducedRecord, LowRankPosterior, weighted_gram
 
@@ -117,7 +108,7 @@ Gaussian = LowRankPosterior | LowRankMulticlassPosterior
 
 @dataclass(frozen=True, slots=True)
 class SoftmaxPrecision:
-    """The operator R = (K + W^-1)^-1 = V - V F A^-1 F' V of all classes, and log |I + K W|.
+    """The operator R = (K + W^-1)^-1 = V - V F A^-1 F' V of all classes.
 
     Attributes
     ----------
@@ -125,17 +116,15 @@ class SoftmaxPrecision:
     V : (k, k, n) array
     C : (k r, k r) array
         Lower Cholesky factor of A.
-    log_det : float
     """
 
     F: FloatArray
     V: FloatArray
     C: FloatArray
-    log_det: float
 
     @classmethod
-    def of(cls, K: LowRank, pi: FloatArray) -> SoftmaxPrecision:
-        """Return R for a covariance and the probabilities pi (k, n)."""
+    def of(cls, K: LowRank, pi: FloatArray) -> tuple[SoftmaxPrecision, float]:
+        """Return R at the probabilities pi (k, n), and log |I + K W| / 2."""
         r, (V, log_det) = K.rank, _noise_precision(pi, K.D)
         A = np.eye(len(pi) * r, order="F")
         parts = [slice(c * r, (c + 1) * r) for c in range(len(pi))]
@@ -147,31 +136,13 @@ class SoftmaxPrecision:
                 A[row, row] += P
                 A[column, column] += P
         C = cholesky(A, lower=True, overwrite_a=True, check_finite=False)
-        return cls(K.F, V, C, log_det + 2.0 * float(np.sum(np.log(C.diagonal()))))
+        return cls(K.F, V, C), 0.5 * log_det + float(np.sum(np.log(C.diagonal())))
 
     def __matmul__(self, x: FloatArray) -> FloatArray:
         """Return the product of R with latent values (k, n)."""
         Vx = np.einsum("cdi,di->ci", self.V, x)
         u = cho_solve((self.C, True), (Vx @ self.F).ravel(), check_finite=False)
         return Vx - np.einsum("cdi,di->ci", self.V, u.reshape(len(x), -1) @ self.F.T)
-
-
-def class_indicators(name: str, value: ArrayLike, n: int) -> FloatArray:
-    """Return a (k, n) array with 1 for the class of each pattern, given n labels 0 to C - 1.
-
-    Raises
-    ------
-    ValueError
-        If there are not n labels, a label is another number, or one of the labels does not occur.
-    """
-    labels = np.asarray(value)
-    found = np.unique(labels)
-    if labels.shape != (n,) or list(found) != list(range(max(len(found), 2))):
-        raise ValueError(
-            f"{name} must hold {n} labels 0, 1, ..., C - 1, each at least once; got shape "
-            f"{labels.shape} with labels {found[:5].tolist()}"
-        )
-    return one_hot(labels.astype(np.intp))
 
 
 def multiclass_laplace(
@@ -200,70 +171,35 @@ def multiclass_laplace(
         If matrices of order rank times classes need more memory than this process may have.
     """
     _check_order(len(y), K.rank)
-    product: Any = K  # the dense method's steps need no more of K than a @ K
-    a, f = np.zeros(y.shape), np.zeros(y.shape)
-    psi, rise = _objective(y, a, f), np.inf
-    if start is not None:
-        f_start = start.a @ product
-        if (psi_start := _objective(y, start.a, f_start)) > psi:
-            a, f, psi = start.a, f_start, psi_start
-    eps = np.sqrt(y.size) * np.finfo(float).eps
-    size = np.sqrt(np.einsum("ij,ij->i", K.F, K.F) + K.D)
-    iteration, limit, whole = 0, method.max_iterations, False
-    while True:
-        pi = softmax(f, axis=0)
-        R = SoftmaxPrecision.of(K, pi)
-        rounding = eps * np.outer(np.abs(a) @ size, size)  # of f = K a
-        psi_rounding = eps * abs(psi) + np.sum(np.abs(a) * rounding)
-        gradient = y - pi - a  # of Psi
-        steepness = np.abs(gradient)
-        flat = steepness <= method.tolerance * max(1.0, np.abs(a).max()) + pi * rounding + eps
-        done = bool(flat.all()) and (whole or rise <= method.tolerance * abs(psi) + psi_rounding)
-        if done:
-            break
-        higher = None
-        if iteration < limit:
-            direction = gradient - R @ (gradient @ product)
-            higher = _climb(product, y, a, direction, -np.inf if whole else psi - psi_rounding)
-        if higher is None:  # at the limit, or no ascent along a Newton direction
-            if whole or _possible_rise(product, gradient) > psi_rounding + _certain_rounding(y):
-                break
-            whole, limit = True, iteration + _WHOLE
-            continue
-        a, f, psi_new = higher
-        rise, psi = abs(psi_new - psi), psi_new
-        iteration += 1
-
+    size = np.sqrt(np.einsum("ij,ij->i", K.F, K.F) + K.D)  # |K_ij| <= size_i size_j
+    mode = find_mode(
+        y,
+        None if start is None else start.a,
+        multiply=K.__rmatmul__,
+        magnitude=lambda a: np.outer(a @ size, size),
+        precision=lambda pi: SoftmaxPrecision.of(K, pi),
+        tolerance=method.tolerance,
+        max_iterations=method.max_iterations,
+    )
+    R = mode.R
     B = _shrinkage(R.V, K.D)
     covariance = K.D[:, None, None] * B + B @ _spread(R.C, K.F, len(y)) @ B
-    s = _half_slope_of_log_det(pi, covariance)
+    s = half_slope_of_log_det(mode.pi, covariance)
     posterior = LowRankMulticlassPosterior(
-        log_evidence=psi - 0.5 * R.log_det,
-        mean=f,
+        log_evidence=mode.log_evidence,
+        mean=mode.f,
         covariance=covariance,
-        a=a,
-        b=a @ K.F,
+        a=mode.a,
+        b=mode.a @ K.F,
         C=R.C,
-        v=s - R @ (s @ product),
-        work={"newton_steps": iteration},
+        v=s - R @ K.__rmatmul__(s),
+        work={"newton_steps": mode.steps},
         points=method.points,
         randomizations=method.randomizations,
     )
-    if not done:
-        raise ConvergenceError(
-            f"laplace: Newton stopped after {iteration} steps with gradient {steepness.max():.3g} "
-            f"and last rise {rise:.3g}; raise max_iterations or tolerance",
-            posterior,
-        )
+    if mode.failure:
+        raise ConvergenceError(mode.failure, posterior)
     return posterior
-
-
-def _half_slope_of_log_det(pi: FloatArray, covariance: FloatArray) -> FloatArray:
-    """Return s (k, n), the derivative of -log |I + K W| / 2 in f, as in `MulticlassLaplace.gradient_matrix`."""
-    S_pi = np.einsum("icd,di->ci", covariance, pi)
-    variance = np.einsum("icc->ci", covariance)
-    means = np.sum(pi * variance, axis=0) - 2.0 * np.sum(pi * S_pi, axis=0)
-    return -0.5 * pi * (variance - means - 2.0 * S_pi)
 
 
 def _noise_precision(pi: FloatArray, D: FloatArray) -> tuple[FloatArray, float]:

@@ -259,8 +259,9 @@ def _costs(at: pd.DataFrame, fits: pd.DataFrame) -> Iterator[Row]:
     error = error[(error > 0) & (by[FIRST]["log_evidence_se"].reindex(error.index) > 0)]
     short, own, long = (by[name].loc[error.index] for name in names)
     ratio = own["cpu_seconds"] / seconds_at(error, short, long)
-    variance = fits[fits["method"] == "fit-ep"].set_index("data")["beta"]
-    most = variance.reindex(ratio.index) == variance.max()
+    fit = fits[fits["method"] == "fit-ep"].set_index("data").loc[ratio.index]
+    # a fit may also end at the lower bound, or at one of the length scale
+    most = fit["at_bound"].astype(str).eq("True") & (fit["beta"] == fits["beta"].max())
     source = join_sources([*own["source"], *short["source"], *long["source"]])
     for kind, chosen in (("", most | ~most), ("bounded/", most), ("free/", ~most)):
         path = f"packaged/all/{SECOND}/{kind}"
