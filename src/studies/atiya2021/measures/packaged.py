@@ -56,7 +56,7 @@ def measure(given: Rows) -> pd.DataFrame:
         _over_all(runs),
         _choices(chosen),
         _fits(rows),
-        _own_optimum(rows[rows["stage"] == "grid"]),
+        _own_optimum(rows[rows["stage"] == "grid"], arrays),
         _closer(runs),
         _costs(rows[rows["stage"] == "optimum"], rows[rows["stage"] == "fit"]),
         _eves(runs, rows[rows["stage"] == "grid"]),
@@ -223,13 +223,24 @@ def _choices(chosen: pd.DataFrame) -> Iterator[Row]:
             yield estimate(f"{path}{name}", value, source)
 
 
-def _own_optimum(grid: pd.DataFrame) -> Iterator[Row]:
-    """The error of Laplace's method at its own optimum, where twisted EP stands for the truth."""
+def _own_optimum(grid: pd.DataFrame, arrays: Mapping[str, np.ndarray]) -> Iterator[Row]:
+    """The errors of Laplace's method at its own optimum, where twisted EP stands for the truth.
+
+    Of log L, and of test probabilities: their mean error over data sets, and the patterns that change class.
+    """
     there = grid[grid["point"] == "laplace"].set_index("data")
     own, judge = (there[there["method"] == name] for name in ("laplace", FIRST))
     error = (own["log_evidence"] - judge["log_evidence"]).abs().dropna()
     source = join_sources([*own["source"], *judge["source"]])
     found = {"median": error.median(), "largest": error.max(), "wrong": (error > LARGE).sum()}
+    pairs = [
+        (arrays[own.loc[data, "row"]], arrays[judge.loc[data, "row"]])
+        for data in error.index
+        if {own.loc[data, "row"], judge.loc[data, "row"]} <= arrays.keys()
+    ]
+    if pairs:
+        found["mean-mae"] = np.mean([np.mean(np.abs(mine - true)) for mine, true in pairs])
+        found["decisions"] = sum(np.sum((mine >= 0.5) != (true >= 0.5)) for mine, true in pairs)
     for name, value in found.items() if len(error) else ():
         yield estimate(f"packaged/all/laplace/own-optimum/{name}", value, source)
 
@@ -283,7 +294,14 @@ def _eves(runs: pd.DataFrame, grid: pd.DataFrame) -> Iterator[Row]:
     tried = tried.assign(wrong=size - width > LARGE, right=size + width <= LARGE)
     own = pd.concat([runs, tried], ignore_index=True)
     own = own[own["method"].str.startswith(SAMPLER)]
-    yield from by_eves("packaged/eves/", own, {"off": own["wrong"], "right": own["right"]})
+    kinds = {"off": own["wrong"], "right": own["right"]}
+    # on the grid, runs at ten points share the data set and their random numbers
+    kinds |= {"off-grid": own["wrong"] & own["stage"].eq("grid")}
+    yield from by_eves("packaged/eves/", own, kinds)
+    off = own[kinds["off-grid"]]
+    yield estimate(
+        "packaged/eves/off-grid/data-sets", off["data"].nunique(), join_sources(off["source"])
+    )
 
 
 def _fits(rows: pd.DataFrame) -> Iterator[Row]:

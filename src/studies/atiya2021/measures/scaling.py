@@ -51,6 +51,7 @@ NAMED, NAMED_FOR = 2000, "million"
 _PAIRS = [(name, SAMPLER) for name in ("ep", "hmc-annealed", "ess-annealed")]
 _PAIRS += [("importance-ep", SECOND), ("importance-ep", FIRST)]
 _PAIRS += [("hmc-annealed", "sampler-soft"), ("ep", "hmc-annealed"), (SECOND, FIRST)]
+_PAIRS += [("sampler-soft", SAMPLER)]
 #: Patterns from which most runs of the sampler on rough kernels are off.
 _LARGE_N = 500
 #: Nats below the best kernel on the same patterns, from which a kernel does not suit them.
@@ -363,22 +364,39 @@ def seconds_at(error: pd.Series, short: pd.DataFrame, long: pd.DataFrame) -> pd.
 
 
 def _dearer(runs: pd.DataFrame, long: pd.DataFrame) -> Iterator[Row]:
-    """CPU seconds of a method over those of twisted EP at the method's own standard error: medians by N and kernel."""
+    """CPU seconds of a method over those of twisted EP at the method's own standard error: medians by N and kernel.
+
+    ``least`` and ``most`` are the smallest and the largest median of the kernels. Minimax tilting's long runs are
+    compared as well (``minimax-tilting-long``): how much of twisted EP's time its start takes depends on the error.
+    """
     by = {str(name): group.set_index(_DATA) for name, group in runs.groupby("method", sort=False)}
+    longer = {
+        name: long[long["method"] == REFERENCES[name]].set_index(_DATA) for name in REFERENCES
+    }
     if FIRST not in by:
         return
-    length = long[long["method"] == REFERENCES[FIRST]].set_index(_DATA)
-    for method in (name for name in (SECOND, "importance-ep") if name in by):
-        own = by[method][by[method]["log_evidence_se"] > 0]
-        here = own.index.intersection(by[FIRST].index).intersection(length.index)
-        own, short = own.loc[here], by[FIRST].loc[here]
-        needed = seconds_at(own["log_evidence_se"], short, length.loc[here])
-        frame = own.assign(ratio=own["cpu_seconds"] / needed).reset_index()
-        for keys in (["N"], ["N", "kernel"]):
-            for values, group in frame.groupby(keys, sort=False):
-                path = f"scaling/dearer/{method}/N{'/'.join(map(str, values))}"
-                source = join_sources(group["error_source"])
-                yield estimate(path, group["ratio"].median(), source)
+    short, more = by[FIRST], longer[FIRST]
+    compared = {name: by[name] for name in (SECOND, "importance-ep") if name in by}
+    for method, own in {**compared, f"{SECOND}-long": longer[SECOND]}.items():
+        own = own[own["log_evidence_se"] > 0]
+        here = own.index.intersection(short.index).intersection(more.index)
+        three = own.loc[here], short.loc[here], more.loc[here]
+        frame = own.loc[here].assign(
+            ratio=own.loc[here, "cpu_seconds"]
+            / seconds_at(own.loc[here, "log_evidence_se"], *three[1:]),
+            source=[
+                join_sources(lines) for lines in zip(*(one["source"] for one in three), strict=True)
+            ],
+        )
+        for n, group in frame.groupby("N"):
+            path, source = f"scaling/dearer/{method}/N{n}", join_sources(group["source"])
+            yield estimate(path, group["ratio"].median(), source)
+            each_kernel = group.groupby("kernel", sort=False)
+            medians = each_kernel["ratio"].median()
+            for kernel, part in each_kernel:
+                yield estimate(f"{path}/{kernel}", medians[kernel], join_sources(part["source"]))
+            yield estimate(f"{path}/least", medians.min(), source)
+            yield estimate(f"{path}/most", medians.max(), source)
 
 
 def _claim(runs: pd.DataFrame, published: Path) -> Iterator[Any]:
