@@ -205,3 +205,18 @@ def test_warnings_are_right_if_the_errors_of_warned_runs_exceed_their_standard_e
     assert row["value"] == pytest.approx(z[:200].mean()) and row["se"] == pytest.approx(
         z[:200].std(ddof=1) / 200**0.5
     )
+
+
+def test_a_chains_squared_error_times_seconds_is_set_over_the_samplers():
+    """Runs with the same errors, whose seconds are twice the sampler's at the longest size, four times at the other."""
+    seconds = {("orthant", 0): 1.0, ("orthant", 1): 1.0, ("ess-ais", 0): 4.0, ("ess-ais", 1): 2.0}
+    rows = pd.DataFrame(
+        [
+            {"method": method, "size": size, "nats": nats, "cpu_seconds": spent}
+            for (method, size), spent in seconds.items()
+            for nats in (0.1, 0.2)
+        ]
+    ).assign(source="experiment3.csv:2")
+    found = {row["id"]: row["value"] for row in measures._pooled(rows)}
+    expected = {"time/pooled/ess-ais": 2.0, "time/pooled/ess-ais/all-sizes": 3.0}
+    assert found == {name: pytest.approx(value) for name, value in expected.items()}

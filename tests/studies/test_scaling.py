@@ -327,8 +327,10 @@ def test_a_method_is_dearer_by_its_seconds_at_its_own_error(tmp_path):
     write_csv(tmp_path / "scaling_timing.csv", timing)
     found = measures.measure(given).set_index("id")["value"]
     # to twice its error twisted EP takes 2.25 s
-    for path in ("N50", "N50/rough"):
+    for path in ("N50", "N50/rough", "N50/least", "N50/most"):
         assert found[f"scaling/dearer/minimax-tilting/{path}"] == pytest.approx(2.0)
+        # to the error of minimax tilting's long run it takes 3 s
+        assert found[f"scaling/dearer/minimax-tilting-long/{path}"] == pytest.approx(33.0)
 
 
 def test_runs_are_counted_by_their_eves():

@@ -107,25 +107,26 @@ def measure(given: Rows) -> pd.DataFrame:
 def _pooled(rows: pd.DataFrame) -> Iterator[Row]:
     """Squared error of log L times CPU seconds, of a chain's longest runs over the sampler's runs of all sizes.
 
-    The product does not depend on the size of an unbiased method. The runs of all sizes are more than those of one, of
-    which a few large errors may make a bad size. Chains of the toolbox are biased.
+    The product does not depend on the size of an unbiased method that has no start. The runs of all sizes are more than
+    those of one, of which a few large errors may make a bad size. A chain has a start; ``all-sizes`` has its shorter
+    runs as well. Chains of the toolbox are biased.
     """
     rows = rows.dropna(subset=["nats"])
     rows = rows.assign(work=rows["nats"] ** 2 * rows["cpu_seconds"].astype(float))
     sampler = rows[rows["method"] == SAMPLER]
     for name, row in ANNEALED.items():
         for method in (row, f"{name}{FORMS['scheduled']}"):
-            own = rows[rows["method"] == method]
-            own = own[own["size"] == own["size"].max()]
-            if own.empty or sampler.empty:
+            every = rows[rows["method"] == method]
+            if every.empty or sampler.empty:
                 continue
-            mean, over = own["work"].mean(), sampler["work"].mean()
-            ratio = mean / over
-            errors = own["work"].sem() / mean, sampler["work"].sem() / over
-            se, df = _joint(errors, [len(own) - 1.0, len(sampler) - 1.0])
-            source = join_sources([*own["source"], *sampler["source"]])
-            known = Known(ratio, ratio * se, df)
-            yield estimate(f"time/pooled/{method}", known, source, scale="log")
+            longest = every[every["size"] == every["size"].max()]
+            for end, own in {"": longest, "/all-sizes": every}.items():
+                mean, over = own["work"].mean(), sampler["work"].mean()
+                errors = own["work"].sem() / mean, sampler["work"].sem() / over
+                se, df = _joint(errors, [len(own) - 1.0, len(sampler) - 1.0])
+                known = Known(mean / over, mean / over * se, df)
+                source = join_sources([*own["source"], *sampler["source"]])
+                yield estimate(f"time/pooled/{method}{end}", known, source, scale="log")
 
 
 def _weights(rows: pd.DataFrame) -> Iterator[Row]:

@@ -90,6 +90,13 @@ def calibration(runs: Runs) -> Iterator[Any]:
     kinds = {"off": own["off_runs"], "right": own["right"]}
     kinds |= {"short": own["off_runs"] & (own["signed"] < 0)}
     yield from by_eves("calibration/orthant/eves/", own, kinds)
+    few = own[own["log_evidence_se"].between(50.0**-0.5, 20.0**-0.5)]  # of 20 to 50 eves
+    yield from each(
+        few,
+        "method",
+        "calibration/{method}/eves/{quantity}",
+        {"runs-20-50": len, "rms-20-50": _root_mean_square},
+    )
     least = {"off-least-reported": ("log_evidence_se", "min")}
     yield from each(flagged[off], "method", "calibration/{method}/{quantity}", least)
 
