@@ -380,13 +380,11 @@ def _dearer(runs: pd.DataFrame, long: pd.DataFrame) -> Iterator[Row]:
     for method, own in {**compared, f"{SECOND}-long": longer[SECOND]}.items():
         own = own[own["log_evidence_se"] > 0]
         here = own.index.intersection(short.index).intersection(more.index)
-        three = own.loc[here], short.loc[here], more.loc[here]
-        frame = own.loc[here].assign(
-            ratio=own.loc[here, "cpu_seconds"]
-            / seconds_at(own.loc[here, "log_evidence_se"], *three[1:]),
-            source=[
-                join_sources(lines) for lines in zip(*(one["source"] for one in three), strict=True)
-            ],
+        own, first, further = (one.loc[here] for one in (own, short, more))
+        lines = zip(own["source"], first["source"], further["source"], strict=True)
+        frame = own.assign(
+            ratio=own["cpu_seconds"] / seconds_at(own["log_evidence_se"], first, further),
+            source=[join_sources(three) for three in lines],
         )
         for n, group in frame.groupby("N"):
             path, source = f"scaling/dearer/{method}/N{n}", join_sources(group["source"])
