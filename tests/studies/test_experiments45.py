@@ -447,6 +447,20 @@ def test_runs_that_are_off_are_counted_by_what_they_report(study):
     assert failed.empty, "a run that fails its diagnostics has an answer nevertheless"
 
 
+def test_errors_are_set_beside_what_eves_foretell_and_beside_the_references(study):
+    """Runs with 25 eves that are off by twice their standard error; a method with the reference's value, and without."""
+    study.change("orthant", "`set` == 5", log_evidence=-3.6, log_evidence_se=0.2)
+    study.change("best", "`set` < 9", log_evidence=-4.0001)
+    rows = study.measures()
+    found = estimate(rows).set_index("id")["value"]
+    assert found["calibration/orthant/eves/runs-20-50"] == 2
+    assert found["calibration/orthant/eves/rms-20-50"] == pytest.approx(2.0, rel=1e-3)
+    assert found["gain/best/resolved"] == 0
+    study.change("best", "`set` < 9", log_evidence=-3.9)
+    problems = found["gain/best/nats/every-run/problems"]
+    assert estimate(study.measures()).set_index("id").loc["gain/best/resolved", "value"] == problems
+
+
 def test_one_rule_of_status_for_all_methods():
     """Rows that tell no eves are judged by their standard error, and a row's own status is never improved."""
     rows = pd.DataFrame(
