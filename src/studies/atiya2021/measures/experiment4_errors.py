@@ -105,7 +105,8 @@ def _root_mean_square(runs: pd.DataFrame) -> Known:
     """Root mean square of error over reported standard error; its own leaves out one problem and setting at a time."""
     squares, clusters = runs["score"] ** 2, runs["problem"] * 10 + runs["set"]
     mean = jackknife_ratio(squares, pd.Series(1.0, squares.index), clusters)
-    return Known(math.sqrt(mean.value), mean.se / (2 * math.sqrt(mean.value)), mean.df)
+    root = math.sqrt(mean.value)
+    return Known(root, mean.se / (2.0 * root) if root else 0.0, mean.df)
 
 
 def seconds(runs: Runs, loose: pd.DataFrame) -> Iterator[Row]:
