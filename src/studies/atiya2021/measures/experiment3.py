@@ -114,6 +114,7 @@ def _pooled(rows: pd.DataFrame) -> Iterator[Row]:
     rows = rows.dropna(subset=["nats"])
     rows = rows.assign(work=rows["nats"] ** 2 * rows["cpu_seconds"].astype(float))
     sampler = rows[rows["method"] == SAMPLER]
+    over, over_se = sampler["work"].mean(), sampler["work"].sem()
     for name, row in ANNEALED.items():
         for method in (row, f"{name}{FORMS['scheduled']}"):
             every = rows[rows["method"] == method]
@@ -121,8 +122,8 @@ def _pooled(rows: pd.DataFrame) -> Iterator[Row]:
                 continue
             longest = every[every["size"] == every["size"].max()]
             for end, own in {"": longest, "/all-sizes": every}.items():
-                mean, over = own["work"].mean(), sampler["work"].mean()
-                errors = own["work"].sem() / mean, sampler["work"].sem() / over
+                mean = own["work"].mean()
+                errors = own["work"].sem() / mean, over_se / over
                 se, df = _joint(errors, [len(own) - 1.0, len(sampler) - 1.0])
                 known = Known(mean / over, mean / over * se, df)
                 source = join_sources([*own["source"], *sampler["source"]])

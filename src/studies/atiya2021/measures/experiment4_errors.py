@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from recheck.measures import OK, join_sources
-from studies.atiya2021.measures.common import Known, Row, by_eves, each, estimate, measured
+from studies.atiya2021.measures.common import Known, Row, by_eves, each, estimate, eves_of, measured
 from studies.atiya2021.measures.convergence import jackknife_ratio
 from studies.atiya2021.measures.experiment4_runs import (
     ERRORS,
@@ -90,7 +90,7 @@ def calibration(runs: Runs) -> Iterator[Any]:
     kinds = {"off": own["off_runs"], "right": own["right"]}
     kinds |= {"short": own["off_runs"] & (own["signed"] < 0)}
     yield from by_eves("calibration/orthant/eves/", own, kinds)
-    few = own[own["log_evidence_se"].between(50.0**-0.5, 20.0**-0.5)]  # of 20 to 50 eves
+    few = own[eves_of(own).between(20.0, 50.0, inclusive="left")]
     yield from each(
         few,
         "method",

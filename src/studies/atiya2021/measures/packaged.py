@@ -131,19 +131,20 @@ def _with_predictions(
 ) -> pd.DataFrame:
     """Runs with ``mae``, the mean absolute error of their test probabilities, and ``decisions`` that differ."""
     names = rows.set_index(["data", "method"])["row"]
-    mae: list[float] = []
-    differ: list[float] = []
+    found = []
     for row in runs.to_dict("records"):
         against = REFERENCES[SECOND if row["inference"] == FIRST else FIRST]
-        truth = arrays.get(names.get((row["data"], against), ""))
-        own = arrays.get(row["row"])
-        if truth is None or own is None:
-            mae.append(np.nan)
-            differ.append(np.nan)
-            continue
-        mae.append(float(np.mean(np.abs(own - truth))))
-        differ.append(float(np.sum((own >= 0.5) != (truth >= 0.5))))
-    return runs.assign(mae=mae, decisions=differ)
+        found.append(_apart(arrays, row["row"], names.get((row["data"], against), "")))
+    mae, decisions = zip(*found, strict=True) if found else ((), ())
+    return runs.assign(mae=mae, decisions=decisions)
+
+
+def _apart(arrays: Mapping[str, np.ndarray], row: str, truth: str) -> tuple[float, float]:
+    """Mean absolute difference of the test probabilities of two rows, and how many change class; NaN without them."""
+    if not {row, truth} <= arrays.keys():
+        return np.nan, np.nan
+    own, true = arrays[row], arrays[truth]
+    return float(np.mean(np.abs(own - true))), float(np.sum((own >= 0.5) != (true >= 0.5)))
 
 
 def _data_sets(
@@ -161,11 +162,10 @@ def _data_sets(
         yield estimate(f"{path}log-evidence", value, source)
         for name, column in (("z", "z"), ("agree", "agree"), ("se", "se_combined")):
             yield estimate(f"{path}{name}-reference", truth[column], source)
-        first, second = (
-            arrays.get(named.get((data, REFERENCES[one]), "")) for one in (FIRST, SECOND)
-        )
-        if first is not None and second is not None:
-            yield estimate(f"{path}mae-reference", float(np.mean(np.abs(first - second))), source)
+        first, second = (named.get((data, REFERENCES[one]), "") for one in (FIRST, SECOND))
+        mae, _ = _apart(arrays, first, second)
+        if not np.isnan(mae):
+            yield estimate(f"{path}mae-reference", mae, source)
     source = join_sources(known["source_combined"])
     yield estimate("packaged/reference/data-sets", len(known), source)
     yield estimate("packaged/reference/agree", known["agree"].sum(), source)
@@ -233,14 +233,11 @@ def _own_optimum(grid: pd.DataFrame, arrays: Mapping[str, np.ndarray]) -> Iterat
     error = (own["log_evidence"] - judge["log_evidence"]).abs().dropna()
     source = join_sources([*own["source"], *judge["source"]])
     found = {"median": error.median(), "largest": error.max(), "wrong": (error > LARGE).sum()}
-    pairs = [
-        (arrays[own.loc[data, "row"]], arrays[judge.loc[data, "row"]])
-        for data in error.index
-        if {own.loc[data, "row"], judge.loc[data, "row"]} <= arrays.keys()
-    ]
-    if pairs:
-        found["mean-mae"] = np.mean([np.mean(np.abs(mine - true)) for mine, true in pairs])
-        found["decisions"] = sum(np.sum((mine >= 0.5) != (true >= 0.5)) for mine, true in pairs)
+    rows = zip(own.loc[error.index, "row"], judge.loc[error.index, "row"], strict=True)
+    apart = np.array([_apart(arrays, *pair) for pair in rows]).reshape(-1, 2)
+    apart = apart[~np.isnan(apart[:, 0])]
+    if len(apart):
+        found |= {"mean-mae": apart[:, 0].mean(), "decisions": apart[:, 1].sum()}
     for name, value in found.items() if len(error) else ():
         yield estimate(f"packaged/all/laplace/own-optimum/{name}", value, source)
 
