@@ -2,6 +2,8 @@
 
 from gpcmc.lowrank.correction import random_columns
 from gpcmc.lowrank.covariance import LowRank
+from gpcmc.lowrank.dense import parallel_ep
+from gpcmc.lowrank.dense_twisted import dense_twisted_ep
 from gpcmc.lowrank.gaussian import LowRankPosterior
 from gpcmc.lowrank.methods import fit
 from gpcmc.lowrank.multiclass import LowRankMulticlassPosterior
@@ -16,8 +18,10 @@ __all__ = [
     "LowRankPrior",
     "LowRankSurface",
     "WeightedPosterior",
+    "dense_twisted_ep",
     "fit",
     "low_rank_prior",
     "maximize_low_rank",
+    "parallel_ep",
     "random_columns",
 ]

@@ -10,6 +10,8 @@ Whiteley and Lee (2014), Annals of Statistics 42, 115. Botev (2017), Journal of 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from scipy.linalg import cho_solve
 from scipy.special import log_ndtr
@@ -47,6 +49,29 @@ def twisted(R: LowRank, nu: FloatArray, tau: FloatArray) -> FilteredProposal:
     return FilteredProposal(found, mean, site_coefficients(t, u), log_constant, centre)
 
 
+@dataclass(frozen=True, slots=True)
+class LeastBound:
+    """The minimum of the bound on the weights of minimax tilting.
+
+    Attributes
+    ----------
+    filter : Filter
+        The Cholesky factor of R.
+    s, t : (n,) array
+        Where it is; see `gpcmc.orthant.tilting`.
+    log_bound : float
+        No log weight is larger.
+    steps : int
+        Newton steps taken.
+    """
+
+    filter: Filter
+    s: FloatArray
+    t: FloatArray
+    log_bound: float
+    steps: int
+
+
 def tilted(R: LowRank) -> tuple[FilteredProposal, float, int]:
     """Return minimax tilting, the proposal whose weights have the least bound that is known.
 
@@ -62,6 +87,22 @@ def tilted(R: LowRank) -> tuple[FilteredProposal, float, int]:
         No log weight is larger.
     steps : int
         Newton steps taken.
+    """
+    n, found = len(R), least_bound(R)
+    mu = found.filter.transposed(found.s / found.filter.d) - found.s
+    zero, one = np.zeros(n), np.ones(n)
+    coefficients = np.column_stack([mu, zero, one, 0.5 * mu**2, zero, zero, mu])
+    proposal = FilteredProposal(found.filter, zero, coefficients, 0.0, np.zeros(R.rank))
+    return proposal, found.log_bound, found.steps
+
+
+def least_bound(R: LowRank) -> LeastBound:
+    """Find the least bound by Newton's method with step halving.
+
+    Parameters
+    ----------
+    R : LowRank
+        Covariance of v, with D > 0.
     """
     n = len(R)
     found = Filter.of(R.F, R.D, np.eye(R.rank))
@@ -91,10 +132,7 @@ def tilted(R: LowRank) -> tuple[FilteredProposal, float, int]:
                 break
         else:
             break  # rounding hides any further decrease
-    mu = found.transposed(s / found.d) - s
-    zero, one = np.zeros(n), np.ones(n)
-    coefficients = np.column_stack([mu, zero, one, 0.5 * mu**2, zero, zero, mu])
-    return FilteredProposal(found, zero, coefficients, 0.0, np.zeros(R.rank)), bound, steps
+    return LeastBound(found, s, t, bound, steps)
 
 
 def _bound(s: FloatArray, t: FloatArray, As: FloatArray) -> float:

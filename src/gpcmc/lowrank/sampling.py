@@ -82,6 +82,39 @@ class _Draws:
     centres: FloatArray  # (r, groups, m)
 
 
+@dataclass(frozen=True, slots=True)
+class ControlledMean:
+    """The mean weight of a mixture, with the control variate of `gpcmc.orthant.separation`.
+
+    Attributes
+    ----------
+    log_mean, standard_error : float
+        The error is that of the logarithm, from the spread between groups.
+    log_plain : float
+        Without the control variate.
+    share : (groups,) array
+        Plain mean of each group over that of all.
+    """
+
+    log_mean: float
+    standard_error: float
+    log_plain: float
+    share: FloatArray
+
+
+def controlled_mean(log_weights: FloatArray, ratios: FloatArray) -> ControlledMean:
+    """Average log weights (groups, m); ratios (groups,) are means of one proposal over the mixture."""
+    groups, m = log_weights.shape
+    log_Z = logsumexp(log_weights, axis=1) - np.log(m)
+    log_plain = float(logsumexp(log_Z) - np.log(groups))
+    share = np.exp(log_Z - log_plain)
+    # each group takes its coefficient from the others, which keeps the mean unbiased
+    controlled = share + (share.sum() - share) / (groups - 1) * (1.0 - ratios)
+    mean = float(controlled.mean())
+    error = float(np.std(controlled, ddof=1) / mean / groups**0.5)
+    return ControlledMean(log_plain + float(np.log(mean)), error, log_plain, share)
+
+
 def twisted_ep(
     prior: LowRankPrior,
     y: FloatArray,
@@ -112,20 +145,14 @@ def twisted_ep(
     counts = (method.points, -(-method.points // DEFENCE))
     seed = int(rng.integers(2**63))
     draws = _mixture((main, defence), counts, method.randomizations, method.n_jobs, seed)
-    log_Z = logsumexp(draws.log_weights, axis=1) - np.log(sum(counts))
-    log_mean = float(logsumexp(log_Z) - np.log(len(log_Z)))
-    share = np.exp(log_Z - log_mean)
-    # the control variate of `gpcmc.orthant.separation`, with its coefficient from the other groups
-    others = (share.sum() - share) / (len(share) - 1)
-    controlled = share + others * (1.0 - draws.ratios.mean(axis=1))
-    log_p = log_mean + float(np.log(controlled.mean()))
+    mean = controlled_mean(draws.log_weights, draws.ratios.mean(axis=1))
     checked = corrected(prior, proposal)
     diagnostics = weight_diagnostics(draws.log_weights.ravel())
-    diagnostics["log_weight_bound"] = log_bound + np.log(1 + DEFENCE) - log_p
+    diagnostics["log_weight_bound"] = log_bound + np.log(1 + DEFENCE) - mean.log_mean
     values, vectors = np.linalg.eigh(main.filter.left)
     return WeightedPosterior(
-        log_evidence=log_p + checked.diagnostics.get("correction", 0.0),
-        log_evidence_se=float(np.std(controlled, ddof=1) / controlled.mean() / len(share) ** 0.5),
+        log_evidence=mean.log_mean + checked.diagnostics.get("correction", 0.0),
+        log_evidence_se=mean.standard_error,
         work={"samples": draws.log_weights.size, "factorizations": steps}
         | {f"ep_{name}": count for name, count in proposal.work.items()},
         diagnostics=checked.diagnostics | diagnostics,
@@ -134,7 +161,7 @@ def twisted_ep(
         proposal=proposal,
         _centres=draws.centres,
         _spread=vectors * np.sqrt(np.maximum(values, 0.0)),
-        _weights=np.exp(draws.log_weights - log_mean),
+        _weights=np.exp(draws.log_weights - mean.log_plain),
     )
 
 

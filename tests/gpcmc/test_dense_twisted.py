@@ -1,0 +1,112 @@
+"""Twisted EP on a dense covariance with sites of low rank, against closed forms and the dense method.
+
+Statistical tests have fixed seeds; their false-alarm rates are stated.
+"""
+
+import numpy as np
+import pytest
+from problems import noisy_problem
+from sklearn.gaussian_process.kernels import DotProduct, Matern
+
+import gpcmc.lowrank.dense_twisted as module
+from gpcmc.gp import Prior, prior, rbf
+from gpcmc.inference import Twisted
+from gpcmc.inference.interface import OK
+from gpcmc.lowrank import dense_twisted_ep
+from gpcmc.orthant.truths import linear_kernel_truth
+
+ROUGH = rbf(0.5, 3.0)
+
+
+def test_the_linear_kernel_has_its_truth():
+    """Evidence and probabilities within 4.5 standard errors (Student's t, 15 degrees of freedom): 7 in 10,000 each."""
+    rng = np.random.default_rng(3)
+    x, x_star = rng.standard_normal(60), np.array([-1.5, 0.4, 2.0])
+    y = np.where(x + 0.5 * rng.standard_normal(60) > 0, 1.0, -1.0)
+    truth = linear_kernel_truth(x, y, x_star)
+    kernel = DotProduct(0.0, sigma_0_bounds="fixed")
+    found = dense_twisted_ep(prior(kernel, x[:, None], x_star[:, None]), y, rng=rng)
+    assert abs(found.log_evidence - truth.log_evidence) < 4.5 * found.log_evidence_se < 0.01
+    z = (found.prediction.probability - truth.probability) / found.prediction.standard_error
+    assert np.abs(z).max() < 4.5
+    assert found.prediction.standard_error.max() < 1e-3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sites", [1e-3, 0.3])
+def test_weights_are_unbiased_whatever_the_sites(sites, monkeypatch):
+    """The mean of 60 independent estimates, and that of their squared z: 2 false alarms in 1000 each.
+
+    With a tolerance of 0.3 sites and tilt are those of a covariance that misses a third of the variance.
+    """
+    monkeypatch.setattr(module, "_SITES", sites)
+    X, y = noisy_problem(4, 40)
+    P = prior(Matern(0.6, nu=1.5), X)
+    truth = Twisted(points=2**13, randomizations=16).fit(P, y, rng=np.random.default_rng(0))
+    few = Twisted(points=16, randomizations=16)
+    runs = [dense_twisted_ep(P, y, method=few, rng=np.random.default_rng(i)) for i in range(60)]
+    error = np.array([run.log_evidence for run in runs]) - truth.log_evidence
+    z = error / [run.log_evidence_se for run in runs]
+    ratio = np.expm1(error)
+    assert abs(ratio.mean()) < 3.1 * ratio.std() / np.sqrt(60) + 3 * truth.log_evidence_se
+    # t with 15 degrees of freedom: z^2 has mean 15/13 and variance 4.0
+    assert abs(np.mean(z**2) - 15 / 13) < 3.3 * np.sqrt(4.0 / 60)
+
+
+def test_with_the_same_points_it_is_the_dense_method():
+    X, y = noisy_problem(5, 300)
+    P = prior(ROUGH, X, X[:7] + 0.1)
+    method = Twisted(points=64, randomizations=8)
+    old = method.fit(P, y, rng=np.random.default_rng(1))
+    new = dense_twisted_ep(P, y, method=method, rng=np.random.default_rng(1))
+    # sites differ by their tolerance: a hundredth of the standard error remains
+    assert new.log_evidence == pytest.approx(old.log_evidence, abs=0.03 * old.log_evidence_se)
+    assert new.log_evidence_se == pytest.approx(old.log_evidence_se, rel=0.05)
+    p, q = new.prediction, old.prediction
+    assert np.abs(p.probability - q.probability).max() < 0.1 * q.standard_error.max()
+    bounds = [one.diagnostics["log_weight_bound"] for one in (old, new)]
+    assert bounds[0] - 0.05 < bounds[1] < bounds[0] + 0.5
+    assert new.status == old.status == OK
+
+
+def test_no_weight_is_above_the_bound(monkeypatch):
+    """Also where the tilt is that of a covariance far from the dense one."""
+    monkeypatch.setattr(module, "_SITES", 0.3)
+    seen, average = [], module.controlled_mean
+
+    def spy(log_weights, ratios):
+        found = average(log_weights, ratios)
+        seen.append(log_weights.max() - found.log_mean)
+        return found
+
+    monkeypatch.setattr(module, "controlled_mean", spy)
+    X, y = noisy_problem(6, 100)
+    found = dense_twisted_ep(prior(ROUGH, X), y, rng=np.random.default_rng(0))
+    assert 0.0 < seen[0] < found.diagnostics["log_weight_bound"] < 40.0
+
+
+def test_predictions_come_later_and_threads_change_nothing_but_rounding():
+    X, y = noisy_problem(7, 150)
+    P, method = prior(ROUGH, X, X[:4] + 0.2), Twisted(points=32, randomizations=4)
+    found = dense_twisted_ep(P, y, method=method, rng=np.random.default_rng(2))
+    later = found.predict(P.K_star, P.k_star_star)
+    np.testing.assert_array_equal(later.probability, found.prediction.probability)
+    spread = Twisted(points=32, randomizations=4, n_jobs=2)
+    other = dense_twisted_ep(P, y, method=spread, rng=np.random.default_rng(2))
+    assert other.log_evidence == pytest.approx(found.log_evidence, abs=1e-9)
+    np.testing.assert_allclose(other.prediction.probability, later.probability, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"prior": Prior(np.eye(3))}, "prior must be made by gpcmc.gp.prior"),
+        ({"y": np.ones(2)}, "y must have shape"),
+        ({"rng": 1}, "rng must be"),
+    ],
+)
+def test_bad_input_is_named(change, message):
+    X = np.arange(3.0)[:, None]
+    given = {"prior": prior(ROUGH, X), "y": np.ones(3), "rng": np.random.default_rng(0)} | change
+    with pytest.raises(ValueError, match=message):
+        dense_twisted_ep(given["prior"], given["y"], rng=given["rng"])
