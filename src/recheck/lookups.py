@@ -253,7 +253,7 @@ def _count(asked: _Asked, path: str) -> Found:
         **{verdict.replace(" ", "-"): frame["verdict"] == verdict for verdict in VERDICTS},
         **{f"table{name}": tables == name for name in tables.unique()},
         **{"informative": informative(frame), "compared": frame["verdict"].isin(COMPARED)},
-        **_within_root(frame, asked.study.published),
+        **_by_protocol(frame, asked.study.published),
     }
     masks |= {f"except-{name}": ~mask for name, mask in masks.items()}
     if wrong := [part for part in parts if part not in masks]:
@@ -263,16 +263,22 @@ def _count(asked: _Asked, path: str) -> Found:
     return _given(asked._replace(options={}), number, f"{asked.folder}/verdicts.csv")
 
 
-def _within_root(frame: pd.DataFrame, published: str) -> dict[str, pd.Series]:
-    """Rows whose ratio lies within the root of the margin of agreement, and rows of which their interval shows it."""
+def _by_protocol(frame: pd.DataFrame, published: str) -> dict[str, pd.Series]:
+    """Rows that the protocol's margins and rates tell.
+
+    Those whose ratio lies within the root of the margin of agreement (``near``); those of which their interval shows it
+    (``shown-near``); and those that every reading rejects that could be compared (``rejected``).
+    """
     rules = Path(published, "protocol.yaml")
     given = yaml.safe_load(rules.read_text(encoding="utf-8")) if rules.exists() else {}
-    root = math.sqrt(Protocol(**(given or {})).margins.agree)
-    rows = frame.reindex(columns=["scale", "effect", "factor"])
+    protocol = Protocol(**(given or {}))
+    root = math.sqrt(protocol.margins.agree)
+    rows = frame.reindex(columns=["scale", "effect", "factor", "p_adjusted"])
     logs, agrees = rows["scale"] == "log", frame["verdict"] == "agrees"
     near = logs & (rows["effect"].astype(float).abs() <= math.log(root))
     shown = logs & agrees & (rows["factor"].astype(float) <= root)
-    return {"near": near, "shown-near": shown}
+    rejected = rows["p_adjusted"].astype(float) <= protocol.family_error
+    return {"near": near, "shown-near": shown, "rejected": rejected}
 
 
 def _published(asked: _Asked, id: str) -> Found:

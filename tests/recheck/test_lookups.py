@@ -65,14 +65,18 @@ TEX = r"""\documentclass{article}\pdftrailerid{}
 
 @pytest.fixture
 def study(tmp_path):
+    nan = math.nan
     verdicts = pd.DataFrame(
         [
-            ("table1/N50/M100", "cell", "1", "agrees", True, 1.23456, "log", 0.3),
-            ("table1/N200/M100", "cell", "1", "not run", False, math.nan, "log", math.nan),
-            ("table1/N50/M1000", "cell", "1", "depends on a reading", True, 1.1, "log", -0.4),
-            ("claim/a", "claim", "", "differs", True, math.nan, "linear", 0.1),
+            ("table1/N50/M100", "cell", "1", "agrees", True, 1.23456, "log", 0.3, 1),
+            ("table1/N200/M100", "cell", "1", "not run", False, nan, "log", nan, nan),
+            ("table1/N50/M1000", "cell", "1", "depends on a reading", True, 1.1, "log", -0.4, 0.05),
+            ("claim/a", "claim", "", "differs", True, nan, "linear", 0.1, 1e-3),
         ],
-        columns=["id", "kind", "table", "verdict", "informative", "factor", "scale", "effect"],
+        columns=[
+            *["id", "kind", "table", "verdict", "informative", "factor", "scale", "effect"],
+            "p_adjusted",
+        ],
     )
     kept = book_of(
         tmp_path,

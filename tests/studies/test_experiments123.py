@@ -103,6 +103,24 @@ def test_formulas_are_compared_with_what_was_measured(made):
     assert made[1].loc["claim/bias/experiment1", "scale"] == "linear"
 
 
+def test_runs_that_are_off_are_counted_by_their_eves(tmp_path):
+    """One over the squared standard error stands for the eves; an error of exactly one nat is not off."""
+    made_raw.experiment2(tmp_path, problems=(1,), datasets=1, runs=2)
+    table = pd.read_csv(tmp_path / "experiment2.csv")
+    error = np.full(len(table), 0.01)
+    error[:4] = [1.5, -3.0, 1.0, 0.5]
+    se = np.full(len(table), 0.05)
+    se[:4] = [0.25, 0.4, 0.9, 0.9]
+    other = tmp_path / "changed"
+    other.mkdir()
+    changed = table.assign(estimate=table["truth"] + error, standard_error=se)
+    made_raw.add(other, "experiment2", changed)
+    found = made_raw.measure("experiment2", other).set_index("id")
+    names = ("all", "below-10", "below-20", "largest")
+    values = [found.loc[f"experiment2/eves/off/{name}", "value"] for name in names]
+    assert values == pytest.approx([2, 1, 2, 16.0])
+
+
 def test_errors_fall_with_the_dimension_as_made(made):
     assert value(made, "claim/dimension") == pytest.approx(-1.0)
     assert value(made, "claim/integral/order") == pytest.approx(-500 / math.log(10))

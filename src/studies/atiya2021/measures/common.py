@@ -22,6 +22,8 @@ Row = dict[str, Any]
 
 #: Effective eves of a run of the sampler, and the numbers below which runs are counted.
 EVES, FEW = "effective_eves", (10, 20, 100)
+#: Nats from which on a run counts as off; the paper's claim that the method works "all the time" is judged by it.
+OFF = 1.0
 
 #: Source of what follows from the printed numbers alone.
 PRINTED = "data/published/atiya2021/cells.csv"

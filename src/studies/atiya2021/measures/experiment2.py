@@ -9,7 +9,7 @@ import pandas as pd
 
 from recheck.measures import OK, join_sources
 from studies.atiya2021.measures import common
-from studies.atiya2021.measures.common import Known, Row, each, measured
+from studies.atiya2021.measures.common import EVES, OFF, Known, Row, each, measured
 from studies.atiya2021.measures.convergence import biases, slopes, variances
 from studies.atiya2021.measures.experiment1 import absolute_percentage_error, paper_scheme
 from studies.common.measuring import Rows
@@ -34,7 +34,7 @@ def measure(given: Rows) -> pd.DataFrame:
         factor, template = {"factor": _spread}, f"spread/{table}/P{{problem}}/{{quantity}}"
         found += [each(scored, "problem", template, factor, scale="log")]
     found += [variances(_squares(runs), "experiment2"), biases(runs, "experiment2")]
-    return common.combine(found, _evidence_error(runs))
+    return common.combine(found, _evidence_error(runs), _off(runs))
 
 
 def _evidence_error(runs: pd.DataFrame) -> Iterator[Row]:
@@ -43,6 +43,12 @@ def _evidence_error(runs: pd.DataFrame) -> Iterator[Row]:
     ratios = (means["ape"] - math.log(100) - means["mae"]).groupby("problem").mean()
     found, source = common.geometric_mean(ratios), join_sources(runs["source"])
     yield common.estimate("claim/tuning/evidence-error", found, source, scale="log")
+
+
+def _off(runs: pd.DataFrame) -> Iterator[Row]:
+    """How many runs are off by more than a nat, and how few effective eves they have, by their standard error."""
+    told = runs.assign(log_evidence_se=runs["standard_error"], **{EVES: np.nan})
+    yield from common.by_eves("experiment2/eves/", told, {"off": told["nats"] > OFF})
 
 
 def _squares(runs: pd.DataFrame) -> pd.DataFrame:

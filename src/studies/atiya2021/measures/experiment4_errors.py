@@ -11,7 +11,16 @@ import numpy as np
 import pandas as pd
 
 from recheck.measures import OK, join_sources
-from studies.atiya2021.measures.common import Known, Row, by_eves, each, estimate, eves_of, measured
+from studies.atiya2021.measures.common import (
+    OFF,
+    Known,
+    Row,
+    by_eves,
+    each,
+    estimate,
+    eves_of,
+    measured,
+)
 from studies.atiya2021.measures.convergence import jackknife_ratio
 from studies.atiya2021.measures.experiment4_runs import (
     ERRORS,
@@ -21,8 +30,6 @@ from studies.atiya2021.measures.experiment4_runs import (
     with_known_error,
 )
 
-#: Nats from which on a run counts as off; the paper's claim that the method works "all the time" is judged by it.
-OFF = 1.0
 #: Reported standard errors, in nats, of a run that warns and of one that is confident.
 WARNS, CONFIDENT = 0.4, 0.1
 #: Half the width of an interval that covers 95 % of a normal distribution, in standard errors.
@@ -90,6 +97,9 @@ def calibration(runs: Runs) -> Iterator[Any]:
     kinds = {"off": own["off_runs"], "right": own["right"]}
     kinds |= {"short": own["off_runs"] & (own["signed"] < 0)}
     yield from by_eves("calibration/orthant/eves/", own, kinds)
+    wrong = own[own["off_runs"]]
+    pairs = wrong.groupby(["problem", "set"]).ngroups
+    yield estimate("calibration/orthant/off-pairs", pairs, join_sources(wrong["source"]))
     few = own[eves_of(own).between(20.0, 50.0, inclusive="left")]
     yield from each(
         few,

@@ -99,7 +99,8 @@ def _eves(runs: pd.DataFrame) -> Iterator[Row]:
     Of the sampler, and (``variants``) of its other count, its other orders of patterns, and the adapted one together.
     """
     large = runs[(runs["method"] == SAMPLER) & (runs["N"] >= _LARGE_N)]
-    yield from by_eves("scaling/eves/large/", large, {"all": large["log_evidence"].notna()})
+    kinds = {"all": large["log_evidence"].notna(), "right": large["right"]}
+    yield from by_eves("scaling/eves/large/", large, kinds)
     varied = runs["method"].str.startswith(f"{SAMPLER}-") | (runs["method"] == "adapted")
     groups = {"": runs[runs["method"] == SAMPLER], "variants/": runs[varied]}
     for path, own in groups.items():
@@ -348,7 +349,8 @@ def seconds_at(error: pd.Series, short: pd.DataFrame, long: pd.DataFrame) -> pd.
     """Return the CPU seconds that a method would take to report another standard error, by data set.
 
     Two lengths of the method tell what a point takes, and what comes before the first one (its EP, its Newton steps, a
-    factorisation), which no smaller number of points saves. The variance falls as the inverse of the points.
+    factorisation), which no smaller number of points saves. The variance falls as the inverse of the points. It is that
+    of the longer run, whose spread is over more randomisations.
 
     Parameters
     ----------
@@ -360,7 +362,7 @@ def seconds_at(error: pd.Series, short: pd.DataFrame, long: pd.DataFrame) -> pd.
     points, more = (of["points"] * of["randomizations"] for of in (short, long))
     each = ((long["cpu_seconds"] - short["cpu_seconds"]) / (more - points)).clip(lower=0.0)
     before = (short["cpu_seconds"] - each * points).clip(lower=0.0)
-    return before + each * points * (short["log_evidence_se"] / error) ** 2
+    return before + each * more * (long["log_evidence_se"] / error) ** 2
 
 
 def _dearer(runs: pd.DataFrame, long: pd.DataFrame) -> Iterator[Row]:
