@@ -9,6 +9,7 @@ from problems import noisy_problem
 from sklearn.gaussian_process.kernels import DotProduct, Matern
 
 import gpcmc.lowrank.dense_twisted as module
+from gpcmc import GaussianProcessClassifier, _problem
 from gpcmc.gp import Prior, prior, rbf
 from gpcmc.inference import Twisted
 from gpcmc.inference.interface import OK
@@ -33,13 +34,13 @@ def test_the_linear_kernel_has_its_truth():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("sites", [1e-3, 0.3])
-def test_weights_are_unbiased_whatever_the_sites(sites, monkeypatch):
+@pytest.mark.parametrize("left", [3e-3, 0.3])
+def test_weights_are_unbiased_whatever_the_sites(left, monkeypatch):
     """The mean of 60 independent estimates, and that of their squared z: 2 false alarms in 1000 each.
 
-    With a tolerance of 0.3 sites and tilt are those of a covariance that misses a third of the variance.
+    With 0.3 sites and tilt are those of a covariance that misses a third of the variance.
     """
-    monkeypatch.setattr(module, "_SITES", sites)
+    monkeypatch.setattr(module, "_LEFT", left)
     X, y = noisy_problem(4, 40)
     P = prior(Matern(0.6, nu=1.5), X)
     truth = Twisted(points=2**13, randomizations=16).fit(P, y, rng=np.random.default_rng(0))
@@ -69,9 +70,22 @@ def test_with_the_same_points_it_is_the_dense_method():
     assert new.status == old.status == OK
 
 
+@pytest.mark.parametrize("variance", [1000.0, 1e-3])
+def test_as_many_samples_are_effective_whatever_the_variance(variance):
+    """What matters of the variance that is left out is its size beside the noise, and not its share."""
+    X, y = noisy_problem(5, 200)
+    P, method = prior(rbf(3.0, variance), X), Twisted(points=64, randomizations=8)
+    old = method.fit(P, y, rng=np.random.default_rng(1))
+    new = dense_twisted_ep(P, y, method=method, rng=np.random.default_rng(1))
+    shares = [one.diagnostics["effective_fraction"] for one in (old, new)]
+    assert shares[1] > 0.95 * shares[0]
+    gap = abs(new.log_evidence - old.log_evidence)
+    assert gap < 0.3 * old.log_evidence_se + 1e-6
+
+
 def test_no_weight_is_above_the_bound(monkeypatch):
     """Also where the tilt is that of a covariance far from the dense one."""
-    monkeypatch.setattr(module, "_SITES", 0.3)
+    monkeypatch.setattr(module, "_LEFT", 0.9)
     seen, average = [], module.controlled_mean
 
     def spy(log_weights, ratios):
@@ -95,6 +109,23 @@ def test_predictions_come_later_and_threads_change_nothing_but_rounding():
     other = dense_twisted_ep(P, y, method=spread, rng=np.random.default_rng(2))
     assert other.log_evidence == pytest.approx(found.log_evidence, abs=1e-9)
     np.testing.assert_allclose(other.prediction.probability, later.probability, atol=1e-9)
+
+
+def test_the_classifier_takes_it_where_there_are_many_patterns(monkeypatch):
+    monkeypatch.setattr(_problem, "_MANY", 100)
+    X, y = noisy_problem(8, 120)
+    twisted = Twisted(points=32, randomizations=4)
+    fits = [
+        GaussianProcessClassifier(ROUGH, inference=twisted, optimizer=None, random_state=3).fit(
+            *some
+        )
+        for some in ((X, y), (X[:90], y[:90]))
+    ]
+    assert ["tilt_steps" in fit.posterior_.work for fit in fits] == [True, False]
+    monkeypatch.undo()
+    dense = GaussianProcessClassifier(ROUGH, inference=twisted, optimizer=None, random_state=3)
+    p, q = (fit.predict_proba(X[:5]) for fit in (fits[0], dense.fit(X, y)))
+    np.testing.assert_allclose(p, q, atol=1e-3)
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,7 @@ Whiteley and Lee (2014), Annals of Statistics 42, 115. Botev (2017), Journal of 
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, fields
-from typing import ClassVar
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,12 +27,21 @@ from scipy.linalg.lapack import dlauum
 from scipy.special import log_ndtr, logsumexp, ndtr
 
 from gpcmc._threads import _controller, one_thread
-from gpcmc._validation import FloatArray, check_covariance, check_labels, check_rng
+from gpcmc._validation import (
+    FloatArray,
+    check_covariance,
+    check_cross_covariance,
+    check_labels,
+    check_memory,
+    check_rng,
+)
 from gpcmc.gp.covariance import Prior
+from gpcmc.inference.ep import ExpectationPropagation
+from gpcmc.inference.interface import LEAST_MEMORY
 from gpcmc.inference.separated import SeparatedPosterior, SeparatedSampler
 from gpcmc.inference.twisted import Twisted
 from gpcmc.lowrank.covariance import LowRank
-from gpcmc.lowrank.ep import expectation_propagation
+from gpcmc.lowrank.methods import proposal
 from gpcmc.lowrank.prior import low_rank_prior
 from gpcmc.lowrank.proposals import least_bound
 from gpcmc.lowrank.sampling import controlled_mean
@@ -44,7 +52,10 @@ from gpcmc.orthant.tilting import tilted_proposal
 from gpcmc.orthant.twisting import site_coefficients
 from gpcmc.rectangle.rounds import sobol
 
-_SITES = 1e-3  # tolerance of the covariance whose sites and tilt are taken
+# Mean variance that the covariance of low rank may leave out, beside the unit variance of the noise. A hundred times as
+# much costs most of the samples where the variance is a thousand.
+_LEFT = 3e-3
+_MATRICES = 6.0  # like the covariance, which is one of them, that are held at the peak
 
 
 def dense_twisted_ep(
@@ -70,8 +81,6 @@ def dense_twisted_ep(
     ------
     ValueError
         If the prior has no kernel or inputs, or another argument is not as above.
-    ConvergenceError
-        If expectation propagation does not converge under the covariance of low rank.
     MemoryError
         If the machine has too little memory; the message says what fits.
     """
@@ -80,39 +89,44 @@ def dense_twisted_ep(
     check_rng("rng", rng)
     options = Twisted() if method is None else method
     given = {one.name: getattr(options, one.name) for one in fields(Twisted)}
+    n = len(prior.K)
+    check_memory("dense_twisted_ep", n, 8.0 * _MATRICES * n**2, LEAST_MEMORY * n**2)
     K = check_covariance("prior.K", prior.K)
-    y = check_labels("y", y, len(K))
-    rough = low_rank_prior(prior.kernel, prior.X, tolerance=_SITES, max_rank=len(K)).covariance
-    found = _FromLowRank(**given, rough=rough)
-    found.check_size(len(K))
-    with one_thread(), _controller().limit(limits=options.n_jobs):
-        return found._fit(prior, y, rng)
+    y = check_labels("y", y, n)
+    K_star, k_star_star = check_cross_covariance(
+        "prior.K_star", prior.K_star, "prior.k_star_star", prior.k_star_star, n
+    )
+    checked = replace(prior, K=K, K_star=K_star, k_star_star=k_star_star)
+    tolerance = min(_LEFT / max(float(np.mean(K.diagonal())), 1e-300), 0.3)
+    rough = low_rank_prior(prior.kernel, prior.X, tolerance=tolerance, max_rank=n).covariance
+    with one_thread():
+        return _FromLowRank(**given, rough=rough)._fit(checked, y, rng)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _FromLowRank(Twisted):
     """The method with the covariance that its sites and its tilt come from."""
 
-    matrices: ClassVar[float] = 6.0
-
     rough: LowRank
 
     def prepare(self, K: FloatArray, y: FloatArray) -> SeparatedSampler:
-        ep = expectation_propagation(self.rough, y)
+        ep = proposal(ExpectationPropagation(), self.rough, y)
         tilt = least_bound(LowRank(y[:, None] * self.rough.F, 1.0 + self.rough.D))
-        R = y[:, None] * K * y
-        R.flat[:: len(y) + 1] += 1.0
-        L = cholesky(R, lower=True, overwrite_a=True, check_finite=False)
-        del R
-        L = np.ascontiguousarray(L)
         # the site on v = y f + noise which, convolved with that noise, is EP's on f
         nu = y * (ep.S * ep.mean + ep.a) / (1.0 - ep.S)
+        with _controller().limit(limits=self.n_jobs):
+            R = y[:, None] * K * y
+            R.flat[:: len(y) + 1] += 1.0
+            L = cholesky(R, lower=True, overwrite_a=True, check_finite=False)
+            del R
+            L = np.ascontiguousarray(L)
+            twisted = _twisted(L, nu, ep.S / (1.0 - ep.S))
         s, d = tilt.s, L.diagonal()
         scaled = L.T @ (s / d)  # G's
         As = (L @ scaled) / d
         bound = 0.5 * s @ (As - s) + np.sum(log_ndtr(tilt.t) - tilt.t * s)
         return _Sampler(
-            proposal=_twisted(L, nu, ep.S / (1.0 - ep.S)),
+            proposal=twisted,
             defence=tilted_proposal(L, scaled - s),
             log_bound=float(bound),
             L=L,

@@ -80,8 +80,8 @@ def fit(
         )
     elif isinstance(method, Twisted):
         rng = check_rng("rng", rng)
-        proposal = _proposal(ExpectationPropagation(), prior.covariance, labels)
-        found = twisted_ep(prior, labels, method, proposal, rng)
+        guide = proposal(ExpectationPropagation(), prior.covariance, labels)
+        found = twisted_ep(prior, labels, method, guide, rng)
     elif isinstance(method, ImportanceSampling):
         rng = check_rng("rng", rng)
         if method.points == "sobol":
@@ -89,8 +89,8 @@ def fit(
                 "points must be 'random' or 'antithetic' with a covariance of low rank; got 'sobol'"
             )
         approximation = ExpectationPropagation() if method.proposal == "ep" else Laplace()
-        proposal = _proposal(approximation, prior.covariance, labels)
-        found = importance(prior, labels, method, proposal, rng)
+        guide = proposal(approximation, prior.covariance, labels)
+        found = importance(prior, labels, method, guide, rng)
     else:
         raise ValueError(
             "inference must be 'ep', 'laplace', 'twisted-ep' or 'importance' with a covariance of low rank; "
@@ -155,7 +155,7 @@ def gaussian(method: Climbable, K: LowRank, y: FloatArray, start: Any = None) ->
     )
 
 
-def _proposal(
+def proposal(
     method: ExpectationPropagation | Laplace, K: LowRank, y: FloatArray
 ) -> LowRankPosterior:
     """Return the Gaussian, converged or not: the weights are right for any."""
