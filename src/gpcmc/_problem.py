@@ -29,6 +29,7 @@ from gpcmc.lowrank import (
     fit,
     low_rank_prior,
     maximize_low_rank,
+    parallel_ep,
 )
 from gpcmc.lowrank.dense import AllSitesAtOnce
 from gpcmc.lowrank.gaussian import InducedRecord
@@ -37,7 +38,7 @@ from gpcmc.orthant.sampler import ExtinctionError
 
 #: Largest correlation of a kernel that tells nothing of other inputs.
 UNCORRELATED = 1e-3
-#: Training patterns from which on twisted EP takes its sites from a covariance of low rank.
+#: Training patterns from which on EP and twisted EP start from a covariance of low rank.
 _MANY = 500
 
 
@@ -151,8 +152,12 @@ def fit_problem(
             posterior = fit(method, blocks, code if several else y, rng=rng)
         elif isinstance(method, MulticlassLaplace):
             posterior = method.fit(blocks, code)
-        elif isinstance(method, Twisted) and len(y) >= _MANY and blocks.X is not None:
+        elif len(y) >= _MANY and blocks.X is not None and isinstance(method, Twisted):
             posterior = dense_twisted_ep(blocks, y, method=method, rng=rng)  # the same, faster
+        elif (
+            len(y) >= _MANY and blocks.X is not None and isinstance(method, ExpectationPropagation)
+        ):
+            posterior = parallel_ep(blocks, y, method=method)
         else:
             posterior = method.fit(blocks, y, rng=rng)
     except ExtinctionError as error:

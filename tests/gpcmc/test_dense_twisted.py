@@ -6,12 +6,13 @@ Statistical tests have fixed seeds; their false-alarm rates are stated.
 import numpy as np
 import pytest
 from problems import noisy_problem
+from sklearn.base import clone
 from sklearn.gaussian_process.kernels import DotProduct, Matern
 
 import gpcmc.lowrank.dense_twisted as module
 from gpcmc import GaussianProcessClassifier, _problem
 from gpcmc.gp import Prior, prior, rbf
-from gpcmc.inference import Twisted
+from gpcmc.inference import ExpectationPropagation, Twisted
 from gpcmc.inference.interface import OK
 from gpcmc.lowrank import dense_twisted_ep
 from gpcmc.orthant.truths import linear_kernel_truth
@@ -111,20 +112,23 @@ def test_predictions_come_later_and_threads_change_nothing_but_rounding():
     np.testing.assert_allclose(other.prediction.probability, later.probability, atol=1e-9)
 
 
-def test_the_classifier_takes_it_where_there_are_many_patterns(monkeypatch):
+@pytest.mark.parametrize(
+    ("method", "told"),
+    [
+        (Twisted(points=32, randomizations=4), "tilt_steps"),
+        (ExpectationPropagation(), "low_rank_sweeps"),
+    ],
+)
+def test_the_classifier_starts_from_low_rank_where_there_are_many_patterns(
+    method, told, monkeypatch
+):
     monkeypatch.setattr(_problem, "_MANY", 100)
     X, y = noisy_problem(8, 120)
-    twisted = Twisted(points=32, randomizations=4)
-    fits = [
-        GaussianProcessClassifier(ROUGH, inference=twisted, optimizer=None, random_state=3).fit(
-            *some
-        )
-        for some in ((X, y), (X[:90], y[:90]))
-    ]
-    assert ["tilt_steps" in fit.posterior_.work for fit in fits] == [True, False]
+    model = GaussianProcessClassifier(ROUGH, inference=method, optimizer=None, random_state=3)
+    fits = [clone(model).fit(*some) for some in ((X, y), (X[:90], y[:90]))]
+    assert [told in fit.posterior_.work for fit in fits] == [True, False]
     monkeypatch.undo()
-    dense = GaussianProcessClassifier(ROUGH, inference=twisted, optimizer=None, random_state=3)
-    p, q = (fit.predict_proba(X[:5]) for fit in (fits[0], dense.fit(X, y)))
+    p, q = (fit.predict_proba(X[:5]) for fit in (fits[0], model.fit(X, y)))
     np.testing.assert_allclose(p, q, atol=1e-3)
 
 

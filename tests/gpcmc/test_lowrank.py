@@ -225,7 +225,7 @@ def test_rounding_does_not_keep_newton_from_the_mode():
 def test_dense_sweeps_start_near_their_end():
     X, y = noisy_problem(5, 200)
     blocks = prior(ROUGH, X, X[:5] + 0.1)
-    found = parallel_ep(blocks, y, tolerance=1e-6)
+    found = parallel_ep(blocks, y, method=ExpectationPropagation(tolerance=1e-6))
     truth = ExpectationPropagation().fit(blocks, y)
     assert found.log_evidence == pytest.approx(truth.log_evidence, abs=1e-8)
     np.testing.assert_allclose(

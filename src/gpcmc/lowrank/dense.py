@@ -8,7 +8,7 @@ a covariance of low rank has found; the latter are so near that two or three swe
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -21,7 +21,9 @@ from gpcmc.gp.covariance import Prior
 from gpcmc.inference.ep import ExpectationPropagation
 from gpcmc.inference.gaussian import GaussianPosterior, factorize
 from gpcmc.inference.interface import with_prediction
-from gpcmc.lowrank.ep import TOLERANCE, State, check_settled, expectation_propagation, iterate
+from gpcmc.lowrank.ep import TOLERANCE, iterate
+from gpcmc.lowrank.gaussian import LowRankPosterior
+from gpcmc.lowrank.methods import proposal
 from gpcmc.lowrank.prior import low_rank_prior
 
 _START = 1e-3  # tolerance of the covariance whose sites are the start
@@ -65,7 +67,10 @@ class AllSitesAtOnce:
     max_sweeps: int = 100
 
     def approximate(
-        self, K: FloatArray, y: FloatArray, start: GaussianPosterior | None = None
+        self,
+        K: FloatArray,
+        y: FloatArray,
+        start: GaussianPosterior | LowRankPosterior | None = None,
     ) -> GaussianPosterior:
         """Match all moments, from the sites of `start`.
 
@@ -83,7 +88,17 @@ class AllSitesAtOnce:
             settled = False
         else:
             settled = found.moved <= tolerance and np.isfinite(found.log_evidence)
-        return _posterior(found) if settled else self.sequential.approximate(K, y, start)
+        if not settled:
+            dense = start if isinstance(start, GaussianPosterior) else None
+            return self.sequential.approximate(K, y, dense)
+        return GaussianPosterior(
+            log_evidence=found.log_evidence,
+            mean=found.update.mean,
+            a=found.update.a,
+            S=found.sites[0],
+            L=found.update.L,
+            work={"sweeps": found.sweeps},
+        )
 
     def gradient_matrix(
         self, K: FloatArray, y: FloatArray, posterior: GaussianPosterior
@@ -92,21 +107,9 @@ class AllSitesAtOnce:
         return self.sequential.gradient_matrix(K, y, posterior)
 
 
-def _posterior(found: State[_Update], **work: int) -> GaussianPosterior:
-    """The posterior of an iteration, with the work of other sweeps beside its own."""
-    return GaussianPosterior(
-        log_evidence=found.log_evidence,
-        mean=found.update.mean,
-        a=found.update.a,
-        S=found.sites[0],
-        L=found.update.L,
-        work={"sweeps": found.sweeps, **work},
-    )
-
-
 @one_thread()
 def parallel_ep(
-    prior: Prior, y: FloatArray, *, tolerance: float = TOLERANCE, max_sweeps: int = 100
+    prior: Prior, y: FloatArray, *, method: ExpectationPropagation | None = None
 ) -> GaussianPosterior:
     """Find expectation propagation's posterior for a prior with its kernel and inputs.
 
@@ -116,26 +119,24 @@ def parallel_ep(
         As of `gpcmc.gp.prior`.
     y : (n,) array
         Labels -1/+1.
-    tolerance : float
-        No site moves its own marginal by more: precision times variance, nu times standard deviation.
-    max_sweeps : int
-        Sweeps at most.
+    method : ExpectationPropagation, optional
+        Its tolerance is that of the sites' marginals: precision times variance, nu times standard deviation. The
+        sequential algorithm does the work where this one does not settle. By default a tolerance of 1e-4.
 
     Raises
     ------
     ValueError
         If the prior has no kernel or inputs, or the labels are not as above.
     ConvergenceError
-        If the tolerance is not met; it carries the last state.
+        If the sequential algorithm does not converge either; it carries the last state.
     """
     if prior.kernel is None or prior.X is None:
         raise ValueError("prior must be made by gpcmc.gp.prior(kernel, X): it has no kernel")
     K = check_covariance("prior.K", prior.K)
     y = check_labels("y", y, len(K))
+    options = ExpectationPropagation(tolerance=TOLERANCE) if method is None else method
     rough = low_rank_prior(prior.kernel, prior.X, tolerance=_START, max_rank=len(K)).covariance
-    start = expectation_propagation(rough, y, tolerance=tolerance)
-    sites = np.array([start.S, start.a + start.S * start.mean])
-    found = iterate(partial(_Update.of, K), y, sites, tolerance, max_sweeps)
-    posterior = _posterior(found, low_rank_sweeps=start.work["sweeps"])
-    check_settled(found, tolerance, posterior)
-    return with_prediction(posterior, prior)
+    start = proposal(options, rough, y)
+    found = AllSitesAtOnce(options).approximate(K, y, start)
+    work = found.work | {"low_rank_sweeps": start.work["sweeps"]}
+    return with_prediction(replace(found, work=work), prior)
