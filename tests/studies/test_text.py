@@ -1,0 +1,62 @@
+"""Statements that the texts make without a key are what the kept results say."""
+
+import re
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from recheck.measures import levels_of
+
+ROOT = Path(__file__).resolve().parents[2]
+KEPT = ROOT / "data/reference/atiya2021"
+
+
+@pytest.fixture(scope="module")
+def value():
+    """The kept estimate of an id without readings."""
+    table = pd.read_csv(KEPT / "estimates.csv.gz", keep_default_na=False)
+    return dict(zip(table["id"], pd.to_numeric(table["value"], errors="coerce"), strict=True)).get
+
+
+def written(path):
+    return re.sub(r"\s+", " ", (ROOT / path).read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("path", ["README.md", "docs/findings.rst"])
+def test_numbers_of_the_first_pages(path, value):
+    text = written(path)
+    for n in (50, 1000):
+        closer = f"scaling/closer/hmc-annealed/sampler/N{n}"
+        assert value(f"{closer}/data-sets") == 60
+        assert re.search(rf"\bon {value(f'{closer}/closer'):.0f} (of 60 )?with {n}\b", text)
+
+
+@pytest.mark.parametrize("path", ["README.md", "docs/findings.rst", "docs/choose.rst"])
+def test_the_error_of_ep_on_the_best_kernel(path, value):
+    assert 0.03 < value("scaling/suited/best/ep/largest") <= 0.04
+    assert "within 0.04 nats up to 2000 patterns" in written(path)
+
+
+def test_the_data_sets_of_the_chooser(value):
+    text = written("docs/choose.rst")
+    assert f"on all {value('scaling/data-sets'):.0f} data sets of our paper" in text
+    assert f"It was the smoothest on {value('scaling/suited/smoothest'):.0f};" in text
+
+
+def test_cells_that_the_paper_names():
+    """Section 6: three undecided cells that every reading rejects, and eight that differ under one."""
+    verdicts = pd.read_csv(KEPT / "verdicts.csv")
+    cells = verdicts[(verdicts["kind"] == "cell") & (verdicts["verdict"] == "undecided")]
+    rejected = {*cells.loc[cells["p_adjusted"] <= 0.05, "id"]}
+    three = {f"table4/{name}/mae-med" for name in ("P6/ess", "P6/hmc", "P9/hmc")}
+    assert rejected == three
+    outcomes = pd.read_csv(KEPT / "outcomes.csv", keep_default_na=False)
+    outcomes = outcomes[(outcomes["kind"] == "cell") & outcomes["differs"]]
+    levels = dict.fromkeys(("count", "ess", "hmc"), "equal-seconds")
+    levels |= {"variance": "once", "images": "smoothed"}
+    fits = [levels_of(reading).items() <= levels.items() for reading in outcomes["reading"]]
+    differ = {*outcomes.loc[fits, "id"]}
+    methods = ("new", "titsias", "ess", "hmc")
+    fifth = {f"table4/P5/{method}/mae-med" for method in methods}
+    assert differ == three | fifth | {"table4/P4/hmc/mae-med"}
