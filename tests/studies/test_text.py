@@ -44,6 +44,21 @@ def test_the_data_sets_of_the_chooser(value):
     assert f"It was the smoothest on {value('scaling/suited/smoothest'):.0f};" in text
 
 
+def test_growth_that_the_paper_names(value):
+    """Section 2: tenfold, double and fourfold from 500 to 2000 patterns."""
+    limits = {
+        ("rough", "sampler"): (8.0, 12.5),
+        ("rough", "sampler-soft"): (8.0, 12.5),
+        ("rough", "ep"): (1.8, 2.4),
+        ("rough", "importance-ep"): (1.8, 2.4),
+        ("rougher", "ep"): (3.5, 4.5),
+        ("rougher", "importance-ep"): (3.5, 4.5),
+    }
+    for (kernel, method), (low, high) in limits.items():
+        few, many = (value(f"scaling/{kernel}/N{n}/{method}/median") for n in (500, 2000))
+        assert low < many / few < high
+
+
 def test_cells_that_the_paper_names():
     """Section 6: three undecided cells that every reading rejects, and eight that differ under one."""
     verdicts = pd.read_csv(KEPT / "verdicts.csv")
