@@ -119,6 +119,7 @@ def test_runs_that_are_off_are_counted_by_their_eves(tmp_path):
     names = ("all", "below-10", "below-20", "largest")
     values = [found.loc[f"experiment2/eves/off/{name}", "value"] for name in names]
     assert values == pytest.approx([2, 1, 2, 16.0])
+    assert found.loc["experiment2/eves/right/below-20", "value"] == 2
 
 
 def test_errors_fall_with_the_dimension_as_made(made):

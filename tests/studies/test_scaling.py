@@ -332,6 +332,8 @@ def test_a_method_is_dearer_by_its_seconds_at_its_own_error(tmp_path):
     # to twice its error twisted EP takes 2.25 s
     for path in ("N50", "N50/rough", "N50/least", "N50/most"):
         assert found[f"scaling/dearer/minimax-tilting/{path}"] == pytest.approx(2.0)
+        assert found["scaling/dearer/minimax-tilting/N50/cheaper"] == 0
+        assert found["scaling/dearer/minimax-tilting/N50/pairs"] == 1
         # to the error of minimax tilting's long run it takes 3 s
         assert found[f"scaling/dearer/minimax-tilting-long/{path}"] == pytest.approx(33.0)
 

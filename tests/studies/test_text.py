@@ -38,6 +38,14 @@ def test_the_error_of_ep_on_the_best_kernel(path, value):
     assert "within 0.04 nats up to 2000 patterns" in written(path)
 
 
+def test_the_largest_errors_of_the_first_page(value):
+    kernels = ("smooth", "medium", "rough", "rougher", "smooth-8", "rough-8")
+    ours = max(value(f"scaling/{kernel}/N2000/sampler/largest") for kernel in kernels)
+    text = written("README.md")
+    assert f"off by up to {value('claim/works/right'):.0f} nats on the paper's problems" in text
+    assert f"by up to {ours:.0f} on ours" in text
+
+
 def test_the_data_sets_of_the_chooser(value):
     text = written("docs/choose.rst")
     assert f"on all {value('scaling/data-sets'):.0f} data sets of our paper" in text

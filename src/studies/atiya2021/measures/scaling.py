@@ -368,8 +368,9 @@ def seconds_at(error: pd.Series, short: pd.DataFrame, long: pd.DataFrame) -> pd.
 def _dearer(runs: pd.DataFrame, long: pd.DataFrame) -> Iterator[Row]:
     """CPU seconds of a method over those of twisted EP at the method's own standard error: medians by N and kernel.
 
-    ``least`` and ``most`` are the smallest and the largest median of the kernels. Minimax tilting's long runs are
-    compared as well (``minimax-tilting-long``): how much of twisted EP's time its start takes depends on the error.
+    ``least`` and ``most`` are the smallest and the largest median of the kernels; ``cheaper`` of the ``pairs`` of a
+    data set and a kernel have a ratio below one. Minimax tilting's long runs are compared as well
+    (``minimax-tilting-long``): how much of twisted EP's time its start takes depends on the error.
     """
     by = {str(name): group.set_index(_DATA) for name, group in runs.groupby("method", sort=False)}
     longer = {
@@ -395,6 +396,8 @@ def _dearer(runs: pd.DataFrame, long: pd.DataFrame) -> Iterator[Row]:
             medians = each_kernel["ratio"].median()
             for kernel, part in each_kernel:
                 yield estimate(f"{path}/{kernel}", medians[kernel], join_sources(part["source"]))
+            yield estimate(f"{path}/cheaper", (group["ratio"] < 1.0).sum(), source)
+            yield estimate(f"{path}/pairs", len(group), source)
             yield estimate(f"{path}/least", medians.min(), source)
             yield estimate(f"{path}/most", medians.max(), source)
 
