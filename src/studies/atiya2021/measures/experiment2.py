@@ -46,7 +46,7 @@ def _evidence_error(runs: pd.DataFrame) -> Iterator[Row]:
 
 
 def _off(runs: pd.DataFrame) -> Iterator[Row]:
-    """How many runs are off by more than a nat and how many right, and their effective eves, by their standard error."""
+    """How many runs are off by more than a nat, how many right, and their effective eves by their standard error."""
     told = runs.assign(log_evidence_se=runs["standard_error"], **{EVES: np.nan})
     kinds = {"off": told["nats"] > OFF, "right": told["nats"] <= OFF}
     yield from common.by_eves("experiment2/eves/", told, kinds)
