@@ -7,14 +7,21 @@ import numpy as np
 import pytest
 from problems import noisy_problem
 from sklearn.base import clone
-from sklearn.gaussian_process.kernels import DotProduct, Matern
+from sklearn.gaussian_process.kernels import (
+    RBF,
+    ConstantKernel,
+    DotProduct,
+    Matern,
+    PairwiseKernel,
+    WhiteKernel,
+)
 
 import gpcmc.lowrank.dense_twisted as module
 from gpcmc import GaussianProcessClassifier, _problem
 from gpcmc.gp import Prior, prior, rbf
 from gpcmc.inference import ExpectationPropagation, Twisted
 from gpcmc.inference.interface import OK
-from gpcmc.lowrank import dense_twisted_ep
+from gpcmc.lowrank import dense_twisted_ep, parallel_ep
 from gpcmc.orthant.truths import linear_kernel_truth
 
 ROUGH = rbf(0.5, 3.0)
@@ -69,6 +76,29 @@ def test_with_the_same_points_it_is_the_dense_method():
     bounds = [one.diagnostics["log_weight_bound"] for one in (old, new)]
     assert bounds[0] - 0.05 < bounds[1] < bounds[0] + 0.5
     assert new.status == old.status == OK
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        ConstantKernel(2.0),
+        RBF(1e-6),
+        1e6 * RBF(1.0),
+        PairwiseKernel(metric="polynomial"),
+        RBF([1.0, 2.0]) + WhiteKernel(0.1),
+    ],
+)
+def test_kernels_of_all_sorts(kernel):
+    """Duplicates with contradictory labels, too; the evidence is that of the plain methods with the same points."""
+    X, y = noisy_problem(9, 60)
+    P = prior(kernel, np.vstack([X, X]))
+    y, method = np.concatenate([y, -y[:20], y[20:]]), Twisted(points=64, randomizations=4)
+    old = method.fit(P, y, rng=np.random.default_rng(1))
+    new = dense_twisted_ep(P, y, method=method, rng=np.random.default_rng(1))
+    assert abs(new.log_evidence - old.log_evidence) < 0.2 * old.log_evidence_se + 1e-5
+    precise = ExpectationPropagation(tolerance=1e-8)
+    old, new = precise.fit(P, y), parallel_ep(P, y, method=precise)
+    assert new.log_evidence == pytest.approx(old.log_evidence, abs=1e-6)
 
 
 @pytest.mark.parametrize("variance", [1000.0, 1e-3])
