@@ -21,7 +21,7 @@ from gpcmc import GaussianProcessClassifier, _problem
 from gpcmc.gp import Prior, prior, rbf
 from gpcmc.inference import ExpectationPropagation, Twisted
 from gpcmc.inference.interface import OK
-from gpcmc.lowrank import dense_twisted_ep, parallel_ep
+from gpcmc.lowrank import dense, dense_twisted_ep, parallel_ep
 from gpcmc.orthant.truths import linear_kernel_truth
 
 ROUGH = rbf(0.5, 3.0)
@@ -48,7 +48,7 @@ def test_weights_are_unbiased_whatever_the_sites(left, monkeypatch):
 
     With 0.3 sites and tilt are those of a covariance that misses a third of the variance.
     """
-    monkeypatch.setattr(module, "_LEFT", left)
+    monkeypatch.setattr(dense, "_LEFT", left)
     X, y = noisy_problem(4, 40)
     P = prior(Matern(0.6, nu=1.5), X)
     truth = Twisted(points=2**13, randomizations=16).fit(P, y, rng=np.random.default_rng(0))
@@ -116,7 +116,7 @@ def test_as_many_samples_are_effective_whatever_the_variance(variance):
 
 def test_no_weight_is_above_the_bound(monkeypatch):
     """Also where the tilt is that of a covariance far from the dense one."""
-    monkeypatch.setattr(module, "_LEFT", 0.9)
+    monkeypatch.setattr(dense, "_LEFT", 0.9)
     seen, average = [], module.controlled_mean
 
     def spy(log_weights, ratios):

@@ -29,9 +29,7 @@ from scipy.special import log_ndtr, logsumexp, ndtr
 from gpcmc._threads import _controller, one_thread
 from gpcmc._validation import (
     FloatArray,
-    check_covariance,
     check_cross_covariance,
-    check_labels,
     check_memory,
     check_rng,
 )
@@ -41,8 +39,8 @@ from gpcmc.inference.interface import LEAST_MEMORY
 from gpcmc.inference.separated import SeparatedPosterior, SeparatedSampler
 from gpcmc.inference.twisted import Twisted
 from gpcmc.lowrank.covariance import LowRank
+from gpcmc.lowrank.dense import with_low_rank
 from gpcmc.lowrank.methods import proposal
-from gpcmc.lowrank.prior import low_rank_prior
 from gpcmc.lowrank.proposals import least_bound
 from gpcmc.lowrank.sampling import controlled_mean
 from gpcmc.orthant._separation import separate
@@ -52,9 +50,6 @@ from gpcmc.orthant.tilting import tilted_proposal
 from gpcmc.orthant.twisting import site_coefficients
 from gpcmc.rectangle.rounds import sobol
 
-# Mean variance that the covariance of low rank may leave out, beside the unit variance of the noise. A hundred times as
-# much costs most of the samples where the variance is a thousand.
-_LEFT = 3e-3
 _MATRICES = 6.0  # like the covariance, which is one of them, that are held at the peak
 
 
@@ -84,21 +79,16 @@ def dense_twisted_ep(
     MemoryError
         If the machine has too little memory; the message says what fits.
     """
-    if prior.kernel is None or prior.X is None:
-        raise ValueError("prior must be made by gpcmc.gp.prior(kernel, X): it has no kernel")
     check_rng("rng", rng)
     options = Twisted() if method is None else method
     given = {one.name: getattr(options, one.name) for one in fields(Twisted)}
     n = len(prior.K)
     check_memory("dense_twisted_ep", n, 8.0 * _MATRICES * n**2, LEAST_MEMORY * n**2)
-    K = check_covariance("prior.K", prior.K)
-    y = check_labels("y", y, n)
+    K, y, rough = with_low_rank(prior, y)
     K_star, k_star_star = check_cross_covariance(
         "prior.K_star", prior.K_star, "prior.k_star_star", prior.k_star_star, n
     )
     checked = replace(prior, K=K, K_star=K_star, k_star_star=k_star_star)
-    tolerance = min(_LEFT / max(float(np.mean(K.diagonal())), 1e-300), 0.3)
-    rough = low_rank_prior(prior.kernel, prior.X, tolerance=tolerance, max_rank=n).covariance
     with one_thread():
         return _FromLowRank(**given, rough=rough)._fit(checked, y, rng)
 
