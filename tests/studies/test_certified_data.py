@@ -45,7 +45,7 @@ def test_kept_rows_make_the_same_file(modules, content, tmp_path):
 def test_what_the_page_says_of_the_set(modules, content):
     _, build = modules
     problems = content["problems"]
-    assert len(problems) >= 100 and (FOLDER / "problems.json").stat().st_size < 6e6
+    assert len(problems) >= 100 and (FOLDER / "problems.json").stat().st_size < 4e6
     sizes = {len(content["data"][own["data"]]["y"]) for own in problems}
     assert min(sizes) == 50 and max(sizes) == 2000
     for own in problems:
