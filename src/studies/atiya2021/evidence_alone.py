@@ -28,7 +28,6 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from scipy.stats import multivariate_normal
 
 from gpcmc import _validation as validation
 from gpcmc.gp.covariance import Prior, orthant_covariance
@@ -153,6 +152,8 @@ class GenzBretz(_Alone):
             )
 
     def _fit(self, prior: Prior, y: Array, rng: np.random.Generator) -> EvidenceAlone:
+        from scipy.stats import multivariate_normal  # costs half a second to import
+
         self._check(prior)
         # P(v >= 0) = P(v <= 0) by symmetry, and a lower limit of minus infinity costs SciPy no digits
         limits = np.zeros((self.randomizations, len(y)))

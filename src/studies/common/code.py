@@ -12,13 +12,11 @@ from __future__ import annotations
 
 import ast
 import hashlib
-import io
 import json
-import tokenize
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from functools import cache
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -111,7 +109,8 @@ def _module(module: str) -> tuple[str, list[str]]:
         files = [path, *sorted(_SOURCE.rglob("*.h"))]
         return _short(b"".join(file.read_bytes() for file in files)), []
     text = path.read_text(encoding="utf-8")
-    return _short(_bare(text).encode()), sorted(set(_imports(ast.parse(text), module)))
+    statements = list(_statements(ast.parse(text)))
+    return _short(_bare(text, statements).encode()), sorted(set(_imports(statements, module)))
 
 
 def _short(content: bytes) -> str:
@@ -129,9 +128,17 @@ def _path(module: str) -> Path | None:
     return next((path for path in candidates if path.exists()), None)
 
 
-def _imports(tree: ast.Module, importer: str) -> Iterator[str]:
+def _statements(node: ast.AST) -> Iterator[ast.AST]:
+    """All statements below a node; expressions have none."""
+    for block in ("body", "handlers", "orelse", "finalbody", "cases"):
+        for statement in getattr(node, block, ()):
+            yield statement
+            yield from _statements(statement)
+
+
+def _imports(statements: Iterable[ast.AST], importer: str) -> Iterator[str]:
     """Modules that a module imports; a name that a package hands on counts for its origin."""
-    for node in ast.walk(tree):
+    for node in statements:
         if isinstance(node, ast.Import):
             yield from (name.name for name in node.names if _path(name.name))
         elif isinstance(node, ast.ImportFrom):
@@ -159,21 +166,33 @@ def _origin(module: str, name: str) -> str:
     return module
 
 
-def _bare(text: str) -> str:
+#: Comments, and strings, which may hold what looks like one.
+_COMMENT_OR_STRING = re.compile(
+    r"""#[^\n]*"""
+    r"""|[bBfFrRuU]{0,2}(?:"{3}(?:\\.|[^\\])*?"{3}|'{3}(?:\\.|[^\\])*?'{3})"""
+    r"""|[bBfFrRuU]{0,2}(?:"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')""",
+    re.DOTALL,
+)
+
+
+def _bare(text: str, statements: Iterable[ast.AST]) -> str:
     """Python source without comments, blank lines, and strings that stand alone, such as docstrings.
 
     Cut out of the text rather than made of tokens or of the syntax tree, which differ between versions of Python.
     """
-    lines = text.split("\n")
-    cuts = []
-    between = True  # statements
-    tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))
-    for token, following in pairwise(tokens):
-        alone = between and following.type == tokenize.NEWLINE
-        if token.type == tokenize.COMMENT or (token.type == tokenize.STRING and alone):
-            cuts.append((token.start, token.end))
-        if token.type not in (tokenize.COMMENT, tokenize.NL):
-            between = token.type in (tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT)
-    for (first, start), (last, end) in reversed(cuts):
-        lines[first - 1 : last] = [lines[first - 1][:start] + lines[last - 1][end:]]
-    return "\n".join(line.rstrip() for line in lines if line.strip())
+    alone = {
+        node.lineno
+        for node in statements
+        if isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+    }
+    parts, end, line, last = [], 0, 1, 0
+    for found in _COMMENT_OR_STRING.finditer(text):
+        line += text.count("\n", last, found.start())
+        last = found.start()
+        if found[0].startswith("#") or line in alone:
+            parts.append(text[end : found.start()])
+            end = found.end()
+    bare = "".join([*parts, text[end:]])
+    return "\n".join(line.rstrip() for line in bare.split("\n") if line.strip())
