@@ -123,7 +123,7 @@ def test_a_half_written_table_of_a_killed_job_is_never_taken_for_a_result(finish
 
 
 def test_of_two_runs_at_once_the_second_says_so_and_stops(finished, built):
-    first = start(built, *TARGETS, "--cores", "1")
+    first = start(built, "experiment1", "--cores", "1")
     try:
         wait_for(lambda: "\nJob " in (built / "run.log").read_text())
         os.killpg(
