@@ -321,5 +321,8 @@ onstart:
         locks.hold_folder()
     except locks.InUseError as error:
         raise WorkflowError(str(error)) from None
+    # Under a limit of jobs a second, each pass of Snakemake's scheduler (9.27) starts a timer for another pass. The timers
+    # never end: after a hundred jobs there are a hundred passes a second, which take a core.
+    workflow.scheduler.job_rate_limiter = None
     if not STAMP.exists():
         write_json(STAMP, {"version": RESULTS_SCHEMA})
