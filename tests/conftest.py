@@ -1,7 +1,7 @@
 """The order of the test files, and one thread of linear algebra for each worker.
 
-The workers share the cores. Where each has as many threads as there are cores, they wait for each other: a chain on small
-matrices then takes up to fourteen times as much processor time.
+The workers share the cores. Where each has as many threads as there are cores, they wait for each other: a chain on
+small matrices then takes up to fourteen times as much processor time.
 """
 
 import os
