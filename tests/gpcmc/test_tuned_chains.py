@@ -220,7 +220,7 @@ def test_chains_have_the_posterior(scheme, relevance):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("method", "iterations"), [("laplace", 400), ("ancillary", 2500), ("surrogate", 800)]
+    ("method", "iterations"), [("laplace", 400), ("ancillary", 2500), ("surrogate", 1500)]
 )
 def test_chains_of_the_library_have_the_posterior_of_each_length_scale(method, iterations):
     """Those that a user starts, which tune one step for all hyperparameters."""
