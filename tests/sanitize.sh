@@ -7,6 +7,7 @@
 # Needs gcc with its sanitisers. Works on a copy: the built extensions stay as they are.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+export OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 # as tests/conftest.py says
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 # what runs compiled code; the rest of the tests is the same with any build

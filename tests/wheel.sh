@@ -3,6 +3,7 @@
 #   bash tests/wheel.sh python3.11 python3.12 python3.13
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+export OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 # as tests/conftest.py says
 here=$PWD
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
