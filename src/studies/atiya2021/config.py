@@ -25,12 +25,11 @@ from studies.common.configuration import (
     listed,
     number,
     one_of,
-    problems_of,
-    refuse,
     some_of,
     whole,
     whole_each,
 )
+from studies.common.refusals import problems_of, refuse
 
 _STUDY = "atiya2021"
 

@@ -21,7 +21,8 @@ from studies.atiya2021.config import (
     Tuning,
 )
 from studies.atiya2021.methods import DETERMINISTIC, METHODS
-from studies.common.configuration import LARGEST, NINE, is_whole, shortly
+from studies.common.configuration import LARGEST, NINE, is_whole
+from studies.common.refusals import shortly
 
 #: Of each method of the posterior of Experiment 5 that is no method of its own, its options.
 _AUXILIARY = {

@@ -1,22 +1,22 @@
 """Configurations: their files, their typed parts, and refusals in words: key, value given, what is allowed.
 
 `read_config` lays the file of a scale over ``config/default.yaml``. A study describes its block by models of pydantic,
-whose leaves are the types of this module. Each leaf says what it allows in words. `problems_of` turns whatever is wrong
-into lines.
+whose leaves are the types of this module. Each leaf says what it allows in words.
 """
 
 from __future__ import annotations
 
 import math
 import re
-import typing
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import yaml
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict
+
+from studies.common.refusals import problems_of, refuse, shortly
 
 #: Sobol' points end here, and no count of a run of hours is larger.
 LARGEST = 2**30
@@ -244,36 +244,6 @@ def _in_order(part: Any) -> Any:
     return [_in_order(item) for item in part] if isinstance(part, list) else part
 
 
-def problems_of(model: type[BaseModel], given: Any, key: str = "") -> list[str]:
-    """Return what is wrong with a part of a configuration, a line each; none if it is as the model wants it.
-
-    Parameters
-    ----------
-    model : type
-        A `Block`.
-    given : object
-        What the configuration has.
-    key : str
-        Where, as in ``atiya2021.experiment1``.
-
-    Returns
-    -------
-    list of str
-        ``key: given <value>; allowed is <what>``.
-    """
-    try:
-        model.model_validate(given)
-    except ValidationError as error:
-        return [_line(model, found, key) for found in error.errors()]
-    return []
-
-
-def refuse(problems: Sequence[str]) -> None:
-    """Raise a ValueError with a line for each problem, if there is any."""
-    if problems:
-        raise ValueError("\n  ".join(["The configuration is refused:", *dict.fromkeys(problems)]))
-
-
 def _typed(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: _typed(one) for key, one in value.items()}
@@ -339,70 +309,3 @@ def _merged(default: Mapping[str, Any], overlay: Mapping[str, Any], where: str) 
         else:
             found[key] = deepcopy(value)
     return found
-
-
-def _line(model: type[BaseModel], error: Any, key: str) -> str:
-    where = [*error["loc"]]
-    if where and where[-1] == "[key]":  # a name of a row
-        where.pop()
-    path = ".".join([key, *map(str, where)]).strip(".")
-    if error["type"] == "extra_forbidden":
-        block = _block_at(model, where[:-1])
-        known = sorted(block.model_fields) if block else []
-        return f"{path}: unknown key (given {shortly(error['input'])}); known are {known}"
-    if error["type"] == "missing":
-        return f"{path}: missing; allowed is {_allowed_at(model, where)}"
-    if error["type"] == "value_error":
-        return f"{path}: given {shortly(error['input'])}; allowed is {error['ctx']['error']}"
-    return f"{path}: given {shortly(error['input'])}; allowed is {_allowed_at(model, where)}"
-
-
-def shortly(value: Any) -> str:
-    """Return a value as text of a line; of a block, its size."""
-    if isinstance(value, Mapping) and len(repr(value)) > 80:
-        return f"a block of {len(value)} keys"
-    if isinstance(value, Sequence) and not isinstance(value, str) and len(repr(value)) > 120:
-        return f"a list of {len(value)} entries"
-    return repr(value)
-
-
-def _annotation_at(model: type[BaseModel], where: Sequence[Any]) -> Any:
-    """The annotation of a place in a model; None where the place is no field."""
-    found: Any = model
-    metadata: list[Any] = []
-    for step in where:
-        while typing.get_origin(found) is Annotated:
-            found = typing.get_args(found)[0]
-        if isinstance(found, type) and issubclass(found, BaseModel):
-            if step not in found.model_fields:
-                return None
-            field = found.model_fields[step]
-            found, metadata = field.annotation, field.metadata
-        else:
-            arguments = typing.get_args(found)
-            if not arguments:
-                return None
-            found, metadata = arguments[-1], []
-    return Annotated[found, *metadata] if metadata else found
-
-
-def _block_at(model: type[BaseModel], where: Sequence[Any]) -> type[BaseModel] | None:
-    found = _annotation_at(model, where)
-    while typing.get_origin(found) is Annotated:
-        found = typing.get_args(found)[0]
-    return found if isinstance(found, type) and issubclass(found, BaseModel) else None
-
-
-def _allowed_at(model: type[BaseModel], where: Sequence[Any]) -> str:
-    """In words, what a place in a model allows: a block's keys, or what its leaf says of itself."""
-    block = _block_at(model, where)
-    if block is not None:
-        return f"a block with the keys {sorted(block.model_fields)}"
-    found = _annotation_at(model, where)
-    for leaf in typing.get_args(found)[1:] if typing.get_origin(found) is Annotated else ():
-        if isinstance(leaf, BeforeValidator):
-            try:
-                leaf.func(object())  # type: ignore[call-arg]
-            except ValueError as error:
-                return str(error)
-    return "a block" if found is not None else "nothing"

@@ -13,10 +13,10 @@ from studies.common.configuration import (
     leaf,
     listed,
     number,
-    refuse,
     some_of,
     whole,
 )
+from studies.common.refusals import refuse
 from studies.filippone2014.problems import CASES, KERNELS, LATENT, PSEUDO_MARGINAL
 
 _Count = Annotated[int, whole(1, 10**6)]

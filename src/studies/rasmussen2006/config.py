@@ -17,9 +17,9 @@ from studies.common.configuration import (
     listed,
     number,
     one_of,
-    refuse,
     whole,
 )
+from studies.common.refusals import refuse
 
 STUDY = "rasmussen2006"
 #: Data sets of Kuss and Rasmussen (2005).
