@@ -77,17 +77,32 @@ def read_config(
     return merged(config, last) | {"scale": scale}
 
 
-def merged(default: Mapping[str, Any], overlay: Mapping[str, Any]) -> dict[str, Any]:
+def merged(
+    default: Mapping[str, Any], overlay: Mapping[str, Any], where: str = ""
+) -> dict[str, Any]:
     """Return a mapping with another one over it, at every depth; neither is changed.
 
     A mapping goes over a mapping key by key, anything else takes the place of what was there. None drops a key.
+    `where` stands in front of keys in what an error says.
 
     Raises
     ------
     ValueError
         None stands where there is nothing to drop.
     """
-    return _merged(default, overlay, "")
+    found = deepcopy(dict(default))
+    for key, value in overlay.items():
+        if value is None and key not in default:
+            raise ValueError(f"{where}{key}: null drops a key, and there is none of this name")
+        if value is None:
+            del found[key]
+        elif isinstance(value, Mapping):
+            below = default.get(key)
+            below = below if isinstance(below, Mapping) else {}
+            found[key] = merged(below, value, f"{where}{key}.")
+        else:
+            found[key] = deepcopy(value)
+    return found
 
 
 class Block(BaseModel):
@@ -127,6 +142,23 @@ def whole_each(least: int = 1, most: int = LARGEST) -> BeforeValidator:
         return len(values) == NINE and all(is_whole(one, least, most) for one in values)
 
     return leaf(allows, f"a whole number from {least} to {most}, or a list of nine, one a problem")
+
+
+def multiple(of: int, least: int, most: int) -> BeforeValidator:
+    """Return the leaf of multiples of a number in a range."""
+    name = "an even number" if of == 2 else f"a multiple of {of}"
+    return leaf(
+        lambda value: is_whole(value, least, most) and value % of == 0,
+        f"{name} from {least} to {most}",
+    )
+
+
+def power_of_two(least: int, most: int) -> BeforeValidator:
+    """Return the leaf of powers of two in a range."""
+    return leaf(
+        lambda value: is_whole(value, least, most) and value.bit_count() == 1,
+        f"a power of two from {least} to {most}",
+    )
 
 
 def number(low: float, high: float) -> BeforeValidator:
@@ -293,19 +325,3 @@ def _refuse_twins(root: Any) -> None:
                 )
             known.add(str(key.value))
             waiting.append(value)
-
-
-def _merged(default: Mapping[str, Any], overlay: Mapping[str, Any], where: str) -> dict[str, Any]:
-    found = deepcopy(dict(default))
-    for key, value in overlay.items():
-        if value is None and key not in default:
-            raise ValueError(f"{where}{key}: null drops a key, and there is none of this name")
-        if value is None:
-            del found[key]
-        elif isinstance(value, Mapping):
-            below = default.get(key)
-            below = below if isinstance(below, Mapping) else {}
-            found[key] = _merged(below, value, f"{where}{key}.")
-        else:
-            found[key] = deepcopy(value)
-    return found
