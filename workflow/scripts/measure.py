@@ -13,8 +13,6 @@ from studies.common.measuring import Rows, measured
 
 results = begin(snakemake)
 given, made = snakemake.input, snakemake.output
-
-
 if snakemake.rule == "measure":
     study, part = snakemake.wildcards.study, snakemake.wildcards.part
     published = Path("data/published", study)

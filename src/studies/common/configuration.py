@@ -24,8 +24,23 @@ LARGEST = 2**30
 NINE = 9
 #: The file with every key, and the scale that it is without a file over it.
 DEFAULT, STANDARD = "default", "standard"
-#: In C where PyYAML was built with it, which is ten times as fast.
-_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+# in C where PyYAML was built with it, which is ten times as fast
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    """Refuses a key that is given twice, of which YAML would take the last value without a word."""
+
+    def flatten_mapping(self, node: Any) -> None:
+        if hasattr(node, "flat"):  # keys that `<<` brings in may be given again
+            return
+        node.flat, known = True, set()
+        for key, _ in node.value:
+            if str(key.value) in known:
+                raise yaml.MarkedYAMLError(
+                    None, None, f"{key.value!r} is given twice", key.start_mark
+                )
+            known.add(str(key.value))
+        super().flatten_mapping(node)
 
 
 def read_config(
@@ -286,7 +301,7 @@ def _typed(value: Any) -> Any:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        found = _load(path.read_text(encoding="utf-8"))
+        found = yaml.load(path.read_text(encoding="utf-8"), _Loader)
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} is no text in UTF-8: {error}") from None
     except yaml.YAMLError as error:
@@ -294,34 +309,3 @@ def _read(path: Path) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise ValueError(f"{path} must be a mapping; got {shortly(found)}")
     return found
-
-
-def _load(text: str) -> Any:
-    """What a YAML text says. A key that is given twice is refused; YAML would take the last value without a word."""
-    loader = _Loader(text)
-    try:
-        root = loader.get_single_node()
-        _refuse_twins(root)
-        return loader.construct_document(root) if root else None
-    finally:
-        loader.dispose()
-
-
-def _refuse_twins(root: Any) -> None:
-    waiting, seen = [root], set()
-    while waiting:
-        node = waiting.pop()
-        if not isinstance(node, yaml.CollectionNode) or id(node) in seen:
-            continue
-        seen.add(id(node))
-        if isinstance(node, yaml.SequenceNode):
-            waiting += node.value
-            continue
-        known = set()
-        for key, value in node.value:
-            if str(key.value) in known:
-                raise yaml.MarkedYAMLError(
-                    None, None, f"{key.value!r} is given twice", key.start_mark
-                )
-            known.add(str(key.value))
-            waiting.append(value)

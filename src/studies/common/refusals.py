@@ -61,11 +61,10 @@ def _line(model: type[BaseModel], error: Any, key: str) -> str:
         block = _block_at(model, where[:-1])
         known = sorted(block.model_fields) if block else []
         return f"{path}: unknown key (given {shortly(error['input'])}); known are {known}"
-    if error["type"] == "missing":
-        return f"{path}: missing; allowed is {_allowed_at(model, where)}"
-    if error["type"] == "value_error":
-        return f"{path}: given {shortly(error['input'])}; allowed is {error['ctx']['error']}"
-    return f"{path}: given {shortly(error['input'])}; allowed is {_allowed_at(model, where)}"
+    given = "missing" if error["type"] == "missing" else f"given {shortly(error['input'])}"
+    said_by_leaf = error["type"] == "value_error"
+    allowed = error["ctx"]["error"] if said_by_leaf else _allowed_at(model, where)
+    return f"{path}: {given}; allowed is {allowed}"
 
 
 def _annotation_at(model: type[BaseModel], where: Sequence[Any]) -> Any:

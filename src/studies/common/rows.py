@@ -169,8 +169,9 @@ def read_table(stem: str | Path) -> Table:
 
 def gather(tables: Sequence[Table], order: Sequence[str]) -> Table:
     """Put blocks of an experiment together, rows in the order that a plan gives to their names."""
+    places = {name: k for k, name in enumerate(order)}
     rows, timing = (
-        _in_order([frame.replace("", pd.NA) for frame in frames], order)
+        _in_order([frame.replace("", pd.NA) for frame in frames], places)
         for frames in ([table.rows for table in tables], [table.timing for table in tables])
     )
     stacks: dict[str, list[tuple[str, np.ndarray]]] = {}
@@ -178,13 +179,11 @@ def gather(tables: Sequence[Table], order: Sequence[str]) -> Table:
         for key in (key for key in table.arrays if f"{key}/rows" in table.arrays):
             names = table.arrays[f"{key}/rows"]
             stacks.setdefault(key, []).extend(zip(names, table.arrays[key], strict=True))
-    place = {name: k for k, name in enumerate(order)}
-    ordered = {key: sorted(own, key=lambda one: place[one[0]]) for key, own in stacks.items()}
+    ordered = {key: sorted(own, key=lambda one: places[one[0]]) for key, own in stacks.items()}
     return Table(rows, timing, _stacked(dict(sorted(ordered.items()))))
 
 
-def _in_order(frames: list[pd.DataFrame], order: Sequence[str]) -> pd.DataFrame:
-    places = {name: k for k, name in enumerate(order)}
+def _in_order(frames: list[pd.DataFrame], places: Mapping[str, int]) -> pd.DataFrame:
     # the order of the columns is that of the blocks
     frames = sorted(frames, key=lambda one: min(map(places.__getitem__, one["row"]), default=0))
     frame = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame({"row": []})
