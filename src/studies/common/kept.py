@@ -305,7 +305,7 @@ def differences(kept: Table, found: Table) -> str:
     A difference by rounding (`ROUNDING`) begins with "rounding". Seconds are not compared.
     """
     old = kept.rows.reset_index(drop=True)
-    new = found.rows.map(lambda one: "" if _missing(one) else str(one)).reset_index(drop=True)
+    new = found.rows.map(str, na_action="ignore").fillna("").reset_index(drop=True)
     if len(old) != len(new):
         return f"{len(old)} lines kept, {len(new)} here"
     rounded, nothing = "", pd.Series("", old.index)
@@ -331,10 +331,6 @@ def differences(kept: Table, found: Table) -> str:
                 return f"array {name}: other values"
             rounded = rounded or f"rounding: array {name}"
     return rounded
-
-
-def _missing(one: Any) -> bool:
-    return one is None or (isinstance(one, float) and math.isnan(one))
 
 
 def _apart(one: str, two: str) -> float:
