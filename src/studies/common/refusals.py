@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import typing
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeGuard
 
 from pydantic import BaseModel, BeforeValidator, ValidationError
+from pydantic.fields import FieldInfo
 
 
 def problems_of(model: type[BaseModel], given: Any, key: str = "") -> list[str]:
@@ -58,8 +59,8 @@ def _line(model: type[BaseModel], error: Any, key: str) -> str:
         where.pop()
     path = ".".join([key, *map(str, where)]).strip(".")
     if error["type"] == "extra_forbidden":
-        block = _block_at(model, where[:-1])
-        known = sorted(block.model_fields) if block else []
+        block, _ = _at(model, where[:-1])
+        known = sorted(_fields(block)) if _is_block(block) else []
         return f"{path}: unknown key (given {shortly(error['input'])}); known are {known}"
     given = "missing" if error["type"] == "missing" else f"given {shortly(error['input'])}"
     said_by_leaf = error["type"] == "value_error"
@@ -67,40 +68,36 @@ def _line(model: type[BaseModel], error: Any, key: str) -> str:
     return f"{path}: {given}; allowed is {allowed}"
 
 
-def _annotation_at(model: type[BaseModel], where: Sequence[Any]) -> Any:
-    """The annotation of a place in a model; None where the place is no field."""
+def _is_block(found: Any) -> TypeGuard[type[BaseModel]]:
+    return isinstance(found, type) and issubclass(found, BaseModel)
+
+
+def _fields(block: type[BaseModel]) -> dict[str, FieldInfo]:
+    """The fields of a block by the keys that a configuration has."""
+    return {field.alias or name: field for name, field in block.model_fields.items()}
+
+
+def _at(model: type[BaseModel], where: Sequence[Any]) -> tuple[Any, Sequence[Any]]:
+    """The type at a place in a model, and its leaves; None where there is no such place."""
     found: Any = model
-    metadata: list[Any] = []
+    leaves: Sequence[Any] = ()
     for step in where:
-        while typing.get_origin(found) is Annotated:
-            found = typing.get_args(found)[0]
-        if isinstance(found, type) and issubclass(found, BaseModel):
-            if step not in found.model_fields:
-                return None
-            field = found.model_fields[step]
-            found, metadata = field.annotation, field.metadata
+        if _is_block(found):
+            field = _fields(found).get(step)
+            found, leaves = (field.annotation, field.metadata) if field else (None, ())
         else:
-            arguments = typing.get_args(found)
-            if not arguments:
-                return None
-            found, metadata = arguments[-1], []
-    return Annotated[found, *metadata] if metadata else found
-
-
-def _block_at(model: type[BaseModel], where: Sequence[Any]) -> type[BaseModel] | None:
-    found = _annotation_at(model, where)
-    while typing.get_origin(found) is Annotated:
-        found = typing.get_args(found)[0]
-    return found if isinstance(found, type) and issubclass(found, BaseModel) else None
+            found, leaves = (typing.get_args(found) or (None,))[-1], ()
+        if typing.get_origin(found) is Annotated:
+            found, *leaves = typing.get_args(found)
+    return found, leaves
 
 
 def _allowed_at(model: type[BaseModel], where: Sequence[Any]) -> str:
     """In words, what a place in a model allows: a block's keys, or what its leaf says of itself."""
-    block = _block_at(model, where)
-    if block is not None:
-        return f"a block with the keys {sorted(block.model_fields)}"
-    found = _annotation_at(model, where)
-    for leaf in typing.get_args(found)[1:] if typing.get_origin(found) is Annotated else ():
+    found, leaves = _at(model, where)
+    if _is_block(found):
+        return f"a block with the keys {sorted(_fields(found))}"
+    for leaf in leaves:
         if isinstance(leaf, BeforeValidator):
             try:
                 leaf.func(object())  # type: ignore[call-arg]
