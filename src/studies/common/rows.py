@@ -37,6 +37,8 @@ NO_DATA = "data not available"
 _LIMIT = 240.0
 #: Entries of a plan that say how a row runs and not what it is.
 MECHANICS = ("block", "modules")
+#: Options of `recheck.files.read_csv` with which every entry is the text that it is.
+TEXT: dict[str, Any] = {"dtype": str, "keep_default_na": False}
 
 
 class Result(NamedTuple):
@@ -162,8 +164,7 @@ def read_table(stem: str | Path) -> Table:
     """Read what `write_table` wrote, every entry as the text that it is."""
     from recheck.files import read_arrays, read_csv
 
-    text: dict[str, Any] = {"dtype": str, "keep_default_na": False}
-    rows, timing = (read_csv(f"{stem}{end}.csv", **text) for end in ("", "_timing"))
+    rows, timing = (read_csv(f"{stem}{end}.csv", **TEXT) for end in ("", "_timing"))
     return Table(rows, timing, read_arrays(f"{stem}.npz"))
 
 
