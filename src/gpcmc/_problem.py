@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from gpcmc.gp import prior
 from gpcmc.gp.covariance import Prior, flush_subnormal
 from gpcmc.inference import Method, Posterior, Prediction
 from gpcmc.inference.ep import ExpectationPropagation
-from gpcmc.inference.evidence import EvidenceSurface, Optimum, surface_method
+from gpcmc.inference.evidence import EvidenceSurface, Optimum, bounded, surface_method
 from gpcmc.inference.exact import CommonPoints, ExactSurface
 from gpcmc.inference.multiclass import MulticlassLaplace
 from gpcmc.inference.pseudo_marginal import HyperparameterPosterior, PseudoMarginal
@@ -33,6 +33,7 @@ from gpcmc.lowrank import (
 )
 from gpcmc.lowrank.dense import AllSitesAtOnce
 from gpcmc.lowrank.gaussian import InducedRecord
+from gpcmc.lowrank.methods import uses_low_rank
 from gpcmc.lowrank.surface import TOLERANCE as SEARCH_TOLERANCE
 from gpcmc.orthant.sampler import ExtinctionError
 
@@ -73,6 +74,11 @@ class Fitted:
     low_rank: float | None
     common: CommonPoints | None
 
+    @property
+    def at_bound(self) -> list[str]:
+        """Names of the hyperparameters that the search left at a bound; none without one."""
+        return [] if self.found is None else [name for name, _, _ in bounded(self.kernel)]
+
     def surface(self, X: Any, theta: FloatArray) -> EvidenceSurface | ExactSurface | LowRankSurface:
         """Return the log marginal likelihood that a search climbs, at training inputs X.
 
@@ -106,6 +112,46 @@ class Fitted:
         if isinstance(self.posterior, HyperparameterPosterior | InducedRecord):
             return self.posterior.predict_inputs(X_star)
         return self.posterior.predict(*self.covariances(X, X_star))
+
+
+def with_covariance(
+    search: Search,
+    method: Method | MulticlassLaplace,
+    size: tuple[int, int],
+    approximation: str | None,
+    tolerance: float,
+) -> Search:
+    """Return the search with the covariance that a method gets: of low rank, or dense if its memory allows.
+
+    Parameters
+    ----------
+    search : Search
+    method : Method or MulticlassLaplace
+    size : (int, int)
+        Patterns and classes.
+    approximation, tolerance
+        As the classifier has them.
+
+    Raises
+    ------
+    ValueError
+        If the covariance is of low rank, and the method or the search has no form for it.
+    MemoryError
+        If the method needs more memory than this process may have.
+    """
+    n, classes = size
+    if uses_low_rank(approximation, method, n, search.optimizer):
+        if search.exact:
+            raise ValueError(
+                "approximation must be None with surface='exact', which has no form for a covariance of low rank; "
+                f"got {approximation!r} with {n} patterns"
+            )
+        return replace(search, low_rank=tolerance)  # its memory has a limit of its own
+    if isinstance(method, MulticlassLaplace):
+        method.check_size(n, classes)
+    else:
+        method.check_size(n)
+    return search
 
 
 @one_thread()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,27 +16,17 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gpcmc import _settings as settings
 from gpcmc._advice import advice
-from gpcmc._problem import fit_problem
+from gpcmc._problem import fit_problem, with_covariance
 from gpcmc._search import Search
-from gpcmc._several import (
-    OneVsRestPosterior,
-    evidence_of_each,
-    fit_each,
-    predict_each,
-    set_theta,
-)
+from gpcmc._several import OneVsRestPosterior, evidence_of_each, fit_each, predict_each, set_theta
 from gpcmc._threads import one_thread
 from gpcmc._validation import FloatArray, check_array
 from gpcmc.inference import Method, Posterior
-from gpcmc.inference.evidence import bounded
 from gpcmc.inference.multiclass import MulticlassLaplace
-from gpcmc.lowrank.methods import uses_low_rank
 from gpcmc.lowrank.prior import TOLERANCE
 
-_THETA = (
-    -300.0,
-    709.0,
-)  # hyperparameters are exponentials, whose squares and ratios have to be finite
+#: Hyperparameters are exponentials, whose squares and ratios have to be finite.
+_THETA = (-300.0, 709.0)
 
 
 class GaussianProcessClassifier(ClassifierMixin, settings.MethodOptions):
@@ -229,17 +218,8 @@ class GaussianProcessClassifier(ClassifierMixin, settings.MethodOptions):
         chosen: Method | MulticlassLaplace = method
         if softmax and len(classes) > 2:
             chosen = settings.softmax_of(method, len(classes))
-        if uses_low_rank(self.approximation, chosen, len(code), search.optimizer):
-            if search.exact:
-                raise ValueError(
-                    "approximation must be None with surface='exact', which has no form for a covariance of low rank; "
-                    f"got {self.approximation!r} with {len(code)} patterns"
-                )
-            search = replace(search, low_rank=self.tolerance)  # its memory has a limit of its own
-        elif isinstance(chosen, MulticlassLaplace):
-            chosen.check_size(len(code), len(classes))
-        else:
-            chosen.check_size(len(code))
+        size = (len(code), len(classes))
+        search = with_covariance(search, chosen, size, self.approximation, self.tolerance)
         self.classes_, self.n_classes_, self._X_train = classes, len(classes), np.array(X)
         labels = tuple(str(label) for label in classes)
         if len(classes) == 2 or softmax:
@@ -254,12 +234,7 @@ class GaussianProcessClassifier(ClassifierMixin, settings.MethodOptions):
             prefixes = tuple(f"{label}: " for label in labels)
         self.status_, self.diagnostics_ = self.posterior_.status, self.posterior_.diagnostics
         pairs = list(zip(prefixes, self._fits, strict=True))
-        self.at_bound_: tuple[str, ...] = tuple(
-            prefix + name
-            for prefix, one in pairs
-            if one.found is not None
-            for name, _, _ in bounded(one.kernel)
-        )
+        self.at_bound_ = tuple(prefix + name for prefix, one in pairs for name in one.at_bound)
         told = [prefix + text for prefix, one in pairs for text in advice(one, self._X_train)]
         if told:
             warnings.warn("\n".join(told), ConvergenceWarning, stacklevel=3)

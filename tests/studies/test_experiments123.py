@@ -15,8 +15,8 @@ from recheck.measures import estimate
 from recheck.published import read_cells
 from studies.atiya2021.measures.common import named, needed
 from studies.atiya2021.measures.convergence import common_slope, jackknife_ratio
+from studies.atiya2021.measures.crossings import Crossing, crossing
 from studies.atiya2021.measures.experiment1 import effective_number
-from studies.atiya2021.measures.experiment3 import Crossing, crossing
 
 PUBLISHED = made_raw.CELLS
 

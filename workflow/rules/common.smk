@@ -254,10 +254,9 @@ def jobs(study):
         reads = dict(rule_of(study, experiment).input.items())
         del reads["compiled"]
         for path, rows in blocks(study, experiment).items():
+            inputs = {name: str(file).format_map(rows[0]) for name, file in reads.items()}
             job = {"study": study, "experiment": experiment, "file": path, "rows": rows}
-            found.append(
-                job | {"inputs": {k: str(v).format_map(rows[0]) for k, v in reads.items()}}
-            )
+            found.append(job | {"inputs": inputs})
     return found
 
 
@@ -276,10 +275,11 @@ def patterns_read():
 def chosen(names):
     """The jobs of some rows, whose names are given by study and experiment, with these rows alone."""
     found = []
-    for job in (job for study in names for job in jobs(study)):
-        own = names[job["study"]].get(job["experiment"], ())
-        if rows := [row for row in job["rows"] if row["row"] in own]:
-            found.append({**job, "rows": rows})
+    for study, experiments in names.items():
+        for job in jobs(study):
+            own = experiments.get(job["experiment"], ())
+            if rows := [row for row in job["rows"] if row["row"] in own]:
+                found.append(job | {"rows": rows})
     return found
 
 

@@ -23,10 +23,8 @@ rule judge:
 
 use rule judge as controls with:
     input:
-        published,
-        measures="<results>/{study}/measures.csv",
-        estimates="<results>/{study}/estimates.csv",
-        verdicts="<results>/{study}/verdicts.csv",
+        rules.judge.input,
+        verdicts=rules.judge.output.verdicts,
     output:
         controls="<results>/{study}/controls.csv",
     log:
@@ -58,7 +56,7 @@ rule remeasured:
 
 rule audit:
     input:
-        [path for study in STUDIES for path in sorted(glob(f"data/published/{study}/*"))],
+        sorted(glob("data/published/*/*")),
         "src/recheck/audit.html.j2",
         "src/recheck/picture.svg.j2",
         verdicts=expand("<results>/{study}/verdicts.csv", study=STUDIES),

@@ -6,7 +6,7 @@ rule keep:
     input:
         "<results>/summary.txt",
         # an experiment that others read in blocks alone is not put together by `all`
-        [f"{RESULTS}/{study}/{name}.csv" for study in STUDIES for name in KEPT[study]],
+        [tables(study, *KEPT[study]) for study in STUDIES],
     log:
         "<results>/logs/kept/keep.log",
     localrule: True

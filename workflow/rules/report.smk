@@ -199,7 +199,7 @@ rule summary:
         "<results>/data_check.csv",
         "<results>/audit.ipynb",
         "<results>/values.tex",
-        [drawn(study, "tables", "csv") + drawn(study, "figures", "png") for study in STUDIES],
+        [whole(study) for study in STUDIES],
         expand("<results>/{study}/{name}.csv", study=STUDIES, name=["controls", "remeasured"]),
         data=RAW_STATUS,
         audit="<results>/audit.csv",

@@ -15,15 +15,6 @@ from snakemake.cli import parse_config
 sys.path.insert(0, "src")
 from studies.common.configuration import read_config
 
-
-class Dumper(yaml.SafeDumper):
-    """Writes equal parts out each time."""
-
-    def ignore_aliases(self, data):
-        """Return that there are none."""
-        return True
-
-
 try:
     given = parse_config(sys.argv[1:])
     config = read_config(given.get("scale"), given=given)
@@ -31,4 +22,5 @@ try:
         import_module(f"studies.{path.parent.name}.config").check(config)
 except ValueError as error:
     sys.exit(str(error))
-print(yaml.dump(config, Dumper=Dumper, sort_keys=False, width=120, default_flow_style=None), end="")
+yaml.SafeDumper.ignore_aliases = lambda self, data: True  # equal parts are written out each time
+print(yaml.safe_dump(config, sort_keys=False, width=120, default_flow_style=None), end="")

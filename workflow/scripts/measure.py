@@ -10,11 +10,10 @@ from recheck.files import read_csv, write_csv
 from recheck.measures import estimate
 from recheck.published import read_published
 from studies.common.measuring import Rows, measured
+from studies.common.rows import TEXT
 
 results = begin(snakemake)
 given, made = snakemake.input, snakemake.output
-
-
 if snakemake.rule == "measure":
     study, part = snakemake.wildcards.study, snakemake.wildcards.part
     published = Path("data/published", study)
@@ -25,5 +24,5 @@ if snakemake.rule == "measure":
     write_csv(made.estimates, estimate(found, read_published(published).regions))
 else:
     for name in ("measures", "estimates"):
-        parts = [read_csv(path, dtype=str, keep_default_na=False) for path in given[name]]
+        parts = [read_csv(path, **TEXT) for path in given[name]]
         write_csv(made[name], pd.concat(parts))

@@ -20,19 +20,16 @@ from studies.common.configuration import (
     Boolean,
     General,
     checked,
-    is_whole,
-    leaf,
     listed,
+    multiple,
     number,
     one_of,
-    problems_of,
-    refuse,
+    power_of_two,
     some_of,
     whole,
     whole_each,
 )
-
-_STUDY = "atiya2021"
+from studies.common.refusals import problems_of, refuse
 
 #: The largest number of runs, instances or data sets: each is a row or a piece.
 MANY = 10_000
@@ -40,10 +37,7 @@ Count = Annotated[int, whole()]
 Repeats = Annotated[int, whole(1, MANY)]
 #: Fewer than three replicates give no idea of the spread.
 Replicates = Annotated[int, whole(3, MANY)]
-PowerOfTwo = Annotated[
-    int,
-    leaf(lambda v: is_whole(v, 16, 2**20) and v & (v - 1) == 0, "a power of two from 16 to 2^20"),
-]
+PowerOfTwo = Annotated[int, power_of_two(16, 2**20)]
 Counting = Annotated[str, one_of("hard", "soft")]
 Scheme = Annotated[str, one_of("bootstrap", "adapted")]
 Positive = Annotated[float, number(1e-6, 1e6)]
@@ -181,9 +175,7 @@ class Benchmark(Block):
 class Chains(Block):
     """What all rows of the posterior share."""
 
-    chains: Annotated[
-        int, leaf(lambda v: is_whole(v, 2, 64) and v % 2 == 0, "an even number up to 64")
-    ]
+    chains: Annotated[int, multiple(2, 2, 64)]
     kept: Annotated[Any, whole_each()]
     predictive: Annotated[Any, whole_each()]
 
@@ -342,7 +334,7 @@ class Packaged(Block):
 
 
 #: As `NO_SCALING`.
-NO_PACKAGED = Packaged.model_construct(data_sets=[])
+NO_PACKAGED = Packaged.model_construct(data_sets=[], methods={})
 
 
 class ReferenceCheck(Block):

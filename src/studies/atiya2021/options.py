@@ -14,14 +14,15 @@ from studies.atiya2021.config import (
     Experiment3,
     Experiment4,
     GradientRow,
-    Packaged,
+    PackagedRow,
     Posterior,
-    Scaling,
+    ScalingRow,
     Study,
     Tuning,
 )
 from studies.atiya2021.methods import DETERMINISTIC, METHODS
-from studies.common.configuration import LARGEST, NINE, is_whole, shortly
+from studies.common.configuration import LARGEST, NINE, is_whole
+from studies.common.refusals import shortly
 
 #: Of each method of the posterior of Experiment 5 that is no method of its own, its options.
 _AUXILIARY = {
@@ -42,9 +43,9 @@ def problems_of_methods(study: Study) -> list[str]:
         *_experiment4(study.experiment4),
         *_posterior(study.experiment5.posterior),
         *_tuning(study.experiment5.tuning),
-        *_gradient(study.experiment5.gradient),
-        *_scaling(study.scaling),
-        *_packaged(study.packaged),
+        *_rows("experiment5.gradient", study.experiment5.gradient),
+        *_rows("scaling.methods", study.scaling.methods),
+        *_rows("packaged.methods", study.packaged.methods),
     ]
     return [f"atiya2021.{line}" for line in dict.fromkeys(lines)]
 
@@ -110,19 +111,9 @@ def _tuning(given: Tuning) -> Iterator[str]:
         yield from problems_of_options(key, row.method, row.options | row.final)
 
 
-def _gradient(given: Mapping[str, GradientRow]) -> Iterator[str]:
-    for name, row in given.items():
-        yield from problems_of_options(f"experiment5.gradient.{name}", row.method, row.options)
-
-
-def _scaling(given: Scaling) -> Iterator[str]:
-    for name, row in given.methods.items():
-        yield from problems_of_options(f"scaling.methods.{name}", row.method, row.options)
-
-
-def _packaged(given: Packaged) -> Iterator[str]:
-    for name, row in given.methods.items() if given.data_sets else ():
-        yield from problems_of_options(f"packaged.methods.{name}", row.method, row.options)
+def _rows(key: str, rows: Mapping[str, GradientRow | ScalingRow | PackagedRow]) -> Iterator[str]:
+    for name, row in rows.items():
+        yield from problems_of_options(f"{key}.{name}", row.method, row.options)
 
 
 def problems_of_options(key: str, method: str, options: Mapping[str, Any]) -> Iterator[str]:

@@ -7,19 +7,19 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from studies.common.configuration import Block, General, checked, is_whole, leaf, number, whole
+from studies.common.configuration import (
+    Block,
+    General,
+    checked,
+    multiple,
+    number,
+    power_of_two,
+    whole,
+)
 
 Count = Annotated[int, whole(1, 10**6)]
-Shifted = Annotated[
-    int, leaf(lambda value: is_whole(value, 20, 10**6) and value % 20 == 0, "a multiple of 20")
-]
-Scrambled = Annotated[
-    int,
-    leaf(
-        lambda value: value in [2**k for k in range(4, 20)] and not isinstance(value, bool),
-        "a power of two from 16 to 524288",
-    ),
-]
+Shifted = Annotated[int, multiple(20, 20, 10**6)]
+Scrambled = Annotated[int, power_of_two(16, 2**19)]
 
 
 class Draws(Block):

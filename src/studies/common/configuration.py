@@ -1,22 +1,22 @@
 """Configurations: their files, their typed parts, and refusals in words: key, value given, what is allowed.
 
 `read_config` lays the file of a scale over ``config/default.yaml``. A study describes its block by models of pydantic,
-whose leaves are the types of this module. Each leaf says what it allows in words. `problems_of` turns whatever is wrong
-into lines.
+whose leaves are the types of this module. Each leaf says what it allows in words.
 """
 
 from __future__ import annotations
 
 import math
 import re
-import typing
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import yaml
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict
+
+from studies.common.refusals import problems_of, refuse, shortly
 
 #: Sobol' points end here, and no count of a run of hours is larger.
 LARGEST = 2**30
@@ -24,8 +24,23 @@ LARGEST = 2**30
 NINE = 9
 #: The file with every key, and the scale that it is without a file over it.
 DEFAULT, STANDARD = "default", "standard"
-#: In C where PyYAML was built with it, which is ten times as fast.
-_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+# in C where PyYAML was built with it, which is ten times as fast
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    """Refuses a key that is given twice, of which YAML would take the last value without a word."""
+
+    def flatten_mapping(self, node: Any) -> None:
+        if hasattr(node, "flat"):  # keys that `<<` brings in may be given again
+            return
+        node.flat, known = True, set()
+        for key, _ in node.value:
+            if str(key.value) in known:
+                raise yaml.MarkedYAMLError(
+                    None, None, f"{key.value!r} is given twice", key.start_mark
+                )
+            known.add(str(key.value))
+        super().flatten_mapping(node)
 
 
 def read_config(
@@ -77,17 +92,32 @@ def read_config(
     return merged(config, last) | {"scale": scale}
 
 
-def merged(default: Mapping[str, Any], overlay: Mapping[str, Any]) -> dict[str, Any]:
+def merged(
+    default: Mapping[str, Any], overlay: Mapping[str, Any], where: str = ""
+) -> dict[str, Any]:
     """Return a mapping with another one over it, at every depth; neither is changed.
 
     A mapping goes over a mapping key by key, anything else takes the place of what was there. None drops a key.
+    `where` stands in front of keys in what an error says.
 
     Raises
     ------
     ValueError
         None stands where there is nothing to drop.
     """
-    return _merged(default, overlay, "")
+    found = deepcopy(dict(default))
+    for key, value in overlay.items():
+        if value is None and key not in default:
+            raise ValueError(f"{where}{key}: null drops a key, and there is none of this name")
+        if value is None:
+            del found[key]
+        elif isinstance(value, Mapping):
+            below = default.get(key)
+            below = below if isinstance(below, Mapping) else {}
+            found[key] = merged(below, value, f"{where}{key}.")
+        else:
+            found[key] = deepcopy(value)
+    return found
 
 
 class Block(BaseModel):
@@ -127,6 +157,23 @@ def whole_each(least: int = 1, most: int = LARGEST) -> BeforeValidator:
         return len(values) == NINE and all(is_whole(one, least, most) for one in values)
 
     return leaf(allows, f"a whole number from {least} to {most}, or a list of nine, one a problem")
+
+
+def multiple(of: int, least: int, most: int) -> BeforeValidator:
+    """Return the leaf of multiples of a number in a range."""
+    name = "an even number" if of == 2 else f"a multiple of {of}"
+    return leaf(
+        lambda value: is_whole(value, least, most) and value % of == 0,
+        f"{name} from {least} to {most}",
+    )
+
+
+def power_of_two(least: int, most: int) -> BeforeValidator:
+    """Return the leaf of powers of two in a range."""
+    return leaf(
+        lambda value: is_whole(value, least, most) and value.bit_count() == 1,
+        f"a power of two from {least} to {most}",
+    )
 
 
 def number(low: float, high: float) -> BeforeValidator:
@@ -244,36 +291,6 @@ def _in_order(part: Any) -> Any:
     return [_in_order(item) for item in part] if isinstance(part, list) else part
 
 
-def problems_of(model: type[BaseModel], given: Any, key: str = "") -> list[str]:
-    """Return what is wrong with a part of a configuration, a line each; none if it is as the model wants it.
-
-    Parameters
-    ----------
-    model : type
-        A `Block`.
-    given : object
-        What the configuration has.
-    key : str
-        Where, as in ``atiya2021.experiment1``.
-
-    Returns
-    -------
-    list of str
-        ``key: given <value>; allowed is <what>``.
-    """
-    try:
-        model.model_validate(given)
-    except ValidationError as error:
-        return [_line(model, found, key) for found in error.errors()]
-    return []
-
-
-def refuse(problems: Sequence[str]) -> None:
-    """Raise a ValueError with a line for each problem, if there is any."""
-    if problems:
-        raise ValueError("\n  ".join(["The configuration is refused:", *dict.fromkeys(problems)]))
-
-
 def _typed(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: _typed(one) for key, one in value.items()}
@@ -284,7 +301,7 @@ def _typed(value: Any) -> Any:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        found = _load(path.read_text(encoding="utf-8"))
+        found = yaml.load(path.read_text(encoding="utf-8"), _Loader)
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} is no text in UTF-8: {error}") from None
     except yaml.YAMLError as error:
@@ -292,117 +309,3 @@ def _read(path: Path) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise ValueError(f"{path} must be a mapping; got {shortly(found)}")
     return found
-
-
-def _load(text: str) -> Any:
-    """What a YAML text says. A key that is given twice is refused; YAML would take the last value without a word."""
-    loader = _Loader(text)
-    try:
-        root = loader.get_single_node()
-        _refuse_twins(root)
-        return loader.construct_document(root) if root else None
-    finally:
-        loader.dispose()
-
-
-def _refuse_twins(root: Any) -> None:
-    waiting, seen = [root], set()
-    while waiting:
-        node = waiting.pop()
-        if not isinstance(node, yaml.CollectionNode) or id(node) in seen:
-            continue
-        seen.add(id(node))
-        if isinstance(node, yaml.SequenceNode):
-            waiting += node.value
-            continue
-        known = set()
-        for key, value in node.value:
-            if str(key.value) in known:
-                raise yaml.MarkedYAMLError(
-                    None, None, f"{key.value!r} is given twice", key.start_mark
-                )
-            known.add(str(key.value))
-            waiting.append(value)
-
-
-def _merged(default: Mapping[str, Any], overlay: Mapping[str, Any], where: str) -> dict[str, Any]:
-    found = deepcopy(dict(default))
-    for key, value in overlay.items():
-        if value is None and key not in default:
-            raise ValueError(f"{where}{key}: null drops a key, and there is none of this name")
-        if value is None:
-            del found[key]
-        elif isinstance(value, Mapping):
-            below = default.get(key)
-            below = below if isinstance(below, Mapping) else {}
-            found[key] = _merged(below, value, f"{where}{key}.")
-        else:
-            found[key] = deepcopy(value)
-    return found
-
-
-def _line(model: type[BaseModel], error: Any, key: str) -> str:
-    where = [*error["loc"]]
-    if where and where[-1] == "[key]":  # a name of a row
-        where.pop()
-    path = ".".join([key, *map(str, where)]).strip(".")
-    if error["type"] == "extra_forbidden":
-        block = _block_at(model, where[:-1])
-        known = sorted(block.model_fields) if block else []
-        return f"{path}: unknown key (given {shortly(error['input'])}); known are {known}"
-    if error["type"] == "missing":
-        return f"{path}: missing; allowed is {_allowed_at(model, where)}"
-    if error["type"] == "value_error":
-        return f"{path}: given {shortly(error['input'])}; allowed is {error['ctx']['error']}"
-    return f"{path}: given {shortly(error['input'])}; allowed is {_allowed_at(model, where)}"
-
-
-def shortly(value: Any) -> str:
-    """Return a value as text of a line; of a block, its size."""
-    if isinstance(value, Mapping) and len(repr(value)) > 80:
-        return f"a block of {len(value)} keys"
-    if isinstance(value, Sequence) and not isinstance(value, str) and len(repr(value)) > 120:
-        return f"a list of {len(value)} entries"
-    return repr(value)
-
-
-def _annotation_at(model: type[BaseModel], where: Sequence[Any]) -> Any:
-    """The annotation of a place in a model; None where the place is no field."""
-    found: Any = model
-    metadata: list[Any] = []
-    for step in where:
-        while typing.get_origin(found) is Annotated:
-            found = typing.get_args(found)[0]
-        if isinstance(found, type) and issubclass(found, BaseModel):
-            if step not in found.model_fields:
-                return None
-            field = found.model_fields[step]
-            found, metadata = field.annotation, field.metadata
-        else:
-            arguments = typing.get_args(found)
-            if not arguments:
-                return None
-            found, metadata = arguments[-1], []
-    return Annotated[found, *metadata] if metadata else found
-
-
-def _block_at(model: type[BaseModel], where: Sequence[Any]) -> type[BaseModel] | None:
-    found = _annotation_at(model, where)
-    while typing.get_origin(found) is Annotated:
-        found = typing.get_args(found)[0]
-    return found if isinstance(found, type) and issubclass(found, BaseModel) else None
-
-
-def _allowed_at(model: type[BaseModel], where: Sequence[Any]) -> str:
-    """In words, what a place in a model allows: a block's keys, or what its leaf says of itself."""
-    block = _block_at(model, where)
-    if block is not None:
-        return f"a block with the keys {sorted(block.model_fields)}"
-    found = _annotation_at(model, where)
-    for leaf in typing.get_args(found)[1:] if typing.get_origin(found) is Annotated else ():
-        if isinstance(leaf, BeforeValidator):
-            try:
-                leaf.func(object())  # type: ignore[call-arg]
-            except ValueError as error:
-                return str(error)
-    return "a block" if found is not None else "nothing"

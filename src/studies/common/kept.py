@@ -32,7 +32,16 @@ from recheck.files import (
     write_json,
 )
 from studies.common.code import digest_of_rows
-from studies.common.rows import MECHANICS, Row, Table, part_of, records, write_table
+from studies.common.rows import (
+    MECHANICS,
+    TEXT,
+    Row,
+    Table,
+    part_of,
+    read_table,
+    records,
+    write_table,
+)
 
 #: Says which kept rows a run began with, at which commit they were made, and on what.
 RESUMED = "resumed.json"
@@ -45,7 +54,6 @@ DERIVED |= dict.fromkeys(("verdicts", "readings", "outcomes", "controls"), ".csv
 ROUNDING = 1e-7
 #: Outcomes of a row that is run again.
 IDENTICAL, ROUNDED, DIFFERENT = "identical", "rounding", "different"
-_TEXT: dict[str, Any] = {"dtype": str, "keep_default_na": False}
 
 
 def settings(rows: Iterable[Row]) -> dict[str, dict[str, Any]]:
@@ -105,7 +113,7 @@ class Kept:
     @cached_property
     def timing(self) -> pd.DataFrame:
         """Seconds by ``experiment`` and ``row``, every entry a text."""
-        return read_csv(self.folder / "timing.csv", **_TEXT)
+        return read_csv(self.folder / "timing.csv", **TEXT)
 
     @cached_property
     def seconds(self) -> pd.Series:
@@ -128,7 +136,7 @@ class Kept:
 
     def table(self, experiment: str) -> Table:
         """Return the rows of an experiment; DamagedFileError names a file that is not what was written."""
-        rows = read_csv(self.folder / f"{experiment}.csv", **_TEXT)
+        rows = read_csv(self.folder / f"{experiment}.csv", **TEXT)
         timing = self.timing[self.timing["experiment"] == experiment].drop(columns="experiment")
         timing = timing.loc[:, (timing != "").any()]
         path = self.folder / f"{experiment}.npz"
@@ -142,7 +150,7 @@ class Kept:
         path = self.folder / "verified.csv"
         if not path.exists():
             return set()
-        found = read_csv(path, **_TEXT)
+        found = read_csv(path, **TEXT)
         found = found[found["experiment"] == experiment]
         rounded = (found["outcome"] == ROUNDED) & (
             found["kernels"] != kernels(self.made_on["blas"])
@@ -177,20 +185,18 @@ def keep(study: str, results: str | Path, store: str | Path, code: Mapping[str, 
     made, store = Path(results, study), Path(store)
     timing, count = [], 0
     for experiment in sorted(code):
-        rows = read_csv(made / f"{experiment}.csv", **_TEXT)
-        write_csv(store / f"{experiment}.csv", rows)
-        count += rows["row"].nunique()
-        own = read_csv(made / f"{experiment}_timing.csv", **_TEXT)
-        timing.append(own.assign(experiment=experiment))
-        arrays = read_arrays(made / f"{experiment}.npz")
-        if arrays:
-            write_arrays(store / f"{experiment}.npz", arrays, packed=True)
+        table = read_table(made / experiment)
+        write_csv(store / f"{experiment}.csv", table.rows)
+        count += table.rows["row"].nunique()
+        timing.append(table.timing.assign(experiment=experiment))
+        if table.arrays:
+            write_arrays(store / f"{experiment}.npz", table.arrays, packed=True)
         else:
             (store / f"{experiment}.npz").unlink(missing_ok=True)
     frame = pd.concat(timing, ignore_index=True).fillna("")
     write_csv(store / "timing.csv", frame[["experiment", *frame.columns.drop("experiment")]])
     for name, end in DERIVED.items():
-        write_csv(store / f"{name}{end}", read_csv(made / f"{name}.csv", **_TEXT))
+        write_csv(store / f"{name}{end}", read_csv(made / f"{name}.csv", **TEXT))
     record = read_json(Path(results, "provenance.json")) | {"code": dict(code)}
     if (made / RESUMED).exists():
         record["resumed"] = read_json(made / RESUMED)
@@ -255,7 +261,7 @@ def changed(kept: Kept, plans: Mapping[str, Iterable[Row]]) -> dict[str, set[int
     found = {}
     for experiment in kept.experiments:
         same = kept.same(experiment, plans.get(experiment, ()))
-        names = read_csv(kept.folder / f"{experiment}.csv", usecols=["row"], **_TEXT)["row"]
+        names = read_csv(kept.folder / f"{experiment}.csv", usecols=["row"], **TEXT)["row"]
         lines = enumerate(names, start=2)
         found[f"{experiment}.csv"] = {line for line, name in lines if name not in same}
     return found
@@ -305,7 +311,7 @@ def differences(kept: Table, found: Table) -> str:
     A difference by rounding (`ROUNDING`) begins with "rounding". Seconds are not compared.
     """
     old = kept.rows.reset_index(drop=True)
-    new = found.rows.map(lambda one: "" if _missing(one) else str(one)).reset_index(drop=True)
+    new = found.rows.map(str, na_action="ignore").fillna("").reset_index(drop=True)
     if len(old) != len(new):
         return f"{len(old)} lines kept, {len(new)} here"
     rounded, nothing = "", pd.Series("", old.index)
@@ -331,10 +337,6 @@ def differences(kept: Table, found: Table) -> str:
                 return f"array {name}: other values"
             rounded = rounded or f"rounding: array {name}"
     return rounded
-
-
-def _missing(one: Any) -> bool:
-    return one is None or (isinstance(one, float) and math.isnan(one))
 
 
 def _apart(one: str, two: str) -> float:

@@ -15,7 +15,7 @@ import pandas as pd
 import yaml
 
 from recheck.files import read_arrays, read_csv
-from recheck.measures import OK, join_sources
+from recheck.measures import OK, as_measures, join_sources
 from recheck.published import read_cells
 from studies.common.rows import NO_DATA
 
@@ -120,8 +120,6 @@ def nearest(values: pd.Series, printed: float) -> float:
 
 def unavailable(published: Path, ids: Sequence[str], source: str) -> pd.DataFrame:
     """Rows that say of all cells and claims whose ids fit globs that the data could not be had."""
-    from recheck.measures import as_measures
-
     cells = read_cells(Path(published) / "cells.csv").index
     claims = yaml.safe_load((Path(published) / "claims.yaml").read_text(encoding="utf-8"))
     known = [*cells, *(f"claim/{claim['id']}" for claim in claims)]

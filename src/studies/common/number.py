@@ -164,7 +164,9 @@ def _rows(kept: Kept, source: str) -> dict[str, dict[str, tuple[int, float]]]:
     for place in source.split("; "):
         file, _, lines = place.partition(":")
         name = Path(file).name.removesuffix(".csv")
-        if name not in kept.experiments or not lines or not _is_kept(kept, file):
+        # measures name a file of rows alone, look-ups with its folder
+        ours = Path(file).parent in (Path(), kept.folder)
+        if name not in kept.experiments or not lines or not ours:
             continue
         rows = kept.table(name).rows["row"]
         for span in re.findall(r"(\d+)(?:-(\d+))?", lines):
@@ -173,8 +175,3 @@ def _rows(kept: Kept, source: str) -> dict[str, dict[str, tuple[int, float]]]:
                 cost = float(kept.seconds.get((name, row), 0.0))
                 found.setdefault(name, {}).setdefault(row, (line, cost))
     return found
-
-
-def _is_kept(kept: Kept, file: str) -> bool:
-    """Whether a source is a file of rows: measures name it alone, look-ups with its folder."""
-    return Path(file).parent.as_posix() in (".", kept.folder.as_posix())

@@ -37,6 +37,8 @@ NO_DATA = "data not available"
 _LIMIT = 240.0
 #: Entries of a plan that say how a row runs and not what it is.
 MECHANICS = ("block", "modules")
+#: Options of `recheck.files.read_csv` with which every entry is the text that it is.
+TEXT: dict[str, Any] = {"dtype": str, "keep_default_na": False}
 
 
 class Result(NamedTuple):
@@ -162,15 +164,15 @@ def read_table(stem: str | Path) -> Table:
     """Read what `write_table` wrote, every entry as the text that it is."""
     from recheck.files import read_arrays, read_csv
 
-    text: dict[str, Any] = {"dtype": str, "keep_default_na": False}
-    rows, timing = (read_csv(f"{stem}{end}.csv", **text) for end in ("", "_timing"))
+    rows, timing = (read_csv(f"{stem}{end}.csv", **TEXT) for end in ("", "_timing"))
     return Table(rows, timing, read_arrays(f"{stem}.npz"))
 
 
 def gather(tables: Sequence[Table], order: Sequence[str]) -> Table:
     """Put blocks of an experiment together, rows in the order that a plan gives to their names."""
+    places = {name: k for k, name in enumerate(order)}
     rows, timing = (
-        _in_order([frame.replace("", pd.NA) for frame in frames], order)
+        _in_order([frame.replace("", pd.NA) for frame in frames], places)
         for frames in ([table.rows for table in tables], [table.timing for table in tables])
     )
     stacks: dict[str, list[tuple[str, np.ndarray]]] = {}
@@ -178,13 +180,11 @@ def gather(tables: Sequence[Table], order: Sequence[str]) -> Table:
         for key in (key for key in table.arrays if f"{key}/rows" in table.arrays):
             names = table.arrays[f"{key}/rows"]
             stacks.setdefault(key, []).extend(zip(names, table.arrays[key], strict=True))
-    place = {name: k for k, name in enumerate(order)}
-    ordered = {key: sorted(own, key=lambda one: place[one[0]]) for key, own in stacks.items()}
+    ordered = {key: sorted(own, key=lambda one: places[one[0]]) for key, own in stacks.items()}
     return Table(rows, timing, _stacked(dict(sorted(ordered.items()))))
 
 
-def _in_order(frames: list[pd.DataFrame], order: Sequence[str]) -> pd.DataFrame:
-    places = {name: k for k, name in enumerate(order)}
+def _in_order(frames: list[pd.DataFrame], places: Mapping[str, int]) -> pd.DataFrame:
     # the order of the columns is that of the blocks
     frames = sorted(frames, key=lambda one: min(map(places.__getitem__, one["row"]), default=0))
     frame = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame({"row": []})

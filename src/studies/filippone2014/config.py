@@ -9,31 +9,20 @@ from studies.common.configuration import (
     Block,
     General,
     checked,
-    is_whole,
-    leaf,
     listed,
+    multiple,
     number,
-    refuse,
     some_of,
     whole,
 )
+from studies.common.refusals import refuse
 from studies.filippone2014.problems import CASES, KERNELS, LATENT, PSEUDO_MARGINAL
 
 _Count = Annotated[int, whole(1, 10**6)]
 _Sets = Annotated[int, whole(1, 1000)]
-_Even = Annotated[
-    int, leaf(lambda v: is_whole(v, 10, 1000) and v % 2 == 0, "an even number from 10 to 1000")
-]
-_Intervals = Annotated[
-    int, leaf(lambda v: is_whole(v, 4, 128) and v % 2 == 0, "an even number from 4 to 128")
-]
-_Counts = Annotated[
-    list[int],
-    leaf(
-        lambda v: isinstance(v, list) and bool(v) and all(is_whole(one, 1, 1000) for one in v),
-        "a list of one or more whole numbers from 1 to 1000",
-    ),
-]
+_Even = Annotated[int, multiple(2, 10, 1000)]
+_Intervals = Annotated[int, multiple(2, 4, 128)]
+_Counts = Annotated[list[Annotated[int, whole(1, 1000)]], listed(1)]
 
 
 class Conditionals(Block):

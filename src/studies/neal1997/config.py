@@ -5,36 +5,26 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator
+from pydantic import Field
 
-from studies.common.configuration import Block, General, checked, is_whole, leaf, some_of, whole
+from studies.common.configuration import Block, General, checked, one_of, some_of, whole
 from studies.neal1997.runs import CLASSES, CLASSES_ITERATIONS, OUTLIERS, OUTLIERS_ITERATIONS
 
-
-def _chains(known: Mapping[str, Any]) -> BeforeValidator:
-    """The leaf of mappings from a run to its number of chains."""
-
-    def allows(value: Any) -> bool:
-        return (
-            isinstance(value, dict)
-            and bool(value)
-            and all(run in known and is_whole(chains, 1, 1000) for run, chains in value.items())
-        )
-
-    return leaf(allows, f"a whole number of chains from 1 to 1000 for some of {list(known)}")
+#: Numbers of chains.
+_Chains = Annotated[int, whole(1, 1000)]
 
 
 class Classes(Block):
     """Section 6."""
 
-    runs: Annotated[dict[str, int], _chains(CLASSES)]
+    runs: dict[Annotated[str, one_of(*CLASSES)], _Chains] = Field(min_length=1)
     iterations: Annotated[int, whole(2, CLASSES_ITERATIONS)]
 
 
 class Outliers(Block):
     """Section 7."""
 
-    runs: Annotated[dict[str, int], _chains(OUTLIERS)]
+    runs: dict[Annotated[str, one_of(*OUTLIERS)], _Chains] = Field(min_length=1)
     iterations: Annotated[int, whole(2, OUTLIERS_ITERATIONS)]
 
 

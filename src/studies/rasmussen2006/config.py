@@ -12,14 +12,14 @@ from studies.common.configuration import (
     Boolean,
     General,
     checked,
-    is_whole,
     leaf,
     listed,
     number,
     one_of,
-    refuse,
+    power_of_two,
     whole,
 )
+from studies.common.refusals import refuse
 
 STUDY = "rasmussen2006"
 #: Data sets of Kuss and Rasmussen (2005).
@@ -60,9 +60,7 @@ class Comparators(Block):
 class TwistedEp(Block):
     """Counts of the first estimator."""
 
-    points: Annotated[
-        int, leaf(lambda v: is_whole(v, 8, 2**16) and v & (v - 1) == 0, "a power of two from 8")
-    ]
+    points: Annotated[int, power_of_two(8, 2**16)]
     randomizations: Annotated[int, whole(3, 64)]
 
 

@@ -14,17 +14,8 @@ import pandas as pd
 from recheck.measures import OK, join_sources
 from studies.atiya2021.experiments.packaged import REFERENCES
 from studies.atiya2021.measures.common import Known, Row, by_eves, combine, estimate, timed
-from studies.atiya2021.measures.scaling import (
-    FIRST,
-    LARGE,
-    LENGTH,
-    SAMPLER,
-    SECOND,
-    WIDTH,
-    scored,
-    seconds_at,
-    truths,
-)
+from studies.atiya2021.measures.long_runs import FIRST, LARGE, SECOND, WIDTH, scored, truths
+from studies.atiya2021.measures.scaling import LENGTH, SAMPLER, seconds_at
 from studies.common.measuring import Rows
 
 #: Nats: an error below it is small.

@@ -15,8 +15,8 @@ import pandas as pd
 from recheck.measures import join_sources
 from studies.atiya2021.experiments.scaling import REFERENCES
 from studies.atiya2021.measures.common import Known, Row, combine, estimate, timed
+from studies.atiya2021.measures.long_runs import DATA, FIRST, SECOND, WIDTH, scored, truths
 from studies.atiya2021.measures.packaged import SMALL, optima, read
-from studies.atiya2021.measures.scaling import FIRST, SECOND, WIDTH, scored, truths
 from studies.atiya2021.rule import MIN_EVES, Pilot, advise, sampler_samples
 from studies.atiya2021.rule import WIDTH as WIDTH_OF_STATED
 from studies.common.measuring import Rows
@@ -30,7 +30,7 @@ SURE_EVES = 20
 #: Data sets on which the rule was tried while it was made.
 TRIED = ("linnerud", "iris-1-2", "digits-3-5", "diabetes")
 
-_SCALING = ["row", "kernel", "N", "dataset", "method", "inference", "status"]
+_SCALING = ["row", *DATA, "method", "inference", "status"]
 _SAID = ["log_evidence", "log_evidence_se", "effective_samples", "k_hat", "samples"]
 _SAID += ["effective_eves"]
 
@@ -58,8 +58,7 @@ def _made(given: Rows) -> Iterator[Row]:
     rows[_SAID] = rows[_SAID].astype(float)
     long = rows["method"].isin([*REFERENCES.values()])
     runs = scored(rows[~long].reset_index(drop=True), truths(rows[long]))
-    keys = ["kernel", "N", "dataset"]
-    by = {name: group.set_index(keys) for name, group in runs.groupby("method")}
+    by = {name: group.set_index(DATA) for name, group in runs.groupby("method")}
     if not {*CHOICES} <= by.keys():
         return
     for tolerance in (0.1, 0.03, 0.01):

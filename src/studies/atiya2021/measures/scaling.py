@@ -1,14 +1,6 @@
 """How each method scales: its error by patterns and roughness, what it says of itself, and CPU seconds.
 
-Two long runs stand for the truth of a data set: twisted EP's and minimax tilting's. Where they agree, the truth is
-their mean, weighted by inverse variances. On large rough problems minimax tilting's has a large standard error, and may
-not pass its diagnostics: it then adds little to the mean, and confirms it within that error. Where the two disagree,
-the truth is twisted EP's, with the distance between them for its standard error. No method is scored against a long run
-of its own: for twisted EP the truth is minimax tilting's long run alone, and the other way round.
-
-An error is judged by the standard error of the truth. It is a bound, "at most", and twice that standard error is added
-to it, where it is below twice that, where the long runs do not agree, or where the one long run that it is measured
-against does not pass its diagnostics.
+What stands for the truth, and how an error is judged by it: `studies.atiya2021.measures.long_runs`.
 """
 
 import math
@@ -31,19 +23,18 @@ from studies.atiya2021.measures.common import (
     each,
     estimate,
     measured,
-    needed,
     timed,
+)
+from studies.atiya2021.measures.long_runs import (
+    DATA,
+    FIRST,
+    NUMBERS,
+    SECOND,
+    scored,
+    truths,
 )
 from studies.common.measuring import Rows
 
-#: Of the two long runs: the one whose truth is taken where they differ, and the other.
-FIRST, SECOND = "twisted-ep", "minimax-tilting"
-#: In joint standard errors, the largest distance between long runs that agree. They have 15 degrees of freedom or more.
-MAX_Z = 4.0
-#: Standard errors of the truth within which an error is not resolved.
-WIDTH = 2.0
-#: Nats: a larger error is what a run should warn of.
-LARGE = 1.0
 SAMPLER = "sampler"
 #: Dimensions that the paper names (section 6.5). There the sampler has the number of samples that the paper states.
 NAMED, NAMED_FOR = 2000, "million"
@@ -61,9 +52,7 @@ _RANGES = (10, 20), (20, 50)
 #: Degrees of freedom of the standard error of the truth: two long runs have 15 each, or one of them more.
 _DF = 15.0
 
-_DATA = ["kernel", "N", "dataset"]
-_COLUMNS = ["row", *_DATA, "inputs", "alpha", "method", "inference", "status"]
-_NUMBERS = ["log_evidence", "log_evidence_se"]
+_COLUMNS = ["row", *DATA, "inputs", "alpha", "method", "inference", "status"]
 #: The length of a run of `FIRST` or `SECOND`.
 LENGTH = ["points", "randomizations"]
 _UNIT = "scaling/{kernel}/N{N}/dataset{dataset}"
@@ -72,8 +61,8 @@ _PATH = "scaling/{kernel}/N{N}/{method}/"
 
 def measure(given: Rows) -> pd.DataFrame:
     """All measures of the study of scaling."""
-    rows = timed(given, "scaling", _COLUMNS, optional=[*_NUMBERS, *LENGTH, EVES, "seed", "data"])
-    numbers = [*_NUMBERS, *LENGTH, EVES, "cpu_seconds"]
+    rows = timed(given, "scaling", _COLUMNS, optional=[*NUMBERS, *LENGTH, EVES, "seed", "data"])
+    numbers = [*NUMBERS, *LENGTH, EVES, "cpu_seconds"]
     rows[numbers] = rows[numbers].astype(float)
     long = rows["method"].isin([*REFERENCES.values()])
     known = truths(rows[long])
@@ -112,71 +101,6 @@ def _eves(runs: pd.DataFrame) -> Iterator[Row]:
             z = there["difference"] * np.sqrt(there[EVES])
             source = join_sources(there["error_source"])
             yield estimate(f"scaling/eves/{path}rms-{low}-{high}", _rms(z), source)
-
-
-def truths(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return what stands for the truth of each data set, from the rows of the two long runs.
-
-    By data set: the estimate ``value_<method>``, ``se_<method>``, ``sound_<method>`` and ``source_<method>`` of either
-    method and of both (``combined``); ``z``, their distance in joint standard errors; whether they ``agree``, and
-    whether both are ``sound``.
-    """
-    frame = needed(rows, [*_DATA, "method", *_NUMBERS, "status", "source"]).set_index(_DATA)
-    runs = {name: frame[frame["method"] == REFERENCES[name]] for name in (FIRST, SECOND)}
-    known = pd.DataFrame(index=runs[FIRST].index)
-    for name, own in runs.items():
-        own = own.reindex(known.index)
-        known[f"value_{name}"] = own["log_evidence"].astype(float)
-        known[f"se_{name}"] = own["log_evidence_se"].astype(float)
-        known[f"sound_{name}"] = (own["status"] == OK) & known[f"value_{name}"].notna()
-        known[f"source_{name}"] = own["source"].fillna("")
-    gap = known[f"value_{FIRST}"] - known[f"value_{SECOND}"]
-    joint = np.hypot(known[f"se_{FIRST}"], known[f"se_{SECOND}"])
-    # two exact values may differ by rounding
-    rounding = gap.abs() <= 1e-9 * known[f"value_{FIRST}"].abs()
-    known["z"] = (gap / joint.where(joint > 0)).mask(rounding, 0.0)
-    known["agree"] = known[f"sound_{FIRST}"] & (known["z"].abs() <= MAX_Z)
-    known["sound"] = known[f"sound_{FIRST}"] & known[f"sound_{SECOND}"]
-    share = (known[f"se_{SECOND}"] / joint.where(joint > 0)).fillna(1.0) ** 2
-    mean = known[f"value_{SECOND}"] + share * gap
-    se = known[f"se_{FIRST}"] * np.sqrt(share)
-    apart = np.fmax(gap.abs(), known[f"se_{FIRST}"])
-    known["value_combined"] = mean.where(known["agree"], known[f"value_{FIRST}"])
-    known["se_combined"] = se.where(known["agree"], apart)
-    known["sound_combined"] = known["agree"]
-    pairs = zip(known[f"source_{FIRST}"], known[f"source_{SECOND}"], strict=True)
-    known["source_combined"] = [join_sources(pair) for pair in pairs]
-    return known
-
-
-def scored(runs: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
-    """Return runs with their distance from the truth (``difference``), its standard error, and what follows."""
-    against = runs["inference"].map({FIRST: SECOND, SECOND: FIRST}).fillna("combined")
-    for name in ("value", "se", "sound", "source"):
-        found = pd.Series(index=runs.index, dtype=object)
-        for method in (FIRST, SECOND, "combined"):
-            own = against == method
-            keys = pd.MultiIndex.from_frame(runs.loc[own, _DATA])
-            found[own] = known[f"{name}_{method}"].reindex(keys).to_numpy()
-        runs = runs.assign(**{f"truth_{name}": found})
-    runs[["truth_value", "truth_se"]] = runs[["truth_value", "truth_se"]].astype(float)
-    # a data set may have no long run
-    runs["truth_sound"] = runs["truth_sound"].isin([True])
-    pairs = zip(runs["source"], runs["truth_source"].fillna(""), strict=True)
-    both = pd.Series([join_sources(pair) for pair in pairs], index=runs.index, dtype=object)
-    difference, width = runs["log_evidence"] - runs["truth_value"], WIDTH * runs["truth_se"]
-    size = difference.abs()
-    bound = ~runs["truth_sound"] | (size < width)
-    return runs.assign(
-        difference=difference,
-        failed=runs["log_evidence"].isna(),
-        flagged=runs["log_evidence"].notna() & (runs["status"] != OK),
-        error=size + width.where(bound, 0.0),
-        bound=bound,
-        wrong=runs["truth_sound"] & (size - width > LARGE),
-        right=runs["truth_sound"] & (size + width <= LARGE),
-        error_source=both,
-    )
 
 
 def _runs(runs: pd.DataFrame) -> Iterator[pd.DataFrame]:
@@ -280,7 +204,7 @@ def _suited(runs: pd.DataFrame, known: pd.DataFrame) -> Iterator[Row]:
     largest length scale, ``best/<method>/largest`` is the largest error of a method on the best kernels, and ``first``
     counts the data sets on which a method puts the best kernel first.
     """
-    own = runs[runs["data"].notna()].set_index(_DATA)
+    own = runs[runs["data"].notna()].set_index(DATA)
     own = own.assign(truth=known["value_combined"].reindex(own.index)).reset_index()
     own = own[own["truth"].notna()]
     if own.empty:
@@ -328,7 +252,7 @@ def _closer(runs: pd.DataFrame) -> Iterator[Row]:
     for first, second in _PAIRS:
         if not {first, second} <= by.keys():
             continue
-        pairs = by[first].merge(by[second], on=_DATA, suffixes=("", "_other"))
+        pairs = by[first].merge(by[second], on=DATA, suffixes=("", "_other"))
         pairs = pairs[pairs["difference"].notna() & pairs["difference_other"].notna()]
         frame = pairs.assign(
             closer=pairs["difference"].abs() < pairs["difference_other"].abs(),
@@ -372,10 +296,8 @@ def _dearer(runs: pd.DataFrame, long: pd.DataFrame) -> Iterator[Row]:
     data set and a kernel have a ratio below one. Minimax tilting's long runs are compared as well
     (``minimax-tilting-long``): how much of twisted EP's time its start takes depends on the error.
     """
-    by = {str(name): group.set_index(_DATA) for name, group in runs.groupby("method", sort=False)}
-    longer = {
-        name: long[long["method"] == REFERENCES[name]].set_index(_DATA) for name in REFERENCES
-    }
+    by = {str(name): group.set_index(DATA) for name, group in runs.groupby("method", sort=False)}
+    longer = {name: long[long["method"] == REFERENCES[name]].set_index(DATA) for name in REFERENCES}
     if FIRST not in by:
         return
     short, more = by[FIRST], longer[FIRST]
