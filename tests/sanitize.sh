@@ -40,5 +40,7 @@ CFLAGS="-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-p
 export ASAN_OPTIONS=detect_leaks=0:log_path=$work/finding
 export UBSAN_OPTIONS=print_stacktrace=1:log_path=$work/finding
 export PYTHONMALLOC=malloc # one allocation, one guarded block
+# the address sanitiser itself reserves more than that test's limit of the address space
+limited=tests/gpcmc/test_interface.py::test_the_limit_of_the_address_space_counts
 LD_PRELOAD="$(gcc -print-file-name=libasan.so) $(gcc -print-file-name=libstdc++.so)" \
-    "${check[@]}" -m "not slow" "${tests[@]}" "$@" || { cat "$work"/finding* >&2; exit 1; }
+    "${check[@]}" -m "not slow" --deselect "$limited" "${tests[@]}" "$@" || { cat "$work"/finding* >&2; exit 1; }
