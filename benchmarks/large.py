@@ -35,16 +35,23 @@ BEST = "twisted-ep"
 COLUMNS = ["N", "method", "status", "cpu_seconds", "peak_mib", "log_evidence", "standard_error"]
 
 
-def problem(n):
-    """Covariance and labels of the first n patterns of one stream."""
-    from gpcmc.gp import rbf
+def problem_patterns(n):
+    """The first n patterns of one stream, and their labels."""
     from studies.atiya2021.problems import SYNTHETIC
 
     law, rng = SYNTHETIC[6], np.random.default_rng(20210308)
     second = rng.random(n) < 0.5
     X = rng.standard_normal((n, 2))
     X[second] = law.mean + X[second] @ np.linalg.cholesky(law.cov).T
-    return rbf(0.5, 3.0)(X), np.where(second, -1.0, 1.0)
+    return X, np.where(second, -1.0, 1.0)
+
+
+def problem(n):
+    """Their covariance and labels."""
+    from gpcmc.gp import rbf
+
+    X, y = problem_patterns(n)
+    return rbf(0.5, 3.0)(X), y
 
 
 def measure(method, n):
