@@ -199,7 +199,7 @@ def test_an_edit_of_a_method_runs_the_jobs_of_this_method(edited):
     jobs = edited(["src/gpcmc/inference/elliptical.py"], edit, "experiment3", "experiment4")
     assert "compile" not in jobs and "atiya2021_patterns" not in jobs
     assert jobs["experiment3_rows"] == 2  # ess, ess-ais
-    assert jobs["experiment4_rows"] == 2  # ess on two problems
+    assert jobs["experiment4_rows"] == 1  # ess
 
 
 def test_an_edit_of_a_figure_runs_no_method_and_no_judge(edited):
