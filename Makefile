@@ -131,7 +131,7 @@ test-container: $(BUILT) ## Run the steps of the container's recipe in an empty 
 
 bench: $(BUILT) ## Measure speed and memory on one core: ratios in one run, and growth up to 5000 patterns
 	$(BIN)/snakemake results/tiny/data/pima-indians-diabetes.csv.json --cores 1 --config scale=tiny --quiet all
-	set -e; for script in benchmarks/evidence.py benchmarks/fit.py benchmarks/default.py benchmarks/mcmc.py benchmarks/orthant.py benchmarks/large.py benchmarks/classes.py; do OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python "$$script"; done
+	set -e; for script in benchmarks/evidence.py benchmarks/fit.py benchmarks/default.py benchmarks/mcmc.py benchmarks/orthant.py benchmarks/large.py benchmarks/choose.py benchmarks/classes.py; do OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python "$$script"; done
 
 peers: $(BUILT) peer-gpy peer-numpyro peer-r peer-botorch peer-gpboost peer-gpflow ## Error against CPU seconds beside other packages (the largest: SIZES=1000)
 	$(BIN)/snakemake results/tiny/data/crabs.csv.json --cores 1 --config scale=tiny --quiet all
