@@ -79,8 +79,13 @@ for name, result in results.items():
     if len(result.probability):
         error = np.sqrt(np.mean((result.probability - truth.probability) ** 2))
         axes.loglog(max(seconds[name], 1e-3), error, "o")
+        below = name in ("hmc", "ep")  # others are near, and their names above
         axes.annotate(
-            name, (max(seconds[name], 1e-3), error), xytext=(4, 4), textcoords="offset points"
+            name,
+            (max(seconds[name], 1e-3), error),
+            xytext=(4, -4 if below else 4),
+            textcoords="offset points",
+            va="top" if below else "bottom",
         )
 axes.set(xlabel="CPU seconds", ylabel="error of the class probabilities (root mean square)")
 axes.margins(x=0.25)

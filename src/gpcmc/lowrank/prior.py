@@ -95,6 +95,7 @@ def low_rank_prior(
         Test inputs.
     tolerance : float
         Mean of the variance that the inducing inputs may leave unexplained, over the mean of the prior variance.
+        Above 0 and below 1.
     max_rank : int
         Inducing inputs at most.
     inducing : (r, d) array, optional
