@@ -107,6 +107,22 @@ def test_every_status_and_exception_is_on_the_page():
     assert exceptions <= set(re.findall(r"^`gpcmc\.\w+\.(\w+)`$", page, re.M))
 
 
+def test_attributes_of_classes_on_the_pages_have_a_line_each():
+    """Sphinx puts the second of two names into the type of the first."""
+    named = set()
+    for page in PAGES:
+        named |= set(re.findall(r"autoclass:: (gpcmc\.[\w.]+)", page.read_text(encoding="utf-8")))
+    assert len(named) > 20
+    wrong = []
+    for name in sorted(named):
+        module, _, attribute = name.rpartition(".")
+        text = getattr(import_module(module), attribute).__doc__
+        _, _, attributes = text.partition("Attributes\n")
+        found = re.findall(r"^ *(\w+, [\w, ]+) : ", attributes, re.M)
+        wrong += [(name, line) for line in found]
+    assert wrong == []
+
+
 @pytest.mark.parametrize("text", TEXTS, ids=lambda text: text.name)
 def test_files_that_a_text_links_to_are_there(text):
     links = re.findall(r"\]\(([^)#:]+)\)", text.read_text(encoding="utf-8"))

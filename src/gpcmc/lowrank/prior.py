@@ -33,7 +33,8 @@ class LowRankPrior(StructuredPrior):
         What predictions at other inputs need.
     finer : LowRank, optional
         Further columns G of the factorisation, and what they leave: K is about F F' + G G' + D of `finer`.
-    X, X_star : (n, d), (t, d) array, optional
+    X : (n, d) array, optional
+    X_star : (t, d) array, optional
         Training and test inputs.
 
     Raises
