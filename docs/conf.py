@@ -54,7 +54,7 @@ sphinx_gallery_conf = {
     "capture_repr": (),
     "download_all_examples": False,
     # each example is a notebook, too: its page has a button
-    "first_notebook_cell": "# This notebook needs the library: `pip install .` in a clone of the repository.",
+    "first_notebook_cell": "# This notebook needs the library and Matplotlib: `pip install . matplotlib` in a clone.",
     "remove_config_comments": True,
     "show_signature": False,
     "min_reported_time": 1e9,  # seconds vary from build to build

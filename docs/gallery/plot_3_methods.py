@@ -79,8 +79,15 @@ for name, result in results.items():
     if len(result.probability):
         error = np.sqrt(np.mean((result.probability - truth.probability) ** 2))
         axes.loglog(max(seconds[name], 1e-3), error, "o")
+        # names stand right of their points, but where another one is near
+        left, below = name == "minimax-tilting", name in ("orthant", "hmc")
         axes.annotate(
-            name, (max(seconds[name], 1e-3), error), xytext=(4, 4), textcoords="offset points"
+            name,
+            (max(seconds[name], 1e-3), error),
+            xytext=(-4 if left else 4, -4 if below else 4),
+            textcoords="offset points",
+            ha="right" if left else "left",
+            va="top" if below else "bottom",
         )
 axes.set(xlabel="CPU seconds", ylabel="error of the class probabilities (root mean square)")
-axes.margins(x=0.25)
+axes.margins(x=0.25, y=0.1)

@@ -82,9 +82,9 @@ class GaussianProcessClassifier(ClassifierMixin, settings.MethodOptions):
         and ``diagnostics_`` says how much that was. Restarts climb with 2000 patterns. "auto" takes it above 4000
         patterns, for these methods.
     tolerance : float
-        Share of the prior variance that the approximation may leave unexplained. The search for hyperparameters begins
-        with 1e-3 where this is less; the posterior and the evidence at its end have what is asked for. Where that needs
-        a rank above 2000, an error says which.
+        Share of the prior variance that the approximation may leave unexplained, above 0 and below 1. The search for
+        hyperparameters begins with 1e-3 where this is less; the posterior and the evidence at its end have what is
+        asked for. Where that needs a rank above 2000, an error says which.
     surface : {"approximate", "exact"}
         What the optimizer climbs. "approximate" is Laplace's evidence for Laplace's method, else expectation
         propagation's. "exact" goes on from the maximum of the latter, and climbs twisted EP's unbiased estimate with

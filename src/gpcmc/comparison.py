@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import Kernel
 
-from gpcmc._settings import Optimizer, generator_of
+from gpcmc._settings import Optimizer, generator_of, method_of
 from gpcmc._validation import FloatArray
 from gpcmc.classifier import GaussianProcessClassifier
 from gpcmc.inference import Method
@@ -31,12 +33,18 @@ class Comparison:
         With the hyperparameters used.
     maximized : (m,) array of int
         Hyperparameters over which each was maximised.
-    log_evidence, standard_error : (m,) array
-        In nats; the error is Monte Carlo's alone.
-    log_bayes_factor, log_bayes_factor_se : (m,) array
-        Against the best one, which has zeros: log evidence minus its, <= 0, and the error of the difference.
+    log_evidence : (m,) array
+        In nats.
+    standard_error : (m,) array
+        Its Monte Carlo error alone: zeros where the method approximates, of whose error they say nothing.
+    log_bayes_factor : (m,) array
+        Against the best one, which has a zero: log evidence minus its, <= 0.
+    log_bayes_factor_se : (m,) array
+        The Monte Carlo error of the difference.
     status : tuple of str
         Of each run; only "ok" can be compared.
+    approximate : bool
+        Whether the evidences are those of an approximation (expectation propagation, Laplace's method).
     """
 
     names: tuple[str, ...]
@@ -47,18 +55,19 @@ class Comparison:
     log_bayes_factor: FloatArray
     log_bayes_factor_se: FloatArray
     status: tuple[str, ...]
+    approximate: bool = False
 
     def __str__(self) -> str:
         """Return a line a kernel, the best one first, and what the numbers are."""
-        width = max(map(len, self.names))
+        width = max(6, *map(len, self.names))
         lines = [
-            f"{'kernel':{width}}  log evidence (se)      log Bayes factor (se)  maximised  status"
+            f"{'kernel':{width}}  {'log evidence (se)':26}  {'log Bayes factor (se)':26}  maximised  status"
         ]
         for k in np.argsort(-self.log_evidence, kind="stable"):
+            evidence = self._number(self.log_evidence[k], self.standard_error[k])
+            factor = self._number(self.log_bayes_factor[k], self.log_bayes_factor_se[k])
             lines.append(
-                f"{self.names[k]:{width}}  {self.log_evidence[k]:12.3f} ({self.standard_error[k]:.3f})  "
-                f"{self.log_bayes_factor[k]:14.3f} ({self.log_bayes_factor_se[k]:.3f})  {self.maximized[k]:9d}  "
-                f"{self.status[k]}"
+                f"{self.names[k]:{width}}  {evidence:26}  {factor:26}  {self.maximized[k]:9d}  {self.status[k]}"
             )
         if self.maximized.any():
             lines.append(
@@ -66,6 +75,9 @@ class Comparison:
                 "more of them."
             )
         return "\n".join(lines)
+
+    def _number(self, value: float, error: float) -> str:
+        return f"{value:12.3f} " + ("(approximate)" if self.approximate else f"({error:.3f})")
 
 
 def compare(
@@ -99,7 +111,7 @@ def compare(
     Warns
     -----
     ConvergenceWarning
-        As `GaussianProcessClassifier.fit`, for each kernel.
+        As `GaussianProcessClassifier.fit`, for each kernel, after its name.
 
     Examples
     --------
@@ -113,10 +125,18 @@ def compare(
     """
     named = _named(kernels)
     models: list[Any] = []
-    for kernel, rng in zip(
-        named.values(), generator_of(random_state).spawn(len(named)), strict=True
+    for (name, kernel), rng in zip(
+        named.items(), generator_of(random_state).spawn(len(named)), strict=True
     ):
-        model = GaussianProcessClassifier(kernel, inference, optimizer, n_restarts, rng).fit(X, y)
+        model = GaussianProcessClassifier(kernel, inference, optimizer, n_restarts, rng)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model.fit(X, y)
+        for one in caught:
+            if issubclass(one.category, ConvergenceWarning):
+                warnings.warn(f"kernel {name!r}: {one.message}", one.category, stacklevel=2)
+            else:  # where it came from
+                warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
         if model.n_classes_ > 2 and len(model._fits) > 1:
             raise ValueError(
                 f"y has {model.n_classes_} classes, and one against the rest is no model of all of them: "
@@ -139,6 +159,7 @@ def compare(
             np.arange(len(value)) == best, 0.0, np.hypot(error, error[best])
         ),
         status=tuple(model.status_ for model in models),
+        approximate=method_of(inference).deterministic,
     )
 
 

@@ -1,5 +1,6 @@
 """Every example of README and of the documentation runs, and every file that these name is there."""
 
+import ast
 import doctest
 import os
 import re
@@ -87,6 +88,39 @@ def test_every_method_has_a_page():
             f"\n{heading}\n---" in page
             for heading in ("What it is", "When to trust it", "What it costs")
         )
+
+
+def test_every_status_and_exception_is_on_the_page():
+    """A status is a public constant of a module; the other public text is the method of a closed form."""
+    statuses, exceptions = set(), set()
+    for path in (ROOT / "src/gpcmc").rglob("*.py"):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef) and re.search("(Error|Warning)$", node.name):
+                exceptions.add(node.name)
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant):
+                name, value = ast.unparse(node.targets[0]), node.value.value
+                if name.isupper() and name[0] != "_" and isinstance(value, str):
+                    statuses.add(value)
+    page = (ROOT / "docs/statuses.rst").read_text(encoding="utf-8")
+    assert {"ok", "tolerance not met"} < statuses and "ConvergenceError" in exceptions
+    assert set(re.findall(r'^   \* - ``"(.*)"``$', page, re.M)) == statuses - {"closed form"}
+    assert exceptions <= set(re.findall(r"^`gpcmc\.\w+\.(\w+)`$", page, re.M))
+
+
+def test_attributes_of_classes_on_the_pages_have_a_line_each():
+    """Sphinx puts the second of two names into the type of the first."""
+    named = set()
+    for page in PAGES:
+        named |= set(re.findall(r"autoclass:: (gpcmc\.[\w.]+)", page.read_text(encoding="utf-8")))
+    assert len(named) > 20
+    wrong = []
+    for name in sorted(named):
+        module, _, attribute = name.rpartition(".")
+        text = getattr(import_module(module), attribute).__doc__
+        _, _, attributes = text.partition("Attributes\n")
+        found = re.findall(r"^ *(\w+, [\w, ]+) : ", attributes, re.M)
+        wrong += [(name, line) for line in found]
+    assert wrong == []
 
 
 @pytest.mark.parametrize("text", TEXTS, ids=lambda text: text.name)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import genpareto, multivariate_normal
 from sklearn.datasets import load_iris, make_moons
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import RBF, DotProduct
 
 import gpcmc.comparison
@@ -41,6 +42,21 @@ def test_what_is_maximised_is_said():
     assert list(found.maximized) == [2, 1] and found.log_bayes_factor.max() == 0.0
     assert str(found).splitlines()[1].startswith(found.names[int(found.log_evidence.argmax())])
     assert "maximised over the hyperparameters" in str(found)
+
+
+def test_a_warning_names_its_kernel_and_an_approximation_has_no_error():
+    kernels = {"free": 1.0 * RBF(1.0), "bounded": 1.0 * RBF(1.0, (0.99, 1.01))}
+    with pytest.warns(ConvergenceWarning, match="ended at a bound") as caught:
+        found = compare(kernels, X, Y, inference="ep")
+    assert [str(w.message)[:18] for w in caught if "bound" in str(w.message)] == [
+        "kernel 'bounded': "
+    ]
+    assert caught[0].filename == __file__
+    assert (
+        found.approximate and str(found).count("(approximate)") == 4 and "0.000)" not in str(found)
+    )
+    drawn = compare(kernels, X, Y, optimizer=None, random_state=0)
+    assert not drawn.approximate and "approximate" not in str(drawn)
 
 
 @pytest.mark.parametrize(

@@ -122,7 +122,8 @@ class Prior:
         Prior variances of the latent values at the test inputs.
     kernel : Kernel, optional
         The covariances' kernel, for methods that place inputs of their own or change its hyperparameters.
-    X, X_star : (n, d), (t, d) array, optional
+    X : (n, d) array, optional
+    X_star : (t, d) array, optional
         Training and test inputs, for the same.
     """
 

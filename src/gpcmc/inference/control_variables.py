@@ -116,8 +116,10 @@ class ControlVariables(Method[ChainPosterior | StoppedPosterior]):
     adaptation_rounds : int
         Rounds at most; may be 0. Adaptation ends sooner after two rounds in sequence in which every
         control variable was accepted more often than 0.2 / M; else every second round adds one.
-    adaptation_burn_in, adaptation_iterations : int
-        Sweeps of a round: of each chain before, and over all chains while acceptance is counted.
+    adaptation_burn_in : int
+        Sweeps of a round, of each chain before acceptance is counted.
+    adaptation_iterations : int
+        Sweeps of a round, over all chains while acceptance is counted.
 
     Raises
     ------

@@ -107,8 +107,12 @@ class ChainOptions:
         sampler, or with ``estimator(K, y, rng)``; or "ancillary" or "surrogate".
     samples : int
         Of each estimate of the evidence.
-    iterations, burn_in, chains : int
-        Draws kept of each chain, iterations before them, and chains, at least two.
+    iterations : int
+        Draws kept of each chain.
+    burn_in : int
+        Iterations before them.
+    chains : int
+        At least two.
     latent_updates : int
         Elliptical slice updates between the updates of theta; ancillary and surrogate only.
 

@@ -30,8 +30,10 @@ class HyperparameterPrior:
 
     Attributes
     ----------
-    shape, rate : (2,) tuple of float
-        Of sigma (a variance) and of tau (in units of the inputs). Filippone and Girolami have tau's
+    shape : (2,) tuple of float
+        Of sigma (a variance) and of tau (in units of the inputs).
+    rate : (2,) tuple of float
+        The same. Filippone and Girolami have tau's
         rate 1 / sqrt(d) for d inputs.
     """
 

@@ -132,8 +132,10 @@ class PosteriorRecord(ABC):
 
     Attributes
     ----------
-    log_evidence, log_evidence_se : float or None
-        Log marginal likelihood and its standard error, in nats; None for a method that gives none.
+    log_evidence : float or None
+        Log marginal likelihood, in nats; None for a method that gives none.
+    log_evidence_se : float or None
+        Its standard error, in nats.
     work : dict of str to int
         Counts of what was done; never seconds.
     diagnostics : dict of str to float
@@ -316,12 +318,14 @@ class Inference:
 
     Attributes
     ----------
-    log_evidence, log_evidence_se : float or None
-        Log marginal likelihood and its Monte Carlo standard error, in nats; None for a method that
-        gives none.
-    probability, probability_se : (t,) array
-        P(y* = +1 | y) at the test inputs, and the Monte Carlo standard errors. Of no length when the
-        method stopped before it could predict.
+    log_evidence : float or None
+        Log marginal likelihood, in nats; None for a method that gives none.
+    log_evidence_se : float or None
+        Its Monte Carlo standard error, in nats.
+    probability : (t,) array
+        P(y* = +1 | y) at the test inputs. Of no length when the method stopped before it could predict.
+    probability_se : (t,) array
+        Its Monte Carlo standard errors.
     work : dict of str to int
         Counts of what was done; never seconds.
     diagnostics : dict of str to float

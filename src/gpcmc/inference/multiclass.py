@@ -64,8 +64,10 @@ class MulticlassPosterior(PosteriorRecord):
         As above.
     M : (n, n) array
         Lower Cholesky factor of the sum of E.
-    points, randomizations : int
-        Of the Sobol' points.
+    points : int
+        Sobol' points of one randomisation.
+    randomizations : int
+        The number of randomisations.
     """
 
     log_evidence: float

@@ -165,7 +165,13 @@ class PseudoMarginal(Method[HyperparameterPosterior]):
         As of `ChainOptions`: "laplace", "ep", "orthant", "ancillary", "surrogate", or an estimator.
     samples : int
         Of each estimate of the evidence.
-    iterations, burn_in, chains, latent_updates : int
+    iterations : int
+        As of `ChainOptions`.
+    burn_in : int
+        As of `ChainOptions`.
+    chains : int
+        As of `ChainOptions`.
+    latent_updates : int
         As of `ChainOptions`.
     prior : HyperparameterPrior, optional
         By default `default_prior`, or `relevance_prior` for a length scale for each input. Both suppose standardised

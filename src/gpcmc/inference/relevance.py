@@ -36,8 +36,10 @@ class RelevancePrior(HyperparameterPrior):
 
     Attributes
     ----------
-    shape, rate : (2,) tuple of float
+    shape : (2,) tuple of float
         Of sigma (a variance) and of every tau (in units of the inputs).
+    rate : (2,) tuple of float
+        The same.
     length_scales : int
         How many there are.
     """

@@ -41,8 +41,10 @@ class Update:
     b : (r,) array
     log_det : float
         log |I + S^(1/2) (F F' + D) S^(1/2)|.
-    mean, variance : (n,) array
+    mean : (n,) array
         Of the latent values.
+    variance : (n,) array
+        The same.
     """
 
     C: FloatArray

@@ -60,8 +60,10 @@ class LowRankMulticlassPosterior(InducedRecord):
         Lower Cholesky factor of A, the posterior precision of u.
     v : (k, n) array
         The part of the evidence's gradient from the moving mode: M = sum over classes of a a' + v a' + a v' - R.
-    points, randomizations : int
-        Sobol' points of one randomisation, and the number of randomisations.
+    points : int
+        Sobol' points of one randomisation.
+    randomizations : int
+        The number of randomisations.
     """
 
     log_evidence: float

@@ -33,7 +33,8 @@ class LowRankPrior(StructuredPrior):
         What predictions at other inputs need.
     finer : LowRank, optional
         Further columns G of the factorisation, and what they leave: K is about F F' + G G' + D of `finer`.
-    X, X_star : (n, d), (t, d) array, optional
+    X : (n, d) array, optional
+    X_star : (t, d) array, optional
         Training and test inputs.
 
     Raises
@@ -95,6 +96,7 @@ def low_rank_prior(
         Test inputs.
     tolerance : float
         Mean of the variance that the inducing inputs may leave unexplained, over the mean of the prior variance.
+        Above 0 and below 1.
     max_rank : int
         Inducing inputs at most.
     inducing : (r, d) array, optional

@@ -51,8 +51,10 @@ class OrthantEstimate:
         the two, as it is. Of a lone eve the formula gives anything, zero too.
     log_stage_probabilities : (n,) array
         log P(v_i inside | v_1 .. v_{i-1} inside), estimated; their sum is `log_probability`.
-    samples, populations : int
-        Samples in all, and the number of populations they were divided into.
+    samples : int
+        Samples in all.
+    populations : int
+        The number of populations they were divided into.
     extinct : int
         Populations that lost all their samples; each counted as probability zero.
     effective_eves : float

@@ -103,8 +103,10 @@ class SeparationEstimate:
         Natural logarithm of the estimate.
     standard_error : float
         Its standard error, from the spread between randomisations.
-    conditional, conditional_se : (t,) array
-        P(v* >= 0 | v >= 0), a ratio of two estimates, and its standard errors.
+    conditional : (t,) array
+        P(v* >= 0 | v >= 0), a ratio of two estimates.
+    conditional_se : (t,) array
+        Its standard errors.
     samples : int
         Points of all randomisations and proposals.
     diagnostics : dict of str to float

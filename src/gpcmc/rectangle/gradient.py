@@ -44,12 +44,22 @@ class RectangleGradient:
 
     Attributes
     ----------
-    lower, upper, mean : (n,) array
-        Zero for an infinite limit.
+    lower : (n,) array
+        In the lower limits; zero for an infinite one.
+    upper : (n,) array
+        In the upper limits; zero for an infinite one.
+    mean : (n,) array
+        In the mean.
     cov : (n, n) array
         Symmetric: a symmetric change D of the covariance changes log P by ``np.sum(cov * D)``, to first order.
-    lower_se, upper_se, mean_se, cov_se : array
-        From the spread between 16 scrambles.
+    lower_se : (n,) array
+        Standard errors, from the spread between 16 scrambles.
+    upper_se : (n,) array
+        The same, of `upper`.
+    mean_se : (n,) array
+        The same, of `mean`.
+    cov_se : (n, n) array
+        The same, of `cov`.
     effective_fraction : float
         The least over the blocks of effective samples over samples; errors mean little where it is below 0.01.
     """
