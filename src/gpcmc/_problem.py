@@ -31,6 +31,7 @@ from gpcmc.lowrank import (
     maximize_low_rank,
     parallel_ep,
 )
+from gpcmc.lowrank.covariance import check_tolerance
 from gpcmc.lowrank.dense import AllSitesAtOnce
 from gpcmc.lowrank.gaussian import InducedRecord
 from gpcmc.lowrank.methods import uses_low_rank
@@ -135,9 +136,9 @@ def with_covariance(
     Raises
     ------
     ValueError
-        If the covariance is of low rank, and the method or the search has no form for it.
+        If the covariance is of low rank, and the method or the search has no form for it, or the tolerance is no share.
     MemoryError
-        If the method needs more memory than this process may have.
+        If the method needs more memory than this process may have; the message says what fits.
     """
     n, classes = size
     if uses_low_rank(approximation, method, n, search.optimizer):
@@ -146,11 +147,18 @@ def with_covariance(
                 "approximation must be None with surface='exact', which has no form for a covariance of low rank; "
                 f"got {approximation!r} with {n} patterns"
             )
-        return replace(search, low_rank=tolerance)  # its memory has a limit of its own
-    if isinstance(method, MulticlassLaplace):
-        method.check_size(n, classes)
-    else:
-        method.check_size(n)
+        return replace(search, low_rank=check_tolerance(tolerance))  # its memory has a limit of its own
+    try:
+        if isinstance(method, MulticlassLaplace):
+            method.check_size(n, classes)
+        else:
+            method.check_size(n)
+    except MemoryError as error:
+        if search.exact or not uses_low_rank("auto", method, n, search.optimizer):
+            raise
+        raise MemoryError(
+            f"{error}. With inputs in few dimensions, approximation='low-rank' fits"
+        ) from None
     return search
 
 

@@ -180,3 +180,15 @@ def test_a_size_is_refused_before_anything_is_computed(monkeypatch):
         classifier.fit(X, label == 0)
     with pytest.raises(MemoryError, match=r"Laplace's method with 3 classes needs .* n = 30"):
         classifier.set_params(inference="laplace").fit(X, label)
+
+
+def test_a_size_that_low_rank_would_fit_is_told_so(monkeypatch):
+    """Not for a method or an optimizer that has no form for it."""
+    X, label = np.zeros((5000, 2)), np.arange(5000) % 2
+    machine = Limit(1000.0, "this machine has")
+    monkeypatch.setattr("gpcmc._validation.available_memory", lambda: machine)
+    classifier = GaussianProcessClassifier(rbf(1, 1), optimizer=None)
+    for inference, told in (("ep", True), ("laplace", True), ("twisted-ep", True), ("hmc", False)):
+        with pytest.raises(MemoryError, match="n = 5000") as error:
+            classifier.set_params(inference=inference).fit(X, label)
+        assert ("approximation='low-rank' fits" in str(error.value)) == told

@@ -108,6 +108,21 @@ def test_more_patterns_than_candidates(monkeypatch):
     np.testing.assert_array_equal(P.covariance.F, again.covariance.F)
 
 
+@pytest.mark.parametrize("tolerance", [0.0, 1.0, 1.5, np.nan, "1e-4"])
+def test_a_tolerance_is_a_share_of_the_variance(tolerance):
+    """Above 1 nothing has to be explained, and there would be no column."""
+    X = np.random.default_rng(0).standard_normal((40, 2))
+    with pytest.raises(ValueError, match="tolerance"):
+        low_rank_prior(ROUGH, X, tolerance=tolerance)
+    for optimizer in (None, "lbfgs"):
+        model = GaussianProcessClassifier(
+            ROUGH, optimizer=optimizer, n_restarts=1, approximation="low-rank", tolerance=tolerance
+        )
+        with pytest.raises(ValueError, match="tolerance"):
+            model.fit(X, X[:, 0] > 0)
+    assert low_rank_prior(ROUGH, X, tolerance=0.999).covariance.rank == 1
+
+
 @pytest.mark.parametrize("d", [2, 6])
 def test_the_message_says_which_rank_is_needed(d):
     X = np.random.default_rng(0).standard_normal((800, d))

@@ -39,6 +39,23 @@ _SLACK = 1.1  # over the tolerance, and no further round
 _FINER = 0.1  # of the tolerance: what the correction still sees
 
 
+def check_tolerance(tolerance: object) -> float:
+    """Return a share of the prior variance that may be left, as a float.
+
+    Raises
+    ------
+    ValueError
+        If it is not a number above 0 and below 1: a larger one leaves a covariance without any column.
+    """
+    value = check_positive("tolerance", tolerance)
+    if value >= 1.0:
+        raise ValueError(
+            "tolerance is the share of the prior variance that may be left unexplained: it must be above 0 and below "
+            f"1, and 1e-4 is the default; got {tolerance!r}"
+        )
+    return value
+
+
 def blocks(n: int, size: int = BLOCK) -> list[slice]:
     """Return slices that cover n patterns."""
     return [slice(start, min(start + size, n)) for start in range(0, n, size)]
@@ -185,10 +202,10 @@ def pivoted(
     Raises
     ------
     ValueError
-        If `tolerance` is not above zero, `max_rank` not at least one, the kernel has no variance, or the tolerance
+        If `tolerance` is not between 0 and 1, `max_rank` not at least one, the kernel has no variance, or the tolerance
         needs a larger rank; the message then says which.
     """
-    check_positive("tolerance", tolerance)
+    check_tolerance(tolerance)
     check_positive_int("max_rank", max_rank)
     rng = np.random.default_rng(0)
     prior = _smooth_diagonal(kernel, X)
