@@ -147,7 +147,8 @@ def with_covariance(
                 "approximation must be None with surface='exact', which has no form for a covariance of low rank; "
                 f"got {approximation!r} with {n} patterns"
             )
-        return replace(search, low_rank=check_tolerance(tolerance))  # its memory has a limit of its own
+        # its memory has a limit of its own
+        return replace(search, low_rank=check_tolerance(tolerance))
     try:
         if isinstance(method, MulticlassLaplace):
             method.check_size(n, classes)
