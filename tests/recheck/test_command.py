@@ -200,6 +200,11 @@ def test_a_mean_with_its_error_says_what_is_needed(files, capsys):
     assert main(["judge", *files(ours="id,value,se\na,1,0.1\n")]) == NOTHING
     assert main(["explain", *files(ours="id,value,se\na,1,0.1\n"), "a"]) == SAME
     assert "needed is a row for each unit or run, without se" in capsys.readouterr().out
+    linear = "id,printed,scale\na,0.12,linear\n"
+    assert main(["explain", *files(linear, "id,value,se\na,0.121,0.001\n"), "a"]) == SAME
+    assert "needed is df, the units behind it less one" in capsys.readouterr().out
+    assert main(["judge", *files(linear, "id,value,se,df\na,0.121,0.001,9\n")]) == SAME
+    assert "agrees" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("design", ["1,1,", "1,3,", "5,1,", "5,3,", "20,1,0.01"])
