@@ -229,9 +229,9 @@ def as_cells(frame: pd.DataFrame, where: str) -> pd.DataFrame:
     if twice := sorted(frame["id"][frame["id"].duplicated()]):
         raise ValueError(f"{where}: cells {twice} occur more than once")
     rules = frame.get("rounded", pd.Series("", frame.index))
-    value = pd.Series(values(frame, "printed", where), frame.index)
+    value = pd.Series(values(frame, "printed", where), frame.index, dtype=float)
     brackets = frame.assign(bracket=frame["bracket"].str.strip("()[] "))
-    bracket = pd.Series(values(brackets, "bracket", where), frame.index)
+    bracket = pd.Series(values(brackets, "bracket", where), frame.index, dtype=float)
     errors = frame["bracket_kind"] == STANDARD_ERROR
     fine = {
         "bracket_kind": (f"one of {_BRACKETS}", frame["bracket_kind"].isin(_BRACKETS)),
