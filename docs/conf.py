@@ -72,6 +72,7 @@ for scale in ("published", "standard", "smoke"):
 #: Pages that are made of another text: what pandoc is to take it for.
 MADE_OF = {
     "judge": ("gfm", "src/recheck/README.md"),
+    "study": ("gfm", "src/recheck/STUDY.md"),
     "bibliography": ("bibtex", "paper/references.bib"),
 }
 
@@ -86,7 +87,8 @@ def other_text(app, page, source):
     body = text.partition("\n")[2].replace("```csv", "```text")
     body = body.replace("](verdicts.png)", f"](../{Path(path).parent}/verdicts.png)")
     text = body if kind == "gfm" else text.replace("$", "")
-    source[0] += "\n" + pandoc([f"--from={kind}", "--to=rst", "--citeproc"], text)[0]
+    made = pandoc([f"--from={kind}", "--to=rst", "--citeproc"], text)[0]
+    source[0] += "\n" + made.replace("`STUDY.md <STUDY.md>`__", ":doc:`study`")
 
 
 @cache

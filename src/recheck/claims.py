@@ -165,6 +165,9 @@ def _every(good: pd.DataFrame, scale: str, region: tuple[float, float]) -> Quant
 
     place = int(np.argmax(distances / np.where(errors > 0, errors, 1e-300)))
     tested, shown = row(place), int(np.argmax(distances))
-    if not (math.isfinite(tested.value) and tested.df > 0):
-        raise NotComparedError("no degrees of freedom of its standard error, or no finite value")
+    if not math.isfinite(tested.value):
+        raise NotComparedError("no finite value")
+    if not tested.df > 0:
+        needed = "needed is df, the units behind it less one (inf if it is known)"
+        raise NotComparedError(f"no degrees of freedom of its standard error: {needed}")
     return tested if shown == place else replace(tested, furthest=row(shown))

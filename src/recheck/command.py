@@ -1,7 +1,7 @@
 """The command ``recheck``: start a study from a table of printed numbers, judge it, plan it, explain a verdict.
 
-Exit status: 0 if nothing differs, 1 if a cell, contrast, column or claim does, 2 of bad input, 3 if nothing was
-compared.
+Exit status: 2 of bad input. That of ``judge`` is 1 if a cell, contrast, column or claim differs, 3 if nothing was
+compared, and otherwise 0, which is also that of the other commands.
 """
 
 import argparse
@@ -98,7 +98,8 @@ def _judge(given: argparse.Namespace) -> int:
     print(table([_line(row) for row in frame.to_dict("records")]))
     if given.json:
         rows = [
-            {name: _plain(value) for name, value in row.items()} for row in frame.to_dict("records")
+            {name: _plain(value) for name, value in (row | {"effect": effect(row)}).items()}
+            for row in frame.to_dict("records")
         ]
         write_text(given.json, json.dumps(rows, indent=1, ensure_ascii=False) + "\n")
     if frame["verdict"].isin(UNSEEN).all():
@@ -109,10 +110,11 @@ def _judge(given: argparse.Namespace) -> int:
 def _plan(given: argparse.Namespace) -> int:
     study = read_study(given.study)
     frame = plan(read_ours(given.ours, study), study, given.factor)
-    numbers = ["between", "run_sd", "detectable", "units", "runs", "limit"]
+    numbers, whole = ["between", "run_sd", "detectable", "limit"], ["units", "runs"]
     frame[numbers] = frame[numbers].map(
         lambda value: short(value) if value < math.inf else "none" if value > 0 else ""
     )
+    frame[whole] = frame[whole].map(lambda value: f"{value:.0f}" if is_number(value) else "")
     print(table(frame.to_dict("records")))
     return SAME
 
@@ -126,7 +128,7 @@ def _explain(given: argparse.Namespace) -> int:
         )
     row = rows.iloc[0].to_dict()
     print(explained(row, study), end="")
-    return DIFFERS if row["verdict"] == "differs" else NOTHING if row["verdict"] in UNSEEN else SAME
+    return SAME
 
 
 def _line(row: dict[str, Any]) -> dict[str, str]:

@@ -96,7 +96,7 @@ class Comparer:
             good = rows[(rows["status"] == OK) & rows["se"].isna()]
             if good.empty:
                 status = str(rows["status"].value_counts().index[0])
-                own = "rows have standard errors of their own and are no runs of units"
+                own = "rows have standard errors of their own: needed is a row for each unit or run, without se"
                 self._status[name][reading] = own if status in COUNTED else status
                 continue
             values, names = good["value"].to_numpy(dtype=float), good["unit"].to_numpy()

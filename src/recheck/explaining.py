@@ -44,7 +44,8 @@ def explained(row: Mapping[str, Any], study: Published) -> str:
     if is_number(row["effect"]):
         what = "ours over printed" if logs else "ours less printed"
         what = "distance from the end of the region, positive inside" if region else what
-        size = short(row["effect"] if region else effect(row))
+        what = "factor from the end of the region, above 1 inside" if region and logs else what
+        size = short(effect(row))
         ends = f"{short(row['low'])} to {short(row['high'])}"
         lines.append(f"{what}: {size}; interval of {rules.interval:.0%}: {ends}")
     if not math.isnan(row["p"]):

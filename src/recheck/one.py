@@ -16,7 +16,7 @@ import pandas as pd
 from recheck.format import short
 from recheck.judge import judge
 from recheck.measures import as_measures, estimate
-from recheck.published import STANDARD_ERROR, Margins, Protocol, Published, as_cells
+from recheck.published import ALONE, STANDARD_ERROR, Margins, Protocol, Published, as_cells
 from recheck.rounding import RULES
 
 #: Of the draws of uncertain variances: the same input has the same verdict.
@@ -102,7 +102,7 @@ def judge_one(
         A value for each unit that was run again, or a sequence of runs for each; a single number is exact, as an
         average that can be recomputed, and agrees if it rounds to the printed one.
     bracket : str, optional
-        The printed standard error over the published units.
+        The printed standard error over the published units, as the paper prints it; ``design`` has two or more then.
     design : Design
         Published units, and runs on each.
     rounding : str
@@ -127,10 +127,16 @@ def judge_one(
             f"printed: needed is text as the paper prints it, such as '0.120', whose last digit says how it was "
             f"rounded; given was {printed!r}"
         )
+    if not (bracket is None or isinstance(bracket, str)):
+        raise ValueError(
+            f"bracket: needed is text as the paper prints it, such as '0.06', or None; given was {bracket!r}"
+        )
     values = _units(ours)
     exact = np.isscalar(ours)
     scale = "linear" if exact else _scale(scale, values)
     units, runs = _design(design)
+    if bracket is not None and units < 2:
+        raise ValueError(f"design: {ALONE}; given was {design!r}")
     if rounding not in RULES:
         raise ValueError(f"rounding: needed is one of {list(RULES)}, given was {rounding!r}")
     cell = {"id": _ID, "column": _ID, "printed": printed, "bracket": bracket or "", "scale": scale}

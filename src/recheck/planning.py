@@ -8,12 +8,14 @@ not get better with our runs: where its own variation hides the factor, no desig
 import functools
 import math
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from recheck.compare import Comparer, NotComparedError
 from recheck.measures import COUNTED
 from recheck.published import STANDARD_ERROR, Published
 from recheck.replay import Between, Noise, Sampler, printed_error, replayed, run_noise
@@ -68,9 +70,11 @@ def detectable(
 def plan(pilot: pd.DataFrame, study: Published, factor: float) -> pd.DataFrame:
     """Plan each cell that is compared as a ratio: a row with `COLUMNS`.
 
-    ``between`` and ``run_sd`` are relative standard deviations, ``now`` and ``detectable`` the pilot's design and what
-    it detects. ``units`` and ``runs`` are the design with the fewest runs that detects the factor with the power of
-    the protocol, at the hardest step of Holm's test over the study; ``limit`` is what any number of units would detect.
+    ``between`` and ``run_sd`` are relative standard deviations, ``now`` is the pilot's design and ``detectable`` what
+    the judge detects with it. ``units`` and ``runs`` are the design with the fewest runs that detects the factor with
+    the power of the protocol, at the hardest step of Holm's test over all cells, contrasts and columns of the study;
+    ``limit`` is what any number of units would detect. A variance between units that is estimated below zero is zero
+    in a planned design.
     ValueError of a factor that is not above 1.
     """
     if not 1.0 < factor < 1e9:
@@ -79,7 +83,7 @@ def plan(pilot: pd.DataFrame, study: Published, factor: float) -> pd.DataFrame:
     family = len(study.cells) + int((columns > 1).sum()) + len(study.pairs())
     rule = study.protocol.family_error / family, study.protocol.power
     good = pilot[pilot["status"].isin(COUNTED) & pilot["se"].isna()]
-    rows = []
+    rows, comparer = [], Comparer(pilot, study, 1)
     for cell in study.cells.to_dict("records"):
         own = good[good["id"] == cell["id"]]
         units = {str(name): one["value"].to_numpy(dtype=float) for name, one in own.groupby("unit")}
@@ -90,6 +94,7 @@ def plan(pilot: pd.DataFrame, study: Published, factor: float) -> pd.DataFrame:
             row["note"] = "the pilot needs two or more units with positive values"
         else:
             row |= _planned(units, cell, rule, math.log(factor))
+            row["detectable"] = _factor(_now(comparer, str(cell["id"]), rule))
         rows.append(row)
     return pd.DataFrame(rows, columns=COLUMNS)
 
@@ -107,7 +112,6 @@ def _planned(
         if needed:
             designs.append((needed * each, needed, each))
     limit = detectable(spread, cell, (MOST, max(RUNS) if known else runs), *rule)
-    now = detectable(spread, cell, (len(units), runs), *rule)
     note = "" if known else "one run a unit: only units are planned"
     if not designs:
         note = "no number of our units finds it: the printed number varies too much by itself"
@@ -116,12 +120,20 @@ def _planned(
         "between": math.sqrt(spread.between),
         "run_sd": math.sqrt(spread.noise.variance) if known else math.nan,
         "now": f"{len(units)} x {runs}",
-        "detectable": _factor(now),
         "units": n,
         "runs": r,
         "limit": _factor(limit),
         "note": note,
     }
+
+
+def _now(comparer: Comparer, name: str, rule: tuple[float, float]) -> float:
+    """What the judge detects with the pilot, under the reading where that is least; infinite if it cannot compare."""
+    found = []
+    for levels in comparer.published.combinations([name], "runs"):
+        with suppress(NotComparedError):
+            found.append(comparer.cell(name, levels).detectable(*rule))
+    return max(found, default=math.inf)
 
 
 def _detectable(

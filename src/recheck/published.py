@@ -10,6 +10,7 @@ import fnmatch
 import itertools
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -29,6 +30,11 @@ CELLS = [
 ]
 #: The kind of a bracket that is a standard error over the published units.
 STANDARD_ERROR = "standard error"
+#: Why a standard error needs several units, and what to do.
+ALONE = (
+    "a bracket needs units of 2 or more, for it is a standard error over them; "
+    "say how many data sets are behind it, or leave the bracket out"
+)
 _BRACKETS = [STANDARD_ERROR, "value/sqrt(n)", ""]
 
 
@@ -204,7 +210,16 @@ class Published:
 
 def read_cells(path: str | Path) -> pd.DataFrame:
     """Read ``cells.csv`` as `Published.cells`; ValueError names a column that is absent, or a cell that is wrong."""
-    return as_cells(pd.read_csv(path, dtype=str, keep_default_na=False), str(path))
+    return as_cells(read_text(path), str(path))
+
+
+def read_text(path: str | Path, **options: Any) -> pd.DataFrame:
+    """Read a CSV file as text, an empty field as the empty text; ValueError names a file that is no table."""
+    try:
+        return pd.read_csv(path, dtype=str, keep_default_na=False, **options)
+    except ValueError as error:  # pandas does not name the file
+        needed = "needed is a CSV file whose first line has the names of its columns"
+        raise ValueError(f"{path}: {needed}: {str(error).strip()}") from None
 
 
 def as_cells(frame: pd.DataFrame, where: str) -> pd.DataFrame:
@@ -214,7 +229,9 @@ def as_cells(frame: pd.DataFrame, where: str) -> pd.DataFrame:
     if twice := sorted(frame["id"][frame["id"].duplicated()]):
         raise ValueError(f"{where}: cells {twice} occur more than once")
     rules = frame.get("rounded", pd.Series("", frame.index))
-    value = frame["printed"].map(number).astype(float)
+    value = pd.Series(values(frame, "printed", where), frame.index, dtype=float)
+    brackets = frame.assign(bracket=frame["bracket"].str.strip("()[] "))
+    bracket = pd.Series(values(brackets, "bracket", where), frame.index, dtype=float)
     errors = frame["bracket_kind"] == STANDARD_ERROR
     fine = {
         "bracket_kind": (f"one of {_BRACKETS}", frame["bracket_kind"].isin(_BRACKETS)),
@@ -222,21 +239,25 @@ def as_cells(frame: pd.DataFrame, where: str) -> pd.DataFrame:
         "units": ("a positive integer", frame["units"].str.fullmatch("[1-9][0-9]*")),
         "runs": ("a positive integer", frame["runs"].str.fullmatch("[1-9][0-9]*")),
         "printed": ("a positive number", (frame["scale"] == "linear") | (value > 0)),
-        "bracket": ("a standard error", ~errors | (frame["bracket"] != "")),
+        "bracket": (
+            "a standard error, which is not negative",
+            (bracket >= 0) | (bracket.isna() & ~errors),
+        ),
         "rounded": (f"one of {list(RULES)}, or nothing", rules.isin([*RULES, ""])),
     }
     for name, (needed, mask) in fine.items():
         for row in frame[~mask.astype(bool)].to_dict("records"):
             given = f"needed is {needed}, given was {row[name]!r}"
             raise ValueError(f"{where}: cell {row['id']}: {name}: {given}")
-    brackets = frame["bracket"].str.strip("()[] ")
+    for row in frame[errors & (frame["units"] == "1")].to_dict("records"):
+        raise ValueError(f"{where}: cell {row['id']}: units: {ALONE}; given was {row['units']!r}")
     half = frame["printed"].map(half_unit)
     cells = frame.assign(
         units=frame["units"].astype(int),
         runs=frame["runs"].astype(int),
         value=value,
         rounding=half,
-        bracket_value=[number(text) if text else math.nan for text in brackets],
+        bracket_value=bracket,
         low=value - half,
         high=value + half,
     )
@@ -245,6 +266,24 @@ def as_cells(frame: pd.DataFrame, where: str) -> pd.DataFrame:
         ends = [(low + high) / 2, (high - low) / 2, low, high]
         cells.loc[place, ["value", "rounding", "low", "high"]] = ends
     return cells.set_index("id", drop=False)
+
+
+def values(frame: pd.DataFrame, name: str, where: str) -> list[float]:
+    """The values of a column of printed numbers, NaN of an empty bracket; ValueError names the cell and the remedy."""
+    found = []
+    for cell, text in zip(frame["id"], frame[name], strict=True):
+        needed = "needed is a number such as 0.029 or 1.4e-3"
+        if "%" in text:
+            needed = "needed is the share, or ours in percent and no percent sign here"
+        elif not text and name == "bracket":
+            found.append(math.nan)
+            continue
+        else:
+            with suppress(ValueError):
+                found.append(number(text))
+                continue
+        raise ValueError(f"{where}: cell {cell}: {name}: {needed}; given was {text!r}")
+    return found
 
 
 def number(text: str) -> float:

@@ -16,8 +16,9 @@ from recheck.published import (
     Protocol,
     Published,
     as_cells,
-    number,
     read_published,
+    read_text,
+    values,
 )
 from recheck.rounding import RULES
 
@@ -42,7 +43,7 @@ def completed(frame: pd.DataFrame, where: str) -> pd.DataFrame:
     if frame.empty:
         raise ValueError(f"{where}: it has no rows; needed is one for each printed number")
     frame = frame.reindex(columns=PRINTED, fill_value="")
-    positive = [number(text) > 0 for text in frame["printed"]]
+    positive = [value > 0 for value in values(frame, "printed", where)]
     usual = {
         "column": frame["id"],
         "bracket_kind": frame["bracket"].map(lambda text: STANDARD_ERROR if text else ""),
@@ -134,4 +135,4 @@ def protocol_of(margin: float, difference: float | None) -> Protocol:
 def _text(path: Path) -> pd.DataFrame:
     if not path.is_file():
         raise ValueError(f"{path}: there is no such file")
-    return pd.read_csv(path, dtype=str, keep_default_na=False, comment="#")
+    return read_text(path, comment="#")

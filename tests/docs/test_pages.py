@@ -31,3 +31,4 @@ def test_pages_that_are_made_of_another_text_have_it(conf):
         conf.other_text(None, page, source)
         assert source[0].startswith(head) and len(source[0]) > 5 * len(head)
         assert (ROOT / path).exists() and ":math:" not in source[0]
+        assert "<STUDY.md>" not in source[0] and (page != "judge" or ":doc:`study`" in source[0])

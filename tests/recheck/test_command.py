@@ -15,7 +15,7 @@ from recheck.compare import Comparer
 from recheck.measures import as_measures
 from recheck.planning import Spread, detectable, plan
 from recheck.published import Published
-from recheck.starting import read_study
+from recheck.starting import read_ours, read_study
 
 PI = Path(__file__).parent / "pi"
 
@@ -53,7 +53,7 @@ def test_the_study_of_the_readme(tmp_path, monkeypatch, capsys):
     assert main(["explain", *given, "bias"]) == SAME
     text = capsys.readouterr().out
     assert "claim/bias: agrees" in text and "positive inside" in text
-    assert main(["explain", *given, "table1/M10000"]) == DIFFERS
+    assert main(["explain", *given, "table1/M10000"]) == SAME
     assert "printed: 0.035 (0.004), 50 units with 1 run" in capsys.readouterr().out
     assert main(["plan", *given]) == SAME
     assert "table1/M10000" in capsys.readouterr().out
@@ -152,7 +152,17 @@ def test_a_folder_is_started_and_judged(files, tmp_path, capsys):
         ("id\na\n", None, "columns ['printed'] are missing"),
         ("id,printed\n", None, "it has no rows"),
         ("id,printed,sd\na,1,2\n", None, "columns ['sd'] are unknown"),
-        ("id,printed\na,x\n", None, "printed: needed is a number"),
+        ("id,printed\na,x\n", None, "printed.csv: cell a: printed: needed is a number"),
+        ("id,printed\na,12%\n", None, "cell a: printed: needed is the share"),
+        ("id,printed,bracket\na,1,0.1\n", None, "cell a: units: a bracket needs units of 2"),
+        (
+            "id,printed,bracket,units\na,1,(-0.02),9\n",
+            None,
+            "cell a: bracket: needed is a standard error, which is not negative, given was '(-0.02)'",
+        ),
+        ("id,printed,bracket,units\na,1,x,9\n", None, "cell a: bracket: needed is a number"),
+        ("\n", None, "printed.csv: needed is a CSV file"),
+        (None, "\n", "ours.csv: needed is a CSV file"),
         ("id,printed,units\na,1,0\n", None, "units: needed is a positive integer"),
         ("id,printed,rounded\na,1,up\n", None, "rounded: needed is one of"),
         (None, "id,value\nb,1\n", "ids ['b'] are not printed; printed are ['a']"),
@@ -162,10 +172,61 @@ def test_a_folder_is_started_and_judged(files, tmp_path, capsys):
         (None, "id,value\na,-1\n", "is compared as a ratio and negative"),
     ],
 )
-def test_wrong_input_is_named(files, capsys, printed, ours, message):
+def test_wrong_input_is_named(files, tmp_path, capsys, printed, ours, message):
+    """Printed numbers are refused before a study is made of them, too."""
     given = {name: text for name, text in (("printed", printed), ("ours", ours)) if text}
-    assert main(["judge", *files(**given)]) == WRONG
-    assert message in capsys.readouterr().err
+    paths = files(**given)
+    for arguments in [
+        ["judge", *paths],
+        *([["init", paths[0], str(tmp_path / "s")]] if printed else []),
+    ]:
+        assert main(arguments) == WRONG
+        assert message in capsys.readouterr().err
+
+
+def test_the_file_of_verdicts_has_the_scale_of_the_table(files, tmp_path, capsys):
+    """The ratio of geometric means of ours and of what was printed, 0.5, lies within its interval."""
+    paths = files("id,printed\na,2.00\n", "id,value\na,0.9\na,1.0\na,1.1\n")
+    main(["judge", *paths, "--json", str(tmp_path / "all.json")])
+    (row,) = json.loads((tmp_path / "all.json").read_text())
+    assert (
+        row["effect"] == pytest.approx(0.99 ** (1 / 3) / 2)
+        and row["low"] < row["effect"] < row["high"]
+    )
+    assert f" {row['effect']:.3f} " in capsys.readouterr().out
+
+
+def test_a_mean_with_its_error_says_what_is_needed(files, capsys):
+    assert main(["judge", *files(ours="id,value,se\na,1,0.1\n")]) == NOTHING
+    assert main(["explain", *files(ours="id,value,se\na,1,0.1\n"), "a"]) == SAME
+    assert "needed is a row for each unit or run, without se" in capsys.readouterr().out
+    linear = "id,printed,scale\na,0.12,linear\n"
+    assert main(["explain", *files(linear, "id,value,se\na,0.121,0.001\n"), "a"]) == SAME
+    assert "needed is df, the units behind it less one" in capsys.readouterr().out
+    assert main(["judge", *files(linear, "id,value,se,df\na,0.121,0.001,9\n")]) == SAME
+    assert "agrees" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("design", ["1,1,", "1,3,", "5,1,", "5,3,", "20,1,0.01"])
+@pytest.mark.parametrize("runs", [1, 3])
+def test_a_plan_has_the_detectable_factor_of_the_judge(files, tmp_path, capsys, design, runs):
+    """On the pilot's own design; runs vary so much that some estimates of the variance between units are below zero."""
+    values = 0.12 * np.exp(0.4 * np.random.default_rng(1).standard_normal((8, runs)))
+    ours = [f"a,{u},{r},{value}" for (u, r), value in np.ndenumerate(values)]
+    printed = f"id,printed,units,runs,bracket\na,0.12,{design}\n"
+    paths = files(printed, "\n".join(["id,unit,run,value", *ours]))
+    main(["judge", *paths, "--json", str(tmp_path / "all.json")])
+    (row,) = json.loads((tmp_path / "all.json").read_text())
+    study = read_study(Path(paths[0]))
+    found = plan(read_ours(Path(paths[1]), study), study, 9.0).iloc[0]
+    wanted = row["detectable"] or math.inf  # null where nothing was compared
+    assert found["detectable"] == pytest.approx(wanted, rel=1e-12)
+    capsys.readouterr()
+    assert main(["plan", *paths, "--factor", "9"]) == SAME
+    head, line = capsys.readouterr().out.splitlines()
+    if math.isfinite(found["units"]):
+        shown = [line[head.index(name) :].split()[0] for name in ("units", "runs")]
+        assert shown == [str(int(found["units"])), str(int(found["runs"]))]
 
 
 def test_wrong_arguments_are_named(files, tmp_path, capsys):

@@ -53,6 +53,7 @@ def test_a_wheel_has_the_judge_and_nothing_else(wheel):
         metadata = archive.read(about["METADATA"]).decode()
         assert b"recheck = recheck.command:main" in archive.read(about["entry_points.txt"])
     kept = [path for end in ("py", "j2", "csl") for path in SOURCE.glob(f"*.{end}")]
+    kept.append(SOURCE / "STUDY.md")
     assert names == {f"recheck/{path.name}" for path in kept}
     needed = [line for line in metadata.splitlines() if line.startswith("Requires-Dist")]
     assert {line.split()[1].split(">")[0] for line in needed if "extra" not in line} == {

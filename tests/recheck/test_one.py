@@ -112,7 +112,18 @@ def test_false_alarms_of_numbers_that_were_truncated(tmp_path, rounding):
         ({"design": (0, 1)}, "design: needed are"),
         ({"design": 5}, "design: needed are"),
         ({"rounding": "up"}, "rounding: needed is one of"),
-        ({"bracket": ""}, "bracket: needed is a standard error"),
+        ({"bracket": "", "design": (2, 1)}, "bracket: needed is a standard error"),
+        (
+            {"bracket": "x", "design": (2, 1)},
+            "bracket: needed is a number such as .* given was 'x'",
+        ),
+        (
+            {"bracket": "-0.02", "design": (2, 1)},
+            "bracket: needed is .* not negative, given was '-0.02'",
+        ),
+        ({"bracket": 0.06, "design": (2, 1)}, "bracket: needed is text"),
+        ({"bracket": "0.06"}, "design: a bracket needs units of 2 or more.*say how many"),
+        ({"printed": "12%"}, "printed: needed is the share.*no percent sign"),
     ],
 )
 def test_wrong_arguments_are_named(change, message):
