@@ -24,6 +24,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from large import problem_patterns
 
 ROOT = Path(__file__).resolve().parents[1]
 SIZES = (1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000)
@@ -59,13 +60,7 @@ def problem(inputs, n, method):
         X = np.random.default_rng(20210308).standard_normal((n, inputs))
         noise = np.random.default_rng(1).standard_normal(n)
         return rbf(np.sqrt(2.0 * inputs), 3.0), X, np.where(X[:, 0] + 0.5 * noise > 0, 1.0, -1.0)
-    from studies.atiya2021.problems import SYNTHETIC
-
-    law, rng = SYNTHETIC[6], np.random.default_rng(20210308)
-    second = rng.random(n) < 0.5
-    X = rng.standard_normal((n, 2))
-    X[second] = law.mean + X[second] @ np.linalg.cholesky(law.cov).T
-    return rbf(0.5, 3.0), X, np.where(second, -1.0, 1.0)
+    return rbf(0.5, 3.0), *problem_patterns(n)
 
 
 def measure(method, inputs, n, tolerance):
