@@ -152,7 +152,7 @@ def printed(text: str, bracket: str = "", form: Format = _USUAL) -> str:
 
 def decimal(text: str) -> Decimal:
     """A printed number in one of the ways in which papers print it: ``1.4e-3``, ``1.4e^-3``, ``1.4 x 10^{-3}``."""
-    bare = re.sub(r"\s*(?:[eE]|[x*]\s*10)\^?\{?([+-]?\d+)\}?", r"e\1", text.strip("()[]% "))
+    bare = re.sub(r"\s*(?:[eE]|[x*]\s*10)\^?\{?([+-]?\d+)\}?", r"e\1", text.strip("()[] "))
     if not re.fullmatch(r"[+-]?\d*\.?\d+(?:e[+-]?\d+)?", bare):
         raise ValueError(f"printed: needed is a number such as 0.029 or 1.4e-3, given was {text!r}")
     return Decimal(bare)

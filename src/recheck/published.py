@@ -10,7 +10,6 @@ import fnmatch
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -272,17 +271,15 @@ def values(frame: pd.DataFrame, name: str, where: str) -> list[float]:
     """The values of a column of printed numbers, NaN of an empty bracket; ValueError names the cell and the remedy."""
     found = []
     for cell, text in zip(frame["id"], frame[name], strict=True):
-        needed = "needed is a number such as 0.029 or 1.4e-3"
-        if "%" in text:
-            needed = "needed is the share, or ours in percent and no percent sign here"
-        elif not text and name == "bracket":
-            found.append(math.nan)
-            continue
-        else:
-            with suppress(ValueError):
-                found.append(number(text))
-                continue
-        raise ValueError(f"{where}: cell {cell}: {name}: {needed}; given was {text!r}")
+        try:
+            found.append(number(text) if text or name != "bracket" else math.nan)
+        except ValueError:
+            needed = "a number such as 0.029 or 1.4e-3"
+            if "%" in text:
+                needed = "the share, or ours in percent and no percent sign here"
+            raise ValueError(
+                f"{where}: cell {cell}: {name}: needed is {needed}; given was {text!r}"
+            ) from None
     return found
 
 
