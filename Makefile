@@ -95,7 +95,7 @@ number: $(BUILT) ## One number: printed, ours, its rows, and these run again wit
 
 rulegraph: $(BUILT) ## Draw the rules and what they rest on: docs/rulegraph.svg (needs graphviz)
 	$(BIN)/snakemake all --rulegraph --cores 1 --config scale=published \
-	  | awk '/label = "compile"/ { all = $$1; sub(/\[.*/, "", all); next } $$1 != all' \
+	  | awk '/label = "compile"/ { node = $$1; sub(/\[.*/, "", node); next } $$1 != node' \
 	  | sed 's/fontsize=10/fontsize=15, height=0.3, margin="0.06,0.03"/; s/margin=0]/margin=0, rankdir=LR, nodesep=0.07, ranksep=0.3]/' \
 	  | { tred 2>/dev/null; } | dot -Tsvg > docs/rulegraph.svg
 
