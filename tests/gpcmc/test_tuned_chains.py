@@ -43,7 +43,7 @@ from gpcmc.inference.tuned_chains import (
 
 PRIOR = RelevancePrior((2.0, 3.0), (0.4, 2.0), 3)
 JITTER = 1e-6
-TYPICAL_ERROR = 0.05
+LARGEST_ERROR = 0.05
 
 
 def model(n=5, seed=0, prior=PRIOR, d=3):
@@ -189,16 +189,14 @@ def assert_quantiles(theta):
     """The chains' share below each quartile of the posterior is what it ought to be."""
     from arviz_stats.base import array_stats
 
-    errors = []
     drawn = np.moveaxis(statistics(theta), -1, 0)
     for found, known in zip(drawn, quartiles(theta.shape[-1] - 1), strict=True):
         for limit, true in known:
             share = (found < limit).astype(float)
             ess = array_stats.ess(share, chain_axis=0, draw_axis=1, method="mean")
-            errors.append(np.sqrt(true * (1 - true) / ess))
-            assert abs(share.mean() - true) < 5.5 * errors[-1], (limit, true)
-    # not the largest: a chain that lingers in a tail once, which depends on rounding, says nothing of the others
-    assert np.sqrt(np.mean(np.square(errors))) < TYPICAL_ERROR
+            se = np.sqrt(true * (1 - true) / ess)
+            assert se < LARGEST_ERROR
+            assert abs(share.mean() - true) < 5.5 * se, (limit, true)
 
 
 @pytest.mark.slow
@@ -215,14 +213,14 @@ def test_chains_have_the_posterior(scheme, relevance):
             given = {"samples": 4, "iterations": 350 if relevance else 180, "burn_in": 30}
             chains.append(pseudo_marginal_chain(m, scheme, root, rng=rng, **given))
         else:
-            given = {"iterations": 2000 if scheme == "sufficient" else 700, "burn_in": 200}
+            given = {"iterations": 4000 if scheme == "sufficient" else 700, "burn_in": 200}
             chains.append(latent_chain(m, scheme, root, rng=rng, **given))
     assert_quantiles(np.stack([chain.theta for chain in chains]))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("method", "iterations"), [("laplace", 400), ("ancillary", 2500), ("surrogate", 1500)]
+    ("method", "iterations"), [("laplace", 400), ("ancillary", 8000), ("surrogate", 1500)]
 )
 def test_chains_of_the_library_have_the_posterior_of_each_length_scale(method, iterations):
     """Those that a user starts, which tune one step for all hyperparameters."""
@@ -242,7 +240,7 @@ def test_the_truth_moves_when_the_likelihood_does(length_scales):
     posterior = weight * np.exp(evidence)
     order = np.argsort(evidence)
     before, after = (np.cumsum(w[order]) / w.sum() for w in (weight, posterior))
-    assert np.max(np.abs(before - after)) > 5.5 * TYPICAL_ERROR
+    assert np.max(np.abs(before - after)) > 5.5 * LARGEST_ERROR
 
 
 # --- stationarity, from exact draws

@@ -272,8 +272,8 @@ def test_without_rows_all_that_follows_the_measures_is_built(changed):
             shutil.rmtree(path) if path.is_dir() else path.unlink()
     shutil.rmtree(study / "tables")
     targets = ["audit", "draw_tables_atiya2021", "draw_figures_atiya2021"]
-    targets += ["results/tiny/values.tex"]
-    jobs = planned(changed, *targets, *(["paper"] if shutil.which("latexmk") else []))
+    targets += ["paper"] if shutil.which("latexmk") else ["results/tiny/values.tex"]
+    jobs = planned(changed, *targets)
     assert not [name for name in jobs if runs_rows(name) or name == "measure"]
     done = snakemake(changed, *targets, "--cores", "2")
     assert done.returncode == 0, done.stdout
@@ -537,14 +537,11 @@ def verified(folder):
 def test_a_changed_sampler_turns_its_rows_red_and_no_others(kept, tmp_path):
     copy = tmp_path / "project"
     shutil.copytree(kept, copy, symlinks=True)
-    for folder in (copy / "data/reference").iterdir():
-        if folder.is_dir() and folder.name != "atiya2021":  # one study has every method
-            shutil.rmtree(folder)
     settings = ["share=0.000001"]
     done = snakemake(copy, "verify", "--cores", "2", settings=settings)
     assert done.returncode == 0, done.stdout
     before = verified(copy)
-    assert set(before) == {"identical"} and len(before) > 50
+    assert set(before) == {"identical"} and len(before) > 60
     source = copy / "src/gpcmc/inference/hamiltonian.py"
     text = source.read_text()
     assert text.count(CONSTANT[0]) == 1
@@ -562,12 +559,12 @@ def ids(folder):
     measures = read_csv(folder / "data/reference/atiya2021/measures.csv.gz")
     first = measures.groupby(measures["id"].str.partition("/")[0], sort=True)["id"].first()
     more = ["neal1997:chains/1997-100/eta", "tables/table1", "figures/floor", "count:agrees/table1"]
-    return [*first.tolist()[:6], *more]
+    return [*first.tolist()[:8], *more]
 
 
 def test_a_number_is_looked_up_and_its_rows_are_run_again(kept):
     for key in ids(kept):
-        done = snakemake(kept, "number", "--cores", "2", settings=[f"id={key}", "seconds=0.5"])
+        done = snakemake(kept, "number", "--cores", "2", settings=[f"id={key}", "seconds=2"])
         assert done.returncode == 0, done.stdout
         assert "rows:" in done.stdout, key
         assert " different: " not in done.stdout
