@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from gpcmc._validation import FloatArray
+from gpcmc.covariance.root import PivotedRoot, Root
 
 if TYPE_CHECKING:  # scikit-learn takes half a second
     from sklearn.gaussian_process.kernels import Kernel
@@ -136,6 +137,10 @@ class Covariance(ABC):
     @abstractmethod
     def dense(self) -> FloatArray:
         """Return K as an array (n, n)."""
+
+    def root(self) -> Root:
+        """Return A and D with K = A A' + diag(D), and what test inputs have in A; by the array, unless a form knows."""
+        return PivotedRoot.of(self.dense())
 
     @classmethod
     @abstractmethod

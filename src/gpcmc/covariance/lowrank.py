@@ -58,6 +58,7 @@ from gpcmc.covariance.pivoted import (
     inducing_at,
     pivoted,
 )
+from gpcmc.covariance.root import Root
 
 if TYPE_CHECKING:  # scikit-learn takes half a second
     from sklearn.gaussian_process.kernels import Kernel
@@ -200,6 +201,9 @@ class LowRank(Covariance):
             gradient[k] = total / (2.0 * _STEP)
         return gradient
 
+    def root(self) -> LowRankRoot:
+        return LowRankRoot(self.F, self.D)
+
     def dense(self) -> FloatArray:
         K = self.F @ self.F.T
         K.flat[:: len(K) + 1] += self.D
@@ -255,6 +259,17 @@ def low_rank(
     finest = LowRank(F, D, found, X=X)
     coarse = finest.truncated(rank)
     return LowRank(coarse.F, coarse.D, coarse.inducing, finest, X)
+
+
+@dataclass(frozen=True, slots=True)
+class LowRankRoot(Root):
+    """F and D themselves."""
+
+    A: FloatArray
+    D: FloatArray
+
+    def coordinates(self, cross: Any) -> tuple[FloatArray, FloatArray]:
+        return cross.rows()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
