@@ -25,6 +25,7 @@ from scipy.linalg.lapack import dpotri, dtrtri
 
 from gpcmc._validation import FloatArray, check_cross_covariance
 from gpcmc.covariance.form import (
+    Answer,
     Conditioned,
     ConditionedFunction,
     Covariance,
@@ -194,7 +195,7 @@ class DenseConditioned(ConditionedFunction):
         root = np.sqrt(self.S)
         return root[:, None] * inverse_from_factor(self.L) * root
 
-    def predictor(self, a: FloatArray) -> DensePredictor:
+    def predictor(self, a: FloatArray, answer: Answer | None = None) -> DensePredictor:
         return DensePredictor(self, a)
 
     def latent(self, cross: DenseCross, a: FloatArray) -> Latent:
@@ -253,7 +254,7 @@ class SoftmaxConditioned(Conditioned):
             total -= u.T @ u
         return total
 
-    def predictor(self, a: FloatArray) -> DensePredictor:
+    def predictor(self, a: FloatArray, answer: Answer | None = None) -> DensePredictor:
         return DensePredictor(self, a)
 
     def latent(self, cross: DenseCross, a: FloatArray) -> Latent:
