@@ -68,10 +68,10 @@ def measure(method, inputs, n, tolerance):
     """One run: a line of JSON."""
     from scipy.linalg import cholesky
 
+    from gpcmc.gaussian.softmax_mode import MulticlassLaplace
     from gpcmc.gp import Prior, rbf
     from gpcmc.gp import prior as dense_prior
     from gpcmc.inference import ExpectationPropagation, Twisted
-    from gpcmc.gaussian.softmax_mode import MulticlassLaplace
     from gpcmc.lowrank import dense_twisted_ep, maximize_low_rank
 
     def low_rank_prior(kernel, X, tolerance=1e-4):

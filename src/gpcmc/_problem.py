@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
@@ -12,21 +12,21 @@ from gpcmc._memory import check_predictions
 from gpcmc._search import Search, check_kernel, check_kernel_matrix
 from gpcmc._threads import one_thread
 from gpcmc._validation import FloatArray, check_option
+from gpcmc.covariance.kernels import flush_subnormal
 from gpcmc.covariance.lowrank import low_rank
+from gpcmc.covariance.pivoted import check_tolerance
+from gpcmc.covariance.prior import Prior
+from gpcmc.gaussian.ep import ExpectationPropagation
 from gpcmc.gaussian.importance import ImportanceSampling
 from gpcmc.gaussian.laplace import Laplace
+from gpcmc.gaussian.softmax_mode import MulticlassLaplace
 from gpcmc.gp import prior
-from gpcmc.covariance.kernels import flush_subnormal
-from gpcmc.covariance.prior import Prior
 from gpcmc.inference import Method, Posterior, Prediction
-from gpcmc.gaussian.ep import ExpectationPropagation
 from gpcmc.inference.evidence import EvidenceSurface, Optimum, bounded, surface_method
 from gpcmc.inference.exact import CommonPoints, ExactSurface
-from gpcmc.gaussian.softmax_mode import MulticlassLaplace
 from gpcmc.inference.pseudo_marginal import HyperparameterPosterior, PseudoMarginal
-from gpcmc.likelihood.softmax import one_hot
 from gpcmc.inference.twisted import Twisted
-from gpcmc.covariance.pivoted import check_tolerance
+from gpcmc.likelihood.softmax import one_hot
 from gpcmc.lowrank import LowRankSurface, dense_twisted_ep, maximize_low_rank
 from gpcmc.lowrank.surface import TOLERANCE as SEARCH_TOLERANCE
 from gpcmc.orthant.sampler import ExtinctionError
@@ -106,7 +106,7 @@ class Fitted:
     def predict(self, X: Any, X_star: Any) -> Prediction:
         """Return probabilities at test inputs: (t,) of class +1, or (t, C)."""
         if self.low_rank is not None or isinstance(self.posterior, HyperparameterPosterior):
-            return self.posterior.predict_inputs(X_star)
+            return cast(Any, self.posterior).predict_inputs(X_star)
         return self.posterior.predict(*self.covariances(X, X_star))
 
 

@@ -10,8 +10,8 @@ from scipy.stats import binom, chi2, norm
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteKernel
 from truths import band, distance, two_point_posterior
 
-from gpcmc.gp import Prior, linear, prior, rbf
 from gpcmc.covariance.kernels import rbf_parameters
+from gpcmc.gp import Prior, linear, prior, rbf
 from gpcmc.inference import ConvergenceError, Orthant, control_chain, control_variables, infer
 from gpcmc.inference.chains import whiten
 from gpcmc.inference.control_chain import init, log_likelihood, make_controls, run, step

@@ -21,9 +21,9 @@ from gpcmc import GaussianProcessClassifier, _problem
 from gpcmc.covariance import dense
 from gpcmc.gp import Prior, prior, rbf
 from gpcmc.inference import ExpectationPropagation, Twisted
-from gpcmc.posterior import OK
 from gpcmc.lowrank import dense_twisted_ep
 from gpcmc.orthant.truths import linear_kernel_truth
+from gpcmc.posterior import OK
 
 ROUGH = rbf(0.5, 3.0)
 
@@ -153,7 +153,8 @@ def test_the_classifier_starts_from_low_rank_where_there_are_many_patterns(
     monkeypatch.setattr(_problem, "_MANY", 100)
     monkeypatch.setattr(dense, "_MANY", 100)
     X, y = noisy_problem(8, 120)
-    model = GaussianProcessClassifier(ROUGH, inference=method, optimizer=None, random_state=3)
+    kernel = rbf(2.0, 3.0)
+    model = GaussianProcessClassifier(kernel, inference=method, optimizer=None, random_state=3)
     fits = [clone(model).fit(*some) for some in ((X, y), (X[:90], y[:90]))]
     assert [told in fit.posterior_.work for fit in fits] == [True, False]
     monkeypatch.undo()

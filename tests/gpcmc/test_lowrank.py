@@ -14,16 +14,16 @@ import numpy as np
 import pytest
 from problems import noisy_problem
 from scipy.special import log_ndtr, softmax
-from scipy.stats import multivariate_normal, norm
+from scipy.stats import norm
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Matern, WhiteKernel
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteKernel
 from test_multiclass import three_classes
 from truths import central_differences, log_one_factor
 
 import gpcmc.lowrank.surface as climbing
 from gpcmc import GaussianProcessClassifier
 from gpcmc._memory import Limit
-from gpcmc.likelihood.softmax import one_hot
+from gpcmc.covariance import LowRank, low_rank
 from gpcmc.gp import Prior, prior, rbf
 from gpcmc.inference import (
     ExpectationPropagation,
@@ -33,13 +33,13 @@ from gpcmc.inference import (
     Twisted,
 )
 from gpcmc.inference.evidence import EvidenceSurface, maximize
-from gpcmc.posterior import NOT_CONVERGED, OK, TOO_ROUGH, UNTRUSTED
-from gpcmc.covariance import LowRank, low_rank
+from gpcmc.likelihood.softmax import one_hot
 from gpcmc.lowrank import LowRankSurface, maximize_low_rank
 from gpcmc.lowrank.filter import BLOCK, Filter, Pass, parts
 from gpcmc.lowrank.proposals import tilted, twisted
 from gpcmc.orthant.tilting import minimax_tilt
 from gpcmc.orthant.truths import equicorrelated_half
+from gpcmc.posterior import NOT_CONVERGED, OK, TOO_ROUGH, UNTRUSTED
 
 ROUGH = rbf(0.5, 3.0)
 low_rank_prior = partial(prior, covariance="low-rank")
@@ -236,10 +236,10 @@ def test_draws_agree_with_the_dense_method():
 
 
 @pytest.mark.parametrize(
-    ("rank", "slope", "status"), [(6, 1.0, OK), (3, 0.7, UNTRUSTED), (50, 10.0, NOT_CONVERGED)]
+    ("rank", "slope", "status"), [(6, 1.0, OK), (3, 0.7, UNTRUSTED), (30, 20.0, NOT_CONVERGED)]
 )
 def test_importance_needs_a_hundred_effective_samples(rank, slope, status):
-    """As the dense method does: in the last case k-hat reads 0.6, and 42 of 4096 samples are effective."""
+    """As the dense method does: in the last case k-hat reads 0.6, and 84 of 4096 samples are effective."""
     rng = np.random.default_rng(1)
     K = LowRank(slope * rng.standard_normal((60, rank)) / rank**0.5, np.zeros(60))
     y = np.where(rng.random(60) < 0.5, -1.0, 1.0)
@@ -290,6 +290,7 @@ def test_classifier(inference):
     assert auto.log_marginal_likelihood_ == dense.log_marginal_likelihood_
 
 
+@pytest.mark.filterwarnings("ignore:.*covariance too rough")
 def test_the_search_is_rougher_than_the_posterior():
     X, y = noisy_problem(1, 150)
     method, kernel = ExpectationPropagation(tolerance=1e-6), 1.0 * RBF(1.0)
@@ -511,7 +512,13 @@ def test_a_class_may_be_missing_from_the_first_patterns(monkeypatch):
     assert found.converged
     np.testing.assert_allclose(found.theta, whole.theta, atol=0.02)
     again = maximize_low_rank(
-        MulticlassLaplace(), kernel, X, y, tolerance=1e-3, n_restarts=1, rng=np.random.default_rng(0)
+        MulticlassLaplace(),
+        kernel,
+        X,
+        y,
+        tolerance=1e-3,
+        n_restarts=1,
+        rng=np.random.default_rng(0),
     )
     np.testing.assert_allclose(again.theta, whole.theta, atol=0.05)
 

@@ -24,7 +24,6 @@ from gpcmc.covariance import correction, dense, induced, lowrank
 from gpcmc.covariance.kernels import check_kernel
 from gpcmc.covariance.lowrank import LowRankConditioned, LowRankConditions, SoftmaxLowRank
 from gpcmc.gaussian import ep, softmax_mode
-from gpcmc.gaussian.ep import ExpectationPropagation
 from gpcmc.gaussian.importance import Proposal
 from gpcmc.gaussian.laplace import Laplace
 from gpcmc.gaussian.softmax_mode import MulticlassLaplace
@@ -183,9 +182,9 @@ MUTANTS = {
         induced.LowRankPredictor.latent, "Latent(means[0], variances[0], own, others)",
         "Latent(own.mean, variances[0], own, others)", LEFT_OUT, ("outliers", test_covariance.GAUSSIANS[0]),
     ),
-    "terms that do not answer": Mutant(
-        induced._stepped, "return r -", "return 0.0 * r - 0.0 *", LEFT_OUT,
-        ("variance 1e4", test_covariance.GAUSSIANS[2]),
+    "weights that are not corrected": Mutant(
+        induced.LowRankPredictor.latent, "[weights for _, weights in", "[self.a for _, weights in", LEFT_OUT,
+        ("Matern", test_covariance.GAUSSIANS[2]),
     ),
     "an error that is not told": Mutant(
         induced.LowRankPredictor.latent, "own, others)", "own, ())", LEFT_OUT,

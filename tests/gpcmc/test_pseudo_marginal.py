@@ -24,9 +24,9 @@ from gpcmc.inference.convergence import hyperparameter_convergence
 from gpcmc.inference.evidence_estimators import estimator_named, orthant_estimator
 from gpcmc.inference.hyperparameter_chains import ChainOptions, adapt, run_chains
 from gpcmc.inference.hyperparameters import HyperparameterPrior, Model, default_prior
-from gpcmc.posterior import NOT_CONVERGED, OK
 from gpcmc.inference.relevance import relevance_prior
 from gpcmc.orthant import ExtinctionError
+from gpcmc.posterior import NOT_CONVERGED, OK
 
 PRIOR = HyperparameterPrior(shape=(2.0, 3.0), rate=(0.4, 2.0))
 X3 = np.array([[0.0], [0.7], [1.2]])

@@ -17,14 +17,14 @@ from scipy.stats import chi2, gamma, multivariate_normal, norm
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from truths import band, distance
 
+from gpcmc.gaussian.importance import Proposal, log_evidence_estimate
+from gpcmc.gaussian.laplace import Laplace
 from gpcmc.gp import Prior
 from gpcmc.inference import hyperparameter_steps as steps
 from gpcmc.inference import tuned_chains
 from gpcmc.inference.evidence_estimators import estimator_named
 from gpcmc.inference.hyperparameter_chains import ChainOptions, run_chains
 from gpcmc.inference.hyperparameters import Model, default_prior, squared_distances
-from gpcmc.gaussian.importance import Proposal, log_evidence_estimate
-from gpcmc.gaussian.laplace import Laplace
 from gpcmc.inference.relevance import (
     RelevanceModel,
     RelevancePrior,

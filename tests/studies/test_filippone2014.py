@@ -15,12 +15,12 @@ from small import MIRROR, ROOT, SCALES, load, made_classes, modules, needs_data,
 from gpcmc.covariance.kernels import orthant_covariance
 from gpcmc.covariance.prior import Prior
 from gpcmc.gaussian.ep import ExpectationPropagation
+from gpcmc.gaussian.importance import ImportanceSampling
 from gpcmc.inference.evidence import EvidenceSurface, maximize
 from gpcmc.inference.hyperparameter_steps import surrogate_noise
-from gpcmc.gaussian.importance import ImportanceSampling
-from gpcmc.posterior import ConvergenceError
 from gpcmc.inference.relevance import relevance_prior
 from gpcmc.inference.tuned_chains import Chain, Counter
+from gpcmc.posterior import ConvergenceError
 from recheck.book import Book
 from recheck.files import write_csv
 from recheck.measures import as_measures, estimate

@@ -14,8 +14,8 @@ import pytest
 from gpcmc import _validation
 from gpcmc.covariance import dense, root
 from gpcmc.gaussian import ep, importance, laplace, posterior
-from gpcmc.inference import tuned_chains
 from gpcmc.inference import hyperparameter_steps as steps
+from gpcmc.inference import tuned_chains
 from gpcmc.inference.relevance import RelevancePrior, relevance_model
 from gpcmc.inference.tuned_chains import (
     PSEUDO_MARGINAL,
@@ -133,7 +133,7 @@ def test_operations_of_an_estimate_are_counted_where_they_happen(name, n, operat
             assert seen["cholesky"] == found["newton_steps"] + 3 and seen["product"] == 1
             assert cubic_operations(found) == found["newton_steps"] + 1
         else:
-            assert seen["dtrtri"] == found["sweeps"] and seen["product"] == 1
+            assert seen["dtrtri"] == found["sweeps"] - 1 and seen["product"] == 1
             assert cubic_operations(found) == 5 * found["sweeps"] + 1
 
 

@@ -92,8 +92,8 @@ class Dense(Covariance):
     def cross(self, X_star: FloatArray) -> DenseCross:
         if self.kernel is None or self.X is None:
             raise ValueError(
-                "the prior must be made from a kernel and inputs, as gpcmc.gp.prior(kernel, X) does, for predictions at "
-                "inputs; with a covariance alone use predict(K_star, k_star_star)"
+                "the prior must be made from a kernel and inputs, as gpcmc.gp.prior(kernel, X) does, for predictions "
+                "at inputs; with a covariance alone use predict(K_star, k_star_star)"
             )
         return DenseCross(evaluate(self.kernel, self.X, X_star), diagonal(self.kernel, X_star))
 
@@ -161,11 +161,15 @@ class DenseConditioned(ConditionedFunction):
     @cached_property
     def _inverse_diagonal(self) -> FloatArray:
         """Diagonal of B^-1."""
+        if not self.S.any():
+            return np.ones(len(self.S))
         inverse = dtrtri(self.L, lower=1)[0]
         return np.einsum("ij,ij->j", inverse, inverse)
 
     @cached_property
     def variance(self) -> FloatArray:
+        if not self.S.any():
+            return self.K.diagonal()
         found = (1.0 - self._inverse_diagonal) / np.maximum(self.S, _PLAIN)
         plain = np.flatnonzero(self.S < _PLAIN)
         if len(plain):
@@ -236,7 +240,9 @@ class SoftmaxConditioned(Conditioned):
 
     @cached_property
     def variance(self) -> FloatArray:
-        return self.latent(DenseCross(self.K, self.K.diagonal()), np.zeros(self.E.shape[:2])).variance
+        return self.latent(
+            DenseCross(self.K, self.K.diagonal()), np.zeros(self.E.shape[:2])
+        ).variance
 
     @cached_property
     def noise_diagonal(self) -> FloatArray:
@@ -263,8 +269,8 @@ class SoftmaxConditioned(Conditioned):
         u = np.stack([solve_triangular(self.M, one, lower=True, check_finite=False) for one in b])
         covariance = np.einsum("cnt,dnt->tcd", u, u)  # line 11, with every E_c
         each = np.arange(len(b))
-        covariance[:, each, each] += (
-            cross.k_star_star[:, None] - np.einsum("nt,cnt->tc", cross.K_star, b)
+        covariance[:, each, each] += cross.k_star_star[:, None] - np.einsum(
+            "nt,cnt->tc", cross.K_star, b
         )
         return Latent(cross.K_star.T @ a.T, covariance)
 
@@ -300,6 +306,8 @@ def cholesky_factor(K: FloatArray, S: FloatArray) -> FloatArray:
     ValueError
         If B is not positive definite in floating point.
     """
+    if not S.any():
+        return np.eye(len(S))
     root = np.sqrt(S)
     B = root[:, None] * K * root
     B.flat[:: len(S) + 1] += 1.0

@@ -237,8 +237,8 @@ class Conditioned(ABC):
         """Return what predicts, given a = K^-1 mean: (n,) or (C, n).
 
         `answer` says how the Gaussian terms would move with the posterior, for a form that corrects what it leaves out:
-        it takes a conditioned covariance, a and the mean there, and returns the noise of the terms that match, precisions S
-        (n,) or class probabilities (C, n), and nu - S mean - a.
+        it takes a conditioned covariance, a and the mean there, and returns the noise of the terms that match,
+        precisions S (n,) or class probabilities (C, n), and nu - S mean - a.
         """
 
 
@@ -250,7 +250,7 @@ class ConditionedFunction(Conditioned):
     @property
     @abstractmethod
     def kept(self) -> FloatArray:
-        """1 - S_i variance_i (n,), the share of a variance's cavity that is left, without cancellation where S is large."""
+        """1 - S_i variance_i (n,), by which a cavity is wider, without cancellation where S is large."""
 
     @abstractmethod
     def weights(self, nu: FloatArray) -> FloatArray:

@@ -29,7 +29,7 @@ from gpcmc.covariance.pivoted import Inducing, blocks
 if TYPE_CHECKING:
     from gpcmc.covariance.lowrank import LowRank, LowRankConditions
 
-_ENTRIES = 2**22  # of cross-covariances at once
+_ENTRIES = 2**20  # of cross-covariances at once
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -121,12 +121,14 @@ class LowRankPredictor(Predictor):
         whole = conditioned.on(finest, noise)
         once = held + _stepped(whole, r)
         if answer is not None:
-            r = answer(whole, once, _product(finest, once))[1]
+            r = answer(conditioned, once, _product(finest, once))[1]
         twice = once + _stepped(whole, r)
         less = finest.truncated((K.rank + finest.rank + 1) // 2)
         half = conditioned.on(less, noise)
         return cls(
-            conditioned, a, ((whole, twice), (half, _moved(half, finest, less, twice)), (whole, once))
+            conditioned,
+            a,
+            ((whole, twice), (half, _moved(half, finest, less, twice)), (whole, once)),
         )
 
     def latent(self, cross: Any) -> Latent:

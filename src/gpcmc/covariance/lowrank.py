@@ -40,13 +40,14 @@ from gpcmc._memory import available_memory
 from gpcmc._validation import FloatArray, as_real, check_array
 from gpcmc.covariance.correction import correction_of
 from gpcmc.covariance.form import (
+    Answer,
     Conditioned,
     ConditionedFunction,
     Correction,
     Covariance,
     GradientMatrix,
 )
-from gpcmc.covariance.induced import Answer, LowRankCross, LowRankPredictor
+from gpcmc.covariance.induced import LowRankCross, LowRankPredictor
 from gpcmc.covariance.kernels import diagonal
 from gpcmc.covariance.pivoted import (
     BLOCK,

@@ -1,0 +1,1 @@
+"""Gaussian approximations of the posterior over any covariance: expectation propagation and Laplace's method."""

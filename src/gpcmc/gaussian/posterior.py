@@ -52,8 +52,8 @@ class GaussianPosterior(FormPosterior):
 
     A method that does not converge raises. It draws nothing: the standard error of the evidence is 0.0. Under a form of
     covariance that leaves something out, the evidence of `Method.fit` has its correction, and the diagnostics say how
-    large that was (`gpcmc.covariance.correction`); ``probability_rest`` is how far what is left out after the correction
-    of probabilities moves them at the training inputs, or at the prior's test inputs, at most. A rest above
+    large that was (`gpcmc.covariance.correction`); ``probability_rest`` is how far what is left out after the
+    correction of probabilities moves them at the training inputs, or at the prior's test inputs, at most. A rest above
     `gpcmc.posterior.MAX_REST` nats, or above `MAX_PROBABILITY_ERROR`, makes an ``"ok"`` the status ``"covariance too
     rough"``. For the other attributes see `PosteriorRecord`.
 
@@ -128,7 +128,9 @@ class GaussianPosterior(FormPosterior):
         """
         found = self.predictor.latent(
             self.covariance.cross_of(
-                *check_cross_covariance("K_star", K_star, "k_star_star", k_star_star, self._patterns)
+                *check_cross_covariance(
+                    "K_star", K_star, "k_star_star", k_star_star, self._patterns
+                )
             )
         )
         return found.mean, found.variance
@@ -139,7 +141,7 @@ class GaussianPosterior(FormPosterior):
         return Prediction(probability, error, self._form_error(latent, probability))
 
     def form_change(self, cross: Cross) -> tuple[FloatArray | float, FloatArray | float]:
-        """Return what the correction for the covariance's form adds to probabilities, and how far off it may leave them.
+        """Return what the correction for the covariance's form adds to probabilities, and about their error after it.
 
         Both are 0.0 under an exact form.
         """
@@ -214,8 +216,8 @@ class GaussianApproximation(Method[GaussianPosterior]):
     ) -> tuple[FloatArray, FloatArray]:
         """Return the noise of the Gaussian terms that match the posterior that others make, and nu - S mean - a.
 
-        The noise is what conditions a covariance, precisions S (n,) or class probabilities (C, n). The second is zero at
-        the fixed point. A form of covariance that corrects its predictions takes a step with it.
+        The noise is what conditions a covariance, precisions S (n,) or class probabilities (C, n). The second is zero
+        at the fixed point. A form of covariance that corrects its predictions takes a step with it.
 
         Parameters
         ----------
@@ -239,12 +241,14 @@ class GaussianApproximation(Method[GaussianPosterior]):
         error = float(np.max(posterior.prediction.form_error, initial=0.0))
         if K.X is not None:
             some = np.linspace(0, len(K) - 1, min(len(K), _JUDGED)).astype(int)
-            judged = posterior._predict_at(K.cross(K.X[some]))
-            error = max(error, float(np.max(judged.form_error)))
+            there = posterior._predict_at(K.cross(K.X[some]))
+            error = max(error, float(np.max(there.form_error)))
         rough = abs(found.rest) > MAX_REST or error > MAX_PROBABILITY_ERROR
-        return replace(
+        judged = replace(
             posterior,
             log_evidence=posterior.log_evidence + found.change,
             diagnostics=posterior.diagnostics | found.diagnostics | {"probability_rest": error},
             status=TOO_ROUGH if rough and posterior.status == OK else posterior.status,
         )
+        judged.__dict__["predictor"] = posterior.predictor  # which takes as long as a sweep or two
+        return judged

@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike
 
 from gpcmc._validation import check_covariance
 from gpcmc.inference.chains import ChainPosterior
-from gpcmc.posterior import Posterior
 from gpcmc.inference.pseudo_marginal import HyperparameterPosterior
+from gpcmc.posterior import Posterior
 
 
 def draws_of(posterior: Posterior, K: ArrayLike | None = None) -> dict[str, dict[str, Any]]:

@@ -29,11 +29,11 @@ import numpy as np
 from scipy.linalg import eigh
 from scipy.special import ndtr, stdtrit
 
-from gpcmc.covariance.dense import Dense
 from gpcmc._validation import FloatArray
+from gpcmc.covariance.dense import Dense
+from gpcmc.gaussian.laplace import Laplace
 from gpcmc.gaussian.posterior import GaussianPosterior
 from gpcmc.posterior import ConvergenceError, PosteriorRecord, Prediction
-from gpcmc.gaussian.laplace import Laplace
 
 _EPS = float(np.finfo(float).eps)
 _BATCHES = 32  # batch means of a standard error, over all chains, at least

@@ -35,7 +35,14 @@ from gpcmc.inference.control_chain import Controls, ControlState, init, make_con
 from gpcmc.inference.control_placement import Placement, controls_needed
 from gpcmc.inference.convergence import convergence, monitored
 from gpcmc.methods import Method
-from gpcmc.posterior import STOPPED, ConvergenceError, PosteriorRecord, Prediction, chain_status, with_prediction
+from gpcmc.posterior import (
+    STOPPED,
+    ConvergenceError,
+    PosteriorRecord,
+    Prediction,
+    chain_status,
+    with_prediction,
+)
 
 #: Over M: the least acceptance of a control variable with which adaptation ends.
 LEAST_ACCEPTANCE = 0.2

@@ -18,16 +18,15 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from gpcmc.covariance.dense import Dense
 from gpcmc._threads import one_thread
 from gpcmc._validation import FloatArray
-from gpcmc.covariance.kernels import orthant_covariance
-from gpcmc.covariance.kernels import Contraction, covariance_with_gradient
+from gpcmc.covariance.dense import Dense
+from gpcmc.covariance.kernels import Contraction, covariance_with_gradient, orthant_covariance
 from gpcmc.gaussian.ep import ExpectationPropagation
 from gpcmc.gaussian.posterior import GaussianPosterior
-from gpcmc.posterior import ConvergenceError
 from gpcmc.inference.twisted import Twisted
 from gpcmc.orthant.gradient import Guide, OrthantGradient, orthant_gradient
+from gpcmc.posterior import ConvergenceError
 
 if TYPE_CHECKING:  # scikit-learn takes half a second
     from sklearn.gaussian_process.kernels import Kernel

@@ -40,8 +40,8 @@ from gpcmc.inference.hyperparameter_steps import (
     whitened_state,
 )
 from gpcmc.inference.hyperparameters import HyperparameterPrior, Model, default_prior
-from gpcmc.posterior import OK, chain_status
 from gpcmc.inference.relevance import model_of
+from gpcmc.posterior import OK, chain_status
 
 _NAMES = ("laplace", "ep", "orthant", "ancillary", "surrogate")
 _BATCHES = 20  # of burn-in, after each of which the proposal's step is reconsidered

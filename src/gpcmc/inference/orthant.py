@@ -18,7 +18,6 @@ from gpcmc import _validation as validation
 from gpcmc.covariance.kernels import orthant_covariance
 from gpcmc.covariance.prior import Prior
 from gpcmc.methods import Method
-from gpcmc.posterior import PosteriorRecord, Prediction
 from gpcmc.orthant.populations import population_sizes
 from gpcmc.orthant.sampler import (
     Array,
@@ -30,6 +29,7 @@ from gpcmc.orthant.sampler import (
     orthant_ratio,
     sample_orthant,
 )
+from gpcmc.posterior import PosteriorRecord, Prediction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,10 +29,10 @@ from gpcmc.inference.hyperparameters import (
     default_prior,
     length_scales_of,
 )
-from gpcmc.methods import Method
-from gpcmc.posterior import PosteriorRecord, Prediction
 from gpcmc.inference.orthant import Orthant
 from gpcmc.inference.relevance import RelevancePrior, covariances, relevance_prior
+from gpcmc.methods import Method
+from gpcmc.posterior import PosteriorRecord, Prediction
 
 __all__ = [
     "ChainOptions",

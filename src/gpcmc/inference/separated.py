@@ -15,7 +15,6 @@ from scipy.linalg import solve_triangular
 from gpcmc import _validation as validation
 from gpcmc.covariance.prior import Prior
 from gpcmc.methods import Method
-from gpcmc.posterior import MAX_K_HAT, MIN_EFFECTIVE, NOT_CONVERGED, OK, UNTRUSTED, PosteriorRecord, Prediction
 from gpcmc.orthant.sampler import Array, test_rows
 from gpcmc.orthant.separation import (
     DEFENCE,
@@ -23,6 +22,15 @@ from gpcmc.orthant.separation import (
     SeparationEstimate,
     check_points,
     estimate,
+)
+from gpcmc.posterior import (
+    MAX_K_HAT,
+    MIN_EFFECTIVE,
+    NOT_CONVERGED,
+    OK,
+    UNTRUSTED,
+    PosteriorRecord,
+    Prediction,
 )
 
 

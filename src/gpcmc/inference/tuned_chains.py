@@ -25,8 +25,10 @@ from scipy.linalg import cholesky
 from gpcmc._threads import one_thread
 from gpcmc._validation import FloatArray, check_option, check_positive_int
 from gpcmc.gaussian.ep import ExpectationPropagation
-from gpcmc.inference.evidence_estimators import Estimator
+from gpcmc.gaussian.importance import gaussian_proposal, log_evidence_estimate
+from gpcmc.gaussian.laplace import Laplace
 from gpcmc.gaussian.posterior import GaussianApproximation
+from gpcmc.inference.evidence_estimators import Estimator
 from gpcmc.inference.hyperparameter_chains import adapt
 from gpcmc.inference.hyperparameter_steps import (
     Info,
@@ -40,8 +42,6 @@ from gpcmc.inference.hyperparameter_steps import (
     whitened_state,
 )
 from gpcmc.inference.hyperparameters import Model
-from gpcmc.gaussian.importance import gaussian_proposal, log_evidence_estimate
-from gpcmc.gaussian.laplace import Laplace
 from gpcmc.inference.relevance import RelevanceModel
 
 PSEUDO_MARGINAL = ("laplace", "ep")

@@ -8,8 +8,8 @@ expectations under the tilted law, g and W the likelihood's first and minus its 
 not cancel where v is small; the latter do not where it is large, where g turns too fast for a rule to see.
 
 The tilted law is log-concave. It is integrated on both sides of its mode, as far as it falls by exp(-40), by Gauss and
-Legendre's rule on panels that are halved until halves agree with the whole: a likelihood that turns within one unit of f
-is seen beside a Gaussian that is a thousand wide.
+Legendre's rule on panels that are halved until halves agree with the whole: a likelihood that turns within one unit of
+f is seen beside a Gaussian that is a thousand wide.
 
 References
 ----------
@@ -32,7 +32,9 @@ _PANELS = (2.0, 12.0)  # where the first ones end, in widths of the peak
 _FALL = 40.0  # in log density, where the integral ends
 _STEPS = 120  # of Newton's method, at most
 _HALVINGS = 25  # of a panel, at most
-_AGREED = 1e-8  # of a moment: halves that differ by less from the whole are themselves exact to rounding
+_AGREED = (
+    1e-8  # of a moment: halves that differ by less from the whole are themselves exact to rounding
+)
 _CHUNK = 2048  # patterns at a time
 
 

@@ -35,15 +35,15 @@ from gpcmc._validation import (
     check_memory,
     check_rng,
 )
+from gpcmc.covariance.lowrank import LowRank, low_rank
 from gpcmc.covariance.prior import Prior
 from gpcmc.gaussian.ep import ExpectationPropagation
 from gpcmc.gaussian.importance import gaussian_proposal
-from gpcmc.methods import LEAST_MEMORY
 from gpcmc.inference.separated import Separated, SeparatedPosterior, SeparatedSampler
 from gpcmc.inference.twisted import Twisted
-from gpcmc.covariance.lowrank import LowRank, low_rank
 from gpcmc.lowrank.proposals import least_bound
 from gpcmc.lowrank.sampling import controlled_mean
+from gpcmc.methods import LEAST_MEMORY
 from gpcmc.orthant._separation import separate
 from gpcmc.orthant.sampler import test_rows
 from gpcmc.orthant.separation import DEFENCE, Proposal, SeparationEstimate, weight_diagnostics

@@ -17,8 +17,8 @@ from scipy.linalg import cho_solve
 from scipy.special import log_ndtr
 
 from gpcmc._validation import FloatArray
-from gpcmc.likelihood.probit import hazard
 from gpcmc.covariance.lowrank import LowRank, precision_factor
+from gpcmc.likelihood.probit import hazard
 from gpcmc.lowrank.filter import Filter, FilteredProposal
 from gpcmc.orthant.tilting import MAX_STEPS, TOLERANCE
 from gpcmc.orthant.twisting import site_coefficients

@@ -27,10 +27,10 @@ from numpy.typing import ArrayLike
 from scipy.stats import norm, t
 
 from gpcmc.covariance.prior import Prior
-from gpcmc.methods import Inference
-from gpcmc.posterior import MAX_K_HAT, OK
 from gpcmc.inference.orthant import Orthant
 from gpcmc.inference.twisted import Twisted
+from gpcmc.methods import Inference
+from gpcmc.posterior import MAX_K_HAT, OK
 from studies.atiya2021.latent_certifier import STATES, annealed, gaussian, model
 from studies.atiya2021.problems import Problem
 from studies.atiya2021.runs import infer

@@ -37,8 +37,8 @@ from gpcmc.inference.chain_method import ChainMethod
 from gpcmc.inference.elliptical import EllipticalSlice
 from gpcmc.inference.hamiltonian import HamiltonianMonteCarlo
 from gpcmc.methods import Method
-from gpcmc.posterior import PosteriorRecord, Prediction
 from gpcmc.orthant.sampler import Array
+from gpcmc.posterior import PosteriorRecord, Prediction
 
 #: What a run says whose probability is too small for a number of double precision.
 UNDERFLOW = "underflow"

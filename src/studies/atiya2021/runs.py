@@ -11,10 +11,10 @@ import numpy as np
 
 from gpcmc.covariance.prior import Prior
 from gpcmc.gaussian.importance import ImportanceSampling
-from gpcmc.methods import Inference, Method
-from gpcmc.posterior import NOT_CONVERGED, OK, ConvergenceError, Prediction
 from gpcmc.inference.orthant import Orthant, OrthantPosterior
+from gpcmc.methods import Inference, Method
 from gpcmc.orthant.sampler import ExtinctionError
+from gpcmc.posterior import NOT_CONVERGED, OK, ConvergenceError, Prediction
 
 #: What a row says where a run has no answer because all samples were lost.
 EXTINCT = "extinct"

@@ -66,8 +66,8 @@ from gpcmc._validation import (
     check_positive_int,
 )
 from gpcmc.covariance.prior import Prior
-from gpcmc.likelihood.probit import log_likelihood
 from gpcmc.inference.convergence import convergence, monitored
+from gpcmc.likelihood.probit import log_likelihood
 from gpcmc.methods import Method
 from gpcmc.posterior import chain_status, with_prediction
 from studies.atiya2021.toolbox_annealing import (

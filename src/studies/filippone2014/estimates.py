@@ -9,6 +9,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from gpcmc.covariance.prior import Prior
+from gpcmc.gaussian.importance import Proposal, gaussian_proposal
 from gpcmc.inference.hyperparameter_steps import (
     WhitenedState,
     elliptical_slice,
@@ -18,12 +19,11 @@ from gpcmc.inference.hyperparameter_steps import (
     surrogate_state,
     whitened_state,
 )
-from gpcmc.gaussian.importance import Proposal, gaussian_proposal
-from gpcmc.posterior import ConvergenceError, Posterior
 from gpcmc.inference.orthant import Orthant
 from gpcmc.inference.relevance import RelevanceModel
 from gpcmc.inference.tuned_chains import GAUSSIAN
 from gpcmc.inference.twisted import Twisted
+from gpcmc.posterior import ConvergenceError, Posterior
 from studies.common.rows import Line
 from studies.common.seeds import generator, seed
 from studies.filippone2014.simulated import Simulated, model_of, simulate

@@ -62,8 +62,8 @@ def run(row: Row, inputs: Inputs) -> Result:
     else:
         from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 
-        from gpcmc.inference.twisted import Twisted
         from gpcmc.covariance.prior import prior as prior_of
+        from gpcmc.inference.twisted import Twisted
         from gpcmc.lowrank import WeightedPosterior
 
         kernel = ConstantKernel(1.0 / nugget) * Matern(np.sqrt(3.0) * RANGE, nu=1.5)
