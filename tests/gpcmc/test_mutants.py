@@ -102,7 +102,7 @@ MUTANTS = {
         test_likelihood.test_tilted_moments_by_quadrature, (probit.PROBIT, 7.0),
     ),
     "a peak that is not looked for": Mutant(
-        tilted._integrate, "mode = _mode(derivatives, y, mean, variance)", "mode = mean",
+        tilted._Law.of.__func__, "_mode(derivatives, y, mean, variance)", "mean",
         test_likelihood.test_tilted_moments_by_quadrature, (probit.PROBIT, 300.0),
     ),
     # the sites

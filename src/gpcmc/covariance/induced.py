@@ -29,7 +29,7 @@ from gpcmc.covariance.pivoted import Inducing, blocks
 if TYPE_CHECKING:
     from gpcmc.covariance.lowrank import LowRank, LowRankConditions
 
-_ENTRIES = 2**20  # of cross-covariances at once
+_ENTRIES = 2**18  # of cross-covariances at once
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -295,14 +295,15 @@ class LowRankConditions(Conditioned):
         classes, r = len(self.V), F.shape[1]
         found = np.empty((len(F), classes, classes))
         for here in blocks(len(F), max(BLOCK // classes, 1)):
-            half = np.zeros((classes, len(self.C), len(F[here])))
+            half: list[FloatArray] = []
             for c in range(classes):  # the rows above block c are zeros
                 right = np.zeros((len(self.C) - c * r, len(F[here])))
                 right[:r] = F[here].T
-                half[c, c * r :] = solve_triangular(
-                    self.C[c * r :, c * r :], right, lower=True, check_finite=False
-                )
-            found[here] = np.einsum("cki,dki->icd", half, half)
+                factor = self.C[c * r :, c * r :]
+                half.append(solve_triangular(factor, right, lower=True, check_finite=False))
+                for d in range(c + 1):
+                    both = np.einsum("ki,ki->i", half[d][(c - d) * r :], half[c])
+                    found[here, c, d] = found[here, d, c] = both
         return found
 
     @property

@@ -49,3 +49,7 @@ class Likelihood(ABC):
         """Return predictive probabilities and their standard errors, which are zeros."""
         probability = self.predictive_probability(mean, variance)
         return probability, np.zeros_like(probability)
+
+    def roughly(self, mean: FloatArray, variance: FloatArray) -> FloatArray:
+        """Return predictive probabilities."""
+        return self.predictive_probability(mean, variance)

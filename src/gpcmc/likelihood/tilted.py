@@ -19,22 +19,27 @@ Rasmussen and Williams (2006), Eqs. (3.52)-(3.59), Algorithm 3.5.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import roots_legendre
 
 from gpcmc._validation import FloatArray
+
+#: log p(y | f) of (y, f), elementwise.
+Log = Callable[[FloatArray, FloatArray], FloatArray]
+#: Its first derivative in f and minus its second one.
+Derivatives = Callable[[FloatArray, FloatArray], tuple[FloatArray, FloatArray]]
 
 _NODES = 10  # a panel
 _PANELS = (2.0, 12.0)  # where the first ones end, in widths of the peak
 _FALL = 40.0  # in log density, where the integral ends
 _STEPS = 120  # of Newton's method, at most
 _HALVINGS = 25  # of a panel, at most
-_AGREED = (
-    1e-8  # of a moment: halves that differ by less from the whole are themselves exact to rounding
-)
+_AGREED = 1e-8  # of a moment: halves so near to the whole are exact to rounding
 _CHUNK = 2048  # patterns at a time
 
 
@@ -62,8 +67,8 @@ class Tilted(NamedTuple):
 
 
 def by_quadrature(
-    log_likelihood: Callable[[FloatArray, FloatArray], FloatArray],
-    derivatives: Callable[[FloatArray, FloatArray], tuple[FloatArray, FloatArray]],
+    log_likelihood: Log,
+    derivatives: Derivatives,
     y: FloatArray,
     mean: FloatArray,
     variance: FloatArray,
@@ -81,73 +86,133 @@ def by_quadrature(
     found = np.empty((4, len(y)))
     for start in range(0, len(y), _CHUNK):
         here = slice(start, start + _CHUNK)
-        found[:, here] = _integrate(
-            log_likelihood, derivatives, y[here], mean[here], variance[here]
-        )
+        law = _Law.of(log_likelihood, derivatives, y[here], mean[here], variance[here])
+        found[:, here] = law.tilted()
     return Tilted(*found)
 
 
-def _integrate(log_likelihood, derivatives, y, mean, variance):  # type: ignore[no-untyped-def]
-    """One chunk, in x = (f - mode) / root of the variance."""
-    root = np.sqrt(variance)
-    mode = _mode(derivatives, y, mean, variance)
-    g_mode = derivatives(y, mode)[0]
-    offset = root * g_mode  # (mode - mean) / root, where that is not 0 / 0
-    top = log_likelihood(y, mode) - 0.5 * offset**2
+@dataclass(frozen=True, slots=True, eq=False)
+class _Law:
+    """Tilted laws of n patterns in x = (f - mode) / root of the variance.
 
-    def height(i, x):  # type: ignore[no-untyped-def]
-        f = mode[i] + root[i] * x
-        return log_likelihood(y[i], f) - 0.5 * (x + offset[i]) ** 2 - top[i]
+    Attributes
+    ----------
+    root, mode : (n,) arrays
+    g_mode : (n,) array
+        The likelihood's first derivative at the mode.
+    offset : (n,) array
+        root g_mode, which is (mode - mean) / root where that is not 0 / 0.
+    top : (n,) array
+        Log density at the mode.
+    """
 
-    def moments(i, low, high):  # type: ignore[no-untyped-def]
-        """Integrals (6, panels) of 1, x, x^2, W, g, g^2 over panels of patterns i; g from its value at the mode."""
+    log_likelihood: Log
+    derivatives: Derivatives
+    y: FloatArray
+    variance: FloatArray
+    root: FloatArray
+    mode: FloatArray
+    g_mode: FloatArray
+    offset: FloatArray
+    top: FloatArray
+
+    @classmethod
+    def of(
+        cls,
+        log_likelihood: Log,
+        derivatives: Derivatives,
+        y: FloatArray,
+        mean: FloatArray,
+        variance: FloatArray,
+    ) -> _Law:
+        """Find the modes."""
+        root, mode = np.sqrt(variance), _mode(derivatives, y, mean, variance)
+        g_mode = derivatives(y, mode)[0]
+        offset = root * g_mode
+        top = log_likelihood(y, mode) - 0.5 * offset**2
+        return cls(log_likelihood, derivatives, y, variance, root, mode, g_mode, offset, top)
+
+    def height(self, i: NDArray[np.intp], x: FloatArray) -> FloatArray:
+        """Log density over its largest value at points x (..., m) of patterns i (m,)."""
+        f = self.mode[i] + self.root[i] * x
+        density = self.log_likelihood(self.y[i], f) - 0.5 * (x + self.offset[i]) ** 2
+        return density - self.top[i]
+
+    def moments(self, i: NDArray[np.intp], low: FloatArray, high: FloatArray) -> FloatArray:
+        """Integrals (6, m) of 1, x, x^2, W, g, g^2 over panels of patterns i; g from its value at the mode.
+
+        The last three are zero where the variance is large.
+        """
         node, weight = _rule()
         x = low + (high - low) * node[:, None]
-        g, W = derivatives(y[i], mode[i] + root[i] * x)
-        g, W = np.where(variance[i] < 1.0, (g - g_mode[i], W), 0.0)
-        w = weight[:, None] * np.abs(high - low) * np.exp(height(i, x))
+        g, W = self.derivatives(self.y[i], self.mode[i] + self.root[i] * x)
+        g, W = np.where(self.variance[i] < 1.0, (g - self.g_mode[i], W), 0.0)
+        w = weight[:, None] * np.abs(high - low) * np.exp(self.height(i, x))
         return np.array([np.sum(w * one, axis=0) for one in (1.0, x, x * x, W, g, g * g)])
 
-    every = np.arange(len(y))
-    left, right = (_end(side, derivatives, y, mode, root, offset, height) for side in (-1.0, 1.0))
-    # the first panels have the width of the peak, beside which the likelihood may go on to turn
-    peak = 1.0 / np.sqrt(1.0 + variance * derivatives(y, mode)[1])
-    ends = [0.0 * peak]
-    for side, end in ((-1.0, left), (1.0, right)):
-        ends += [side * np.minimum(np.abs(end), far * peak) for far in _PANELS] + [end]
-    starts = [0.0 * peak, *ends[1 : len(_PANELS) + 1], 0.0 * peak, *ends[len(_PANELS) + 2 : -1]]
-    i, low, high = np.tile(every, len(starts)), np.concatenate(starts), np.concatenate(ends[1:])
-    there = low != high
-    i, low, high = i[there], low[there], high[there]
-    whole, total = moments(i, low, high), np.zeros((6, len(y)))
-    size = np.array([np.bincount(i, np.abs(one), len(y)) for one in whole])
-    # log densities are rounded as they are large
-    allowed = _AGREED + 1e-15 * (np.abs(top) + offset**2)
-    for halving in range(_HALVINGS):
-        middle = 0.5 * (low + high)
-        near, far = moments(i, low, middle), moments(i, middle, high)
-        agreed = (np.abs(near + far - whole) <= allowed[i] * size[:, i]).all(axis=0)
-        if halving == _HALVINGS - 1:
-            agreed[:] = True
-        for k in range(6):
-            total[k] += np.bincount(i[agreed], (near + far)[k, agreed], len(y))
-        open_ = ~agreed
-        if not open_.any():
-            break
-        whole = np.concatenate([near[:, open_], far[:, open_]], axis=1)
-        low, high = (
-            np.concatenate([low[open_], middle[open_]]),
-            np.concatenate([middle[open_], high[open_]]),
-        )
-        i = np.tile(i[open_], 2)
-    Z, centre, square, W, g, g_square = total / np.array([total[0] ** 0, *[total[0]] * 5])
-    ratio = square - centre**2
-    small, wide = variance < 1.0, np.maximum(variance, 1.0)
-    slope = np.where(small, g_mode + g, (centre + offset) / np.sqrt(wide))
-    curvature = np.where(small, W - (g_square - g**2), (1.0 - ratio) / wide)
-    curvature = np.maximum(curvature, 0.0)
-    ratio = np.where(small, 1.0 - variance * curvature, ratio)
-    return top + np.log(Z) - 0.5 * np.log(2.0 * np.pi), slope, curvature, ratio
+    def end(self, side: float) -> FloatArray:
+        """About where the density has fallen by exp(-40), by Newton's method from outside: its log is concave."""
+        every = np.arange(len(self.y))
+        x = np.full(len(self.y), side * np.sqrt(2.0 * _FALL))
+        for _ in range(_STEPS):
+            missing = -_FALL - self.height(every, x)
+            if (missing < 0.1 * _FALL).all():
+                break
+            g = self.derivatives(self.y, self.mode + self.root * x)[0]
+            steep = self.root * g - (x + self.offset)
+            x = np.where(missing > 0.0, x + missing / steep, x)
+        return x
+
+    def panels(self) -> tuple[NDArray[np.intp], FloatArray, FloatArray]:
+        """Patterns (m,) and ends of the first panels.
+
+        They have the width of the peak, beside which the likelihood may go on to turn.
+        """
+        peak = 1.0 / np.sqrt(1.0 + self.variance * self.derivatives(self.y, self.mode)[1])
+        low, high = [], []
+        for side in (-1.0, 1.0):
+            end, near = self.end(side), np.zeros_like(peak)
+            for far in (*(side * np.minimum(np.abs(end), k * peak) for k in _PANELS), end):
+                low.append(near)
+                high.append(far)
+                near = far
+        i = np.tile(np.arange(len(self.y)), len(low))
+        starts, ends = np.concatenate(low), np.concatenate(high)
+        there = starts != ends
+        return i[there], starts[there], ends[there]
+
+    def tilted(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """Halve panels until halves agree with the whole, and put the moments together."""
+        n, (i, low, high) = len(self.y), self.panels()
+        whole, total = self.moments(i, low, high), np.zeros((6, n))
+        size = np.array([np.bincount(i, np.abs(one), n) for one in whole])
+        # log densities are rounded as they are large
+        allowed = _AGREED + 1e-15 * (np.abs(self.top) + self.offset**2)
+        for halving in range(_HALVINGS):
+            middle = 0.5 * (low + high)
+            near, far = self.moments(i, low, middle), self.moments(i, middle, high)
+            agreed = (np.abs(near + far - whole) <= allowed[i] * size[:, i]).all(axis=0)
+            agreed |= halving == _HALVINGS - 1
+            for k in range(6):
+                total[k] += np.bincount(i[agreed], (near + far)[k, agreed], n)
+            left = ~agreed
+            if not left.any():
+                break
+            whole = np.concatenate([near[:, left], far[:, left]], axis=1)
+            low, high = (
+                np.concatenate([low[left], middle[left]]),
+                np.concatenate([middle[left], high[left]]),
+            )
+            i = np.tile(i[left], 2)
+        Z = total[0]
+        centre, square, W, g, g_square = total[1:] / Z
+        ratio = square - centre**2
+        small, wide = self.variance < 1.0, np.maximum(self.variance, 1.0)
+        slope = np.where(small, self.g_mode + g, (centre + self.offset) / np.sqrt(wide))
+        curvature = np.where(small, W - (g_square - g**2), (1.0 - ratio) / wide)
+        curvature = np.maximum(curvature, 0.0)
+        ratio = np.where(small, 1.0 - self.variance * curvature, ratio)
+        return self.top + np.log(Z) - 0.5 * np.log(2.0 * np.pi), slope, curvature, ratio
 
 
 @cache
@@ -157,7 +222,9 @@ def _rule() -> tuple[FloatArray, FloatArray]:
     return 0.5 * (node + 1.0), 0.5 * weight
 
 
-def _mode(derivatives, y, mean, variance):  # type: ignore[no-untyped-def]
+def _mode(
+    derivatives: Derivatives, y: FloatArray, mean: FloatArray, variance: FloatArray
+) -> FloatArray:
     """Solve f = mean + variance g(f), by Newton's method and bisection in turn: g falls in f."""
     g = derivatives(y, mean)[0]
     low, high = np.minimum(mean, mean + variance * g), np.maximum(mean, mean + variance * g)
@@ -172,15 +239,3 @@ def _mode(derivatives, y, mean, variance):  # type: ignore[no-untyped-def]
         outside = (new < low) | (new > high)
         f = np.where(outside | (step % 2 == 1), 0.5 * (low + high), new)
     return f
-
-
-def _end(side, derivatives, y, mode, root, offset, height):  # type: ignore[no-untyped-def]
-    """Return about where the log density has fallen so much, by Newton's method from outside: it is concave."""
-    every, x = np.arange(len(y)), np.full(len(y), side * np.sqrt(2.0 * _FALL))
-    for _ in range(_STEPS):
-        missing = -_FALL - height(every, x)
-        if (missing < 0.1 * _FALL).all():
-            break
-        steep = root * derivatives(y, mode + root * x)[0] - (x + offset)
-        x = np.where(missing > 0.0, x + missing / steep, x)
-    return x
