@@ -181,10 +181,6 @@ class PosteriorRecord(ABC):
             *check_cross_covariance("K_star", K_star, "k_star_star", k_star_star, self._patterns)
         )
 
-    def _predict_prior(self, prior: Prior) -> Prediction:
-        """Predict at the test inputs of a prior that has some, whose arguments are checked."""
-        return self.predict(prior.K_star, prior.k_star_star)
-
 
 @dataclass(frozen=True, kw_only=True)
 class FormPosterior(PosteriorRecord):
@@ -220,20 +216,19 @@ class FormPosterior(PosteriorRecord):
         """
         return self._predict_at(self.covariance.cross(check_inputs("X", X)))
 
-    def _predict_prior(self, prior: Prior) -> Prediction:
-        cross = prior.cross()
-        assert cross is not None
-        return self._predict_at(cross)
-
 
 P = TypeVar("P", bound=Posterior)
 
 
 def with_prediction(posterior: P, prior: Prior) -> P:
     """Return a posterior, a dataclass, with its own prediction at the prior's test inputs as `prediction`."""
-    if len(prior.k_star_star) == 0 and prior.X_star is None:
+    cross = prior.cross()
+    if cross is None:
         return posterior
-    prediction = cast(Any, posterior)._predict_prior(prior)
+    if isinstance(posterior, FormPosterior):
+        prediction = posterior._predict_at(cross)
+    else:
+        prediction = posterior.predict(prior.K_star, prior.k_star_star)
     return cast(P, replace(cast(Any, posterior), prediction=prediction))
 
 

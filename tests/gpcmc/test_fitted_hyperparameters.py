@@ -148,7 +148,8 @@ def test_the_defaults_serve_a_newcomer():
 
 
 def test_whose_evidence_is_climbed():
-    own, quick = ExpectationPropagation(block=7), ExpectationPropagation(tolerance=1e-4, block=7)
+    own = ExpectationPropagation(max_sweeps=77)
+    quick = replace(own, tolerance=1e-4)
     assert surface_method(LOGISTIC, searching=True) is LOGISTIC
     assert surface_method(Twisted()) == ExpectationPropagation()
     assert surface_method(own) is own

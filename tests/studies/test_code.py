@@ -136,11 +136,3 @@ def test_no_module_outside_the_digest_runs(method):
     ours = {name for name in entered if name.startswith(code.PACKAGES) and "." in name}
     assert MODULES[method] in ours
     assert ours <= code.code_digests([EXPERIMENT, MODULES[method]]).keys()
-
-
-def test_no_method_rests_on_covariances_of_low_rank():
-    """These take the methods, and not the other way round: an edit there makes no kept row old."""
-    names = ["gpcmc.inference.ep", "gpcmc.inference.twisted", "gpcmc.inference.laplace"]
-    found = code.code_digests(names)
-    assert "gpcmc.inference.interface" in found
-    assert not [name for name in found if name.startswith("gpcmc.lowrank")]
