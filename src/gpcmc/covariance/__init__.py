@@ -1,0 +1,1 @@
+"""Covariances of the latent values, which know of no labels and no method."""
