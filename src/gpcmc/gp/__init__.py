@@ -1,6 +1,7 @@
 """The Gaussian process prior and the likelihoods: what every inference method shares."""
 
-from gpcmc.gp.covariance import Prior, linear, orthant_covariance, prior, rbf
+from gpcmc.covariance.kernels import linear, orthant_covariance, rbf
+from gpcmc.covariance.prior import Prior, prior
 from gpcmc.gp.likelihood import derivatives, log_likelihood, predictive_probability
 
 __all__ = [
