@@ -16,6 +16,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from gpcmc._validation import FloatArray
+from gpcmc.posterior import MAX_K_HAT, MIN_EFFECTIVE, NOT_CONVERGED, OK, UNTRUSTED
 
 #: Fewer weights have no tail that a Pareto distribution could be fitted to.
 MIN_TAIL = 25
@@ -49,6 +50,24 @@ def weight_diagnostics(log_weights: FloatArray) -> dict[str, float]:
         "effective_samples": effective,
         "effective_fraction": effective / len(w),
     }
+
+
+def weights_status(diagnostics: dict[str, float]) -> str:
+    """Say whether weighted samples can be believed.
+
+    Where a proven bound leaves to no single sample, seen or not, more than a tenth of the sum of all weights, nothing
+    can hide in their tail. Elsewhere the tail is judged by Pareto k-hat.
+    """
+    if hidden_tail(diagnostics):
+        return UNTRUSTED
+    return OK if diagnostics["effective_samples"] >= MIN_EFFECTIVE else NOT_CONVERGED
+
+
+def hidden_tail(diagnostics: dict[str, float]) -> bool:
+    """Say whether what no sample has seen may change the average; ``log_weight_bound`` is over the mean weight."""
+    samples = diagnostics["effective_samples"] / max(diagnostics["effective_fraction"], 1e-300)
+    hidden = diagnostics.get("log_weight_bound", np.inf) > np.log(0.1 * max(samples, 1e-300))
+    return bool(hidden and diagnostics.get("k_hat", 0.0) > MAX_K_HAT)
 
 
 def pareto_shape(log_weights: FloatArray) -> float:

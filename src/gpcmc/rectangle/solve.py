@@ -9,7 +9,7 @@ import numpy as np
 from scipy.linalg import LinAlgError
 
 from gpcmc._validation import FloatArray
-from gpcmc.inference.interface import MAX_K_HAT, OK, UNTRUSTED
+from gpcmc.posterior import MAX_K_HAT, OK, UNTRUSTED
 from gpcmc.rectangle import proposals, rounds
 from gpcmc.rectangle.blocks import Block
 from gpcmc.rectangle.closed import one_dimension, two_dimensions
@@ -18,6 +18,7 @@ from gpcmc.rectangle.mixture import Average, Mixture
 from gpcmc.rectangle.order import Ordered, has_interior, ordered
 from gpcmc.rectangle.sites import propagate
 from gpcmc.rectangle.tilt import minimax_tilt
+from gpcmc.weights import hidden_tail
 
 Method = Literal["auto", "minimax-tilting", "twisted-ep", "separation"]
 METHODS = ("auto", "minimax-tilting", "twisted-ep", "separation")
@@ -108,7 +109,7 @@ def solve(block: Block, request: Request, rng: np.random.Generator) -> Solution:
         last.log_probability,
         last.standard_error,
         spent + before,
-        _status(last, bound, request),
+        _status(last, diagnostics, request),
         name,
         diagnostics,
         mixture,
@@ -139,12 +140,10 @@ def _exact(log_p: float, error: float, rank: int | None = None) -> Solution:
     return Solution(log_p, error, 0, OK, CLOSED, told)
 
 
-def _status(last: Average, bound: float, request: Request) -> str:
+def _status(last: Average, diagnostics: dict[str, float], request: Request) -> str:
     if np.isneginf(last.log_probability):
         return NOTHING
-    # where the bound leaves to no single sample a tenth of the sum, nothing can hide in the tail
-    hidden = bound > np.log(0.1 * last.samples)
-    if hidden and last.diagnostics["k_hat"] > MAX_K_HAT:
+    if hidden_tail(diagnostics):
         return UNTRUSTED
     return OK if rounds.good(last, request.largest_se) else NOT_MET
 
