@@ -26,14 +26,18 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import cho_solve, cholesky, solve_triangular
 from scipy.linalg.blas import dsyrk
 from scipy.linalg.lapack import dlauum
 
 from gpcmc._validation import FloatArray
+
+if TYPE_CHECKING:
+    from gpcmc.covariance.form import Cross
 
 #: Coordinates of a block.
 BLOCK = 32
@@ -116,6 +120,31 @@ class Factor(ABC):
         """
 
     @abstractmethod
+    def covariance(self) -> FloatArray | None:
+        """Return R (n, n), for the order of its coordinates to be chosen; None where that would cost too much."""
+
+    @abstractmethod
+    def test_rows(
+        self, cross: Cross, signs: FloatArray, order: NDArray[np.intp] | slice = slice(None)
+    ) -> FloatArray:
+        """Return rows (t, q) with P(y* = +1 | v) = Phi(rows @ state), `state` (q,) that of a finished draw.
+
+        Parameters
+        ----------
+        cross : Cross
+            Of the covariance K in R = I + C K C, whose form this factor belongs to.
+        signs : (n,) array
+            The diagonal of C, in the order of the factor.
+        order : (n,) int array, optional
+            Places in K of the factor's coordinates.
+
+        Raises
+        ------
+        ValueError
+            If the covariances of `cross` cannot belong to K.
+        """
+
+    @abstractmethod
     def begin(self, draws: int) -> FloatArray:
         """Return the state of so many draws of which nothing is drawn."""
 
@@ -182,11 +211,11 @@ class DenseFactor(Factor):
         return cls.lower(np.ascontiguousarray(L))
 
     @classmethod
-    def lower(cls, L: FloatArray, alone: tuple[int, ...] = ()) -> DenseFactor:
-        """Take a factor (n, n) in C's order, which becomes G; coordinates `alone` are blocks of their own."""
+    def lower(cls, L: FloatArray, blocks: list[slice] | None = None) -> DenseFactor:
+        """Take a factor (n, n) in C's order, which becomes G."""
         d = L.diagonal().copy()
         L /= d[:, None]
-        return cls(L, d, parts(len(d), BLOCK, alone))
+        return cls(L, d, parts(len(d), BLOCK) if blocks is None else blocks)
 
     def __matmul__(self, x: FloatArray) -> FloatArray:
         return ((self.G @ x).T * self.d).T
@@ -215,7 +244,24 @@ class DenseFactor(Factor):
         own = np.tril(own)
         mean = own @ (own.T @ nu)
         slope = _solve(self.G, self.solve(mean), trans="T") / self.d
-        return Sited(DenseFactor.lower(own), mean, slope, half_log_det)
+        return Sited(DenseFactor.lower(own, self.parts), mean, slope, half_log_det)
+
+    def covariance(self) -> FloatArray:
+        L = self.d[:, None] * self.G
+        return L @ L.T
+
+    def test_rows(
+        self, cross: Cross, signs: FloatArray, order: NDArray[np.intp] | slice = slice(None)
+    ) -> FloatArray:
+        A = self.solve(signs[:, None] * cross.covariances()[order])
+        variance = 1.0 + cross.variance - np.einsum("ij,ij->j", A, A)
+        if (variance <= 0).any():
+            worst = int(np.argmin(variance))
+            raise ValueError(
+                "K_star and k_star_star must be covariances with the training patterns; test pattern "
+                f"{worst} would have variance {variance[worst]:.3g} given them"
+            )
+        return np.ascontiguousarray((A / np.sqrt(variance)).T)
 
     def begin(self, draws: int) -> FloatArray:
         return np.empty((len(self), draws))
@@ -332,6 +378,16 @@ class GeneratorFactor(Factor):
         P = cho_solve((C, True), np.eye(len(C)), check_finite=False)
         H *= s[:, None]
         return Sited(GeneratorFactor.of(H, self.g * s, P), mean, slope, half_log_det)
+
+    def covariance(self) -> None:
+        return None
+
+    def test_rows(
+        self, cross: Any, signs: FloatArray, order: NDArray[np.intp] | slice = slice(None)
+    ) -> FloatArray:
+        F, D = cross.rows()
+        variance = 1.0 + D + np.einsum("ij,ij->i", F @ self.left, F)
+        return F / np.sqrt(variance)[:, None]
 
     def begin(self, draws: int) -> FloatArray:
         return np.zeros((self.H.shape[1], draws))

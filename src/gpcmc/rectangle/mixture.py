@@ -78,6 +78,14 @@ class Samples:
     X: FloatArray | None = None
     points: FloatArray | None = None
 
+    def condensed(self) -> Samples:
+        """Return the same with the last proposal's state alone."""
+        last = self.passes[-1]
+        kept = Pass(last.proposal, last.state, np.empty(0))
+        return Samples(
+            self.k, self.randomizations, self.columns, self.log_weights, np.empty(0), [kept]
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Mixture:

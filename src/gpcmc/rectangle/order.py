@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from gpcmc._threads import one_thread
 from gpcmc._validation import FloatArray
-from gpcmc.covariance.factor import DenseFactor
+from gpcmc.covariance.factor import BLOCK, DenseFactor, parts
 from gpcmc.rectangle.limits import log_mass, moments
 
 _PANEL = 32
@@ -139,7 +139,7 @@ def ordered(R: FloatArray, lower: FloatArray, upper: FloatArray, slack: float) -
             first = rank
     ties = _ties(order, L, low, high, rank, slack)
     kept = np.ascontiguousarray(np.tril(L[:rank, :rank]))
-    factor = DenseFactor.lower(kept, tuple(ties))
+    factor = DenseFactor.lower(kept, parts(rank, BLOCK, tuple(ties)))
     return Ordered(order[:rank].copy(), factor, low[:rank].copy(), high[:rank].copy(), ties, start[:rank])
 
 
