@@ -56,14 +56,15 @@ class Sited:
         m = S nu.
     slope : (n,) array
         R^-1 m = nu - T m, without cancellation.
-    half_log_det : float
-        Half of log |I + L'TL|.
+    log_constant : float
+        Of the integral of N(v; 0, R) times sites exp(slope' x - tau x^2 / 2) in x = v - m: -m'R^-1 m / 2 less half of
+        log |I + L'TL|.
     """
 
     factor: Factor
     mean: FloatArray
     slope: FloatArray
-    half_log_det: float
+    log_constant: float
 
 
 class Gram(ABC):
@@ -243,8 +244,10 @@ class DenseFactor(Factor):
         del C, L
         own = np.tril(own)
         mean = own @ (own.T @ nu)
-        slope = _solve(self.G, self.solve(mean), trans="T") / self.d
-        return Sited(DenseFactor.lower(own, self.parts), mean, slope, half_log_det)
+        e = self.solve(mean)
+        slope = _solve(self.G, e, trans="T") / self.d
+        log_constant = -0.5 * float(e @ e) - half_log_det
+        return Sited(DenseFactor.lower(own, self.parts), mean, slope, log_constant)
 
     def covariance(self) -> FloatArray:
         L = self.d[:, None] * self.G
@@ -377,7 +380,8 @@ class GeneratorFactor(Factor):
         half_log_det = float(np.sum(np.log(C.diagonal())) + 0.5 * np.sum(np.log1p(tau * self.g)))
         P = cho_solve((C, True), np.eye(len(C)), check_finite=False)
         H *= s[:, None]
-        return Sited(GeneratorFactor.of(H, self.g * s, P), mean, slope, half_log_det)
+        log_constant = -0.5 * float(mean @ slope) - half_log_det
+        return Sited(GeneratorFactor.of(H, self.g * s, P), mean, slope, log_constant)
 
     def covariance(self) -> None:
         return None

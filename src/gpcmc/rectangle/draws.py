@@ -12,11 +12,13 @@ from gpcmc.rectangle.blocks import Block
 from gpcmc.rectangle.limits import draw as draw_between
 from gpcmc.rectangle.mixture import Means, Mixture, Samples, draw
 from gpcmc.rectangle.order import Ordered, ordered
+from gpcmc.weights import weights_status
 
 #: Sweeps of a Gibbs chain from its start to the draw that is kept.
 SWEEPS = 100
 _BATCH = 4096
 _AIM = 1e-3  # error of the probability that proposals are compared for
+_POOR = 0.1  # share of the proposals kept, below which another start of the tilt is tried
 _ROUNDING = 1e-9  # that a computed weight may be above its proven bound
 
 
@@ -40,6 +42,7 @@ class BlockSampler:
     given: Ordered
     tilted: Mixture
     _best: Mixture | None = None
+    _guided: bool = False
 
     @classmethod
     def of(cls, block: Block) -> BlockSampler:
@@ -96,6 +99,11 @@ class BlockSampler:
             # the mean of weight / bound: it has less noise than the share of what was kept
             total += float(np.sum(np.exp(below)))
             rate = max(total, 1e-300) / proposed
+            if rate < _POOR and not self._guided:
+                self._guided, before = True, self.tilted
+                self.tilted = solve.guided(self.given, before)[0]
+                if self.tilted is not before:
+                    return self.exact(count, max_draws, rng)
             if found < count and proposed + (count - found) / rate > max_draws:
                 raise AcceptanceError(
                     f"about one proposal in {1 / rate:.3g} is accepted, so that {count} exact draws would take "
@@ -159,7 +167,7 @@ class BlockSampler:
 
 def moments(
     one: BlockSampler, points: int, rng: np.random.Generator
-) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, float]:
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, float, str]:
     """Return weighted first and second moments of a block, in the problem's units but for its mean.
 
     Returns
@@ -169,6 +177,8 @@ def moments(
         What each scramble contributes to their errors: the standard error is the deviation over root r.
     effective : float
         Effective samples over samples.
+    status : str
+        See `gpcmc.weights.weights_status`.
     """
     best, m = one.best(rng), len(one.block.R)
     seeds = rng.integers(2**63, size=rounds.SCRAMBLES)
@@ -202,4 +212,7 @@ def moments(
         about,
         of_second - crossed - crossed.transpose(0, 2, 1),
         found.diagnostics["effective_fraction"],
+        weights_status(
+            found.diagnostics | {"log_weight_bound": best.log_bound - found.log_probability}
+        ),
     )

@@ -136,7 +136,7 @@ class RectangleEstimate:
     def gradient(self, points: int = 1024) -> RectangleGradient:
         """Return the gradient of `log_probability` in the limits, the mean and the covariance.
 
-        The draws are those of minimax tilting, whatever the method of the estimate. Equal calls give equal gradients.
+        The draws are those of the method of the estimate. Equal calls give equal gradients.
 
         Parameters
         ----------
@@ -149,7 +149,8 @@ class RectangleEstimate:
             If `points` is not a power of two, the probability is zero, or the covariance is singular.
         """
         check_points(points, rounds.SCRAMBLES)
-        return gradient(self._reduced, points, np.random.default_rng([self._seed, 1]))
+        guided = [block.method == "twisted-ep" for block in self._blocks]
+        return gradient(self._reduced, guided, points, np.random.default_rng([self._seed, 1]))
 
 
 def check_confidence(value: object) -> float:

@@ -31,6 +31,7 @@ Glasserman (2003), Monte Carlo methods in financial engineering, section 7.2 (pa
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -47,7 +48,7 @@ from gpcmc.rectangle._pass import normal_cdf
 from gpcmc.rectangle.blocks import Block, Reduced
 from gpcmc.rectangle.limits import log_mass
 from gpcmc.rectangle.mixture import Average, Means, Mixture, Samples, deviation, draw
-from gpcmc.rectangle.order import ordered
+from gpcmc.rectangle.order import Ordered, ordered
 from gpcmc.rectangle.proposals import Proposal
 from gpcmc.rectangle.sites import propagate
 from gpcmc.rectangle.tilt import minimax_tilt
@@ -185,12 +186,16 @@ def orthant_gradient(
     )
 
 
-def gradient(reduced: Reduced, points: int, rng: np.random.Generator) -> RectangleGradient:
+def gradient(
+    reduced: Reduced, guided: Sequence[bool], points: int, rng: np.random.Generator
+) -> RectangleGradient:
     """Return the gradient of a problem in standard form.
 
     Parameters
     ----------
     reduced : Reduced
+    guided : sequence of bool
+        Of each block, whether sites pay.
     points : int
         Sobol' points of each of 16 scrambles, a power of two.
     rng : numpy.random.Generator
@@ -208,8 +213,8 @@ def gradient(reduced: Reduced, points: int, rng: np.random.Generator) -> Rectang
     low, high, mean = (np.zeros((2, n)) for _ in range(3))
     cov = np.zeros((2, n, n))
     effective = 1.0
-    for block in reduced.blocks:
-        fraction, own_low, own_high, own_cov = _block(block, points, rng)
+    for block, sites_pay in zip(reduced.blocks, guided, strict=True):
+        fraction, own_low, own_high, own_cov = _block(block, sites_pay, points, rng)
         effective = min(effective, fraction)
         at = block.index
         low[:, at], high[:, at], cov[:, at[:, None], at] = own_low[:2], own_high[:2], own_cov
@@ -233,7 +238,7 @@ def _between_blocks(reduced: Reduced, mean: FloatArray, cov: FloatArray) -> None
 
 
 def _block(
-    block: Block, points: int, rng: np.random.Generator
+    block: Block, guided: bool, points: int, rng: np.random.Generator
 ) -> tuple[float, FloatArray, FloatArray, FloatArray]:
     """Return the effective fraction, gradients in the limits and errors (3, m), and those in the covariance.
 
@@ -246,14 +251,7 @@ def _block(
         )
     rounds.check_dimension(given.rank)
     mu = minimax_tilt(given.factor, given.lower, given.upper, starts=[given.start]).mu
-    guide: Guide | FloatArray = mu
-    try:
-        guide = Guide(*propagate(given.factor, given.lower, given.upper)[:2], mu)
-        proposals.twisted(
-            given.factor.sited(guide.nu, guide.tau), guide.tau, given.lower, given.upper
-        )
-    except (LinAlgError, ValueError):
-        guide = mu
+    guide = _guide(given, mu) if guided else mu
     seeds = rng.integers(2**63, size=rounds.SCRAMBLES)
     found, sums, back = _estimate(
         given.factor, given.lower, given.upper, guide, points, seeds, True, together=False
@@ -281,6 +279,16 @@ def _block(
         np.stack([high[0], deviation(high_errors), of_mean]),
         np.stack([each[0], deviation(each[1:])]),
     )
+
+
+def _guide(given: Ordered, mu: FloatArray) -> Guide | FloatArray:
+    """Return sites and a tilt; the tilt alone where rounding leaves no proposal of sites."""
+    try:
+        nu, tau, _ = propagate(given.factor, given.lower, given.upper)
+        proposals.twisted(given.factor.sited(nu, tau), tau, given.lower, given.upper)
+    except (LinAlgError, ValueError):
+        return mu
+    return Guide(nu, tau, mu)
 
 
 def _estimate(

@@ -93,8 +93,8 @@ def twisted(sited: Sited, tau: FloatArray, lower: FloatArray, upper: FloatArray)
     w1 = (t * a - u) * variance / spread
     w2 = 0.5 * t * variance**2 / spread
     law = np.column_stack([a, b, np.sqrt(variance), w0, w1, w2, np.zeros(len(t))])
-    log_constant = -0.5 * sited.mean @ sited.slope - sited.half_log_det
-    return _from(sited.factor, law, lower - sited.mean, upper - sited.mean, float(log_constant))
+    m = sited.mean
+    return _from(sited.factor, law, lower - m, upper - m, sited.log_constant)
 
 
 def _from(

@@ -166,7 +166,7 @@ def choose(
     if request.method == "minimax-tilting":
         return "minimax-tilting", mixture, None, 0
     if request.method == "twisted-ep":
-        other = twisted(given, mixture)
+        _, other = guided(given, mixture)
         if other is None:
             raise ValueError(
                 "cov and the limits leave expectation propagation no proposal that floating point can hold; "
@@ -174,17 +174,25 @@ def choose(
             )
         return "twisted-ep", other, None, 0
     pilot = rounds.run_round(mixture, _PILOT, rng, request.n_jobs)
-    expected = pilot.samples * (pilot.standard_error / request.largest_se) ** 2
-    tilt = "minimax-tilting", mixture, pilot, pilot.samples
-    if expected < _CHEAP and pilot.diagnostics["k_hat"] < MAX_K_HAT:
-        return tilt
-    if (other := twisted(given, mixture)) is None:
-        return tilt
+    spent = pilot.samples
+    if _cheap(pilot, request):
+        return "minimax-tilting", mixture, pilot, spent
+    better, other = guided(given, mixture)
+    if better is not mixture:
+        mixture, pilot = better, rounds.run_round(better, _PILOT, rng, request.n_jobs)
+        spent += pilot.samples
+    if other is None or _cheap(pilot, request):
+        return "minimax-tilting", mixture, pilot, spent
     rival = rounds.run_round(other, _PILOT, rng, request.n_jobs)
-    spent = pilot.samples + rival.samples
+    spent += rival.samples
     if _work(rival, other) < _work(pilot, mixture):
         return "twisted-ep", other, rival, spent
     return "minimax-tilting", mixture, pilot, spent
+
+
+def _cheap(pilot: Average, request: Request) -> bool:
+    expected = pilot.samples * (pilot.standard_error / request.largest_se) ** 2
+    return bool(expected < _CHEAP and pilot.diagnostics["k_hat"] < MAX_K_HAT)
 
 
 def _work(pilot: Average, mixture: Mixture) -> float:
@@ -201,22 +209,30 @@ def separation(given: Ordered) -> Mixture:
     return Mixture((plain,), float(first[0]), given.ties)
 
 
-def tilting(given: Ordered) -> Mixture:
-    """Return minimax tilting."""
-    tilt = minimax_tilt(given.factor, given.lower, given.upper, starts=[given.start])
+def tilting(given: Ordered, starts: tuple[FloatArray, ...] = ()) -> Mixture:
+    """Return minimax tilting; the search for the tilt may have other starts than the order's."""
+    tilt = minimax_tilt(given.factor, given.lower, given.upper, starts=[given.start, *starts])
     proposal = proposals.tilted(given.factor, tilt.mu, given.lower, given.upper)
     return Mixture((proposal,), tilt.log_bound, given.ties)
 
 
-def twisted(given: Ordered, defence: Mixture) -> Mixture | None:
-    """Return the proposal of EP's sites, defended; None where rounding leaves none."""
+def guided(given: Ordered, tilted: Mixture) -> tuple[Mixture, Mixture | None]:
+    """Return what expectation propagation makes: a better tilt, or the same; and the proposal of its sites, defended.
+
+    The second is None where rounding leaves none. At the saddle point s = diag(d) R^-1 v and t = v / d - s: with the
+    mean that the sites make for v the search for the tilt has a start where it may have had none.
+    """
     try:
         nu, tau, _ = propagate(given.factor, given.lower, given.upper)
         sited = given.factor.sited(nu, tau)
         proposal = proposals.twisted(sited, tau, given.lower, given.upper)
     except (LinAlgError, ValueError):
-        return None
-    return Mixture.defended(proposal, defence)
+        return tilted, None
+    d = given.factor.d
+    start = sited.mean / d - d * sited.slope
+    if minimax_tilt(given.factor, given.lower, given.upper, starts=[start], max_steps=0).log_bound < tilted.log_bound:
+        tilted = tilting(given, (start,))
+    return tilted, Mixture.defended(proposal, tilted)
 
 
 def combine(solutions: list[Solution]) -> tuple[float, float]:
