@@ -20,7 +20,7 @@ from gpcmc.inference import (
     PseudoMarginal,
     method_class,
 )
-from gpcmc.inference.multiclass import MulticlassLaplace
+from gpcmc.gaussian.softmax_mode import MulticlassLaplace
 
 #: Takes (objective, start, bounds), the objective minus the log evidence, and returns the best theta and its objective.
 Optimizer = Callable[..., tuple[Any, float]]

@@ -14,6 +14,7 @@ Rasmussen and Williams (2006), Algorithms 3.2, 3.4, 3.6, Eqs. (3.26), (3.39)-(3.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,7 @@ from scipy.linalg import LinAlgError, cho_solve, cholesky, solve_triangular
 from scipy.linalg.lapack import dpotri, dtrtri
 
 from gpcmc._validation import FloatArray, check_cross_covariance
+from gpcmc.covariance.factor import DenseFactor, Factor
 from gpcmc.covariance.form import (
     Conditioned,
     ConditionedFunction,
@@ -33,12 +35,17 @@ from gpcmc.covariance.form import (
     Predictor,
 )
 from gpcmc.covariance.kernels import covariance_with_gradient, diagonal, evaluate
+from gpcmc.covariance.lowrank import LowRank, low_rank
 
 if TYPE_CHECKING:  # scikit-learn takes half a second
     from sklearn.gaussian_process.kernels import Kernel
 
-    from gpcmc.covariance.factor import Factor
 
+# Patterns from which on sites are cheaper to find under a covariance of low rank, which may leave out so much mean
+# variance beside the unit variance of the noise. A hundred times as much costs twisted EP most of its samples where the
+# variance is a thousand.
+_MANY = 500
+_LEFT = 3e-3
 _PLAIN = 1e-4  # a precision below it: 1 - B^-1_ii would cancel
 
 
@@ -75,11 +82,13 @@ class Dense(Covariance):
         return SoftmaxConditioned.of(self.K, pi)
 
     def factor(self, signs: FloatArray, noise: float = 1.0) -> Factor:
-        from gpcmc.covariance.factor import DenseFactor
+        return DenseFactor.of(self.signed(signs, noise))
 
-        R = signs[:, None] * self.K * signs
+    def signed(self, signs: FloatArray, noise: float = 1.0) -> FloatArray:
+        R = signs[:, None] * self.K
+        R *= signs
         R.flat[:: len(R) + 1] += noise
-        return DenseFactor.of(R)
+        return R
 
     def cross(self, X_star: FloatArray) -> DenseCross:
         if self.kernel is None or self.X is None:
@@ -102,6 +111,26 @@ class Dense(Covariance):
 
     def dense(self) -> FloatArray:
         return self.K
+
+    def coarser(self) -> Sequence[Covariance]:
+        """Return a kernel's covariances of low rank, where there are 500 patterns or more and the rank is a quarter."""
+        found = self._near() if len(self) >= _MANY else None
+        return () if found is None else (*found.coarser(), found)
+
+    def stand_in(self) -> Covariance:
+        """Return a kernel's covariance of low rank, if a quarter of the rank leaves little beside the noise."""
+        found = self._near()
+        return self if found is None else found
+
+    def _near(self) -> LowRank | None:
+        vectors = isinstance(self.X, np.ndarray) and self.X.ndim == 2 and self.X.dtype.kind == "f"
+        if self.kernel is None or not vectors or len(self) < 4:
+            return None
+        tolerance = min(_LEFT / max(float(np.mean(self.diagonal)), 1e-300), 0.3)
+        try:
+            return low_rank(self.kernel, self.X, tolerance=tolerance, max_rank=len(self) // 4)
+        except ValueError:  # it needs a larger rank, or the kernel is singular
+            return None
 
     @classmethod
     def memory(cls, n: int, matrices: float) -> float:

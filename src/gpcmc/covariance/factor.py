@@ -121,10 +121,6 @@ class Factor(ABC):
         """
 
     @abstractmethod
-    def covariance(self) -> FloatArray | None:
-        """Return R (n, n), for the order of its coordinates to be chosen; None where that would cost too much."""
-
-    @abstractmethod
     def test_rows(
         self, cross: Cross, signs: FloatArray, order: NDArray[np.intp] | slice = slice(None)
     ) -> FloatArray:
@@ -248,10 +244,6 @@ class DenseFactor(Factor):
         slope = _solve(self.G, e, trans="T") / self.d
         log_constant = -0.5 * float(e @ e) - half_log_det
         return Sited(DenseFactor.lower(own, self.parts), mean, slope, log_constant)
-
-    def covariance(self) -> FloatArray:
-        L = self.d[:, None] * self.G
-        return L @ L.T
 
     def test_rows(
         self, cross: Cross, signs: FloatArray, order: NDArray[np.intp] | slice = slice(None)
@@ -382,9 +374,6 @@ class GeneratorFactor(Factor):
         H *= s[:, None]
         log_constant = -0.5 * float(mean @ slope) - half_log_det
         return Sited(GeneratorFactor.of(H, self.g * s, P), mean, slope, log_constant)
-
-    def covariance(self) -> None:
-        return None
 
     def test_rows(
         self, cross: Any, signs: FloatArray, order: NDArray[np.intp] | slice = slice(None)

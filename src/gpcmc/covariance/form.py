@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from gpcmc._validation import FloatArray
+from gpcmc.covariance.root import PivotedRoot, Root
 
 if TYPE_CHECKING:  # scikit-learn takes half a second
     from sklearn.gaussian_process.kernels import Kernel
@@ -103,6 +104,10 @@ class Covariance(ABC):
             Above zero.
         """
 
+    def signed(self, signs: FloatArray, noise: float = 1.0) -> FloatArray | None:
+        """Return noise I + C K C as an array (n, n), for the order of its coordinates to be chosen; None if there is none."""
+        return None
+
     @abstractmethod
     def cross(self, X_star: FloatArray) -> Cross:
         """Return what predictions at test inputs (t, d) need.
@@ -137,6 +142,10 @@ class Covariance(ABC):
     def dense(self) -> FloatArray:
         """Return K as an array (n, n)."""
 
+    def root(self) -> Root:
+        """Return A and D with K = A A' + diag(D), and what test inputs have in A; by the array, unless a form knows."""
+        return PivotedRoot.of(self.dense())
+
     @classmethod
     @abstractmethod
     def memory(cls, n: int, matrices: float) -> float:
@@ -152,6 +161,10 @@ class Covariance(ABC):
     def coarser(self) -> Sequence[Covariance]:
         """Return covariances of the same values on which sites are cheaper to find, the cheapest first."""
         return ()
+
+    def stand_in(self) -> Covariance:
+        """Return a covariance whose sites serve a sampler as well as this one's, where they cost less; or this one."""
+        return self
 
 
 @dataclass(frozen=True, slots=True)

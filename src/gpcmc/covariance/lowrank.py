@@ -38,6 +38,7 @@ from scipy.linalg.blas import dsyrk
 from gpcmc._memory import available_memory
 from gpcmc._validation import FloatArray, as_real, check_array
 from gpcmc.covariance.correction import correction_of
+from gpcmc.covariance.factor import Factor, GeneratorFactor
 from gpcmc.covariance.form import (
     Conditioned,
     ConditionedFunction,
@@ -58,11 +59,11 @@ from gpcmc.covariance.pivoted import (
     inducing_at,
     pivoted,
 )
+from gpcmc.covariance.root import Root
 
 if TYPE_CHECKING:  # scikit-learn takes half a second
     from sklearn.gaussian_process.kernels import Kernel
 
-    from gpcmc.covariance.factor import Factor
 
 _STEP = 1e-5  # of central differences, in logarithms of hyperparameters
 _NESTED = 160  # ranks below have no coarser form
@@ -147,10 +148,8 @@ class LowRank(Covariance):
         return SoftmaxLowRank.of(self, pi)
 
     def factor(self, signs: FloatArray, noise: float = 1.0) -> Factor:
-        from gpcmc.covariance.factor import GeneratorFactor
-
         H = signs[:, None] * self.F
-        return GeneratorFactor.of(H, noise + signs**2 * self.D, np.eye(self.rank))
+        return GeneratorFactor.of(H, noise + signs**2 * self.D)
 
     def cross(self, X_star: FloatArray) -> LowRankCross:
         inducing = self._inducing()
@@ -199,6 +198,9 @@ class LowRank(Covariance):
                 total += 0.5 * m[here] @ (above.diag(part) - below.diag(part))
             gradient[k] = total / (2.0 * _STEP)
         return gradient
+
+    def root(self) -> LowRankRoot:
+        return LowRankRoot(self.F, self.D)
 
     def dense(self) -> FloatArray:
         K = self.F @ self.F.T
@@ -255,6 +257,17 @@ def low_rank(
     finest = LowRank(F, D, found, X=X)
     coarse = finest.truncated(rank)
     return LowRank(coarse.F, coarse.D, coarse.inducing, finest, X)
+
+
+@dataclass(frozen=True, slots=True)
+class LowRankRoot(Root):
+    """F and D themselves."""
+
+    A: FloatArray
+    D: FloatArray
+
+    def coordinates(self, cross: Any) -> tuple[FloatArray, FloatArray]:
+        return cross.rows()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -131,6 +131,19 @@ class GaussianPosterior(FormPosterior):
         probability, error = self.likelihood.average(latent.mean, latent.variance)
         return Prediction(probability, error, self._form_error(latent, probability))
 
+    def form_change(self, cross: Cross) -> tuple[FloatArray | float, FloatArray | float]:
+        """Return what the correction for the covariance's form adds to probabilities, and how far off it may leave them.
+
+        Both are 0.0 under an exact form.
+        """
+        latent = self.predictor.latent(cross)
+        if not latent.others:
+            return 0.0, 0.0
+        probability, _ = self.likelihood.average(latent.mean, latent.variance)
+        own = latent.others[0]
+        change = probability - self.likelihood.average(own.mean, own.variance)[0]
+        return change, self._form_error(latent, probability)
+
     def _form_error(self, latent: Latent, probability: FloatArray) -> FloatArray:
         """How far probabilities are from those of less than the form knows, at most."""
         found = np.zeros_like(probability)

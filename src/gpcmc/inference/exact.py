@@ -2,7 +2,7 @@
 
 The evidence is the orthant probability P(v >= 0), v ~ N(0, I + C K C) with C = diag(y), so that with G the gradient of
 its logarithm in that covariance d log Z / d theta_j = sum_ab G_ab (C dK/dtheta_j C)_ab. Value and gradient come from
-the same draws (`gpcmc.orthant.gradient`).
+the same draws (`gpcmc.rectangle.gradient`).
 
 While a search climbs, the points are held, by their seeds, and so are the sites of expectation propagation and the tilt
 of the defence. The surface is then deterministic and smooth, and its gradient is its own. Far from where sites and tilt
@@ -18,15 +18,16 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from gpcmc.covariance.dense import Dense
 from gpcmc._threads import one_thread
 from gpcmc._validation import FloatArray
-from gpcmc.gp.covariance import orthant_covariance
-from gpcmc.gp.gradient import Contraction, covariance_with_gradient
-from gpcmc.inference.ep import ExpectationPropagation
-from gpcmc.inference.gaussian import GaussianPosterior
-from gpcmc.inference.interface import ConvergenceError
-from gpcmc.inference.twisted import Twisted
-from gpcmc.orthant.gradient import Guide, OrthantGradient, orthant_gradient
+from gpcmc.covariance.kernels import orthant_covariance
+from gpcmc.covariance.kernels import Contraction, covariance_with_gradient
+from gpcmc.gaussian.ep import ExpectationPropagation
+from gpcmc.gaussian.posterior import GaussianPosterior
+from gpcmc.posterior import ConvergenceError
+from gpcmc.rectangle.classification import Twisted
+from gpcmc.rectangle.gradient import Guide, OrthantGradient, orthant_gradient
 
 if TYPE_CHECKING:  # scikit-learn takes half a second
     from sklearn.gaussian_process.kernels import Kernel
@@ -161,7 +162,7 @@ def sites(K: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         If K is too large for floating point.
     """
     try:
-        ep = ExpectationPropagation().approximate(K, y)
+        ep = ExpectationPropagation().approximate(Dense(K), y)
     except ConvergenceError as error:
         ep = cast(GaussianPosterior, error.posterior)
     return y * (ep.S * ep.mean + ep.a) / (1.0 - ep.S), ep.S / (1.0 - ep.S)

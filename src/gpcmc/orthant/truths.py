@@ -33,7 +33,7 @@ from gpcmc._validation import (
     check_positive,
     check_positive_int,
 )
-from gpcmc.gp.likelihood import hazard
+from gpcmc.likelihood.probit import hazard
 from gpcmc.rectangle.closed import nodes, panels, refined
 
 _AGREEMENT = 1e-11  # nats, between one set of panels and its halves

@@ -5,8 +5,8 @@ propagation leaves a Gaussian site on f_i for each label. The site on v_i = y_i 
 probit's unit noise, is that one stands for v_i >= 0, and guides the draws (`gpcmc.rectangle.proposals`). A ninth of
 them are by minimax tilting, which bounds all weights; ``diagnostics["log_weight_bound"]`` says how tightly. The
 estimate of the evidence is unbiased whatever sites and tilt are, so that both may come from a covariance on which they
-are cheaper to find: `Covariance.stand_in` says of which, from what it would save, and the result's `work` says its
-rank.
+are cheaper to find: `Covariance.stand_in` says of which, from what it would save, and the result's `work`
+says whether one did.
 
 References
 ----------
@@ -102,7 +102,7 @@ class SampledPosterior(FormPosterior):
     samples : Average
         The average weight of all samples.
     guide : GaussianPosterior or None
-        Expectation propagation's, whose sites were used.
+        Expectation propagation's, if its sites on this covariance were used.
     """
 
     log_evidence: float
@@ -127,9 +127,8 @@ class SampledPosterior(FormPosterior):
         else:
             self._drawing.run(visit)
         probability, errors = sums.contributions(self.samples.share)
-        probability = np.clip(probability, 0.0, 1.0)
-        form = 0.0 if self.guide is None else self.guide.form_error(cross)
-        return Prediction(probability, deviation(errors), form)
+        change, form_error = (0.0, 0.0) if self.guide is None else self.guide.form_change(cross)
+        return Prediction(np.clip(probability + change, 0.0, 1.0), deviation(errors), form_error)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +171,7 @@ class OrthantMethod(Method[SampledPosterior]):
     def prepare(
         self, K: Covariance, y: FloatArray
     ) -> tuple[Mixture, NDArray[np.intp], GaussianPosterior | None, dict[str, int]]:
-        """Return what draws, in which order, the Gaussian that guides it, and what the preparation took."""
+        """Return what draws, in which order, a Gaussian for the same covariance, and what the preparation took."""
 
     def _fit(self, prior: Prior, y: FloatArray, rng: np.random.Generator) -> SampledPosterior:
         K, seeds = prior.covariance, rng.integers(2**63, size=self.randomizations)
@@ -187,11 +186,10 @@ class OrthantMethod(Method[SampledPosterior]):
         bound = {"log_weight_bound": mixture.log_bound - found.log_probability}
         diagnostics = found.diagnostics | bound
         status, change = weights_status(diagnostics), 0.0
-        if guide is not None and guide.covariance is K:
-            checked = ExpectationPropagation().corrected(guide, y)
-            change = checked.log_evidence - guide.log_evidence
-            diagnostics = checked.diagnostics | diagnostics
-            status = checked.status if status == OK else status
+        if guide is not None:
+            change = guide.diagnostics.get("correction", 0.0)
+            diagnostics = guide.diagnostics | diagnostics
+            status = guide.status if status == OK else status
         posterior = SampledPosterior(
             log_evidence=found.log_probability + change,
             log_evidence_se=found.standard_error,
@@ -200,7 +198,7 @@ class OrthantMethod(Method[SampledPosterior]):
             status=status,
             covariance=K,
             samples=found,
-            guide=guide if guide is not None and guide.covariance is K else None,
+            guide=guide,
             _drawing=drawing,
             _kept=tuple(kept[key] for key in sorted(kept)),
         )
@@ -227,22 +225,22 @@ class Twisted(OrthantMethod):
     ) -> tuple[Mixture, NDArray[np.intp], GaussianPosterior | None, dict[str, int]]:
         low, high = np.zeros(len(y)), np.full(len(y), np.inf)
         near = K.stand_in()
-        guide = sites_of(near, y)
-        factor = K.factor(y)
+        guide, factor = sites_of(near, y), K.factor(y)
+        work = {f"ep_{name}": count for name, count in guide.work.items()}
         if near is K:
             tilt = minimax_tilt(factor, low, high)
+            work["factorizations"] = tilt.steps
         else:
-            start = minimax_tilt(near.factor(y), low, high)
-            tilt = minimax_tilt(factor, low, high, starts=[start.t], max_steps=0)
-        steps = tilt.steps if near is K else start.steps
+            rough = minimax_tilt(near.factor(y), low, high)
+            tilt = minimax_tilt(factor, low, high, starts=[rough.t], max_steps=0)
+            work["stand_in_factorizations"] = rough.steps
         tau, nu = guide.sites
         # the site on v = y f + noise which, convolved with that noise, is EP's on f
         nu, tau = y * nu / (1.0 - tau), tau / (1.0 - tau)
         main = proposals.twisted(factor.sited(nu, tau), tau, low, high)
         defence = Mixture((proposals.tilted(factor, tilt.mu, low, high),), tilt.log_bound)
-        work = {f"ep_{name}": count for name, count in guide.work.items()}
-        work["factorizations"] = steps
-        return Mixture.defended(main, defence), np.arange(len(y)), guide, work
+        own = ExpectationPropagation().corrected(guide, y) if near is K else None
+        return Mixture.defended(main, defence), np.arange(len(y)), own, work
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,12 +275,13 @@ class MinimaxTilting(OrthantMethod):
     ) -> tuple[Mixture, NDArray[np.intp], GaussianPosterior | None, dict[str, int]]:
         """Order and tilt."""
         low, high = np.zeros(len(y)), np.full(len(y), np.inf)
-        factor, order, starts = K.factor(y), np.arange(len(y)), []
-        R = factor.covariance() if self.order == "gibson" else None
-        if R is not None:
+        R = K.signed(y) if self.order == "gibson" else None
+        if R is None:
+            factor, order = K.factor(y), np.arange(len(y))
+        else:
             given = ordered(R, low, high, 0.0)
-            factor, order, starts = given.factor, given.order, [given.start]
-        tilt = minimax_tilt(factor, low, high, starts=starts)
+            factor, order = given.factor, given.order
+        tilt = minimax_tilt(factor, low, high)
         proposal = proposals.tilted(factor, tilt.mu, low, high)
         work = {"factorizations": 1 + tilt.steps}  # the order and each Newton step
         return Mixture((proposal,), tilt.log_bound), order, None, work
