@@ -25,9 +25,9 @@ from gpcmc.inference.exact import CommonPoints, ExactSurface
 from gpcmc.gaussian.softmax_mode import MulticlassLaplace
 from gpcmc.inference.pseudo_marginal import HyperparameterPosterior, PseudoMarginal
 from gpcmc.likelihood.softmax import one_hot
-from gpcmc.inference.twisted import Twisted
+from gpcmc.rectangle.classification import Twisted
 from gpcmc.covariance.pivoted import check_tolerance
-from gpcmc.lowrank import LowRankSurface, dense_twisted_ep, maximize_low_rank
+from gpcmc.lowrank import LowRankSurface, maximize_low_rank
 from gpcmc.lowrank.surface import TOLERANCE as SEARCH_TOLERANCE
 from gpcmc.orthant.sampler import ExtinctionError
 
@@ -232,12 +232,7 @@ def fit_problem(
     if search.verbose:
         print(f"[gpcmc] posterior by {type(method).__name__}, {kernel}", flush=True)
     try:
-        posterior: Posterior
-        dense = search.low_rank is None
-        if dense and len(y) >= _MANY and blocks.X is not None and isinstance(method, Twisted):
-            posterior = dense_twisted_ep(blocks, y, method=method, rng=rng)  # the same, faster
-        else:
-            posterior = method.fit(blocks, code if several else y, rng=rng)
+        posterior: Posterior = method.fit(blocks, code if several else y, rng=rng)
     except ExtinctionError as error:
         raise ExtinctionError(
             "no sample of the orthant sampler survived: use inference=Orthant(scheme='adapted'), which draws inside "

@@ -2,7 +2,7 @@
 
 The evidence is the orthant probability P(v >= 0), v ~ N(0, I + C K C) with C = diag(y), so that with G the gradient of
 its logarithm in that covariance d log Z / d theta_j = sum_ab G_ab (C dK/dtheta_j C)_ab. Value and gradient come from
-the same draws (`gpcmc.orthant.gradient`).
+the same draws (`gpcmc.rectangle.gradient`).
 
 While a search climbs, the points are held, by their seeds, and so are the sites of expectation propagation and the tilt
 of the defence. The surface is then deterministic and smooth, and its gradient is its own. Far from where sites and tilt
@@ -26,8 +26,8 @@ from gpcmc.covariance.kernels import Contraction, covariance_with_gradient
 from gpcmc.gaussian.ep import ExpectationPropagation
 from gpcmc.gaussian.posterior import GaussianPosterior
 from gpcmc.posterior import ConvergenceError
-from gpcmc.inference.twisted import Twisted
-from gpcmc.orthant.gradient import Guide, OrthantGradient, orthant_gradient
+from gpcmc.rectangle.classification import Twisted
+from gpcmc.rectangle.gradient import Guide, OrthantGradient, orthant_gradient
 
 if TYPE_CHECKING:  # scikit-learn takes half a second
     from sklearn.gaussian_process.kernels import Kernel
