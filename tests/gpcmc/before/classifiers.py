@@ -31,7 +31,9 @@ def search(rows, name):
     """The optimum, and what the posterior there says."""
     kernel, inference, form, n, d, options = SEARCHES[name]
     X, y, X_star = patterns(n, d, tests=6)
-    model = adapter.classifier(kernel, inference, form=form, random_state=rows.number % 1000, **options)
+    model = adapter.classifier(
+        kernel, inference, form=form, random_state=rows.number % 1000, **options
+    )
     model.fit(X, np.where(y > 0, "yes", "no"))
     low = "low-rank " if form == adapter.LOW_RANK else ""
     rows.exact("evidence", model.log_marginal_likelihood_, f"{low}optimum")
@@ -57,9 +59,15 @@ def several(rows):
         "softmax": ("laplace", {}, adapter.DENSE),
     }
     for kind, (inference, options, form) in kinds.items():
-        fixed = adapter.classifier(rbf(1.0, 4.0), inference, form=form, optimizer=None, **options).fit(X, labels)
+        fixed = adapter.classifier(
+            rbf(1.0, 4.0), inference, form=form, optimizer=None, **options
+        ).fit(X, labels)
         low = form == adapter.LOW_RANK
-        rows.exact(f"{kind}: evidence", fixed.log_marginal_likelihood_, "low-rank evidence" if low else "deterministic")
+        rows.exact(
+            f"{kind}: evidence",
+            fixed.log_marginal_likelihood_,
+            "low-rank evidence" if low else "deterministic",
+        )
         p, error = fixed.predict_proba(X_star, return_std=True)
         if kind == "softmax":
             rows.estimate(f"{kind}: probability", p, error, 3)
@@ -82,9 +90,16 @@ def several_drawn(rows):
         "twisted-ep": METHODS["twisted-ep"](points=128),
         "minimax-tilting": METHODS["minimax-tilting"](points=256),
     }.items():
-        model = adapter.classifier(rbf(1.5, 3.0), method, optimizer=None, random_state=rows.number).fit(X, code)
+        model = adapter.classifier(
+            rbf(1.5, 3.0), method, optimizer=None, random_state=rows.number
+        ).fit(X, code)
         rows.status(f"{name}: status", model.status_)
-        rows.estimate(f"{name}: evidence", model.log_marginal_likelihood_, model.log_marginal_likelihood_se_, 15)
+        rows.estimate(
+            f"{name}: evidence",
+            model.log_marginal_likelihood_,
+            model.log_marginal_likelihood_se_,
+            15,
+        )
         rows.estimate(f"{name}: probability", *model.predict_proba(X_star, return_std=True), 15)
 
 
@@ -96,14 +111,29 @@ def large(rows, form):
         model = adapter.classifier(rbf(1.0, 3.0), method, form=form, optimizer=None).fit(X, y)
         # from 500 patterns on, expectation propagation starts from one of low rank, and stops at another tolerance
         near = method == "ep"
-        rows.exact(f"{method}: evidence", model.log_marginal_likelihood_, "low-rank evidence" if near else "deterministic")
-        rows.exact(f"{method}: probability", model.predict_proba(X_star)[:, 1], "low-rank sites" if near else "deterministic")
+        rows.exact(
+            f"{method}: evidence",
+            model.log_marginal_likelihood_,
+            "low-rank evidence" if near else "deterministic",
+        )
+        rows.exact(
+            f"{method}: probability",
+            model.predict_proba(X_star)[:, 1],
+            "low-rank sites" if near else "deterministic",
+        )
         rows.status(f"{method}: status", model.status_)
     method = METHODS["twisted-ep"](points=64)
-    model = adapter.classifier(rbf(1.0, 3.0), method, form=form, optimizer=None, random_state=rows.number).fit(X, y)
+    model = adapter.classifier(
+        rbf(1.0, 3.0), method, form=form, optimizer=None, random_state=rows.number
+    ).fit(X, y)
     rows.status("twisted-ep: status", model.status_)
     degrees = 7 if low else 15
-    rows.estimate("twisted-ep: evidence", model.log_marginal_likelihood_, model.log_marginal_likelihood_se_, degrees)
+    rows.estimate(
+        "twisted-ep: evidence",
+        model.log_marginal_likelihood_,
+        model.log_marginal_likelihood_se_,
+        degrees,
+    )
     p, error = (x[:, 1] for x in model.predict_proba(X_star, return_std=True))
     rows.estimate("twisted-ep: probability", p, error, degrees)
 
@@ -114,8 +144,12 @@ def automatic(rows):
     model = adapter.classifier(rbf(1.0, 3.0), "ep", form=adapter.AUTO, optimizer=None).fit(X, y)
     rows.exact("evidence", model.log_marginal_likelihood_)
     rows.exact("probability", model.predict_proba(X_star)[:, 1])
-    best = adapter.classifier(rbf(1.0, 3.0), "best", optimizer=None, random_state=rows.number).fit(X, y)
-    rows.estimate("best: evidence", best.log_marginal_likelihood_, best.log_marginal_likelihood_se_, 15)
+    best = adapter.classifier(rbf(1.0, 3.0), "best", optimizer=None, random_state=rows.number).fit(
+        X, y
+    )
+    rows.estimate(
+        "best: evidence", best.log_marginal_likelihood_, best.log_marginal_likelihood_se_, 15
+    )
     rows.status("best: status", best.status_)
 
 
@@ -123,21 +157,31 @@ def exact_surface(rows):
     """The search on twisted EP's estimate: its optimum moves with the points, within its errors."""
     X, y, X_star = patterns(60)
     method = METHODS["twisted-ep"](points=128)
-    model = adapter.classifier(rbf(1.0, 2.0), method, surface="exact", random_state=rows.number).fit(X, y)
+    model = adapter.classifier(
+        rbf(1.0, 2.0), method, surface="exact", random_state=rows.number
+    ).fit(X, y)
     rows.status("status", model.status_)
     rows.estimate("evidence", model.log_marginal_likelihood_, model.log_marginal_likelihood_se_, 15)
-    fixed = adapter.classifier(rbf(1.0, 2.0), method, optimizer=None, random_state=rows.number, surface="exact").fit(X, y)
+    fixed = adapter.classifier(
+        rbf(1.0, 2.0), method, optimizer=None, random_state=rows.number, surface="exact"
+    ).fit(X, y)
     value, gradient = fixed.log_marginal_likelihood(eval_gradient=True)
     error = fixed.log_marginal_likelihood_se_
     rows.estimate("surface", value, error, 15)
     rows.exact("length of the gradient", len(gradient))
-    rows.estimate("probability", *(x[:, 1] for x in fixed.predict_proba(X_star, return_std=True)), 15)
+    rows.estimate(
+        "probability", *(x[:, 1] for x in fixed.predict_proba(X_star, return_std=True)), 15
+    )
 
 
 def compared(rows):
     """Kernels compared, as they are and at their optima."""
     X, y, _ = patterns(60)
-    kernels = {"smooth": rbf(3.0, 2.0), "rough": rbf(0.5, 3.0), "linear": ConstantKernel(2.0) * DotProduct(1.0)}
+    kernels = {
+        "smooth": rbf(3.0, 2.0),
+        "rough": rbf(0.5, 3.0),
+        "linear": ConstantKernel(2.0) * DotProduct(1.0),
+    }
     found = compare(kernels, X, y, optimizer=None, random_state=rows.number)
     rows.status("names", ", ".join(found.names))
     rows.status("status", ", ".join(found.status))
@@ -153,23 +197,42 @@ def compared(rows):
 def by_name(rows):
     """Every method by its name, with its defaults, on few patterns; what it gives and what it is called."""
     X, y, X_star = patterns(14)
-    small = {"ess": {"samples": 1600, "temperatures": 50}, "hmc": {"samples": 1600, "temperatures": 50}}
-    for name in ("orthant", "twisted-ep", "minimax-tilting", "importance", "ess", "hmc", "laplace", "ep"):
+    small = {
+        "ess": {"samples": 1600, "temperatures": 50},
+        "hmc": {"samples": 1600, "temperatures": 50},
+    }
+    for name in (
+        "orthant",
+        "twisted-ep",
+        "minimax-tilting",
+        "importance",
+        "ess",
+        "hmc",
+        "laplace",
+        "ep",
+    ):
         method = METHODS[name](**small[name]) if name in small else name
-        model = adapter.classifier(rbf(1.0, 3.0), method, optimizer=None, random_state=rows.number).fit(X, y)
+        model = adapter.classifier(
+            rbf(1.0, 3.0), method, optimizer=None, random_state=rows.number
+        ).fit(X, y)
         p, error = (x[:, 1] for x in model.predict_proba(X_star, return_std=True))
         if name in ("laplace", "ep"):
             rows.exact(f"{name}: probability", p)
             continue
-        rows.status(f"{name}: status", model.status_)
-        rows.estimate(f"{name}: evidence", model.log_marginal_likelihood_, model.log_marginal_likelihood_se_, NORMAL if name not in ("twisted-ep", "minimax-tilting") else 15)
-        rows.estimate(f"{name}: probability", p, error, NORMAL if name not in ("twisted-ep", "minimax-tilting") else 15)
+        degrees = 15 if name in ("twisted-ep", "minimax-tilting") else NORMAL
+        value, of_value = model.log_marginal_likelihood_, model.log_marginal_likelihood_se_
+        rows.status(f"{name}: status", model.status_, name in ("importance", "ess", "hmc"))
+        rows.estimate(f"{name}: evidence", value, of_value, degrees, model.status_)
+        rows.estimate(f"{name}: probability", p, error, degrees, model.status_)
 
 
 PROBLEMS = (
     {f"search, {name}": lambda rows, name=name: search(rows, name) for name in SEARCHES}
     | {"several classes": several, "several classes, drawn": several_drawn}
-    | {f"classifier, n = 600, {form}": lambda rows, form=form: large(rows, form) for form in (adapter.DENSE, adapter.LOW_RANK)}
+    | {
+        f"classifier, n = 600, {form}": lambda rows, form=form: large(rows, form)
+        for form in (adapter.DENSE, adapter.LOW_RANK)
+    }
     | {"classifier, automatic form": automatic, "classifier, exact surface": exact_surface}
     | {"classifier, methods by name": by_name, "kernels compared": compared}
 )

@@ -64,7 +64,10 @@ def dense(rows, name):
         rows.exact(f"{method}: its error", found.log_evidence_se)
         rows.status(f"{method}: status", found.status)
         rows.exact(f"{method}: probability", found.prediction.probability)
-        rows.exact(f"{method}: probability later", found.predict(given.K_star, given.k_star_star).probability)
+        rows.exact(
+            f"{method}: probability later",
+            found.predict(given.K_star, given.k_star_star).probability,
+        )
         mean, variance = adapter.latent_at_test(found, given)
         rows.exact(f"{method}: latent mean at test inputs", mean)
         rows.exact(f"{method}: latent variance at test inputs", variance)
@@ -82,7 +85,9 @@ def one_label(rows):
         rows.exact(f"{method}: evidence", found.log_evidence)
         rows.exact(f"{method}: probability", found.prediction.probability)
     mackay = METHODS["laplace"](likelihood="logistic", predictive="mackay")
-    rows.exact("mackay: probability", adapter.fit(mackay, given, np.ones(30)).prediction.probability)
+    rows.exact(
+        "mackay: probability", adapter.fit(mackay, given, np.ones(30)).prediction.probability
+    )
 
 
 def contradicting(rows):
@@ -112,12 +117,18 @@ def given_factors(rows):
             found = adapter.fit(METHODS[named](**options), given, y)
             near = method == "ep"
             name = f"{method}, n = {n}, rank {r}"
-            rows.exact(f"{name}: evidence", found.log_evidence, "low-rank evidence" if near else "deterministic")
+            rows.exact(
+                f"{name}: evidence",
+                found.log_evidence,
+                "low-rank evidence" if near else "deterministic",
+            )
             for quantity, value in (
                 ("latent mean", adapter.latent_mean(found)),
                 ("latent variance", adapter.latent_variance(found, given)),
             ):
-                rows.exact(f"{name}: {quantity}", value[:8], "low-rank sites" if near else "deterministic")
+                rows.exact(
+                    f"{name}: {quantity}", value[:8], "low-rank sites" if near else "deterministic"
+                )
             rows.status(f"{name}: status", found.status)
 
 
@@ -126,8 +137,18 @@ LOW_RANK = {
     "smooth, n = 300": (rbf(3.0, 2.0), 300, 2, {}),
     "rough, n = 300": (rbf(0.5, 3.0), 300, 2, {"tolerance": 1e-3}),
     "ard, n = 300": (GRADIENT_KERNELS["ard"], 300, 3, {"tolerance": 1e-2}),
-    "inducing inputs, n = 300": (rbf(1.0, 3.0), 300, 1, {"inducing": np.linspace(-3, 3, 15)[:, None]}),
-    "matern and noise, n = 200": (2.0 * Matern(1.3, nu=1.5) + WhiteKernel(0.3), 200, 1, {"tolerance": 3e-2}),
+    "inducing inputs, n = 300": (
+        rbf(1.0, 3.0),
+        300,
+        1,
+        {"inducing": np.linspace(-3, 3, 15)[:, None]},
+    ),
+    "matern and noise, n = 200": (
+        2.0 * Matern(1.3, nu=1.5) + WhiteKernel(0.3),
+        200,
+        1,
+        {"tolerance": 3e-2},
+    ),
 }
 
 
@@ -139,15 +160,25 @@ def low_rank(rows, name):
     for method, (named, of_method) in DETERMINISTIC.items():
         found = adapter.fit(METHODS[named](**of_method), given, y)
         near = method == "ep"
-        rows.exact(f"{method}: evidence", found.log_evidence, "low-rank evidence" if near else "deterministic")
+        rows.exact(
+            f"{method}: evidence",
+            found.log_evidence,
+            "low-rank evidence" if near else "deterministic",
+        )
         if "inducing" not in options:
-            rows.exact(f"{method}: left out", [adapter.left_out(found), found.log_evidence], "low-rank evidence")
+            rows.exact(
+                f"{method}: left out",
+                [adapter.left_out(found), found.log_evidence],
+                "low-rank evidence",
+            )
         for quantity, value in (
             ("probability", found.prediction.probability),
             ("latent mean", adapter.latent_mean(found)[:8]),
             ("latent variance", adapter.latent_variance(found, given)[:8]),
         ):
-            rows.exact(f"{method}: {quantity}", value, "low-rank sites" if near else "deterministic")
+            rows.exact(
+                f"{method}: {quantity}", value, "low-rank sites" if near else "deterministic"
+            )
         rows.status(f"{method}: status", found.status)
 
 
@@ -158,18 +189,28 @@ def gradients(rows, name):
     X, y, _ = patterns(60, d)
     for method, (named, options) in DETERMINISTIC.items():
         for form in (adapter.DENSE, adapter.LOW_RANK):
-            model = adapter.classifier(kernel, METHODS[named](**options), form=form, optimizer=None).fit(X, y)
+            model = adapter.classifier(
+                kernel, METHODS[named](**options), form=form, optimizer=None
+            ).fit(X, y)
             for k, step in enumerate((0.0, 0.3)):
                 value, gradient = model.log_marginal_likelihood(model.kernel_.theta + step, True)
                 near = method == "ep" and form == adapter.LOW_RANK
                 which = f"{method}, {form}, {k}"
-                rows.exact(f"{which}: evidence", value, "low-rank evidence" if near else "deterministic")
+                rows.exact(
+                    f"{which}: evidence", value, "low-rank evidence" if near else "deterministic"
+                )
                 rows.exact(f"{which}: gradient", gradient, _of_gradient(form, near))
 
 
 def _of_gradient(form, near):
     """Under a covariance of low rank the kernel's derivative is a difference quotient of step 1e-4 or so."""
-    return "low-rank sites" if near else "deterministic" if form == adapter.DENSE else "low-rank evidence"
+    return (
+        "low-rank sites"
+        if near
+        else "deterministic"
+        if form == adapter.DENSE
+        else "low-rank evidence"
+    )
 
 
 def softmax(rows):
@@ -182,7 +223,9 @@ def softmax(rows):
         found = adapter.softmax(given, code)
         rows.exact(f"{form}: evidence", found.log_evidence)
         rows.exact(f"{form}: latent mean", adapter.latent_mean(found)[:, :4])
-        rows.estimate(f"{form}: probability", found.prediction.probability, found.prediction.standard_error, 3)
+        rows.estimate(
+            f"{form}: probability", found.prediction.probability, found.prediction.standard_error, 3
+        )
         rows.status(f"{form}: status", found.status)
         if form == "dense":
             mean, covariance = adapter.latent_at_test(found, given)
@@ -200,6 +243,9 @@ PROBLEMS = (
     | {"dense, one label": one_label, "dense, both labels at an input": contradicting}
     | {"low rank, given factors": given_factors}
     | {f"low rank, {name}": lambda rows, name=name: low_rank(rows, name) for name in LOW_RANK}
-    | {f"gradient, {name}": lambda rows, name=name: gradients(rows, name) for name in GRADIENT_KERNELS}
+    | {
+        f"gradient, {name}": lambda rows, name=name: gradients(rows, name)
+        for name in GRADIENT_KERNELS
+    }
     | {"softmax": softmax}
 )

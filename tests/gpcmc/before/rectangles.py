@@ -32,7 +32,12 @@ def _permuted():
 
 def _blocks():
     cov = np.zeros((14, 14))
-    cov[:8, :8], cov[8:10, 8:10], cov[10, 10], cov[11:, 11:] = chain(8), equal(2), 3.0, equal(3, 0.2)
+    cov[:8, :8], cov[8:10, 8:10], cov[10, 10], cov[11:, 11:] = (
+        chain(8),
+        equal(2),
+        3.0,
+        equal(3, 0.2),
+    )
     return np.full(14, -0.7), np.full(14, 1.9), 0.1, cov
 
 
@@ -47,7 +52,12 @@ DRAWN = {
     "box, n = 200": (np.full(200, -2.5), 3.0, 0.0, chain(200)),
     "one-sided, n = 100": (-INF, np.linspace(0.0, 2.0, 100), 0.0, chain(100, 0.5)),
     "mixed, n = 10": (_MIXED, _UPPER, np.linspace(-0.5, 0.5, 10), wishart(10)),
-    "scales, n = 6": (np.zeros(6), 10.0 ** np.arange(-3, 3), 0.0, np.outer(s := 10.0 ** np.arange(-3, 3), s) * chain(6)),
+    "scales, n = 6": (
+        np.zeros(6),
+        10.0 ** np.arange(-3, 3),
+        0.0,
+        np.outer(s := 10.0 ** np.arange(-3, 3), s) * chain(6),
+    ),
     "negative correlations, n = 10": (0.0, INF, 0.0, equal(10, -0.08)),
     "tail, n = 20": (np.full(20, 6.0), INF, 0.0, equal(20)),
     "far tail, n = 30": (np.full(30, 55.0), INF, 0.0, chain(30, 0.3)),
@@ -63,11 +73,21 @@ CLOSED = {
     "one, far tail": (50.0, INF, 0.0, [[1.0]]),
     "one, both tails": (-INF, -141.0, 0.0, [[1.0]]),
     "two": (np.array([-1.0, 0.5]), np.array([2.0, INF]), 0.0, [[1.0, 0.6], [0.6, 2.0]]),
-    "two, nearly equal": (np.array([-1.0, -1.0]), 1.0, 0.0, [[1.0, 1.0 - 1e-10], [1.0 - 1e-10, 1.0]]),
+    "two, nearly equal": (
+        np.array([-1.0, -1.0]),
+        1.0,
+        0.0,
+        [[1.0, 1.0 - 1e-10], [1.0 - 1e-10, 1.0]],
+    ),
     "two, tail": (np.array([8.0, 9.0]), INF, 0.0, [[1.0, -0.5], [-0.5, 1.0]]),
     "independent, n = 60": (np.linspace(-2, 1, 60), INF, 0.0, np.diag(np.linspace(0.5, 2, 60))),
     "open, n = 4": (-INF, INF, 0.0, equal(4)),
-    "point, n = 4": (np.array([0.0, 1.0, -INF, 0.0]), np.array([1.0, 1.0, 0.0, 2.0]), 0.0, equal(4)),
+    "point, n = 4": (
+        np.array([0.0, 1.0, -INF, 0.0]),
+        np.array([1.0, 1.0, 0.0, 2.0]),
+        0.0,
+        equal(4),
+    ),
     "no variance, inside": (np.array([-1.0, 0.0]), 1.0, 0.5, np.diag([1.0, 0.0])),
     "no variance, outside": (np.array([-1.0, 0.6]), 1.0, 0.5, np.diag([1.0, 0.0])),
     "one direction, n = 3": (np.array([-1.0, -0.5, -2.0]), 2.0, 0.0, np.ones((3, 3))),
@@ -79,7 +99,9 @@ def closed(rows):
     for name, (lower, upper, mean, cov) in CLOSED.items():
         found = rectangle_probability(lower, upper, mean=mean, cov=cov, rng=0)
         # where the logarithm is about zero, the probability has the digits
-        rows.exact(f"{name}: log probability", [max(found.log_probability, -1e300), found.probability])
+        rows.exact(
+            f"{name}: log probability", [max(found.log_probability, -1e300), found.probability]
+        )
         rows.status(f"{name}: status", found.status)
         rows.status(f"{name}: method", found.method if found.method == "closed form" else "drawn")
 
@@ -88,8 +110,16 @@ def drawn(rows, name):
     """By each of the methods; the result has the same bits on several threads."""
     lower, upper, mean, cov = DRAWN[name]
     n = len(cov)
-    for method in METHODS[: 4 if n <= 20 and "tail" not in name and "thin" not in name else 2 + (n <= 50)]:
-        given = {"mean": mean, "cov": cov, "method": method, "tolerance": 0.01, "max_samples": 2**17}
+    for method in METHODS[
+        : 4 if n <= 20 and "tail" not in name and "thin" not in name else 2 + (n <= 50)
+    ]:
+        given = {
+            "mean": mean,
+            "cov": cov,
+            "method": method,
+            "tolerance": 0.01,
+            "max_samples": 2**17,
+        }
         found = rectangle_probability(lower, upper, rng=rows.rng, **given)
         rows.status(f"{method}: status", found.status)
         rows.estimate(f"{method}: log probability", found.log_probability, found.standard_error, 15)
@@ -97,7 +127,9 @@ def drawn(rows, name):
             low, high = found.interval(0.999)
             rows.status("interval holds it", str(low <= found.log_probability <= high <= 0))
             low, high = found.interval(0.99, "guaranteed")
-            rows.status("guaranteed interval holds it", str(low <= found.log_probability <= high <= 0))
+            rows.status(
+                "guaranteed interval holds it", str(low <= found.log_probability <= high <= 0)
+            )
             again = rectangle_probability(lower, upper, rng=rows.rng, n_jobs=2, **given)
             rows.status("same on two threads", str(again.log_probability == found.log_probability))
 
@@ -154,7 +186,11 @@ ORTHANTS = {
     "mean and limits, n = 10": (wishart(10), np.linspace(-0.3, 0.6, 10), -0.2),
     "independent, n = 5": (np.eye(5), 0.0, 0.0),
     "one": (np.array([[2.0]]), 0.3, 0.5),
-    "experiment 1, n = 30": (np.outer(d := np.random.default_rng(0).uniform(-1, 1, 30), d) + np.diag(1 - d**2), 0.0, 0.0),
+    "experiment 1, n = 30": (
+        np.outer(d := np.random.default_rng(0).uniform(-1, 1, 30), d) + np.diag(1 - d**2),
+        0.0,
+        0.0,
+    ),
 }
 SAMPLERS = {
     "soft": {"samples": 40_000},
@@ -172,7 +208,9 @@ def orthants(rows, name):
         found = orthant_probability(cov, mean=mean, lower=lower, rng=rows.rng, **options)
         rows.status(f"{sampler}: status", found.status)
         degrees = 15 if sampler == "adapted, runs" else NORMAL
-        rows.estimate(f"{sampler}: log probability", found.log_probability, found.standard_error, degrees)
+        rows.estimate(
+            f"{sampler}: log probability", found.log_probability, found.standard_error, degrees
+        )
         stages = found.log_stage_probabilities
         rows.exact(f"{sampler}: stages", [len(stages), found.samples, found.populations])
 
@@ -182,8 +220,17 @@ PROBLEMS = (
     | {f"rectangle, {name}": lambda rows, name=name: drawn(rows, name) for name in DRAWN}
     | {
         f"rectangle gradient, {name}": lambda rows, name=name: gradient(rows, name)
-        for name in ("orthant, n = 3", "box, n = 20", "mixed, n = 10", "tail, n = 20", "blocks, n = 14")
+        for name in (
+            "orthant, n = 3",
+            "box, n = 20",
+            "mixed, n = 10",
+            "tail, n = 20",
+            "blocks, n = 14",
+        )
     }
-    | {f"truncated normal, {name}": lambda rows, name=name: truncated(rows, name) for name in TRUNCATED}
+    | {
+        f"truncated normal, {name}": lambda rows, name=name: truncated(rows, name)
+        for name in TRUNCATED
+    }
     | {f"orthant, {name}": lambda rows, name=name: orthants(rows, name) for name in ORTHANTS}
 )

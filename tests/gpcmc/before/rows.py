@@ -5,13 +5,16 @@ Kinds of rows:
 ``deterministic``
     agrees to 1e-8 of its largest entry. A row may name an algorithm whose stated tolerance is looser (`TOLERANCES`).
 ``optimum``
-    the evidence where a search ended: no lower than it was, to the search's tolerance. Higher is listed, and no failure.
+    the evidence where a search ended: no lower than it was, to the search's tolerance. Higher is listed, no failure.
 ``at optimum``
     what belongs to it: agrees to the search's tolerance where the evidence did.
 ``estimate``
     has a standard error with so many degrees of freedom: agrees within both errors.
+    Where either run does not trust itself, nothing is compared.
 ``status``, ``refusal``
     are equal. A refusal is the type of the error and the argument that its message names.
+``status by chance``
+    turns with the draws, being near a limit of the diagnostics: a difference is listed, and no failure.
 """
 
 import json
@@ -63,18 +66,19 @@ class Rows:
         kind = "deterministic" if "optimum" not in tolerance else tolerance.replace("low-rank ", "")
         self._add(quantity, kind=kind, value=_rounded(value, 12), tolerance=tolerance)
 
-    def estimate(self, quantity, value, error, degrees):
+    def estimate(self, quantity, value, error, degrees, status="ok"):
         value, error = _rounded(value, 10), _rounded(error, 4)
-        self._add(quantity, kind="estimate", value=value, error=error, degrees=degrees)
+        trusted = {} if status == "ok" else {"trusted": False}
+        self._add(quantity, kind="estimate", value=value, error=error, degrees=degrees, **trusted)
 
-    def mean(self, quantity, groups):
+    def mean(self, quantity, groups, status="ok"):
         """An estimate from independent groups along the first axis."""
         groups = np.asarray(groups)
         error = groups.std(axis=0, ddof=1) / np.sqrt(len(groups))
-        self.estimate(quantity, groups.mean(axis=0), error, len(groups) - 1)
+        self.estimate(quantity, groups.mean(axis=0), error, len(groups) - 1, status)
 
-    def status(self, quantity, value):
-        self._add(quantity, kind="status", value=value)
+    def status(self, quantity, value, by_chance=False):
+        self._add(quantity, kind="status by chance" if by_chance else "status", value=value)
 
     def refusal(self, quantity, argument, call):
         """What `call` raises, and whether it names the argument, which the adapter may call otherwise."""
@@ -137,9 +141,7 @@ def compare(before, after):
     found = []
     for problem in [*before, *(p for p in after if p not in before)]:
         old, new = before.get(problem, {}), after.get(problem, {})
-        moved = {
-            q: _moved(old[q], new[q]) for q in old if q in new and old[q]["kind"] == "optimum"
-        }
+        moved = {q: _moved(old[q], new[q]) for q in old if q in new and old[q]["kind"] == "optimum"}
         for q in [*old, *(q for q in new if q not in old)]:
             if q not in old or q not in new:
                 kind, said = (old.get(q) or new[q])["kind"], "missing" if q in old else "new"
@@ -172,9 +174,12 @@ def _difference(problem, quantity, old, new, moved):
     one |= {"before": old["value"], "after": new["value"]}
     if old["kind"] != new["kind"]:
         return Difference(**one, failed=True, said=f"was {old['kind']}, is {new['kind']}")
-    if old["kind"] in ("status", "refusal"):
-        failed = old["value"] != new["value"]
-        return Difference(**one, failed=failed, said="differs" if failed else "")
+    if isinstance(old["value"], str):
+        differs = old["value"] != new["value"]
+        failed = differs and old["kind"] != "status by chance"
+        return Difference(**one, failed=failed, said="differs" if differs else "")
+    if not (old.get("trusted", True) and new.get("trusted", True)):
+        return Difference(**one)
     relative = _relative(old["value"], new["value"])
     if old["kind"] == "estimate":
         z, failed = _scores(old, new)

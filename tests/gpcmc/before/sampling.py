@@ -1,7 +1,5 @@
 """Methods that draw: evidence, probabilities, latent moments and statuses, over kernels and forms."""
 
-import numpy as np
-
 from before import adapter
 from before.gaussian import factors, patterns
 from gpcmc.gp import Prior, prior, rbf
@@ -22,7 +20,11 @@ EXACT = {
     "orthant, hard": ("orthant", {"samples": 60_000, "count": "hard"}, NORMAL),
     "orthant, adapted": ("orthant", {"samples": 20_000, "scheme": "adapted"}, NORMAL),
     "orthant, ten runs": ("orthant", {"samples": 20_000, "scheme": "adapted", "runs": 16}, 15),
-    "orthant, given order": ("orthant", {"samples": 20_000, "scheme": "adapted", "order": "given"}, NORMAL),
+    "orthant, given order": (
+        "orthant",
+        {"samples": 20_000, "scheme": "adapted", "order": "given"},
+        NORMAL,
+    ),
 }
 #: Name: kernel, patterns, inputs, methods that have weights too heavy there or too few eves.
 KERNELS = {
@@ -43,20 +45,38 @@ def exact(rows, name, method):
     if method in untrusted:  # its status may turn with the draws
         rows.exact("shape", len(found.prediction.probability))
         return
-    rows.status("status", found.status)
-    rows.estimate("evidence", found.log_evidence, found.log_evidence_se, degrees)
-    rows.estimate("probability", found.prediction.probability, found.prediction.standard_error, degrees)
+    outcome(rows, found, degrees, by_chance=named == "importance")
+
+
+def outcome(rows, found, degrees, name="", by_chance=False, evidence=True):
+    """Status, evidence and probabilities of a run."""
+    rows.status(f"{name}status", found.status, by_chance)
+    if evidence:
+        rows.estimate(
+            f"{name}evidence", found.log_evidence, found.log_evidence_se, degrees, found.status
+        )
+    p = found.prediction
+    if len(p.probability):
+        rows.estimate(f"{name}probability", p.probability, p.standard_error, degrees, found.status)
 
 
 def later(rows):
     """Predictions after the fit, at inputs that the prior did not have."""
     X, y, X_star = patterns(30)
     given = prior(rbf(1.0, 3.0), X, X_star)
-    for method in ("twisted-ep", "minimax-tilting", "importance", "orthant, adapted", "orthant, hard"):
+    for method in (
+        "twisted-ep",
+        "minimax-tilting",
+        "importance",
+        "orthant, adapted",
+        "orthant, hard",
+    ):
         named, options, degrees = EXACT[method]
         found = adapter.fit(METHODS[named](**options), Prior(given.K), y, rng=rows.rng)
         p = found.predict(given.K_star, given.k_star_star)
-        rows.estimate(f"{method}: probability", p.probability, p.standard_error, degrees)
+        rows.estimate(
+            f"{method}: probability", p.probability, p.standard_error, degrees, found.status
+        )
 
 
 def large(rows, method):
@@ -65,16 +85,25 @@ def large(rows, method):
     named, options, degrees = EXACT[method]
     for name, kernel in {"smooth": rbf(3.0, 2.0), "rough": rbf(0.5, 3.0)}.items():
         found = adapter.fit(METHODS[named](**options), prior(kernel, X, X_star), y, rng=rows.rng)
-        rows.status(f"{name}: status", found.status)
-        if method == "twisted-ep" or name == "smooth":
-            rows.estimate(f"{name}: evidence", found.log_evidence, found.log_evidence_se, degrees)
-            p = found.prediction
-            rows.estimate(f"{name}: probability", p.probability, p.standard_error, degrees)
+        outcome(rows, found, degrees, f"{name}: ")
 
 
 CHAINS = {
-    "ess": {"samples": 8000, "burn_in": 200, "thin": 5, "chains": 16, "temperatures": 200, "annealing_runs": 32},
-    "hmc": {"samples": 4800, "burn_in": 50, "chains": 16, "temperatures": 100, "annealing_runs": 32},
+    "ess": {
+        "samples": 8000,
+        "burn_in": 200,
+        "thin": 5,
+        "chains": 16,
+        "temperatures": 200,
+        "annealing_runs": 32,
+    },
+    "hmc": {
+        "samples": 4800,
+        "burn_in": 50,
+        "chains": 16,
+        "temperatures": 100,
+        "annealing_runs": 32,
+    },
 }
 
 
@@ -83,9 +112,7 @@ def chains(rows, method, kernel):
     X, y, X_star = patterns(30)
     given = prior(kernel, X, X_star)
     found = adapter.fit(METHODS[method](**CHAINS[method]), given, y, rng=rows.rng)
-    rows.status("status", found.status)
-    rows.estimate("evidence", found.log_evidence, found.log_evidence_se, NORMAL)
-    rows.estimate("probability", found.prediction.probability, found.prediction.standard_error, NORMAL)
+    outcome(rows, found, NORMAL, by_chance=True)
     f = adapter.latent_draws(found, given.K)[:, :, :5]
     rows.mean("latent mean", f.mean(axis=1))
     rows.mean("latent variance", ((f - f.mean(axis=(0, 1))) ** 2).mean(axis=1))
@@ -95,7 +122,9 @@ def annealing(rows):
     """Annealed importance sampling alone."""
     X, y, _ = patterns(25)
     for method in CHAINS:
-        found = adapter.annealed(method, rbf(1.0, 3.0)(X), y, temperatures=150, runs=32, rng=rows.rng)
+        found = adapter.annealed(
+            method, rbf(1.0, 3.0)(X), y, temperatures=150, runs=32, rng=rows.rng
+        )
         rows.estimate(f"{method}: evidence", found.log_evidence, found.log_evidence_se, NORMAL)
 
 
@@ -104,12 +133,13 @@ def control_variables(rows):
     X, y, X_star = patterns(25)
     given = prior(rbf(2.0, 2.0), X, X_star)
     method = METHODS["control-variables"](iterations=12_000, burn_in=300, thin=4, chains=8)
-    for name, one in {"free": given, "training": Prior(given.K, given.K_star, given.k_star_star)}.items():
+    for name, one in {
+        "free": given,
+        "training": Prior(given.K, given.K_star, given.k_star_star),
+    }.items():
         found = adapter.fit(method, one, y, rng=rows.rng)
-        rows.status(f"{name}: status", found.status)
+        outcome(rows, found, NORMAL, f"{name}: ", by_chance=True, evidence=False)
         rows.status(f"{name}: evidence", str(found.log_evidence))
-        p = found.prediction
-        rows.estimate(f"{name}: probability", p.probability, p.standard_error, NORMAL)
         f = adapter.latent_draws(found, given.K)[:, :, :5]
         rows.mean(f"{name}: latent mean", f.mean(axis=1))
     stopped = METHODS["control-variables"](max_controls=3, start=3, trace_fraction=1e-6)
@@ -124,12 +154,17 @@ def pseudo_marginal(rows):
     prior_of = adapter.hyperparameter_prior((2.0, 2.0), (1.0, 1.0))
     predictor = METHODS["ep"]()
     method = METHODS["pseudo-marginal"](
-        "laplace", iterations=150, burn_in=100, chains=8, prior=prior_of, draws=80, predictor=predictor
+        "laplace",
+        iterations=150,
+        burn_in=100,
+        chains=8,
+        prior=prior_of,
+        draws=80,
+        predictor=predictor,
     )
     found = adapter.fit(method, prior(rbf(1.0, 1.0), X, X_star), y, rng=rows.rng)
-    rows.status("status", found.status)
+    outcome(rows, found, NORMAL, by_chance=True, evidence=False)
     rows.status("evidence", str(found.log_evidence))
-    rows.estimate("probability", found.prediction.probability, found.prediction.standard_error, NORMAL)
     for name, draws in adapter.hyperparameter_draws(found).items():
         rows.mean(f"log {name}: mean", draws.mean(axis=1))
 
@@ -148,16 +183,15 @@ def low_rank(rows, form):
         named, options, degrees = EXACT[method]
         found = adapter.fit(METHODS[named](**options), given, y, rng=rows.rng)
         degrees = min(degrees, 7)  # groups of draws
-        rows.status(f"{method}: status", found.status)
-        rows.estimate(f"{method}: evidence", found.log_evidence, found.log_evidence_se, degrees)
-        if form != "given":
-            p = found.prediction
-            rows.estimate(f"{method}: probability", p.probability, p.standard_error, degrees)
+        outcome(rows, found, degrees, f"{method}: ", by_chance=named == "importance")
 
 
 PROBLEMS = (
     {f"{m}, {k}": lambda rows, k=k, m=m: exact(rows, k, m) for k in KERNELS for m in EXACT}
-    | {f"{m}, n = 150": lambda rows, m=m: large(rows, m) for m in ("twisted-ep", "minimax-tilting", "orthant, adapted")}
+    | {
+        f"{m}, n = 150": lambda rows, m=m: large(rows, m)
+        for m in ("twisted-ep", "minimax-tilting", "orthant, adapted")
+    }
     | {"predictions later": later, "annealing": annealing}
     | {
         f"{m}, {name}": lambda rows, m=m, k=k: chains(rows, m, k)
@@ -165,5 +199,8 @@ PROBLEMS = (
         for name, k in {"smooth": rbf(3.0, 2.0), "rough": rbf(0.7, 3.0)}.items()
     }
     | {"control-variables": control_variables, "pseudo-marginal": pseudo_marginal}
-    | {f"low rank draws, {form}": lambda rows, form=form: low_rank(rows, form) for form in ("given", "smooth", "rough")}
+    | {
+        f"low rank draws, {form}": lambda rows, form=form: low_rank(rows, form)
+        for form in ("given", "smooth", "rough")
+    }
 )
