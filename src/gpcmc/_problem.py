@@ -12,6 +12,7 @@ from gpcmc._memory import check_predictions
 from gpcmc._search import Search, check_kernel, check_kernel_matrix
 from gpcmc._threads import one_thread
 from gpcmc._validation import FloatArray
+from gpcmc.chains.pseudo_marginal import HyperparameterPosterior, PseudoMarginal
 from gpcmc.gp import prior
 from gpcmc.gp.covariance import Prior, flush_subnormal
 from gpcmc.inference import Method, Posterior, Prediction
@@ -19,7 +20,6 @@ from gpcmc.inference.ep import ExpectationPropagation
 from gpcmc.inference.evidence import EvidenceSurface, Optimum, bounded, surface_method
 from gpcmc.inference.exact import CommonPoints, ExactSurface
 from gpcmc.inference.multiclass import MulticlassLaplace
-from gpcmc.inference.pseudo_marginal import HyperparameterPosterior, PseudoMarginal
 from gpcmc.inference.softmax_mode import one_hot
 from gpcmc.inference.twisted import Twisted
 from gpcmc.lowrank import (
@@ -36,7 +36,7 @@ from gpcmc.lowrank.dense import AllSitesAtOnce
 from gpcmc.lowrank.gaussian import InducedRecord
 from gpcmc.lowrank.methods import uses_low_rank
 from gpcmc.lowrank.surface import TOLERANCE as SEARCH_TOLERANCE
-from gpcmc.orthant.sampler import ExtinctionError
+from gpcmc.orthant import ExtinctionError
 
 #: Largest correlation of a kernel that tells nothing of other inputs.
 UNCORRELATED = 1e-3

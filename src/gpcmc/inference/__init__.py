@@ -3,12 +3,13 @@
 A new method is a new module with a subclass of `Method`, and a row in `METHODS`.
 """
 
-from gpcmc.inference.arviz_data import draws_of, to_arviz
-from gpcmc.inference.control_variables import ControlVariables
-from gpcmc.inference.elliptical import EllipticalSlice
+from gpcmc.chains.arviz import draws_of, to_arviz
+from gpcmc.chains.control_variables import ControlVariables
+from gpcmc.chains.elliptical import EllipticalSlice
+from gpcmc.chains.hamiltonian import HamiltonianMonteCarlo
+from gpcmc.chains.pseudo_marginal import PseudoMarginal
 from gpcmc.inference.ep import ExpectationPropagation
 from gpcmc.inference.gaussian import GaussianPosterior
-from gpcmc.inference.hamiltonian import HamiltonianMonteCarlo
 from gpcmc.inference.importance import ImportanceSampling
 from gpcmc.inference.interface import (
     ConvergenceError,
@@ -20,10 +21,9 @@ from gpcmc.inference.interface import (
     infer,
 )
 from gpcmc.inference.laplace import Laplace
-from gpcmc.inference.orthant import Orthant
-from gpcmc.inference.pseudo_marginal import PseudoMarginal
 from gpcmc.inference.tilting import MinimaxTilting
 from gpcmc.inference.twisted import Twisted
+from gpcmc.orthant.method import Orthant
 
 #: Methods by name.
 METHODS: dict[str, type[Method]] = {

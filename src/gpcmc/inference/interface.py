@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 from gpcmc._threads import one_thread
 from gpcmc._validation import (
     FloatArray,
+    Rng,
     check_covariance,
     check_cross_covariance,
     check_labels,
@@ -234,7 +235,7 @@ class Method(ABC, Generic[P]):
         prior: Prior | StructuredPrior,
         y: ArrayLike,
         *,
-        rng: np.random.Generator | None = None,
+        rng: Rng = None,
     ) -> P:
         """Find the posterior, the evidence, and the probabilities at the prior's test inputs.
 
@@ -244,8 +245,9 @@ class Method(ABC, Generic[P]):
             Covariances at n training and t test inputs; t may be 0. For one of low rank see `gpcmc.lowrank.fit`.
         y : (n,) array
             Labels -1/+1.
-        rng : numpy.random.Generator, optional
-            Required by a method that draws, and consumed: equal states give equal bits on one machine.
+        rng : numpy.random.Generator, int or RandomState, optional
+            Required by a method that draws, and consumed: equal states give equal bits on one machine. An integer is
+            a seed.
             A deterministic method ignores it.
 
         Returns
@@ -272,8 +274,7 @@ class Method(ABC, Generic[P]):
                 f"gpcmc.gp.prior(kernel, X, X_star); got {type(prior).__name__}"
             )
         with one_thread():
-            if not self.deterministic:
-                check_rng("rng", rng)
+            random = None if self.deterministic else check_rng("rng", rng)
             self.check_size(len(prior.K))
             K = check_covariance("prior.K", prior.K, semidefinite=True)
             labels = check_labels("y", y, len(K))
@@ -281,7 +282,7 @@ class Method(ABC, Generic[P]):
                 "prior.K_star", prior.K_star, "prior.k_star_star", prior.k_star_star, len(K)
             )
             checked = replace(prior, K=K, K_star=K_star, k_star_star=k_star_star)
-            return self._fit(checked, labels, cast(np.random.Generator, rng))
+            return self._fit(checked, labels, cast(np.random.Generator, random))
 
     @abstractmethod
     def _fit(self, prior: Prior, y: FloatArray, rng: np.random.Generator) -> P:
@@ -343,9 +344,7 @@ class Inference:
     status: str = OK
 
 
-def infer(
-    method: Method, prior: Prior, y: ArrayLike, *, rng: np.random.Generator | None
-) -> Inference:
+def infer(method: Method, prior: Prior, y: ArrayLike, *, rng: Rng) -> Inference:
     """Fit `method` and keep the numbers alone: a posterior may hold gigabytes of samples.
 
     Parameters

@@ -187,7 +187,7 @@ def random_columns(
     ValueError
         If `columns` is not between 2 and n, or the prior has no inducing inputs that were chosen.
     """
-    check_rng("rng", rng)
+    rng = check_rng("rng", rng)
     n = len(prior)
     if not 2 <= check_positive_int("columns", columns) <= n:
         raise ValueError(f"columns must be between 2 and n = {n}; got {columns}")

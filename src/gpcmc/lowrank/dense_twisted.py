@@ -79,7 +79,7 @@ def dense_twisted_ep(
     MemoryError
         If the machine has too little memory; the message says what fits.
     """
-    check_rng("rng", rng)
+    rng = check_rng("rng", rng)
     options = Twisted() if method is None else method
     given = {one.name: getattr(options, one.name) for one in fields(Twisted)}
     n = len(prior.K)

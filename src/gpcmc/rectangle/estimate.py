@@ -12,6 +12,7 @@ from scipy.special import ndtri
 
 from gpcmc import _validation as validation
 from gpcmc._threads import one_thread
+from gpcmc._validation import Rng
 from gpcmc.inference.interface import OK, UNTRUSTED
 from gpcmc.orthant.separation import check_points
 from gpcmc.rectangle import guarantee, rounds
@@ -30,7 +31,6 @@ from gpcmc.rectangle.solve import (
     solve,
 )
 
-Rng = np.random.Generator | int | None
 _WORST = (NOTHING, UNTRUSTED, NOT_MET, OK)
 _KINDS = ("asymptotic", "guaranteed")
 
@@ -165,21 +165,6 @@ def check_confidence(value: object) -> float:
     return float(value)
 
 
-def generator(rng: Rng) -> np.random.Generator:
-    """Return a generator, made from a seed or from the system's entropy where none is given.
-
-    Raises
-    ------
-    ValueError
-        If it is none of these.
-    """
-    if rng is None:
-        return np.random.default_rng()
-    if isinstance(rng, (int, np.integer)) and not isinstance(rng, bool) and rng >= 0:
-        return np.random.default_rng(int(rng))
-    return validation.check_rng("rng", rng)
-
-
 @one_thread()
 def rectangle_probability(
     lower: ArrayLike,
@@ -256,7 +241,7 @@ def rectangle_probability(
     max_samples = validation.check_positive_int("max_samples", max_samples)
     confidence = check_confidence(confidence)
     n_jobs = validation.check_positive_int("n_jobs", n_jobs)
-    random = generator(rng)
+    random = validation.check_rng("rng", rng, optional=True)
     largest_se = tolerance / rounds.student(confidence)
     return _estimate(reduced, Request(method, largest_se, max_samples, n_jobs), confidence, random)
 

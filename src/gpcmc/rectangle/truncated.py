@@ -11,13 +11,13 @@ from scipy.linalg import block_diag, eigh, lstsq
 
 from gpcmc import _validation as validation
 from gpcmc._threads import one_thread
-from gpcmc._validation import FloatArray
+from gpcmc._validation import FloatArray, Rng
 from gpcmc.orthant.separation import check_points
 from gpcmc.rectangle import draws, rounds
 from gpcmc.rectangle.arguments import check_problem
 from gpcmc.rectangle.blocks import reduce
 from gpcmc.rectangle.draws import AcceptanceError, BlockSampler
-from gpcmc.rectangle.estimate import RectangleEstimate, Rng, generator, rectangle_probability
+from gpcmc.rectangle.estimate import RectangleEstimate, rectangle_probability
 from gpcmc.rectangle.intervals import all_moments, draw
 
 __all__ = ["AcceptanceError", "TruncatedMoment", "TruncatedNormal"]
@@ -135,7 +135,7 @@ class TruncatedNormal:
         validation.check_option("method", method, ("exact", "gibbs"))
         max_draws = validation.check_positive_int("max_draws", max_draws)
         sweeps = validation.check_positive_int("sweeps", sweeps)
-        random = generator(rng)
+        random = validation.check_rng("rng", rng, optional=True)
         V = np.zeros((self._reduced.size, size))
         for k, block in enumerate(self._reduced.blocks):
             if len(block.R) == 1:
@@ -197,7 +197,7 @@ class TruncatedNormal:
 
     def _moments(self, points: int, rng: Rng) -> tuple[TruncatedMoment, TruncatedMoment]:
         check_points(points, rounds.SCRAMBLES)
-        random = generator(rng)
+        random = validation.check_rng("rng", rng, optional=True)
         parts = []
         for k, block in enumerate(self._reduced.blocks):
             if len(block.R) == 1:

@@ -28,8 +28,8 @@ from scipy.stats import norm, t
 
 from gpcmc.gp.covariance import Prior
 from gpcmc.inference.interface import MAX_K_HAT, OK, Inference
-from gpcmc.inference.orthant import Orthant
 from gpcmc.inference.twisted import Twisted
+from gpcmc.orthant.method import Orthant
 from studies.atiya2021.latent_certifier import STATES, annealed, gaussian, model
 from studies.atiya2021.problems import Problem
 from studies.atiya2021.runs import infer

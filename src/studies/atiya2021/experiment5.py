@@ -18,11 +18,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gpcmc.chains.convergence import hyperparameter_convergence
+from gpcmc.chains.estimators import Estimator, orthant_estimator
+from gpcmc.chains.hyperparameter_chains import ChainOptions, run_chains
 from gpcmc.gp.covariance import Prior, prior, rbf
-from gpcmc.inference.convergence import hyperparameter_convergence
 from gpcmc.inference.ep import ExpectationPropagation
-from gpcmc.inference.evidence_estimators import Estimator, orthant_estimator
-from gpcmc.inference.hyperparameter_chains import ChainOptions, run_chains
 from gpcmc.inference.importance import gaussian_proposal
 from gpcmc.inference.interface import NOT_CONVERGED, OK, ConvergenceError, chain_status
 from gpcmc.inference.twisted import Twisted

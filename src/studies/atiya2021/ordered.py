@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from gpcmc import _validation as validation
 from gpcmc.gp.covariance import Prior, orthant_covariance
 from gpcmc.inference.interface import Method
-from gpcmc.inference.orthant import Orthant, OrthantPosterior
+from gpcmc.orthant.method import Orthant, OrthantPosterior
 from gpcmc.orthant.sampler import Array
 from gpcmc.orthant.tilting import gibson_order
 

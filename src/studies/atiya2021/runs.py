@@ -19,8 +19,8 @@ from gpcmc.inference.interface import (
     Method,
     Prediction,
 )
-from gpcmc.inference.orthant import Orthant, OrthantPosterior
-from gpcmc.orthant.sampler import ExtinctionError
+from gpcmc.orthant import ExtinctionError
+from gpcmc.orthant.method import Orthant, OrthantPosterior
 
 #: What a row says where a run has no answer because all samples were lost.
 EXTINCT = "extinct"

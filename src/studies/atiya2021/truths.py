@@ -6,7 +6,7 @@ import numpy as np
 
 from gpcmc.gp.covariance import linear, prior
 from gpcmc.inference.interface import Inference
-from gpcmc.inference.orthant import Orthant
+from gpcmc.orthant.method import Orthant
 from gpcmc.orthant.sampler import orthant_probability
 from gpcmc.orthant.truths import linear_kernel_truth, one_factor_log_probability
 from studies.atiya2021.certify import (

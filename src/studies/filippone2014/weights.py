@@ -10,11 +10,11 @@ from gpcmc.inference.importance import (
     log_weights,
     posterior_root,
 )
-from gpcmc.inference.tuned_chains import GAUSSIAN
 from gpcmc.orthant.separation import weight_diagnostics
 from studies.common.rows import Line
 from studies.common.seeds import generator, seed
 from studies.filippone2014.simulated import model_of, simulate
+from studies.filippone2014.tuned_chains import GAUSSIAN
 
 #: Weights that a shape is estimated from.
 WEIGHTS = 4096

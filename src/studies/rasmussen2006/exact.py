@@ -7,10 +7,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from gpcmc.chains.annealing import annealed_importance_sampling
 from gpcmc.gp.covariance import Prior
-from gpcmc.inference.annealing import annealed_importance_sampling
+from gpcmc.inference import HamiltonianMonteCarlo
 from gpcmc.inference.ep import ExpectationPropagation
-from gpcmc.inference.hamiltonian import HamiltonianMonteCarlo
 from gpcmc.inference.interface import NOT_CONVERGED, OK, UNTRUSTED
 from gpcmc.inference.laplace import Laplace
 from gpcmc.inference.twisted import Twisted

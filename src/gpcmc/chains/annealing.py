@@ -36,13 +36,7 @@ from gpcmc._validation import (
     check_positive_int,
     check_rng,
 )
-from gpcmc.inference.chains import (
-    NORMAL_975,
-    Kernel,
-    KernelMaker,
-    count_effort,
-    student_975,
-)
+from gpcmc.chains.kernel import Kernel, KernelMaker, student_factor
 from gpcmc.inference.interface import MAX_K_HAT, OK, UNTRUSTED
 from gpcmc.orthant.separation import MIN_TAIL, weight_diagnostics
 
@@ -154,7 +148,7 @@ def anneal(
     for change, (moved, effort) in zip(steps[1:], moves, strict=True):
         log_weights += change * moved.log_likelihood
         acceptance += effort.acceptance
-        count_effort(work, effort, runs)
+        effort.add_to(work, runs)
     return log_weights, acceptance / max(1, len(inverse_temperatures) - 2)
 
 
@@ -197,4 +191,4 @@ def jackknife(log_weights: FloatArray) -> float:
     m = len(log_weights)
     without = np.broadcast_to(log_weights, (m, m))[~np.eye(m, dtype=bool)].reshape(m, m - 1)
     spread = np.sqrt((m - 1) * np.var(logsumexp(without, axis=1)))
-    return float(spread * student_975(m - 1) / NORMAL_975)
+    return float(spread * student_factor(m - 1))

@@ -1,6 +1,6 @@
 """Hamiltonian Monte Carlo over the latent values, in coordinates where the posterior is nearly round.
 
-The coordinates are those of `gpcmc.inference.chains.whiten`: the prior is white, and Laplace's
+The coordinates are those of `gpcmc.chains.coordinates.whiten`: the prior is white, and Laplace's
 approximation has a diagonal precision 1 + s. At inverse temperature tau the masses are 1 + tau s, so that one
 step size serves all temperatures: a leapfrog step of size 1 is one radian of the oscillation about
 the mode, in every direction. In a trial (N = 200 and 400, smooth and rough kernels) this gave 8 to 54
@@ -31,9 +31,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpcmc._validation import FloatArray, check_positive_int
+from gpcmc.chains.chain import ChainMethod
+from gpcmc.chains.coordinates import Coordinates, whiten
+from gpcmc.chains.kernel import Effort
 from gpcmc.gp._likelihood import log_likelihood_and_slope
-from gpcmc.inference.chain_method import ChainMethod
-from gpcmc.inference.chains import Coordinates, Effort, whiten
 
 _JITTER = 0.1  # step sizes are uniform within this share of the tuned one
 _TARGET = 0.8  # mean acceptance of the pilot
@@ -201,19 +202,8 @@ class HamiltonianMonteCarlo(ChainMethod):
 
     Attributes
     ----------
-    samples : int
-        Transitions after burn-in, in all chains together; rounded up to a multiple of `chains`. Every
-        chain must keep at least 4 draws.
-    burn_in : int
-        Transitions of each chain that are dropped; may be 0.
-    thin : int
-        Keep every `thin`-th transition.
-    chains : int
-        Chains side by side, at least 2.
-    temperatures : int
-        Steps of temperature of an annealed run; 0 for no annealed runs and no evidence.
-    annealing_runs : int
-        Annealed runs side by side, at least 2.
+    samples, burn_in, thin, chains, temperatures, annealing_runs : int
+        As of `ChainMethod`.
     leapfrog_steps : int
         Of a trajectory.
     tuning : int

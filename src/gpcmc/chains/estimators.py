@@ -18,7 +18,7 @@ from gpcmc.inference.ep import ExpectationPropagation
 from gpcmc.inference.gaussian import GaussianApproximation
 from gpcmc.inference.importance import gaussian_proposal, log_evidence_estimate
 from gpcmc.inference.laplace import Laplace
-from gpcmc.orthant.sampler import ExtinctionError, orthant_probability
+from gpcmc.orthant import ExtinctionError, orthant_probability
 
 #: An unbiased estimate of p(y | K), its logarithm returned: estimator(K, y, rng).
 Estimator = Callable[[FloatArray, FloatArray, np.random.Generator], float]

@@ -1,6 +1,6 @@
 """Inference that integrates over the hyperparameters of an RBF kernel, isotropic or ARD, by Markov chains.
 
-`gpcmc.inference.hyperparameter_chains` runs them, `gpcmc.inference.hyperparameter_steps` has their transitions.
+`gpcmc.chains.hyperparameter_chains` runs them, `gpcmc.chains.hyperparameter_steps` has their transitions.
 
 References
 ----------
@@ -10,42 +10,26 @@ Filippone and Girolami (2014), IEEE TPAMI 36, 2214.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gpcmc._threads import one_thread
 from gpcmc._validation import FloatArray, check_array, check_positive, check_positive_int
-from gpcmc.gp.covariance import Prior
-from gpcmc.inference.convergence import mean_samples
-from gpcmc.inference.evidence_estimators import Estimator, orthant_estimator
-from gpcmc.inference.hyperparameter_chains import (
-    ChainOptions,
-    HyperparameterChains,
-    run_chains,
-)
-from gpcmc.inference.hyperparameters import (
+from gpcmc.chains.convergence import mean_samples
+from gpcmc.chains.estimators import Estimator
+from gpcmc.chains.hyperparameter_chains import ChainOptions, HyperparameterChains, run_chains
+from gpcmc.chains.hyperparameters import (
     HyperparameterPrior,
+    covariance_at,
     default_prior,
     length_scales_of,
+    squared_differences,
 )
+from gpcmc.gp.covariance import Prior
 from gpcmc.inference.interface import Method, PosteriorRecord, Prediction
-from gpcmc.inference.orthant import Orthant
-from gpcmc.inference.relevance import RelevancePrior, covariances, relevance_prior
-
-__all__ = [
-    "ChainOptions",
-    "Estimator",
-    "HyperparameterChains",
-    "HyperparameterPosterior",
-    "HyperparameterPrior",
-    "PseudoMarginal",
-    "RelevancePrior",
-    "default_prior",
-    "orthant_estimator",
-    "relevance_prior",
-    "run_chains",
-]
+from gpcmc.orthant.method import Orthant
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +55,17 @@ class HyperparameterPosterior(PosteriorRecord):
     @property
     def _patterns(self) -> int:
         return len(self._X)
+
+    def draws(self, K: ArrayLike | None = None) -> dict[str, dict[str, Any]]:
+        """Return the draws by group and name, as `gpcmc.inference.draws_of` says; K is not used."""
+        chains = self.chains
+        scale = np.exp(chains.theta[..., 1:])
+        values = {
+            "variance": chains.beta,
+            "length_scale": scale[..., 0] if scale.shape[-1] == 1 else scale,
+        }
+        stats = {} if chains.log_evidence is None else {"lp": chains.log_evidence}
+        return {"posterior": values, "sample_stats": stats}
 
     def _predict(self, K_star: FloatArray, k_star_star: FloatArray) -> Prediction:
         raise ValueError(
@@ -129,14 +124,17 @@ class HyperparameterPosterior(PosteriorRecord):
         """Return P(y* = +1 | y, theta) (chains, draws, t) at thinned draws of theta."""
         theta = self.chains.theta
         n_chains, length, count = theta.shape
-        K, K_star = (covariances(self._X, other, count - 1) for other in (self._X, X_star))
+        within, across = (
+            squared_differences(self._X, other, count - 1) for other in (self._X, X_star)
+        )
         kept = np.linspace(0, length - 1, self._draws // n_chains).round().astype(int)
         rng = np.random.default_rng(self._seed)
         p = np.empty((n_chains, len(kept), len(X_star)))
         for c in range(n_chains):
             for i, at in enumerate(kept):
-                own = np.full(len(X_star), np.exp(theta[c, at, 0]))
-                prior = Prior(K(theta[c, at]), K_star(theta[c, at]), own)
+                one = theta[c, at]
+                own = np.full(len(X_star), np.exp(one[0]))
+                prior = Prior(covariance_at(within, one), covariance_at(across, one), own)
                 p[c, i] = self._predictor.fit(prior, self._y, rng=rng).prediction.probability
         return p
 
@@ -174,8 +172,7 @@ class PseudoMarginal(Method[HyperparameterPosterior]):
     latent_updates : int
         As of `ChainOptions`.
     prior : HyperparameterPrior, optional
-        By default `default_prior`, or `relevance_prior` for a length scale for each input. Both suppose standardised
-        inputs.
+        By default `default_prior`, which supposes standardised inputs. As many length scales as the kernel has.
     draws : int
         Draws of the hyperparameters that predictions average over, evenly from the chains.
     predictor : Method
@@ -254,11 +251,10 @@ class PseudoMarginal(Method[HyperparameterPosterior]):
     def _hyperprior(self, length_scales: int, d: int) -> HyperparameterPrior:
         """The prior of the hyperparameters; refuse one that has not as many length scales as the kernel."""
         if self.prior is None:
-            return default_prior(d) if length_scales == 1 else relevance_prior(d)
-        given = self.prior.length_scales if isinstance(self.prior, RelevancePrior) else 1
-        if given != length_scales:
+            return default_prior(d, length_scales)
+        if (given := self.prior.length_scales) != length_scales:
             raise ValueError(
                 f"prior must have as many length scales as the kernel, {length_scales}; got {given}. Use "
-                f"RelevancePrior(shape, rate, length_scales={length_scales})"
+                f"HyperparameterPrior(shape, rate, length_scales={length_scales})"
             )
         return self.prior
