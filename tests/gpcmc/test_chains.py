@@ -328,9 +328,7 @@ def test_probabilities_of_two_patterns(method, rho):
 )
 def test_standard_errors_cover(method, monkeypatch):
     """200 problems with one latent factor: between 1e-6 and 1 - 1e-6 of the binomial at 95 %."""
-    monkeypatch.setattr(
-        chain, "convergence", lambda *_: {"effective_samples": 1, "r_hat": 1}
-    )
+    monkeypatch.setattr(chain, "convergence", lambda *_: {"effective_samples": 1, "r_hat": 1})
     rng = default_rng(14)
     grid = np.linspace(-9, 9, 4001)
     inside, z = 0, []

@@ -100,9 +100,7 @@ def test_which_kernels_are_an_rbf(kernel, expected):
 
 # --- the conditionals
 
-CASES = pytest.mark.parametrize(
-    ("n", "m"), [(6, 3), (2, 4), (5, 5), (6, 1)]
-)
+CASES = pytest.mark.parametrize(("n", "m"), [(6, 3), (2, 4), (5, 5), (6, 1)])
 
 
 def controls_of(n, m):

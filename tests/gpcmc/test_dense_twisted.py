@@ -167,7 +167,7 @@ def test_the_classifier_starts_from_low_rank_where_there_are_many_patterns(
     [
         ({"prior": Prior(np.eye(3))}, "prior must be made by gpcmc.gp.prior"),
         ({"y": np.ones(2)}, "y must have shape"),
-        ({"rng": 1}, "rng must be"),
+        ({"rng": "1"}, "rng must be"),
     ],
 )
 def test_bad_input_is_named(change, message):
