@@ -128,18 +128,10 @@ def anneal(
     *,
     rng: np.random.Generator,
 ) -> tuple[FloatArray, float]:
-    """Lead runs along inverse temperatures, and return log weights (c,) and the mean acceptance.
+    """Lead runs along inverse temperatures; return log weights (c,) and the mean acceptance, and add to `work`.
 
-    Parameters
-    ----------
-    kernel : Kernel
-    state
-        Exact draws at the first inverse temperature, by ``kernel.init``.
-    inverse_temperatures : (s,) array
-        Rising from 0 to 1, the mean weight is p(y | X); falling from 1 to 0, it is 1 / p(y | X).
-    work : Counter
-        Added to.
-    rng : Generator
+    The state holds exact draws at the first inverse temperature. With these rising from 0 to 1, the mean weight is
+    p(y | X); falling from 1 to 0, it is 1 / p(y | X).
     """
     steps = np.diff(inverse_temperatures)
     log_weights = steps[0] * state.log_likelihood

@@ -160,17 +160,7 @@ class Controls:
 
 
 def make_controls(K_ux: FloatArray, K_uu: FloatArray, coordinates: Coordinates) -> Controls:
-    """Precompute the conditionals.
-
-    Parameters
-    ----------
-    K_ux : (m, n) array
-        Covariances of control with latent values.
-    K_uu : (m, m) array
-        Those of control values, positive definite.
-    coordinates : Coordinates
-        Of the latent values.
-    """
+    """Precompute the conditionals from covariances K_ux (m, n) and K_uu (m, m), the latter positive definite."""
     m = len(K_uu)
     L = cholesky(K_uu, lower=True, check_finite=False)
     columns = solve_triangular(L, np.eye(m), lower=True, check_finite=False)
@@ -219,25 +209,10 @@ def step(
     log_uniform: FloatArray,
     controls: Controls,
 ) -> tuple[ControlState, NDArray[np.bool_]]:
-    """Propose control variable i and all latent values anew, in every chain.
+    """Propose control variable i and all latent values anew, in every chain; return which moved (c,).
 
-    Parameters
-    ----------
-    state : ControlState
-    i : int
-        Which control variable.
-    xi : (c,) array
-        Standard normal: the new component of u along d_i.
-    noise : (c, n) array
-        Draws of y (f - E[f | f_c]): ``z @ controls.noise_map``.
-    log_uniform : (c,) array
-        Logarithms of uniform draws.
-    controls : Controls
-
-    Returns
-    -------
-    state : ControlState
-    accepted : (c,) bool array
+    `xi` (c,), standard normal, is the new component of u along d_i, `noise` (c, n) a draw of y (f - E[f | f_c]), which
+    is ``z @ controls.noise_map``, and `log_uniform` (c,) are logarithms of uniform draws.
     """
     move = xi - state.u @ controls.directions[i]
     mean = np.multiply.outer(move, controls.shifts[i])

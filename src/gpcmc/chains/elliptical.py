@@ -74,15 +74,7 @@ class Draws(NamedTuple):
 def step(
     state: EllipticalState, draws: Draws, inverse_temperature: float
 ) -> tuple[EllipticalState, EllipticalInfo]:
-    """Make one transition of every chain, to the first of its points that is on the slice.
-
-    Parameters
-    ----------
-    state : EllipticalState
-    draws : Draws
-    inverse_temperature : float
-        Power of the likelihood in the target, from 0 to 1.
-    """
+    """Make one transition of every chain, to the first of its points that is on the slice."""
     log_height = inverse_temperature * state.log_likelihood + draws.log_uniform  # 2
     angle, evaluations, margin, log_likelihood, slope = first_on_slice(  # 3 to 6
         state.margin,
@@ -109,14 +101,7 @@ def run(
 ) -> Iterator[tuple[EllipticalState, EllipticalInfo]]:
     """Make one transition of every chain at each inverse temperature; yield the state after each.
 
-    Parameters
-    ----------
-    state : EllipticalState
-    margins : callable
-        Returns y f (m, n) at coordinates w (m, r), by one product with a root of K.
-    inverse_temperatures : (s,) array
-    rng : Generator
-        Consumed.
+    `margins` returns y f (m, n) at coordinates w (m, r), by one product with a root of K.
     """
     c, r = state.w.shape
     block = max(1, _ROWS // c)

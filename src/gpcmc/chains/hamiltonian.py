@@ -76,22 +76,9 @@ def leapfrog(
     steps: int,
     coordinates: Coordinates,
 ) -> tuple[HamiltonianState, FloatArray]:
-    """Follow trajectories, and return where they end, with the velocities there.
+    """Follow trajectories from states with velocities (c, r), momenta over the roots of the masses; return their ends.
 
-    Parameters
-    ----------
-    state : HamiltonianState
-    velocity : (c, r) array
-        Momenta over the roots of the masses.
-    inverse_temperature : float
-    size : (c, 1) array
-        Step sizes, radians.
-    steps : int
-    coordinates : Coordinates
-
-    Notes
-    -----
-    Two products with a root of K a step.
+    `size` (c, 1) is in radians. Two products with a root of K a step.
     """
     full = size / np.sqrt(1.0 + inverse_temperature * coordinates.precision)
     velocity = velocity - 0.5 * full * (state.w - inverse_temperature * state.gradient)
@@ -111,21 +98,7 @@ def step(
     *,
     rng: np.random.Generator,
 ) -> tuple[HamiltonianState, HamiltonianInfo]:
-    """Make one transition of every chain: a trajectory, accepted or not (Metropolis).
-
-    Parameters
-    ----------
-    state : HamiltonianState
-    inverse_temperature : float
-        Power of the likelihood in the target, from 0 to 1.
-    size : float
-        Step size, before jitter.
-    steps : int
-        Leapfrog steps.
-    coordinates : Coordinates
-    rng : Generator
-        Consumed.
-    """
+    """Make one transition of every chain: a trajectory, accepted or not (Metropolis); `size` is that before jitter."""
     velocity = rng.standard_normal(state.w.shape)
     jittered = size * rng.uniform(1.0 - _JITTER, 1.0 + _JITTER, (len(velocity), 1))
     # a trajectory may diverge; its energy is then infinite or NaN, and it is rejected

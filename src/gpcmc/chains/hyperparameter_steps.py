@@ -75,19 +75,7 @@ def pseudo_marginal_step(
     root: Root,
     rng: np.random.Generator,
 ) -> tuple[PseudoMarginalState, Info]:
-    """Make one Metropolis-Hastings transition (Algorithm 1); the estimate stays with the state.
-
-    Parameters
-    ----------
-    model : Model
-    estimator : callable
-        ``estimator(K, y, rng)``, log of an unbiased estimate of p(y | K); minus infinity for zero.
-    state : PseudoMarginalState
-    root : float or (1 + k, 1 + k) array
-        Of the proposal.
-    rng : Generator
-        Consumed.
-    """
+    """Make one Metropolis-Hastings transition (Algorithm 1); the estimate stays with the state."""
     theta = proposed(state.theta, root, rng)
     log_prior = model.prior.log_density(theta)
     if log_prior == -np.inf:

@@ -87,20 +87,7 @@ def draw_chains(
     thin: int,
     rng: np.random.Generator,
 ) -> Draws:
-    """Run chains from draws of Laplace's approximation, and drop their burn-in.
-
-    Parameters
-    ----------
-    kernel : Kernel
-    work : Counter
-        Added to.
-    chains, burn_in : int
-        Chains, and transitions of each that are dropped.
-    kept, thin : int
-        Draws kept of each chain, one in `thin` transitions.
-    rng : Generator
-        Consumed.
-    """
+    """Run chains from draws of Laplace's approximation, drop their burn-in, and keep one in `thin` transitions."""
     w = np.empty((chains, kept, len(kernel.coordinates.mode)))
     log_likelihood = np.empty((chains, kept))
     start, acceptance = kernel.init(kernel.coordinates.draw_laplace(chains, rng=rng)), 0.0

@@ -150,7 +150,7 @@ class HyperparameterPosterior(PosteriorRecord):
 
 
 @dataclass(frozen=True, slots=True)
-class PseudoMarginal(Method[HyperparameterPosterior]):
+class PseudoMarginal(ChainOptions, Method[HyperparameterPosterior]):
     """Options of inference that integrates over the hyperparameters too. It gives no marginal likelihood.
 
     The prior must hold its kernel, ``ConstantKernel() * RBF()``, and the inputs, as `gpcmc.gp.prior` makes it. Where
@@ -159,17 +159,7 @@ class PseudoMarginal(Method[HyperparameterPosterior]):
 
     Attributes
     ----------
-    method : str or callable
-        As of `ChainOptions`: "laplace", "ep", "orthant", "ancillary", "surrogate", or an estimator.
-    samples : int
-        Of each estimate of the evidence.
-    iterations : int
-        As of `ChainOptions`.
-    burn_in : int
-        As of `ChainOptions`.
-    chains : int
-        As of `ChainOptions`.
-    latent_updates : int
+    method, samples, iterations, burn_in, chains, latent_updates
         As of `ChainOptions`.
     prior : HyperparameterPrior, optional
         By default `default_prior`, which supposes standardised inputs. As many length scales as the kernel has.
@@ -185,17 +175,15 @@ class PseudoMarginal(Method[HyperparameterPosterior]):
     """
 
     method: str | Estimator = "orthant"
-    samples: int = 64
     iterations: int = 1000
     burn_in: int = 400
     chains: int = 4
-    latent_updates: int = 1
     prior: HyperparameterPrior | None = None
     draws: int = 100
     predictor: Method = field(default_factory=lambda: Orthant(samples=1024, scheme="adapted"))
 
     def __post_init__(self) -> None:
-        _ = self._chain_options
+        ChainOptions.__post_init__(self)
         check_positive_int("draws", self.draws)
         if not isinstance(self.predictor, Method):
             raise ValueError(f"predictor must be a method's options; got {self.predictor!r}")
@@ -204,17 +192,6 @@ class PseudoMarginal(Method[HyperparameterPosterior]):
                 f"draws must be from {4 * self.chains} (four a chain) to "
                 f"{self.chains * self.iterations} (all); got {self.draws}"
             )
-
-    @property
-    def _chain_options(self) -> ChainOptions:
-        return ChainOptions(
-            self.method,
-            self.samples,
-            self.iterations,
-            self.burn_in,
-            self.chains,
-            self.latent_updates,
-        )
 
     def memory(self, n: int) -> float:
         """As `Method.memory`, or what the predictor needs."""
@@ -230,8 +207,13 @@ class PseudoMarginal(Method[HyperparameterPosterior]):
                 "gpcmc.gp.prior(kernel, X, X_star)"
             )
         count = length_scales_of(prior.kernel, prior.X.shape[1])
-        hyperprior = self._hyperprior(count, prior.X.shape[1])
-        chains = run_chains(prior.X, y, self._chain_options, prior=hyperprior, rng=rng)
+        hyperprior = self.prior or default_prior(prior.X.shape[1], count)
+        if (given := hyperprior.length_scales) != count:
+            raise ValueError(
+                f"prior must have as many length scales as the kernel, {count}; got {given}. Use "
+                f"HyperparameterPrior(shape, rate, length_scales={count})"
+            )
+        chains = run_chains(prior.X, y, self, prior=hyperprior, rng=rng)
         seed = rng.integers(2**63, size=2)
         posterior = HyperparameterPosterior(
             work=chains.work,
@@ -247,14 +229,3 @@ class PseudoMarginal(Method[HyperparameterPosterior]):
         if prior.X_star is None:
             return posterior
         return replace(posterior, prediction=posterior.predict_inputs(prior.X_star))
-
-    def _hyperprior(self, length_scales: int, d: int) -> HyperparameterPrior:
-        """The prior of the hyperparameters; refuse one that has not as many length scales as the kernel."""
-        if self.prior is None:
-            return default_prior(d, length_scales)
-        if (given := self.prior.length_scales) != length_scales:
-            raise ValueError(
-                f"prior must have as many length scales as the kernel, {length_scales}; got {given}. Use "
-                f"HyperparameterPrior(shape, rate, length_scales={length_scales})"
-            )
-        return self.prior
