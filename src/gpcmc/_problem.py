@@ -11,30 +11,23 @@ from sklearn.gaussian_process.kernels import Kernel
 from gpcmc._memory import check_predictions
 from gpcmc._search import Search, check_kernel, check_kernel_matrix
 from gpcmc._threads import one_thread
-from gpcmc._validation import FloatArray
+from gpcmc._validation import FloatArray, check_option
 from gpcmc.chains.pseudo_marginal import HyperparameterPosterior, PseudoMarginal
+from gpcmc.covariance.lowrank import low_rank
+from gpcmc.gaussian.importance import ImportanceSampling
+from gpcmc.gaussian.laplace import Laplace
+from gpcmc.covariance.kernels import flush_subnormal
+from gpcmc.covariance.pivoted import check_tolerance
+from gpcmc.covariance.prior import Prior
+from gpcmc.gaussian.ep import ExpectationPropagation
+from gpcmc.gaussian.softmax_mode import MulticlassLaplace
 from gpcmc.gp import prior
-from gpcmc.gp.covariance import Prior, flush_subnormal
 from gpcmc.inference import Method, Posterior, Prediction
-from gpcmc.inference.ep import ExpectationPropagation
 from gpcmc.inference.evidence import EvidenceSurface, Optimum, bounded, surface_method
 from gpcmc.inference.exact import CommonPoints, ExactSurface
-from gpcmc.inference.multiclass import MulticlassLaplace
-from gpcmc.inference.softmax_mode import one_hot
 from gpcmc.inference.twisted import Twisted
-from gpcmc.lowrank import (
-    LowRankPrior,
-    LowRankSurface,
-    dense_twisted_ep,
-    fit,
-    low_rank_prior,
-    maximize_low_rank,
-    parallel_ep,
-)
-from gpcmc.lowrank.covariance import check_tolerance
-from gpcmc.lowrank.dense import AllSitesAtOnce
-from gpcmc.lowrank.gaussian import InducedRecord
-from gpcmc.lowrank.methods import uses_low_rank
+from gpcmc.likelihood.softmax import one_hot
+from gpcmc.lowrank import LowRankSurface, dense_twisted_ep, maximize_low_rank
 from gpcmc.lowrank.surface import TOLERANCE as SEARCH_TOLERANCE
 from gpcmc.orthant import ExtinctionError
 
@@ -42,6 +35,8 @@ from gpcmc.orthant import ExtinctionError
 UNCORRELATED = 1e-3
 #: Training patterns from which on EP and twisted EP start from a covariance of low rank.
 _MANY = 500
+#: Patterns above which dense methods take minutes.
+MANY = 4000
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +47,7 @@ class Fitted:
     ----------
     kernel : Kernel
         With the hyperparameters used.
-    method : Method or MulticlassLaplace
+    method : Method
     posterior : Posterior
     y : (n,) or (C, n) array
         Labels -1/+1, or ones and zeros of C classes.
@@ -67,7 +62,7 @@ class Fitted:
     """
 
     kernel: Kernel
-    method: Method | MulticlassLaplace
+    method: Method
     posterior: Posterior
     y: FloatArray
     found: Optimum | None
@@ -92,9 +87,9 @@ class Fitted:
         if self.low_rank is None:
             return EvidenceSurface(method, self.kernel, X, self.y)
         kernel = self.kernel.clone_with_theta(theta)
-        inducing = low_rank_prior(kernel, X, tolerance=self.low_rank).inducing
+        inducing = low_rank(kernel, X, tolerance=self.low_rank).inducing
         assert inducing is not None
-        return LowRankSurface(method, kernel, X, self.y, inducing.Z)  # type: ignore[arg-type]
+        return LowRankSurface(method, kernel, X, self.y, inducing.Z)
 
     def covariances(self, X: Any, X_star: Any) -> tuple[FloatArray, FloatArray]:
         """Return covariances (n, t) of training and test inputs, and variances (t,) of these.
@@ -110,14 +105,49 @@ class Fitted:
 
     def predict(self, X: Any, X_star: Any) -> Prediction:
         """Return probabilities at test inputs: (t,) of class +1, or (t, C)."""
-        if isinstance(self.posterior, HyperparameterPosterior | InducedRecord):
+        if self.low_rank is not None or isinstance(self.posterior, HyperparameterPosterior):
             return self.posterior.predict_inputs(X_star)
         return self.posterior.predict(*self.covariances(X, X_star))
 
 
+#: Methods that have a form for a covariance of low rank.
+SUPPORTED = (ExpectationPropagation, Laplace, MulticlassLaplace, Twisted, ImportanceSampling)
+
+
+def uses_low_rank(
+    approximation: str | None, method: object, n: int, optimizer: object = None
+) -> bool:
+    """Return whether n patterns get a covariance of low rank, as the classifier's options have it.
+
+    "auto" takes it above `MANY` patterns, for the methods that have a form for it.
+
+    Raises
+    ------
+    ValueError
+        If `approximation` is no option, or "low-rank" does not go with the others.
+    """
+    if approximation is None:
+        return False
+    check_option("approximation", approximation, ("low-rank", "auto"))
+    supported = isinstance(method, SUPPORTED)
+    if approximation == "auto":
+        return n > MANY and supported and not callable(optimizer)
+    if not supported:
+        raise ValueError(
+            "approximation must be None with this method: a covariance of low rank is for "
+            f"'ep', 'laplace', 'twisted-ep' or 'importance'; got {type(method).__name__}"
+        )
+    if callable(optimizer):
+        raise ValueError(
+            "optimizer must be 'lbfgs' or None with a covariance of low rank, whose inducing inputs are chosen anew "
+            "between climbs; got a callable"
+        )
+    return True
+
+
 def with_covariance(
     search: Search,
-    method: Method | MulticlassLaplace,
+    method: Method,
     size: tuple[int, int],
     approximation: str | None,
     tolerance: float,
@@ -127,7 +157,7 @@ def with_covariance(
     Parameters
     ----------
     search : Search
-    method : Method or MulticlassLaplace
+    method : Method
     size : (int, int)
         Patterns and classes.
     approximation, tolerance
@@ -168,7 +198,7 @@ def fit_problem(
     X: Any,
     code: np.ndarray,
     kernel: Kernel,
-    method: Method | MulticlassLaplace,
+    method: Method,
     search: Search,
     rng: np.random.Generator,
 ) -> Fitted:
@@ -181,7 +211,7 @@ def fit_problem(
         0 or 1; of more classes, which the softmax takes, 0 to C - 1.
     kernel : Kernel
         Not changed.
-    method : Method or MulticlassLaplace
+    method : Method
     search : Search
     rng : Generator
         For restarts, then for a method that draws.
@@ -203,18 +233,11 @@ def fit_problem(
         print(f"[gpcmc] posterior by {type(method).__name__}, {kernel}", flush=True)
     try:
         posterior: Posterior
-        if isinstance(blocks, LowRankPrior):
-            posterior = fit(method, blocks, code if several else y, rng=rng)
-        elif isinstance(method, MulticlassLaplace):
-            posterior = method.fit(blocks, code)
-        elif len(y) >= _MANY and blocks.X is not None and isinstance(method, Twisted):
+        dense = search.low_rank is None
+        if dense and len(y) >= _MANY and blocks.X is not None and isinstance(method, Twisted):
             posterior = dense_twisted_ep(blocks, y, method=method, rng=rng)  # the same, faster
-        elif (
-            len(y) >= _MANY and blocks.X is not None and isinstance(method, ExpectationPropagation)
-        ):
-            posterior = parallel_ep(blocks, y, method=method)
         else:
-            posterior = method.fit(blocks, y, rng=rng)
+            posterior = method.fit(blocks, code if several else y, rng=rng)
     except ExtinctionError as error:
         raise ExtinctionError(
             "no sample of the orthant sampler survived: use inference=Orthant(scheme='adapted'), which draws inside "
@@ -231,17 +254,15 @@ def _maximum(
     X: Any,
     y: FloatArray,
     kernel: Kernel,
-    method: Method | MulticlassLaplace,
+    method: Method,
     search: Search,
     rng: np.random.Generator,
 ) -> Optimum:
     climbed = surface_method(method, searching=True)
     if search.low_rank is None:
-        if isinstance(climbed, ExpectationPropagation):  # the same fixed points, faster
-            climbed = AllSitesAtOnce(climbed)
         return search.run(EvidenceSurface(climbed, kernel, X, y), rng)
     return maximize_low_rank(
-        climbed,  # type: ignore[arg-type]
+        climbed,
         kernel,
         X,
         y,
@@ -252,10 +273,10 @@ def _maximum(
     )
 
 
-def _blocks(X: Any, kernel: Kernel, low_rank: float | None) -> tuple[Prior | LowRankPrior, float]:
+def _blocks(X: Any, kernel: Kernel, tolerance: float | None) -> tuple[Prior, float]:
     """The prior at the training inputs, and the largest correlation between two of them."""
-    if low_rank is not None:
-        return low_rank_prior(kernel, X, tolerance=low_rank), 1.0
+    if tolerance is not None:
+        return prior(kernel, X, covariance="low-rank", tolerance=tolerance), 1.0
     vectors = isinstance(X, np.ndarray) and kernel.requires_vector_input
     dense = prior(kernel, X) if vectors else Prior(flush_subnormal(kernel(X)), kernel=kernel)
     correlation = np.abs(np.triu(dense.K, 1)).max() / max(dense.K.diagonal().max(), 1e-300)

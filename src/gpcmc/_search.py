@@ -19,7 +19,7 @@ from gpcmc._settings import Optimizer
 from gpcmc._validation import FloatArray, check_covariance
 from gpcmc.inference.evidence import EvidenceSurface, Optimum, maximize
 from gpcmc.inference.exact import ExactSurface
-from gpcmc.inference.interface import ConvergenceError
+from gpcmc.posterior import ConvergenceError
 
 _NOTHING = 1.0  # nats above what one gets who looks at no input
 _SAMPLE = 500  # inputs whose distances are looked at

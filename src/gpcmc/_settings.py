@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.gaussian_process.kernels import RBF, CompoundKernel, Kernel
 
 from gpcmc._validation import check_option, check_positive_int, check_rng
+from gpcmc.gaussian.softmax_mode import MulticlassLaplace
 from gpcmc.inference import (
     METHODS,
     ExpectationPropagation,
@@ -20,7 +21,6 @@ from gpcmc.inference import (
     PseudoMarginal,
     method_class,
 )
-from gpcmc.inference.multiclass import MulticlassLaplace
 
 #: Takes (objective, start, bounds), the objective minus the log evidence, and returns the best theta and its objective.
 Optimizer = Callable[..., tuple[Any, float]]

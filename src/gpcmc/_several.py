@@ -20,7 +20,7 @@ from gpcmc._problem import Fitted, fit_problem
 from gpcmc._search import Search
 from gpcmc._validation import FloatArray
 from gpcmc.inference import Method, Posterior, Prediction
-from gpcmc.inference.interface import OK
+from gpcmc.posterior import OK
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from gpcmc.chains.hamiltonian import HamiltonianKernel, leapfrog
 from gpcmc.chains.kernel import Effort, standard_error
 from gpcmc.gp import Prior, derivatives, linear, prior, rbf
 from gpcmc.inference import EllipticalSlice, HamiltonianMonteCarlo, infer
-from gpcmc.inference.interface import NOT_CONVERGED, OK, UNTRUSTED
+from gpcmc.posterior import NOT_CONVERGED, OK, UNTRUSTED
 
 ESS = EllipticalSlice(samples=16_000, burn_in=100, thin=2, temperatures=0)
 HMC = HamiltonianMonteCarlo(samples=4000, temperatures=0)

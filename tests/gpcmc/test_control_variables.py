@@ -14,10 +14,10 @@ from gpcmc.chains import control_variables
 from gpcmc.chains import controls as controls_module
 from gpcmc.chains.controls import Placement, controls_needed, init, make_controls, run, step
 from gpcmc.chains.coordinates import whiten
+from gpcmc.covariance.kernels import rbf_parameters
 from gpcmc.gp import Prior, linear, prior, rbf
-from gpcmc.gp.covariance import rbf_parameters
 from gpcmc.inference import ControlVariables, ConvergenceError, Orthant, infer
-from gpcmc.inference.interface import NOT_CONVERGED, OK, STOPPED
+from gpcmc.posterior import NOT_CONVERGED, OK, STOPPED
 
 ALPHA = 1e-6
 

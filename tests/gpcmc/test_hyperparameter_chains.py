@@ -25,11 +25,11 @@ from gpcmc.chains.convergence import hyperparameter_convergence
 from gpcmc.chains.estimators import estimator_named, orthant_estimator
 from gpcmc.chains.hyperparameter_chains import ChainOptions, adapt, run_chains
 from gpcmc.chains.hyperparameters import HyperparameterPrior, default_prior, model_of
+from gpcmc.gaussian.importance import Proposal
 from gpcmc.gp import Prior, derivatives, prior, rbf
 from gpcmc.inference import Laplace, Method, Prediction, PseudoMarginal
-from gpcmc.inference.importance import log_evidence_estimate, log_weights
-from gpcmc.inference.interface import NOT_CONVERGED, OK
 from gpcmc.orthant import ExtinctionError
+from gpcmc.posterior import NOT_CONVERGED, OK
 
 PRIOR = HyperparameterPrior(shape=(2.0, 3.0), rate=(0.4, 2.0))
 EACH = replace(PRIOR, length_scales=3)
@@ -288,9 +288,11 @@ def test_the_pseudo_marginal_chain_keeps_the_joint_law():
         here = replace(m, y=np.where(state.f + rng.standard_normal(4) > 0, 1.0, -1.0))
         K = here.covariance(start)
         posterior = Laplace(tolerance=1e-6).fit(Prior(K), here.y)
-        other = log_evidence_estimate(posterior, K, here.y, rng.standard_normal((1, 4)))
-        own = log_weights(posterior, here.y, np.eye(4), (state.f - posterior.mean)[None])[0]
-        estimate = logsumexp([own, other]) - np.log(2)
+        proposal = Proposal.of(posterior)
+        u = np.linalg.lstsq(proposal.root.A, state.f, rcond=None)[0]
+        own = np.linalg.solve(proposal.T, u - proposal.centre)
+        normals = np.stack([own, rng.standard_normal(4)])
+        estimate = logsumexp(proposal.log_weights(here.y, normals)) - np.log(2)
         chain = steps.PseudoMarginalState(start, here.prior.log_density(start), estimate)
         for _ in range(3):
             chain, _ = steps.pseudo_marginal_step(here, estimator, chain, root, rng)

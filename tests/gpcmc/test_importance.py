@@ -13,20 +13,20 @@ from scipy.special import log_ndtr, logsumexp, ndtr
 from scipy.stats import binom, multivariate_normal
 from truths import log_half_plane, two_point_posterior
 
-from gpcmc.gp import Prior
-from gpcmc.gp.covariance import orthant_covariance
-from gpcmc.inference import ConvergenceError, ExpectationPropagation, Laplace
-from gpcmc.inference.importance import (
+from gpcmc.covariance.kernels import orthant_covariance
+from gpcmc.gaussian.importance import (
     ImportanceSampling,
     covariance_root,
     log_evidence_estimate,
     log_weights,
     posterior_root,
 )
-from gpcmc.inference.interface import NOT_CONVERGED, OK, UNTRUSTED
+from gpcmc.gp import Prior
+from gpcmc.inference import ConvergenceError, ExpectationPropagation, Laplace
 from gpcmc.orthant import orthant_probability
 from gpcmc.orthant.separation import weight_diagnostics
 from gpcmc.orthant.truths import linear_kernel_truth, three_dimensional
+from gpcmc.posterior import NOT_CONVERGED, OK, UNTRUSTED
 
 EACH = pytest.mark.parametrize(
     ("proposal", "points"),

@@ -11,13 +11,13 @@ from test_evidence import slopes
 
 from gpcmc import GaussianProcessClassifier
 from gpcmc._threads import one_thread
+from gpcmc.gaussian.softmax_mode import MulticlassLaplace
 from gpcmc.gp import Prior, prior, rbf
 from gpcmc.inference import ConvergenceError, Laplace, softmax_mode
 from gpcmc.inference.evidence import EvidenceSurface
-from gpcmc.inference.interface import MAX_K_HAT
-from gpcmc.inference.multiclass import MulticlassLaplace
-from gpcmc.inference.softmax_mode import one_hot
+from gpcmc.likelihood.softmax import one_hot
 from gpcmc.orthant.separation import weight_diagnostics
+from gpcmc.posterior import MAX_K_HAT
 
 
 def three_classes(seed=0, n=12, noise=0.5):

@@ -13,18 +13,18 @@ import test_likelihood
 import test_lowrank_multiclass
 import test_multiclass
 import test_orthant
+from gpcmc.lowrank.correction import GradientMatrix
+from gpcmc.lowrank.multiclass import SoftmaxPrecision
 from planted import Mutant, turns_red
 
 from gpcmc.chains import annealing, controls, elliptical, hamiltonian, kernel
 from gpcmc.chains import hyperparameter_steps as steps
+from gpcmc.gaussian.ep import ExpectationPropagation
+from gpcmc.gaussian.laplace import Laplace
+from gpcmc.gaussian.softmax_mode import DensePrecision, MulticlassLaplace, MulticlassPosterior
 from gpcmc.gp import likelihood
 from gpcmc.inference import softmax_mode
-from gpcmc.inference.ep import ExpectationPropagation
-from gpcmc.inference.laplace import Laplace
-from gpcmc.inference.multiclass import DensePrecision, MulticlassLaplace, MulticlassPosterior
 from gpcmc.lowrank import multiclass as lowrank
-from gpcmc.lowrank.correction import GradientMatrix
-from gpcmc.lowrank.multiclass import SoftmaxPrecision
 from gpcmc.orthant import _reference, populations
 
 RBF, LAPLACE, LOGISTIC, EP = (

@@ -21,10 +21,10 @@ from gpcmc import TruncatedNormal, orthant_probability, rectangle_probability
 from gpcmc.chains.hyperparameter_chains import ChainOptions, run_chains
 from gpcmc.gp import Prior, linear, prior, rbf
 from gpcmc.inference import Orthant, infer
-from gpcmc.inference.interface import MIN_EFFECTIVE, NOT_CONVERGED, OK
 from gpcmc.orthant import ExtinctionError, _reference, populations
 from gpcmc.orthant.sampler import conditional_probability, orthant_ratio, sample_orthant
 from gpcmc.orthant.truths import one_factor_log_probability
+from gpcmc.posterior import MIN_EFFECTIVE, NOT_CONVERGED, OK
 
 SCHEMES = [("bootstrap", "hard"), ("bootstrap", "soft"), ("adapted", "soft")]
 UNBIASED = [("bootstrap", "hard"), ("adapted", "soft")]

@@ -14,7 +14,6 @@ from truths import log_half_plane
 
 from gpcmc.gp import Prior
 from gpcmc.inference import Inference, Method, infer
-from gpcmc.inference.interface import NOT_CONVERGED, OK
 from gpcmc.inference.tilting import MinimaxTilting
 from gpcmc.orthant.separation import estimate
 from gpcmc.orthant.tilting import gibson_order, minimax_tilt, tilted_proposal
@@ -24,6 +23,7 @@ from gpcmc.orthant.truths import (
     one_factor_log_probability,
     three_dimensional,
 )
+from gpcmc.posterior import NOT_CONVERGED, OK
 
 
 def random_covariance(n, seed, spread=0.5):

@@ -14,11 +14,12 @@ from small import MIRROR, ROOT, SCALES, load, made_classes, modules, needs_data,
 
 from gpcmc.chains.hyperparameter_steps import surrogate_noise
 from gpcmc.chains.hyperparameters import default_prior
-from gpcmc.gp.covariance import Prior, orthant_covariance
-from gpcmc.inference.ep import ExpectationPropagation
+from gpcmc.covariance.kernels import orthant_covariance
+from gpcmc.covariance.prior import Prior
+from gpcmc.gaussian.ep import ExpectationPropagation
+from gpcmc.gaussian.importance import ImportanceSampling
 from gpcmc.inference.evidence import EvidenceSurface, maximize
-from gpcmc.inference.importance import ImportanceSampling
-from gpcmc.inference.interface import ConvergenceError
+from gpcmc.posterior import ConvergenceError
 from recheck.book import Book
 from recheck.files import write_csv
 from recheck.measures import as_measures, estimate

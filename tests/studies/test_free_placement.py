@@ -9,7 +9,7 @@ from sklearn.gaussian_process.kernels import RBF
 from gpcmc.chains.controls import controls_needed
 from gpcmc.gp import Prior, prior, rbf
 from gpcmc.inference import ConvergenceError, infer
-from gpcmc.inference.interface import OK, STOPPED
+from gpcmc.posterior import OK, STOPPED
 from studies.atiya2021.control_variables import (
     FreeControlVariables,
     Placement,

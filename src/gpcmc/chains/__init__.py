@@ -3,5 +3,3 @@
 `chain` has what all share, `elliptical` and `hamiltonian` the transitions of latent values, `annealing` the evidence
 that they give; `control_variables` is a method of its own; `pseudo_marginal` integrates over hyperparameters.
 """
-
-import gpcmc.inference  # noqa: F401  the facade begins: it imports these modules in their order

@@ -37,8 +37,8 @@ from gpcmc._validation import (
     check_rng,
 )
 from gpcmc.chains.kernel import Kernel, KernelMaker, student_factor
-from gpcmc.inference.interface import MAX_K_HAT, OK, UNTRUSTED
 from gpcmc.orthant.separation import MIN_TAIL, weight_diagnostics
+from gpcmc.posterior import MAX_K_HAT, OK, UNTRUSTED
 
 #: A smaller share of effective runs (squared coefficient of variation of the weights above 3), and
 #: their average is not trusted.

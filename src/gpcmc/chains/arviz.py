@@ -7,7 +7,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from gpcmc.inference.interface import Posterior
+from gpcmc.posterior import Posterior
 
 
 def draws_of(posterior: Posterior, K: ArrayLike | None = None) -> dict[str, dict[str, Any]]:

@@ -24,15 +24,9 @@ from gpcmc._validation import FloatArray, check_covariance, check_positive_int
 from gpcmc.chains import annealing
 from gpcmc.chains.convergence import convergence, monitored
 from gpcmc.chains.kernel import Kernel, draw_chains, standard_error
-from gpcmc.gp.covariance import Prior
-from gpcmc.inference.interface import (
-    OK,
-    Method,
-    PosteriorRecord,
-    Prediction,
-    chain_status,
-    with_prediction,
-)
+from gpcmc.covariance.prior import Prior
+from gpcmc.methods import Method
+from gpcmc.posterior import OK, PosteriorRecord, Prediction, chain_status, with_prediction
 
 _BATCHES = 32  # batch means of a standard error, over all chains, at least
 _ROWS = 4096  # draws that are read at once in a prediction

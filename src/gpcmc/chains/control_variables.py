@@ -40,11 +40,11 @@ from gpcmc.chains.controls import (
 )
 from gpcmc.chains.convergence import convergence, monitored
 from gpcmc.chains.coordinates import Coordinates, whiten
-from gpcmc.gp.covariance import Prior
-from gpcmc.inference.interface import (
+from gpcmc.covariance.prior import Prior
+from gpcmc.methods import Method
+from gpcmc.posterior import (
     STOPPED,
     ConvergenceError,
-    Method,
     PosteriorRecord,
     Prediction,
     chain_status,

@@ -19,9 +19,10 @@ import numpy as np
 from scipy.linalg import eigh
 
 from gpcmc._validation import FloatArray
-from gpcmc.inference.gaussian import GaussianPosterior
-from gpcmc.inference.interface import ConvergenceError
-from gpcmc.inference.laplace import Laplace
+from gpcmc.covariance.dense import Dense
+from gpcmc.gaussian.laplace import Laplace
+from gpcmc.gaussian.posterior import GaussianPosterior
+from gpcmc.posterior import ConvergenceError
 
 _EPS = float(np.finfo(float).eps)
 
@@ -82,7 +83,7 @@ def whiten(K: FloatArray, y: FloatArray) -> Coordinates:
     kept = variance > len(K) * _EPS * variance[-1]
     deviation, V = np.sqrt(variance[kept]), V[:, kept]
     try:
-        laplace = Laplace().approximate(K, y)
+        laplace = Laplace().approximate(Dense(K), y)
     except ConvergenceError as error:  # the coordinates serve as well when it is not exact
         laplace = cast(GaussianPosterior, error.posterior)
     half = np.sqrt(laplace.S)[:, None] * V * deviation
@@ -95,5 +96,5 @@ def whiten(K: FloatArray, y: FloatArray) -> Coordinates:
         back=(V / deviation) @ U,
         mode=root.T @ laplace.a,
         precision=np.maximum(precision, 0.0),
-        factorizations=2 + laplace.work["cholesky_factorizations"],
+        factorizations=3 + laplace.work["newton_steps"],
     )

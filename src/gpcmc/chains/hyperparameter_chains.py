@@ -37,7 +37,7 @@ from gpcmc.chains.hyperparameter_steps import (
     whitened_state,
 )
 from gpcmc.chains.hyperparameters import HyperparameterPrior, Model, default_prior, model_of
-from gpcmc.inference.interface import OK, chain_status
+from gpcmc.posterior import OK, chain_status
 
 _NAMES = ("laplace", "ep", "orthant", "ancillary", "surrogate")
 _BATCHES = 20  # of burn-in, after each of which the proposal's step is reconsidered

@@ -24,7 +24,7 @@ from gpcmc._validation import (
     check_positive,
     check_positive_int,
 )
-from gpcmc.gp.covariance import flush_subnormal, rbf_parameters
+from gpcmc.covariance.kernels import flush_subnormal, rbf_parameters
 
 #: Of the absolute value of a logarithm: beyond 1e150 a gamma density is zero, and squares would overflow.
 _LARGEST = 345.0

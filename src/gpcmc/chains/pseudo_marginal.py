@@ -27,9 +27,10 @@ from gpcmc.chains.hyperparameters import (
     length_scales_of,
     squared_differences,
 )
-from gpcmc.gp.covariance import Prior
-from gpcmc.inference.interface import Method, PosteriorRecord, Prediction
+from gpcmc.covariance.prior import Prior
+from gpcmc.methods import Method
 from gpcmc.orthant.method import Orthant
+from gpcmc.posterior import PosteriorRecord, Prediction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

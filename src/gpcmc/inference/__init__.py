@@ -8,22 +8,15 @@ from gpcmc.chains.control_variables import ControlVariables
 from gpcmc.chains.elliptical import EllipticalSlice
 from gpcmc.chains.hamiltonian import HamiltonianMonteCarlo
 from gpcmc.chains.pseudo_marginal import PseudoMarginal
-from gpcmc.inference.ep import ExpectationPropagation
-from gpcmc.inference.gaussian import GaussianPosterior
-from gpcmc.inference.importance import ImportanceSampling
-from gpcmc.inference.interface import (
-    ConvergenceError,
-    Inference,
-    Method,
-    Posterior,
-    PosteriorRecord,
-    Prediction,
-    infer,
-)
-from gpcmc.inference.laplace import Laplace
+from gpcmc.gaussian.ep import ExpectationPropagation
+from gpcmc.gaussian.importance import ImportanceSampling
+from gpcmc.gaussian.laplace import Laplace
+from gpcmc.gaussian.posterior import GaussianPosterior
 from gpcmc.inference.tilting import MinimaxTilting
 from gpcmc.inference.twisted import Twisted
+from gpcmc.methods import Inference, Method, infer
 from gpcmc.orthant.method import Orthant
+from gpcmc.posterior import ConvergenceError, Posterior, PosteriorRecord, Prediction
 
 #: Methods by name.
 METHODS: dict[str, type[Method]] = {

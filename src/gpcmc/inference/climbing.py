@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 from scipy.optimize import minimize
 
 from gpcmc._validation import FloatArray
-from gpcmc.inference.interface import ConvergenceError
+from gpcmc.posterior import ConvergenceError
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,18 +11,19 @@ Rasmussen and Williams (2006), sections 5.1, 5.5.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gpcmc._threads import one_thread
 from gpcmc._validation import FloatArray
-from gpcmc.gp.gradient import covariance_with_gradient
+from gpcmc.covariance.dense import Dense
+from gpcmc.covariance.form import Covariance
+from gpcmc.covariance.kernels import evaluate
+from gpcmc.gaussian.ep import ExpectationPropagation
+from gpcmc.gaussian.posterior import GaussianApproximation, GaussianPosterior
 from gpcmc.inference.climbing import climb
-from gpcmc.inference.ep import ExpectationPropagation
-from gpcmc.inference.gaussian import GaussianApproximation
-from gpcmc.inference.interface import Method
-from gpcmc.inference.multiclass import MulticlassLaplace
+from gpcmc.methods import Method
 
 if TYPE_CHECKING:  # scikit-learn takes half a second
     from sklearn.gaussian_process.kernels import Kernel
@@ -32,25 +33,12 @@ _NEAR = 1e-3  # a hyperparameter is at its bound if its logarithm is so near
 _FLAT = 1e-2  # nats for each unit of a logarithm; steeper is no maximum
 
 
-class Approximation(Protocol):
-    """A method whose evidence has a gradient: a `GaussianApproximation` or `MulticlassLaplace`."""
-
-    def approximate(self, K: FloatArray, y: FloatArray, start: Any = None) -> Any:
-        """Return the approximate posterior, with its `log_evidence`; `start` is one at another K."""
-
-    def gradient_matrix(self, K: FloatArray, y: FloatArray, posterior: Any) -> FloatArray:
-        """Return M with d log Z = tr(M dK) / 2."""
-        ...
-
-
-def surface_method(method: Method | MulticlassLaplace, *, searching: bool = False) -> Approximation:
+def surface_method(method: Method, *, searching: bool = False) -> GaussianApproximation:
     """Return the method whose evidence is climbed: Laplace's method itself, else expectation propagation.
 
     The evidence of a Monte Carlo method is noisy, and has no gradient; expectation propagation is near it. While
     `searching`, expectation propagation stops earlier, which saves a third of the time.
     """
-    if isinstance(method, MulticlassLaplace):
-        return method
     found = method if isinstance(method, GaussianApproximation) else ExpectationPropagation()
     if searching and isinstance(found, ExpectationPropagation):
         return replace(found, tolerance=max(found.tolerance, _TOLERANCE))
@@ -63,7 +51,7 @@ class EvidenceSurface:
 
     Attributes
     ----------
-    method : Approximation
+    method : GaussianApproximation
         Laplace's method or expectation propagation.
     kernel : Kernel
         Its hyperparameters that are not fixed are the arguments.
@@ -72,11 +60,11 @@ class EvidenceSurface:
         Labels as the method takes them.
     """
 
-    method: Approximation
+    method: GaussianApproximation
     kernel: Kernel
     X: FloatArray
     y: FloatArray
-    _last: Any = None
+    _last: GaussianPosterior | None = None
 
     @one_thread()
     def value(self, theta: FloatArray) -> float:
@@ -87,8 +75,7 @@ class EvidenceSurface:
         ValueError, ConvergenceError
             As the method's `approximate`.
         """
-        K, _ = covariance_with_gradient(self.kernel.clone_with_theta(theta), self.X)
-        return self._approximate(K).log_evidence
+        return self._approximate(self._covariance(theta)).log_evidence
 
     @one_thread()
     def value_and_gradient(self, theta: FloatArray) -> tuple[float, FloatArray]:
@@ -99,11 +86,15 @@ class EvidenceSurface:
         ValueError, ConvergenceError
             As the method's `approximate`.
         """
-        K, contract = covariance_with_gradient(self.kernel.clone_with_theta(theta), self.X)
+        K = self._covariance(theta)
         posterior = self._approximate(K)
-        return posterior.log_evidence, contract(self.method.gradient_matrix(K, self.y, posterior))
+        return posterior.log_evidence, K.contract(self.method.gradient(K, self.y, posterior))
 
-    def _approximate(self, K: FloatArray) -> Any:
+    def _covariance(self, theta: FloatArray) -> Covariance:
+        kernel = self.kernel.clone_with_theta(theta)
+        return Dense(evaluate(kernel, self.X), kernel, self.X)
+
+    def _approximate(self, K: Covariance) -> GaussianPosterior:
         """Start from the last posterior: an optimiser's next point is seldom far."""
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             found = self.method.approximate(K, self.y, self._last)

@@ -20,13 +20,13 @@ from numpy.typing import NDArray
 
 from gpcmc._threads import one_thread
 from gpcmc._validation import FloatArray
-from gpcmc.gp.covariance import orthant_covariance
-from gpcmc.gp.gradient import Contraction, covariance_with_gradient
-from gpcmc.inference.ep import ExpectationPropagation
-from gpcmc.inference.gaussian import GaussianPosterior
-from gpcmc.inference.interface import ConvergenceError
+from gpcmc.covariance.dense import Dense
+from gpcmc.covariance.kernels import Contraction, covariance_with_gradient, orthant_covariance
+from gpcmc.gaussian.ep import ExpectationPropagation
+from gpcmc.gaussian.posterior import GaussianPosterior
 from gpcmc.inference.twisted import Twisted
 from gpcmc.orthant.gradient import Guide, OrthantGradient, orthant_gradient
+from gpcmc.posterior import ConvergenceError
 
 if TYPE_CHECKING:  # scikit-learn takes half a second
     from sklearn.gaussian_process.kernels import Kernel
@@ -161,7 +161,7 @@ def sites(K: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         If K is too large for floating point.
     """
     try:
-        ep = ExpectationPropagation().approximate(K, y)
+        ep = ExpectationPropagation().approximate(Dense(K), y)
     except ConvergenceError as error:
         ep = cast(GaussianPosterior, error.posterior)
     return y * (ep.S * ep.mean + ep.a) / (1.0 - ep.S), ep.S / (1.0 - ep.S)

@@ -1,12 +1,6 @@
 """Evidence under a covariance of low rank as a function of the kernel's hyperparameters, and its maximum.
 
-Inducing inputs stay where they are while L-BFGS climbs, and are chosen anew at each maximum. With Q = k(X, Z),
-W = k(Z, Z) = L L', F = Q L^-T and the exact diagonal, the gradient is
-
-    d log Z = tr(G' dQ) - tr(L^-T F' G dW) / 2 + sum_i M_ii dk_ii / 2,      G = (M - diag(M)) F L^-1,
-
-for the matrix M of `gpcmc.lowrank.correction`. The derivatives of the kernel's blocks are central differences, which
-any kernel has, and which are good to ten digits; those of the evidence are not differences.
+Inducing inputs stay where they are while L-BFGS climbs, and are chosen anew at each maximum.
 
 References
 ----------
@@ -20,18 +14,15 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import solve_triangular
 
 from gpcmc._progress import Progress
 from gpcmc._threads import one_thread
 from gpcmc._validation import FloatArray, check_rng
+from gpcmc.covariance.lowrank import LowRank, low_rank
+from gpcmc.covariance.pivoted import MAX_RANK, Inducing, inducing_at
+from gpcmc.gaussian.posterior import GaussianApproximation, GaussianPosterior
 from gpcmc.inference.evidence import EvidenceSurface, Optimum, maximize
-from gpcmc.inference.interface import ConvergenceError
-from gpcmc.lowrank.correction import GradientMatrix, corrected
-from gpcmc.lowrank.covariance import MAX_RANK, Inducing, LowRank, blocks, inducing_at
-from gpcmc.lowrank.methods import Climbable, gaussian
-from gpcmc.lowrank.multiclass import Gaussian
-from gpcmc.lowrank.prior import LowRankPrior, low_rank_prior
+from gpcmc.posterior import ConvergenceError
 
 if TYPE_CHECKING:  # scikit-learn takes half a second
     from sklearn.gaussian_process.kernels import Kernel
@@ -66,13 +57,13 @@ class LowRankSurface:
         What is told of each value with its gradient.
     """
 
-    method: Climbable
+    method: GaussianApproximation
     kernel: Kernel
     X: FloatArray
     y: FloatArray
     Z: FloatArray
     progress: Progress | None = None
-    _last: Gaussian | None = None
+    _last: GaussianPosterior | None = None
 
     @one_thread()
     def value(self, theta: FloatArray) -> float:
@@ -97,42 +88,21 @@ class LowRankSurface:
         if self.progress is not None:
             self.progress.evaluations += 1
         inducing, K, posterior = self._fitted(theta)
-        gradient = self._gradient(theta, inducing, K, posterior)
+        gradient = K.contract(self.method.gradient(K, self.y, posterior))
         if self.progress is not None:
             self.progress.evaluated(inducing.kernel, posterior.log_evidence)
         return posterior.log_evidence, gradient
 
-    def _fitted(self, theta: FloatArray) -> tuple[Inducing, LowRank, Gaussian]:
+    def _fitted(self, theta: FloatArray) -> tuple[Inducing, LowRank, GaussianPosterior]:
         """Start from the last posterior: an optimiser's next point is seldom far."""
         inducing = inducing_at(self.kernel.clone_with_theta(theta), self.Z)
-        K = LowRank(*inducing.rows(self.X))
-        self._last = gaussian(self.method, K, self.y, self._last)
+        K = LowRank(*inducing.rows(self.X), inducing, X=self.X)
+        self._last = self.method.approximate(K, self.y, self._last)
         return inducing, K, self._last
-
-    def _gradient(
-        self, theta: FloatArray, inducing: Inducing, K: LowRank, posterior: Gaussian
-    ) -> FloatArray:
-        M = GradientMatrix.of(K, posterior)
-        G = solve_triangular(
-            inducing.L, M.times_factor().T, lower=True, trans="T", check_finite=False
-        ).T
-        BG = solve_triangular(inducing.L, K.F.T @ G, lower=True, trans="T", check_finite=False)
-        gradient = np.empty(len(theta))
-        for k in range(len(theta)):
-            step = np.zeros(len(theta))
-            step[k] = _STEP
-            above, below = (self.kernel.clone_with_theta(theta + s) for s in (step, -step))
-            total = -0.5 * np.sum(BG * (above(self.Z, self.Z) - below(self.Z, self.Z)))
-            for here in blocks(len(self.X)):
-                part = self.X[here]
-                total += np.sum(G[here] * (above(part, self.Z) - below(part, self.Z)))
-                total += 0.5 * M.diagonal[here] @ (above.diag(part) - below.diag(part))
-            gradient[k] = total / (2.0 * _STEP)
-        return gradient
 
 
 def maximize_low_rank(
-    method: Climbable,
+    method: GaussianApproximation,
     kernel: Kernel,
     X: FloatArray,
     y: FloatArray,
@@ -156,7 +126,7 @@ def maximize_low_rank(
     max_rank : int
         Inducing inputs at most.
     tolerance : float
-        As of `low_rank_prior`. The search goes on to a tenth of it, and so on, while the correction of the evidence
+        As of `gpcmc.gp.prior`. The search goes on to a tenth of it, and so on, while the correction of the evidence
         where a climb begins is above half a nat, and `max_rank` allows.
     n_restarts : int
         Further starts, log-uniform within the kernel's bounds. They climb with the first 2000 patterns, where they need
@@ -200,7 +170,7 @@ def maximize_low_rank(
 class _Climber:
     """Climbs with some of the patterns, and tells how that goes."""
 
-    method: Climbable
+    method: GaussianApproximation
     X: FloatArray
     y: FloatArray
     max_rank: int
@@ -229,27 +199,30 @@ class _Climber:
 
     def _prior(
         self, kernel: Kernel, here: NDArray[np.intp], tolerance: float
-    ) -> tuple[LowRankPrior, float]:
+    ) -> tuple[LowRank, float]:
         """Go on to a tenth of the tolerance while the correction is large.
 
         A share of the variance says little where the variance is large, or the patterns are many.
         """
         X, rank = self.X[here], self.max_rank
-        prior = low_rank_prior(kernel, X, tolerance=tolerance, max_rank=rank)
+        prior = low_rank(kernel, X, tolerance=tolerance, max_rank=rank)
         for _ in range(_REFINED):
             try:
-                if abs(self._corrected(prior, here).diagnostics["correction"]) <= _COST:
+                if abs(self._corrected(prior, here)[1]) <= _COST:
                     break
-                prior = low_rank_prior(kernel, X, tolerance=0.1 * tolerance, max_rank=rank)
+                prior = low_rank(kernel, X, tolerance=0.1 * tolerance, max_rank=rank)
             except (ValueError, ConvergenceError):  # it needs a larger rank than is allowed
                 break
             tolerance *= 0.1
         return prior, tolerance
 
     @one_thread()
-    def _corrected(self, prior: LowRankPrior, here: NDArray[np.intp]) -> Gaussian:
-        """Return the posterior of some of the patterns, of which a class may be missing."""
-        return corrected(prior, gaussian(self.method, prior.covariance, self.y[..., here]))
+    def _corrected(self, K: LowRank, here: NDArray[np.intp]) -> tuple[float, float]:
+        """Return the evidence of some of the patterns, of which a class may be missing, and its correction."""
+        y = self.y[..., here]
+        posterior = self.method.approximate(K, y)
+        change = K.correction(self.method.gradient(K, y, posterior)).change
+        return posterior.log_evidence + change, change
 
     def best_end(self, starts: list[Kernel], here: NDArray[np.intp], tolerance: float) -> Kernel:
         """Return the end with the highest evidence; a start that fails, or whose end does, is left out.
@@ -264,7 +237,7 @@ class _Climber:
             try:
                 end = start.clone_with_theta(self.climb(start, here, tolerance)[0].theta)
                 prior, _ = self._prior(end, here, tolerance)
-                ends.append((self._corrected(prior, here).log_evidence, end))
+                ends.append((self._corrected(prior, here)[0], end))
             except (ValueError, ConvergenceError) as error:
                 failures.append(error)
         if not ends:

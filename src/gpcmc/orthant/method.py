@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpcmc import _validation as validation
-from gpcmc.gp.covariance import Prior, orthant_covariance
-from gpcmc.inference.interface import Method, PosteriorRecord, Prediction
+from gpcmc.covariance.kernels import orthant_covariance
+from gpcmc.covariance.prior import Prior
+from gpcmc.methods import Method
 from gpcmc.orthant.populations import Array, Count, OrthantEstimate, Scheme, population_sizes
 from gpcmc.orthant.sampler import (
     Particles,
@@ -24,6 +25,7 @@ from gpcmc.orthant.sampler import (
     orthant_ratio,
     sample_orthant,
 )
+from gpcmc.posterior import PosteriorRecord, Prediction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,7 @@ from scipy.special import logsumexp, ndtri, stdtrit
 
 from gpcmc import _validation as validation
 from gpcmc.orthant._sampler import Population, Segment
+from gpcmc.posterior import MIN_EFFECTIVE, NOT_CONVERGED, OK
 
 Array = NDArray[np.float64]
 T = TypeVar("T")
@@ -86,8 +87,6 @@ class OrthantEstimate:
     @property
     def status(self) -> str:
         """Whether to believe the estimate and its error."""
-        from gpcmc.inference.interface import MIN_EFFECTIVE, NOT_CONVERGED, OK  # it imports this
-
         return NOT_CONVERGED if self.effective_eves < MIN_EFFECTIVE else OK
 
 

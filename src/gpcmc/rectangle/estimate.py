@@ -13,8 +13,8 @@ from scipy.special import ndtri
 from gpcmc import _validation as validation
 from gpcmc._threads import one_thread
 from gpcmc._validation import Rng
-from gpcmc.inference.interface import OK, UNTRUSTED
 from gpcmc.orthant.separation import check_points
+from gpcmc.posterior import OK, UNTRUSTED
 from gpcmc.rectangle import guarantee, rounds
 from gpcmc.rectangle.arguments import check_problem
 from gpcmc.rectangle.blocks import Reduced, reduce

@@ -26,10 +26,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import norm, t
 
-from gpcmc.gp.covariance import Prior
-from gpcmc.inference.interface import MAX_K_HAT, OK, Inference
+from gpcmc.covariance.prior import Prior
 from gpcmc.inference.twisted import Twisted
+from gpcmc.methods import Inference
 from gpcmc.orthant.method import Orthant
+from gpcmc.posterior import MAX_K_HAT, OK
 from studies.atiya2021.latent_certifier import STATES, annealed, gaussian, model
 from studies.atiya2021.problems import Problem
 from studies.atiya2021.runs import infer

@@ -20,7 +20,8 @@ from scipy.linalg import lapack, solve_triangular
 
 from gpcmc._validation import FloatArray, check_array
 from gpcmc.chains import controls
-from gpcmc.gp.covariance import Prior, flush_subnormal, rbf_parameters
+from gpcmc.covariance.kernels import flush_subnormal, rbf_parameters
+from gpcmc.covariance.prior import Prior
 from gpcmc.inference import ControlVariables
 
 if TYPE_CHECKING:

@@ -32,10 +32,12 @@ import numpy as np
 from gpcmc import _validation as validation
 from gpcmc.chains.annealing import annealed_importance_sampling
 from gpcmc.chains.chain import ChainMethod
-from gpcmc.gp.covariance import Prior, orthant_covariance
+from gpcmc.covariance.kernels import orthant_covariance
+from gpcmc.covariance.prior import Prior
 from gpcmc.inference import EllipticalSlice, HamiltonianMonteCarlo
-from gpcmc.inference.interface import Method, PosteriorRecord, Prediction
+from gpcmc.methods import Method
 from gpcmc.orthant.sampler import Array
+from gpcmc.posterior import PosteriorRecord, Prediction
 
 #: What a run says whose probability is too small for a number of double precision.
 UNDERFLOW = "underflow"

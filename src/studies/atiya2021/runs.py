@@ -9,18 +9,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpcmc.gp.covariance import Prior
-from gpcmc.inference.importance import ImportanceSampling
-from gpcmc.inference.interface import (
-    NOT_CONVERGED,
-    OK,
-    ConvergenceError,
-    Inference,
-    Method,
-    Prediction,
-)
+from gpcmc.covariance.prior import Prior
+from gpcmc.gaussian.importance import ImportanceSampling
+from gpcmc.methods import Inference, Method
 from gpcmc.orthant import ExtinctionError
 from gpcmc.orthant.method import Orthant, OrthantPosterior
+from gpcmc.posterior import NOT_CONVERGED, OK, ConvergenceError, Prediction
 
 #: What a row says where a run has no answer because all samples were lost.
 EXTINCT = "extinct"

@@ -17,16 +17,11 @@ from gpcmc.chains.hyperparameter_steps import (
     whitened_state,
 )
 from gpcmc.chains.hyperparameters import Model
-from gpcmc.gp.covariance import Prior
-from gpcmc.inference.importance import (
-    covariance_root,
-    gaussian_proposal,
-    log_weights,
-    posterior_root,
-)
-from gpcmc.inference.interface import ConvergenceError, Posterior
+from gpcmc.covariance.prior import Prior
+from gpcmc.gaussian.importance import Proposal, gaussian_proposal
 from gpcmc.inference.twisted import Twisted
 from gpcmc.orthant.method import Orthant
+from gpcmc.posterior import ConvergenceError, Posterior
 from studies.common.rows import Line
 from studies.common.seeds import generator, seed
 from studies.filippone2014.simulated import Simulated, model_of, simulate
@@ -229,9 +224,7 @@ def _estimates(
     K: Array, y: Array, method: str, samples: int, repetitions: int, rng: np.random.Generator
 ) -> Array:
     """Return the logarithms of so many estimates (Eq. 25), all from one Gaussian."""
-    posterior = gaussian_proposal(GAUSSIAN[method], K, y)
-    A = covariance_root(K).A
-    root = A @ posterior_root(posterior, A)
-    normals = rng.standard_normal((repetitions * samples, root.shape[1]))
-    log_w = log_weights(posterior, y, root, normals).reshape(repetitions, samples)
+    proposal = Proposal.of(gaussian_proposal(GAUSSIAN[method], K, y))
+    normals = rng.standard_normal((repetitions * samples, len(proposal.T)))
+    log_w = proposal.log_weights(y, normals).reshape(repetitions, samples)
     return logsumexp(log_w, axis=1) - np.log(samples)

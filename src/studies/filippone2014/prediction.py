@@ -24,9 +24,9 @@ from gpcmc.chains.hyperparameters import (
     default_prior,
     squared_differences,
 )
+from gpcmc.gaussian.ep import ExpectationPropagation
+from gpcmc.gaussian.importance import gaussian_proposal
 from gpcmc.inference.climbing import climb
-from gpcmc.inference.ep import ExpectationPropagation
-from gpcmc.inference.importance import gaussian_proposal
 from studies.common.rows import Line
 from studies.common.seeds import generator
 from studies.filippone2014.chains import effective_samples

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpcmc.chains.hyperparameters import covariance_at, default_prior, squared_differences
-from gpcmc.inference.ep import ExpectationPropagation
-from gpcmc.inference.importance import gaussian_proposal
+from gpcmc.gaussian.ep import ExpectationPropagation
+from gpcmc.gaussian.importance import gaussian_proposal
 from studies.common.rows import Line
 from studies.filippone2014.prediction import Task, scores
 from studies.filippone2014.simulated import median_start

@@ -44,10 +44,10 @@ from gpcmc.chains.hyperparameter_steps import (
     whitened_state,
 )
 from gpcmc.chains.hyperparameters import Model
-from gpcmc.inference.ep import ExpectationPropagation
-from gpcmc.inference.gaussian import GaussianApproximation
-from gpcmc.inference.importance import gaussian_proposal, log_evidence_estimate
-from gpcmc.inference.laplace import Laplace
+from gpcmc.gaussian.ep import ExpectationPropagation
+from gpcmc.gaussian.importance import gaussian_proposal, log_evidence_estimate
+from gpcmc.gaussian.laplace import Laplace
+from gpcmc.gaussian.posterior import GaussianApproximation
 
 PSEUDO_MARGINAL = ("laplace", "ep")
 #: Names of chains that hold latent values.
@@ -87,7 +87,7 @@ class CountedEstimator:
         proposal = gaussian_proposal(GAUSSIAN[self.name], K, y)
         self.work.update(proposal.work)
         self.work[f"{self.name}_estimates"] += 1
-        return log_evidence_estimate(proposal, K, y, rng.standard_normal((self.samples, len(y))))
+        return log_evidence_estimate(proposal, y, rng.standard_normal((self.samples, len(y))))
 
 
 def sufficient_step(
