@@ -13,13 +13,13 @@ from gpcmc._search import Search, check_kernel, check_kernel_matrix
 from gpcmc._threads import one_thread
 from gpcmc._validation import FloatArray, check_option
 from gpcmc.chains.pseudo_marginal import HyperparameterPosterior, PseudoMarginal
-from gpcmc.covariance.lowrank import low_rank
-from gpcmc.gaussian.importance import ImportanceSampling
-from gpcmc.gaussian.laplace import Laplace
 from gpcmc.covariance.kernels import flush_subnormal
+from gpcmc.covariance.lowrank import low_rank
 from gpcmc.covariance.pivoted import check_tolerance
 from gpcmc.covariance.prior import Prior
 from gpcmc.gaussian.ep import ExpectationPropagation
+from gpcmc.gaussian.importance import ImportanceSampling
+from gpcmc.gaussian.laplace import Laplace
 from gpcmc.gaussian.softmax_mode import MulticlassLaplace
 from gpcmc.gp import prior
 from gpcmc.inference import Method, Posterior, Prediction

@@ -189,9 +189,10 @@ def check_rng(name: str, value: object, *, optional: bool = False) -> np.random.
         return value
     if isinstance(value, np.random.RandomState):
         return np.random.default_rng(value.randint(2**31, size=4))
-    whole = isinstance(value, numbers.Integral) and not isinstance(value, bool | np.bool_)
-    if (whole and value >= 0) or (optional and value is None):
-        return np.random.default_rng(None if value is None else int(value))
+    if optional and value is None:
+        return np.random.default_rng()
+    if isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= 0:
+        return np.random.default_rng(int(value))
     raise ValueError(
         f"{name} must be a numpy.random.Generator, e.g. numpy.random.default_rng(seed), a seed (an integer "
         f">= 0){', None' if optional else ''} or a RandomState; got {value!r}"

@@ -9,8 +9,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from gpcmc.chains._slice import first_on_slice
-from gpcmc.gp._likelihood import log_likelihood_and_slope
+from gpcmc.chains._probit import first_on_slice, log_likelihood_and_slope
 from numpy.random import default_rng
 from numpy.testing import assert_allclose, assert_array_equal
 from problems import small_problem

@@ -34,8 +34,8 @@ from numpy.typing import NDArray
 from scipy.linalg import cholesky, eigvalsh, solve_triangular, svd
 
 from gpcmc._validation import FloatArray
+from gpcmc.chains._probit import log_likelihood_and_slope
 from gpcmc.chains.coordinates import Coordinates
-from gpcmc.gp._likelihood import log_likelihood_and_slope
 
 #: Proposals whose noise comes from one product.
 BLOCK = 512

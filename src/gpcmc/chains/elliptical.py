@@ -34,11 +34,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpcmc._validation import FloatArray
-from gpcmc.chains._slice import first_on_slice
+from gpcmc.chains._probit import first_on_slice, log_likelihood_and_slope
 from gpcmc.chains.chain import ChainMethod
 from gpcmc.chains.coordinates import Coordinates, whiten
 from gpcmc.chains.kernel import Effort
-from gpcmc.gp._likelihood import log_likelihood_and_slope
 
 _ROWS = 512  # transitions of single chains whose draws are made at once
 #: Points of an ellipse that are tried. A chain that has found none by then stays where it is, which leaves the target

@@ -31,10 +31,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpcmc._validation import FloatArray, check_positive_int
+from gpcmc.chains._probit import log_likelihood_and_slope
 from gpcmc.chains.chain import ChainMethod
 from gpcmc.chains.coordinates import Coordinates, whiten
 from gpcmc.chains.kernel import Effort
-from gpcmc.gp._likelihood import log_likelihood_and_slope
 
 _JITTER = 0.1  # step sizes are uniform within this share of the tuned one
 _TARGET = 0.8  # mean acceptance of the pilot

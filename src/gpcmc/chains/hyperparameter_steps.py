@@ -36,9 +36,9 @@ from scipy.linalg import LinAlgError, cholesky, qr, solve_triangular
 
 from gpcmc._validation import FloatArray
 from gpcmc.chains import elliptical
+from gpcmc.chains._probit import log_likelihood_and_slope
 from gpcmc.chains.estimators import Estimator
 from gpcmc.chains.hyperparameters import Model
-from gpcmc.gp._likelihood import log_likelihood_and_slope
 
 #: R of a proposal: a standard deviation in log units, or a matrix (1 + k, 1 + k).
 Root = float | FloatArray

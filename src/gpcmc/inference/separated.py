@@ -15,7 +15,8 @@ from scipy.linalg import solve_triangular
 from gpcmc import _validation as validation
 from gpcmc.covariance.prior import Prior
 from gpcmc.methods import Method
-from gpcmc.orthant.sampler import Array, test_rows
+from gpcmc.orthant.populations import Array
+from gpcmc.orthant.sampler import test_rows
 from gpcmc.orthant.separation import (
     DEFENCE,
     Proposal,

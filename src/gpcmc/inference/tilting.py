@@ -15,7 +15,7 @@ from scipy.linalg import cholesky
 from gpcmc import _validation as validation
 from gpcmc.covariance.kernels import orthant_covariance
 from gpcmc.inference.separated import Separated, SeparatedSampler
-from gpcmc.orthant.sampler import Array
+from gpcmc.orthant.populations import Array
 from gpcmc.orthant.tilting import gibson_order, minimax_tilt, tilted_proposal
 
 

@@ -21,7 +21,7 @@ from gpcmc.covariance.lowrank import LowRank
 from gpcmc.covariance.prior import Prior
 from gpcmc.gaussian.ep import ExpectationPropagation
 from gpcmc.inference.separated import Separated, SeparatedSampler
-from gpcmc.orthant.sampler import Array
+from gpcmc.orthant.populations import Array
 from gpcmc.orthant.tilting import minimax_tilt, tilted_proposal
 from gpcmc.orthant.twisting import twisted_proposal
 

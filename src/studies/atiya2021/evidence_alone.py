@@ -36,7 +36,7 @@ from gpcmc.covariance.kernels import orthant_covariance
 from gpcmc.covariance.prior import Prior
 from gpcmc.inference import EllipticalSlice, HamiltonianMonteCarlo
 from gpcmc.methods import Method
-from gpcmc.orthant.sampler import Array
+from gpcmc.orthant.populations import Array
 from gpcmc.posterior import PosteriorRecord, Prediction
 
 #: What a run says whose probability is too small for a number of double precision.

@@ -30,7 +30,7 @@ from gpcmc.covariance.kernels import orthant_covariance
 from gpcmc.covariance.prior import Prior
 from gpcmc.methods import Method
 from gpcmc.orthant.method import Orthant, OrthantPosterior
-from gpcmc.orthant.sampler import Array
+from gpcmc.orthant.populations import Array
 from gpcmc.orthant.tilting import gibson_order
 
 

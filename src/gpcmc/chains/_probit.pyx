@@ -1,6 +1,6 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 # cython: freethreading_compatible=True
-"""The loop of elliptical slice sampling, for many chains: steps 3 to 6 of `gpcmc.chains.elliptical`."""
+"""The probit likelihood of many states at once, and the loop of elliptical slice sampling."""
 
 import numpy as np
 
@@ -13,6 +13,32 @@ cdef extern from "_kernels.h" nogil:
 cdef double TURN = 6.283185307179586
 
 
+def log_likelihood_and_slope(const double[:, ::1] margin):
+    """Return log p(y | f) and its gradient with respect to the margins y f.
+
+    Parameters
+    ----------
+    margin : (c, n) array
+        y f of c states.
+
+    Returns
+    -------
+    log_likelihood : (c,) array
+        Sum over the patterns of log Phi(margin).
+    slope : (c, n) array
+        phi(margin) / Phi(margin).
+    """
+    cdef int c = margin.shape[0], n = margin.shape[1], i
+    level, slope = np.zeros(c), np.empty((c, n))
+    cdef double[::1] out = level
+    cdef double[:, ::1] gradient = slope
+    if n > 0:
+        with nogil:
+            for i in range(c):
+                out[i] = log_normal_cdf(n, &margin[i, 0], &gradient[i, 0])
+    return level, slope
+
+
 def first_on_slice(
     const double[:, ::1] margin,
     const double[:, ::1] nu,
@@ -23,6 +49,8 @@ def first_on_slice(
     double temperature,
 ):
     """Return the first point of each chain's ellipse whose tempered likelihood is not below the height.
+
+    Steps 3 to 6 of `gpcmc.chains.elliptical`.
 
     Parameters
     ----------
