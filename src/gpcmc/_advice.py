@@ -11,8 +11,7 @@ from gpcmc._problem import UNCORRELATED, Fitted
 from gpcmc._search import distances, knowing_shares
 from gpcmc._validation import FloatArray
 from gpcmc.inference.evidence import bounded
-from gpcmc.posterior import MIN_EFFECTIVE, NOT_CONVERGED, OK, UNTRUSTED
-from gpcmc.posterior import TOO_ROUGH
+from gpcmc.posterior import MIN_EFFECTIVE, NOT_CONVERGED, OK, TOO_ROUGH, UNTRUSTED
 
 _SHOWN = (
     "effective_eves", "effective_samples", "r_hat", "k_hat", "effective_runs", "correction", "correction_rest",

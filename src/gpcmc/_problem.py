@@ -12,24 +12,24 @@ from gpcmc._memory import check_predictions
 from gpcmc._search import Search, check_kernel, check_kernel_matrix
 from gpcmc._threads import one_thread
 from gpcmc._validation import FloatArray, check_option
+from gpcmc.chains.pseudo_marginal import HyperparameterPosterior, PseudoMarginal
+from gpcmc.covariance.kernels import flush_subnormal
 from gpcmc.covariance.lowrank import low_rank
+from gpcmc.covariance.pivoted import check_tolerance
+from gpcmc.covariance.prior import Prior
+from gpcmc.gaussian.ep import ExpectationPropagation
 from gpcmc.gaussian.importance import ImportanceSampling
 from gpcmc.gaussian.laplace import Laplace
+from gpcmc.gaussian.softmax_mode import MulticlassLaplace
 from gpcmc.gp import prior
-from gpcmc.covariance.kernels import flush_subnormal
-from gpcmc.covariance.prior import Prior
 from gpcmc.inference import Method, Posterior, Prediction
-from gpcmc.gaussian.ep import ExpectationPropagation
 from gpcmc.inference.evidence import EvidenceSurface, Optimum, bounded, surface_method
 from gpcmc.inference.exact import CommonPoints, ExactSurface
-from gpcmc.gaussian.softmax_mode import MulticlassLaplace
-from gpcmc.inference.pseudo_marginal import HyperparameterPosterior, PseudoMarginal
 from gpcmc.likelihood.softmax import one_hot
-from gpcmc.rectangle.classification import Twisted
-from gpcmc.covariance.pivoted import check_tolerance
 from gpcmc.lowrank import LowRankSurface, maximize_low_rank
 from gpcmc.lowrank.surface import TOLERANCE as SEARCH_TOLERANCE
-from gpcmc.orthant.sampler import ExtinctionError
+from gpcmc.orthant import ExtinctionError
+from gpcmc.rectangle.classification import Twisted
 
 #: Largest correlation of a kernel that tells nothing of other inputs.
 UNCORRELATED = 1e-3

@@ -11,7 +11,8 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.gaussian_process.kernels import RBF, CompoundKernel, Kernel
 
-from gpcmc._validation import check_option, check_positive_int
+from gpcmc._validation import check_option, check_positive_int, check_rng
+from gpcmc.gaussian.softmax_mode import MulticlassLaplace
 from gpcmc.inference import (
     METHODS,
     ExpectationPropagation,
@@ -20,7 +21,6 @@ from gpcmc.inference import (
     PseudoMarginal,
     method_class,
 )
-from gpcmc.gaussian.softmax_mode import MulticlassLaplace
 
 #: Takes (objective, start, bounds), the objective minus the log evidence, and returns the best theta and its objective.
 Optimizer = Callable[..., tuple[Any, float]]
@@ -205,11 +205,4 @@ def climbs_exact(surface: Any, method: Method) -> bool:
 
 def generator_of(state: Any) -> np.random.Generator:
     """Return the generator that `random_state` stands for."""
-    try:
-        if isinstance(state, np.random.RandomState):
-            return np.random.default_rng(state.randint(2**31, size=4))
-        return np.random.default_rng(state)
-    except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"random_state must be an int >= 0, a Generator, a RandomState or None; got {state!r}"
-        ) from error
+    return check_rng("random_state", state, optional=True)

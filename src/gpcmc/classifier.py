@@ -21,9 +21,9 @@ from gpcmc._search import Search
 from gpcmc._several import OneVsRestPosterior, evidence_of_each, fit_each, predict_each, set_theta
 from gpcmc._threads import one_thread
 from gpcmc._validation import FloatArray, check_array
-from gpcmc.inference import Method, Posterior
-from gpcmc.gaussian.softmax_mode import MulticlassLaplace
 from gpcmc.covariance.pivoted import TOLERANCE
+from gpcmc.gaussian.softmax_mode import MulticlassLaplace
+from gpcmc.inference import Method, Posterior
 
 #: Hyperparameters are exponentials, whose squares and ratios have to be finite.
 _THETA = (-300.0, 709.0)

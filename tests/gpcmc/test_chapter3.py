@@ -13,10 +13,10 @@ from scipy.special import expit, log_ndtr, logit, ndtr, ndtri, softmax
 from scipy.stats import norm
 from test_multiclass import dense, three_classes
 
-from gpcmc.gp import Prior, linear, predictive_probability, prior, rbf
-from gpcmc.likelihood import LIKELIHOODS
-from gpcmc.inference import ExpectationPropagation, Laplace, ep
 from gpcmc.gaussian.softmax_mode import DensePrecision, MulticlassLaplace, MulticlassPosterior
+from gpcmc.gp import Prior, linear, predictive_probability, prior, rbf
+from gpcmc.inference import ExpectationPropagation, Laplace, ep
+from gpcmc.likelihood import LIKELIHOODS
 from gpcmc.likelihood.softmax import one_hot
 
 LINKS = pytest.mark.parametrize("link", ["probit", "logistic"])

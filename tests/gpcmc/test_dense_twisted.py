@@ -3,6 +3,7 @@
 Statistical tests have fixed seeds; their false-alarm rates are stated.
 """
 
+import gpcmc.lowrank.dense_twisted as module
 import numpy as np
 import pytest
 from problems import noisy_problem
@@ -16,13 +17,12 @@ from sklearn.gaussian_process.kernels import (
     WhiteKernel,
 )
 
-import gpcmc.lowrank.dense_twisted as module
 from gpcmc import GaussianProcessClassifier, _problem
 from gpcmc.gp import Prior, prior, rbf
 from gpcmc.inference import ExpectationPropagation, Twisted
-from gpcmc.posterior import OK
 from gpcmc.lowrank import dense, dense_twisted_ep, parallel_ep
 from gpcmc.orthant.truths import linear_kernel_truth
+from gpcmc.posterior import OK
 
 ROUGH = rbf(0.5, 3.0)
 
@@ -167,7 +167,7 @@ def test_the_classifier_starts_from_low_rank_where_there_are_many_patterns(
     [
         ({"prior": Prior(np.eye(3))}, "prior must be made by gpcmc.gp.prior"),
         ({"y": np.ones(2)}, "y must have shape"),
-        ({"rng": 1}, "rng must be"),
+        ({"rng": "1"}, "rng must be"),
     ],
 )
 def test_bad_input_is_named(change, message):

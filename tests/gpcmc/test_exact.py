@@ -4,25 +4,25 @@ Estimates are compared with a truth at 5 standard errors from 16 independent one
 comparison. All seeds are fixed.
 """
 
+import gpcmc.orthant.gradient as door
 import numpy as np
 import pytest
+from gpcmc.orthant.gradient import Guide, orthant_gradient
+from gpcmc.orthant.separation import _Mixture
+from gpcmc.orthant.tilting import tilted_proposal
+from gpcmc.orthant.twisting import twisted_proposal
 from scipy.optimize import minimize
 from scipy.special import logsumexp
 from sklearn.base import clone
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, WhiteKernel
 from truths import central_differences
 
-import gpcmc.orthant.gradient as door
 from gpcmc import GaussianProcessClassifier
-from gpcmc.gp import prior
 from gpcmc.covariance.kernels import orthant_covariance
+from gpcmc.gp import prior
 from gpcmc.inference import Laplace, PseudoMarginal, Twisted
 from gpcmc.inference.exact import CommonPoints, ExactSurface, sites
-from gpcmc.orthant.gradient import Guide, orthant_gradient
-from gpcmc.orthant.separation import _Mixture
-from gpcmc.orthant.tilting import tilted_proposal
 from gpcmc.orthant.truths import linear_kernel_truth, two_dimensional
-from gpcmc.orthant.twisting import twisted_proposal
 
 
 def seeds(count, start=0):

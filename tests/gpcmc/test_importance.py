@@ -6,6 +6,7 @@ normal law; the weights in those tests are those of a few patterns, or nearly eq
 
 import numpy as np
 import pytest
+from gpcmc.orthant.separation import weight_diagnostics
 from numpy.random import default_rng
 from numpy.testing import assert_allclose
 from problems import random_problem
@@ -13,14 +14,19 @@ from scipy.special import log_ndtr, logsumexp, ndtr
 from scipy.stats import binom, multivariate_normal
 from truths import log_half_plane, two_point_posterior
 
-from gpcmc.gp import Prior
 from gpcmc.covariance.kernels import orthant_covariance
+from gpcmc.gaussian.importance import (
+    ImportanceSampling,
+    covariance_root,
+    log_evidence_estimate,
+    log_weights,
+    posterior_root,
+)
+from gpcmc.gp import Prior
 from gpcmc.inference import ConvergenceError, ExpectationPropagation, Laplace
-from gpcmc.gaussian.importance import ImportanceSampling, covariance_root, log_evidence_estimate, log_weights, posterior_root
-from gpcmc.posterior import NOT_CONVERGED, OK, UNTRUSTED
 from gpcmc.orthant import orthant_probability
-from gpcmc.orthant.separation import weight_diagnostics
 from gpcmc.orthant.truths import linear_kernel_truth, three_dimensional
+from gpcmc.posterior import NOT_CONVERGED, OK, UNTRUSTED
 
 EACH = pytest.mark.parametrize(
     ("proposal", "points"),

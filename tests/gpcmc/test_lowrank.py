@@ -9,8 +9,15 @@ import sys
 from dataclasses import replace
 from functools import partial
 
+import gpcmc.lowrank.methods as door
 import numpy as np
 import pytest
+from gpcmc.lowrank.correction import TOO_ROUGH, GradientMatrix
+from gpcmc.lowrank.dense import AllSitesAtOnce, parallel_ep
+from gpcmc.lowrank.ep import expectation_propagation
+from gpcmc.lowrank.filter import BLOCK, Filter, Pass, parts
+from gpcmc.lowrank.proposals import tilted, twisted
+from gpcmc.orthant.tilting import minimax_tilt
 from problems import noisy_problem
 from scipy.special import log_ndtr
 from scipy.stats import multivariate_normal, norm
@@ -18,7 +25,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Matern, WhiteKernel
 from truths import central_differences, log_one_factor
 
-import gpcmc.lowrank.methods as door
 import gpcmc.lowrank.surface as climbing
 from gpcmc import GaussianProcessClassifier
 from gpcmc.gp import Prior, prior, rbf
@@ -30,7 +36,6 @@ from gpcmc.inference import (
     Twisted,
 )
 from gpcmc.inference.evidence import EvidenceSurface, maximize
-from gpcmc.posterior import NOT_CONVERGED, OK, UNTRUSTED
 from gpcmc.lowrank import (
     LowRank,
     LowRankPrior,
@@ -41,13 +46,8 @@ from gpcmc.lowrank import (
     maximize_low_rank,
     random_columns,
 )
-from gpcmc.lowrank.correction import TOO_ROUGH, GradientMatrix
-from gpcmc.lowrank.dense import AllSitesAtOnce, parallel_ep
-from gpcmc.lowrank.ep import expectation_propagation
-from gpcmc.lowrank.filter import BLOCK, Filter, Pass, parts
-from gpcmc.lowrank.proposals import tilted, twisted
-from gpcmc.orthant.tilting import minimax_tilt
 from gpcmc.orthant.truths import equicorrelated_half
+from gpcmc.posterior import NOT_CONVERGED, OK, UNTRUSTED
 
 ROUGH = rbf(0.5, 3.0)
 GAUSSIANS = [

@@ -3,24 +3,24 @@
 import tracemalloc
 from dataclasses import replace
 
+import gpcmc.lowrank.multiclass as low
 import numpy as np
 import pytest
+from gpcmc.lowrank.correction import TOO_ROUGH, GradientMatrix
 from scipy.special import softmax
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import RBF, Matern, WhiteKernel
 from test_multiclass import IN_ROUNDING, dense, three_classes
 from truths import central_differences
 
-import gpcmc.lowrank.multiclass as low
 import gpcmc.lowrank.surface as climbing
 from gpcmc import GaussianProcessClassifier
 from gpcmc._memory import Limit
 from gpcmc._threads import one_thread
+from gpcmc.gaussian.softmax_mode import MulticlassLaplace
 from gpcmc.gp import Prior, prior, rbf
 from gpcmc.inference import ConvergenceError, Laplace
 from gpcmc.inference.evidence import EvidenceSurface
-from gpcmc.posterior import OK
-from gpcmc.gaussian.softmax_mode import MulticlassLaplace
 from gpcmc.likelihood.softmax import one_hot
 from gpcmc.lowrank import (
     LowRank,
@@ -31,7 +31,7 @@ from gpcmc.lowrank import (
     maximize_low_rank,
     random_columns,
 )
-from gpcmc.lowrank.correction import TOO_ROUGH, GradientMatrix
+from gpcmc.posterior import OK
 
 METHOD = MulticlassLaplace()
 ROUGH = rbf(0.5, 3.0)

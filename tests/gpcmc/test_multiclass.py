@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from gpcmc.orthant.separation import weight_diagnostics
 from scipy.special import log_softmax, logsumexp, softmax
 from sklearn.datasets import load_iris
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
@@ -11,13 +12,12 @@ from test_evidence import slopes
 
 from gpcmc import GaussianProcessClassifier
 from gpcmc._threads import one_thread
+from gpcmc.gaussian.softmax_mode import MulticlassLaplace
 from gpcmc.gp import Prior, prior, rbf
 from gpcmc.inference import ConvergenceError, Laplace, softmax_mode
 from gpcmc.inference.evidence import EvidenceSurface
-from gpcmc.posterior import MAX_K_HAT
-from gpcmc.gaussian.softmax_mode import MulticlassLaplace
 from gpcmc.likelihood.softmax import one_hot
-from gpcmc.orthant.separation import weight_diagnostics
+from gpcmc.posterior import MAX_K_HAT
 
 
 def three_classes(seed=0, n=12, noise=0.5):

@@ -6,22 +6,25 @@ normal mean (the replicates are averaged enough for that), and with fewer than 6
 the file's false-alarm rate is below 1e-4.
 """
 
+import tracemalloc
+
 import numpy as np
 import pytest
 import truths
-from gpcmc.orthant._sampler import Population, innovations, normal_cdf, normal_quantile, predict
+from gpcmc.orthant._sampler import Population, normal_cdf, normal_quantile, predict
 from numpy.random import default_rng
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import log_ndtr, logsumexp, ndtr, ndtri
 from scipy.stats import binom, kstest, norm
 
-from gpcmc import orthant_probability
+from gpcmc import TruncatedNormal, orthant_probability, rectangle_probability
+from gpcmc.chains.hyperparameter_chains import ChainOptions, run_chains
 from gpcmc.gp import Prior, linear, prior, rbf
 from gpcmc.inference import Orthant, infer
-from gpcmc.posterior import MIN_EFFECTIVE, NOT_CONVERGED, OK
 from gpcmc.orthant import ExtinctionError, _reference, populations
 from gpcmc.orthant.sampler import conditional_probability, orthant_ratio, sample_orthant
 from gpcmc.orthant.truths import one_factor_log_probability
+from gpcmc.posterior import MIN_EFFECTIVE, NOT_CONVERGED, OK
 
 SCHEMES = [("bootstrap", "hard"), ("bootstrap", "soft"), ("adapted", "soft")]
 UNBIASED = [("bootstrap", "hard"), ("adapted", "soft")]
@@ -58,6 +61,15 @@ def assert_unbiased(log_values, log_truth):
     assert abs(ratio.mean() - 1.0) < SIGMAS * error + 1e-12  # some cases are exact
 
 
+def innovations(population):
+    """(n, M) innovations of all samples, copied out of the chain of segments."""
+    blocks, link = [], population.link
+    for segment in reversed(population.segments):
+        blocks.append(np.asarray(segment.columns)[:, link])
+        link = np.asarray(segment.link)[link]
+    return np.concatenate(blocks[::-1])
+
+
 def equicorrelated(n, rho):
     return np.full((n, n), rho) + (1.0 - rho) * np.eye(n)
 
@@ -83,7 +95,7 @@ def test_compiled_and_numpy_samplers_agree(n, soft, threshold):
         G, shift, 5000, soft, threshold, other
     )
 
-    assert_allclose(innovations(compiled.segments, compiled.link), E, atol=1e-12)
+    assert_allclose(innovations(compiled), E, atol=1e-12)
     assert_allclose(compiled.log_stages, log_stages, atol=1e-12)
     assert_array_equal(compiled.eves, eves)
     assert_allclose(compiled.weights, np.exp(log_w) / np.mean(np.exp(log_w)), rtol=1e-10)
@@ -527,13 +539,54 @@ def test_same_seed_same_bits(scheme, count):
         ({"cov": np.eye(2) + 0j}, "cov must be real numbers; got complex"),
         ({"lower": [[0.0, 0.0]]}, "lower must have 1 dimension"),
         ({"lower": np.inf}, "lower must be finite"),
-        ({"rng": 7}, "rng must be a numpy.random.Generator"),
+        ({"samples": 10**14}, "samples must be at most 2e.11 .1,000,000 populations of 200,000"),
+        ({"samples": 10**10, "runs": 1}, "samples must be fewer than 2,147,483,640 for each"),
+        ({"samples": 10**9, "runs": 10**8}, "runs must be at most 1,000,000; got 1e.08"),
+        ({"rng": -1}, "rng must be a numpy.random.Generator, .* a seed .* None or a RandomState"),
+        ({"rng": "seed"}, "rng must be a numpy.random.Generator"),
+        ({"rng": True}, "rng must be a numpy.random.Generator"),
     ],
 )
 def test_bad_input_is_named(change, message):
     arguments = {"cov": np.eye(2), "samples": 1000, "rng": default_rng(0)} | change
     with pytest.raises(ValueError, match=message):
         orthant_probability(arguments.pop("cov"), **arguments)
+
+
+def test_refusals_of_many_samples_take_no_memory():
+    tracemalloc.start()
+    for method in (orthant_probability, lambda cov, **given: Orthant(**given)):
+        with pytest.raises(ValueError, match="samples must be at most"):
+            method(np.eye(2), samples=10**14)
+    assert tracemalloc.get_traced_memory()[1] < 1e6
+    tracemalloc.stop()
+
+
+@pytest.mark.parametrize("call", ["orthant", "rectangle", "fit", "chains", "truncated"])
+def test_random_numbers_are_given_in_one_way_everywhere(call):
+    """A seed stands for its generator; of a RandomState numbers are drawn; nothing else is taken."""
+    cov, _, _ = random_problem(4)
+    y = [1.0, 1.0, -1.0, 1.0]
+    value = {
+        "orthant": lambda rng: orthant_probability(cov, samples=100, rng=rng).log_probability,
+        "rectangle": lambda rng: rectangle_probability(0, 9, cov=cov, rng=rng).log_probability,
+        "fit": lambda rng: Orthant(samples=100).fit(Prior(cov), y, rng=rng).log_evidence,
+        "chains": lambda rng: run_chains(
+            cov, y, ChainOptions("ancillary", 2, 4, 0, 2), rng=rng
+        ).theta[0, 3, 0],
+        "truncated": lambda rng: TruncatedNormal(0, 9, cov=cov).rvs(1, rng=rng)[0, 0],
+    }[call]
+    assert value(7) == value(np.int64(7)) == value(default_rng(7))
+    assert (
+        value(np.random.RandomState(7))
+        == value(np.random.RandomState(7))
+        != value(np.random.RandomState(8))
+    )
+    for bad in (-1, 7.0, True, "seed", [7], np.random):
+        with pytest.raises(
+            ValueError, match="rng must be a numpy.random.Generator.* RandomState; got"
+        ):
+            value(bad)
 
 
 # ---------------------------------------------------------------------------------- classification

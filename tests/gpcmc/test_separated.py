@@ -15,8 +15,8 @@ from truths import log_half_plane, log_one_factor, two_point_posterior
 
 from gpcmc.gp import Prior, linear, prior
 from gpcmc.inference import Method, MinimaxTilting, Orthant, Twisted, infer
-from gpcmc.posterior import OK
 from gpcmc.orthant.truths import linear_kernel_truth
+from gpcmc.posterior import OK
 
 
 class Case(NamedTuple):

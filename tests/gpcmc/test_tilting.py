@@ -6,7 +6,10 @@ false-alarm rate of one is 4e-6, and all seeds are fixed. Other bands are stated
 
 import numpy as np
 import pytest
+from gpcmc.inference.tilting import MinimaxTilting
 from gpcmc.orthant._separation import separate
+from gpcmc.orthant.separation import estimate
+from gpcmc.orthant.tilting import gibson_order, minimax_tilt, tilted_proposal
 from problems import classes
 from scipy.special import log_ndtr
 from scipy.stats import multivariate_normal, norm
@@ -14,16 +17,13 @@ from truths import log_half_plane
 
 from gpcmc.gp import Prior
 from gpcmc.inference import Inference, Method, infer
-from gpcmc.posterior import NOT_CONVERGED, OK
-from gpcmc.inference.tilting import MinimaxTilting
-from gpcmc.orthant.separation import estimate
-from gpcmc.orthant.tilting import gibson_order, minimax_tilt, tilted_proposal
 from gpcmc.orthant.truths import (
     equicorrelated_half,
     linear_kernel_truth,
     one_factor_log_probability,
     three_dimensional,
 )
+from gpcmc.posterior import NOT_CONVERGED, OK
 
 
 def random_covariance(n, seed, spread=0.5):

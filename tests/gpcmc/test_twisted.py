@@ -10,7 +10,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from gpcmc.inference.separated import weights_status
+from gpcmc.inference.twisted import Twisted
 from gpcmc.orthant._separation import average_cdf, separate
+from gpcmc.orthant.separation import DEFENCE, Change, _Mixture, estimate, weight_diagnostics
+from gpcmc.orthant.tilting import tilted_proposal
+from gpcmc.orthant.twisting import twisted_proposal
 from problems import classes
 from scipy.special import log_ndtr, logsumexp, ndtri_exp
 from scipy.stats import norm
@@ -18,13 +23,8 @@ from truths import log_one_factor
 
 from gpcmc.gp import Prior
 from gpcmc.inference import ExpectationPropagation, Orthant, infer
-from gpcmc.posterior import NOT_CONVERGED, OK, UNTRUSTED
-from gpcmc.inference.separated import weights_status
-from gpcmc.inference.twisted import Twisted
-from gpcmc.orthant.separation import DEFENCE, Change, _Mixture, estimate, weight_diagnostics
-from gpcmc.orthant.tilting import tilted_proposal
 from gpcmc.orthant.truths import equicorrelated_half, three_dimensional
-from gpcmc.orthant.twisting import twisted_proposal
+from gpcmc.posterior import NOT_CONVERGED, OK, UNTRUSTED
 
 
 def textbook_separate(G, coefficients, U):

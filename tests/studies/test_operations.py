@@ -12,22 +12,23 @@ import numpy as np
 import pytest
 
 from gpcmc import _validation
-from gpcmc.inference import ep, gaussian, importance, laplace, tuned_chains
-from gpcmc.inference import hyperparameter_steps as steps
-from gpcmc.inference.relevance import RelevancePrior, relevance_model
-from gpcmc.inference.tuned_chains import (
+from gpcmc.chains import hyperparameter_steps as steps
+from gpcmc.chains.hyperparameters import HyperparameterPrior, model_of
+from gpcmc.inference import ep, gaussian, importance, laplace
+from studies.filippone2014 import tuned_chains
+from studies.filippone2014.operations import cubic_operations
+from studies.filippone2014.tuned_chains import (
     PSEUDO_MARGINAL,
     CountedEstimator,
     latent_chain,
     pseudo_marginal_chain,
 )
-from studies.filippone2014.operations import cubic_operations
 
 
 def model(n):
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((n, 3)), np.where(rng.random(n) < 0.5, 1.0, -1.0)
-    return relevance_model(X, y, RelevancePrior((2.0, 3.0), (0.4, 2.0), 3), jitter=1e-6)
+    return model_of(X, y, HyperparameterPrior((2.0, 3.0), (0.4, 2.0), 3), jitter=1e-6)
 
 
 class Products(ast.NodeTransformer):

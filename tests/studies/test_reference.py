@@ -15,11 +15,11 @@ import pytest
 from scipy.stats import norm
 from truths import reference as stored_case
 
-from gpcmc.gp import prior, rbf
 from gpcmc.covariance.kernels import orthant_covariance
+from gpcmc.gp import prior, rbf
 from gpcmc.inference import Inference, Twisted, infer
-from gpcmc.posterior import NOT_CONVERGED, UNTRUSTED
 from gpcmc.orthant.truths import constant_kernel_truth
+from gpcmc.posterior import NOT_CONVERGED, UNTRUSTED
 from recheck.files import read_csv, write_csv
 from studies.atiya2021 import certify as module
 from studies.atiya2021 import reference as reference_module

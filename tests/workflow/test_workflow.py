@@ -187,7 +187,7 @@ def edited(finished, tmp_path_factory):
 
 def test_a_comment_runs_nothing(edited):
     files = [
-        *("src/gpcmc/inference/laplace.py", "src/studies/atiya2021/experiments/experiment4.py"),
+        *("src/gpcmc/gaussian/laplace.py", "src/studies/atiya2021/experiments/experiment4.py"),
         *("src/studies/atiya2021/measures/experiment1.py", "src/recheck/judge.py"),
         "src/studies/atiya2021/figures/experiments123.py",
     ]
@@ -223,7 +223,7 @@ def test_the_extensions_are_built_again_for_their_sources_alone(edited):
 
 def test_sources_that_change_during_a_run_are_refused(built):
     table = f"{STUDY}/experiment3/laplace/0.csv"
-    source = built / "src/gpcmc/inference/laplace.py"
+    source = built / "src/gpcmc/gaussian/laplace.py"
     # stands in for a person who edits while jobs wait
     (built / "src/sitecustomize.py").write_text(
         "import sys\n"

@@ -16,7 +16,7 @@ Rasmussen and Williams (2006), Algorithms 3.3, 3.4, 5.1, Eqs. (3.34)-(3.44), (5.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike

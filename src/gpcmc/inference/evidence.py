@@ -20,9 +20,9 @@ from gpcmc._validation import FloatArray
 from gpcmc.covariance.dense import Dense
 from gpcmc.covariance.form import Covariance
 from gpcmc.covariance.kernels import evaluate
-from gpcmc.inference.climbing import climb
 from gpcmc.gaussian.ep import ExpectationPropagation
 from gpcmc.gaussian.posterior import GaussianApproximation, GaussianPosterior
+from gpcmc.inference.climbing import climb
 from gpcmc.methods import Method
 
 if TYPE_CHECKING:  # scikit-learn takes half a second

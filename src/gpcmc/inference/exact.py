@@ -18,11 +18,10 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from gpcmc.covariance.dense import Dense
 from gpcmc._threads import one_thread
 from gpcmc._validation import FloatArray
-from gpcmc.covariance.kernels import orthant_covariance
-from gpcmc.covariance.kernels import Contraction, covariance_with_gradient
+from gpcmc.covariance.dense import Dense
+from gpcmc.covariance.kernels import Contraction, covariance_with_gradient, orthant_covariance
 from gpcmc.gaussian.ep import ExpectationPropagation
 from gpcmc.gaussian.posterior import GaussianPosterior
 from gpcmc.posterior import ConvergenceError
@@ -152,7 +151,7 @@ class ExactSurface:
 
 
 def sites(K: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the sites nu and tau (n,) on v that expectation propagation leaves, as `gpcmc.inference.twisted` has them.
+    """Return the sites nu and tau (n,) on v that expectation propagation leaves, as `gpcmc.rectangle.classification` has them.
 
     Any sites will do, so those of an iteration that meets its limit do too.
 

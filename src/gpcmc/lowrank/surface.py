@@ -14,16 +14,15 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import solve_triangular
 
 from gpcmc._progress import Progress
 from gpcmc._threads import one_thread
 from gpcmc._validation import FloatArray, check_rng
+from gpcmc.covariance.lowrank import LowRank, low_rank
+from gpcmc.covariance.pivoted import MAX_RANK, Inducing, inducing_at
+from gpcmc.gaussian.posterior import GaussianApproximation, GaussianPosterior
 from gpcmc.inference.evidence import EvidenceSurface, Optimum, maximize
 from gpcmc.posterior import ConvergenceError
-from gpcmc.covariance.lowrank import LowRank, low_rank
-from gpcmc.gaussian.posterior import GaussianApproximation, GaussianPosterior
-from gpcmc.covariance.pivoted import MAX_RANK, Inducing, blocks, inducing_at
 
 if TYPE_CHECKING:  # scikit-learn takes half a second
     from sklearn.gaussian_process.kernels import Kernel

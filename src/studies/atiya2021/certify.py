@@ -1,6 +1,6 @@
 """How a reference value is computed, and how methods that share nothing with it certify it.
 
-The reference comes from twisted EP (`gpcmc.inference.twisted`), with points doubled until the standard errors are
+The reference comes from twisted EP (`gpcmc.rectangle.classification`), with points doubled until the standard errors are
 below `REFERENCE`. The certifier is annealed importance sampling of the latent values (`latent_certifier`), which
 shares neither the orthant matrix nor its order nor the code of the kernel. The adapted orthant sampler certifies as
 well where it takes at most `Plan.max_draws`. Minimax tilting is no certifier, because it is the defence of twisted EP.
@@ -28,8 +28,8 @@ from scipy.stats import norm, t
 
 from gpcmc.covariance.prior import Prior
 from gpcmc.methods import Inference
+from gpcmc.orthant.method import Orthant
 from gpcmc.posterior import MAX_K_HAT, OK
-from gpcmc.inference.orthant import Orthant
 from gpcmc.rectangle.classification import Twisted
 from studies.atiya2021.latent_certifier import STATES, annealed, gaussian, model
 from studies.atiya2021.problems import Problem

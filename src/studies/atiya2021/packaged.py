@@ -21,11 +21,11 @@ from sklearn.metrics import log_loss
 from gpcmc.covariance.kernels import rbf
 from gpcmc.covariance.prior import Prior, prior
 from gpcmc.gaussian.ep import ExpectationPropagation
-from gpcmc.inference.evidence import EvidenceSurface, maximize, surface_method
 from gpcmc.gaussian.importance import ImportanceSampling
+from gpcmc.gaussian.laplace import Laplace
+from gpcmc.inference.evidence import EvidenceSurface, maximize, surface_method
 from gpcmc.methods import Method
 from gpcmc.posterior import OK
-from gpcmc.gaussian.laplace import Laplace
 from gpcmc.rectangle.classification import Twisted
 from studies.atiya2021.problems import Problem
 from studies.atiya2021.rule import (

@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Kernel
 
-from gpcmc.inference.evidence import EvidenceSurface, maximize, surface_method
 from gpcmc.gaussian.posterior import GaussianApproximation
+from gpcmc.inference.evidence import EvidenceSurface, maximize, surface_method
 from gpcmc.methods import Method
 from studies.atiya2021.experiment5 import scores
 from studies.atiya2021.methods import METHODS

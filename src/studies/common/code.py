@@ -42,7 +42,7 @@ def digest(modules: Iterable[str]) -> str:
     Parameters
     ----------
     modules : iterable of str
-        Full names, as in ``"gpcmc.inference.ep"``.
+        Full names, as in ``"gpcmc.gaussian.ep"``.
 
     Returns
     -------
@@ -69,7 +69,7 @@ def code_digests(modules: Iterable[str]) -> dict[str, str]:
     Parameters
     ----------
     modules : iterable of str
-        Full names, as in ``"gpcmc.inference.ep"``.
+        Full names, as in ``"gpcmc.gaussian.ep"``.
 
     Returns
     -------

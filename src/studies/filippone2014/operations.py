@@ -40,7 +40,7 @@ def cubic_operations(work: Mapping[str, int], *, own: bool = False) -> int:
     Parameters
     ----------
     work : mapping of str to int
-        Counts of a `gpcmc.inference.tuned_chains.Chain`; those that are not of such operations are left out.
+        Counts of a `studies.filippone2014.tuned_chains.Chain`; those that are not of such operations are left out.
     own : bool
         Whether to count what the library does, and not as the source counts.
     """

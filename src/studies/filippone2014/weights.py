@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpcmc.gaussian.importance import covariance_root, gaussian_proposal, log_weights, posterior_root
-from gpcmc.inference.tuned_chains import GAUSSIAN
+from gpcmc.gaussian.importance import Proposal, gaussian_proposal
 from gpcmc.weights import weight_diagnostics
 from studies.common.rows import Line
 from studies.common.seeds import generator, seed
 from studies.filippone2014.simulated import model_of, simulate
+from studies.filippone2014.tuned_chains import GAUSSIAN
 
 #: Weights that a shape is estimated from.
 WEIGHTS = 4096
@@ -37,11 +37,10 @@ def shapes(path: str, *, n: int, d: int) -> list[Line]:
     rng, lines = generator(seed(path, "weights")), []
     for length, multiple in LENGTHS.items():
         K = model.covariance(data.theta + np.log([1.0, multiple]))
-        A = covariance_root(K).A
         for method in GAUSSIAN:
-            posterior = gaussian_proposal(GAUSSIAN[method], K, data.y)
-            T = A @ posterior_root(posterior, A)
-            log_w = log_weights(posterior, data.y, T, rng.standard_normal((WEIGHTS, T.shape[1])))
+            proposal = Proposal.of(gaussian_proposal(GAUSSIAN[method], K, data.y))
+            normals = rng.standard_normal((WEIGHTS, len(proposal.T)))
+            log_w = proposal.log_weights(data.y, normals)
             k_hat = weight_diagnostics(log_w)["k_hat"]
             lines.append({"method": method, "length": length, "k_hat": k_hat})
     return lines

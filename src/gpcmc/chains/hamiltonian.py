@@ -1,6 +1,6 @@
 """Hamiltonian Monte Carlo over the latent values, in coordinates where the posterior is nearly round.
 
-The coordinates are those of `gpcmc.inference.chains.whiten`: the prior is white, and Laplace's
+The coordinates are those of `gpcmc.chains.coordinates.whiten`: the prior is white, and Laplace's
 approximation has a diagonal precision 1 + s. At inverse temperature tau the masses are 1 + tau s, so that one
 step size serves all temperatures: a leapfrog step of size 1 is one radian of the oscillation about
 the mode, in every direction. In a trial (N = 200 and 400, smooth and rough kernels) this gave 8 to 54
@@ -31,9 +31,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpcmc._validation import FloatArray, check_positive_int
-from gpcmc.gp._likelihood import log_likelihood_and_slope
-from gpcmc.inference.chain_method import ChainMethod
-from gpcmc.inference.chains import Coordinates, Effort, whiten
+from gpcmc.chains._probit import log_likelihood_and_slope
+from gpcmc.chains.chain import ChainMethod
+from gpcmc.chains.coordinates import Coordinates, whiten
+from gpcmc.chains.kernel import Effort
 
 _JITTER = 0.1  # step sizes are uniform within this share of the tuned one
 _TARGET = 0.8  # mean acceptance of the pilot
@@ -75,22 +76,9 @@ def leapfrog(
     steps: int,
     coordinates: Coordinates,
 ) -> tuple[HamiltonianState, FloatArray]:
-    """Follow trajectories, and return where they end, with the velocities there.
+    """Follow trajectories from states with velocities (c, r), momenta over the roots of the masses; return their ends.
 
-    Parameters
-    ----------
-    state : HamiltonianState
-    velocity : (c, r) array
-        Momenta over the roots of the masses.
-    inverse_temperature : float
-    size : (c, 1) array
-        Step sizes, radians.
-    steps : int
-    coordinates : Coordinates
-
-    Notes
-    -----
-    Two products with a root of K a step.
+    `size` (c, 1) is in radians. Two products with a root of K a step.
     """
     full = size / np.sqrt(1.0 + inverse_temperature * coordinates.precision)
     velocity = velocity - 0.5 * full * (state.w - inverse_temperature * state.gradient)
@@ -110,21 +98,7 @@ def step(
     *,
     rng: np.random.Generator,
 ) -> tuple[HamiltonianState, HamiltonianInfo]:
-    """Make one transition of every chain: a trajectory, accepted or not (Metropolis).
-
-    Parameters
-    ----------
-    state : HamiltonianState
-    inverse_temperature : float
-        Power of the likelihood in the target, from 0 to 1.
-    size : float
-        Step size, before jitter.
-    steps : int
-        Leapfrog steps.
-    coordinates : Coordinates
-    rng : Generator
-        Consumed.
-    """
+    """Make one transition of every chain: a trajectory, accepted or not (Metropolis); `size` is that before jitter."""
     velocity = rng.standard_normal(state.w.shape)
     jittered = size * rng.uniform(1.0 - _JITTER, 1.0 + _JITTER, (len(velocity), 1))
     # a trajectory may diverge; its energy is then infinite or NaN, and it is rejected
@@ -201,19 +175,8 @@ class HamiltonianMonteCarlo(ChainMethod):
 
     Attributes
     ----------
-    samples : int
-        Transitions after burn-in, in all chains together; rounded up to a multiple of `chains`. Every
-        chain must keep at least 4 draws.
-    burn_in : int
-        Transitions of each chain that are dropped; may be 0.
-    thin : int
-        Keep every `thin`-th transition.
-    chains : int
-        Chains side by side, at least 2.
-    temperatures : int
-        Steps of temperature of an annealed run; 0 for no annealed runs and no evidence.
-    annealing_runs : int
-        Annealed runs side by side, at least 2.
+    samples, burn_in, thin, chains, temperatures, annealing_runs : int
+        As of `ChainMethod`.
     leapfrog_steps : int
         Of a trajectory.
     tuning : int

@@ -5,13 +5,9 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
-from gpcmc._validation import check_covariance
-from gpcmc.inference.chains import ChainPosterior
 from gpcmc.posterior import Posterior
-from gpcmc.inference.pseudo_marginal import HyperparameterPosterior
 
 
 def draws_of(posterior: Posterior, K: ArrayLike | None = None) -> dict[str, dict[str, Any]]:
@@ -36,26 +32,13 @@ def draws_of(posterior: Posterior, K: ArrayLike | None = None) -> dict[str, dict
     ValueError
         If the posterior has no draws of chains, or K is not its covariance.
     """
-    if isinstance(posterior, HyperparameterPosterior):
-        chains = posterior.chains
-        scale = np.exp(chains.theta[..., 1:])
-        values = {
-            "variance": chains.beta,
-            "length_scale": scale[..., 0] if scale.shape[-1] == 1 else scale,
-        }
-        stats = {} if chains.log_evidence is None else {"lp": chains.log_evidence}
-        return {"posterior": values, "sample_stats": stats}
-    if isinstance(posterior, ChainPosterior):
-        draws = {"w": posterior.w}
-        if K is not None:
-            K = check_covariance("K", K)
-            if len(K) != len(posterior.back):
-                raise ValueError(f"K must be of order {len(posterior.back)}; got {len(K)}")
-            draws = {"f": posterior.w @ (posterior.back.T @ K)}
-        return {"posterior": draws, "sample_stats": {"lp": posterior.log_likelihood}}
-    raise ValueError(
-        f"posterior must be that of a sampler that runs chains; got {type(posterior).__name__}"
-    )
+    draws = getattr(posterior, "draws", None)
+    if not callable(draws):
+        raise ValueError(
+            f"posterior must be that of a sampler that runs chains; got {type(posterior).__name__}"
+        )
+    found: dict[str, dict[str, Any]] = draws(K)
+    return found
 
 
 def to_arviz(posterior: Posterior, K: ArrayLike | None = None) -> Any:

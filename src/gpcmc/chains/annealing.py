@@ -36,13 +36,7 @@ from gpcmc._validation import (
     check_positive_int,
     check_rng,
 )
-from gpcmc.inference.chains import (
-    NORMAL_975,
-    Kernel,
-    KernelMaker,
-    count_effort,
-    student_975,
-)
+from gpcmc.chains.kernel import Kernel, KernelMaker, student_factor
 from gpcmc.posterior import MAX_K_HAT, OK, UNTRUSTED
 from gpcmc.weights import MIN_TAIL, weight_diagnostics
 
@@ -134,18 +128,10 @@ def anneal(
     *,
     rng: np.random.Generator,
 ) -> tuple[FloatArray, float]:
-    """Lead runs along inverse temperatures, and return log weights (c,) and the mean acceptance.
+    """Lead runs along inverse temperatures; return log weights (c,) and the mean acceptance, and add to `work`.
 
-    Parameters
-    ----------
-    kernel : Kernel
-    state
-        Exact draws at the first inverse temperature, by ``kernel.init``.
-    inverse_temperatures : (s,) array
-        Rising from 0 to 1, the mean weight is p(y | X); falling from 1 to 0, it is 1 / p(y | X).
-    work : Counter
-        Added to.
-    rng : Generator
+    The state holds exact draws at the first inverse temperature. With these rising from 0 to 1, the mean weight is
+    p(y | X); falling from 1 to 0, it is 1 / p(y | X).
     """
     steps = np.diff(inverse_temperatures)
     log_weights = steps[0] * state.log_likelihood
@@ -154,7 +140,7 @@ def anneal(
     for change, (moved, effort) in zip(steps[1:], moves, strict=True):
         log_weights += change * moved.log_likelihood
         acceptance += effort.acceptance
-        count_effort(work, effort, runs)
+        effort.add_to(work, runs)
     return log_weights, acceptance / max(1, len(inverse_temperatures) - 2)
 
 
@@ -197,4 +183,4 @@ def jackknife(log_weights: FloatArray) -> float:
     m = len(log_weights)
     without = np.broadcast_to(log_weights, (m, m))[~np.eye(m, dtype=bool)].reshape(m, m - 1)
     spread = np.sqrt((m - 1) * np.var(logsumexp(without, axis=1)))
-    return float(spread * student_975(m - 1) / NORMAL_975)
+    return float(spread * student_factor(m - 1))

@@ -4,11 +4,15 @@ All propose theta' ~ N(theta, R R'). A pilot is a pseudo-marginal chain whose dr
 proportional to. One pilot serves all pseudo-marginal chains of a problem, so that they differ in their estimates alone.
 The chains that hold latent values take its shape, and tune its scale in burn-in.
 
-`gpcmc.inference.hyperparameter_steps` derives the transitions.
+`gpcmc.chains.hyperparameter_steps` derives the pseudo-marginal, ancillary and surrogate updates. The *sufficient* one
+(SA) holds f itself, so that with nu' = L'^-1 f
+
+    ratio = p(theta') N(f; 0, K') / p(theta) N(f; 0, K).
 
 References
 ----------
-Filippone and Girolami (2014), IEEE TPAMI 36, 2214, sections 3, 4.2, 4.3, Tables I to III.
+Filippone and Girolami (2014), IEEE TPAMI 36, 2214, sections 3, 4.2, 4.3, Tables I to III. Yu and Meng (2011), JCGS 20
+(sufficient and ancillary augmentation).
 """
 
 from __future__ import annotations
@@ -16,33 +20,34 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import cholesky
+from scipy.linalg import cholesky, solve_triangular
 
 from gpcmc._threads import one_thread
 from gpcmc._validation import FloatArray, check_option, check_positive_int
-from gpcmc.gaussian.ep import ExpectationPropagation
-from gpcmc.inference.evidence_estimators import Estimator
-from gpcmc.gaussian.posterior import GaussianApproximation
-from gpcmc.inference.hyperparameter_chains import adapt
-from gpcmc.inference.hyperparameter_steps import (
+from gpcmc.chains import hyperparameter_chains as library
+from gpcmc.chains.estimators import Estimator
+from gpcmc.chains.hyperparameter_chains import adapt
+from gpcmc.chains.hyperparameter_steps import (
     Info,
     PseudoMarginalState,
+    Root,
     WhitenedState,
     ancillary_step,
-    elliptical_slice,
+    lower_root,
+    proposed,
     pseudo_marginal_step,
-    sufficient_step,
+    slice_latent,
     surrogate_step,
     whitened_state,
 )
-from gpcmc.inference.hyperparameters import Model
+from gpcmc.chains.hyperparameters import Model
+from gpcmc.gaussian.ep import ExpectationPropagation
 from gpcmc.gaussian.importance import gaussian_proposal, log_evidence_estimate
 from gpcmc.gaussian.laplace import Laplace
-from gpcmc.inference.relevance import RelevanceModel
+from gpcmc.gaussian.posterior import GaussianApproximation
 
 PSEUDO_MARGINAL = ("laplace", "ep")
 #: Names of chains that hold latent values.
@@ -56,9 +61,7 @@ _SHRINKAGE = 0.1  # of the pilot's covariance towards its diagonal
 _PILOT_SAMPLES = 64
 
 #: One transition: model, state, root of the proposal's covariance, generator; the state, and what was done.
-Update = Callable[
-    [Model, WhitenedState, FloatArray, np.random.Generator], tuple[WhitenedState, Info]
-]
+Update = Callable[[Model, WhitenedState, Root, np.random.Generator], tuple[WhitenedState, Info]]
 
 
 @dataclass
@@ -87,11 +90,37 @@ class CountedEstimator:
         return log_evidence_estimate(proposal, y, rng.standard_normal((self.samples, len(y))))
 
 
-#: Transitions of chains that hold latent values; a surrogate one draws theta' before g.
+def sufficient_step(
+    model: Model, state: WhitenedState, root: Root, rng: np.random.Generator
+) -> tuple[WhitenedState, Info]:
+    """Update theta with f held; the model needs jitter where K is singular."""
+    theta = proposed(state.theta, root, rng)
+    log_prior = model.prior.log_density(theta)
+    if log_prior == -np.inf:
+        return state, Info(False, 0)
+    L = lower_root(model.covariance(theta))
+    log_ratio = (
+        log_prior - state.log_prior + latent_density(L, state.f) - latent_density(state.L, state.f)
+    )
+    if not np.log(rng.random()) < log_ratio:
+        return state, Info(False, 1)
+    nu = solve_triangular(L, state.f, lower=True, check_finite=False)
+    return state._replace(theta=theta, log_prior=log_prior, L=L, nu=nu), Info(True, 1)
+
+
+def latent_density(L: FloatArray, f: FloatArray) -> float:
+    """Return log N(f; 0, L L') but for a constant; minus infinity where L is singular."""
+    if not (L.diagonal() > 0.0).all():
+        return -np.inf
+    nu = solve_triangular(L, f, lower=True, check_finite=False)
+    return float(-0.5 * nu @ nu - np.sum(np.log(L.diagonal())))
+
+
+#: Transitions of chains that hold latent values.
 UPDATES: dict[str, Update] = {
     "sufficient": sufficient_step,
     "ancillary": ancillary_step,
-    "surrogate": partial(surrogate_step, theta_first=True),
+    "surrogate": surrogate_step,
 }
 
 
@@ -120,7 +149,7 @@ class Chain(NamedTuple):
 
 @one_thread()
 def pseudo_marginal_chain(
-    model: RelevanceModel,
+    model: Model,
     method: str,
     root: FloatArray,
     *,
@@ -133,7 +162,7 @@ def pseudo_marginal_chain(
 
     Parameters
     ----------
-    model : RelevanceModel
+    model : Model
     method : {"laplace", "ep"}
         Whose Gaussian the importance samples are from.
     root : (1 + k, 1 + k) array
@@ -152,21 +181,17 @@ def pseudo_marginal_chain(
     _check_lengths(samples=samples, iterations=iterations, burn_in=burn_in)
     _check_root(root, model)
     estimator = CountedEstimator(method, samples)
-    state = _start(model, estimator, model.prior.draw(rng), rng)
+    chain = _pseudo_marginal(model, estimator, model.prior.draw(rng), rng)
     for _ in range(burn_in):
-        state, _ = pseudo_marginal_step(model, estimator, state, root, rng)
+        chain.move(root)
     estimator.work.clear()
-    kept, accepted = np.empty((iterations, len(root))), 0
-    for i in range(iterations):
-        state, info = pseudo_marginal_step(model, estimator, state, root, rng)
-        kept[i] = state.theta
-        accepted += info.accepted
-    return Chain(kept, accepted / iterations, estimator.work)
+    theta = np.array([state.theta for state in chain.draws(root, iterations)])
+    return Chain(theta, chain.accepted / iterations, estimator.work)
 
 
 @one_thread()
 def latent_chain(
-    model: RelevanceModel,
+    model: Model,
     scheme: str,
     root: FloatArray,
     *,
@@ -179,7 +204,7 @@ def latent_chain(
 
     Parameters
     ----------
-    model : RelevanceModel
+    model : Model
     scheme : {"sufficient", "ancillary", "surrogate"}
     root : (1 + k, 1 + k) array
         Shape of the proposal.
@@ -198,31 +223,26 @@ def latent_chain(
     check_option("scheme", scheme, LATENT)
     _check_lengths(repeats=repeats, iterations=iterations, burn_in=burn_in)
     _check_root(root, model)
-    update = UPDATES[scheme]
-    state = whitened_state(model, model.prior.draw(rng), rng.standard_normal(len(model.y)))
+    start = whitened_state(model, model.prior.draw(rng), rng.standard_normal(len(model.y)))
+    chain = library.Chain(start, lambda state, own: UPDATES[scheme](model, state, own, rng))
 
     def transition(step: float) -> bool:
-        nonlocal state
-        state, info = update(model, state, step * root, rng)
-        state, _ = elliptical_slice(model, state, rng)
-        return info.accepted
+        accepted = chain.move(step * root)
+        chain.state, _ = slice_latent(model, chain.state, rng)
+        return accepted
 
-    own = adapt(transition, burn_in) * root
-    kept, accepted = np.empty((iterations, len(root))), 0
+    own, theta, accepted = adapt(transition, burn_in) * root, np.empty((iterations, len(root))), 0
     for i in range(iterations):
-        for _ in range(repeats):
-            state, info = update(model, state, own, rng)
-            accepted += info.accepted
-        for _ in range(repeats):
-            state, _ = elliptical_slice(model, state, rng)
-        kept[i] = state.theta
+        accepted += sum(chain.move(own) for _ in range(repeats))
+        chain.state, _ = slice_latent(model, chain.state, rng, repeats)
+        theta[i] = chain.state.theta
     updates = iterations * repeats
-    return Chain(kept, accepted / updates, Counter({scheme: updates}))
+    return Chain(theta, accepted / updates, Counter({scheme: updates}))
 
 
 @one_thread()
 def pilot(
-    model: RelevanceModel,
+    model: Model,
     *,
     burn_in: int,
     iterations: int,
@@ -242,34 +262,36 @@ def pilot(
     """
     check_option("method", method, PSEUDO_MARGINAL)
     _check_lengths(iterations=iterations, burn_in=burn_in)
-    estimator = CountedEstimator(method, _PILOT_SAMPLES)
     theta = model.prior.draw(rng)
+    chain = _pseudo_marginal(model, CountedEstimator(method, _PILOT_SAMPLES), theta, rng)
     root = np.eye(len(theta))
-    state = _start(model, estimator, theta, rng)
-
-    def transition(step: float) -> bool:
-        nonlocal state
-        state, info = pseudo_marginal_step(model, estimator, state, step * root, rng)
-        return info.accepted
-
     for _ in range(2):
-        step, draws = adapt(transition, burn_in), np.empty((iterations, len(theta)))
-        for i in range(iterations):
-            transition(step)
-            draws[i] = state.theta
+        own = _adapted(chain, root, burn_in)
+        draws = np.array([state.theta for state in chain.draws(own, iterations)])
         covariance = np.atleast_2d(np.cov(draws.T))
         if not (covariance.diagonal() > 0.0).all():
             raise ValueError(f"iterations must be more: in {iterations} the pilot did not move")
         shrunk = (1.0 - _SHRINKAGE) * covariance + _SHRINKAGE * np.diag(covariance.diagonal())
         root = cholesky(shrunk, lower=True)
-    return adapt(transition, burn_in) * root
+    return _adapted(chain, root, burn_in)
 
 
-def _start(
-    model: RelevanceModel, estimator: Estimator, theta: FloatArray, rng: np.random.Generator
-) -> PseudoMarginalState:
-    log_evidence = float(estimator(model.covariance(theta), model.y, rng))
-    return PseudoMarginalState(theta, model.prior.log_density(theta), log_evidence)
+def _adapted(
+    chain: library.Chain[PseudoMarginalState], root: FloatArray, burn_in: int
+) -> FloatArray:
+    """Return a root in the scale that a burn-in finds for it."""
+    return adapt(lambda step: chain.move(step * root), burn_in) * root
+
+
+def _pseudo_marginal(
+    model: Model, estimator: Estimator, theta: FloatArray, rng: np.random.Generator
+) -> library.Chain[PseudoMarginalState]:
+    """Return the chain of Algorithm 1 from theta on."""
+    value = float(estimator(model.covariance(theta), model.y, rng))
+    start = PseudoMarginalState(theta, model.prior.log_density(theta), value)
+    return library.Chain(
+        start, lambda state, root: pseudo_marginal_step(model, estimator, state, root, rng)
+    )
 
 
 def _check_lengths(**lengths: int) -> None:
@@ -278,7 +300,7 @@ def _check_lengths(**lengths: int) -> None:
             check_positive_int(name, value)
 
 
-def _check_root(root: FloatArray, model: RelevanceModel) -> None:
-    p = 1 + len(model.squared_distances)
+def _check_root(root: FloatArray, model: Model) -> None:
+    p = 1 + len(model.squares)
     if root.shape != (p, p):
         raise ValueError(f"root must have shape ({p}, {p}), as theta has {p}; got {root.shape}")

@@ -1,6 +1,6 @@
 """Inference that integrates over the hyperparameters of an RBF kernel, isotropic or ARD, by Markov chains.
 
-`gpcmc.inference.hyperparameter_chains` runs them, `gpcmc.inference.hyperparameter_steps` has their transitions.
+`gpcmc.chains.hyperparameter_chains` runs them, `gpcmc.chains.hyperparameter_steps` has their transitions.
 
 References
 ----------
@@ -10,43 +10,27 @@ Filippone and Girolami (2014), IEEE TPAMI 36, 2214.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gpcmc._threads import one_thread
 from gpcmc._validation import FloatArray, check_array, check_positive, check_positive_int
-from gpcmc.covariance.prior import Prior
-from gpcmc.inference.convergence import mean_samples
-from gpcmc.inference.evidence_estimators import Estimator, orthant_estimator
-from gpcmc.inference.hyperparameter_chains import (
-    ChainOptions,
-    HyperparameterChains,
-    run_chains,
-)
-from gpcmc.inference.hyperparameters import (
+from gpcmc.chains.convergence import mean_samples
+from gpcmc.chains.estimators import Estimator
+from gpcmc.chains.hyperparameter_chains import ChainOptions, HyperparameterChains, run_chains
+from gpcmc.chains.hyperparameters import (
     HyperparameterPrior,
+    covariance_at,
     default_prior,
     length_scales_of,
+    squared_differences,
 )
+from gpcmc.covariance.prior import Prior
 from gpcmc.methods import Method
+from gpcmc.orthant.method import Orthant
 from gpcmc.posterior import PosteriorRecord, Prediction
-from gpcmc.inference.orthant import Orthant
-from gpcmc.inference.relevance import RelevancePrior, covariances, relevance_prior
-
-__all__ = [
-    "ChainOptions",
-    "Estimator",
-    "HyperparameterChains",
-    "HyperparameterPosterior",
-    "HyperparameterPrior",
-    "PseudoMarginal",
-    "RelevancePrior",
-    "default_prior",
-    "orthant_estimator",
-    "relevance_prior",
-    "run_chains",
-]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +56,17 @@ class HyperparameterPosterior(PosteriorRecord):
     @property
     def _patterns(self) -> int:
         return len(self._X)
+
+    def draws(self, K: ArrayLike | None = None) -> dict[str, dict[str, Any]]:
+        """Return the draws by group and name, as `gpcmc.inference.draws_of` says; K is not used."""
+        chains = self.chains
+        scale = np.exp(chains.theta[..., 1:])
+        values = {
+            "variance": chains.beta,
+            "length_scale": scale[..., 0] if scale.shape[-1] == 1 else scale,
+        }
+        stats = {} if chains.log_evidence is None else {"lp": chains.log_evidence}
+        return {"posterior": values, "sample_stats": stats}
 
     def _predict(self, K_star: FloatArray, k_star_star: FloatArray) -> Prediction:
         raise ValueError(
@@ -130,14 +125,17 @@ class HyperparameterPosterior(PosteriorRecord):
         """Return P(y* = +1 | y, theta) (chains, draws, t) at thinned draws of theta."""
         theta = self.chains.theta
         n_chains, length, count = theta.shape
-        K, K_star = (covariances(self._X, other, count - 1) for other in (self._X, X_star))
+        within, across = (
+            squared_differences(self._X, other, count - 1) for other in (self._X, X_star)
+        )
         kept = np.linspace(0, length - 1, self._draws // n_chains).round().astype(int)
         rng = np.random.default_rng(self._seed)
         p = np.empty((n_chains, len(kept), len(X_star)))
         for c in range(n_chains):
             for i, at in enumerate(kept):
-                own = np.full(len(X_star), np.exp(theta[c, at, 0]))
-                prior = Prior(K(theta[c, at]), K_star(theta[c, at]), own)
+                one = theta[c, at]
+                own = np.full(len(X_star), np.exp(one[0]))
+                prior = Prior(covariance_at(within, one), covariance_at(across, one), own)
                 p[c, i] = self._predictor.fit(prior, self._y, rng=rng).prediction.probability
         return p
 
@@ -153,7 +151,7 @@ class HyperparameterPosterior(PosteriorRecord):
 
 
 @dataclass(frozen=True, slots=True)
-class PseudoMarginal(Method[HyperparameterPosterior]):
+class PseudoMarginal(ChainOptions, Method[HyperparameterPosterior]):
     """Options of inference that integrates over the hyperparameters too. It gives no marginal likelihood.
 
     The prior must hold its kernel, ``ConstantKernel() * RBF()``, and the inputs, as `gpcmc.gp.prior` makes it. Where
@@ -162,21 +160,10 @@ class PseudoMarginal(Method[HyperparameterPosterior]):
 
     Attributes
     ----------
-    method : str or callable
-        As of `ChainOptions`: "laplace", "ep", "orthant", "ancillary", "surrogate", or an estimator.
-    samples : int
-        Of each estimate of the evidence.
-    iterations : int
-        As of `ChainOptions`.
-    burn_in : int
-        As of `ChainOptions`.
-    chains : int
-        As of `ChainOptions`.
-    latent_updates : int
+    method, samples, iterations, burn_in, chains, latent_updates
         As of `ChainOptions`.
     prior : HyperparameterPrior, optional
-        By default `default_prior`, or `relevance_prior` for a length scale for each input. Both suppose standardised
-        inputs.
+        By default `default_prior`, which supposes standardised inputs. As many length scales as the kernel has.
     draws : int
         Draws of the hyperparameters that predictions average over, evenly from the chains.
     predictor : Method
@@ -189,17 +176,15 @@ class PseudoMarginal(Method[HyperparameterPosterior]):
     """
 
     method: str | Estimator = "orthant"
-    samples: int = 64
     iterations: int = 1000
     burn_in: int = 400
     chains: int = 4
-    latent_updates: int = 1
     prior: HyperparameterPrior | None = None
     draws: int = 100
     predictor: Method = field(default_factory=lambda: Orthant(samples=1024, scheme="adapted"))
 
     def __post_init__(self) -> None:
-        _ = self._chain_options
+        ChainOptions.__post_init__(self)
         check_positive_int("draws", self.draws)
         if not isinstance(self.predictor, Method):
             raise ValueError(f"predictor must be a method's options; got {self.predictor!r}")
@@ -208,17 +193,6 @@ class PseudoMarginal(Method[HyperparameterPosterior]):
                 f"draws must be from {4 * self.chains} (four a chain) to "
                 f"{self.chains * self.iterations} (all); got {self.draws}"
             )
-
-    @property
-    def _chain_options(self) -> ChainOptions:
-        return ChainOptions(
-            self.method,
-            self.samples,
-            self.iterations,
-            self.burn_in,
-            self.chains,
-            self.latent_updates,
-        )
 
     def memory(self, n: int) -> float:
         """As `Method.memory`, or what the predictor needs."""
@@ -234,8 +208,13 @@ class PseudoMarginal(Method[HyperparameterPosterior]):
                 "gpcmc.gp.prior(kernel, X, X_star)"
             )
         count = length_scales_of(prior.kernel, prior.X.shape[1])
-        hyperprior = self._hyperprior(count, prior.X.shape[1])
-        chains = run_chains(prior.X, y, self._chain_options, prior=hyperprior, rng=rng)
+        hyperprior = self.prior or default_prior(prior.X.shape[1], count)
+        if (given := hyperprior.length_scales) != count:
+            raise ValueError(
+                f"prior must have as many length scales as the kernel, {count}; got {given}. Use "
+                f"HyperparameterPrior(shape, rate, length_scales={count})"
+            )
+        chains = run_chains(prior.X, y, self, prior=hyperprior, rng=rng)
         seed = rng.integers(2**63, size=2)
         posterior = HyperparameterPosterior(
             work=chains.work,
@@ -251,15 +230,3 @@ class PseudoMarginal(Method[HyperparameterPosterior]):
         if prior.X_star is None:
             return posterior
         return replace(posterior, prediction=posterior.predict_inputs(prior.X_star))
-
-    def _hyperprior(self, length_scales: int, d: int) -> HyperparameterPrior:
-        """The prior of the hyperparameters; refuse one that has not as many length scales as the kernel."""
-        if self.prior is None:
-            return default_prior(d) if length_scales == 1 else relevance_prior(d)
-        given = self.prior.length_scales if isinstance(self.prior, RelevancePrior) else 1
-        if given != length_scales:
-            raise ValueError(
-                f"prior must have as many length scales as the kernel, {length_scales}; got {given}. Use "
-                f"RelevancePrior(shape, rate, length_scales={length_scales})"
-            )
-        return self.prior

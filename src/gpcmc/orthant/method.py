@@ -18,18 +18,14 @@ from gpcmc import _validation as validation
 from gpcmc.covariance.kernels import orthant_covariance
 from gpcmc.covariance.prior import Prior
 from gpcmc.methods import Method
-from gpcmc.posterior import PosteriorRecord, Prediction
-from gpcmc.orthant.populations import population_sizes
+from gpcmc.orthant.populations import Array, Count, OrthantEstimate, Scheme, population_sizes
 from gpcmc.orthant.sampler import (
-    Array,
-    Count,
-    OrthantEstimate,
     Particles,
-    Scheme,
     conditional_probability,
     orthant_ratio,
     sample_orthant,
 )
+from gpcmc.posterior import PosteriorRecord, Prediction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,12 +116,10 @@ class Orthant(Method[OrthantPosterior]):
     order: Literal["shuffle", "given"] = "shuffle"
 
     def __post_init__(self) -> None:
-        validation.check_positive_int("samples", self.samples)
+        population_sizes(self.samples, self.runs)
         validation.check_option("count", self.count, ("hard", "soft"))
         validation.check_option("scheme", self.scheme, ("bootstrap", "adapted"))
         validation.check_option("order", self.order, ("shuffle", "given"))
-        if self.runs is not None:
-            validation.check_positive_int("runs", self.runs)
 
     def memory(self, n: int) -> float:
         """As `Method.memory`; the samples of one population count too."""
@@ -137,27 +131,13 @@ class Orthant(Method[OrthantPosterior]):
         signs = y[order]
         R = orthant_covariance(prior.K[np.ix_(order, order)], signs)
         prediction, particles = Prediction.none(), None
+        given = {name: getattr(self, name) for name in ("samples", "count", "scheme", "runs")}
         if len(prior.k_star_star):
-            estimate, probability, standard_error = orthant_ratio(
-                R,
-                signs[:, None] * prior.K_star[order],
-                1.0 + prior.k_star_star,
-                samples=self.samples,
-                count=self.count,
-                scheme=self.scheme,
-                runs=self.runs,
-                rng=rng,
-            )
-            prediction = Prediction(probability, standard_error)
+            K_star, variance = signs[:, None] * prior.K_star[order], 1.0 + prior.k_star_star
+            estimate, *found = orthant_ratio(R, K_star, variance, rng=rng, **given)
+            prediction = Prediction(*found)
         else:
-            estimate, particles = sample_orthant(
-                R,
-                samples=self.samples,
-                count=self.count,
-                scheme=self.scheme,
-                runs=self.runs,
-                rng=rng,
-            )
+            estimate, particles = sample_orthant(R, rng=rng, **given)
         return OrthantPosterior(
             log_evidence=estimate.log_probability,
             log_evidence_se=estimate.standard_error,

@@ -15,10 +15,10 @@ import numpy as np
 from gpcmc._validation import FloatArray
 from gpcmc.covariance.kernels import orthant_covariance
 from gpcmc.gaussian.ep import ExpectationPropagation
-from gpcmc.gaussian.posterior import GaussianApproximation
 from gpcmc.gaussian.importance import gaussian_proposal, log_evidence_estimate
 from gpcmc.gaussian.laplace import Laplace
-from gpcmc.orthant.sampler import ExtinctionError, orthant_probability
+from gpcmc.gaussian.posterior import GaussianApproximation
+from gpcmc.orthant import ExtinctionError, orthant_probability
 
 #: An unbiased estimate of p(y | K), its logarithm returned: estimator(K, y, rng).
 Estimator = Callable[[FloatArray, FloatArray, np.random.Generator], float]

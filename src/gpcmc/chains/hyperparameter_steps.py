@@ -1,4 +1,4 @@
-r"""Transitions of Markov chains over hyperparameters: pseudo-marginal, sufficient, ancillary, surrogate data.
+r"""Transitions of Markov chains over hyperparameters: pseudo-marginal, ancillary, surrogate data.
 
 All leave p(theta | y) as it is and propose theta' ~ N(theta, R R'), R a number times I or any square root of a
 covariance; they differ in what they do about f.
@@ -6,10 +6,6 @@ covariance; they differ in what they do about f.
 *Pseudo-marginal* (Filippone and Girolami, Algorithm 1) puts an unbiased estimate of p(y | theta)
 where the Hastings ratio has p(y | theta). The estimate is made once for each proposal and stays with
 it while the chain does: made afresh at the current state, the chain would have another law.
-
-*Sufficient* (SA) holds f itself, so that with nu' = L'^-1 f
-
-    ratio = p(theta') N(f; 0, K') / p(theta) N(f; 0, K).
 
 *Ancillary* (AA) holds nu = L^-1 f, L L' = K, which is N(0, I) a priori whatever theta is:
 
@@ -22,7 +18,7 @@ change with theta; with the Jacobian |chol R| their product is N(g; 0, K + S) N(
     ratio = p(theta') N(g; 0, K' + S') p(y | f') / p(theta) N(g; 0, K + S) p(y | f).
 
 In terms of nu, of G = I + L'S^-1 L = U U' with U upper triangular, chol(R) = L U^-T: nothing is inverted
-and K may be singular. In all three, f moves by elliptical slice sampling between the updates of theta.
+and K may be singular. In both, f moves by elliptical slice sampling between the updates of theta.
 
 References
 ----------
@@ -39,8 +35,10 @@ import numpy as np
 from scipy.linalg import LinAlgError, cholesky, qr, solve_triangular
 
 from gpcmc._validation import FloatArray
-from gpcmc.inference.evidence_estimators import Estimator
-from gpcmc.inference.hyperparameters import Model
+from gpcmc.chains import elliptical
+from gpcmc.chains._probit import log_likelihood_and_slope
+from gpcmc.chains.estimators import Estimator
+from gpcmc.chains.hyperparameters import Model
 
 #: R of a proposal: a standard deviation in log units, or a matrix (1 + k, 1 + k).
 Root = float | FloatArray
@@ -77,19 +75,7 @@ def pseudo_marginal_step(
     root: Root,
     rng: np.random.Generator,
 ) -> tuple[PseudoMarginalState, Info]:
-    """Make one Metropolis-Hastings transition (Algorithm 1); the estimate stays with the state.
-
-    Parameters
-    ----------
-    model : Model
-    estimator : callable
-        ``estimator(K, y, rng)``, log of an unbiased estimate of p(y | K); minus infinity for zero.
-    state : PseudoMarginalState
-    root : float or (1 + k, 1 + k) array
-        Of the proposal.
-    rng : Generator
-        Consumed.
-    """
+    """Make one Metropolis-Hastings transition (Algorithm 1); the estimate stays with the state."""
     theta = proposed(state.theta, root, rng)
     log_prior = model.prior.log_density(theta)
     if log_prior == -np.inf:
@@ -113,13 +99,19 @@ class WhitenedState(NamedTuple):
     nu: FloatArray
     f: FloatArray
     log_likelihood: float
+    slope: FloatArray  # its gradient with respect to the margins y f
 
 
 def whitened_state(model: Model, theta: FloatArray, nu: FloatArray) -> WhitenedState:
     """Return the state at theta (1 + k,) and nu (n,)."""
     L = lower_root(model.covariance(theta))
+    return _state_at(model, theta, L, nu)
+
+
+def _state_at(model: Model, theta: FloatArray, L: FloatArray, nu: FloatArray) -> WhitenedState:
     f = L @ nu
-    return WhitenedState(theta, model.prior.log_density(theta), L, nu, f, model.log_likelihood(f))
+    level, slope = log_likelihood_and_slope((model.y * f)[None])
+    return WhitenedState(theta, model.prior.log_density(theta), L, nu, f, float(level[0]), slope[0])
 
 
 def lower_root(K: FloatArray) -> FloatArray:
@@ -136,32 +128,6 @@ def lower_root(K: FloatArray) -> FloatArray:
         root = np.sqrt(np.maximum(eigenvalues, 0.0))[:, None] * vectors.T
         (R,) = qr(root, mode="r", overwrite_a=True, check_finite=False)
         return (np.where(R.diagonal() < 0, -1.0, 1.0)[:, None] * R).T
-
-
-def sufficient_step(
-    model: Model, state: WhitenedState, root: Root, rng: np.random.Generator
-) -> tuple[WhitenedState, Info]:
-    """Update theta with f held; the model needs jitter where K is singular."""
-    theta = proposed(state.theta, root, rng)
-    log_prior = model.prior.log_density(theta)
-    if log_prior == -np.inf:
-        return state, Info(False, 0)
-    L = lower_root(model.covariance(theta))
-    log_ratio = (
-        log_prior - state.log_prior + latent_density(L, state.f) - latent_density(state.L, state.f)
-    )
-    if not np.log(rng.random()) < log_ratio:
-        return state, Info(False, 1)
-    nu = solve_triangular(L, state.f, lower=True, check_finite=False)
-    return WhitenedState(theta, log_prior, L, nu, state.f, state.log_likelihood), Info(True, 1)
-
-
-def latent_density(L: FloatArray, f: FloatArray) -> float:
-    """Return log N(f; 0, L L') but for a constant; minus infinity where L is singular."""
-    if not (L.diagonal() > 0.0).all():
-        return -np.inf
-    nu = solve_triangular(L, f, lower=True, check_finite=False)
-    return float(-0.5 * nu @ nu - np.sum(np.log(L.diagonal())))
 
 
 def ancillary_step(
@@ -211,21 +177,12 @@ def surrogate(L: FloatArray, s: float, g: FloatArray) -> Surrogate:
 
 
 def surrogate_step(
-    model: Model,
-    state: WhitenedState,
-    root: Root,
-    rng: np.random.Generator,
-    *,
-    theta_first: bool = False,
+    model: Model, state: WhitenedState, root: Root, rng: np.random.Generator
 ) -> tuple[WhitenedState, Info]:
-    """Draw g, then update theta with g and eta held.
-
-    `theta_first` draws theta' before g. The law is the same; the stream of random numbers is another one.
-    """
-    theta = proposed(state.theta, root, rng) if theta_first else None
+    """Draw theta' and g, then update theta with g and eta held."""
+    theta = proposed(state.theta, root, rng)
     s = surrogate_noise(np.exp(state.theta[0]))
     g = state.f + np.sqrt(s) * rng.standard_normal(len(state.f))
-    theta = proposed(state.theta, root, rng) if theta is None else theta
     if model.prior.log_density(theta) == -np.inf:
         return state, Info(False, 0)
     here = surrogate(state.L, s, g)
@@ -250,31 +207,27 @@ def surrogate_state(
     L = lower_root(model.covariance(theta))
     there = surrogate(L, surrogate_noise(np.exp(theta[0])), g)
     nu = there.mean + solve_triangular(there.U, eta, lower=False, trans="T", check_finite=False)
-    f = L @ nu
-    log_prior = model.prior.log_density(theta)
-    return WhitenedState(theta, log_prior, L, nu, f, model.log_likelihood(f)), there.log_density
+    return _state_at(model, theta, L, nu), there.log_density
 
 
-def elliptical_slice(
-    model: Model, state: WhitenedState, rng: np.random.Generator
+def slice_latent(
+    model: Model, state: WhitenedState, rng: np.random.Generator, updates: int = 1
 ) -> tuple[WhitenedState, int]:
-    """Update nu with theta held; also return the likelihood evaluations it took."""
-    other = rng.standard_normal(len(state.nu))
-    f_other = state.L @ other
-    height = state.log_likelihood + np.log(rng.random())
-    angle = rng.uniform(0.0, 2.0 * np.pi)
-    low, high = angle - 2.0 * np.pi, angle
-    evaluations = 1
-    while True:
-        f = np.cos(angle) * state.f + np.sin(angle) * f_other
-        value = model.log_likelihood(f)
-        # at angle zero f is the current one, so this ends; the bound is for rounding
-        if value > height or evaluations == 1000:
-            break
-        low, high = (low, angle) if angle > 0 else (angle, high)
-        angle = rng.uniform(low, high)
-        evaluations += 1
-    if value <= height:
-        return state, evaluations
-    nu = np.cos(angle) * state.nu + np.sin(angle) * other
-    return state._replace(nu=nu, f=f, log_likelihood=value), evaluations
+    """Update nu by elliptical slice sampling with theta held; also return the likelihood evaluations it took."""
+    y = model.y
+    start = elliptical.EllipticalState(
+        state.nu[None], (y * state.f)[None], np.array([state.log_likelihood]), state.slope[None]
+    )
+
+    def margins(nu: FloatArray) -> FloatArray:
+        return y * (nu @ state.L.T)
+
+    moves = list(elliptical.run(start, margins, np.ones(updates), rng=rng))
+    end, evaluations = moves[-1][0], sum(int(info.evaluations[0]) for _, info in moves)
+    moved = state._replace(
+        nu=end.w[0],
+        f=y * end.margin[0],
+        log_likelihood=float(end.log_likelihood[0]),
+        slope=end.slope[0],
+    )
+    return moved, evaluations

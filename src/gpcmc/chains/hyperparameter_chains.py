@@ -7,9 +7,10 @@ two) and `latent_updates` products with L.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,30 +19,25 @@ from gpcmc._threads import one_thread
 from gpcmc._validation import (
     FloatArray,
     check_array,
-    check_labels,
     check_option,
     check_positive_int,
     check_rng,
 )
-from gpcmc.inference.convergence import hyperparameter_convergence
-from gpcmc.inference.evidence_estimators import (
-    Estimator,
-    estimator_named,
-    laplace_log_evidence,
-)
-from gpcmc.inference.hyperparameter_steps import (
+from gpcmc.chains.convergence import hyperparameter_convergence
+from gpcmc.chains.estimators import Estimator, estimator_named, laplace_log_evidence
+from gpcmc.chains.hyperparameter_steps import (
     Info,
     PseudoMarginalState,
+    Root,
     WhitenedState,
     ancillary_step,
-    elliptical_slice,
     pseudo_marginal_step,
+    slice_latent,
     surrogate_step,
     whitened_state,
 )
-from gpcmc.inference.hyperparameters import HyperparameterPrior, Model, default_prior
+from gpcmc.chains.hyperparameters import HyperparameterPrior, Model, default_prior, model_of
 from gpcmc.posterior import OK, chain_status
-from gpcmc.inference.relevance import model_of
 
 _NAMES = ("laplace", "ep", "orthant", "ancillary", "surrogate")
 _BATCHES = 20  # of burn-in, after each of which the proposal's step is reconsidered
@@ -170,7 +166,7 @@ def run_chains(
     options : ChainOptions, optional
         By default ``ChainOptions()``.
     prior : HyperparameterPrior, optional
-        By default `default_prior`, with one length scale. A `RelevancePrior` may have one for each input.
+        By default `default_prior`, with one length scale; it may have one for each input.
     rng : Generator
         Consumed.
 
@@ -179,15 +175,108 @@ def run_chains(
     ValueError
         If an argument is not as above.
     """
-    X, y, rng = _check_problem(X, y, rng)
+    rng = check_rng("rng", rng)
     given = ChainOptions() if options is None else options
-    model = model_of(X, y, default_prior(X.shape[1]) if prior is None else prior)
+    X = check_array("X", X, ndim=2)
+    model = model_of(X, y, default_prior(max(X.shape[1], 1)) if prior is None else prior)
     generators = [np.random.default_rng(rng.integers(2**63, size=2)) for _ in range(given.chains)]
     if given.method in ("ancillary", "surrogate"):
-        update = ancillary_step if given.method == "ancillary" else surrogate_step
-        return _joined([_whitened_chain(model, update, given, own) for own in generators])
+        return _joined([_latent_run(model, given, one) for one in generators])
     estimator = estimator_named(given.method, given.samples)
-    return _joined([_pseudo_marginal_chain(model, estimator, given, own) for own in generators])
+    return _joined([_pseudo_marginal_run(model, estimator, given, one) for one in generators])
+
+
+S = TypeVar("S", PseudoMarginalState, WhitenedState)
+
+
+@dataclass
+class Chain(Generic[S]):
+    """One chain: a state, and the update that moves it with a given root of the proposal's covariance.
+
+    Attributes
+    ----------
+    state : PseudoMarginalState or WhitenedState
+        Where it is.
+    update : callable
+        ``update(state, root)`` returns the next state and its `Info`.
+    accepted, evaluations : int
+        Of its updates so far.
+    """
+
+    state: S
+    update: Callable[[S, Root], tuple[S, Info]]
+    accepted: int = 0
+    evaluations: int = 0
+
+    def move(self, root: Root) -> bool:
+        """Make one update; return whether it was accepted."""
+        self.state, info = self.update(self.state, root)
+        self.accepted += info.accepted
+        self.evaluations += info.evaluations
+        return info.accepted
+
+    def draws(self, root: Root, iterations: int) -> Iterator[S]:
+        """Make updates with one proposal, counted afresh; yield the state after each."""
+        self.accepted = self.evaluations = 0
+        for _ in range(iterations):
+            self.move(root)
+            yield self.state
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """One chain after burn-in."""
+
+    theta: FloatArray
+    log_evidence: FloatArray | None
+    accepted: int
+    step: float
+    work: Counter[str]
+
+
+def _pseudo_marginal_run(
+    model: Model, estimator: Estimator, options: ChainOptions, rng: np.random.Generator
+) -> _Run:
+    """Burn in on Laplace's evidence; from the estimate of the state where that ends on, run Algorithm 1."""
+
+    def chain(estimator: Estimator, theta: FloatArray, value: float) -> Chain[PseudoMarginalState]:
+        state = PseudoMarginalState(theta, model.prior.log_density(theta), value)
+        return Chain(state, lambda at, root: pseudo_marginal_step(model, estimator, at, root, rng))
+
+    burning = chain(laplace_log_evidence, model.prior.draw(rng), -np.inf)
+    step = adapt(burning.move, options.burn_in)
+    end = burning.state.theta
+    running = chain(estimator, end, estimator(model.covariance(end), model.y, rng))
+    kept = list(running.draws(step, options.iterations))
+    work = Counter(
+        laplace_fits_of_burn_in=burning.evaluations, evidence_estimates=1 + running.evaluations
+    )
+    return _Run(
+        theta=np.array([state.theta for state in kept]),
+        log_evidence=np.array([state.log_evidence for state in kept]),
+        accepted=running.accepted,
+        step=step,
+        work=work,
+    )
+
+
+def _latent_run(model: Model, options: ChainOptions, rng: np.random.Generator) -> _Run:
+    """Run a chain that keeps f, which moves by elliptical slices between the updates of theta."""
+    update = ancillary_step if options.method == "ancillary" else surrogate_step
+    work = Counter(covariance_factorizations=1, likelihood_evaluations=1)
+
+    def move(state: WhitenedState, root: Root) -> tuple[WhitenedState, Info]:
+        state, info = update(model, state, root, rng)
+        state, used = slice_latent(model, state, rng, options.latent_updates)
+        work["covariance_factorizations"] += info.evaluations
+        work["likelihood_evaluations"] += info.evaluations + used
+        return state, info
+
+    start = whitened_state(model, model.prior.draw(rng), rng.standard_normal(len(model.y)))
+    chain = Chain(start, move)
+    step = adapt(chain.move, options.burn_in)
+    theta = np.array([state.theta for state in chain.draws(step, options.iterations)])
+    return _Run(theta, None, chain.accepted, step, work)
 
 
 def _joined(runs: list[_Run]) -> HyperparameterChains:
@@ -205,74 +294,6 @@ def _joined(runs: list[_Run]) -> HyperparameterChains:
         diagnostics=diagnostics,
         status=chain_status(diagnostics),
     )
-
-
-class _Run(NamedTuple):
-    """One chain."""
-
-    theta: FloatArray
-    log_evidence: FloatArray | None
-    accepted: int
-    step: float
-    work: dict[str, int]
-
-
-def _pseudo_marginal_chain(
-    model: Model, estimator: Estimator, options: ChainOptions, rng: np.random.Generator
-) -> _Run:
-    theta = model.prior.draw(rng)
-    state = PseudoMarginalState(theta, model.prior.log_density(theta), -np.inf)
-    evaluations = 0
-
-    def transition(step: float) -> bool:
-        nonlocal state, evaluations
-        state, info = pseudo_marginal_step(model, laplace_log_evidence, state, step, rng)
-        evaluations += info.evaluations
-        return info.accepted
-
-    step = adapt(transition, options.burn_in)
-    work = {"laplace_fits_of_burn_in": evaluations}
-    # the estimate of the state where burn-in ended: from here on the chain is Algorithm 1
-    state = state._replace(log_evidence=estimator(model.covariance(state.theta), model.y, rng))
-    length = options.iterations
-    kept, log_evidence = np.empty((length, len(theta))), np.empty(length)
-    accepted, evaluations = 0, 1
-    for i in range(length):
-        state, info = pseudo_marginal_step(model, estimator, state, step, rng)
-        kept[i], log_evidence[i] = state.theta, state.log_evidence
-        accepted += info.accepted
-        evaluations += info.evaluations
-    return _Run(kept, log_evidence, accepted, step, work | {"evidence_estimates": evaluations})
-
-
-def _whitened_chain(
-    model: Model,
-    update: Callable[
-        [Model, WhitenedState, float, np.random.Generator], tuple[WhitenedState, Info]
-    ],
-    options: ChainOptions,
-    rng: np.random.Generator,
-) -> _Run:
-    state = whitened_state(model, model.prior.draw(rng), rng.standard_normal(len(model.y)))
-    proposals, evaluations = 1, 1
-
-    def transition(step: float) -> bool:
-        nonlocal state, proposals, evaluations
-        state, info = update(model, state, step, rng)
-        proposals += info.evaluations
-        evaluations += info.evaluations
-        for _ in range(options.latent_updates):
-            state, used = elliptical_slice(model, state, rng)
-            evaluations += used
-        return info.accepted
-
-    step = adapt(transition, options.burn_in)
-    kept, accepted = np.empty((options.iterations, len(state.theta))), 0
-    for i in range(options.iterations):
-        accepted += transition(step)
-        kept[i] = state.theta
-    work = {"covariance_factorizations": proposals, "likelihood_evaluations": evaluations}
-    return _Run(kept, None, accepted, step, work)
 
 
 def adapt(transition: Callable[[float], bool], burn_in: int) -> float:
@@ -301,12 +322,3 @@ def adapt(transition: Callable[[float], bool], burn_in: int) -> float:
         elif rate > _ACCEPTANCE[1]:
             step *= factor
     return step
-
-
-def _check_problem(
-    X: ArrayLike, y: ArrayLike, rng: object
-) -> tuple[FloatArray, FloatArray, np.random.Generator]:
-    X = check_array("X", X, ndim=2)
-    if 0 in X.shape:
-        raise ValueError(f"X must not be empty; got shape {X.shape}")
-    return X, check_labels("y", y, len(X)), check_rng("rng", rng)
