@@ -12,6 +12,7 @@ from gpcmc.gaussian.ep import ExpectationPropagation
 from gpcmc.gaussian.importance import ImportanceSampling
 from gpcmc.gaussian.laplace import Laplace
 from gpcmc.gaussian.posterior import GaussianPosterior
+from gpcmc.gaussian.softmax_mode import MulticlassLaplace
 from gpcmc.methods import Inference, Method, infer
 from gpcmc.orthant.method import Orthant
 from gpcmc.posterior import ConvergenceError, Posterior, PosteriorRecord, Prediction
@@ -73,6 +74,7 @@ __all__ = [
     "Laplace",
     "Method",
     "MinimaxTilting",
+    "MulticlassLaplace",
     "Orthant",
     "Posterior",
     "PosteriorRecord",
