@@ -6,12 +6,12 @@ and three in a surrogate one (of K + S, of R, and the product that R takes).
 
 Our own count is of what the library does. A factorization of an (n, n) matrix is one operation, and so is a triangular
 solution with n right sides, an inverse from a factor, and a product of two (n, n) matrices; the n rank-one updates of a
-sweep together are one too. A Newton step takes one factorization. A sweep takes four operations: its updates, and a
-factorization, a triangular solution and a product that make Sigma anew from the sites. Every estimate takes six
-besides: a factorization that checks K, and five for the root of the Gaussian's covariance. There is one more
-factorization at the mode, or three operations that make Sigma at the first sites. So an estimate takes seven with
-Laplace's method, and nine with expectation propagation. A surrogate update takes five: three factorizations and two
-products.
+sweep together are one too. A Newton step takes one factorization. A sweep of all sites at once takes two operations, a
+factorization and the inverse of the factor, whose columns' lengths are the variances. Every estimate takes five
+besides: a factorization that checks K, one with pivots that makes a root of it, and a product, a factorization and an
+inverse for the Gaussian in the coordinates of that root. With Laplace's method there are two more, a factorization at
+the mode and an inverse; with expectation propagation one, a triangular solution at the first sites, which are zero. A
+surrogate update takes five: three factorizations and two products.
 
 References
 ----------
@@ -26,8 +26,8 @@ from collections.abc import Mapping
 _EACH = {
     "newton_steps": (1, 1),
     "laplace_estimates": (1, 7),
-    "sweeps": (5, 4),
-    "ep_estimates": (1, 9),
+    "sweeps": (5, 2),
+    "ep_estimates": (1, 6),
     "ancillary": (1, 1),
     "sufficient": (1, 1),
     "surrogate": (3, 5),
