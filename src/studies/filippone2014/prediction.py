@@ -24,6 +24,7 @@ from gpcmc.chains.hyperparameters import (
     default_prior,
     squared_differences,
 )
+from gpcmc.covariance.dense import Dense
 from gpcmc.gaussian.ep import ExpectationPropagation
 from gpcmc.gaussian.importance import gaussian_proposal
 from gpcmc.inference.climbing import climb
@@ -122,9 +123,10 @@ def maximum(task: Task, prior: HyperparameterPrior | None) -> tuple[Array, bool]
 
     def objective(theta: Array) -> tuple[float, Array]:
         K = covariance_at(squares, theta)
-        posterior = _EP.approximate(K, task.y)
-        M = _EP.gradient_matrix(K, task.y, posterior)
-        weighted = M * K
+        covariance = Dense(K)
+        posterior = _EP.approximate(covariance, task.y)
+        M = _EP.gradient(covariance, task.y, posterior)
+        weighted = (M.outer() - M.conditioned.noise_precision()) * K
         slope = np.array([weighted.sum(), (weighted * squares[0]).sum() * np.exp(-2 * theta[1])])
         value, gradient = posterior.log_evidence, 0.5 * slope
         if prior is not None:
