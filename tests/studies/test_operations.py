@@ -56,8 +56,8 @@ def with_calls_for_products(function):
 CUBIC = {
     "cholesky": lambda n, A: A.shape == (n, n),
     "dpstrf": lambda n, A: A.shape == (n, n),
-    "dpotri": lambda n, A: A.shape == (n, n),
     "dtrtri": lambda n, A: A.shape == (n, n),
+    "dpotri": lambda n, A: A.shape == (n, n),
     "qr": lambda n, A: A.shape == (n, n),
     "eigh": lambda n, A: A.shape == (n, n),
     "solve": lambda n, A, b: b.shape == (n, n),

@@ -121,10 +121,10 @@ class ExpectationPropagation(GaussianApproximation):
 
     def answer(
         self, y: FloatArray, conditioned: Any, a: FloatArray, mean: FloatArray
-    ) -> FloatArray:
+    ) -> tuple[FloatArray, FloatArray]:
         m, cavity = _cavities(conditioned, a, mean)
         tau, nu = LIKELIHOODS[self.likelihood].tilted(y, m, cavity).sites(m)
-        return nu - tau * mean - a
+        return tau, nu - tau * mean - a
 
 
 @dataclass(frozen=True, slots=True)

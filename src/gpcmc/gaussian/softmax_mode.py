@@ -132,8 +132,9 @@ class MulticlassLaplace(GaussianApproximation):
 
     def answer(
         self, y: FloatArray, conditioned: Any, a: FloatArray, mean: FloatArray
-    ) -> FloatArray:
-        return y - softmax(mean, axis=0) - a
+    ) -> tuple[FloatArray, FloatArray]:
+        pi = softmax(mean, axis=0)
+        return pi, y - pi - a
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from gpcmc.gaussian.ep import ExpectationPropagation
 from gpcmc.gaussian.importance import ImportanceSampling
 from gpcmc.gaussian.laplace import Laplace
 from gpcmc.gaussian.posterior import GaussianPosterior
+from gpcmc.gaussian.softmax_mode import MulticlassLaplace
 from gpcmc.inference.tilting import MinimaxTilting
 from gpcmc.inference.twisted import Twisted
 from gpcmc.methods import Inference, Method, infer
@@ -74,6 +75,7 @@ __all__ = [
     "Laplace",
     "Method",
     "MinimaxTilting",
+    "MulticlassLaplace",
     "Orthant",
     "Posterior",
     "PosteriorRecord",

@@ -24,7 +24,7 @@ from gpcmc.chains.hyperparameters import (
     default_prior,
     squared_differences,
 )
-from gpcmc.covariance.dense import Dense
+from gpcmc.covariance.dense import Dense, gradient_array
 from gpcmc.gaussian.ep import ExpectationPropagation
 from gpcmc.gaussian.importance import gaussian_proposal
 from gpcmc.inference.climbing import climb
@@ -125,8 +125,7 @@ def maximum(task: Task, prior: HyperparameterPrior | None) -> tuple[Array, bool]
         K = covariance_at(squares, theta)
         covariance = Dense(K)
         posterior = _EP.approximate(covariance, task.y)
-        M = _EP.gradient(covariance, task.y, posterior)
-        weighted = (M.outer() - M.conditioned.noise_precision()) * K
+        weighted = gradient_array(_EP.gradient(covariance, task.y, posterior)) * K
         slope = np.array([weighted.sum(), (weighted * squares[0]).sum() * np.exp(-2 * theta[1])])
         value, gradient = posterior.log_evidence, 0.5 * slope
         if prior is not None:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from gpcmc.chains.annealing import annealed_importance_sampling
+from gpcmc.covariance.dense import Dense
 from gpcmc.covariance.prior import Prior
 from gpcmc.gaussian.ep import ExpectationPropagation
 from gpcmc.gaussian.laplace import Laplace
@@ -50,8 +51,8 @@ def evidence(
     data = Binary.of_digits(digits)
     K = squared_exponential(data.distances, *point)
     others = {
-        "laplace": Laplace().approximate(K, data.y).log_evidence,
-        "ep": ExpectationPropagation().approximate(K, data.y).log_evidence,
+        "laplace": Laplace().approximate(Dense(K), data.y).log_evidence,
+        "ep": ExpectationPropagation().approximate(Dense(K), data.y).log_evidence,
     }
     if method == "twisted-ep":
         return _twisted(data, K, point, options, rng) | others
