@@ -24,11 +24,11 @@ from test_multiclass import dense as dense_softmax
 from test_multiclass import three_classes
 from truths import central_differences
 
+from gpcmc.chains.hyperparameters import covariance_at, squared_differences
 from gpcmc.covariance import Dense, GradientMatrix, LowRank, correction, low_rank, pivoted
 from gpcmc.covariance.kernels import check_kernel, diagonal, evaluate
 from gpcmc.gp import Prior, linear, prior, rbf
 from gpcmc.inference import ExpectationPropagation, Laplace, MulticlassLaplace
-from gpcmc.inference.hyperparameters import rbf_covariance
 from gpcmc.likelihood.softmax import one_hot
 from gpcmc.posterior import OK, TOO_ROUGH
 
@@ -252,7 +252,7 @@ def test_a_covariance_has_no_subnormal_entries(scale):
     np.testing.assert_array_equal(blocks.K, np.where(exact < tiny, 0.0, exact))
     np.testing.assert_array_equal(blocks.K_star, blocks.K[:, 1:])
     theta = np.log([1.0, np.sqrt(0.5)])  # the same kernel, as chains over hyperparameters make it
-    np.testing.assert_allclose(rbf_covariance((x - x.T) ** 2, theta), blocks.K, rtol=1e-12)
+    np.testing.assert_allclose(covariance_at(squared_differences(x, x, 1), theta), blocks.K, rtol=1e-12)
 
 
 class Stored(Kernel):
@@ -360,7 +360,7 @@ def test_a_prior_needs_no_test_inputs():
 def test_a_prior_of_any_form_can_be_made_an_array(form):
     K = FORMS[form]()
     made = Prior(K)
-    assert made.covariance is K and made.kernel is K.kernel or form == "Markov chain"
+    assert (made.covariance is K and made.kernel is K.kernel) or form == "Markov chain"
     np.testing.assert_array_equal(made.densified().K, K.dense())
     if K.kernel is not None:
         X_star = inputs(K.X.shape[1], 4)

@@ -16,8 +16,8 @@ from sklearn.gaussian_process.kernels import (
 from truths import central_differences
 
 from gpcmc.covariance import Dense
-from gpcmc.gp import prior
 from gpcmc.covariance.kernels import covariance_with_gradient
+from gpcmc.gp import prior
 from gpcmc.inference import ExpectationPropagation, Laplace
 from gpcmc.inference.evidence import EvidenceSurface, surface_method
 

@@ -17,11 +17,11 @@ from sklearn.gaussian_process import GaussianProcessClassifier as ScikitLearn
 from truths import reference
 
 from gpcmc.gp import Prior, linear, prior, rbf
+from gpcmc.inference import Laplace, infer
 from gpcmc.likelihood import LIKELIHOODS, LOGISTIC, PROBIT
 from gpcmc.likelihood.form import Likelihood
 from gpcmc.likelihood.logistic import mackay_predictive_probability
 from gpcmc.likelihood.logistic import predictive_probability as logistic_predictive_probability
-from gpcmc.inference import Laplace, infer
 
 BOTH = pytest.mark.parametrize("likelihood", LIKELIHOODS.values(), ids=LIKELIHOODS)
 

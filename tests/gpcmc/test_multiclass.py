@@ -12,12 +12,12 @@ from test_evidence import slopes
 from gpcmc import GaussianProcessClassifier
 from gpcmc._threads import one_thread
 from gpcmc.covariance import Dense
-from gpcmc.gp import Prior, prior, rbf
 from gpcmc.gaussian import softmax_mode
+from gpcmc.gp import Prior, prior, rbf
 from gpcmc.inference import ConvergenceError, Laplace, MulticlassLaplace
 from gpcmc.inference.evidence import EvidenceSurface
-from gpcmc.posterior import MAX_K_HAT
 from gpcmc.likelihood.softmax import one_hot
+from gpcmc.posterior import MAX_K_HAT
 from gpcmc.weights import weight_diagnostics
 
 

@@ -14,7 +14,8 @@ import pytest
 from gpcmc import _validation
 from gpcmc.chains import hyperparameter_steps as steps
 from gpcmc.chains.hyperparameters import HyperparameterPrior, model_of
-from gpcmc.inference import ep, gaussian, importance, laplace
+from gpcmc.covariance import dense, root
+from gpcmc.gaussian import ep, importance, laplace, posterior
 from studies.filippone2014 import tuned_chains
 from studies.filippone2014.operations import cubic_operations
 from studies.filippone2014.tuned_chains import (
@@ -70,7 +71,9 @@ CUBIC = {
     "cho_solve": lambda n, A, b: b.shape == (n, n),
 }
 #: Modules that do the work of chains.
-WORKING = [_validation, dense, root, ep, posterior, importance, laplace, steps, tuned_chains]
+WORKING = [
+    _validation, dense, root, ep, importance, laplace, posterior, steps, tuned_chains
+]  # fmt: skip
 
 
 @cache
@@ -80,6 +83,7 @@ def counting_codes():
     for module in WORKING:
         owners = [module, *(one for one in vars(module).values() if inspect.isclass(one))]
         for member in (member for owner in owners for member in vars(owner).values()):
+            member = getattr(member, "__func__", member)
             function = inspect.unwrap(member) if inspect.isfunction(member) else None
             here = function and function.__code__.co_filename == module.__file__
             if here and "@" in inspect.getsource(function):
@@ -100,7 +104,7 @@ def operations(monkeypatch):
         return wrapper
 
     def product(a, b):
-        seen["product"] += a.shape == b.shape == (size[0], size[0])
+        seen["product"] += getattr(a, "shape", None) == b.shape == (size[0], size[0])
         return a @ b
 
     for module in WORKING:
@@ -131,13 +135,13 @@ def test_operations_of_an_estimate_are_counted_where_they_happen(name, n, operat
         found, iterations = estimator.work, {"laplace": "newton_steps", "ep": "sweeps"}[name]
         assert found[f"{name}_estimates"] == 1 and found[iterations] > 1
         assert cubic_operations(found, own=True) == seen.total()
-        # of the root of the Gaussian's covariance: two factorizations, an inverse, a product
-        assert seen["dpstrf"] == 1 and seen["eigh"] == seen["qr"] == 0
+        # of the Gaussian in the coordinates of a root of K: two factorizations, an inverse, a product
+        assert seen["dpstrf"] == seen["product"] == 1 and seen["eigh"] == seen["qr"] == 0
         if name == "laplace":
-            assert seen["cholesky"] == found["newton_steps"] + 3 and seen["product"] == 1
+            assert seen["cholesky"] == found["newton_steps"] + 3
             assert cubic_operations(found) == found["newton_steps"] + 1
         else:
-            assert seen["dtrtri"] == found["sweeps"] and seen["product"] == 1
+            assert seen["cholesky"] == found["sweeps"] + 2 and seen["dtrtri"] == found["sweeps"]
             assert cubic_operations(found) == 5 * found["sweeps"] + 1
 
 

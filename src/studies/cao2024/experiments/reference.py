@@ -63,6 +63,7 @@ def run(row: Row, inputs: Inputs) -> Result:
         from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 
         from gpcmc.covariance.prior import prior as prior_of
+        from gpcmc.inference.twisted import Twisted
         from gpcmc.lowrank import WeightedPosterior
         from gpcmc.rectangle.classification import Twisted
 
