@@ -20,7 +20,7 @@ from sklearn.metrics import log_loss
 
 from gpcmc.gp.covariance import Prior, prior, rbf
 from gpcmc.inference.ep import ExpectationPropagation
-from gpcmc.inference.evidence import EvidenceSurface, maximize, surface_method
+from gpcmc.evidence import Surface, maximize, surface_method
 from gpcmc.inference.importance import ImportanceSampling
 from gpcmc.inference.interface import OK, Method
 from gpcmc.inference.laplace import Laplace
@@ -84,7 +84,7 @@ def _fitted(method: str, X: bytes, y: bytes, shape: tuple[int, int]) -> Fit:
     climbed = surface_method(CLIMBED[method], searching=True)
     start = time.process_time()
     found = maximize(
-        EvidenceSurface(climbed, kernel, patterns, labels), 0, np.random.default_rng(0)
+        Surface(climbed, kernel, patterns, labels), 0, np.random.default_rng(0)
     )
     seconds = time.process_time() - start
     log_alpha = found.theta[1] + 0.5 * np.log(2.0)

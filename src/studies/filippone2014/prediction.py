@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpcmc.inference.climbing import climb
+from gpcmc.evidence.climbing import climb
 from gpcmc.inference.ep import ExpectationPropagation
 from gpcmc.inference.hyperparameters import rbf_covariance, squared_distances
 from gpcmc.inference.importance import gaussian_proposal

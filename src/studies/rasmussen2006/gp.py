@@ -10,7 +10,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from gpcmc.gp.covariance import flush_subnormal
-from gpcmc.inference.climbing import climb
+from gpcmc.evidence.climbing import climb
 
 Array = np.ndarray
 
