@@ -70,7 +70,7 @@ def measure(method, inputs, n, tolerance):
     from gpcmc.gp import Prior, rbf
     from gpcmc.gp import prior as dense_prior
     from gpcmc.inference import ExpectationPropagation, Twisted
-    from gpcmc.inference.multiclass import MulticlassLaplace
+    from gpcmc.gaussian.softmax_mode import MulticlassLaplace
     from gpcmc.lowrank import fit, low_rank_prior, maximize_low_rank
     from gpcmc.lowrank.dense import parallel_ep
     from gpcmc.lowrank.dense_twisted import dense_twisted_ep

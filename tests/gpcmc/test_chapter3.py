@@ -14,10 +14,10 @@ from scipy.stats import norm
 from test_multiclass import dense, three_classes
 
 from gpcmc.gp import Prior, linear, predictive_probability, prior, rbf
-from gpcmc.gp.likelihood import LIKELIHOODS
+from gpcmc.likelihood import LIKELIHOODS
 from gpcmc.inference import ExpectationPropagation, Laplace, ep
-from gpcmc.inference.multiclass import DensePrecision, MulticlassLaplace, MulticlassPosterior
-from gpcmc.inference.softmax_mode import one_hot
+from gpcmc.gaussian.softmax_mode import DensePrecision, MulticlassLaplace, MulticlassPosterior
+from gpcmc.likelihood.softmax import one_hot
 
 LINKS = pytest.mark.parametrize("link", ["probit", "logistic"])
 METHODS = {

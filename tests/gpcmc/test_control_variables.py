@@ -11,13 +11,13 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteK
 from truths import band, distance, two_point_posterior
 
 from gpcmc.gp import Prior, linear, prior, rbf
-from gpcmc.gp.covariance import rbf_parameters
+from gpcmc.covariance.kernels import rbf_parameters
 from gpcmc.inference import ConvergenceError, Orthant, control_chain, control_variables, infer
 from gpcmc.inference.chains import whiten
 from gpcmc.inference.control_chain import init, log_likelihood, make_controls, run, step
 from gpcmc.inference.control_placement import Placement, controls_needed, trace_and_gradient
 from gpcmc.inference.control_variables import ControlVariables
-from gpcmc.inference.interface import NOT_CONVERGED, OK, STOPPED
+from gpcmc.posterior import NOT_CONVERGED, OK, STOPPED
 
 ALPHA = 1e-6
 

@@ -20,7 +20,7 @@ import gpcmc.lowrank.dense_twisted as module
 from gpcmc import GaussianProcessClassifier, _problem
 from gpcmc.gp import Prior, prior, rbf
 from gpcmc.inference import ExpectationPropagation, Twisted
-from gpcmc.inference.interface import OK
+from gpcmc.posterior import OK
 from gpcmc.lowrank import dense, dense_twisted_ep, parallel_ep
 from gpcmc.orthant.truths import linear_kernel_truth
 

@@ -15,7 +15,7 @@ from truths import central_differences
 import gpcmc.orthant.gradient as door
 from gpcmc import GaussianProcessClassifier
 from gpcmc.gp import prior
-from gpcmc.gp.covariance import orthant_covariance
+from gpcmc.covariance.kernels import orthant_covariance
 from gpcmc.inference import Laplace, PseudoMarginal, Twisted
 from gpcmc.inference.exact import CommonPoints, ExactSurface, sites
 from gpcmc.orthant.gradient import Guide, orthant_gradient

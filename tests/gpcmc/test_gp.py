@@ -7,7 +7,7 @@ from hypothesis.extra.numpy import arrays
 
 from gpcmc import _validation as validation
 from gpcmc.gp import Prior, derivatives, linear, log_likelihood, prior, rbf
-from gpcmc.gp.likelihood import hazard
+from gpcmc.likelihood.probit import hazard
 from gpcmc.inference.hyperparameters import rbf_covariance
 
 # both tails, both sides of the switch to the continued fraction, and where erfcx overflows

@@ -14,16 +14,10 @@ from scipy.stats import binom, multivariate_normal
 from truths import log_half_plane, two_point_posterior
 
 from gpcmc.gp import Prior
-from gpcmc.gp.covariance import orthant_covariance
+from gpcmc.covariance.kernels import orthant_covariance
 from gpcmc.inference import ConvergenceError, ExpectationPropagation, Laplace
-from gpcmc.inference.importance import (
-    ImportanceSampling,
-    covariance_root,
-    log_evidence_estimate,
-    log_weights,
-    posterior_root,
-)
-from gpcmc.inference.interface import NOT_CONVERGED, OK, UNTRUSTED
+from gpcmc.gaussian.importance import ImportanceSampling, covariance_root, log_evidence_estimate, log_weights, posterior_root
+from gpcmc.posterior import NOT_CONVERGED, OK, UNTRUSTED
 from gpcmc.orthant import orthant_probability
 from gpcmc.orthant.separation import weight_diagnostics
 from gpcmc.orthant.truths import linear_kernel_truth, three_dimensional

@@ -17,13 +17,8 @@ from sklearn.gaussian_process import GaussianProcessClassifier as ScikitLearn
 from truths import reference
 
 from gpcmc.gp import Prior, linear, prior, rbf
-from gpcmc.gp.likelihood import (
-    LIKELIHOODS,
-    LOGISTIC,
-    PROBIT,
-    logistic_predictive_probability,
-    mackay_predictive_probability,
-)
+from gpcmc.likelihood import LIKELIHOODS, LOGISTIC, PROBIT
+from gpcmc.likelihood.probit import logistic_predictive_probability, mackay_predictive_probability
 from gpcmc.inference import Laplace, infer
 
 BOTH = pytest.mark.parametrize("likelihood", LIKELIHOODS.values(), ids=LIKELIHOODS)

@@ -30,7 +30,7 @@ from gpcmc.inference import (
     Twisted,
 )
 from gpcmc.inference.evidence import EvidenceSurface, maximize
-from gpcmc.inference.interface import NOT_CONVERGED, OK, UNTRUSTED
+from gpcmc.posterior import NOT_CONVERGED, OK, UNTRUSTED
 from gpcmc.lowrank import (
     LowRank,
     LowRankPrior,

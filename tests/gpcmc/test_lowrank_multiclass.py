@@ -19,9 +19,9 @@ from gpcmc._threads import one_thread
 from gpcmc.gp import Prior, prior, rbf
 from gpcmc.inference import ConvergenceError, Laplace
 from gpcmc.inference.evidence import EvidenceSurface
-from gpcmc.inference.interface import OK
-from gpcmc.inference.multiclass import MulticlassLaplace
-from gpcmc.inference.softmax_mode import one_hot
+from gpcmc.posterior import OK
+from gpcmc.gaussian.softmax_mode import MulticlassLaplace
+from gpcmc.likelihood.softmax import one_hot
 from gpcmc.lowrank import (
     LowRank,
     LowRankPrior,

@@ -24,7 +24,7 @@ from gpcmc.inference.chains import Effort, standard_error, whiten
 from gpcmc.inference.convergence import convergence
 from gpcmc.inference.elliptical import Draws, EllipticalKernel, EllipticalSlice, draw_angles
 from gpcmc.inference.hamiltonian import HamiltonianKernel, HamiltonianMonteCarlo, leapfrog
-from gpcmc.inference.interface import NOT_CONVERGED, OK, UNTRUSTED
+from gpcmc.posterior import NOT_CONVERGED, OK, UNTRUSTED
 
 ESS = EllipticalSlice(samples=16_000, burn_in=100, thin=2, temperatures=0)
 HMC = HamiltonianMonteCarlo(samples=4000, temperatures=0)

@@ -14,9 +14,9 @@ from gpcmc._threads import one_thread
 from gpcmc.gp import Prior, prior, rbf
 from gpcmc.inference import ConvergenceError, Laplace, softmax_mode
 from gpcmc.inference.evidence import EvidenceSurface
-from gpcmc.inference.interface import MAX_K_HAT
-from gpcmc.inference.multiclass import MulticlassLaplace
-from gpcmc.inference.softmax_mode import one_hot
+from gpcmc.posterior import MAX_K_HAT
+from gpcmc.gaussian.softmax_mode import MulticlassLaplace
+from gpcmc.likelihood.softmax import one_hot
 from gpcmc.orthant.separation import weight_diagnostics
 
 

@@ -22,9 +22,9 @@ import test_tuned_chains
 from gpcmc.gp import likelihood
 from gpcmc.inference import ConvergenceError, softmax_mode
 from gpcmc.inference import hyperparameter_steps as steps
-from gpcmc.inference.ep import ExpectationPropagation
-from gpcmc.inference.laplace import Laplace
-from gpcmc.inference.multiclass import DensePrecision, MulticlassLaplace, MulticlassPosterior
+from gpcmc.gaussian.ep import ExpectationPropagation
+from gpcmc.gaussian.laplace import Laplace
+from gpcmc.gaussian.softmax_mode import DensePrecision, MulticlassLaplace, MulticlassPosterior
 from gpcmc.lowrank import multiclass as lowrank
 from gpcmc.lowrank.correction import GradientMatrix
 from gpcmc.lowrank.multiclass import SoftmaxPrecision

@@ -18,7 +18,7 @@ from scipy.stats import binom, kstest, norm
 from gpcmc import orthant_probability
 from gpcmc.gp import Prior, linear, prior, rbf
 from gpcmc.inference import Orthant, infer
-from gpcmc.inference.interface import MIN_EFFECTIVE, NOT_CONVERGED, OK
+from gpcmc.posterior import MIN_EFFECTIVE, NOT_CONVERGED, OK
 from gpcmc.orthant import ExtinctionError, _reference, populations
 from gpcmc.orthant.sampler import conditional_probability, orthant_ratio, sample_orthant
 from gpcmc.orthant.truths import one_factor_log_probability

@@ -24,7 +24,7 @@ from gpcmc.inference.convergence import hyperparameter_convergence
 from gpcmc.inference.evidence_estimators import estimator_named, orthant_estimator
 from gpcmc.inference.hyperparameter_chains import ChainOptions, adapt, run_chains
 from gpcmc.inference.hyperparameters import HyperparameterPrior, Model, default_prior
-from gpcmc.inference.interface import NOT_CONVERGED, OK
+from gpcmc.posterior import NOT_CONVERGED, OK
 from gpcmc.inference.relevance import relevance_prior
 from gpcmc.orthant import ExtinctionError
 

@@ -17,7 +17,7 @@ import gpcmc._memory
 from gpcmc import GaussianProcessClassifier
 from gpcmc._memory import Limit
 from gpcmc.inference import EllipticalSlice, ImportanceSampling, Laplace, Orthant, PseudoMarginal
-from gpcmc.inference.interface import NOT_CONVERGED, OK
+from gpcmc.posterior import NOT_CONVERGED, OK
 
 MOONS = make_moons(60, noise=0.3, random_state=0)
 FIXED = {"kernel": 4.0 * RBF(0.7), "optimizer": None, "random_state": 0}

@@ -15,7 +15,7 @@ from truths import log_half_plane, log_one_factor, two_point_posterior
 
 from gpcmc.gp import Prior, linear, prior
 from gpcmc.inference import Method, MinimaxTilting, Orthant, Twisted, infer
-from gpcmc.inference.interface import OK
+from gpcmc.posterior import OK
 from gpcmc.orthant.truths import linear_kernel_truth
 
 

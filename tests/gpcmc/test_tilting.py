@@ -14,7 +14,7 @@ from truths import log_half_plane
 
 from gpcmc.gp import Prior
 from gpcmc.inference import Inference, Method, infer
-from gpcmc.inference.interface import NOT_CONVERGED, OK
+from gpcmc.posterior import NOT_CONVERGED, OK
 from gpcmc.inference.tilting import MinimaxTilting
 from gpcmc.orthant.separation import estimate
 from gpcmc.orthant.tilting import gibson_order, minimax_tilt, tilted_proposal

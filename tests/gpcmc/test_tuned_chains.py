@@ -23,8 +23,8 @@ from gpcmc.inference import tuned_chains
 from gpcmc.inference.evidence_estimators import estimator_named
 from gpcmc.inference.hyperparameter_chains import ChainOptions, run_chains
 from gpcmc.inference.hyperparameters import Model, default_prior, squared_distances
-from gpcmc.inference.importance import log_evidence_estimate, log_weights
-from gpcmc.inference.laplace import Laplace
+from gpcmc.gaussian.importance import log_evidence_estimate, log_weights
+from gpcmc.gaussian.laplace import Laplace
 from gpcmc.inference.relevance import (
     RelevanceModel,
     RelevancePrior,

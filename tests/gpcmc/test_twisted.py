@@ -18,7 +18,7 @@ from truths import log_one_factor
 
 from gpcmc.gp import Prior
 from gpcmc.inference import ExpectationPropagation, Orthant, infer
-from gpcmc.inference.interface import NOT_CONVERGED, OK, UNTRUSTED
+from gpcmc.posterior import NOT_CONVERGED, OK, UNTRUSTED
 from gpcmc.inference.separated import weights_status
 from gpcmc.inference.twisted import Twisted
 from gpcmc.orthant.separation import DEFENCE, Change, _Mixture, estimate, weight_diagnostics

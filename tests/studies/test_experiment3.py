@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from gpcmc.inference import ConvergenceError
-from gpcmc.inference.interface import UNTRUSTED, Prediction
+from gpcmc.posterior import UNTRUSTED, Prediction
 from gpcmc.orthant import ExtinctionError
 from gpcmc.orthant.truths import linear_kernel_truth
 from studies.atiya2021.config import TradeoffRow

@@ -12,12 +12,13 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
 from small import MIRROR, ROOT, SCALES, load, made_classes, modules, needs_data, plan
 
-from gpcmc.gp.covariance import Prior, orthant_covariance
-from gpcmc.inference.ep import ExpectationPropagation
+from gpcmc.covariance.kernels import orthant_covariance
+from gpcmc.covariance.prior import Prior
+from gpcmc.gaussian.ep import ExpectationPropagation
 from gpcmc.evidence import Surface, maximize
 from gpcmc.inference.hyperparameter_steps import surrogate_noise
-from gpcmc.inference.importance import ImportanceSampling
-from gpcmc.inference.interface import ConvergenceError
+from gpcmc.gaussian.importance import ImportanceSampling
+from gpcmc.posterior import ConvergenceError
 from gpcmc.inference.relevance import relevance_prior
 from gpcmc.inference.tuned_chains import Chain, Counter
 from recheck.book import Book

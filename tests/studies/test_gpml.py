@@ -17,7 +17,7 @@ from truths import log_half_plane, log_one_factor, reference
 
 from gpcmc.gp import Prior, linear, prior
 from gpcmc.inference import infer
-from gpcmc.inference.interface import NOT_CONVERGED, OK, chain_status
+from gpcmc.posterior import NOT_CONVERGED, OK, chain_status
 from studies.atiya2021 import toolbox, toolbox_annealing
 from studies.atiya2021.config import check
 from studies.atiya2021.defects import CASES, _problem, defects, switches

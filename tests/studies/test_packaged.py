@@ -9,9 +9,10 @@ from scipy.special import logsumexp
 from small import ROOT, load, needs_data, plan, put
 from test_scaling import arcsine
 
-from gpcmc.gp.covariance import prior, rbf
-from gpcmc.inference.ep import ExpectationPropagation
-from gpcmc.inference.interface import infer
+from gpcmc.covariance.kernels import rbf
+from gpcmc.covariance.prior import prior
+from gpcmc.gaussian.ep import ExpectationPropagation
+from gpcmc.methods import infer
 from gpcmc.orthant.separation import weight_diagnostics
 from recheck.book import Book
 from recheck.files import write_arrays, write_csv

@@ -13,11 +13,12 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from small import MIRROR, ROOT, SCALES, made_digits, modules, needs_data, plan
 
 from gpcmc import GaussianProcessClassifier
-from gpcmc.gp.covariance import Prior, orthant_covariance
-from gpcmc.inference.ep import ExpectationPropagation
-from gpcmc.inference.laplace import Laplace
-from gpcmc.inference.multiclass import MulticlassLaplace
-from gpcmc.inference.softmax_mode import one_hot
+from gpcmc.covariance.kernels import orthant_covariance
+from gpcmc.covariance.prior import Prior
+from gpcmc.gaussian.ep import ExpectationPropagation
+from gpcmc.gaussian.laplace import Laplace
+from gpcmc.gaussian.softmax_mode import MulticlassLaplace
+from gpcmc.likelihood.softmax import one_hot
 from recheck.files import write_csv
 from recheck.judge import judge
 from recheck.measures import as_measures, estimate

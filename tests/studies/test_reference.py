@@ -16,9 +16,9 @@ from scipy.stats import norm
 from truths import reference as stored_case
 
 from gpcmc.gp import prior, rbf
-from gpcmc.gp.covariance import orthant_covariance
+from gpcmc.covariance.kernels import orthant_covariance
 from gpcmc.inference import Inference, Twisted, infer
-from gpcmc.inference.interface import NOT_CONVERGED, UNTRUSTED
+from gpcmc.posterior import NOT_CONVERGED, UNTRUSTED
 from gpcmc.orthant.truths import constant_kernel_truth
 from recheck.files import read_csv, write_csv
 from studies.atiya2021 import certify as module

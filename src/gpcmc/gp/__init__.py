@@ -1,7 +1,8 @@
-"""The Gaussian process prior and the likelihoods: what every inference method shares."""
+"""The Gaussian process prior, its kernels, and the probit likelihood."""
 
-from gpcmc.gp.covariance import Prior, linear, orthant_covariance, prior, rbf
-from gpcmc.gp.likelihood import derivatives, log_likelihood, predictive_probability
+from gpcmc.covariance.kernels import linear, orthant_covariance, rbf
+from gpcmc.covariance.prior import Prior, prior
+from gpcmc.likelihood.probit import derivatives, log_likelihood, predictive_probability
 
 __all__ = [
     "Prior",

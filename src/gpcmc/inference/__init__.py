@@ -6,20 +6,13 @@ A new method is a new module with a subclass of `Method`, and a row in `METHODS`
 from gpcmc.inference.arviz_data import draws_of, to_arviz
 from gpcmc.inference.control_variables import ControlVariables
 from gpcmc.inference.elliptical import EllipticalSlice
-from gpcmc.inference.ep import ExpectationPropagation
-from gpcmc.inference.gaussian import GaussianPosterior
+from gpcmc.gaussian.ep import ExpectationPropagation
+from gpcmc.gaussian.posterior import GaussianPosterior
 from gpcmc.inference.hamiltonian import HamiltonianMonteCarlo
-from gpcmc.inference.importance import ImportanceSampling
-from gpcmc.inference.interface import (
-    ConvergenceError,
-    Inference,
-    Method,
-    Posterior,
-    PosteriorRecord,
-    Prediction,
-    infer,
-)
-from gpcmc.inference.laplace import Laplace
+from gpcmc.gaussian.importance import ImportanceSampling
+from gpcmc.methods import Inference, Method, infer
+from gpcmc.posterior import ConvergenceError, Posterior, PosteriorRecord, Prediction
+from gpcmc.gaussian.laplace import Laplace
 from gpcmc.inference.orthant import Orthant
 from gpcmc.inference.pseudo_marginal import PseudoMarginal
 from gpcmc.inference.tilting import MinimaxTilting

@@ -43,7 +43,7 @@ from gpcmc.inference.chains import (
     count_effort,
     student_975,
 )
-from gpcmc.inference.interface import MAX_K_HAT, OK, UNTRUSTED
+from gpcmc.posterior import MAX_K_HAT, OK, UNTRUSTED
 from gpcmc.orthant.separation import MIN_TAIL, weight_diagnostics
 
 #: A smaller share of effective runs (squared coefficient of variation of the weights above 3), and

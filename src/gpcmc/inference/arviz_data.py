@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from gpcmc._validation import check_covariance
 from gpcmc.inference.chains import ChainPosterior
-from gpcmc.inference.interface import Posterior
+from gpcmc.posterior import Posterior
 from gpcmc.inference.pseudo_marginal import HyperparameterPosterior
 
 

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpcmc._validation import FloatArray, check_positive_int
-from gpcmc.gp.covariance import Prior
+from gpcmc.covariance.prior import Prior
 from gpcmc.inference import annealing
 from gpcmc.inference.chains import ChainPosterior, Kernel, draw_chains
 from gpcmc.inference.convergence import convergence, monitored
-from gpcmc.inference.interface import OK, Method, chain_status, with_prediction
+from gpcmc.methods import Method
+from gpcmc.posterior import OK, chain_status, with_prediction
 
 
 @dataclass(frozen=True, slots=True)

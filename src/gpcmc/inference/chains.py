@@ -29,10 +29,11 @@ import numpy as np
 from scipy.linalg import eigh
 from scipy.special import ndtr, stdtrit
 
+from gpcmc.covariance.dense import Dense
 from gpcmc._validation import FloatArray
-from gpcmc.inference.gaussian import GaussianPosterior
-from gpcmc.inference.interface import ConvergenceError, PosteriorRecord, Prediction
-from gpcmc.inference.laplace import Laplace
+from gpcmc.gaussian.posterior import GaussianPosterior
+from gpcmc.posterior import ConvergenceError, PosteriorRecord, Prediction
+from gpcmc.gaussian.laplace import Laplace
 
 _EPS = float(np.finfo(float).eps)
 _BATCHES = 32  # batch means of a standard error, over all chains, at least
@@ -101,7 +102,7 @@ def whiten(K: FloatArray, y: FloatArray) -> Coordinates:
     kept = variance > len(K) * _EPS * variance[-1]
     deviation, V = np.sqrt(variance[kept]), V[:, kept]
     try:
-        laplace = Laplace().approximate(K, y)
+        laplace = Laplace().approximate(Dense(K), y)
     except ConvergenceError as error:  # the coordinates serve as well when it is not exact
         laplace = cast(GaussianPosterior, error.posterior)
     half = np.sqrt(laplace.S)[:, None] * V * deviation
@@ -114,7 +115,7 @@ def whiten(K: FloatArray, y: FloatArray) -> Coordinates:
         back=(V / deviation) @ U,
         mode=root.T @ laplace.a,
         precision=np.maximum(precision, 0.0),
-        factorizations=2 + laplace.work["cholesky_factorizations"],
+        factorizations=3 + laplace.work["newton_steps"],
     )
 
 

@@ -22,7 +22,7 @@ import numpy as np
 from scipy.linalg import cholesky, eigvalsh, lapack, solve_triangular
 
 from gpcmc._validation import FloatArray
-from gpcmc.gp.covariance import flush_subnormal, rbf_parameters
+from gpcmc.covariance.kernels import flush_subnormal, rbf_parameters
 
 if TYPE_CHECKING:
     from sklearn.gaussian_process.kernels import Kernel

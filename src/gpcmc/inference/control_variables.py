@@ -29,20 +29,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpcmc._validation import FloatArray, check_array, check_positive, check_positive_int
-from gpcmc.gp.covariance import Prior
+from gpcmc.covariance.prior import Prior
 from gpcmc.inference.chains import ChainPosterior, Coordinates, whiten
 from gpcmc.inference.control_chain import Controls, ControlState, init, make_controls, run
 from gpcmc.inference.control_placement import Placement, controls_needed
 from gpcmc.inference.convergence import convergence, monitored
-from gpcmc.inference.interface import (
-    STOPPED,
-    ConvergenceError,
-    Method,
-    PosteriorRecord,
-    Prediction,
-    chain_status,
-    with_prediction,
-)
+from gpcmc.methods import Method
+from gpcmc.posterior import STOPPED, ConvergenceError, PosteriorRecord, Prediction, chain_status, with_prediction
 
 #: Over M: the least acceptance of a control variable with which adaptation ends.
 LEAST_ACCEPTANCE = 0.2

@@ -13,11 +13,11 @@ from functools import partial
 import numpy as np
 
 from gpcmc._validation import FloatArray
-from gpcmc.gp.covariance import orthant_covariance
-from gpcmc.inference.ep import ExpectationPropagation
-from gpcmc.inference.gaussian import GaussianApproximation
-from gpcmc.inference.importance import gaussian_proposal, log_evidence_estimate
-from gpcmc.inference.laplace import Laplace
+from gpcmc.covariance.kernels import orthant_covariance
+from gpcmc.gaussian.ep import ExpectationPropagation
+from gpcmc.gaussian.posterior import GaussianApproximation
+from gpcmc.gaussian.importance import gaussian_proposal, log_evidence_estimate
+from gpcmc.gaussian.laplace import Laplace
 from gpcmc.orthant.sampler import ExtinctionError, orthant_probability
 
 #: An unbiased estimate of p(y | K), its logarithm returned: estimator(K, y, rng).
@@ -60,7 +60,7 @@ def importance_estimator(
 ) -> float:
     """Return log of Eq. (25) with `samples` draws from the Gaussian of `method`."""
     proposal = gaussian_proposal(method, K, y)
-    return log_evidence_estimate(proposal, K, y, rng.standard_normal((samples, len(y))))
+    return log_evidence_estimate(proposal, y, rng.standard_normal((samples, len(y))))
 
 
 def orthant_estimator(

@@ -40,7 +40,7 @@ from gpcmc.inference.hyperparameter_steps import (
     whitened_state,
 )
 from gpcmc.inference.hyperparameters import HyperparameterPrior, Model, default_prior
-from gpcmc.inference.interface import OK, chain_status
+from gpcmc.posterior import OK, chain_status
 from gpcmc.inference.relevance import model_of
 
 _NAMES = ("laplace", "ep", "orthant", "ancillary", "surrogate")

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpcmc._validation import FloatArray, check_positive
-from gpcmc.gp.covariance import flush_subnormal, rbf_parameters
-from gpcmc.gp.likelihood import log_likelihood
+from gpcmc.covariance.kernels import flush_subnormal, rbf_parameters
+from gpcmc.likelihood.probit import log_likelihood
 
 #: Of the absolute value of a logarithm: beyond 1e150 a gamma density is zero, and squares would overflow.
 LARGEST = 345.0

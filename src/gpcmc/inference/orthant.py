@@ -15,8 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpcmc import _validation as validation
-from gpcmc.gp.covariance import Prior, orthant_covariance
-from gpcmc.inference.interface import Method, PosteriorRecord, Prediction
+from gpcmc.covariance.kernels import orthant_covariance
+from gpcmc.covariance.prior import Prior
+from gpcmc.methods import Method
+from gpcmc.posterior import PosteriorRecord, Prediction
 from gpcmc.orthant.populations import population_sizes
 from gpcmc.orthant.sampler import (
     Array,

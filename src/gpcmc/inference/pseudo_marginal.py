@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gpcmc._threads import one_thread
 from gpcmc._validation import FloatArray, check_array, check_positive, check_positive_int
-from gpcmc.gp.covariance import Prior
+from gpcmc.covariance.prior import Prior
 from gpcmc.inference.convergence import mean_samples
 from gpcmc.inference.evidence_estimators import Estimator, orthant_estimator
 from gpcmc.inference.hyperparameter_chains import (
@@ -29,7 +29,8 @@ from gpcmc.inference.hyperparameters import (
     default_prior,
     length_scales_of,
 )
-from gpcmc.inference.interface import Method, PosteriorRecord, Prediction
+from gpcmc.methods import Method
+from gpcmc.posterior import PosteriorRecord, Prediction
 from gpcmc.inference.orthant import Orthant
 from gpcmc.inference.relevance import RelevancePrior, covariances, relevance_prior
 

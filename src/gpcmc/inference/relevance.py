@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gpcmc._validation import FloatArray, check_array, check_labels, check_positive_int
-from gpcmc.gp.covariance import flush_subnormal
+from gpcmc.covariance.kernels import flush_subnormal
 from gpcmc.inference.hyperparameters import (
     LARGEST,
     LEAST_LOG_DENSITY,

@@ -13,17 +13,9 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from gpcmc import _validation as validation
-from gpcmc.gp.covariance import Prior
-from gpcmc.inference.interface import (
-    MAX_K_HAT,
-    MIN_EFFECTIVE,
-    NOT_CONVERGED,
-    OK,
-    UNTRUSTED,
-    Method,
-    PosteriorRecord,
-    Prediction,
-)
+from gpcmc.covariance.prior import Prior
+from gpcmc.methods import Method
+from gpcmc.posterior import MAX_K_HAT, MIN_EFFECTIVE, NOT_CONVERGED, OK, UNTRUSTED, PosteriorRecord, Prediction
 from gpcmc.orthant.sampler import Array, test_rows
 from gpcmc.orthant.separation import (
     DEFENCE,

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.linalg import cholesky
 
 from gpcmc import _validation as validation
-from gpcmc.gp.covariance import orthant_covariance
+from gpcmc.covariance.kernels import orthant_covariance
 from gpcmc.inference.separated import Separated, SeparatedSampler
 from gpcmc.orthant.sampler import Array
 from gpcmc.orthant.tilting import gibson_order, minimax_tilt, tilted_proposal

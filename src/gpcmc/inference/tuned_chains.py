@@ -24,9 +24,9 @@ from scipy.linalg import cholesky
 
 from gpcmc._threads import one_thread
 from gpcmc._validation import FloatArray, check_option, check_positive_int
-from gpcmc.inference.ep import ExpectationPropagation
+from gpcmc.gaussian.ep import ExpectationPropagation
 from gpcmc.inference.evidence_estimators import Estimator
-from gpcmc.inference.gaussian import GaussianApproximation
+from gpcmc.gaussian.posterior import GaussianApproximation
 from gpcmc.inference.hyperparameter_chains import adapt
 from gpcmc.inference.hyperparameter_steps import (
     Info,
@@ -40,8 +40,8 @@ from gpcmc.inference.hyperparameter_steps import (
     whitened_state,
 )
 from gpcmc.inference.hyperparameters import Model
-from gpcmc.inference.importance import gaussian_proposal, log_evidence_estimate
-from gpcmc.inference.laplace import Laplace
+from gpcmc.gaussian.importance import gaussian_proposal, log_evidence_estimate
+from gpcmc.gaussian.laplace import Laplace
 from gpcmc.inference.relevance import RelevanceModel
 
 PSEUDO_MARGINAL = ("laplace", "ep")
@@ -84,7 +84,7 @@ class CountedEstimator:
         proposal = gaussian_proposal(GAUSSIAN[self.name], K, y)
         self.work.update(proposal.work)
         self.work[f"{self.name}_estimates"] += 1
-        return log_evidence_estimate(proposal, K, y, rng.standard_normal((self.samples, len(y))))
+        return log_evidence_estimate(proposal, y, rng.standard_normal((self.samples, len(y))))
 
 
 #: Transitions of chains that hold latent values; a surrogate one draws theta' before g.

@@ -10,13 +10,16 @@ helps. The estimate of the evidence is unbiased whatever the sites and tilts.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.linalg import cholesky
 
-from gpcmc.gp.covariance import orthant_covariance
-from gpcmc.inference.ep import ExpectationPropagation
+from gpcmc.covariance.dense import Dense
+from gpcmc.covariance.kernels import orthant_covariance
+from gpcmc.covariance.lowrank import LowRank
+from gpcmc.covariance.prior import Prior
+from gpcmc.gaussian.ep import ExpectationPropagation
 from gpcmc.inference.separated import Separated, SeparatedSampler
 from gpcmc.orthant.sampler import Array
 from gpcmc.orthant.tilting import minimax_tilt, tilted_proposal
@@ -38,6 +41,14 @@ class Twisted(Separated):
     """
 
     matrices: ClassVar[float] = 12.0
+    any_form: ClassVar[bool] = True
+
+    def _fit(self, prior: Prior, y: Array, rng: np.random.Generator) -> Any:
+        if isinstance(prior.K, LowRank):
+            from gpcmc.lowrank.sampling import twisted_ep  # which imports this module
+
+            return twisted_ep(prior, y, self, rng)
+        return Separated._fit(self, prior.densified(), y, rng)
 
     def prepare(self, K: Array, y: Array) -> SeparatedSampler:
         """Return the proposal that the sites make, and its defence.
@@ -47,7 +58,7 @@ class Twisted(Separated):
         ConvergenceError
             If expectation propagation does not converge.
         """
-        ep = ExpectationPropagation().approximate(K, y)
+        ep = ExpectationPropagation().approximate(Dense(K), y)
         R = orthant_covariance(K, y)
         # the site on v = y f + noise which, convolved with that noise, is EP's on f
         nu = y * (ep.S * ep.mean + ep.a) / (1.0 - ep.S)

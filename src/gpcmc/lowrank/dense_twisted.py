@@ -29,18 +29,19 @@ from scipy.special import log_ndtr, logsumexp, ndtr
 from gpcmc._threads import _controller, one_thread
 from gpcmc._validation import (
     FloatArray,
+    check_covariance,
     check_cross_covariance,
+    check_labels,
     check_memory,
     check_rng,
 )
-from gpcmc.gp.covariance import Prior
-from gpcmc.inference.ep import ExpectationPropagation
-from gpcmc.inference.interface import LEAST_MEMORY
-from gpcmc.inference.separated import SeparatedPosterior, SeparatedSampler
+from gpcmc.covariance.prior import Prior
+from gpcmc.gaussian.ep import ExpectationPropagation
+from gpcmc.gaussian.importance import gaussian_proposal
+from gpcmc.methods import LEAST_MEMORY
+from gpcmc.inference.separated import Separated, SeparatedPosterior, SeparatedSampler
 from gpcmc.inference.twisted import Twisted
-from gpcmc.lowrank.covariance import LowRank
-from gpcmc.lowrank.dense import with_low_rank
-from gpcmc.lowrank.methods import proposal
+from gpcmc.covariance.lowrank import LowRank, low_rank
 from gpcmc.lowrank.proposals import least_bound
 from gpcmc.lowrank.sampling import controlled_mean
 from gpcmc.orthant._separation import separate
@@ -50,6 +51,9 @@ from gpcmc.orthant.tilting import tilted_proposal
 from gpcmc.orthant.twisting import site_coefficients
 from gpcmc.rectangle.rounds import sobol
 
+# Mean variance that the covariance of low rank may leave out, beside the unit variance of the noise. A hundred times as
+# much costs twisted EP most of its samples where the variance is a thousand.
+_LEFT = 3e-3
 _MATRICES = 6.0  # like the covariance, which is one of them, that are held at the peak
 
 
@@ -90,7 +94,23 @@ def dense_twisted_ep(
     )
     checked = replace(prior, K=K, K_star=K_star, k_star_star=k_star_star)
     with one_thread():
-        return _FromLowRank(**given, rough=rough)._fit(checked, y, rng)
+        return Separated._fit(_FromLowRank(**given, rough=rough), checked, y, rng)
+
+
+def with_low_rank(prior: Prior, y: FloatArray) -> tuple[FloatArray, FloatArray, LowRank]:
+    """Check a dense prior and labels; return K (n, n), y (n,), and a covariance of low rank to take sites from.
+
+    Raises
+    ------
+    ValueError
+        If the prior has no kernel or inputs, or an argument is not as `dense_twisted_ep` says.
+    """
+    if prior.kernel is None or prior.X is None:
+        raise ValueError("prior must be made by gpcmc.gp.prior(kernel, X): it has no kernel")
+    K = check_covariance("prior.K", prior.K)
+    y = check_labels("y", y, len(K))
+    tolerance = min(_LEFT / max(float(np.mean(K.diagonal())), 1e-300), 0.3)
+    return K, y, low_rank(prior.kernel, prior.X, tolerance=tolerance, max_rank=len(K))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +120,7 @@ class _FromLowRank(Twisted):
     rough: LowRank
 
     def prepare(self, K: FloatArray, y: FloatArray) -> SeparatedSampler:
-        ep = proposal(ExpectationPropagation(), self.rough, y)
+        ep = gaussian_proposal(ExpectationPropagation(), self.rough, y)
         tilt = least_bound(LowRank(y[:, None] * self.rough.F, 1.0 + self.rough.D))
         # the site on v = y f + noise which, convolved with that noise, is EP's on f
         nu = y * (ep.S * ep.mean + ep.a) / (1.0 - ep.S)

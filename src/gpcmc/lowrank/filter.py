@@ -18,7 +18,7 @@ from scipy.linalg import cholesky, solve_triangular
 from scipy.special import log_ndtr, ndtr, ndtri, ndtri_exp
 
 from gpcmc._validation import FloatArray
-from gpcmc.lowrank.covariance import blocks
+from gpcmc.covariance.pivoted import blocks
 
 #: Coordinates between two updates of the state.
 BLOCK = 32

@@ -17,10 +17,9 @@ from scipy.linalg import cho_solve
 from scipy.special import log_ndtr
 
 from gpcmc._validation import FloatArray
-from gpcmc.gp.likelihood import hazard
-from gpcmc.lowrank.covariance import LowRank
+from gpcmc.likelihood.probit import hazard
+from gpcmc.covariance.lowrank import LowRank, precision_factor
 from gpcmc.lowrank.filter import Filter, FilteredProposal
-from gpcmc.lowrank.gaussian import NoisePrecision, precision_factor
 from gpcmc.orthant.tilting import MAX_STEPS, TOLERANCE
 from gpcmc.orthant.twisting import site_coefficients
 
@@ -116,7 +115,9 @@ def least_bound(R: LowRank) -> LeastBound:
         slope = t + s - As
         root, N = np.sqrt(w), 1.0 - w + w * A.D
         J = LowRank(root[:, None] * A.F, N)
-        solved = NoisePrecision(J.F, 1.0 / N, precision_factor(J, 1.0 / N)) @ (root * slope)
+        right = root * slope / N
+        inner = cho_solve((precision_factor(J, 1.0 / N), True), J.F.T @ right, check_finite=False)
+        solved = right - (J.F @ inner) / N
         gap = 0.5 * float((root * slope) @ solved)
         u = -root * solved
         dt = u - slope - A @ u

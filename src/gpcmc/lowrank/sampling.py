@@ -1,9 +1,9 @@
-"""Monte Carlo under a covariance of low rank: the twisted orthant sampler, and importance sampling over u.
+"""Monte Carlo under a covariance of low rank: the twisted orthant sampler.
 
 `twisted_ep` is `gpcmc.inference.twisted` at O(n r) a draw. One draw in nine is by minimax tilting, which bounds the
-weights. The points are independent, not Sobol': these end at 21,201 dimensions. `importance` integrates e out, and
-draws the r variables u from the Gaussian posterior. Both estimates are unbiased for the evidence of the covariance
-F F' + D; the correction for what that leaves out comes from the Gaussian posterior, and is added.
+weights. The points are independent, not Sobol': these end at 21,201 dimensions. The estimate is unbiased for the
+evidence of the covariance F F' + D; the correction for what that leaves out comes from the Gaussian posterior, and is
+added.
 
 References
 ----------
@@ -21,46 +21,44 @@ from scipy.linalg import solve_triangular
 from scipy.special import log_ndtr, logsumexp, ndtr
 
 from gpcmc._validation import FloatArray
-from gpcmc.inference.importance import ImportanceSampling, _status
-from gpcmc.inference.interface import OK, Prediction
+from gpcmc.covariance.form import Cross
+from gpcmc.covariance.lowrank import LowRank
+from gpcmc.covariance.prior import Prior
+from gpcmc.gaussian.ep import ExpectationPropagation
+from gpcmc.gaussian.importance import gaussian_proposal
+from gpcmc.gaussian.posterior import GaussianPosterior
 from gpcmc.inference.separated import weights_status
 from gpcmc.inference.twisted import Twisted
-from gpcmc.lowrank.correction import corrected
-from gpcmc.lowrank.covariance import LowRank
 from gpcmc.lowrank.filter import FilteredProposal, Pass, parts
-from gpcmc.lowrank.gaussian import InducedRecord, LowRankPosterior
-from gpcmc.lowrank.prior import LowRankPrior
 from gpcmc.lowrank.proposals import tilted, twisted
 from gpcmc.orthant.separation import DEFENCE, weight_diagnostics
+from gpcmc.posterior import OK, FormPosterior, Prediction, with_prediction
 
 _CHUNK = 256  # draws at once
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WeightedPosterior(InducedRecord):
+@dataclass(frozen=True, kw_only=True)
+class WeightedPosterior(FormPosterior):
     """Weighted draws of what u is known by, and the evidence as their mean weight.
 
     `log_evidence_se` is the Monte Carlo error of the evidence of F F' + D, from the spread between groups of draws. For
-    the diagnostics see `gpcmc.lowrank.correction.corrected`, and the dense method.
+    the diagnostics see `gpcmc.covariance.correction`, and the dense method.
 
     Attributes
     ----------
-    proposal : LowRankPosterior
-        Expectation propagation's or Laplace's, whose sites were used.
+    proposal : GaussianPosterior
+        Expectation propagation's, whose sites were used.
     """
 
     log_evidence: float
     log_evidence_se: float
-    proposal: LowRankPosterior
+    proposal: GaussianPosterior
     _centres: FloatArray  # (r, groups, m): means of u given a draw
     _spread: FloatArray  # (r, k): a root of the covariance of u given a draw
     _weights: FloatArray  # (groups, m), of mean one
 
-    @property
-    def _patterns(self) -> int:
-        return len(self.proposal.a)
-
-    def _predict_rows(self, F: FloatArray, D: FloatArray) -> Prediction:
+    def _predict_at(self, cross: Cross) -> Prediction:
+        F, D = cross.rows()  # type: ignore[attr-defined]
         variance = 1.0 + D + np.sum((F @ self._spread) ** 2, axis=1)
         groups = len(self._weights)
         share = self._weights.mean(axis=1)
@@ -70,7 +68,9 @@ class WeightedPosterior(InducedRecord):
             scores[g] = p @ self._weights[g] / self._weights.shape[1]
         probability = scores.mean(axis=0) / share.mean()
         error = np.std(scores - share[:, None] * probability, axis=0, ddof=1)
-        return Prediction(np.clip(probability, 0.0, 1.0), error / np.sqrt(groups))
+        change, form_error = self.proposal.form_change(cross)
+        probability = np.clip(probability + change, 0.0, 1.0)
+        return Prediction(probability, error / np.sqrt(groups), form_error)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,26 +116,22 @@ def controlled_mean(log_weights: FloatArray, ratios: FloatArray) -> ControlledMe
 
 
 def twisted_ep(
-    prior: LowRankPrior,
-    y: FloatArray,
-    method: Twisted,
-    proposal: LowRankPosterior,
-    rng: np.random.Generator,
+    prior: Prior, y: FloatArray, method: Twisted, rng: np.random.Generator
 ) -> WeightedPosterior:
-    """Estimate the evidence by the orthant sampler with the sites of `proposal` as look-ahead.
+    """Estimate the evidence by the orthant sampler with EP's sites as look-ahead.
 
     Parameters
     ----------
-    prior : LowRankPrior
+    prior : Prior
+        With a covariance of low rank.
     y : (n,) array
         Labels -1/+1.
     method : Twisted
         Draws in a group, groups, threads.
-    proposal : LowRankPosterior
-        Of the probit likelihood; its sites may be any.
     rng : numpy.random.Generator
     """
-    K = prior.covariance
+    K: LowRank = prior.K
+    proposal = gaussian_proposal(ExpectationPropagation(), K, y)
     R = LowRank(y[:, None] * K.F, 1.0 + K.D)
     # the site on v = y f + noise which, convolved with that noise, is the one on f
     kept = 1.0 - proposal.S
@@ -146,23 +142,23 @@ def twisted_ep(
     seed = int(rng.integers(2**63))
     draws = _mixture((main, defence), counts, method.randomizations, method.n_jobs, seed)
     mean = controlled_mean(draws.log_weights, draws.ratios.mean(axis=1))
-    checked = corrected(prior, proposal)
     diagnostics = weight_diagnostics(draws.log_weights.ravel())
     diagnostics["log_weight_bound"] = log_bound + np.log(1 + DEFENCE) - mean.log_mean
     values, vectors = np.linalg.eigh(main.filter.left)
-    return WeightedPosterior(
-        log_evidence=mean.log_mean + checked.diagnostics.get("correction", 0.0),
+    found = WeightedPosterior(
+        covariance=K,
+        log_evidence=mean.log_mean + proposal.diagnostics.get("correction", 0.0),
         log_evidence_se=mean.standard_error,
         work={"samples": draws.log_weights.size, "factorizations": steps}
         | {f"ep_{name}": count for name, count in proposal.work.items()},
-        diagnostics=checked.diagnostics | diagnostics,
-        status=_first_not_ok(weights_status(diagnostics), checked.status),
-        inducing=prior.inducing,
+        diagnostics=proposal.diagnostics | diagnostics,
+        status=_first_not_ok(weights_status(diagnostics), proposal.status),
         proposal=proposal,
         _centres=draws.centres,
         _spread=vectors * np.sqrt(np.maximum(values, 0.0)),
         _weights=np.exp(draws.log_weights - mean.log_plain),
     )
+    return with_prediction(found, prior)
 
 
 def _first_not_ok(*statuses: str) -> str:
@@ -214,60 +210,3 @@ def _mixture(
         return np.concatenate(halves, axis=-1)
 
     return _Draws(*(grouped(one) for one in together))
-
-
-def importance(
-    prior: LowRankPrior,
-    y: FloatArray,
-    method: ImportanceSampling,
-    proposal: LowRankPosterior,
-    rng: np.random.Generator,
-) -> WeightedPosterior:
-    """Estimate the evidence by draws of u from a Gaussian posterior; e is integrated out.
-
-    Diagnostics and status are those of the dense method: k-hat, and a hundred effective samples.
-
-    Parameters
-    ----------
-    prior : LowRankPrior
-    y : (n,) array
-        Labels -1/+1.
-    method : ImportanceSampling
-        With random or antithetic points.
-    proposal : LowRankPosterior
-        Of the probit likelihood.
-    rng : numpy.random.Generator
-    """
-    K, total = prior.covariance, method.samples
-    unit = 2 if method.points == "antithetic" else 1
-    slope = (y / np.sqrt(1.0 + K.D))[:, None]
-    log_det = np.sum(np.log(np.diag(proposal.C)))
-    draws, log_w = np.empty((K.rank, total)), np.empty(total)
-    for start in range(0, total, _CHUNK):
-        here = slice(start, min(start + _CHUNK, total))
-        z = rng.standard_normal(((here.stop - start) // unit, K.rank))
-        if unit == 2:
-            z = np.stack([z, -z], axis=1).reshape(-1, K.rank)
-        u = solve_triangular(proposal.C, z.T, lower=True, trans="T", check_finite=False)
-        u += proposal.b[:, None]
-        draws[:, here] = u
-        likelihood = np.sum(log_ndtr(slope * (K.F @ u)), axis=0)
-        log_w[here] = likelihood + 0.5 * np.sum(z.T**2 - u**2, axis=0) - log_det
-    log_mean = float(logsumexp(log_w) - np.log(total))
-    w = np.exp(log_w - log_mean).reshape(-1, unit)
-    units = w.mean(axis=1)
-    diagnostics = method._diagnostics(log_w, w.ravel() / total, units)
-    checked = corrected(prior, proposal)
-    groups = 16 if total % (16 * unit) == 0 else total // unit
-    return WeightedPosterior(
-        log_evidence=log_mean + checked.diagnostics.get("correction", 0.0),
-        log_evidence_se=float(np.std(units, ddof=1) / np.sqrt(len(units))),
-        work=proposal.work | {"samples": total, "likelihood_evaluations": total * len(y)},
-        diagnostics=checked.diagnostics | diagnostics,
-        status=_first_not_ok(_status(diagnostics), checked.status),
-        inducing=prior.inducing,
-        proposal=proposal,
-        _centres=draws.reshape(K.rank, groups, -1),
-        _spread=np.zeros((K.rank, 1)),
-        _weights=w.reshape(groups, -1),
-    )

@@ -82,7 +82,7 @@ class OrthantEstimate:
     @property
     def status(self) -> str:
         """Whether to believe the estimate and its error."""
-        from gpcmc.inference.interface import MIN_EFFECTIVE, NOT_CONVERGED, OK  # it imports this
+        from gpcmc.posterior import MIN_EFFECTIVE, NOT_CONVERGED, OK  # it imports this
 
         return NOT_CONVERGED if self.effective_eves < MIN_EFFECTIVE else OK
 

@@ -39,7 +39,7 @@ from scipy.linalg import LinAlgError, cholesky, solve_triangular
 from scipy.special import log_ndtr
 
 from gpcmc._threads import one_thread
-from gpcmc.gp.likelihood import hazard
+from gpcmc.likelihood.probit import hazard
 from gpcmc.orthant.separation import Proposal
 
 Array = NDArray[np.float64]

@@ -36,7 +36,7 @@ from gpcmc._validation import (
     check_positive,
     check_positive_int,
 )
-from gpcmc.gp.likelihood import hazard
+from gpcmc.likelihood.probit import hazard
 
 _DEPTH = 46.0  # nats below the mode where the interval ends: e^-46 = 1e-20 of the peak
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)

@@ -12,7 +12,7 @@ from scipy.special import ndtri
 
 from gpcmc import _validation as validation
 from gpcmc._threads import one_thread
-from gpcmc.inference.interface import OK, UNTRUSTED
+from gpcmc.posterior import OK, UNTRUSTED
 from gpcmc.orthant.separation import check_points
 from gpcmc.rectangle import guarantee, rounds
 from gpcmc.rectangle.arguments import check_problem

@@ -21,7 +21,7 @@ import numpy as np
 from scipy.special import erfcx, log_ndtr, ndtr, ndtri, ndtri_exp
 
 from gpcmc._validation import FloatArray
-from gpcmc.gp.likelihood import hazard
+from gpcmc.likelihood.probit import hazard
 
 _NODE, _WEIGHT = np.polynomial.legendre.leggauss(20)
 _NARROW = 10.0

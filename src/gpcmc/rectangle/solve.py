@@ -9,7 +9,7 @@ import numpy as np
 from scipy.linalg import LinAlgError
 
 from gpcmc._validation import FloatArray
-from gpcmc.inference.interface import MAX_K_HAT, OK, UNTRUSTED
+from gpcmc.posterior import MAX_K_HAT, OK, UNTRUSTED
 from gpcmc.rectangle import rounds
 from gpcmc.rectangle.blocks import Block
 from gpcmc.rectangle.closed import one_dimension, two_dimensions

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 import yaml
 
-from gpcmc.gp.covariance import prior, rbf
+from gpcmc.covariance.kernels import rbf
+from gpcmc.covariance.prior import prior
 from studies.atiya2021.config import Row
 from studies.atiya2021.methods import METHODS, SIZES
 from studies.atiya2021.problems import Problem

@@ -26,8 +26,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import norm, t
 
-from gpcmc.gp.covariance import Prior
-from gpcmc.inference.interface import MAX_K_HAT, OK, Inference
+from gpcmc.covariance.prior import Prior
+from gpcmc.methods import Inference
+from gpcmc.posterior import MAX_K_HAT, OK
 from gpcmc.inference.orthant import Orthant
 from gpcmc.inference.twisted import Twisted
 from studies.atiya2021.latent_certifier import STATES, annealed, gaussian, model

@@ -19,7 +19,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from gpcmc._validation import check_option
-from gpcmc.gp.covariance import Prior, prior, rbf
+from gpcmc.covariance.kernels import rbf
+from gpcmc.covariance.prior import Prior, prior
 from gpcmc.inference.twisted import Twisted
 from studies.atiya2021.experiment2 import data_set
 from studies.atiya2021.problems import synthetic_problem

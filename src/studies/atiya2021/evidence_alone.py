@@ -30,12 +30,14 @@ from typing import Any, Literal
 import numpy as np
 
 from gpcmc import _validation as validation
-from gpcmc.gp.covariance import Prior, orthant_covariance
+from gpcmc.covariance.kernels import orthant_covariance
+from gpcmc.covariance.prior import Prior
 from gpcmc.inference.annealing import annealed_importance_sampling
 from gpcmc.inference.chain_method import ChainMethod
 from gpcmc.inference.elliptical import EllipticalSlice
 from gpcmc.inference.hamiltonian import HamiltonianMonteCarlo
-from gpcmc.inference.interface import Method, PosteriorRecord, Prediction
+from gpcmc.methods import Method
+from gpcmc.posterior import PosteriorRecord, Prediction
 from gpcmc.orthant.sampler import Array
 
 #: What a run says whose probability is too small for a number of double precision.

@@ -10,7 +10,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from gpcmc.gp.covariance import Prior, linear, orthant_covariance, prior
+from gpcmc.covariance.kernels import linear, orthant_covariance
+from gpcmc.covariance.prior import Prior, prior
 from gpcmc.orthant.sampler import Count, Scheme, orthant_ratio
 from gpcmc.orthant.truths import LinearKernelTruth, linear_kernel_truth
 from studies.atiya2021.experiment1 import sampler_columns

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gpcmc.inference.interface import Method
+from gpcmc.methods import Method
 from gpcmc.orthant.truths import LinearKernelTruth
 from studies.atiya2021.experiment2 import data_set
 from studies.atiya2021.methods import METHODS

@@ -18,13 +18,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpcmc.gp.covariance import Prior, prior, rbf
+from gpcmc.covariance.kernels import rbf
+from gpcmc.covariance.prior import Prior, prior
 from gpcmc.inference.convergence import hyperparameter_convergence
-from gpcmc.inference.ep import ExpectationPropagation
+from gpcmc.gaussian.ep import ExpectationPropagation
 from gpcmc.inference.evidence_estimators import Estimator, orthant_estimator
 from gpcmc.inference.hyperparameter_chains import ChainOptions, run_chains
-from gpcmc.inference.importance import gaussian_proposal
-from gpcmc.inference.interface import NOT_CONVERGED, OK, ConvergenceError, chain_status
+from gpcmc.gaussian.importance import gaussian_proposal
+from gpcmc.posterior import NOT_CONVERGED, OK, ConvergenceError, chain_status
 from gpcmc.inference.twisted import Twisted
 from studies.atiya2021.problems import Problem
 from studies.common.rows import Line

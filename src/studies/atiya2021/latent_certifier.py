@@ -33,7 +33,7 @@ from scipy.spatial.distance import cdist
 from scipy.special import log_ndtr, logsumexp, ndtr
 
 from gpcmc._threads import one_thread
-from gpcmc.inference.interface import Inference
+from gpcmc.methods import Inference
 from gpcmc.orthant.separation import weight_diagnostics
 from studies.atiya2021.problems import Problem
 

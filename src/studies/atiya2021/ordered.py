@@ -26,8 +26,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpcmc import _validation as validation
-from gpcmc.gp.covariance import Prior, orthant_covariance
-from gpcmc.inference.interface import Method
+from gpcmc.covariance.kernels import orthant_covariance
+from gpcmc.covariance.prior import Prior
+from gpcmc.methods import Method
 from gpcmc.inference.orthant import Orthant, OrthantPosterior
 from gpcmc.orthant.sampler import Array
 from gpcmc.orthant.tilting import gibson_order

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpcmc.gp.covariance import linear, orthant_covariance, prior
+from gpcmc.covariance.kernels import linear, orthant_covariance
+from gpcmc.covariance.prior import prior
 from gpcmc.orthant.sampler import Count, orthant_ratio
 from gpcmc.orthant.truths import linear_kernel_truth
 from studies.atiya2021.experiment1 import variance_eq44

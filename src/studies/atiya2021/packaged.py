@@ -18,12 +18,14 @@ from scipy.spatial.distance import pdist
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from sklearn.metrics import log_loss
 
-from gpcmc.gp.covariance import Prior, prior, rbf
-from gpcmc.inference.ep import ExpectationPropagation
+from gpcmc.covariance.kernels import rbf
+from gpcmc.covariance.prior import Prior, prior
+from gpcmc.gaussian.ep import ExpectationPropagation
 from gpcmc.evidence import Surface, maximize, surface_method
-from gpcmc.inference.importance import ImportanceSampling
-from gpcmc.inference.interface import OK, Method
-from gpcmc.inference.laplace import Laplace
+from gpcmc.gaussian.importance import ImportanceSampling
+from gpcmc.methods import Method
+from gpcmc.posterior import OK
+from gpcmc.gaussian.laplace import Laplace
 from gpcmc.inference.twisted import Twisted
 from studies.atiya2021.problems import Problem
 from studies.atiya2021.rule import (

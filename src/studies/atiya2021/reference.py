@@ -17,8 +17,9 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from gpcmc.gp.covariance import Prior, prior, rbf
-from gpcmc.inference.interface import Inference
+from gpcmc.covariance.kernels import rbf
+from gpcmc.covariance.prior import Prior, prior
+from gpcmc.methods import Inference
 from recheck.files import read_arrays, read_csv, write_arrays, write_csv
 from studies.atiya2021.certify import (
     CERTIFIED,

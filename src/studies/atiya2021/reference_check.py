@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from gpcmc.gp.covariance import prior, rbf
-from gpcmc.inference.interface import Inference
+from gpcmc.covariance.kernels import rbf
+from gpcmc.covariance.prior import prior
+from gpcmc.methods import Inference
 from gpcmc.inference.twisted import Twisted
 from studies.atiya2021.certify import AGREES, DIFFERS, adapted, differences, largest_of
 from studies.atiya2021.problems import Problem

@@ -24,7 +24,7 @@ import math
 from dataclasses import dataclass
 
 from gpcmc._validation import check_positive, check_positive_int
-from gpcmc.inference.interface import MAX_K_HAT
+from gpcmc.posterior import MAX_K_HAT
 
 #: Samples of the pilot.
 PILOT = 2048

@@ -9,16 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpcmc.gp.covariance import Prior
-from gpcmc.inference.importance import ImportanceSampling
-from gpcmc.inference.interface import (
-    NOT_CONVERGED,
-    OK,
-    ConvergenceError,
-    Inference,
-    Method,
-    Prediction,
-)
+from gpcmc.covariance.prior import Prior
+from gpcmc.gaussian.importance import ImportanceSampling
+from gpcmc.methods import Inference, Method
+from gpcmc.posterior import NOT_CONVERGED, OK, ConvergenceError, Prediction
 from gpcmc.inference.orthant import Orthant, OrthantPosterior
 from gpcmc.orthant.sampler import ExtinctionError
 

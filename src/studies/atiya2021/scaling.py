@@ -10,8 +10,9 @@ from functools import partial
 
 import numpy as np
 
-from gpcmc.gp.covariance import prior, rbf
-from gpcmc.inference.interface import Method
+from gpcmc.covariance.kernels import rbf
+from gpcmc.covariance.prior import prior
+from gpcmc.methods import Method
 from studies.atiya2021.problems import SYNTHETIC
 from studies.atiya2021.runs import Attempt, attempt, with_own_status
 from studies.common.rows import Line

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from gpcmc.gp.covariance import prior, rbf
-from gpcmc.inference.ep import ExpectationPropagation
+from gpcmc.covariance.kernels import rbf
+from gpcmc.covariance.prior import prior
+from gpcmc.gaussian.ep import ExpectationPropagation
 from studies.atiya2021.experiment4 import mae_post
 from studies.atiya2021.problems import synthetic_problem
 from studies.atiya2021.runs import infer

@@ -65,10 +65,11 @@ from gpcmc._validation import (
     check_option,
     check_positive_int,
 )
-from gpcmc.gp.covariance import Prior
-from gpcmc.gp.likelihood import log_likelihood
+from gpcmc.covariance.prior import Prior
+from gpcmc.likelihood.probit import log_likelihood
 from gpcmc.inference.convergence import convergence, monitored
-from gpcmc.inference.interface import Method, chain_status, with_prediction
+from gpcmc.methods import Method
+from gpcmc.posterior import chain_status, with_prediction
 from studies.atiya2021.toolbox_annealing import (
     FIRST_STEP,
     TARGET_ACCEPTANCE,

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.special import erfcx
 
 from gpcmc._validation import FloatArray
-from gpcmc.gp.likelihood import log_likelihood
+from gpcmc.likelihood.probit import log_likelihood
 
 _SHRINKAGES = 21  # the point after so many is accepted unseen
 #: Step size of hybrid Monte Carlo at first, and the target of the running average of acceptance.

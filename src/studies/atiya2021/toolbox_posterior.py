@@ -13,7 +13,7 @@ from gpcmc._threads import one_thread
 from gpcmc._validation import FloatArray, check_cross_covariance
 from gpcmc.inference.annealing import jackknife
 from gpcmc.inference.convergence import mean_samples
-from gpcmc.inference.interface import Prediction
+from gpcmc.posterior import Prediction
 from studies.atiya2021.toolbox_annealing import annealed_log_weights
 
 #: How predictions may have been made from one chain (`GpmlPosterior.readings`).

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpcmc.gp.covariance import linear, prior
-from gpcmc.inference.interface import Inference
+from gpcmc.covariance.kernels import linear
+from gpcmc.covariance.prior import prior
+from gpcmc.methods import Inference
 from gpcmc.inference.orthant import Orthant
 from gpcmc.orthant.sampler import orthant_probability
 from gpcmc.orthant.truths import linear_kernel_truth, one_factor_log_probability

@@ -24,8 +24,9 @@ from scipy.spatial.distance import pdist
 from sklearn.gaussian_process.kernels import Kernel
 
 from gpcmc._validation import check_positive_int
-from gpcmc.gp.covariance import Prior, prior, rbf
-from gpcmc.inference.interface import Method
+from gpcmc.covariance.kernels import rbf
+from gpcmc.covariance.prior import Prior, prior
+from gpcmc.methods import Method
 from studies.atiya2021.experiment5 import scores
 from studies.atiya2021.methods import METHODS
 from studies.atiya2021.problems import Problem

@@ -23,8 +23,8 @@ import numpy as np
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Kernel
 
 from gpcmc.evidence import Surface, maximize, surface_method
-from gpcmc.inference.gaussian import GaussianApproximation
-from gpcmc.inference.interface import Method
+from gpcmc.gaussian.posterior import GaussianApproximation
+from gpcmc.methods import Method
 from studies.atiya2021.experiment5 import scores
 from studies.atiya2021.methods import METHODS
 from studies.atiya2021.tuning import Judge, start_and_bounds

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from scipy.special import logsumexp
 
-from gpcmc.gp.covariance import Prior
+from gpcmc.covariance.prior import Prior
 from gpcmc.inference.hyperparameter_steps import (
     WhitenedState,
     elliptical_slice,
@@ -18,13 +18,8 @@ from gpcmc.inference.hyperparameter_steps import (
     surrogate_state,
     whitened_state,
 )
-from gpcmc.inference.importance import (
-    covariance_root,
-    gaussian_proposal,
-    log_weights,
-    posterior_root,
-)
-from gpcmc.inference.interface import ConvergenceError, Posterior
+from gpcmc.gaussian.importance import covariance_root, gaussian_proposal, log_weights, posterior_root
+from gpcmc.posterior import ConvergenceError, Posterior
 from gpcmc.inference.orthant import Orthant
 from gpcmc.inference.relevance import RelevanceModel
 from gpcmc.inference.tuned_chains import GAUSSIAN

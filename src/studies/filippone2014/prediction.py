@@ -19,9 +19,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpcmc.evidence.climbing import climb
-from gpcmc.inference.ep import ExpectationPropagation
+from gpcmc.gaussian.ep import ExpectationPropagation
 from gpcmc.inference.hyperparameters import rbf_covariance, squared_distances
-from gpcmc.inference.importance import gaussian_proposal
+from gpcmc.gaussian.importance import gaussian_proposal
 from gpcmc.inference.relevance import RelevancePrior, relevance_prior
 from gpcmc.inference.tuned_chains import pilot, pseudo_marginal_chain
 from studies.common.rows import Line

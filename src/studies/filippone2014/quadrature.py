@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpcmc.inference.ep import ExpectationPropagation
+from gpcmc.gaussian.ep import ExpectationPropagation
 from gpcmc.inference.hyperparameters import rbf_covariance, squared_distances
-from gpcmc.inference.importance import gaussian_proposal
+from gpcmc.gaussian.importance import gaussian_proposal
 from gpcmc.inference.relevance import relevance_prior
 from studies.common.rows import Line
 from studies.filippone2014.prediction import Task, scores

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpcmc.inference.importance import (
-    covariance_root,
-    gaussian_proposal,
-    log_weights,
-    posterior_root,
-)
+from gpcmc.gaussian.importance import covariance_root, gaussian_proposal, log_weights, posterior_root
 from gpcmc.inference.tuned_chains import GAUSSIAN
 from gpcmc.orthant.separation import weight_diagnostics
 from studies.common.rows import Line

@@ -10,8 +10,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
 from gpcmc.classifier import GaussianProcessClassifier
-from gpcmc.gp.covariance import flush_subnormal
-from gpcmc.inference.multiclass import MulticlassPosterior
+from gpcmc.covariance.kernels import flush_subnormal
+from gpcmc.gaussian.softmax_mode import MulticlassPosterior
 from studies.common.rows import Line
 
 Array = np.ndarray

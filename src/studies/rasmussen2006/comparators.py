@@ -11,8 +11,8 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import minimize
 from scipy.special import log_ndtr
 
-from gpcmc.inference.gaussian import inverse_from_factor
-from gpcmc.inference.laplace import Laplace
+from gpcmc.covariance.dense import inverse_from_factor
+from gpcmc.gaussian.laplace import Laplace
 from studies.common.rows import Line
 from studies.common.seeds import random_state
 from studies.rasmussen2006.binary import Evidence

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import log_expit, log_ndtr
 
-from gpcmc.inference.ep import ExpectationPropagation
-from gpcmc.inference.laplace import Laplace
+from gpcmc.gaussian.ep import ExpectationPropagation
+from gpcmc.gaussian.laplace import Laplace
 from studies.common.rows import Line
 from studies.common.seeds import random_state
 from studies.rasmussen2006.gp import Surface, maximise, squared_exponential

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from gpcmc.gp.covariance import Prior
+from gpcmc.covariance.prior import Prior
 from gpcmc.inference.annealing import annealed_importance_sampling
-from gpcmc.inference.ep import ExpectationPropagation
+from gpcmc.gaussian.ep import ExpectationPropagation
 from gpcmc.inference.hamiltonian import HamiltonianMonteCarlo
-from gpcmc.inference.interface import NOT_CONVERGED, OK, UNTRUSTED
-from gpcmc.inference.laplace import Laplace
+from gpcmc.posterior import NOT_CONVERGED, OK, UNTRUSTED
+from gpcmc.gaussian.laplace import Laplace
 from gpcmc.inference.twisted import Twisted
 from studies.common.rows import Line
 from studies.rasmussen2006.gp import squared_exponential

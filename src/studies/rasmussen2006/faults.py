@@ -10,8 +10,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from gpcmc.inference.ep import ExpectationPropagation
-from gpcmc.inference.laplace import Laplace
+from gpcmc.gaussian.ep import ExpectationPropagation
+from gpcmc.gaussian.laplace import Laplace
 from studies.rasmussen2006.gp import squared_exponential
 from studies.rasmussen2006.grid import PRINTED
 from studies.rasmussen2006.patterns import Binary

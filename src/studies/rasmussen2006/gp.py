@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from gpcmc.gp.covariance import flush_subnormal
+from gpcmc.covariance.kernels import flush_subnormal
 from gpcmc.evidence.climbing import climb
 
 Array = np.ndarray

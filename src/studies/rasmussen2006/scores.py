@@ -8,7 +8,7 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import log_ndtr
 
-from gpcmc.gp.likelihood import hazard
+from gpcmc.likelihood.probit import hazard
 
 Array = np.ndarray
 

@@ -12,8 +12,8 @@ from scipy.linalg import cho_factor, cho_solve, solve_triangular
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, logsumexp, softmax
 
-from gpcmc.inference.multiclass import MulticlassLaplace
-from gpcmc.inference.softmax_mode import one_hot
+from gpcmc.gaussian.softmax_mode import MulticlassLaplace
+from gpcmc.likelihood.softmax import one_hot
 from studies.common.rows import Line
 from studies.rasmussen2006.gp import squared_distances, squared_exponential
 from studies.rasmussen2006.scores import baseline, information

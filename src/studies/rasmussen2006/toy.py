@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import ndtr
 
-from gpcmc.inference.ep import ExpectationPropagation
-from gpcmc.inference.laplace import Laplace
+from gpcmc.gaussian.ep import ExpectationPropagation
+from gpcmc.gaussian.laplace import Laplace
 from studies.common.rows import Line
 from studies.rasmussen2006.gp import Surface, maximise, squared_distances, squared_exponential
 

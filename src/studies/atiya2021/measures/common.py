@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from gpcmc.inference.interface import MIN_EFFECTIVE, NOT_CONVERGED
+from gpcmc.posterior import MIN_EFFECTIVE, NOT_CONVERGED
 from recheck.files import read_csv
 from recheck.measures import OK, as_measures, join_sources, with_fields
 from recheck.published import read_cells

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from gpcmc.inference.interface import STOPPED
+from gpcmc.posterior import STOPPED
 from recheck.measures import OK, join_sources, levels_of, with_fields
 from studies.atiya2021.measures import common
 from studies.atiya2021.measures.common import (

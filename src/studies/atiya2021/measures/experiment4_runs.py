@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import logsumexp, softmax
 
-from gpcmc.inference.interface import NOT_CONVERGED, UNTRUSTED
+from gpcmc.posterior import NOT_CONVERGED, UNTRUSTED
 from recheck.files import read_arrays
 from recheck.measures import OK, join_sources
 from studies.atiya2021.measures import common

@@ -1,13 +1,13 @@
 r"""Importance sampling with a Gaussian approximation as proposal (Filippone and Girolami, Eq. 25).
 
-Laplace's method and expectation propagation both end with q(f) proportional to
-N(f; 0, K) prod_i exp(-S_i f_i^2 / 2 + nu_i f_i), a Gaussian of mean m = K a and covariance
-Sigma = (K^-1 + S)^-1. The prior cancels in the weight p(y | f) p(f) / q(f), so that at f = m + z
+With K = A A' + diag(D), f = A u + e, Laplace's method and expectation propagation both end with a Gaussian of u, of mean
+A'a and precision C C' = I + A' diag(t) A, t = S / (1 + S D). e is integrated out: p(y | u) = prod_i Phi(y_i (A u)_i /
+sqrt(1 + D_i)). At u = A'a + C^-T z the weight p(y | u) p(u) / q(u) has the logarithm
 
-    log w = sum_i log Phi(y_i f_i) + z'Sz / 2 - a'z - a'm / 2 - sum_i log L_ii,
+    sum_i log Phi(y_i (A u)_i / sqrt(1 + D_i)) + (z'z - u'u) / 2 - log |C|.
 
-L L' = I + S^(1/2) K S^(1/2). K is never inverted, and the formula holds for *any* a and S >= 0 with
-m = K a: the mean of the weights is p(y | X) without bias also where an approximation has not converged.
+K is never inverted, and the formula holds for *any* a and S >= 0: the mean of the weights is p(y | X) under K without
+bias also where an approximation has not converged. What the form of K leaves out is corrected for by the Gaussian.
 
 The weights are not bounded. Their variance is infinite as soon as one direction f that separates
 the classes has f'Sf > f'K^-1 f, which rich kernels always have; the Pareto k-hat of the weights says
@@ -25,37 +25,35 @@ Filippone and Girolami (2014), IEEE TPAMI 36, 2214, Eq. (25). Vehtari, Simpson, 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal, cast
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import cholesky, solve_triangular
-from scipy.linalg.lapack import dpstrf
 from scipy.special import log_ndtr, logsumexp
 
+from gpcmc._normal_points import Points, PointSet, principal_directions
 from gpcmc._validation import FloatArray, check_option, check_positive_int
-from gpcmc.gp.covariance import Prior
-from gpcmc.gp.likelihood import predictive_probability
-from gpcmc.inference.ep import ExpectationPropagation
-from gpcmc.inference.gaussian import GaussianApproximation, GaussianPosterior
-from gpcmc.inference.interface import (
+from gpcmc.covariance.form import Cross
+from gpcmc.covariance.prior import Prior
+from gpcmc.covariance.root import Root
+from gpcmc.gaussian.ep import ExpectationPropagation
+from gpcmc.gaussian.laplace import Laplace
+from gpcmc.gaussian.posterior import GaussianApproximation, GaussianPosterior
+from gpcmc.likelihood.probit import predictive_probability
+from gpcmc.methods import Method
+from gpcmc.orthant.separation import MIN_TAIL, weight_diagnostics
+from gpcmc.posterior import (
     MAX_K_HAT,
     MIN_EFFECTIVE,
     NOT_CONVERGED,
     OK,
     UNTRUSTED,
     ConvergenceError,
-    Method,
-    PosteriorRecord,
+    FormPosterior,
     Prediction,
     with_prediction,
 )
-from gpcmc.inference.laplace import Laplace
-from gpcmc.inference.normal_points import Points, PointSet, principal_directions
-from gpcmc.orthant.separation import MIN_TAIL, weight_diagnostics
-
-Proposal = Literal["ep", "laplace"]
 
 _PROPOSALS: dict[str, GaussianApproximation] = {
     "ep": ExpectationPropagation(),
@@ -64,105 +62,72 @@ _PROPOSALS: dict[str, GaussianApproximation] = {
 
 
 @dataclass(frozen=True, slots=True)
-class CovarianceRoot:
-    """A square root of a covariance that may be singular: K = A A'.
+class Proposal:
+    """The Gaussian of u that a posterior of f makes: u = centre + T z.
 
     Attributes
     ----------
-    A : (n, r) array
-        r is the numerical rank; the rows `pivots` of A are lower triangular.
-    pivots : (r,) array of int
-        The latent values that determine the others.
+    root : Root
+    centre : (r,) array
+    T : (r, r) array
+        T T' is the covariance.
+    half_log_determinant : float
+        Of I + A' diag(t) A.
     """
 
-    A: FloatArray
-    pivots: NDArray[np.intp]
+    root: Root
+    centre: FloatArray
+    T: FloatArray
+    half_log_determinant: float
 
-    def coordinates(self, K_star: FloatArray) -> FloatArray:
-        """Return b (r, t) with K_star = A b: E[f* | f = A u] = b'u."""
-        return solve_triangular(
-            self.A[self.pivots], K_star[self.pivots], lower=True, check_finite=False
-        )
+    @classmethod
+    def of(cls, posterior: GaussianPosterior, root: Root | None = None) -> Proposal:
+        """Return that of a posterior with one latent function; `root` is its covariance's, if that is known."""
+        root = posterior.covariance.root() if root is None else root
+        A = root.A
+        G = A.T @ ((posterior.S / (1.0 + posterior.S * root.D))[:, None] * A)
+        G.flat[:: len(G) + 1] += 1.0
+        C = cholesky(G, lower=True, overwrite_a=True, check_finite=False)
+        T = solve_triangular(C, np.eye(len(C)), lower=True, trans="T", check_finite=False)
+        return cls(root, posterior.a @ A, T, float(np.sum(np.log(C.diagonal()))))
 
+    def rotated(self) -> Proposal:
+        """Return the same with the longest principal directions of f first."""
+        T = self.T @ principal_directions(self.root.A @ self.T)
+        return Proposal(self.root, self.centre, T, self.half_log_determinant)
 
-def covariance_root(K: FloatArray) -> CovarianceRoot:
-    """Factorize K by Cholesky with pivoting, down to pivots of n eps max(K_ii).
+    def log_weights(self, y: FloatArray, normals: FloatArray) -> FloatArray:
+        """Return log p(y | u) p(u) / q(u) (M,) at standard normals (M, r), for labels -1/+1 (n,).
 
-    Parameters
-    ----------
-    K : (n, n) array
-        Positive semidefinite.
-    """
-    n = len(K)
-    factor, order, rank, _ = dpstrf(K, lower=1)
-    rank = rank if K.any() else 0  # LAPACK counts one pivot in a matrix of zeros, or none
-    A = np.zeros((n, rank))
-    A[order - 1] = np.tril(factor)[:, :rank]
-    return CovarianceRoot(A, order[:rank] - 1)
-
-
-def posterior_root(posterior: GaussianPosterior, A: FloatArray) -> FloatArray:
-    """Return T (r, r) such that A T is a root of the covariance of `posterior`.
-
-    With f = A u, u has prior N(0, I) and covariance (I + A'SA)^-1 = T T' under the approximation.
-
-    Parameters
-    ----------
-    posterior : GaussianPosterior
-    A : (n, r) array
-        K = A A'.
-    """
-    G = A.T @ (posterior.S[:, None] * A)
-    G.flat[:: len(G) + 1] += 1.0
-    C = cholesky(G, lower=True, overwrite_a=True, check_finite=False)
-    return solve_triangular(C, np.eye(len(C)), lower=True, trans="T", check_finite=False)
-
-
-def log_weights(
-    posterior: GaussianPosterior, y: FloatArray, root: FloatArray, normals: FloatArray
-) -> FloatArray:
-    """Return log of p(y | f) p(f) / q(f) (M,) at f = mean + root @ normals[i].
-
-    The mean of their exponentials has expectation p(y | X) when `normals` are standard normal.
-
-    Parameters
-    ----------
-    posterior : GaussianPosterior
-        The proposal q; only `mean`, `a`, `S` and `L` are used.
-    y : (n,) array
-        Labels -1/+1.
-    root : (n, r) array
-        Root of the proposal's covariance: A T of `posterior_root`.
-    normals : (M, r) array
-    """
-    z = normals @ root.T
-    constant = -0.5 * posterior.a @ posterior.mean - np.sum(np.log(posterior.L.diagonal()))
-    likelihood = np.sum(log_ndtr(y * (posterior.mean + z)), axis=1)
-    return likelihood + 0.5 * (z * z) @ posterior.S - z @ posterior.a + constant
+        The mean of their exponentials has expectation p(y | X).
+        """
+        u = self.centre + normals @ self.T.T
+        scaled = (y / np.sqrt(1.0 + self.root.D))[:, None] * self.root.A
+        likelihood = np.sum(log_ndtr(u @ scaled.T), axis=1)
+        spread = np.einsum("ij,ij->i", normals, normals) - np.einsum("ij,ij->i", u, u)
+        return likelihood + 0.5 * spread - self.half_log_determinant
 
 
 def log_evidence_estimate(
-    posterior: GaussianPosterior, K: FloatArray, y: FloatArray, normals: FloatArray
+    posterior: GaussianPosterior, y: FloatArray, normals: FloatArray
 ) -> float:
     """Return log of an unbiased estimate of p(y | X): the mean of the weights (Eq. 25).
 
     Parameters
     ----------
     posterior : GaussianPosterior
-        Laplace's or expectation propagation's posterior for K and y.
-    K : (n, n) array
+        Laplace's or expectation propagation's, for y.
     y : (n,) array
     normals : (M, n) array
         Standard normals; of each row the first rank(K) are used.
     """
-    A = covariance_root(K).A
-    root = A @ posterior_root(posterior, A)
-    log_w = log_weights(posterior, y, root, normals[:, : A.shape[1]])
+    proposal = Proposal.of(posterior)
+    log_w = proposal.log_weights(y, normals[:, : len(proposal.T)])
     return float(logsumexp(log_w) - np.log(len(log_w)))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImportancePosterior(PosteriorRecord):
+@dataclass(frozen=True, kw_only=True)
+class ImportancePosterior(FormPosterior):
     """Weighted samples of p(f | y). Held are the weights; the samples are drawn again when needed.
 
     The evidence is the log of the mean weight. The mean is unbiased, its log is not. A prediction is by self-normalised
@@ -173,30 +138,30 @@ class ImportancePosterior(PosteriorRecord):
     ``effective_samples``, (sum w)^2 / sum w^2; ``effective_fraction``; and ``k_hat``, which is left out where it is not
     defined: fewer than 25 samples, or equal weights in the tail. With antithetic points it is the larger of the
     samples' and the pairs'. The status is ``UNTRUSTED`` when k-hat exceeds `MAX_K_HAT`, ``NOT_CONVERGED`` with fewer
-    than `MIN_EFFECTIVE` effective samples, else ``OK``. For the attributes see `PosteriorRecord`.
+    than `MIN_EFFECTIVE` effective samples, else that of the Gaussian. For the attributes see `PosteriorRecord`.
+
+    Under a form that leaves something out, evidence and probabilities are corrected as the Gaussian's are.
+
+    Attributes
+    ----------
+    gaussian : GaussianPosterior
+        Whose Gaussian was sampled.
     """
 
     log_evidence: float
     log_evidence_se: float
-    _proposal: GaussianPosterior
-    _root: CovarianceRoot
-    _T: FloatArray  # (r, r), u = A'a + T normals
-    _points: PointSet
-    _weights: FloatArray  # (M,), sum 1
+    gaussian: GaussianPosterior = field(repr=False)
+    _proposal: Proposal = field(repr=False)
+    _points: PointSet = field(repr=False)
+    _weights: FloatArray = field(repr=False)  # (M,), sum 1
 
-    @property
-    def _patterns(self) -> int:
-        return len(self._proposal.a)
-
-    def _predict(self, K_star: FloatArray, k_star_star: FloatArray) -> Prediction:
-        proposal = self._proposal
+    def _predict_at(self, cross: Cross) -> Prediction:
+        b, variance = self._proposal.root.coordinates(cross)
+        centre, slopes = b @ self._proposal.centre, (b @ self._proposal.T).T
         # about what is expected, so that the sums of squares below do not cancel
-        expected = proposal.predict(K_star, k_star_star).probability
-        b = self._root.coordinates(K_star)
-        variance = np.maximum(k_star_star - np.einsum("ij,ij->j", b, b), 0.0)
-        centre, slopes = (proposal.a @ self._root.A) @ b, self._T.T @ b
+        expected = predictive_probability(centre, variance + np.sum(slopes**2, axis=0))
         unit, start = self._points.unit, 0
-        sums, squares, cross, weight_squares = np.zeros((4, len(k_star_star)))
+        sums, squares, products, weight_squares = np.zeros((4, len(b)))
         for normals in self._points.blocks():
             w = self._weights[start : start + len(normals)]
             start += len(normals)
@@ -205,12 +170,13 @@ class ImportancePosterior(PosteriorRecord):
             unit_w = w.reshape(-1, unit).sum(axis=1)
             sums += units.sum(axis=0)
             squares += np.sum(units**2, axis=0)
-            cross += unit_w @ units
+            products += unit_w @ units
             weight_squares += unit_w @ unit_w
         n_units = len(self._weights) // unit
-        spread = np.maximum(squares - 2.0 * sums * cross + sums**2 * weight_squares, 0.0)
-        probability = np.clip(expected + sums, 0.0, 1.0)
-        return Prediction(probability, np.sqrt(spread * n_units / (n_units - 1)))
+        spread = np.maximum(squares - 2.0 * sums * products + sums**2 * weight_squares, 0.0)
+        change, form_error = self.gaussian.form_change(cross)
+        probability = np.clip(expected + sums + change, 0.0, 1.0)
+        return Prediction(probability, np.sqrt(spread * n_units / (n_units - 1)), form_error)
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,8 +208,10 @@ class ImportanceSampling(Method[ImportancePosterior]):
         If an option is not as above.
     """
 
+    any_form: ClassVar[bool] = True
+
     samples: int = 4096
-    proposal: Proposal = "ep"
+    proposal: Literal["ep", "laplace"] = "ep"
     points: Points = "random"
     replicates: int = 16
 
@@ -272,30 +240,31 @@ class ImportanceSampling(Method[ImportancePosterior]):
         return {"random": 1, "antithetic": 2, "sobol": self.samples // self.replicates}[self.points]
 
     def _fit(self, prior: Prior, y: FloatArray, rng: np.random.Generator) -> ImportancePosterior:
-        proposal = gaussian_proposal(_PROPOSALS[self.proposal], prior.K, y)
-        root = covariance_root(prior.K)
-        T = posterior_root(proposal, root.A)
+        gaussian = gaussian_proposal(_PROPOSALS[self.proposal], prior.covariance, y)
+        proposal = Proposal.of(gaussian)
         if self.points == "sobol":
-            T = T @ principal_directions(root.A @ T)
+            proposal = proposal.rotated()
+        r = len(proposal.T)
         points = PointSet(
-            self.points, self.samples, self._unit(), len(T), tuple(rng.integers(2**63, size=2))
+            self.points, self.samples, self._unit(), r, tuple(rng.integers(2**63, size=2))
         )
-        F = root.A @ T
-        log_w = np.concatenate([log_weights(proposal, y, F, u) for u in points.blocks()])
+        log_w = np.concatenate([proposal.log_weights(y, u) for u in points.blocks()])
         total = logsumexp(log_w)
         weights = np.exp(log_w - total)
         unit_w = weights.reshape(-1, points.unit).sum(axis=1)
         diagnostics = self._diagnostics(log_w, weights, unit_w)
+        status = _status(diagnostics)
+        change = gaussian.diagnostics.get("correction", 0.0)
         posterior = ImportancePosterior(
-            log_evidence=float(total - np.log(self.samples)),
+            covariance=prior.covariance,
+            log_evidence=float(total - np.log(self.samples)) + change,
             log_evidence_se=float(np.std(unit_w, ddof=1) * np.sqrt(len(unit_w))),
-            work=proposal.work
+            work=gaussian.work
             | {"samples": self.samples, "likelihood_evaluations": self.samples * len(y)},
-            diagnostics=diagnostics,
-            status=_status(diagnostics),
+            diagnostics=gaussian.diagnostics | diagnostics,
+            status=gaussian.status if status == OK else status,
+            gaussian=gaussian,
             _proposal=proposal,
-            _root=root,
-            _T=T,
             _points=points,
             _weights=weights,
         )
@@ -325,7 +294,7 @@ def _status(diagnostics: dict[str, float]) -> str:
 
 
 def gaussian_proposal(
-    method: GaussianApproximation, K: FloatArray, y: FloatArray
+    method: GaussianApproximation, K: Any, y: FloatArray
 ) -> GaussianPosterior:
     """Return the Gaussian that `method` finds, or the last one of its iteration.
 
@@ -335,7 +304,7 @@ def gaussian_proposal(
     Parameters
     ----------
     method : Laplace or ExpectationPropagation
-    K : (n, n) array
+    K : (n, n) array or Covariance
         Prior covariance, positive semidefinite.
     y : (n,) array
         Labels -1/+1.
@@ -348,4 +317,4 @@ def gaussian_proposal(
     try:
         return method.fit(Prior(K), y)
     except ConvergenceError as error:
-        return cast(GaussianPosterior, error.posterior)
+        return method.corrected(cast(GaussianPosterior, error.posterior), y)

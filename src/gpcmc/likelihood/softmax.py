@@ -1,25 +1,94 @@
-"""The average of the softmax over a Gaussian, by a rule that does not know the names of the classes.
+"""The softmax likelihood of several classes, each with a latent function: p(y = c | f) = exp(f_c) / sum_d exp(f_d).
 
-Points of a low-discrepancy sequence treat their coordinates differently, so that an average over them depends on which
-class comes first. Here each test input sorts its classes by what their Gaussian says of them (mean, variance,
-covariance with the mean), the root of the covariance is the symmetric one, and the points are used in all C rotations
-of their coordinates. Classes that can be exchanged without a change of the Gaussian share what they get together: where
-all can, as far from the data, each has 1/C exactly.
+Its average over a Gaussian is by a rule that does not know the names of the classes. Points of a low-discrepancy
+sequence treat their coordinates differently, so that an average over them depends on which class comes first. Here each
+test input sorts its classes by what their Gaussian says of them (mean, variance, covariance with the mean), the root of
+the covariance is the symmetric one, and the points are used in all C rotations of their coordinates. Classes that can be
+exchanged without a change of the Gaussian share what they get together: where all can, as far from the data, each has
+1/C exactly.
+
+References
+----------
+Rasmussen and Williams (2006), Eqs. (3.33)-(3.38), (5.23).
 """
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-from scipy.special import softmax
+from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import log_softmax, softmax
+
+from gpcmc._normal_points import PointSet
 from gpcmc._validation import FloatArray
-from gpcmc.inference.normal_points import PointSet
 
 _CHUNK = 16  # test inputs at a time
 _SEED = (3, 4)  # of the points: predictions repeat to the bit
 _SAME = 1e-9  # of the largest deviation: values nearer than this differ by rounding
 _LEAST = 1e-100  # a variance that stands for none, whose powers do not vanish
+
+
+@dataclass(frozen=True, slots=True)
+class Softmax:
+    """The likelihood with the rule of its averages: Sobol' points of a randomisation, and randomisations."""
+
+    points: int = 512
+    randomizations: int = 4
+
+    def average(self, mean: FloatArray, variance: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return class probabilities (t, C) averaged over the latent Gaussian, and their standard errors."""
+        return softmax_average(
+            mean, variance, points=self.points, randomizations=self.randomizations
+        )
+
+
+def log_likelihood(y: FloatArray, f: FloatArray) -> float:
+    """Return the sum of log p(y | f) over patterns, for y (C, n) of ones and zeros and f (C, n)."""
+    return float(np.sum(y * log_softmax(f, axis=0)))
+
+
+def half_slope_of_log_det(pi: FloatArray, covariance: FloatArray) -> FloatArray:
+    """Return s (C, n), the derivative of -log |I + K W| / 2 in f, through the third derivatives of the softmax.
+
+    With the posterior covariance S (C, C) of one pattern's latent values it is
+
+        s_c = -pi_c (S_cc - sum_d pi_d S_dd - 2 (S pi)_c + 2 pi' S pi) / 2.
+
+    Parameters
+    ----------
+    pi : (C, n) array
+        Class probabilities.
+    covariance : (n, C, C) array
+        S of each pattern.
+    """
+    S_pi = np.einsum("ncd,dn->cn", covariance, pi)
+    variance = np.einsum("ncc->cn", covariance)
+    means = np.sum(pi * variance, axis=0) - 2.0 * np.sum(pi * S_pi, axis=0)
+    return -0.5 * pi * (variance - means - 2.0 * S_pi)
+
+
+def check_classes(name: str, value: ArrayLike, n: int) -> FloatArray:
+    """Return a (C, n) array with 1 for the class of each pattern, given n labels 0 to C - 1.
+
+    Raises
+    ------
+    ValueError
+        If there are not n labels, a label is another number, or one of the labels does not occur.
+    """
+    labels = np.asarray(value)
+    found = np.unique(labels)
+    if labels.shape != (n,) or list(found) != list(range(max(len(found), 2))):
+        raise ValueError(
+            f"{name} must hold {n} labels 0, 1, ..., C - 1, each at least once; got shape "
+            f"{labels.shape} with labels {found[:5].tolist()}"
+        )
+    return one_hot(labels.astype(np.intp))
+
+
+def one_hot(labels: NDArray[np.integer]) -> FloatArray:
+    """Return (C, n): 1 for the class of each pattern, else 0."""
+    return np.eye(int(labels.max()) + 1)[:, labels]
 
 
 def softmax_average(
