@@ -13,7 +13,7 @@ from sklearn.gaussian_process.kernels import RBF, CompoundKernel, Kernel
 from gpcmc._validation import check_option, check_positive_int
 from gpcmc.covariance.pivoted import check_tolerance
 from gpcmc.evidence import Optimizer
-from gpcmc.gaussian import MulticlassLaplace
+from gpcmc.gaussian.softmax_mode import MulticlassLaplace
 from gpcmc.inference import (
     METHODS,
     ExpectationPropagation,

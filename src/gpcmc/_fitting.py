@@ -37,7 +37,7 @@ from gpcmc.evidence import (
     surface_method,
 )
 from gpcmc.evidence.scale import vectors
-from gpcmc.gaussian import MulticlassLaplace
+from gpcmc.gaussian.softmax_mode import MulticlassLaplace
 from gpcmc.inference import Method, Posterior, Prediction, PseudoMarginal
 from gpcmc.likelihood.softmax import one_hot
 from gpcmc.orthant.sampler import ExtinctionError

@@ -8,13 +8,14 @@ from gpcmc.evidence.ascent import Optimum, bounded, maximize
 from gpcmc.evidence.climbing import Summit, climb
 from gpcmc.evidence.exact import CommonPoints, climb_exact, exact_surface
 from gpcmc.evidence.forms import DENSE, Form, form_of
-from gpcmc.evidence.search import Search
+from gpcmc.evidence.search import Optimizer, Search
 from gpcmc.evidence.surface import Surface, surface_method
 
 __all__ = [
     "DENSE",
     "CommonPoints",
     "Form",
+    "Optimizer",
     "Optimum",
     "Search",
     "Summit",

@@ -23,7 +23,8 @@ from gpcmc.covariance import Covariance, GradientMatrix
 from gpcmc.covariance.kernels import orthant_covariance
 from gpcmc.evidence.ascent import Ascent, Optimum, bounded
 from gpcmc.evidence.surface import Surface
-from gpcmc.gaussian import ExpectationPropagation, GaussianPosterior
+from gpcmc.gaussian.ep import ExpectationPropagation
+from gpcmc.gaussian.posterior import GaussianPosterior
 from gpcmc.inference.twisted import Twisted
 from gpcmc.orthant.gradient import Guide, OrthantGradient, orthant_gradient
 from gpcmc.posterior import ConvergenceError

@@ -162,7 +162,12 @@ class GaussianApproximation(Method[GaussianPosterior]):
     any_form: ClassVar[bool] = True
 
     def _fit(self, prior: Prior, y: FloatArray, rng: np.random.Generator) -> GaussianPosterior:
-        found = self.approximate(prior.covariance, y)
+        return self._fit_from(prior, y, rng, None)
+
+    def _fit_from(
+        self, prior: Prior, y: FloatArray, rng: np.random.Generator, start: Any
+    ) -> GaussianPosterior:
+        found = self.approximate(prior.covariance, y, start)
         return self.corrected(with_prediction(found, prior), y)
 
     @abstractmethod

@@ -20,13 +20,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
+from threadpoolctl import ThreadpoolController
 from numpy.typing import NDArray
 from scipy.linalg import cholesky, solve_triangular
 from scipy.linalg.blas import dtrmm
 from scipy.linalg.lapack import dlauum
 from scipy.special import log_ndtr, logsumexp, ndtr
 
-from gpcmc._threads import _controller, one_thread
+from gpcmc._threads import one_thread
 from gpcmc._validation import (
     FloatArray,
     check_covariance,
@@ -124,7 +125,7 @@ class _FromLowRank(Twisted):
         tilt = least_bound(LowRank(y[:, None] * self.rough.F, 1.0 + self.rough.D))
         # the site on v = y f + noise which, convolved with that noise, is EP's on f
         nu = y * (ep.S * ep.mean + ep.a) / (1.0 - ep.S)
-        with _controller().limit(limits=self.n_jobs):
+        with ThreadpoolController().limit(limits=self.n_jobs):
             R = y[:, None] * K * y
             R.flat[:: len(y) + 1] += 1.0
             L = cholesky(R, lower=True, overwrite_a=True, check_finite=False)
