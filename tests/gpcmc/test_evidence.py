@@ -16,7 +16,7 @@ from sklearn.gaussian_process.kernels import (
 from truths import central_differences
 
 from gpcmc.gp import prior
-from gpcmc.covariance.kernels import covariance_with_gradient
+from gpcmc.covariance.gradient import covariance_with_gradient
 from gpcmc.inference import ExpectationPropagation, Laplace
 from gpcmc.inference.evidence import EvidenceSurface, surface_method
 
