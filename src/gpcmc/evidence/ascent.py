@@ -134,8 +134,12 @@ class Ascent:
 
     surface: Surface
     progress: Progress
+    bounds: FloatArray = field(init=False)
     _known: dict[bytes, tuple[float, FloatArray, Any]] = field(default_factory=dict)
     _best: tuple[float, Any] = (-np.inf, None)
+
+    def __post_init__(self) -> None:
+        self.bounds = self.surface.kernel.bounds  # which takes a while to find
 
     def from_starts(
         self,
@@ -159,11 +163,11 @@ class Ascent:
         ValueError
             If the method fails at all starts.
         """
-        bounds, before = self.surface.kernel.bounds, self.progress.evaluations
+        before = self.progress.evaluations
         peaks: list[Optimum] = []
         failure: Exception | None = None
         for group in (starts, late, restarts):
-            clipped = [np.clip(start, *bounds.T) for start in group]
+            clipped = [np.clip(start, *self.bounds.T) for start in group]
             for start in clipped if group is restarts else self._ordered(clipped):
                 stop, known = (
                     self._stop(peaks, whole=group is restarts),
@@ -241,7 +245,7 @@ class Ascent:
 
     def _climb(self, start: FloatArray, stop: Stop | None) -> Summit:
         poor = -10.0 * np.log(2.0) * len(self.surface.X)
-        return climb(self._evaluate, [start], self.surface.kernel.bounds, poor=poor, stop=stop)
+        return climb(self._evaluate, [start], self.bounds, poor=poor, stop=stop)
 
     def _evaluate(self, theta: FloatArray) -> tuple[float, FloatArray]:
         """Return value and gradient; those of a start are known already."""
@@ -251,20 +255,20 @@ class Ascent:
         else:
             self.progress.evaluations += 1
             value, gradient = self.surface.value_and_gradient(theta)
-            self.progress.evaluated(self.surface.kernel.clone_with_theta(theta), value)
+            self.progress.evaluated(self.surface.kernel, theta, value)
         if value > self._best[0]:
             self._best = value, self.surface.posterior
         return value, gradient
 
     def _flat(self, found: Summit) -> bool:
-        inside = np.clip(found.theta + found.gradient, *self.surface.kernel.bounds.T) - found.theta
+        inside = np.clip(found.theta + found.gradient, *self.bounds.T) - found.theta
         return bool(np.abs(inside).max() <= _FLAT * np.sqrt(len(self.surface.X)))
 
     def _stop(self, peaks: list[Optimum], *, whole: bool) -> Stop | None:
         """Return what stops a climb that leads to a maximum that is known, or to no higher one."""
         if not peaks:
             return None
-        height, bounds = peaks[0].log_evidence, self.surface.kernel.bounds
+        height, bounds = peaks[0].log_evidence, self.bounds
 
         def stop(theta: FloatArray, value: float, gradient: FloatArray) -> bool:
             if any(_leads_to(peak, theta, value, gradient) for peak in peaks):

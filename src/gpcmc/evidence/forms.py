@@ -9,12 +9,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from gpcmc._memory import available_memory
 from gpcmc._validation import FloatArray
 from gpcmc.covariance import Covariance, Dense, LowRank, Prior, low_rank
+from gpcmc.covariance.gradient import KernelOn
 from gpcmc.covariance.kernels import evaluate
 from gpcmc.covariance.pivoted import MAX_RANK
 from gpcmc.evidence.scale import vectors
@@ -24,8 +24,12 @@ from gpcmc.posterior import ConvergenceError
 if TYPE_CHECKING:  # scikit-learn takes half a second
     from sklearn.gaussian_process.kernels import Kernel
 
+#: Takes theta (p,) and returns the covariance there.
+Climbed = Callable[[FloatArray], Covariance]
+
 #: Patterns up to which "auto" is dense: an evaluation of the evidence then takes at most a few seconds.
 FEW = 2000
+_NESTED = 500  # patterns from which on a dense covariance has coarser forms, if it knows its kernel
 _SHARE = 4  # a rank above n over this gains little over the dense form
 _SEARCHED = (
     1e-3  # tolerance of covariances in a search: maxima move by less than their own uncertainty
@@ -55,9 +59,7 @@ class Form(ABC):
         """Return the prior that a posterior gets."""
 
     @abstractmethod
-    def around(
-        self, kernel: Kernel, X: Any, y: FloatArray, method: Any
-    ) -> Callable[[Kernel, Any], Covariance]:
+    def around(self, kernel: Kernel, X: Any, y: FloatArray, method: Any) -> Climbed:
         """Return what makes the covariances of a climb from this kernel."""
 
     @property
@@ -66,9 +68,15 @@ class Form(ABC):
         """Whether a climb holds something that its end would choose otherwise."""
 
 
-def dense(kernel: Kernel, X: Any) -> Dense:
-    """Return the dense covariance of a kernel at inputs."""
-    return Dense(evaluate(kernel, X), kernel, X)
+def dense(kernel: Kernel, X: Any) -> Climbed:
+    """Return what makes dense covariances of a kernel at inputs, for gradients."""
+    on = KernelOn(kernel, X)
+
+    def at(theta: FloatArray) -> Dense:
+        K, contract = on.at(theta)
+        return Dense(K, kernel.clone_with_theta(theta) if len(K) >= _NESTED else None, X, contract)
+
+    return at
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +90,9 @@ class DenseForm(Form):
         """Return that of the array, which a method checks."""
         return Prior(evaluate(kernel, X), kernel=kernel, X=X)
 
-    def around(
-        self, kernel: Kernel, X: Any, y: FloatArray, method: Any
-    ) -> Callable[[Kernel, Any], Covariance]:
-        return dense
+    def around(self, kernel: Kernel, X: Any, y: FloatArray, method: Any) -> Climbed:
+        """Return what makes arrays, which holds nothing."""
+        return dense(kernel, X)
 
 
 DENSE = DenseForm()
@@ -112,9 +119,8 @@ class LowRankForm(Form):
         """Return that of F F' + D with the inducing inputs for the kernel."""
         return Prior(low_rank(kernel, X, tolerance=self.tolerance, strict=False))
 
-    def around(
-        self, kernel: Kernel, X: Any, y: FloatArray, method: Any
-    ) -> Callable[[Kernel, Any], Covariance]:
+    def around(self, kernel: Kernel, X: Any, y: FloatArray, method: Any) -> Climbed:
+        """Return what makes covariances with the inducing inputs for the kernel."""
         tolerance = max(self.tolerance, _SEARCHED)
         found = low_rank(kernel, X, tolerance=tolerance, strict=False)
         for _ in range(_REFINED):
@@ -123,7 +129,8 @@ class LowRankForm(Form):
             tolerance *= 0.1
             found = low_rank(kernel, X, tolerance=tolerance, strict=False)
         assert found.inducing is not None
-        return partial(low_rank, inducing=found.inducing.Z)
+        Z = found.inducing.Z
+        return lambda theta: low_rank(kernel.clone_with_theta(theta), X, inducing=Z)
 
     @staticmethod
     def _costs(covariance: LowRank, y: FloatArray, method: Any) -> bool:

@@ -158,7 +158,7 @@ class Search:
             progress.evaluations += 1
             try:
                 value, gradient = surface.value_and_gradient(np.asarray(theta, dtype=np.float64))
-                progress.evaluated(kernel.clone_with_theta(theta), value)
+                progress.evaluated(kernel, theta, value)
             except (ValueError, ConvergenceError):
                 value, gradient = poor, np.zeros(len(kernel.theta))
             return (-value, -gradient) if eval_gradient else -value

@@ -10,7 +10,6 @@ Rasmussen and Williams (2006), sections 5.1, 5.5.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -19,7 +18,7 @@ import numpy as np
 from gpcmc._threads import one_thread
 from gpcmc._validation import FloatArray
 from gpcmc.covariance import Covariance, GradientMatrix
-from gpcmc.evidence.forms import dense
+from gpcmc.evidence.forms import Climbed, dense
 from gpcmc.gaussian.ep import ExpectationPropagation
 from gpcmc.gaussian.posterior import GaussianApproximation
 from gpcmc.methods import Method
@@ -68,7 +67,7 @@ class Surface:
     y : (n,) or (C, n) array
         Labels as the method takes them.
     form : callable
-        Makes a covariance of a kernel and inputs.
+        Takes theta (p,) and returns the covariance there; by default a dense one.
     posterior : object or None
         The last one.
     """
@@ -77,8 +76,12 @@ class Surface:
     kernel: Kernel
     X: Any
     y: FloatArray
-    form: Callable[[Kernel, Any], Covariance] = dense
+    form: Climbed | None = None
     posterior: Any = None
+
+    def __post_init__(self) -> None:
+        if self.form is None:
+            self.form = dense(self.kernel, self.X)
 
     @one_thread()
     def value(self, theta: FloatArray) -> float:
@@ -107,7 +110,8 @@ class Surface:
         return posterior.log_evidence, covariance.contract(M)
 
     def _approximate(self, theta: FloatArray) -> tuple[Covariance, Any]:
-        covariance = self.form(self.kernel.clone_with_theta(theta), self.X)
+        assert self.form is not None
+        covariance = self.form(np.asarray(theta, dtype=np.float64))
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             found = self.method.approximate(covariance, self.y, self.posterior)
         if not -np.inf < found.log_evidence <= 0.0:
