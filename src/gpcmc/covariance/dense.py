@@ -25,6 +25,7 @@ from scipy.linalg.lapack import dlauum, dpotrf, dpotri, dtrtri
 
 from gpcmc._validation import FloatArray, check_cross_covariance
 from gpcmc.covariance.form import (
+    Answer,
     Conditioned,
     ConditionedFunction,
     Covariance,
@@ -214,7 +215,7 @@ class DenseConditioned(ConditionedFunction):
         R *= root
         return R
 
-    def predictor(self, a: FloatArray) -> DensePredictor:
+    def predictor(self, a: FloatArray, answer: Answer | None = None) -> DensePredictor:
         return DensePredictor(self, a)
 
     def latent(self, cross: DenseCross, a: FloatArray) -> Latent:
@@ -273,7 +274,7 @@ class SoftmaxConditioned(Conditioned):
             total -= u.T @ u
         return total
 
-    def predictor(self, a: FloatArray) -> DensePredictor:
+    def predictor(self, a: FloatArray, answer: Answer | None = None) -> DensePredictor:
         return DensePredictor(self, a)
 
     def latent(self, cross: DenseCross, a: FloatArray) -> Latent:
