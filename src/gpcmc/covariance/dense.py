@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_solve, cholesky, solve_triangular
-from scipy.linalg.lapack import dlauum, dpotrf, dpotri, dtrtri
+from scipy.linalg.lapack import dlauum, dpotrf, dpotri, dpotrs, dtrtri
 
 from gpcmc._validation import FloatArray, check_cross_covariance
 from gpcmc.covariance.form import (
@@ -202,7 +202,8 @@ class DenseConditioned(ConditionedFunction):
 
     def solve(self, x: FloatArray) -> FloatArray:
         root = np.sqrt(self.S)
-        return root * cho_solve((self.L, True), root * x, check_finite=False)
+        found: FloatArray = root * dpotrs(self.L, root * x, lower=1)[0]
+        return found
 
     def weights(self, nu: FloatArray) -> FloatArray:
         return nu - self.solve(self.K @ nu)

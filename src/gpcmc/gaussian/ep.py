@@ -37,6 +37,7 @@ from gpcmc.posterior import ConvergenceError
 _EPS = float(np.finfo(float).eps)
 _ROUGH = 1e-2  # tolerance of sites to start from
 _DEPTH = 4  # updates that the extrapolation looks back on
+_RIDGE = 1e-14
 _FAR = 0.5  # where sites move so much, the last updates say little of the next
 _PATIENCE = 8  # sweeps without a record before the steps get shorter
 _MARGIN = 1.0 - 1e-12  # of the largest precision that a site may have
@@ -212,7 +213,9 @@ def _extrapolated(
     moves = np.array(matched) - sites
     residual = (moves * scale).reshape(len(sites), -1)
     change = residual[1:] - residual[:-1]
-    gamma = np.linalg.lstsq(change.T, residual[-1], rcond=1e-8)[0]
+    gram = change @ change.T
+    gram.flat[:: len(gram) + 1] += _RIDGE * np.trace(gram)  # updates near the end are nearly parallel
+    gamma = np.linalg.solve(gram, change @ residual[-1])
     moved = sites + step * moves
     found: FloatArray = moved[-1] - np.einsum("k,kij->ij", gamma, moved[1:] - moved[:-1])
     return found
