@@ -117,8 +117,8 @@ def climb(
         start = np.clip(np.array(start, dtype=np.float64), lowest, highest)
         value, gradient = tell(start)
         # within bounds on all sides L-BFGS-B tries the whole gradient first, which may lead anywhere
-        length = np.linalg.norm(np.clip(start + gradient, lowest, highest) - start)
-        scale = 1.0 / max(float(length), 1.0)
+        free = np.clip(start + gradient, lowest, highest) != start
+        scale = 1.0 / max(float(np.linalg.norm(gradient[free])), 1.0)
         options = {"ftol": _FTOL, "gtol": _GTOL} | dict(tolerances or {})
         options["ftol"] *= scale * max(abs(value), 1.0) / max(scale * abs(value), 1.0)
         options["gtol"] *= scale

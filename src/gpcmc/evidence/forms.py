@@ -117,20 +117,24 @@ class LowRankForm(Form):
 
     def prior(self, kernel: Kernel, X: Any) -> Prior:
         """Return that of F F' + D with the inducing inputs for the kernel."""
-        return Prior(low_rank(kernel, X, tolerance=self.tolerance, strict=False))
+        return Prior(self._chosen(kernel, X, self.tolerance))
 
     def around(self, kernel: Kernel, X: Any, y: FloatArray, method: Any) -> Climbed:
         """Return what makes covariances with the inducing inputs for the kernel."""
         tolerance = max(self.tolerance, _SEARCHED)
-        found = low_rank(kernel, X, tolerance=tolerance, strict=False)
+        found = self._chosen(kernel, X, tolerance)
         for _ in range(_REFINED):
-            if found.rank >= MAX_RANK or not self._costs(found, y, method):
+            if found.rank >= 0.8 * MAX_RANK or not self._costs(found, y, method):
                 break
             tolerance *= 0.1
-            found = low_rank(kernel, X, tolerance=tolerance, strict=False)
+            found = self._chosen(kernel, X, tolerance)
         assert found.inducing is not None
         Z = found.inducing.Z
         return lambda theta: low_rank(kernel.clone_with_theta(theta), X, inducing=Z)
+
+    @staticmethod
+    def _chosen(kernel: Kernel, X: Any, tolerance: float) -> LowRank:
+        return low_rank(kernel, X, tolerance=tolerance, max_rank=MAX_RANK, strict=False)
 
     @staticmethod
     def _costs(covariance: LowRank, y: FloatArray, method: Any) -> bool:
@@ -168,19 +172,28 @@ def form_of(
         Inputs, of which the first 2000 are looked at.
     n : int
         Patterns.
+
+    Raises
+    ------
+    MemoryError
+        If the form is dense, and the method needs more memory than this process may have.
     """
-    if covariance == "dense":
-        return DENSE
     wanted = LowRankForm(tolerance)
     if covariance == "low-rank":
         return wanted
-    if n <= FEW or not method.any_form or not vectors(X):
-        return DENSE
-    if method.memory(n) > available_memory().bytes:
-        return wanted
+    no_choice = covariance == "dense" or n <= FEW or not method.any_form or not vectors(X)
+    if no_choice or method.memory(n) <= available_memory().bytes:
+        if no_choice or not _has_low_rank(kernel, X, tolerance):
+            method.check_size(n)
+            return DENSE
+    return wanted
+
+
+def _has_low_rank(kernel: Kernel, X: Any, tolerance: float) -> bool:
+    """Return whether a sample of the patterns needs no more than a quarter of its own number."""
     some = X[:: max(len(X) // FEW, 1)][:FEW]
     try:
         low_rank(kernel, some, tolerance=tolerance, max_rank=min(len(some) // _SHARE, MAX_RANK))
     except ValueError:  # it needs a larger rank
-        return DENSE
-    return wanted
+        return False
+    return True
