@@ -166,20 +166,35 @@ def check_positive(name: str, value: object) -> float:
     return float(value)
 
 
-def check_rng(name: str, value: object) -> np.random.Generator:
-    """Return `value` if it is a ``numpy.random.Generator``.
+def check_rng(name: str, value: object, *, optional: bool = False) -> np.random.Generator:
+    """Return a random generator: the one that is given, or one made from a seed.
+
+    Parameters
+    ----------
+    name : str
+    value : numpy.random.Generator, numpy.random.RandomState, int or None
+        A generator is used up as it is drawn from, and equal seeds give equal bits. Of a RandomState, which is used
+        up too, a new generator gets its seed.
+    optional : bool
+        Whether None stands for a seed from the system's entropy.
 
     Raises
     ------
     ValueError
-        If it is anything else: a seed or ``None`` is not accepted below the classifier.
+        If it is anything else.
     """
-    if not isinstance(value, np.random.Generator):
-        raise ValueError(
-            f"{name} must be a numpy.random.Generator, e.g. numpy.random.default_rng(seed); "
-            f"got {value!r}"
-        )
-    return value
+    if isinstance(value, np.random.Generator):
+        return value
+    if isinstance(value, np.random.RandomState):
+        return np.random.default_rng(value.randint(2**32, size=4, dtype=np.uint32))
+    if isinstance(value, numbers.Integral) and not isinstance(value, bool) and value >= 0:
+        return np.random.default_rng(int(value))
+    if value is None and optional:
+        return np.random.default_rng()
+    raise ValueError(
+        f"{name} must be a numpy.random.Generator, e.g. numpy.random.default_rng(0), or a seed: an integer >= 0; "
+        f"got {value!r}"
+    )
 
 
 def check_option(name: str, value: object, allowed: tuple[str, ...]) -> str:

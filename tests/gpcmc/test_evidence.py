@@ -21,7 +21,7 @@ from sklearn.gaussian_process.kernels import (
 )
 from truths import central_differences
 
-import gpcmc.orthant.gradient as door
+import gpcmc.rectangle.gradient as door
 from gpcmc._memory import Limit
 from gpcmc.covariance.gradient import KernelOn, covariance_with_gradient
 from gpcmc.covariance.kernels import orthant_covariance
@@ -47,7 +47,7 @@ from gpcmc.inference import (
     Laplace,
     Twisted,
 )
-from gpcmc.orthant.gradient import Guide, orthant_gradient
+from gpcmc.rectangle.gradient import Guide, orthant_gradient
 from gpcmc.orthant.separation import _Mixture
 from gpcmc.orthant.tilting import tilted_proposal
 from gpcmc.orthant.truths import linear_kernel_truth, two_dimensional

@@ -304,7 +304,7 @@ def test_what_no_sample_has_seen_is_not_zero(monkeypatch):
     """Three coordinates that sum to zero are never all positive; without the proof of that, nothing is claimed."""
     cov = equicorrelated(3, -0.5)
     assert rectangle_probability(0, INF, cov=cov, rng=0).standard_error == 0.0
-    monkeypatch.setattr("gpcmc.rectangle.solve.has_interior", lambda factor: True)
+    monkeypatch.setattr("gpcmc.rectangle.solve.has_interior", lambda given: True)
     found = rectangle_probability(0, INF, cov=cov, max_samples=2**13, rng=0)
     assert found.log_probability == -INF and found.status == "no sample inside"
     assert found.standard_error == INF and found.interval() == (-INF, 0.0)

@@ -24,6 +24,7 @@ from scipy.linalg import LinAlgError, cho_solve, cholesky, solve_triangular
 from scipy.linalg.lapack import dlauum, dpotrf, dpotri, dpotrs, dtrtri
 
 from gpcmc._validation import FloatArray, check_cross_covariance
+from gpcmc.covariance.factor import DenseFactor, Factor
 from gpcmc.covariance.form import (
     Answer,
     Conditioned,
@@ -36,12 +37,11 @@ from gpcmc.covariance.form import (
 )
 from gpcmc.covariance.gradient import Contraction, covariance_with_gradient
 from gpcmc.covariance.kernels import diagonal, evaluate
-from gpcmc.covariance.lowrank import low_rank
+from gpcmc.covariance.lowrank import LowRank, low_rank
 
 if TYPE_CHECKING:  # scikit-learn takes half a second
     from sklearn.gaussian_process.kernels import Kernel
 
-    from gpcmc.covariance.factor import Factor
 
 # Patterns from which on sites are cheaper to find under a covariance of low rank, which may leave out so much mean
 # variance beside the unit variance of the noise. A hundred times as much costs twisted EP most of its samples where the
@@ -88,11 +88,13 @@ class Dense(Covariance):
         return SoftmaxConditioned.of(self.K, pi)
 
     def factor(self, signs: FloatArray, noise: float = 1.0) -> Factor:
-        from gpcmc.covariance.factor import DenseFactor
+        return DenseFactor.of(self.signed(signs, noise))
 
-        R = signs[:, None] * self.K * signs
+    def signed(self, signs: FloatArray, noise: float = 1.0) -> FloatArray:
+        R = signs[:, None] * self.K
+        R *= signs
         R.flat[:: len(R) + 1] += noise
-        return DenseFactor.of(R)
+        return R
 
     def cross(self, X_star: FloatArray) -> DenseCross:
         if self.kernel is None or self.X is None:
@@ -122,15 +124,23 @@ class Dense(Covariance):
 
     def coarser(self) -> Sequence[Covariance]:
         """Return a kernel's covariances of low rank, where there are 500 patterns or more and the rank is a quarter."""
+        found = self._near() if len(self) >= _MANY else None
+        return () if found is None else (*found.coarser(), found)
+
+    def stand_in(self) -> Covariance:
+        """Return a kernel's covariance of low rank, if a quarter of the rank leaves little beside the noise."""
+        found = self._near()
+        return self if found is None else found
+
+    def _near(self) -> LowRank | None:
         vectors = isinstance(self.X, np.ndarray) and self.X.ndim == 2 and self.X.dtype.kind == "f"
-        if self.kernel is None or not vectors or len(self) < _MANY:
-            return ()
+        if self.kernel is None or not vectors or len(self) < 4:
+            return None
         tolerance = min(_LEFT / max(float(np.mean(self.diagonal)), 1e-300), 0.3)
         try:
-            found = low_rank(self.kernel, self.X, tolerance=tolerance, max_rank=len(self) // 4)
+            return low_rank(self.kernel, self.X, tolerance=tolerance, max_rank=len(self) // 4)
         except ValueError:  # it needs a larger rank, or the kernel is singular
-            return ()
-        return *found.coarser(), found
+            return None
 
     @classmethod
     def memory(cls, n: int, matrices: float) -> float:

@@ -108,6 +108,10 @@ class Covariance(ABC):
             Above zero.
         """
 
+    def signed(self, signs: FloatArray, noise: float = 1.0) -> FloatArray | None:
+        """Return noise I + C K C as an array (n, n), for the order of its coordinates to be chosen; None if there is none."""
+        return None
+
     @abstractmethod
     def cross(self, X_star: FloatArray) -> Cross:
         """Return what predictions at test inputs (t, d) need.
@@ -161,6 +165,10 @@ class Covariance(ABC):
     def coarser(self) -> Sequence[Covariance]:
         """Return covariances of the same values on which sites are cheaper to find, the cheapest first."""
         return ()
+
+    def stand_in(self) -> Covariance:
+        """Return a covariance whose sites serve a sampler as well as this one's, where they cost less; or this one."""
+        return self
 
 
 @dataclass(frozen=True, slots=True)

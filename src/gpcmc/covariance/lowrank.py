@@ -39,6 +39,7 @@ from scipy.linalg.blas import dsyrk
 from gpcmc._memory import available_memory
 from gpcmc._validation import FloatArray, as_real, check_array
 from gpcmc.covariance.correction import correction_of
+from gpcmc.covariance.factor import Factor, GeneratorFactor
 from gpcmc.covariance.form import (
     Conditioned,
     ConditionedFunction,
@@ -62,7 +63,6 @@ from gpcmc.covariance.root import Root
 if TYPE_CHECKING:  # scikit-learn takes half a second
     from sklearn.gaussian_process.kernels import Kernel
 
-    from gpcmc.covariance.factor import Factor
 
 _STEP = 1e-5  # of central differences, in logarithms of hyperparameters
 _NESTED = 160  # ranks below have no coarser form
@@ -147,10 +147,8 @@ class LowRank(Covariance):
         return SoftmaxLowRank.of(self, pi)
 
     def factor(self, signs: FloatArray, noise: float = 1.0) -> Factor:
-        from gpcmc.covariance.factor import GeneratorFactor
-
         H = signs[:, None] * self.F
-        return GeneratorFactor.of(H, noise + signs**2 * self.D, np.eye(self.rank))
+        return GeneratorFactor.of(H, noise + signs**2 * self.D)
 
     def cross(self, X_star: FloatArray) -> LowRankCross:
         inducing = self._inducing()

@@ -42,7 +42,7 @@ from gpcmc.gaussian.laplace import Laplace
 from gpcmc.gaussian.posterior import GaussianApproximation, GaussianPosterior
 from gpcmc.likelihood.probit import predictive_probability
 from gpcmc.methods import Method
-from gpcmc.orthant.separation import MIN_TAIL, weight_diagnostics
+from gpcmc.weights import MIN_TAIL, weight_diagnostics
 from gpcmc.posterior import (
     MAX_K_HAT,
     MIN_EFFECTIVE,

@@ -15,8 +15,7 @@ from gpcmc.posterior import ConvergenceError, Posterior, PosteriorRecord, Predic
 from gpcmc.gaussian.laplace import Laplace
 from gpcmc.inference.orthant import Orthant
 from gpcmc.inference.pseudo_marginal import PseudoMarginal
-from gpcmc.inference.tilting import MinimaxTilting
-from gpcmc.inference.twisted import Twisted
+from gpcmc.rectangle.classification import MinimaxTilting, Twisted
 
 #: Methods by name.
 METHODS: dict[str, type[Method]] = {

@@ -44,7 +44,7 @@ from gpcmc.inference.chains import (
     student_975,
 )
 from gpcmc.posterior import MAX_K_HAT, OK, UNTRUSTED
-from gpcmc.orthant.separation import MIN_TAIL, weight_diagnostics
+from gpcmc.weights import MIN_TAIL, weight_diagnostics
 
 #: A smaller share of effective runs (squared coefficient of variation of the weights above 3), and
 #: their average is not trusted.

@@ -30,7 +30,7 @@ from gpcmc.covariance.prior import Prior
 from gpcmc.methods import Inference
 from gpcmc.posterior import MAX_K_HAT, OK
 from gpcmc.inference.orthant import Orthant
-from gpcmc.inference.twisted import Twisted
+from gpcmc.rectangle.classification import Twisted
 from studies.atiya2021.latent_certifier import STATES, annealed, gaussian, model
 from studies.atiya2021.problems import Problem
 from studies.atiya2021.runs import infer

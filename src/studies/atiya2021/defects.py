@@ -21,7 +21,7 @@ import numpy as np
 from gpcmc._validation import check_option
 from gpcmc.covariance.kernels import rbf
 from gpcmc.covariance.prior import Prior, prior
-from gpcmc.inference.twisted import Twisted
+from gpcmc.rectangle.classification import Twisted
 from studies.atiya2021.experiment2 import data_set
 from studies.atiya2021.problems import synthetic_problem
 from studies.atiya2021.runs import infer

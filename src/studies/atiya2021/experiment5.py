@@ -26,7 +26,7 @@ from gpcmc.inference.evidence_estimators import Estimator, orthant_estimator
 from gpcmc.inference.hyperparameter_chains import ChainOptions, run_chains
 from gpcmc.gaussian.importance import gaussian_proposal
 from gpcmc.posterior import NOT_CONVERGED, OK, ConvergenceError, chain_status
-from gpcmc.inference.twisted import Twisted
+from gpcmc.rectangle.classification import Twisted
 from studies.atiya2021.problems import Problem
 from studies.common.rows import Line
 from studies.common.seeds import generator

@@ -34,7 +34,7 @@ from scipy.special import log_ndtr, logsumexp, ndtr
 
 from gpcmc._threads import one_thread
 from gpcmc.methods import Inference
-from gpcmc.orthant.separation import weight_diagnostics
+from gpcmc.weights import weight_diagnostics
 from studies.atiya2021.problems import Problem
 
 Array = np.ndarray

@@ -26,7 +26,7 @@ from gpcmc.gaussian.importance import ImportanceSampling
 from gpcmc.methods import Method
 from gpcmc.posterior import OK
 from gpcmc.gaussian.laplace import Laplace
-from gpcmc.inference.twisted import Twisted
+from gpcmc.rectangle.classification import Twisted
 from studies.atiya2021.problems import Problem
 from studies.atiya2021.rule import (
     ALLOWANCE,

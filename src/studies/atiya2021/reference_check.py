@@ -8,7 +8,7 @@ from functools import partial
 from gpcmc.covariance.kernels import rbf
 from gpcmc.covariance.prior import prior
 from gpcmc.methods import Inference
-from gpcmc.inference.twisted import Twisted
+from gpcmc.rectangle.classification import Twisted
 from studies.atiya2021.certify import AGREES, DIFFERS, adapted, differences, largest_of
 from studies.atiya2021.problems import Problem
 from studies.atiya2021.reference import Cell, CellKey, Reference, digest

@@ -23,7 +23,7 @@ from gpcmc.posterior import ConvergenceError, Posterior
 from gpcmc.inference.orthant import Orthant
 from gpcmc.inference.relevance import RelevanceModel
 from gpcmc.inference.tuned_chains import GAUSSIAN
-from gpcmc.inference.twisted import Twisted
+from gpcmc.rectangle.classification import Twisted
 from studies.common.rows import Line
 from studies.common.seeds import generator, seed
 from studies.filippone2014.simulated import Simulated, model_of, simulate

@@ -6,7 +6,7 @@ import numpy as np
 
 from gpcmc.gaussian.importance import covariance_root, gaussian_proposal, log_weights, posterior_root
 from gpcmc.inference.tuned_chains import GAUSSIAN
-from gpcmc.orthant.separation import weight_diagnostics
+from gpcmc.weights import weight_diagnostics
 from studies.common.rows import Line
 from studies.common.seeds import generator, seed
 from studies.filippone2014.simulated import model_of, simulate

@@ -13,7 +13,7 @@ from gpcmc.gaussian.ep import ExpectationPropagation
 from gpcmc.inference.hamiltonian import HamiltonianMonteCarlo
 from gpcmc.posterior import NOT_CONVERGED, OK, UNTRUSTED
 from gpcmc.gaussian.laplace import Laplace
-from gpcmc.inference.twisted import Twisted
+from gpcmc.rectangle.classification import Twisted
 from studies.common.rows import Line
 from studies.rasmussen2006.gp import squared_exponential
 from studies.rasmussen2006.patterns import Binary

@@ -62,7 +62,7 @@ def run(row: Row, inputs: Inputs) -> Result:
     else:
         from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 
-        from gpcmc.inference.twisted import Twisted
+        from gpcmc.rectangle.classification import Twisted
         from gpcmc.lowrank import WeightedPosterior, fit, low_rank_prior
 
         kernel = ConstantKernel(1.0 / nugget) * Matern(np.sqrt(3.0) * RANGE, nu=1.5)

@@ -6,6 +6,9 @@ when those before it are held at their truncated means (Gibson, Glasbey and Elst
 chosen. It is *tied*: its limits, seen from the last innovation that it depends on, are two more limits of that
 innovation (Genz and Kwong 2000). Nothing is divided by a variance that rounding made.
 
+Where the coordinate stands that is chosen says where the innovations are likely to be: `Ordered.start` has it, for the
+search for a tilt.
+
 The factorisation is LAPACK's `dpstrf` with this choice of pivots: inside a panel of columns only the columns needed are
 brought up to date, the rest after the panel by one matrix product.
 
@@ -25,8 +28,8 @@ from numpy.typing import NDArray
 
 from gpcmc._threads import one_thread
 from gpcmc._validation import FloatArray
-from gpcmc.rectangle.blocks import Block
-from gpcmc.rectangle.intervals import log_mass, moments
+from gpcmc.covariance.factor import BLOCK, DenseFactor, parts
+from gpcmc.rectangle.limits import log_mass, moments
 
 _PANEL = 32
 
@@ -51,49 +54,67 @@ class Tie:
 
 
 @dataclass(frozen=True, slots=True)
-class Factor:
-    """An ordered factor.
+class Ordered:
+    """A rectangle with its coordinates in the order in which they are drawn.
 
     Attributes
     ----------
     order : (r,) int array
         Places in the block of the coordinates that are drawn.
-    L : (r, r) array
-        Lower triangular with positive diagonal; the covariance of these in this order is ``L @ L.T``.
+    factor : DenseFactor
+        Of their covariance in this order.
     lower, upper : (r,) array
         Their limits.
     ties : dict of int to Tie
         By innovation. Empty where the covariance has full rank.
+    start : (r,) array
+        Means of the coordinates, over the factor's diagonal, when those before are at their truncated means.
     """
 
     order: NDArray[np.intp]
-    L: FloatArray
+    factor: DenseFactor
     lower: FloatArray
     upper: FloatArray
     ties: dict[int, Tie]
+    start: FloatArray
 
     @property
     def rank(self) -> int:
         """Number of innovations."""
-        return len(self.L)
+        return len(self.factor)
+
+    def coordinates(self, size: int, X: FloatArray) -> FloatArray:
+        """Return all coordinates (size, m), tied ones too, from those drawn (r, m), above their lower limits."""
+        V = np.empty((size, X.shape[1]))
+        drawn = X + self.lower[:, None]
+        V[self.order] = drawn
+        if self.ties:
+            E = self.factor.solve(drawn)
+            for k, tie in self.ties.items():
+                V[tie.index] = tie.rows @ E[: k + 1]
+        return V
 
 
 @one_thread()
-def factorize(block: Block) -> Factor:
-    """Choose the order, and factorize the correlations of a block."""
-    n = len(block.R)
-    S = block.R.copy()  # what the columns of finished panels leave
+def ordered(R: FloatArray, lower: FloatArray, upper: FloatArray, slack: float) -> Ordered:
+    """Choose the order, and factorise a covariance (n, n).
+
+    A conditional variance of at most `slack` times the largest variance is zero to rounding.
+    """
+    n = len(R)
+    S = R.copy()  # what the columns of finished panels leave
     L = np.zeros((n, n))
     order = np.arange(n)
-    variance, mean = np.ones(n), np.zeros(n)  # given the coordinates chosen so far
-    low, high = block.lower.copy(), block.upper.copy()
+    variance, mean = R.diagonal().copy(), np.zeros(n)  # given the coordinates chosen so far
+    low, high, start = lower.copy(), upper.copy(), np.zeros(n)
+    slack *= variance.max()
     rank, left, first = (
         0,
         n,
         0,
     )  # coordinates chosen; neither chosen nor tied end here; of the panel
     while rank < left:
-        tied = rank + np.flatnonzero(variance[rank:left] <= block.slack)
+        tied = rank + np.flatnonzero(variance[rank:left] <= slack)
         for p in tied[::-1]:
             left -= 1
             _swap(p, left, (order, variance, mean, low, high, L), S)
@@ -108,6 +129,7 @@ def factorize(block: Block) -> Factor:
         L[j, j] = root = np.sqrt(variance[j])
         L[rest, j] = (S[rest, j] - L[rest, first:j] @ L[j, first:j]) / root
         t = (np.array([limit[j] - mean[j]]) / root for limit in (low, high))
+        start[j] = mean[j] / root
         variance[rest] -= L[rest, j] ** 2
         mean[rest] += L[rest, j] * moments(*t)[1]
         rank += 1
@@ -115,7 +137,10 @@ def factorize(block: Block) -> Factor:
             own = L[rank:, first:rank]
             S[rank:, rank:] -= own @ own.T
             first = rank
-    return _with_ties(order, L, low, high, rank, block.slack)
+    ties = _ties(order, L, low, high, rank, slack)
+    kept = np.ascontiguousarray(np.tril(L[:rank, :rank]))
+    factor = DenseFactor.lower(kept, parts(rank, BLOCK, tuple(ties)))
+    return Ordered(order[:rank].copy(), factor, low[:rank].copy(), high[:rank].copy(), ties, start[:rank])
 
 
 def _swap(i: int, j: int, vectors: tuple[np.ndarray, ...], S: FloatArray) -> None:
@@ -127,14 +152,14 @@ def _swap(i: int, j: int, vectors: tuple[np.ndarray, ...], S: FloatArray) -> Non
     S[:, [i, j]] = S[:, [j, i]]
 
 
-def _with_ties(
+def _ties(
     order: NDArray[np.intp],
     L: FloatArray,
     low: FloatArray,
     high: FloatArray,
     rank: int,
     slack: float,
-) -> Factor:
+) -> dict[int, Tie]:
     """Tie each row beyond the rank to the last innovation that it depends on.
 
     A loading below the root of the slack cannot be told from one that is zero: the variance that decides is its square.
@@ -150,25 +175,20 @@ def _with_ties(
             low[rank:][mine],
             high[rank:][mine],
         )
-    return Factor(
-        order[:rank].copy(),
-        np.ascontiguousarray(np.tril(L[:rank, :rank])),
-        low[:rank].copy(),
-        high[:rank].copy(),
-        ties,
-    )
+    return ties
 
 
-def has_interior(factor: Factor) -> bool:
+def has_interior(given: Ordered) -> bool:
     """Say whether any innovations satisfy all limits, those of ties included, with something to spare.
 
     A linear program finds the largest margin; below 1e-9 standard deviations it is rounding.
     """
     from scipy.optimize import linprog
 
-    r = factor.rank
-    rows, low, high = [factor.L], [factor.lower], [factor.upper]
-    for k, tie in factor.ties.items():
+    r = given.rank
+    L = given.factor.d[:, None] * given.factor.G
+    rows, low, high = [L], [given.lower], [given.upper]
+    for k, tie in given.ties.items():
         rows.append(np.pad(tie.rows, ((0, 0), (0, r - k - 1))))
         low.append(tie.lower)
         high.append(tie.upper)
