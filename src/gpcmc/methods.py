@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import ClassVar, Generic, TypeVar, cast
+from typing import Any, ClassVar, Generic, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -67,6 +67,7 @@ class Method(ABC, Generic[P]):
         y: ArrayLike,
         *,
         rng: Rng = None,
+        start: Posterior | None = None,
     ) -> P:
         """Find the posterior, the evidence, and the probabilities at the prior's test inputs.
 
@@ -80,6 +81,9 @@ class Method(ABC, Generic[P]):
             Required by a method that draws, and consumed: equal states give equal bits on one machine. An integer is
             a seed.
             A deterministic method ignores it.
+        start : Posterior, optional
+            A Gaussian one of near hyperparameters and the same labels, where a method that iterates begins; it ends
+            where it would without. Other methods ignore it.
 
         Returns
         -------
@@ -110,7 +114,7 @@ class Method(ABC, Generic[P]):
             labels = self.check_labels(y, len(prior))
             if not self.any_form:
                 checked = checked.densified()
-            return self._fit(checked, labels, cast(np.random.Generator, random))
+            return self._fit_from(checked, labels, cast(np.random.Generator, random), start)
 
     @abstractmethod
     def _fit(self, prior: Prior, y: FloatArray, rng: np.random.Generator) -> P:
@@ -118,6 +122,12 @@ class Method(ABC, Generic[P]):
 
         `rng` is None where a deterministic method was given none.
         """
+
+    def _fit_from(
+        self, prior: Prior, y: FloatArray, rng: np.random.Generator, start: Any
+    ) -> P:
+        """Do the same from a posterior that is given, or None, if the method iterates."""
+        return self._fit(prior, y, rng)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,8 @@ from gpcmc.chains.hyperparameters import default_prior
 from gpcmc.covariance.kernels import orthant_covariance
 from gpcmc.covariance.prior import Prior
 from gpcmc.gaussian.ep import ExpectationPropagation
+from gpcmc.evidence import Surface, maximize
 from gpcmc.gaussian.importance import ImportanceSampling
-from gpcmc.inference.evidence import EvidenceSurface, maximize
 from gpcmc.posterior import ConvergenceError
 from recheck.book import Book
 from recheck.files import write_csv
@@ -333,7 +333,7 @@ def test_scores_are_those_of_scikit_learn():
 def test_the_fitted_maximum_is_that_of_the_library():
     data = task()
     kernel = ConstantKernel(1.0, (np.exp(-6), np.exp(12))) * RBF(1.0, (np.exp(-5), np.exp(7)))
-    surface = EvidenceSurface(ExpectationPropagation(), kernel, data.X, data.y)
+    surface = Surface(ExpectationPropagation(), kernel, data.X, data.y)
     best = maximize(surface, 2, np.random.default_rng(0))
     theta, bound = prediction.maximum(data, None)
     assert surface.value(theta) == pytest.approx(best.log_evidence, abs=1e-3)
@@ -344,7 +344,7 @@ def test_the_fitted_maximum_is_that_of_the_library():
 def test_the_mode_has_the_largest_product_with_the_prior():
     data, prior = task(), default_prior(2)
     kernel = ConstantKernel(1.0) * RBF(1.0)
-    surface = EvidenceSurface(ExpectationPropagation(), kernel, data.X, data.y)
+    surface = Surface(ExpectationPropagation(), kernel, data.X, data.y)
     theta, _ = prediction.maximum(data, prior)
 
     def product(t):
@@ -419,7 +419,7 @@ def test_a_node_is_ep_s_evidence_times_the_prior_and_its_prediction():
     theta = np.array([0.7, 0.2])
     log_p, p = quadrature.at_node(task(), theta)
     kernel = ConstantKernel(1.0) * RBF(1.0)
-    surface = EvidenceSurface(ExpectationPropagation(), kernel, task().X, task().y)
+    surface = Surface(ExpectationPropagation(), kernel, task().X, task().y)
     prior = default_prior(2).log_density(theta)
     assert log_p == pytest.approx(surface.value(theta) + prior, abs=1e-4)
     assert np.array_equal(p, prediction.at(task(), theta))

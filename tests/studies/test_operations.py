@@ -19,12 +19,6 @@ from gpcmc.gaussian import ep, importance, laplace, posterior
 from studies.filippone2014 import tuned_chains
 from studies.filippone2014.operations import cubic_operations
 from studies.filippone2014.tuned_chains import (
-from gpcmc.covariance import dense, root
-from gpcmc.gaussian import ep, importance, laplace, posterior
-from gpcmc.inference import tuned_chains
-from gpcmc.inference import hyperparameter_steps as steps
-from gpcmc.inference.relevance import RelevancePrior, relevance_model
-from gpcmc.inference.tuned_chains import (
     PSEUDO_MARGINAL,
     CountedEstimator,
     latent_chain,

@@ -168,7 +168,13 @@ class GaussianApproximation(Method[GaussianPosterior]):
     any_form: ClassVar[bool] = True
 
     def _fit(self, prior: Prior, y: FloatArray, rng: np.random.Generator) -> GaussianPosterior:
-        return self.corrected(with_prediction(self.approximate(prior.covariance, y), prior))
+        return self._fit_from(prior, y, rng, None)
+
+    def _fit_from(
+        self, prior: Prior, y: FloatArray, rng: np.random.Generator, start: Any
+    ) -> GaussianPosterior:
+        found = self.approximate(prior.covariance, y, start)
+        return self.corrected(with_prediction(found, prior))
 
     @abstractmethod
     def approximate(

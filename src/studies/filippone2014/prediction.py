@@ -25,9 +25,9 @@ from gpcmc.chains.hyperparameters import (
     squared_differences,
 )
 from gpcmc.covariance.dense import Dense, gradient_array
+from gpcmc.evidence.climbing import climb
 from gpcmc.gaussian.ep import ExpectationPropagation
 from gpcmc.gaussian.importance import gaussian_proposal
-from gpcmc.inference.climbing import climb
 from studies.common.rows import Line
 from studies.common.seeds import generator
 from studies.filippone2014.chains import effective_samples

@@ -63,8 +63,6 @@ def run(row: Row, inputs: Inputs) -> Result:
         from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 
         from gpcmc.covariance.prior import prior as prior_of
-        from gpcmc.inference.twisted import Twisted
-        from gpcmc.lowrank import WeightedPosterior
         from gpcmc.rectangle.classification import Twisted
 
         kernel = ConstantKernel(1.0 / nugget) * Matern(np.sqrt(3.0) * RANGE, nu=1.5)
@@ -73,7 +71,7 @@ def run(row: Row, inputs: Inputs) -> Result:
         )
         method = Twisted(points=row["points"], randomizations=row["randomizations"])
         posterior = method.fit(prior, np.ones(row["size"]), rng=rng)
-        assert isinstance(posterior, WeightedPosterior)
+        assert posterior.proposal is not None
         names = ("rank", "correction", "correction_rest", "k_hat")
         rest = {name: posterior.diagnostics[name] for name in names}
         value, se, status = posterior.log_evidence, posterior.log_evidence_se, posterior.status

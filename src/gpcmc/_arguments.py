@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import fields, replace
 from numbers import Integral
 from typing import Any
@@ -12,6 +11,8 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.gaussian_process.kernels import RBF, CompoundKernel, Kernel
 
 from gpcmc._validation import check_option, check_positive_int, check_rng
+from gpcmc.covariance.pivoted import check_tolerance
+from gpcmc.evidence import Optimizer
 from gpcmc.gaussian.softmax_mode import MulticlassLaplace
 from gpcmc.inference import (
     METHODS,
@@ -21,9 +22,6 @@ from gpcmc.inference import (
     PseudoMarginal,
     method_class,
 )
-
-#: Takes (objective, start, bounds), the objective minus the log evidence, and returns the best theta and its objective.
-Optimizer = Callable[..., tuple[Any, float]]
 
 
 class MethodOptions(BaseEstimator):
@@ -110,7 +108,8 @@ def kernel_of(kernel: Any) -> Kernel:
         return 1.0 * RBF(1.0)
     if not isinstance(kernel, Kernel):
         raise ValueError(
-            f"kernel must be one of sklearn.gaussian_process.kernels or None; got {kernel!r}"
+            "kernel must be one of sklearn.gaussian_process.kernels, such as 1.0 * RBF(1.0) (a name will not do), or "
+            f"None; got {kernel!r}"
         )
     if isinstance(kernel, CompoundKernel):
         raise ValueError(
@@ -125,29 +124,53 @@ def takes_vectors(kernel: Any) -> bool:
     return not isinstance(kernel, Kernel) or bool(kernel.requires_vector_input)
 
 
-def optimizer_of(optimizer: Any) -> str | Optimizer | None:
-    """Return "lbfgs", an own optimizer, or None."""
+def optimizer_of(optimizer: Any, method: Method) -> str | Optimizer | None:
+    """Return "lbfgs", "exact", an own optimizer, or None."""
     if optimizer is None or callable(optimizer):
         return optimizer
-    if optimizer not in ("lbfgs", "fmin_l_bfgs_b"):
+    if optimizer not in ("lbfgs", "fmin_l_bfgs_b", "exact"):
         raise ValueError(
-            "optimizer must be one of lbfgs, fmin_l_bfgs_b (the same, by scikit-learn's name), a callable "
+            "optimizer must be one of lbfgs, fmin_l_bfgs_b (the same, by scikit-learn's name), exact, a callable "
             f"or None; got {optimizer!r}"
         )
+    if optimizer == "exact":
+        _check_exact(method)
+        return "exact"
     return "lbfgs"
 
 
-def restarts_of(n_restarts: Any, n_restarts_optimizer: Any) -> int:
-    """Return the number of further starts, by either name."""
-    for name, value in (("n_restarts", n_restarts), ("n_restarts_optimizer", n_restarts_optimizer)):
-        if isinstance(value, bool) or not isinstance(value, Integral) or value < 0:
-            raise ValueError(f"{name} must be an integer >= 0; got {value!r}")
-    if n_restarts and n_restarts_optimizer and n_restarts != n_restarts_optimizer:
-        raise ValueError(
-            "n_restarts and n_restarts_optimizer are two names of one number; got "
-            f"{n_restarts} and {n_restarts_optimizer}"
+def restarts_of(value: Any) -> int:
+    """Return the number of further starts."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < 0:
+        raise ValueError(f"n_restarts_optimizer must be an integer >= 0; got {value!r}")
+    return int(value)
+
+
+def covariance_of(
+    covariance: Any, tolerance: Any, method: Method, optimizer: Any, kernel: Kernel
+) -> tuple[str, float]:
+    """Return "auto", "dense" or "low-rank", and the tolerance; what has no form but the dense one gets that.
+
+    Raises
+    ------
+    ValueError
+        If "low-rank" was asked for, and another argument does not go with it.
+    """
+    check_option("covariance", covariance, ("auto", "dense", "low-rank"))
+    tolerance = check_tolerance(tolerance)
+    reason = ""
+    if not method.any_form:
+        reason = (
+            "with this method: a covariance of low rank is for 'ep', 'laplace', 'twisted-ep' or 'importance'; got "
+            f"{type(method).__name__}"
         )
-    return int(max(n_restarts, n_restarts_optimizer))
+    elif callable(optimizer) or optimizer == "exact":
+        reason = f"with optimizer={optimizer!r}: inducing inputs are chosen anew between the climbs of 'lbfgs' alone"
+    elif not kernel.requires_vector_input:
+        reason = f"with kernel {kernel}, whose inputs are no vectors"
+    if reason and covariance == "low-rank":
+        raise ValueError(f"covariance must be 'auto' or 'dense' {reason}")
+    return ("dense" if reason else covariance), tolerance
 
 
 def uses_softmax(multi_class: Any, method: Method) -> bool:
@@ -178,29 +201,25 @@ def softmax_of(method: Method, classes: int) -> MulticlassLaplace:
     return MulticlassLaplace(method.tolerance, method.max_iterations)
 
 
-def climbs_exact(surface: Any, method: Method) -> bool:
-    """Return whether the search climbs twisted EP's evidence, which has to be that of the method too."""
-    check_option("surface", surface, ("approximate", "exact"))
-    if surface == "approximate":
-        return False
+def _check_exact(method: Method) -> None:
+    """Refuse a method whose evidence twisted EP's is not."""
     name = type(method).__name__
-    remedy = "use inference='twisted-ep', or surface='approximate'"
+    remedy = "use inference='twisted-ep', or optimizer='lbfgs'"
     if isinstance(method, Laplace) and method.likelihood != "probit":
         raise ValueError(
-            f"surface='exact' needs the probit likelihood, whose evidence is an orthant probability; got "
+            f"optimizer='exact' needs the probit likelihood, whose evidence is an orthant probability; got "
             f"likelihood={method.likelihood!r}: {remedy}"
         )
     if isinstance(method, Laplace | ExpectationPropagation):
         raise ValueError(
-            f"surface='exact' needs a method for the exact posterior of two classes; got {name}, an approximation "
+            f"optimizer='exact' needs a method for the exact posterior of two classes; got {name}, an approximation "
             f"that climbs its own evidence, with the softmax for several classes as without: {remedy}"
         )
     if isinstance(method, PseudoMarginal):
         raise ValueError(
-            f"surface='exact' needs a method with one set of hyperparameters; {name} integrates over them, and nothing "
-            f"is maximised: {remedy}"
+            f"optimizer='exact' needs a method with one set of hyperparameters; {name} integrates over them, and "
+            f"nothing is maximised: {remedy}"
         )
-    return True
 
 
 def generator_of(state: Any) -> np.random.Generator:
