@@ -6,31 +6,36 @@ Every other call of the problems is of a public name that stays: `gpcmc.Gaussian
 
 import numpy as np
 
-from gpcmc import GaussianProcessClassifier, lowrank
-from gpcmc.inference import METHODS, draws_of
-from gpcmc.inference.annealing import annealed_importance_sampling
-from gpcmc.inference.hyperparameters import HyperparameterPrior
-from gpcmc.inference.multiclass import MulticlassLaplace
+from gpcmc import GaussianProcessClassifier
+from gpcmc.chains.annealing import annealed_importance_sampling
+from gpcmc.chains.hyperparameters import HyperparameterPrior
+from gpcmc.covariance import LowRank
+from gpcmc.gp import Prior
+from gpcmc.gp import prior as prior_of
+from gpcmc.inference import METHODS, MulticlassLaplace, draws_of
 
 DENSE, LOW_RANK, AUTO = "dense", "low-rank", "auto"
 #: Arguments that a message calls otherwise than it did, by what they were called before; "form" is the classifier's.
-NAMES = {"form": "approximation"}
+NAMES = {"form": "covariance", "n_restarts": "n_restarts_optimizer", "surface": "optimizer"}
 
 
-def classifier(kernel=None, inference="ep", *, form=DENSE, **options):
+def classifier(kernel=None, inference="ep", *, form=DENSE, surface="approximate", **options):
     """A classifier whose covariance has the form."""
-    approximation = None if form == DENSE else form
-    return GaussianProcessClassifier(kernel, inference, approximation=approximation, **options)
+    if "n_restarts" in options:
+        options["n_restarts_optimizer"] = options.pop("n_restarts")
+    if surface == "exact":
+        options["optimizer"] = "exact"
+    return GaussianProcessClassifier(kernel, inference, covariance=form, **options)
 
 
 def given_low_rank(F, D):
     """A prior with the covariance F F' + diag(D), of factors that are given."""
-    return lowrank.LowRankPrior(lowrank.LowRank(F, D))
+    return Prior(LowRank(F, D))
 
 
 def low_rank_prior(kernel, X, X_star=None, **options):
     """A prior of low rank from a kernel: `tolerance` and `max_rank`, or `inducing` inputs."""
-    return lowrank.low_rank_prior(kernel, X, X_star, **options)
+    return prior_of(kernel, X, X_star, covariance="low-rank", **options)
 
 
 def fit(method, prior, y, *, rng=None):
@@ -40,10 +45,7 @@ def fit(method, prior, y, *, rng=None):
 
 def softmax(prior, code, **options):
     """Laplace's posterior of several classes, 0 to C - 1, under a prior of either form."""
-    method = MulticlassLaplace(**options)
-    if isinstance(prior, lowrank.LowRankPrior):
-        return lowrank.fit(method, prior, code)
-    return method.fit(prior, code)
+    return MulticlassLaplace(**options).fit(prior, code)
 
 
 def latent_mean(posterior):
@@ -58,9 +60,7 @@ def latent_at_test(posterior, prior):
 
 def latent_variance(posterior, prior):
     """Variances (n,) of the latent values at the training inputs, under either form."""
-    if isinstance(prior, lowrank.LowRankPrior):
-        return posterior.variance
-    return posterior.latent(prior.K, np.diag(prior.K).copy())[1]
+    return posterior.variance
 
 
 def left_out(posterior):
