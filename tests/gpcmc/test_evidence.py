@@ -15,6 +15,7 @@ from sklearn.gaussian_process.kernels import (
 )
 from truths import central_differences
 
+from gpcmc.covariance import Dense
 from gpcmc.gp import prior
 from gpcmc.covariance.kernels import covariance_with_gradient
 from gpcmc.inference import ExpectationPropagation, Laplace
@@ -106,7 +107,7 @@ def slopes(method, kernel, X, y):
 def test_gradients_are_central_differences(method, kernel):
     X, y = noisy_problem(d=columns(kernel))
     value, gradient = EvidenceSurface(method, kernel, X, y).value_and_gradient(kernel.theta)
-    assert value == pytest.approx(method.approximate(kernel(X), y).log_evidence, rel=1e-12)
+    assert value == pytest.approx(method.approximate(Dense(kernel(X)), y).log_evidence, rel=1e-12)
     assert gradient == pytest.approx(slopes(method, kernel, X, y), rel=1e-6, abs=3e-7)
 
 
@@ -128,7 +129,7 @@ def test_one_matrix_says_what_traces_with_inverses_say(name):
     X, y = noisy_problem(2, n=25)
     kernel, method = KERNELS["ard"], METHODS[name]
     K, gradient = kernel(X, eval_gradient=True)
-    posterior = method.approximate(K, y)
+    posterior = method.approximate(Dense(K), y)
     likelihood, f = method.record, posterior.mean
     first, W = likelihood.derivatives(y, f)
     Sigma = np.linalg.inv(np.linalg.inv(K) + np.diag(W))
@@ -194,7 +195,7 @@ def test_a_start_elsewhere_changes_the_work_and_not_the_result(method):
         cold = EvidenceSurface(method, kernel, X, y).value_and_gradient(kernel.theta + shift)
         assert warm[0] == pytest.approx(cold[0], abs=1e-8)
         np.testing.assert_allclose(warm[1], cold[1], rtol=1e-6, atol=1e-7)
-    K, near = (kernel.clone_with_theta(kernel.theta + shift)(X) for shift in (0.0, 0.01))
+    K, near = (Dense(kernel.clone_with_theta(kernel.theta + s)(X)) for s in (0.0, 0.01))
     cold = method.approximate(K, y)
     warm = method.approximate(K, y, method.approximate(near, y))
-    assert warm.work["cholesky_factorizations"] < cold.work["cholesky_factorizations"]
+    assert sum(warm.work.values()) < sum(cold.work.values())

@@ -26,6 +26,7 @@ from scipy.linalg.lapack import dpotri, dtrtri
 from gpcmc._validation import FloatArray, check_cross_covariance
 from gpcmc.covariance.factor import DenseFactor, Factor
 from gpcmc.covariance.form import (
+    Answer,
     Conditioned,
     ConditionedFunction,
     Covariance,
@@ -107,7 +108,7 @@ class Dense(Covariance):
         if self.kernel is None or self.X is None:
             raise ValueError("the covariance has no hyperparameters: it was given without a kernel")
         _, contract = covariance_with_gradient(self.kernel, self.X)
-        return contract(M.outer() - M.conditioned.noise_precision())
+        return contract(gradient_array(M))
 
     def dense(self) -> FloatArray:
         return self.K
@@ -204,7 +205,7 @@ class DenseConditioned(ConditionedFunction):
         root = np.sqrt(self.S)
         return root[:, None] * inverse_from_factor(self.L) * root
 
-    def predictor(self, a: FloatArray) -> DensePredictor:
+    def predictor(self, a: FloatArray, answer: Answer | None = None) -> DensePredictor:
         return DensePredictor(self, a)
 
     def latent(self, cross: DenseCross, a: FloatArray) -> Latent:
@@ -263,7 +264,7 @@ class SoftmaxConditioned(Conditioned):
             total -= u.T @ u
         return total
 
-    def predictor(self, a: FloatArray) -> DensePredictor:
+    def predictor(self, a: FloatArray, answer: Answer | None = None) -> DensePredictor:
         return DensePredictor(self, a)
 
     def latent(self, cross: DenseCross, a: FloatArray) -> Latent:
@@ -287,6 +288,11 @@ class DensePredictor(Predictor):
 
     def latent(self, cross: Any) -> Latent:
         return self.conditioned.latent(cross, self.a)
+
+
+def gradient_array(M: GradientMatrix) -> FloatArray:
+    """Return the matrix M (n, n) of a dense covariance."""
+    return M.outer() - M.conditioned.noise_precision()
 
 
 def inverse_from_factor(L: FloatArray) -> FloatArray:

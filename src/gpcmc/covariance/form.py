@@ -17,7 +17,7 @@ Rasmussen and Williams (2006), sections 3.3, 3.5, 3.6, 5.5.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -30,6 +30,10 @@ if TYPE_CHECKING:  # scikit-learn takes half a second
     from sklearn.gaussian_process.kernels import Kernel
 
     from gpcmc.covariance.factor import Factor
+
+
+#: See `Conditioned.predictor`.
+Answer = Callable[[Any, FloatArray, FloatArray], tuple[FloatArray, FloatArray]]
 
 
 class Covariance(ABC):
@@ -235,8 +239,13 @@ class Conditioned(ABC):
         """Return R x for x (n,), or (C, n) of several latent functions."""
 
     @abstractmethod
-    def predictor(self, a: FloatArray) -> Predictor:
-        """Return what predicts, given a = K^-1 mean: (n,) or (C, n)."""
+    def predictor(self, a: FloatArray, answer: Answer | None = None) -> Predictor:
+        """Return what predicts, given a = K^-1 mean: (n,) or (C, n).
+
+        `answer` says how the Gaussian terms would move with the posterior, for a form that corrects what it leaves out:
+        it takes a conditioned covariance, a and the mean there, and returns the noise of the terms that match, precisions S
+        (n,) or class probabilities (C, n), and nu - S mean - a.
+        """
 
 
 class ConditionedFunction(Conditioned):
@@ -263,13 +272,16 @@ class Latent:
     mean : (t,) or (t, C) array
     variance : (t,) or (t, C, C) array
         For C functions the covariances of their values at one input.
+    own : Latent, optional
+        What K itself says, without a correction for what its form leaves out; None for an exact form.
     others : tuple of Latent
-        The same with less of what the form leaves out: their distance from this one says how far off it may be. Empty
-        for an exact form.
+        The same with less of the correction: their distance from this one says how far off it may be. Empty for an
+        exact form.
     """
 
     mean: FloatArray
     variance: FloatArray
+    own: Latent | None = None
     others: tuple[Latent, ...] = ()
 
 

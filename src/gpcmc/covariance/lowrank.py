@@ -26,6 +26,7 @@ Rasmussen and Williams (2006), sections 3.4, 3.6. Naish-Guzman and Holden (2008)
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -44,11 +45,9 @@ from gpcmc.covariance.form import (
     ConditionedFunction,
     Correction,
     Covariance,
-    Cross,
     GradientMatrix,
-    Latent,
-    Predictor,
 )
+from gpcmc.covariance.induced import Answer, LowRankCross, LowRankPredictor
 from gpcmc.covariance.kernels import diagonal
 from gpcmc.covariance.pivoted import (
     BLOCK,
@@ -270,55 +269,8 @@ class LowRankRoot(Root):
         return cross.rows()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class LowRankCross(Cross):
-    """Test inputs, as inputs X_star (t, d) or as covariances K_star (n, t) with the training values.
-
-    Attributes
-    ----------
-    of : LowRank
-    variance : (t,) array
-    """
-
-    of: LowRank
-    k_star_star: FloatArray
-    X_star: FloatArray | None = None
-    K_star: FloatArray | None = None
-
-    def __len__(self) -> int:
-        return len(self.k_star_star)
-
-    @property
-    def variance(self) -> FloatArray:
-        return self.k_star_star
-
-    def rows(self, inducing: Inducing | None = None) -> tuple[FloatArray, FloatArray]:
-        """Return F (t, r) and D (t,) of the test inputs, for the inducing inputs of `of` or for others.
-
-        Raises
-        ------
-        ValueError
-            If K_star and k_star_star do not belong to the covariance.
-        """
-        inducing = self.of.inducing if inducing is None else inducing
-        assert inducing is not None
-        if self.X_star is not None:
-            return inducing.rows(self.X_star)
-        assert self.K_star is not None and inducing.pivots is not None
-        F = inducing.coordinates(self.K_star[inducing.pivots])
-        left = self.k_star_star - np.einsum("ij,ij->i", F, F)
-        if (left < -1e-6 * np.maximum(self.k_star_star, 1.0)).any():
-            raise ValueError(
-                f"K_star and k_star_star do not belong to the prior: a variance would be {left.min():.3g}"
-            )
-        return F, np.maximum(left, 0.0)
-
-    def covariances(self) -> FloatArray:
-        return self.of.F @ self.rows()[0].T
-
-
 @dataclass(frozen=True, eq=False)
-class _Conditioned(Conditioned):
+class LowRankConditions(Conditioned):
     """What one function and several share: K, V (k, k, n), and C (k r, k r), the lower Cholesky factor of A."""
 
     K: LowRank
@@ -329,7 +281,31 @@ class _Conditioned(Conditioned):
     @cached_property
     def spread(self) -> FloatArray:
         """The covariances (n, k, k) of F u."""
-        return spread(self.C, self.K.F, len(self.V))
+        return self.spread_of(self.K.F)
+
+    def spread_of(self, F: FloatArray) -> FloatArray:
+        """The covariances (t, k, k) of F u for rows F (t, r): the blocks F_i (A^-1)_cd F_i'."""
+        classes, r = len(self.V), F.shape[1]
+        found = np.empty((len(F), classes, classes))
+        for here in blocks(len(F), max(BLOCK // classes, 1)):
+            half = np.zeros((classes, len(self.C), len(F[here])))
+            for c in range(classes):  # the rows above block c are zeros
+                right = np.zeros((len(self.C) - c * r, len(F[here])))
+                right[:r] = F[here].T
+                half[c, c * r :] = solve_triangular(
+                    self.C[c * r :, c * r :], right, lower=True, check_finite=False
+                )
+            found[here] = np.einsum("cki,dki->icd", half, half)
+        return found
+
+    @property
+    @abstractmethod
+    def noise(self) -> FloatArray:
+        """The precisions (n,), or the class probabilities (k, n)."""
+
+    @abstractmethod
+    def on(self, K: LowRank, noise: FloatArray) -> LowRankConditions:
+        """Another covariance with other noise of the same kind."""
 
     def _solve(self, x: FloatArray) -> FloatArray:
         """R x for x (k, n)."""
@@ -337,12 +313,12 @@ class _Conditioned(Conditioned):
         u = cho_solve((self.C, True), (Vx @ self.K.F).ravel(), check_finite=False)
         return Vx - np.einsum("cdi,di->ci", self.V, u.reshape(len(x), -1) @ self.K.F.T)
 
-    def predictor(self, a: FloatArray) -> LowRankPredictor:
-        return LowRankPredictor(self, a)
+    def predictor(self, a: FloatArray, answer: Answer | None = None) -> LowRankPredictor:
+        return LowRankPredictor.of(self, a, answer)
 
 
 @dataclass(frozen=True, eq=False)
-class LowRankConditioned(_Conditioned, ConditionedFunction):
+class LowRankConditioned(LowRankConditions, ConditionedFunction):
     """One latent function; S (n,) are the precisions of the noise."""
 
     S: FloatArray
@@ -365,6 +341,13 @@ class LowRankConditioned(_Conditioned, ConditionedFunction):
     def kept(self) -> FloatArray:
         return self._shrinkage * (1.0 - self.V[0, 0] * self.spread[:, 0, 0])
 
+    @property
+    def noise(self) -> FloatArray:
+        return self.S
+
+    def on(self, K: LowRank, noise: FloatArray) -> LowRankConditioned:
+        return K.conditioned(noise)
+
     def solve(self, x: FloatArray) -> FloatArray:
         return self._solve(x[None])[0]
 
@@ -375,7 +358,7 @@ class LowRankConditioned(_Conditioned, ConditionedFunction):
 
 
 @dataclass(frozen=True, eq=False)
-class SoftmaxLowRank(_Conditioned):
+class SoftmaxLowRank(LowRankConditions):
     """Several latent functions; pi (k, n) are the class probabilities."""
 
     pi: FloatArray
@@ -407,25 +390,15 @@ class SoftmaxLowRank(_Conditioned):
         V = np.transpose(self.V, (2, 0, 1))
         return np.einsum("icc->i", V - V @ self.spread @ V)
 
+    @property
+    def noise(self) -> FloatArray:
+        return self.pi
+
+    def on(self, K: LowRank, noise: FloatArray) -> SoftmaxLowRank:
+        return K.conditioned_softmax(noise)
+
     def solve(self, x: FloatArray) -> FloatArray:
         return self._solve(x)
-
-
-@dataclass(frozen=True, slots=True)
-class LowRankPredictor(Predictor):
-    """The conditioned covariance and the weights a, (n,) or (k, n)."""
-
-    conditioned: _Conditioned
-    a: FloatArray
-
-    def latent(self, cross: Any) -> Latent:
-        F, D = cross.rows()
-        K, several = self.conditioned.K, self.a.ndim > 1
-        covariance = spread(self.conditioned.C, F, len(self.conditioned.V))
-        each = np.arange(covariance.shape[1])
-        covariance[:, each, each] += D[:, None]
-        mean = F @ (self.a @ K.F).T
-        return Latent(mean, covariance if several else covariance[:, 0, 0])
 
 
 def precision_factor(K: LowRank, t: FloatArray) -> FloatArray:
@@ -440,22 +413,6 @@ def weighted_gram(F: FloatArray, t: FloatArray, A: FloatArray) -> FloatArray:
         half = np.sqrt(t[here])[:, None] * F[here]
         A = dsyrk(1.0, half.T, beta=1.0, c=A, lower=1, overwrite_c=1)
     return A
-
-
-def spread(C: FloatArray, F: FloatArray, classes: int) -> FloatArray:
-    """Return the covariances (t, k, k) of F u for rows F (t, r): the blocks F_i (A^-1)_cd F_i'."""
-    r = F.shape[1]
-    found = np.empty((len(F), classes, classes))
-    for here in blocks(len(F), max(BLOCK // classes, 1)):
-        half = np.zeros((classes, len(C), len(F[here])))
-        for c in range(classes):  # the rows above block c are zeros
-            right = np.zeros((len(C) - c * r, len(F[here])))
-            right[:r] = F[here].T
-            half[c, c * r :] = solve_triangular(
-                C[c * r :, c * r :], right, lower=True, check_finite=False
-            )
-        found[here] = np.einsum("cki,dki->icd", half, half)
-    return found
 
 
 def _times_factor(M: GradientMatrix, diagonal: FloatArray) -> FloatArray:

@@ -24,7 +24,7 @@ NeuroImage 50, 150 (parallel updates).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -101,6 +101,8 @@ class ExpectationPropagation(GaussianApproximation):
             a=found.a,
             conditioned=found.conditioned,
             likelihood=likelihood,
+            y=y,
+            method=self,
             work={"sweeps": found.sweeps} | {name: n for name, n in counts.items() if n},
         )
         if not found.settled:
@@ -116,6 +118,13 @@ class ExpectationPropagation(GaussianApproximation):
     ) -> GradientMatrix:
         """Return a a' - R (Rasmussen and Williams, Eq. 5.27): at the fixed point log Z is flat in the sites."""
         return GradientMatrix.of(posterior.a, 0.0, posterior.conditioned)
+
+    def answer(
+        self, y: FloatArray, conditioned: Any, a: FloatArray, mean: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        m, cavity = _cavities(conditioned, a, mean)
+        tau, nu = LIKELIHOODS[self.likelihood].tilted(y, m, cavity).sites(m)
+        return tau, nu - tau * mean - a
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,14 +159,8 @@ def _iterate(
         tau, nu = sites
         conditioned = K.conditioned(tau)
         a = conditioned.weights(nu)
-        mean, variance, kept = K @ a, conditioned.variance, conditioned.kept
-        if not (kept > 0.0).all():
-            raise ValueError(
-                "K must have smaller variances: with its largest, the sites of expectation "
-                "propagation are lost in rounding; lower the kernel's variance"
-            )
-        cavity = variance / kept
-        m = mean - cavity * a
+        mean, variance = K @ a, conditioned.variance
+        m, cavity = _cavities(conditioned, a, mean)
         tilted = likelihood.tilted(y, m, cavity)
         target = tilted.sites(m)
         joint = 1.0 + tau * cavity
@@ -171,7 +174,7 @@ def _iterate(
         scale = np.array([variance, np.sqrt(variance)])
         moved = float(np.max(np.abs(target - sites) * scale))
         # rounding of K leaves about eps sqrt(n) K_ii in a variance; the cavity magnifies it
-        rounding = _EPS * np.sqrt(len(y)) * np.max(tau * prior / kept)
+        rounding = _EPS * np.sqrt(len(y)) * np.max(tau * prior / conditioned.kept)
         settled = moved <= tolerance + 4.0 * rounding
         if settled or sweep == max_sweeps:
             break
@@ -188,6 +191,20 @@ def _iterate(
             sites = _extrapolated(tried, matched, scale, step)
         sites[0] = np.clip(sites[0], 0.0, largest)
     return _State(sites, conditioned, a, mean, log_evidence, moved, settled, sweep, damped)
+
+
+def _cavities(
+    conditioned: ConditionedFunction, a: FloatArray, mean: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return means and variances (n,) of the marginals with their own site taken out (Eq. 3.56)."""
+    kept = conditioned.kept
+    if not (kept > 0.0).all():
+        raise ValueError(
+            "K must have smaller variances: with its largest, the sites of expectation "
+            "propagation are lost in rounding; lower the kernel's variance"
+        )
+    cavity = conditioned.variance / kept
+    return mean - cavity * a, cavity
 
 
 def _extrapolated(

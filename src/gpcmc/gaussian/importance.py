@@ -317,4 +317,4 @@ def gaussian_proposal(
     try:
         return method.fit(Prior(K), y)
     except ConvergenceError as error:
-        return method.corrected(cast(GaussianPosterior, error.posterior), y)
+        return method.corrected(cast(GaussianPosterior, error.posterior))

@@ -12,7 +12,7 @@ Rasmussen and Williams (2006), Algorithms 3.1, 3.2, 5.1, Eqs. (3.12), (3.13), (3
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -120,6 +120,8 @@ class Laplace(GaussianApproximation):
             a=a,
             conditioned=conditioned,
             likelihood=likelihood,
+            y=y,
+            method=self,
             work={"newton_steps": iteration},
         )
         if not done:
@@ -142,3 +144,9 @@ class Laplace(GaussianApproximation):
         s = 0.5 * posterior.variance * third
         v = s - posterior.conditioned.solve(covariance @ s)
         return GradientMatrix.of(posterior.a, v, posterior.conditioned)
+
+    def answer(
+        self, y: FloatArray, conditioned: Any, a: FloatArray, mean: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        slope, W = self.record.derivatives(y, mean)
+        return W, slope - a

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -34,7 +34,8 @@ from gpcmc.posterior import (
     with_prediction,
 )
 
-_JUDGED = 256  # training inputs at which probabilities are judged
+_SAFETY = 2.0  # times the distance between two corrections is the error that is told
+_JUDGED = 64  # training inputs at which probabilities are judged
 
 
 class Averaged(Protocol):
@@ -68,6 +69,9 @@ class GaussianPosterior(FormPosterior):
         K with the Gaussian terms.
     likelihood : Likelihood or Softmax
         Whose posterior it is; predictions average it (Eqs. 3.25, 3.63).
+    y : array
+        The labels, as the method has them.
+    method : GaussianApproximation
     """
 
     log_evidence: float
@@ -76,6 +80,8 @@ class GaussianPosterior(FormPosterior):
     a: FloatArray
     conditioned: Any = field(repr=False)
     likelihood: Averaged = field(repr=False)
+    y: FloatArray = field(repr=False)
+    method: GaussianApproximation
 
     @property
     def S(self) -> FloatArray:
@@ -95,9 +101,10 @@ class GaussianPosterior(FormPosterior):
     @cached_property
     def predictor(self) -> Predictor:
         """What predictions come from."""
-        return self.conditioned.predictor(self.a)
+        return self.conditioned.predictor(self.a, partial(self.method.answer, self.y))
 
     @one_thread()
+    @np.errstate(under="ignore")
     def latent(self, K_star: ArrayLike, k_star_star: ArrayLike) -> tuple[FloatArray, FloatArray]:
         """Return the means and variances of the latent values at the test inputs.
 
@@ -137,20 +144,19 @@ class GaussianPosterior(FormPosterior):
         Both are 0.0 under an exact form.
         """
         latent = self.predictor.latent(cross)
-        if not latent.others:
+        own = latent.own
+        if own is None:
             return 0.0, 0.0
         probability, _ = self.likelihood.average(latent.mean, latent.variance)
-        own = latent.others[0]
         change = probability - self.likelihood.average(own.mean, own.variance)[0]
         return change, self._form_error(latent, probability)
 
     def _form_error(self, latent: Latent, probability: FloatArray) -> FloatArray:
-        """How far probabilities are from those of less than the form knows, at most."""
+        """Twice the largest distance of probabilities from those with less of the correction."""
         found = np.zeros_like(probability)
         for other in latent.others:
-            found = np.maximum(
-                found, np.abs(self.likelihood.average(other.mean, other.variance)[0] - probability)
-            )
+            less, _ = self.likelihood.average(other.mean, other.variance)
+            found = np.maximum(found, _SAFETY * np.abs(less - probability))
         return found
 
 
@@ -162,8 +168,7 @@ class GaussianApproximation(Method[GaussianPosterior]):
     any_form: ClassVar[bool] = True
 
     def _fit(self, prior: Prior, y: FloatArray, rng: np.random.Generator) -> GaussianPosterior:
-        found = self.approximate(prior.covariance, y)
-        return self.corrected(with_prediction(found, prior), y)
+        return self.corrected(with_prediction(self.approximate(prior.covariance, y), prior))
 
     @abstractmethod
     def approximate(
@@ -203,16 +208,43 @@ class GaussianApproximation(Method[GaussianPosterior]):
             At the fixed point, for these.
         """
 
-    def corrected(self, posterior: GaussianPosterior, y: FloatArray) -> GaussianPosterior:
-        """Return a posterior with its evidence corrected for what the covariance leaves out, and the status of that."""
+    @abstractmethod
+    def answer(
+        self, y: FloatArray, conditioned: Any, a: FloatArray, mean: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the noise of the Gaussian terms that match the posterior that others make, and nu - S mean - a.
+
+        The noise is what conditions a covariance, precisions S (n,) or class probabilities (C, n). The second is zero at
+        the fixed point. A form of covariance that corrects its predictions takes a step with it.
+
+        Parameters
+        ----------
+        y : array
+            Labels as `approximate` takes them.
+        conditioned : Conditioned
+            With those others.
+        a, mean : arrays
+            K^-1 mean, and the mean.
+        """
+
+    def corrected(self, posterior: GaussianPosterior) -> GaussianPosterior:
+        """Return a posterior with its evidence corrected for what the covariance leaves out, and judged for the rest.
+
+        Of probabilities the largest error is judged, at the prior's test inputs and at training inputs.
+        """
         K = posterior.covariance
-        found = K.correction(self.gradient(K, y, posterior))
+        found = K.correction(self.gradient(K, posterior.y, posterior))
         if not found.diagnostics:
             return posterior
-        error = posterior.prediction.form_error
+        error = float(np.max(posterior.prediction.form_error, initial=0.0))
+        if K.X is not None:
+            some = np.linspace(0, len(K) - 1, min(len(K), _JUDGED)).astype(int)
+            judged = posterior._predict_at(K.cross(K.X[some]))
+            error = max(error, float(np.max(judged.form_error)))
+        rough = abs(found.rest) > MAX_REST or error > MAX_PROBABILITY_ERROR
         return replace(
             posterior,
             log_evidence=posterior.log_evidence + found.change,
-            diagnostics=posterior.diagnostics | found.diagnostics,
-            status=TOO_ROUGH if abs(found.rest) > MAX_REST else posterior.status,
+            diagnostics=posterior.diagnostics | found.diagnostics | {"probability_rest": error},
+            status=TOO_ROUGH if rough and posterior.status == OK else posterior.status,
         )

@@ -111,6 +111,8 @@ class MulticlassLaplace(GaussianApproximation):
             a=found.a,
             conditioned=found.conditioned,
             likelihood=Softmax(self.points, self.randomizations),
+            y=y,
+            method=self,
             work={"newton_steps": found.steps},
         )
         if found.failure:
@@ -127,6 +129,12 @@ class MulticlassLaplace(GaussianApproximation):
         s = half_slope_of_log_det(softmax(posterior.mean, axis=0), posterior.variance)
         v = s - posterior.conditioned.solve((covariance @ s.T).T)
         return GradientMatrix.of(posterior.a, v, posterior.conditioned)
+
+    def answer(
+        self, y: FloatArray, conditioned: Any, a: FloatArray, mean: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        pi = softmax(mean, axis=0)
+        return pi, y - pi - a
 
 
 @dataclass(frozen=True, slots=True)
