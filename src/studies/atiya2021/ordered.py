@@ -93,5 +93,5 @@ class OrderedSampler(Method[OrthantPosterior]):
         else:
             order = farthest_first(prior.X)
         sampler = Orthant(samples=self.samples, count="hard", order="given")
-        ordered = Prior(prior.K[np.ix_(order, order)], prior.K_star[order], prior.k_star_star)
-        return replace(sampler.fit(ordered, y[order], rng=rng), _order=order)
+        permuted = Prior(prior.K[np.ix_(order, order)], prior.K_star[order], prior.k_star_star)
+        return replace(sampler.fit(permuted, y[order], rng=rng), _order=order)

@@ -71,11 +71,11 @@ def run(row: Row, inputs: Inputs) -> Result:
         )
         method = Twisted(points=row["points"], randomizations=row["randomizations"])
         posterior = method.fit(prior, np.ones(row["size"]), rng=rng)
-        assert posterior.proposal is not None
+        assert posterior.guide is not None
         names = ("rank", "correction", "correction_rest", "k_hat")
         rest = {name: posterior.diagnostics[name] for name in names}
         value, se, status = posterior.log_evidence, posterior.log_evidence_se, posterior.status
         rest["groups"] = row["randomizations"]
-        rest["ep"] = posterior.proposal.log_evidence + rest["correction"]
+        rest["ep"] = posterior.guide.log_evidence
     line = {name: row[name] for name in ("nugget", "size", "seed")}
     return Result([{**line, "value": value, "se": se, "status": status, **rest}])
