@@ -5,27 +5,20 @@ called as it is.
 """
 
 import pytest
-import test_chains
-import test_control_variables
 import test_evidence
-import test_hyperparameter_chains
 import test_likelihood
 import test_lowrank_multiclass
 import test_multiclass
-import test_orthant
 from gpcmc.lowrank.correction import GradientMatrix
 from gpcmc.lowrank.multiclass import SoftmaxPrecision
 from planted import Mutant, turns_red
 
-from gpcmc.chains import annealing, controls, elliptical, hamiltonian, kernel
-from gpcmc.chains import hyperparameter_steps as steps
 from gpcmc.gaussian.ep import ExpectationPropagation
 from gpcmc.gaussian.laplace import Laplace
 from gpcmc.gaussian.softmax_mode import DensePrecision, MulticlassLaplace, MulticlassPosterior
 from gpcmc.gp import likelihood
 from gpcmc.inference import softmax_mode
 from gpcmc.lowrank import multiclass as lowrank
-from gpcmc.orthant import _reference, populations
 
 RBF, LAPLACE, LOGISTIC, EP = (
     test_evidence.KERNELS["rbf"],
@@ -115,54 +108,6 @@ MUTANTS = {
     "a column's share with the old mean": Mutant(
         GradientMatrix.shares, "- a**2 + z**2", "+ z**2",
         test_lowrank_multiclass.test_shares_of_further_columns_are_exact_at_fixed_likelihood_terms,
-    ),
-    # chains
-    "surrogate data without their density": Mutant(
-        steps.surrogate_step, "        - here.log_density\n", "",
-        test_hyperparameter_chains.test_acceptance_is_the_ratio_of_joint_densities, ("surrogate",),
-    ),
-    "AA without the prior": Mutant(
-        steps.ancillary_step, "proposal.log_prior - state.log_prior + ", "",
-        test_hyperparameter_chains.test_acceptance_is_the_ratio_of_joint_densities, ("ancillary",),
-    ),
-    "an estimate that is made anew": Mutant(
-        steps.pseudo_marginal_step, "(state.log_prior + state.log_evidence)",
-        "(state.log_prior + float(estimator(model.covariance(state.theta), model.y, rng)))",
-        test_hyperparameter_chains.test_a_state_that_does_not_move_keeps_its_estimate,
-    ),
-    "an estimate that is made anew, its law": Mutant(
-        steps.pseudo_marginal_step, "(state.log_prior + state.log_evidence)",
-        "(state.log_prior + float(estimator(model.covariance(state.theta), model.y, rng)))",
-        test_hyperparameter_chains.test_an_estimate_that_is_kept_keeps_the_law, (0.7,),
-    ),
-    "a height that is the likelihood's": Mutant(
-        elliptical.step, " + draws.log_uniform", "",
-        test_chains.test_slice_moves_are_those_of_the_textbook, (1.0, 60, 200),
-    ),
-    "a last half step that is whole": Mutant(
-        hamiltonian.leapfrog, "else 0.5 * full", "else full",
-        test_chains.test_leapfrog_is_reversible_and_keeps_the_energy_to_second_order,
-    ),
-    "the right end of each step of temperature": Mutant(
-        annealing.anneal, "steps[0] * state.log_likelihood", "0.0 * state.log_likelihood",
-        test_chains.test_the_ladder_and_the_end_of_each_step,
-    ),
-    "few values without Student's t": Mutant(
-        kernel.student_factor, "stdtrit(degrees, 0.975)", "NORMAL_975",
-        test_chains.test_standard_errors_see_chains_that_disagree,
-    ),
-    "a control variable that keeps its old value": Mutant(
-        controls.step, "xi - state.u @ controls.directions[i]", "xi",
-        test_control_variables.test_a_step_line_by_line, (6, 3),
-    ),
-    # the paper's sampler
-    "refills that are not sorted": Mutant(
-        _reference.refilled, "np.sort(", "(",
-        test_orthant.test_compiled_and_numpy_samplers_agree, (8, False, 0.0),
-    ),
-    "populations' spread without Bessel's factor": Mutant(
-        populations._combine, "* runs / (runs - 1) if", "if",
-        test_orthant.test_ten_populations_or_more_speak_for_themselves,
     ),
 }  # fmt: skip
 
