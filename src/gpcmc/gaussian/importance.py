@@ -42,7 +42,6 @@ from gpcmc.gaussian.laplace import Laplace
 from gpcmc.gaussian.posterior import GaussianApproximation, GaussianPosterior
 from gpcmc.likelihood.probit import predictive_probability
 from gpcmc.methods import Method
-from gpcmc.weights import MIN_TAIL, weight_diagnostics
 from gpcmc.posterior import (
     MAX_K_HAT,
     MIN_EFFECTIVE,
@@ -54,6 +53,7 @@ from gpcmc.posterior import (
     Prediction,
     with_prediction,
 )
+from gpcmc.weights import MIN_TAIL, weight_diagnostics
 
 _PROPOSALS: dict[str, GaussianApproximation] = {
     "ep": ExpectationPropagation(),

@@ -23,7 +23,6 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
-from gpcmc.rectangle import order as hardest_first
 from numpy.typing import NDArray
 
 from gpcmc import _validation as validation
@@ -32,6 +31,7 @@ from gpcmc.covariance.prior import Prior
 from gpcmc.methods import Method
 from gpcmc.orthant.method import Orthant, OrthantPosterior
 from gpcmc.orthant.populations import Array
+from gpcmc.rectangle import order as hardest_first
 
 
 def farthest_first(X: Array) -> NDArray[np.intp]:
