@@ -6,14 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from scipy.special import softmax
 from sklearn.gaussian_process.kernels import Kernel
 
 from gpcmc._fitting import Fitted
 from gpcmc._validation import FloatArray
 from gpcmc.evidence import Optimum, Surface, bounded, surface_method
 from gpcmc.evidence.scale import distances, knowing_shares, scaled_starts, some_of, vectors
-from gpcmc.likelihood import PROBIT
 from gpcmc.posterior import MIN_EFFECTIVE, NOT_CONVERGED, OK, TOO_ROUGH, UNTRUSTED, ConvergenceError
 
 _SHOWN = (
@@ -128,16 +126,9 @@ def _correlation(fitted: Fitted, X: Any) -> float:
 
 def _knows_nothing(fitted: Fitted) -> bool:
     """Return whether all patterns have the same probabilities, and the evidence is that of the shares of the classes."""
-    found = fitted.found
-    assert found is not None
-    if found.log_evidence >= knowing_shares(fitted.y) + 1.0 or found.posterior is None:
-        return False
-    posterior = found.posterior
-    if fitted.y.ndim > 1:
-        p = softmax(posterior.mean, axis=0)
-    else:
-        p = PROBIT.predictive_probability(posterior.mean, posterior.variance)
-    return bool(np.ptp(p, axis=-1).max() < _FLAT)
+    assert fitted.found is not None
+    shares = knowing_shares(fitted.y)
+    return fitted.spread < _FLAT and fitted.found.log_evidence < shares + _GAIN
 
 
 def _length_scale(kernel: Kernel) -> FloatArray | None:

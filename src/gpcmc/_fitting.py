@@ -11,12 +11,13 @@ that of the most frequent class.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import softmax
 from sklearn.gaussian_process.kernels import CompoundKernel, Kernel
 from sklearn.utils.parallel import Parallel, delayed
 
@@ -37,6 +38,7 @@ from gpcmc.evidence import (
     surface_method,
 )
 from gpcmc.evidence.scale import vectors
+from gpcmc.gaussian.posterior import GaussianPosterior
 from gpcmc.gaussian.softmax_mode import MulticlassLaplace
 from gpcmc.inference import Method, Posterior, Prediction, PseudoMarginal
 from gpcmc.likelihood.softmax import one_hot
@@ -59,7 +61,9 @@ class Fitted:
     form : Form
         Of the covariance.
     found : Optimum or None
-        Where the search ended; None without one.
+        Where the search ended, without its posterior; None without one.
+    spread : float
+        Of the class probabilities over the training patterns, where the search ended; 1 without one.
     common : CommonPoints or None
         Of the exact surface, where that is climbed.
     """
@@ -70,6 +74,7 @@ class Fitted:
     y: FloatArray
     form: Form
     found: Optimum | None
+    spread: float
     common: CommonPoints | None
 
     @property
@@ -99,10 +104,8 @@ class Fitted:
             return found
         return self.posterior.predict(*self._covariances(X, X_star))
 
-    def latent(self, X: Any, X_star: Any, *, joint: bool = False) -> tuple[FloatArray, FloatArray]:
-        """Return means (t,) or (t, C) of the latent values at test inputs, and variances of that shape.
-
-        With `joint` the covariances of all of them, (t, t) or (t C, t C), take the place of the variances.
+    def latent(self, X: Any, X_star: Any) -> tuple[FloatArray, FloatArray]:
+        """Return means and variances of the latent values at test inputs, (t,) or (t, C).
 
         Raises
         ------
@@ -110,15 +113,45 @@ class Fitted:
             If the method keeps no Gaussian of the latent function.
         """
         self._check_size(X_star)
-        given = X_star if vectors(X_star) else self._covariances(X, X_star)
-        name = "joint_latent" if joint else "latent"
-        latent = getattr(self.posterior, name, None)
-        if latent is None:
+        posterior = self._gaussian()
+        if vectors(X_star):
+            cross = posterior.covariance.cross(X_star)
+        else:
+            cross = posterior.covariance.cross_of(*self._covariances(X, X_star))
+        found = posterior.predictor.latent(cross)
+        several = found.variance.ndim > 1
+        return found.mean, np.einsum("tcc->tc", found.variance) if several else found.variance
+
+    def joint_covariance(self, X: Any, X_star: Any) -> FloatArray:
+        """Return the posterior covariance of all latent values at test inputs, (t, t) or (t C, t C).
+
+        Raises
+        ------
+        ValueError
+            If the method keeps no Gaussian of the latent function.
+        """
+        conditioned = self._gaussian().conditioned
+        K_star, _ = self._covariances(X, X_star)
+        K_test, t = evaluate(self.kernel, X_star), len(X_star)
+        if self.y.ndim == 1:
+            return K_test - K_star.T @ np.column_stack([conditioned.solve(k) for k in K_star.T])
+        classes = len(self.y)
+        found = np.empty((t, classes, t, classes))
+        for c in range(classes):
+            for j, k in enumerate(K_star.T):
+                alone = np.zeros_like(self.y)
+                alone[c] = k
+                found[j, c] = -(K_star.T @ conditioned.solve(alone).T)
+                found[j, c, :, c] += K_test[j]
+        return found.reshape(t * classes, t * classes)
+
+    def _gaussian(self) -> GaussianPosterior:
+        if not isinstance(self.posterior, GaussianPosterior):
             raise ValueError(
                 f"inference: {type(self.method).__name__} keeps no Gaussian of the latent function; use 'ep' or "
                 "'laplace'"
             )
-        return latent(*given) if isinstance(given, tuple) else latent(given)
+        return self.posterior
 
     def _check_size(self, X_star: Any) -> None:
         held = 4.0 if self.y.ndim == 1 else 2.0 * len(self.y) + 2.0
@@ -199,7 +232,10 @@ class Problem:
             print(f"[gpcmc] posterior by {type(method).__name__}, {kernel}", flush=True)
         labels = y if two else code
         posterior = self._posterior(kernel, form, labels, rng, found)
-        return Fitted(kernel, method, posterior, y, form, found, common)
+        spread = 1.0 if found is None else _spread(found.posterior)
+        if found is not None:  # its posterior holds arrays, and functions that no pickle takes
+            found = replace(found, posterior=None)
+        return Fitted(kernel, method, posterior, y, form, found, spread, common)
 
     def _posterior(
         self,
@@ -299,6 +335,15 @@ class OneVsRestPosterior(PosteriorRecord):
             "one against the rest, each class has a kernel and covariances of its own: use predict_proba of the "
             "classifier, or .posteriors[0], .posteriors[1], ..."
         )
+
+
+def _spread(posterior: Any) -> float:
+    """Return the range of class probabilities over the training patterns; 1 where there are none."""
+    if posterior is None:
+        return 1.0
+    if posterior.mean.ndim > 1:
+        return float(np.ptp(softmax(posterior.mean, axis=0), axis=1).max())
+    return float(np.ptp(posterior.likelihood.average(posterior.mean, posterior.variance)[0]))
 
 
 def _mean(values: list[float | None]) -> float | None:

@@ -382,7 +382,8 @@ class GaussianProcessClassifier(ClassifierMixin, arguments.MethodOptions):
 
     def _draw(self, one: Fitted, X: Any, count: int, rng: np.random.Generator) -> FloatArray:
         """Draw the latent function of one problem, or those of all classes."""
-        mean, covariance = one.latent(self._X_train, X, joint=True)
+        mean, _ = one.latent(self._X_train, X)
+        covariance = one.joint_covariance(self._X_train, X)
         # a posterior covariance may be singular
         values, vectors = np.linalg.eigh(covariance)
         root = vectors * np.sqrt(np.maximum(values, 0.0))
