@@ -160,62 +160,60 @@ def test_normal_draws_are_normal():
 # ---------------------------------------------------------------------------------- closed forms
 
 
-@pytest.mark.parametrize(("scheme", "count"), SCHEMES)
-@pytest.mark.parametrize("rho", [-0.9, 0.0, 0.6])
-def test_two_dimensions(rho, scheme, count):
-    values = log_estimates(equicorrelated(2, rho), 100, 2000, scheme, count)
-    assert_unbiased(values, np.log(0.25 + np.arcsin(rho) / (2 * np.pi)))
-
-
-@pytest.mark.parametrize(("scheme", "count"), UNBIASED)
-def test_three_dimensions(scheme, count):
-    cov = np.array([[1.0, 0.3, -0.4], [0.3, 2.0, 0.5], [-0.4, 0.5, 1.5]])
-    d = np.sqrt(np.diag(cov))
-    corr = cov / np.outer(d, d)
-    angles = np.arcsin(corr[[0, 0, 1], [1, 2, 2]])
-    values = log_estimates(cov, 200, 2000, scheme, count)
-    assert_unbiased(values, np.log(0.125 + angles.sum() / (4 * np.pi)))
-
-
-@pytest.mark.parametrize(("scheme", "count"), SCHEMES)
-def test_identity(scheme, count):
-    n = 40
-    values = log_estimates(np.eye(n), 30, 2000, scheme, count)
-    if (scheme, count) == ("bootstrap", "hard"):
-        assert_unbiased(values, -n * np.log(2))
-    else:  # every half-line has probability 1/2 exactly
-        assert_allclose(values, -n * np.log(2), rtol=1e-12)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("scheme", "count"), UNBIASED)
-@pytest.mark.parametrize("n", [5, 30])
-def test_equicorrelation_one_half(n, scheme, count):
-    assert_unbiased(log_estimates(equicorrelated(n, 0.5), 300, 2000, scheme, count), -np.log(n + 1))
-
-
-@pytest.mark.parametrize(("scheme", "count"), UNBIASED)
-def test_blocks_multiply(scheme, count):
+def blocks():
     cov = np.zeros((9, 9))
     cov[:4, :4], cov[4:, 4:] = equicorrelated(4, 0.5), equicorrelated(5, 0.5)
-    assert_unbiased(log_estimates(cov, 300, 2000, scheme, count), -np.log(5) - np.log(6))
+    return cov
 
 
-def one_factor_loadings(n):
-    """Five different ones, n / 5 times each, for the quadrature's sake."""
-    return default_rng(3).uniform(-1, 1, 5), np.full(5, n // 5)
+def three():
+    cov = np.array([[1.0, 0.3, -0.4], [0.3, 2.0, 0.5], [-0.4, 0.5, 1.5]])
+    d = np.sqrt(np.diag(cov))
+    angles = np.arcsin((cov / np.outer(d, d))[[0, 0, 1], [1, 2, 2]])
+    return cov, float(np.log(0.125 + angles.sum() / (4 * np.pi)))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("scheme", "count"), UNBIASED)
-@pytest.mark.parametrize("n", [5, 20, 60])
-def test_one_factor(n, scheme, count):
-    few, counts = one_factor_loadings(n)
+def one_factor(n):
+    """Five different loadings, n / 5 times each, for the quadrature's sake."""
+    few, counts = default_rng(3).uniform(-1, 1, 5), np.full(5, n // 5)
     d = default_rng(4).permutation(np.repeat(few, counts))
     cov = np.outer(d, d)
     np.fill_diagonal(cov, 1.0)
-    truth = float(truths.log_one_factor(few / np.sqrt(1 - few**2), counts))
-    assert_unbiased(log_estimates(cov, 300, 1000, scheme, count), truth)
+    return cov, float(truths.log_one_factor(few / np.sqrt(1 - few**2), counts))
+
+
+#: Covariance and log probability, replicates, samples, and whether it takes long.
+CLOSED = {
+    **{
+        f"two dimensions, {rho}": (equicorrelated(2, rho), float(truths.log_half_plane(rho)), 100, 2000)
+        for rho in (-0.9, 0.0, 0.6)
+    },
+    "three dimensions": (*three(), 200, 2000),
+    "blocks multiply": (blocks(), -np.log(5) - np.log(6), 300, 2000),
+    "independent": (np.eye(40), -40 * np.log(2), 30, 2000),
+    **{f"correlations of 1/2, {n}": (equicorrelated(n, 0.5), -np.log(n + 1), 300, 2000) for n in (5, 30)},
+    **{f"one factor, {n}": (*one_factor(n), 300, 1000) for n in (5, 20, 60)},
+}  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("scheme", "count"), UNBIASED)
+@pytest.mark.parametrize("name", CLOSED)
+def test_estimates_of_closed_forms_are_unbiased(name, scheme, count):
+    cov, truth, replicates, samples = CLOSED[name]
+    assert_unbiased(log_estimates(cov, replicates, samples, scheme, count), truth)
+
+
+@pytest.mark.parametrize("rho", [-0.9, 0.0, 0.6])
+def test_the_soft_counts_bias_is_far_below_its_error_in_two_dimensions(rho):
+    values = log_estimates(equicorrelated(2, rho), 100, 2000, "bootstrap", "soft")
+    assert_unbiased(values, float(truths.log_half_plane(rho)))
+
+
+@pytest.mark.parametrize(("scheme", "count"), [("bootstrap", "soft"), ("adapted", "soft")])
+def test_half_lines_of_independent_coordinates_are_exact(scheme, count):
+    """Every one has probability 1/2; with means and limits those of the adapted scheme are exact too."""
+    assert_allclose(log_estimates(np.eye(40), 30, 200, scheme, count), -40 * np.log(2), rtol=1e-12)
 
 
 @pytest.mark.parametrize(("scheme", "count"), UNBIASED)
