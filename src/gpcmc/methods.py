@@ -103,7 +103,7 @@ class Method(ABC, Generic[P]):
             )
         with one_thread(), np.errstate(under="ignore"):
             if not self.deterministic:
-                check_rng("rng", rng)
+                rng = check_rng("rng", rng)
             if not self.any_form or prior.covariance.memory(len(prior), self.matrices):
                 self.check_size(len(prior))
             checked = prior.checked()
