@@ -212,7 +212,7 @@ class Twisted(OrthantMethod):
     Attributes
     ----------
     points : int
-        Points of a randomisation, a power of two: Sobol's, or beyond 1000 patterns Latin hypercubes; an eighth as many
+        Points of a randomisation, a power of two: Sobol's, or beyond 500 patterns Latin hypercubes; an eighth as many
         more bound the weights.
     randomizations : int
         Independent randomisations: their spread is the standard error.

@@ -1,7 +1,7 @@
 r"""The average weight of samples from a proposal, with a defensive one mixed in.
 
 The points are Sobol' points, scrambled anew for each of several independent randomisations, so that the estimate of the
-*probability* is unbiased and its standard error is the spread between randomisations. Beyond a thousand coordinates they
+*probability* is unbiased and its standard error is the spread between randomisations. Beyond five hundred coordinates they
 are Latin hypercubes: balanced in each coordinate, which is all that a feasible number of Sobol' points is there, at less
 cost, and for any number of coordinates (measured by benchmarks/evidence.py).
 
@@ -37,7 +37,7 @@ from gpcmc.weights import weight_diagnostics
 #: The defensive proposal gets one draw for so many of the other's.
 DEFENCE = 8
 #: Coordinates up to which points are Sobol's.
-MANY = 1000
+MANY = 500
 # Samples worked on at once: few enough for arrays of 32 MB, many enough for products of matrices.
 _MOST, _LEAST, _NUMBERS = 4096, 256, 2**22
 # Points of so many numbers are cut so that several threads have work.
