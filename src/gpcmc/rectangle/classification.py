@@ -239,7 +239,7 @@ class Twisted(OrthantMethod):
         nu, tau = y * nu / (1.0 - tau), tau / (1.0 - tau)
         main = proposals.twisted(factor.sited(nu, tau), tau, low, high)
         defence = Mixture((proposals.tilted(factor, tilt.mu, low, high),), tilt.log_bound)
-        own = ExpectationPropagation().corrected(guide, y) if near is K else None
+        own = ExpectationPropagation().corrected(guide) if near is K else None
         return Mixture.defended(main, defence), np.arange(len(y)), own, work
 
 
