@@ -160,6 +160,7 @@ class PosteriorRecord(ABC):
         """Do what `predict` promises with arguments that are checked, in one thread."""
 
     @one_thread()
+    @np.errstate(under="ignore")
     def predict(self, K_star: ArrayLike, k_star_star: ArrayLike) -> Prediction:
         """Return class probabilities at other test inputs, as `Posterior.predict` says.
 
@@ -208,6 +209,7 @@ class FormPosterior(PosteriorRecord):
         return self._predict_at(self.covariance.cross_of(K_star, k_star_star))
 
     @one_thread()
+    @np.errstate(under="ignore")
     def predict_inputs(self, X: ArrayLike) -> Prediction:
         """Return class probabilities at test inputs X (t, d).
 

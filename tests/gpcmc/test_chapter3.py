@@ -9,15 +9,18 @@ import pytest
 from problems import random_problem
 from scipy.integrate import quad
 from scipy.optimize import root
-from scipy.special import expit, log_ndtr, logit, ndtr, ndtri, softmax
+from scipy.special import expit, logit, ndtr, ndtri, softmax
 from scipy.stats import norm
 from test_multiclass import dense, three_classes
+from textbook import log_sigmoid
 
 from gpcmc.gp import Prior, linear, predictive_probability, prior, rbf
-from gpcmc.likelihood import LIKELIHOODS
-from gpcmc.inference import ExpectationPropagation, Laplace, ep
-from gpcmc.gaussian.softmax_mode import DensePrecision, MulticlassLaplace, MulticlassPosterior
-from gpcmc.likelihood.softmax import one_hot
+from gpcmc.likelihood import LIKELIHOODS, PROBIT
+from gpcmc.inference import ExpectationPropagation, Laplace, MulticlassLaplace
+from gpcmc.covariance.dense import Dense, SoftmaxConditioned
+from gpcmc.gaussian import ep
+from gpcmc.gaussian.posterior import GaussianPosterior
+from gpcmc.likelihood.softmax import Softmax, one_hot
 
 LINKS = pytest.mark.parametrize("link", ["probit", "logistic"])
 METHODS = {
@@ -27,14 +30,6 @@ METHODS = {
     "mackay": Laplace(likelihood="logistic", predictive="mackay"),
 }
 SIGMOIDS = {"ep": ndtr, "probit": ndtr, "logistic": expit, "mackay": expit}
-
-
-def log_sigmoid(link, z):
-    """Return log sigma(z), its slope, and its curvature with the other sign (Eqs. 3.15, 3.16)."""
-    if link == "logistic":
-        return -np.logaddexp(0.0, -z), expit(-z), expit(z) * expit(-z)
-    r = np.exp(norm.logpdf(z) - log_ndtr(z))
-    return log_ndtr(z), r, r * (z + r)
 
 
 # --- linear models
@@ -171,7 +166,7 @@ def test_the_mode_with_several_classes_is_that_of_their_weights():
         return ((y - softmax(w.reshape(3, 2) @ X.T, axis=0)) @ X).ravel() - w
 
     w = root(slope, np.zeros(6), tol=1e-13).x.reshape(3, 2)
-    posterior = MulticlassLaplace().approximate(X @ X.T, y)
+    posterior = MulticlassLaplace().approximate(Dense(X @ X.T), y)
     np.testing.assert_allclose(posterior.a @ X, w, atol=1e-10)
     np.testing.assert_allclose(posterior.mean, w @ X.T, atol=1e-10)
 
@@ -277,7 +272,7 @@ def test_variance_moves_a_prediction_towards_one_half(name):
 def test_eigenvalues_of_B_are_between_their_bounds(name, largest, alpha, beta):
     """Sections 3.4.3, 3.6.3: 1 and 1 + n max(K) max(W), where W is 1/4 at most if logistic."""
     K, y = random_problem(6, n=25, alpha=alpha, beta=beta)
-    L = METHODS[name].fit(Prior(K), y).L
+    L = METHODS[name].fit(Prior(K), y).conditioned.L
     values = np.linalg.eigvalsh(L @ L.T)
     assert values[0] > 1.0 - 1e-13 * values[-1]
     assert values[-1] <= 1.0 + 25 * K.max() * largest
@@ -288,7 +283,8 @@ def test_eigenvalues_of_B_are_between_their_bounds(name, largest, alpha, beta):
 def test_as_many_patterns_of_each_class_at_one_input_attain_the_bound(k):
     """The mode is zero there, where the logistic likelihood has its largest curvature."""
     posterior = METHODS["logistic"].fit(Prior(np.full((10, 10), k)), np.tile([1.0, -1.0], 5))
-    values = np.linalg.eigvalsh(posterior.L @ posterior.L.T)
+    L = posterior.conditioned.L
+    values = np.linalg.eigvalsh(L @ L.T)
     np.testing.assert_allclose(values, [1.0] * 9 + [1.0 + 10 * k / 4], rtol=1e-10)
 
 
@@ -314,8 +310,7 @@ def test_moments_of_one_term(y, mean, variance):
         total = moment(0)
         centre = moment(1) / total
         spread = moment(2) / total - centre**2
-    tau, nu = np.zeros(1), np.zeros(1)
-    ep._sweep(np.array([y]), tau, nu, np.array([[variance]]), np.array([mean]), 1)
+    tau, nu = PROBIT.tilted(*np.array([[y], [mean], [variance]])).sites(np.array([mean]))
     found = 1.0 / (1.0 / variance + tau[0])
     assert predictive_probability(y * mean, variance) == pytest.approx(float(total), rel=1e-12)
     assert found == pytest.approx(float(spread), rel=1e-12)
@@ -326,8 +321,8 @@ def test_a_likelihood_term_makes_the_cavity_narrower():
     """Section 3.6: therefore the variances of sites are positive. 200 cavities, each of its own."""
     rng = np.random.default_rng(7)
     mean, variance = 3.0 * rng.standard_normal(200), 10.0 ** rng.uniform(-2, 2, 200)
-    y, tau, nu = np.where(rng.random(200) < 0.5, 1.0, -1.0), np.zeros(200), np.zeros(200)
-    ep._sweep(y, tau, nu, np.diag(variance), mean.copy(), 48)
+    y = np.where(rng.random(200) < 0.5, 1.0, -1.0)
+    tau, _ = PROBIT.tilted(y, mean, variance).sites(mean)
     narrowed = 1.0 / (1.0 / variance + tau)
     z = np.linspace(-14.0, 14.0, 2001)
     f = mean[:, None] + np.sqrt(variance)[:, None] * z
@@ -341,13 +336,13 @@ def test_a_likelihood_term_makes_the_cavity_narrower():
 def test_a_cavity_does_not_depend_on_its_own_site():
     """Exercise 3.10.5: another site in a pattern's place changes its marginal, and leaves its cavity as it was."""
     K, y = random_problem(3, n=12)
-    posterior = ExpectationPropagation().approximate(K, y)
-    tau, nu = posterior.S, posterior.a + posterior.S * posterior.mean
+    tau, nu = ExpectationPropagation().approximate(Dense(K), y).sites
 
     def marginals_and_cavities(tau, nu):
-        _, Sigma, _, mu = ep._recompute(K, tau, nu)
-        marginals = Sigma.diagonal(), mu
-        return np.array([marginals, ep._cavity(*marginals, tau, nu)[::-1]])
+        conditioned = Dense(K).conditioned(tau)
+        a = conditioned.weights(nu)
+        marginals = conditioned.variance, K @ a
+        return np.array([marginals, ep._cavities(conditioned, a, K @ a)[::-1]])
 
     before = marginals_and_cavities(tau, nu)
     for i in range(len(y)):
@@ -380,31 +375,27 @@ def test_what_all_classes_share_has_no_curvature():
     """R = W (I + K W)^-1 inherits both: it is positive semidefinite, and zero for equal values of all classes."""
     X, labels = three_classes(4, n=15)
     K, y = rbf(1.0, 6.0)(X), one_hot(labels)
-    posterior = MulticlassLaplace().approximate(K, y)
+    posterior = MulticlassLaplace().approximate(Dense(K), y)
     whole, W, _ = dense(K, posterior, y)
     R = W @ np.linalg.inv(np.eye(y.size) + whole @ W)
-    ours = DensePrecision(posterior.E, posterior.M)
+    ours = posterior.conditioned
     rng = np.random.default_rng(1)
     for _ in range(5):
         b = rng.standard_normal(y.shape)
-        found = ours @ b
+        found = ours.solve(b)
         np.testing.assert_allclose(found, (R @ b.ravel()).reshape(y.shape), atol=1e-11)
         assert np.sum(b * found) > 0
         same = np.broadcast_to(b[0], y.shape)
-        np.testing.assert_allclose(ours @ same, 0.0, atol=1e-12)
+        np.testing.assert_allclose(ours.solve(same), 0.0, atol=1e-12)
     assert abs(np.linalg.eigvalsh(0.5 * (R + R.T))[: len(K)]).max() < 1e-12
 
 
-def made_posterior(means, shared):
-    """Return a posterior of three classes, to be asked at K_star = [[1]], k_star_star = [1].
-
-    The latent values of `shared` are their means plus one variate of deviation 10; that of the third has deviation 1.
-    """
-    E = np.zeros((3, 1, 1))
-    E[list(shared)] = 1.0
-    return MulticlassPosterior(
-        log_evidence=0.0, mean=np.zeros((3, 1)), a=np.array(means)[:, None], E=E, M=np.array([[0.1]]),
-        work={}, points=4096, randomizations=8,
+def made_posterior(a, E, M, softmax):
+    """Return a posterior of three classes from its parts, to be asked at some K_star."""
+    K = np.eye(len(M))
+    return GaussianPosterior(
+        log_evidence=0.0, mean=np.zeros(a.shape), a=a, covariance=Dense(K), likelihood=softmax,
+        conditioned=SoftmaxConditioned(K, E, M, 0.0), y=np.eye(3), method=MulticlassLaplace(), work={},
     )  # fmt: skip
 
 
@@ -417,7 +408,11 @@ def test_the_class_depends_on_the_covariance_too(largest, favoured):
     of a fall alone.
     """
     means, shared = 0.1 * np.eye(3)[largest], [c for c in range(3) if c != favoured]
-    posterior = made_posterior(means, shared)
+    # asked at K_star = [[1]], k_star_star = [1]: the latent values of `shared` are their means plus one variate of
+    # deviation 10; that of the third has deviation 1
+    E = np.zeros((3, 1, 1))
+    E[shared] = 1.0
+    posterior = made_posterior(means[:, None], E, np.array([[0.1]]), Softmax(4096, 8))
     mean, covariance = posterior.latent([[1.0]], [1.0])
     np.testing.assert_allclose(mean[0], means)
     expected = np.diag(np.eye(3)[favoured])
@@ -437,10 +432,8 @@ def test_the_class_depends_on_the_covariance_too(largest, favoured):
 def test_decision_regions_of_the_softmax():
     """Figure 3.13, z2 = f2 - f1 and z3 = f3 - f1; there is no spread, so that the average is the softmax itself."""
     z2, z3 = (axis.ravel() for axis in np.meshgrid(np.linspace(-3, 3, 41), np.linspace(-3, 3, 38)))
-    posterior = MulticlassPosterior(
-        log_evidence=0.0, mean=np.zeros((3, 2)), a=np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]),
-        E=np.zeros((3, 2, 2)), M=np.eye(2), work={}, points=1, randomizations=1,
-    )  # fmt: skip
+    a = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+    posterior = made_posterior(a, np.zeros((3, 2, 2)), np.eye(2), Softmax(1, 1))
     p = posterior.predict(np.stack([z2, z3]), np.zeros(len(z2))).probability
     np.testing.assert_allclose(p[:, 0], 1.0 / (1.0 + np.exp(z2) + np.exp(z3)), rtol=1e-14)
     apart = np.min(np.abs([z2, z3, z2 - z3]), axis=0) > 1e-9  # not on a boundary

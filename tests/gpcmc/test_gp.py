@@ -6,9 +6,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from gpcmc import _validation as validation
-from gpcmc.gp import Prior, derivatives, linear, log_likelihood, prior, rbf
+from gpcmc.gp import derivatives, log_likelihood
 from gpcmc.likelihood.probit import hazard
-from gpcmc.inference.hyperparameters import rbf_covariance
 
 # both tails, both sides of the switch to the continued fraction, and where erfcx overflows
 POINTS = [
@@ -28,79 +27,6 @@ POINTS = [
     37.0,
 ]
 finite = st.floats(-1e6, 1e6)
-
-
-def test_rbf_is_the_papers_without_a_factor_two():
-    X = np.array([[0.0, 0.0], [1.0, 2.0]])
-    K = rbf(3.0, 2.0)(X)
-    np.testing.assert_allclose(K, 2.0 * np.exp(-np.array([[0, 5], [5, 0]]) / 9.0), rtol=1e-14)
-
-
-def test_linear_is_the_dot_product_alone():
-    X = np.random.default_rng(0).standard_normal((4, 3))
-    np.testing.assert_allclose(linear()(X), X @ X.T, atol=1e-14)
-
-
-def test_prior_holds_the_blocks_of_the_joint_covariance():
-    rng = np.random.default_rng(1)
-    X, X_star = rng.standard_normal((5, 2)), rng.standard_normal((3, 2))
-    joint = rbf(0.7, 4.0)(np.vstack([X, X_star]))
-    blocks = prior(rbf(0.7, 4.0), X, X_star)
-    np.testing.assert_allclose(blocks.K, joint[:5, :5])
-    np.testing.assert_allclose(blocks.K_star, joint[:5, 5:])
-    np.testing.assert_allclose(blocks.k_star_star, np.diag(joint)[5:])
-    # and what they were made with, which a prior put together by hand need not have
-    np.testing.assert_array_equal(blocks.X, X)
-    np.testing.assert_array_equal(blocks.X_star, X_star)
-    np.testing.assert_allclose(blocks.kernel(blocks.X), blocks.K)
-    by_hand = Prior(blocks.K, blocks.K_star, blocks.k_star_star)
-    assert by_hand.kernel is None and by_hand.X is None
-
-
-@pytest.mark.parametrize(
-    ("X", "X_star", "message"),
-    [
-        ([[np.nan]], [[1.0]], "X must be finite"),
-        ([[1.0]], [[1.0, 2.0]], "X_star must have 1 columns"),
-        ([1.0], [[1.0]], "X must have 2 dimension"),
-        ([["a"]], [[1.0]], "X must be real numbers"),
-        (np.empty((0, 1)), [[1.0]], "X must not be empty"),
-        ([[1.0]], np.empty((0, 1)), "X_star must not be empty"),
-    ],
-)
-def test_prior_names_bad_input(X, X_star, message):
-    with pytest.raises(ValueError, match=message):
-        prior(linear(), X, X_star)
-
-
-def test_a_prior_needs_no_test_inputs():
-    X = np.random.default_rng(2).standard_normal((5, 2))
-    blocks = prior(rbf(0.7, 4.0), X)
-    np.testing.assert_array_equal(blocks.K, prior(rbf(0.7, 4.0), X, X[:1]).K)
-    for one in (blocks, Prior(blocks.K)):
-        assert one.K_star.shape == (5, 0) and one.k_star_star.shape == (0,) and one.X_star is None
-
-
-@pytest.mark.parametrize("scale", [1.0, 27.0])
-def test_a_covariance_has_no_subnormal_entries(scale):
-    """exp(-27^2) is subnormal; products with such entries take 17 times as long."""
-    x = scale * np.arange(3.0)[:, None]
-    blocks = prior(rbf(1.0, 1.0), x, x[1:])
-    exact = rbf(1.0, 1.0)(x)
-    tiny = np.finfo(float).tiny
-    assert ((exact > 0) & (exact < tiny)).any() == (scale > 1)
-    np.testing.assert_array_equal(blocks.K, np.where(exact < tiny, 0.0, exact))
-    np.testing.assert_array_equal(blocks.K_star, blocks.K[:, 1:])
-    theta = np.log([1.0, np.sqrt(0.5)])  # the same kernel, as chains over hyperparameters make it
-    np.testing.assert_allclose(rbf_covariance((x - x.T) ** 2, theta), blocks.K, rtol=1e-12)
-
-
-@pytest.mark.parametrize("bad", [0.0, -1.0, np.nan, np.inf, "1", True])
-def test_rbf_names_bad_hyperparameters(bad):
-    with pytest.raises(ValueError, match="alpha must be"):
-        rbf(bad, 1.0)
-    with pytest.raises(ValueError, match="beta must be"):
-        rbf(1.0, bad)
 
 
 @pytest.mark.parametrize("z", POINTS)

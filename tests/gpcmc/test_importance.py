@@ -16,7 +16,9 @@ from truths import log_half_plane, two_point_posterior
 from gpcmc.gp import Prior
 from gpcmc.covariance.kernels import orthant_covariance
 from gpcmc.inference import ConvergenceError, ExpectationPropagation, Laplace
-from gpcmc.gaussian.importance import ImportanceSampling, covariance_root, log_evidence_estimate, log_weights, posterior_root
+from gpcmc.covariance import Dense
+from gpcmc.covariance.root import PivotedRoot
+from gpcmc.gaussian.importance import ImportanceSampling, Proposal, log_evidence_estimate
 from gpcmc.posterior import NOT_CONVERGED, OK, UNTRUSTED
 from gpcmc.orthant import orthant_probability
 from gpcmc.orthant.separation import weight_diagnostics
@@ -50,8 +52,8 @@ def unconverged(K, y, **limit):
 def test_the_weight_is_the_ratio_of_the_densities(fit):
     K, y = random_problem(n=7)
     posterior = fit(K, y)
-    A = covariance_root(K).A
-    root = A @ posterior_root(posterior, A)
+    proposal = Proposal.of(posterior)
+    root = proposal.root.A @ proposal.T
     Sigma = np.linalg.inv(np.linalg.inv(K) + np.diag(posterior.S))
     assert_allclose(root @ root.T, Sigma, rtol=1e-9, atol=1e-10)
     normals = default_rng(1).standard_normal((20, 7))
@@ -61,8 +63,8 @@ def test_the_weight_is_the_ratio_of_the_densities(fit):
         + multivariate_normal(np.zeros(7), K).logpdf(f)
         - multivariate_normal(posterior.mean, Sigma).logpdf(f)
     )
-    assert_allclose(log_weights(posterior, y, root, normals), expected, atol=1e-9)
-    estimate = log_evidence_estimate(posterior, K, y, normals)
+    assert_allclose(proposal.log_weights(y, normals), expected, atol=1e-9)
+    estimate = log_evidence_estimate(posterior, y, normals)
     assert estimate == pytest.approx(logsumexp(expected) - np.log(20), abs=1e-9)
 
 
@@ -281,11 +283,12 @@ def test_a_very_large_prior_variance():
 @pytest.mark.parametrize("alpha", [0.3, 3.0, 100.0])
 def test_the_root_conditions_as_the_inverse_does(alpha):
     K, _ = random_problem(n=25, alpha=alpha)
-    root = covariance_root(K)
+    root = PivotedRoot.of(K)
     assert_allclose(root.A @ root.A.T, K, atol=1e-12)
     assert root.A.shape[1] == len(root.pivots) <= np.linalg.matrix_rank(K, tol=1e-15) + 1
-    b = root.coordinates(K)
-    assert_allclose(b.T @ b, K, atol=1e-7)
+    b, left = root.coordinates(Dense(K).cross_of(K, K.diagonal()))
+    assert_allclose(b @ b.T, K, atol=1e-7)
+    assert_allclose(left, 0.0, atol=1e-7)
 
 
 # --- the posterior as an object

@@ -11,11 +11,12 @@ from test_evidence import slopes
 
 from gpcmc import GaussianProcessClassifier
 from gpcmc._threads import one_thread
+from gpcmc.covariance import Dense
 from gpcmc.gp import Prior, prior, rbf
-from gpcmc.inference import ConvergenceError, Laplace, softmax_mode
+from gpcmc.gaussian import softmax_mode
+from gpcmc.inference import ConvergenceError, Laplace, MulticlassLaplace
 from gpcmc.inference.evidence import EvidenceSurface
 from gpcmc.posterior import MAX_K_HAT
-from gpcmc.gaussian.softmax_mode import MulticlassLaplace
 from gpcmc.likelihood.softmax import one_hot
 from gpcmc.orthant.separation import weight_diagnostics
 
@@ -61,7 +62,7 @@ def test_evidence_and_covariances_are_those_of_dense_matrices():
 def test_the_mode_is_a_fixed_point():
     X, labels = three_classes(1, n=40)
     K, y = rbf(0.7, 30.0)(X), one_hot(labels)
-    posterior = MulticlassLaplace().approximate(K, y)
+    posterior = MulticlassLaplace().approximate(Dense(K), y)
     np.testing.assert_allclose(posterior.a, y - softmax(posterior.mean, axis=0), atol=1e-10)
     np.testing.assert_allclose(posterior.mean, posterior.a @ K, atol=1e-10)
 
@@ -91,7 +92,7 @@ IN_ROUNDING = [(140, 1e5), (54, 1e6), (104, 1e6), (111, 1e6)]
 def test_an_iterate_that_can_rise_no_more_has_converged(seed, beta):
     X, labels = three_classes(seed, n=30)
     K, y = rbf(0.5, beta)(X), one_hot(labels)
-    posterior = MulticlassLaplace().approximate(K, y)
+    posterior = MulticlassLaplace().approximate(Dense(K), y)
     assert posterior.work["newton_steps"] <= 205
     assert_at_the_mode(K, y, posterior)
     # K from the logarithms of its hyperparameters differs in the last bits, and iterations end where rounding hides a
@@ -110,13 +111,13 @@ def test_separable_classes_with_a_large_variance_converge(n, alpha, beta):
     for seed in range(60):
         X, labels = three_classes(seed, n=n)
         K, y = rbf(alpha, beta)(X), one_hot(labels)
-        assert_at_the_mode(K, y, MulticlassLaplace().approximate(K, y))
+        assert_at_the_mode(K, y, MulticlassLaplace().approximate(Dense(K), y))
 
 
 def test_no_step_raises_psi_by_more_than_its_bound():
     X, labels = three_classes(11, n=20)
     rng, K, y = np.random.default_rng(0), rbf(0.7, 5.0)(X), one_hot(labels)
-    posterior = MulticlassLaplace().approximate(K, y)
+    posterior = MulticlassLaplace().approximate(Dense(K), y)
     for size in (1e-3, 0.1, 1.0):
         a = posterior.a + size * rng.standard_normal(y.shape)
         gradient = y - softmax(a @ K, axis=0) - a
@@ -137,13 +138,13 @@ def test_psi_never_falls_where_full_newton_steps_overshoot(seed, alpha, monkeypa
     K, y = rbf(alpha, 1e6)(X), one_hot(labels)
     trace, full, climb = [], [], softmax_mode._climb
 
-    def watched(multiply, y, a, direction, least):
+    def watched(covariance, y, a, direction, least):
         trace.append(psi(y, a, a @ K))
         full.append(psi(y, a + direction, (a + direction) @ K) - trace[-1])
-        return climb(multiply, y, a, direction, least)
+        return climb(covariance, y, a, direction, least)
 
     monkeypatch.setattr(softmax_mode, "_climb", watched)
-    posterior = MulticlassLaplace().approximate(K, y)
+    posterior = MulticlassLaplace().approximate(Dense(K), y)
     trace.append(psi(y, posterior.a, posterior.mean))
     assert min(full) < -3.0  # nats that a full step would lose
     assert len(trace) > 10 and (np.diff(trace) > -1e-9).all()
@@ -199,7 +200,7 @@ def test_importance_sampling_corrects_the_evidence():
     rng, total, by_laplace = np.random.default_rng(0), 0.0, 0.0
     for code in range(27):
         y = np.eye(3)[:, [code % 3, code // 3 % 3, code // 9]]
-        posterior = MulticlassLaplace().approximate(K, y)
+        posterior = MulticlassLaplace().approximate(Dense(K), y)
         log_z = logsumexp(importance_weights(K, posterior, y, 4000, rng)) - np.log(4000)
         assert posterior.log_evidence == pytest.approx(log_z, abs=0.3)
         total, by_laplace = total + np.exp(log_z), by_laplace + np.exp(posterior.log_evidence)
@@ -213,7 +214,7 @@ def test_the_error_of_the_evidence_is_measured_by_importance_sampling(seed):
     """1e5 draws for 15 patterns of three classes, and as many from a wider Gaussian, agree; Laplace's is lower."""
     X, labels = three_classes(seed, n=15)
     K, y, size = rbf(1.0, 2.0)(X), one_hot(labels), 100_000
-    posterior, found = MulticlassLaplace().approximate(K, y), []
+    posterior, found = MulticlassLaplace().approximate(Dense(K), y), []
     for widened in (1.0, 1.15):
         rng = np.random.default_rng([seed, len(found)])
         log_w = importance_weights(K, posterior, y, size, rng, widened)

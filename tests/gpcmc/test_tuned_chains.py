@@ -23,7 +23,7 @@ from gpcmc.inference import tuned_chains
 from gpcmc.inference.evidence_estimators import estimator_named
 from gpcmc.inference.hyperparameter_chains import ChainOptions, run_chains
 from gpcmc.inference.hyperparameters import Model, default_prior, squared_distances
-from gpcmc.gaussian.importance import log_evidence_estimate, log_weights
+from gpcmc.gaussian.importance import Proposal, log_evidence_estimate
 from gpcmc.gaussian.laplace import Laplace
 from gpcmc.inference.relevance import (
     RelevanceModel,
@@ -295,8 +295,10 @@ def test_the_pseudo_marginal_chain_keeps_the_joint_law(estimator, tolerance):
         here = with_labels(m, np.where(state.f + rng.standard_normal(4) > 0, 1.0, -1.0))
         K = here.covariance(start)
         posterior = Laplace(tolerance=tolerance).fit(Prior(K), here.y)
-        other = log_evidence_estimate(posterior, K, here.y, rng.standard_normal((1, 4)))
-        own = log_weights(posterior, here.y, np.eye(4), (state.f - posterior.mean)[None])[0]
+        other = log_evidence_estimate(posterior, here.y, rng.standard_normal((1, 4)))
+        proposal = Proposal.of(posterior)
+        z = np.linalg.solve(proposal.root.A @ proposal.T, state.f - posterior.mean)
+        own = proposal.log_weights(here.y, z[None])[0]
         estimate = logsumexp([own, other]) - np.log(2)
         chain = steps.PseudoMarginalState(start, here.prior.log_density(start), estimate)
         for _ in range(3):

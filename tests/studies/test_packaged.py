@@ -169,7 +169,7 @@ def test_a_long_run_that_is_not_trusted_gives_way_to_twisted_ep(monkeypatch):
     monkeypatch.setattr(
         packaged, "advise", lambda *given: packaged.Advice("importance-ep", 50, 0.1)
     )
-    monkeypatch.setattr("gpcmc.inference.importance.MAX_K_HAT", -10.0)
+    monkeypatch.setattr("gpcmc.gaussian.importance.MAX_K_HAT", -10.0)
     X, y = patterns(2, 20, "1/some")
     found = packaged.advised(prior(rbf(0.3, 20.0), X), y, 0.1, np.random.default_rng(3))
     assert found["chosen"] == "twisted-ep" and found["status"] == "ok"

@@ -345,7 +345,7 @@ def test_bounds_on_the_monte_carlo_error_of_ten_classes(monkeypatch):
 
     rows = []
     for seed in range(12):
-        monkeypatch.setattr("gpcmc.inference.multiclass._SEED", seed)
+        monkeypatch.setattr("gpcmc.likelihood.softmax._SEED", seed)
         digits = made_digits(n=12, seed=2)
         rows.append(tenclass.laplace((0.5, 1.0), digits, training=60, test=40))
     frame = pd.DataFrame(rows)

@@ -117,7 +117,7 @@ class Dense(Covariance):
                     "the covariance has no hyperparameters: it was given without a kernel"
                 )
             _, contract = covariance_with_gradient(self.kernel, self.X)
-        return contract(M.outer() - M.conditioned.noise_precision())
+        return contract(gradient_array(M))
 
     def dense(self) -> FloatArray:
         return self.K
@@ -309,6 +309,11 @@ class DensePredictor(Predictor):
 
     def latent(self, cross: Any) -> Latent:
         return self.conditioned.latent(cross, self.a)
+
+
+def gradient_array(M: GradientMatrix) -> FloatArray:
+    """Return the matrix M (n, n) of a dense covariance."""
+    return M.outer() - M.conditioned.noise_precision()
 
 
 def inverse_from_factor(L: FloatArray) -> FloatArray:

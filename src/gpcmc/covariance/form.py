@@ -33,7 +33,7 @@ if TYPE_CHECKING:  # scikit-learn takes half a second
 
 
 #: See `Conditioned.predictor`.
-Answer = Callable[[Any, FloatArray, FloatArray], FloatArray]
+Answer = Callable[[Any, FloatArray, FloatArray], tuple[FloatArray, FloatArray]]
 
 
 class Covariance(ABC):
@@ -49,6 +49,8 @@ class Covariance(ABC):
 
     __slots__ = ()
 
+    #: Whether the form leaves nothing out, so that there is nothing to correct or to say.
+    exact: bool = True
     #: How finely sites need to settle on this form: what it leaves out moves them by more. Zero for an exact form.
     resolution: float = 0.0
     #: NumPy leaves ``array @ covariance`` alone.
@@ -243,7 +245,8 @@ class Conditioned(ABC):
         """Return what predicts, given a = K^-1 mean: (n,) or (C, n).
 
         `answer` says how the Gaussian terms would move with the posterior, for a form that corrects what it leaves out:
-        it takes a conditioned covariance, a and the mean there, and returns nu - S mean - a for the terms that match.
+        it takes a conditioned covariance, a and the mean there, and returns the noise of the terms that match, precisions S
+        (n,) or class probabilities (C, n), and nu - S mean - a.
         """
 
 

@@ -2,15 +2,15 @@
 
 F F' + D knows of a test input x* what the inducing inputs do, F* u, and takes the rest of f* as independent of the
 training values. That is off where x* is near patterns that are not inducing inputs. With the exact cross-covariances
-k* = k(X, x*) the mean is k*' a, to first order in what is left out if a = K^-1 mean is corrected too: with the further
-columns of the finer covariance K', E = K' - K, and the terms of the likelihood held,
+k* = k(X, x*) the mean is k*' a, to first order in what is left out if a = K^-1 mean is corrected too. With the further
+columns of the finer covariance K' and the likelihood's terms held, a moves by -R E a, E = K' - K. The terms answer: at
+the new mean they have another precision S', and fail by r = nu' - S' mean - a, so that a step to all orders is
 
-    a' = a - R' E a,      R' = (K' + S^-1)^-1,
+    a + r - R' K' r,      R' = (K' + S'^-1)^-1.
 
-to all orders in E. The terms answer: r is by how much nu - S mean - a fails where they match the new posterior, and
-a' + r - R' K' r their first step. The variance is that of the finer covariance, through its inducing inputs.
+A second step shows how far the first was from the end. The variance is that of K' and S', through the inducing inputs.
 
-The same without the last half of the further columns, and without the terms' answer, are the others that a `Latent`
+The same without the last half of the further columns, and without the second step, are the others that a `Latent`
 holds: the largest distance says how far off a prediction may be.
 """
 
@@ -98,8 +98,8 @@ class LowRankPredictor(Predictor):
     conditioned : LowRankConditions
     a : (n,) or (k, n) array
     finer : tuple of (LowRankConditions, array)
-        The covariance with all further columns, and its weights; with half of them; and with all, the terms held.
-        Empty without a finer covariance.
+        The covariance with all further columns, and its weights; with half of them; and with all, after one step of the
+        terms. Empty without a finer covariance.
     """
 
     conditioned: LowRankConditions
@@ -111,16 +111,23 @@ class LowRankPredictor(Predictor):
         cls, conditioned: LowRankConditions, a: FloatArray, answer: Answer | None
     ) -> LowRankPredictor:
         """Correct the weights for the further columns, if there are some."""
-        K = conditioned.K
-        if K.finer is None or K.finer.rank == K.rank:
+        K, finest = conditioned.K, conditioned.K.finer
+        if finest is None or finest.rank == K.rank:
             return cls(conditioned, a)
-        whole = conditioned.on(K.finer)
-        half = whole.leading((K.rank + K.finer.rank + 1) // 2)
-        held = _moved(whole, K, a)
-        parts = [(whole, held), (half, _moved(half, K, a)), (whole, held)]
+        held = _moved(conditioned, K, finest, a)
+        noise, r = conditioned.noise, np.zeros_like(a)
         if answer is not None:
-            parts[:2] = [(one, _answered(one, weights, answer)) for one, weights in parts[:2]]
-        return cls(conditioned, a, tuple(parts))
+            noise, r = answer(conditioned, held, _product(finest, held))
+        whole = conditioned.on(finest, noise)
+        once = held + _stepped(whole, r)
+        if answer is not None:
+            r = answer(whole, once, _product(finest, once))[1]
+        twice = once + _stepped(whole, r)
+        less = finest.truncated((K.rank + finest.rank + 1) // 2)
+        half = conditioned.on(less, noise)
+        return cls(
+            conditioned, a, ((whole, twice), (half, _moved(half, finest, less, twice)), (whole, once))
+        )
 
     def latent(self, cross: Any) -> Latent:
         own = _through(self.conditioned, self.a, cross)
@@ -134,15 +141,19 @@ class LowRankPredictor(Predictor):
         return Latent(means[0], variances[0], own, others)
 
 
-def _moved(conditioned: LowRankConditions, K: LowRank, a: FloatArray) -> FloatArray:
-    """Weights under another covariance than K, with the terms held: a - R' (K' - K) a."""
-    return a - conditioned.solve((conditioned.K @ a.T - K @ a.T).T)
+def _product(K: LowRank, a: FloatArray) -> FloatArray:
+    """K a of each latent function."""
+    return (K @ a.T).T
 
 
-def _answered(conditioned: LowRankConditions, a: FloatArray, answer: Answer) -> FloatArray:
-    """Weights after the first step of the terms."""
-    r = answer(conditioned, a, (conditioned.K @ a.T).T)
-    return a + r - conditioned.solve((conditioned.K @ r.T).T)
+def _moved(conditioned: LowRankConditions, K: LowRank, other: LowRank, a: FloatArray) -> FloatArray:
+    """Weights under another covariance than K, with the terms held, to first order in R of either."""
+    return a - conditioned.solve(_product(other, a) - _product(K, a))
+
+
+def _stepped(conditioned: LowRankConditions, r: FloatArray) -> FloatArray:
+    """What terms that fail by r add to the weights."""
+    return r - conditioned.solve(_product(conditioned.K, r))
 
 
 def _through(conditioned: LowRankConditions, a: FloatArray, cross: Any) -> Latent:

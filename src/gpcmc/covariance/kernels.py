@@ -99,7 +99,7 @@ def check_kernel(kernel: Any) -> Kernel:
         If it is no kernel of scikit-learn, or a hyperparameter is not a finite number above zero; a noise, a constant
         and an intercept that are fixed may be zero.
     """
-    if not (callable(kernel) and hasattr(kernel, "theta") and hasattr(kernel, "hyperparameters")):
+    if not callable(kernel) or not hasattr(type(kernel), "hyperparameters"):
         raise ValueError(
             "kernel must be a kernel of scikit-learn, e.g. gpcmc.gp.rbf(alpha, beta) or "
             f"sklearn.gaussian_process.kernels.RBF(); got {kernel!r}"

@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -125,6 +125,10 @@ class LowRank(Covariance):
     def kernel(self) -> Kernel | None:  # type: ignore[override]
         """What K approximates."""
         return None if self.inducing is None else self.inducing.kernel
+
+    @property
+    def exact(self) -> bool:  # type: ignore[override]
+        return False
 
     @property
     def resolution(self) -> float:  # type: ignore[override]
@@ -301,19 +305,14 @@ class LowRankConditions(Conditioned):
             found[here] = np.einsum("cki,dki->icd", half, half)
         return found
 
-    def leading(self, rank: int) -> LowRankConditions:
-        """The same with the first columns of F alone, and D as it is; of no determinant."""
-        K, r = self.K, self.K.rank
-        inducing = None if K.inducing is None else K.inducing.first(rank)
-        kept = np.concatenate([c * r + np.arange(rank) for c in range(len(self.V))])
-        rows = self.C[kept]
-        C = cholesky(rows @ rows.T, lower=True, overwrite_a=True, check_finite=False)
-        less = LowRank(K.F[:, :rank], K.D, inducing, X=K.X)
-        return replace(self, K=less, C=C, log_determinant=np.nan)
+    @property
+    @abstractmethod
+    def noise(self) -> FloatArray:
+        """The precisions (n,), or the class probabilities (k, n)."""
 
     @abstractmethod
-    def on(self, K: LowRank) -> LowRankConditions:
-        """Another covariance with the same noise."""
+    def on(self, K: LowRank, noise: FloatArray) -> LowRankConditions:
+        """Another covariance with other noise of the same kind."""
 
     def _solve(self, x: FloatArray) -> FloatArray:
         """R x for x (k, n)."""
@@ -349,8 +348,12 @@ class LowRankConditioned(LowRankConditions, ConditionedFunction):
     def kept(self) -> FloatArray:
         return self._shrinkage * (1.0 - self.V[0, 0] * self.spread[:, 0, 0])
 
-    def on(self, K: LowRank) -> LowRankConditioned:
-        return K.conditioned(self.S)
+    @property
+    def noise(self) -> FloatArray:
+        return self.S
+
+    def on(self, K: LowRank, noise: FloatArray) -> LowRankConditioned:
+        return K.conditioned(noise)
 
     def solve(self, x: FloatArray) -> FloatArray:
         return self._solve(x[None])[0]
@@ -394,8 +397,12 @@ class SoftmaxLowRank(LowRankConditions):
         V = np.transpose(self.V, (2, 0, 1))
         return np.einsum("icc->i", V - V @ self.spread @ V)
 
-    def on(self, K: LowRank) -> SoftmaxLowRank:
-        return K.conditioned_softmax(self.pi)
+    @property
+    def noise(self) -> FloatArray:
+        return self.pi
+
+    def on(self, K: LowRank, noise: FloatArray) -> SoftmaxLowRank:
+        return K.conditioned_softmax(noise)
 
     def solve(self, x: FloatArray) -> FloatArray:
         return self._solve(x)

@@ -103,6 +103,7 @@ class Prior:
 
 
 @one_thread()
+@np.errstate(under="ignore")
 def prior(
     kernel: Kernel,
     X: ArrayLike,

@@ -147,5 +147,6 @@ class Laplace(GaussianApproximation):
 
     def answer(
         self, y: FloatArray, conditioned: Any, a: FloatArray, mean: FloatArray
-    ) -> FloatArray:
-        return self.record.derivatives(y, mean)[0] - a
+    ) -> tuple[FloatArray, FloatArray]:
+        slope, W = self.record.derivatives(y, mean)
+        return W, slope - a

@@ -34,6 +34,7 @@ from gpcmc.posterior import (
     with_prediction,
 )
 
+_SAFETY = 2.0  # times the distance between two corrections is the error that is told
 _JUDGED = 64  # training inputs at which probabilities are judged
 
 
@@ -103,6 +104,7 @@ class GaussianPosterior(FormPosterior):
         return self.conditioned.predictor(self.a, partial(self.method.answer, self.y))
 
     @one_thread()
+    @np.errstate(under="ignore")
     def latent(self, K_star: ArrayLike, k_star_star: ArrayLike) -> tuple[FloatArray, FloatArray]:
         """Return the means and variances of the latent values at the test inputs.
 
@@ -150,12 +152,11 @@ class GaussianPosterior(FormPosterior):
         return change, self._form_error(latent, probability)
 
     def _form_error(self, latent: Latent, probability: FloatArray) -> FloatArray:
-        """How far probabilities are from those of less than the form knows, at most."""
+        """Twice the largest distance of probabilities from those with less of the correction."""
         found = np.zeros_like(probability)
         for other in latent.others:
-            found = np.maximum(
-                found, np.abs(self.likelihood.average(other.mean, other.variance)[0] - probability)
-            )
+            less, _ = self.likelihood.average(other.mean, other.variance)
+            found = np.maximum(found, _SAFETY * np.abs(less - probability))
         return found
 
 
@@ -216,10 +217,11 @@ class GaussianApproximation(Method[GaussianPosterior]):
     @abstractmethod
     def answer(
         self, y: FloatArray, conditioned: Any, a: FloatArray, mean: FloatArray
-    ) -> FloatArray:
-        """Return nu - S mean - a for the Gaussian terms that match the posterior that others make.
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the noise of the Gaussian terms that match the posterior that others make, and nu - S mean - a.
 
-        Zero at the fixed point. A form of covariance that corrects its predictions takes a step with it.
+        The noise is what conditions a covariance, precisions S (n,) or class probabilities (C, n). The second is zero at
+        the fixed point. A form of covariance that corrects its predictions takes a step with it.
 
         Parameters
         ----------
@@ -237,9 +239,9 @@ class GaussianApproximation(Method[GaussianPosterior]):
         Of probabilities the largest error is judged, at the prior's test inputs and at training inputs.
         """
         K = posterior.covariance
-        found = K.correction(self.gradient(K, posterior.y, posterior))
-        if not found.diagnostics:
+        if K.exact:
             return posterior
+        found = K.correction(self.gradient(K, posterior.y, posterior))
         error = float(np.max(posterior.prediction.form_error, initial=0.0))
         if K.X is not None:
             some = np.linspace(0, len(K) - 1, min(len(K), _JUDGED)).astype(int)

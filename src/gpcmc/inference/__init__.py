@@ -13,6 +13,7 @@ from gpcmc.gaussian.importance import ImportanceSampling
 from gpcmc.methods import Inference, Method, infer
 from gpcmc.posterior import ConvergenceError, Posterior, PosteriorRecord, Prediction
 from gpcmc.gaussian.laplace import Laplace
+from gpcmc.gaussian.softmax_mode import MulticlassLaplace
 from gpcmc.inference.orthant import Orthant
 from gpcmc.inference.pseudo_marginal import PseudoMarginal
 from gpcmc.rectangle.classification import MinimaxTilting, Twisted
@@ -73,6 +74,7 @@ __all__ = [
     "Laplace",
     "Method",
     "MinimaxTilting",
+    "MulticlassLaplace",
     "Orthant",
     "Posterior",
     "PosteriorRecord",

@@ -138,7 +138,7 @@ class OrthantMethod(Method[SampledPosterior]):
     Attributes
     ----------
     points : int
-        Sobol' points of a randomisation, a power of two. Beyond 21,201 patterns they are independent points.
+        Points of a randomisation, a power of two: see `gpcmc.rectangle.mixture`.
     randomizations : int
         Independent randomisations: their spread is the standard error.
     n_jobs : int
@@ -212,8 +212,8 @@ class Twisted(OrthantMethod):
     Attributes
     ----------
     points : int
-        Sobol' points of a randomisation, a power of two; an eighth as many more bound the weights. Beyond 21,201
-        patterns they are independent points.
+        Points of a randomisation, a power of two: Sobol's, or beyond 500 patterns Latin hypercubes; an eighth as many
+        more bound the weights.
     randomizations : int
         Independent randomisations: their spread is the standard error.
     n_jobs : int

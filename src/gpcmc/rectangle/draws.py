@@ -46,15 +46,8 @@ class BlockSampler:
 
     @classmethod
     def of(cls, block: Block) -> BlockSampler:
-        """Prepare a block.
-
-        Raises
-        ------
-        ValueError
-            If it has more coordinates than Sobol' points have dimensions.
-        """
+        """Prepare a block."""
         given = ordered(block.R, block.lower, block.upper, block.slack)
-        rounds.check_dimension(given.rank)
         return cls(block, given, solve.tilting(given))
 
     def best(self, rng: np.random.Generator) -> Mixture:

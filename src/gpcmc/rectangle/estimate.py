@@ -192,7 +192,7 @@ def rectangle_probability(
         Limits; ``-np.inf`` and ``np.inf`` stand for none.
     mean : float or (n,) array
     cov : (n, n) array
-        Covariance, which may be singular. Independent blocks of it have at most 21,201 coordinates.
+        Covariance, which may be singular.
     method : {"auto", "minimax-tilting", "twisted-ep", "separation"}
         Botev's minimax exponential tilting; a proposal twisted by expectation propagation, defended by the former;
         Genz's separation of variables. ``"auto"`` uses closed forms, and otherwise the one of the first two with

@@ -249,7 +249,6 @@ def _block(
         raise ValueError(
             f"cov must be regular, for a gradient; {len(block.R)} correlated coordinates have rank {given.rank}"
         )
-    rounds.check_dimension(given.rank)
     mu = minimax_tilt(given.factor, given.lower, given.upper, starts=[given.start]).mu
     guide = _guide(given, mu) if guided else mu
     seeds = rng.integers(2**63, size=rounds.SCRAMBLES)

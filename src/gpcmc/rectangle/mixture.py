@@ -1,8 +1,9 @@
 r"""The average weight of samples from a proposal, with a defensive one mixed in.
 
-The points are Sobol' points, scrambled anew for each of several independent randomisations (beyond 21,201 coordinates,
-for which they are not tabulated, independent ones), so that the estimate of the *probability* is unbiased and its
-standard error is the spread between randomisations.
+The points are Sobol' points, scrambled anew for each of several independent randomisations, so that the estimate of the
+*probability* is unbiased and its standard error is the spread between randomisations. Beyond five hundred coordinates they
+are Latin hypercubes: balanced in each coordinate, which is all that a feasible number of Sobol' points is there, at less
+cost, and for any number of coordinates (measured by benchmarks/evidence.py).
 
 A proposal whose weights may be unbounded is mixed with one whose weights are bounded: with q = (1 - e) q_1 + e q_2 in
 the denominator, the weight p/q is at most (p/q_2)/e. What the second one's draws cost where the first is good is won
@@ -14,7 +15,7 @@ Both proposals go through the coordinates together, block after block: what one 
 References
 ----------
 Genz (1992), Journal of Computational and Graphical Statistics 1, 141. Owen (1998), ACM Transactions on Modeling and
-Computer Simulation 8, 71. Owen and Zhou (2000), Journal of the American Statistical Association 95, 135.
+Computer Simulation 8, 71. McKay, Beckman and Conover (1979), Technometrics 21, 239. Owen and Zhou (2000), Journal of the American Statistical Association 95, 135.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ from gpcmc.weights import weight_diagnostics
 
 #: The defensive proposal gets one draw for so many of the other's.
 DEFENCE = 8
-#: Dimensions that Sobol' points are tabulated for.
-MAX_DIMENSION = 21_201
+#: Coordinates up to which points are Sobol's.
+MANY = 500
 # Samples worked on at once: few enough for arrays of 32 MB, many enough for products of matrices.
 _MOST, _LEAST, _NUMBERS = 4096, 256, 2**22
 # Points of so many numbers are cut so that several threads have work.
@@ -245,12 +246,14 @@ def draw(
         for k, count in enumerate(counts):
             for m, U in _streams(len(mixture), count, seeds[group.start : group.stop], k, size):
                 columns = slice(first, first := first + m)
+                kept = U(slice(None)) if keep else None
+                if kept is not None:
+                    U = kept.__getitem__
                 found = mixture.weigh(k, m * len(group), U, log_share, keep)
                 log_w[group, columns] = found[0].reshape(len(group), m)
                 if len(counts) > 1:
                     ratio[group, columns] = np.exp(found[1][0] - log_share[0]).reshape(-1, m)
                 if visit is not None:
-                    kept = U(slice(None)) if keep else None
                     visit(Samples(k, group, columns, *found, kept))
 
     # small randomisations are worked on together: each step from block to block has its price
@@ -301,10 +304,10 @@ def _streams(
     """Yield the points of proposal k in some randomisations, m of each at a time."""
     rngs = [np.random.default_rng([int(seed), k]) for seed in seeds]
     size = max(1, size // len(seeds))
-    if n > MAX_DIMENSION:
+    if n > MANY:
         for start in range(0, count, size):
             m = min(size, count - start)
-            yield m, _Independent(n, m, rngs)
+            yield m, _Latin(n, m, rngs)
         return
     from scipy.stats import qmc  # costs half a second to import
 
@@ -316,8 +319,8 @@ def _streams(
 
 
 @dataclass(frozen=True, slots=True)
-class _Independent:
-    """Uniform numbers where they are asked for, block after block."""
+class _Latin:
+    """A Latin hypercube of m points in each randomisation, made where it is asked for, block after block."""
 
     n: int
     m: int
@@ -325,7 +328,9 @@ class _Independent:
 
     def __call__(self, here: slice) -> FloatArray:
         rows = len(range(*here.indices(self.n)))
-        return np.concatenate([rng.random((rows, self.m)) for rng in self.rngs], axis=1)
+        strata = np.broadcast_to(np.arange(float(self.m)), (rows, self.m))
+        each = [rng.permuted(strata, axis=1) + rng.random(strata.shape) for rng in self.rngs]
+        return np.concatenate(each, axis=1) / self.m
 
 
 class Means:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import stdtrit
 
-from gpcmc.rectangle.mixture import MAX_DIMENSION, Average, Mixture, draw
+from gpcmc.rectangle.mixture import Average, Mixture, draw
 
 #: Independent scrambles of a round.
 SCRAMBLES = 16
@@ -70,7 +70,6 @@ def run_rounds(
         Of all rounds.
     rounds : int
     """
-    check_dimension(len(mixture))
     last, spent, rounds = first, 0, 0
     aim, expected, points = _AIM * largest_se, False, FIRST
     while last is None or not good(last, largest_se if expected else aim):
@@ -90,17 +89,3 @@ def run_rounds(
 def _size(mixture: Mixture, points: int) -> int:
     return SCRAMBLES * sum(mixture.counts(points))
 
-
-def check_dimension(n: int) -> None:
-    """Refuse more correlated coordinates than Sobol' points have.
-
-    Raises
-    ------
-    ValueError
-        If there are more than 21,201.
-    """
-    if n > MAX_DIMENSION:
-        raise ValueError(
-            f"cov must have at most {MAX_DIMENSION} coordinates that are correlated with each other, the "
-            f"dimension of Sobol' points; got {n}"
-        )

@@ -159,7 +159,6 @@ def choose(
     Pilots are compared by squared error times work, the work that one sample is in each method: a choice by the
     clock would make the result depend on the machine's load.
     """
-    rounds.check_dimension(given.rank)
     if request.method == "separation":
         return "separation", separation(given), None, 0
     mixture = tilting(given) if tilted is None else tilted

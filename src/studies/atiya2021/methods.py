@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 #: Where the options of each method are defined.
 MODULES = {
     "orthant": "gpcmc.inference.orthant",
-    "twisted-ep": "gpcmc.inference.twisted",
-    "minimax-tilting": "gpcmc.inference.tilting",
+    "twisted-ep": "gpcmc.rectangle.classification",
+    "minimax-tilting": "gpcmc.rectangle.classification",
     "importance": "gpcmc.gaussian.importance",
     "ess": "gpcmc.inference.elliptical",
     "hmc": "gpcmc.inference.hamiltonian",

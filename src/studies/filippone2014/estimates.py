@@ -18,7 +18,7 @@ from gpcmc.inference.hyperparameter_steps import (
     surrogate_state,
     whitened_state,
 )
-from gpcmc.gaussian.importance import covariance_root, gaussian_proposal, log_weights, posterior_root
+from gpcmc.gaussian.importance import Proposal, gaussian_proposal
 from gpcmc.posterior import ConvergenceError, Posterior
 from gpcmc.inference.orthant import Orthant
 from gpcmc.inference.relevance import RelevanceModel
@@ -230,8 +230,7 @@ def _estimates(
 ) -> Array:
     """Return the logarithms of so many estimates (Eq. 25), all from one Gaussian."""
     posterior = gaussian_proposal(GAUSSIAN[method], K, y)
-    A = covariance_root(K).A
-    root = A @ posterior_root(posterior, A)
-    normals = rng.standard_normal((repetitions * samples, root.shape[1]))
-    log_w = log_weights(posterior, y, root, normals).reshape(repetitions, samples)
+    proposal = Proposal.of(posterior)
+    normals = rng.standard_normal((repetitions * samples, len(proposal.T)))
+    log_w = proposal.log_weights(y, normals).reshape(repetitions, samples)
     return logsumexp(log_w, axis=1) - np.log(samples)

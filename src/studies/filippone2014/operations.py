@@ -6,11 +6,10 @@ and three in a surrogate one (of K + S, of R, and the product that R takes).
 
 Our own count is of what the library does. A factorization of an (n, n) matrix is one operation, and so is a triangular
 solution with n right sides, an inverse from a factor, and a product of two (n, n) matrices; the n rank-one updates of a
-sweep together are one too. A Newton step takes one factorization. A sweep takes four operations: its updates, and a
-factorization, a triangular solution and a product that make Sigma anew from the sites. Every estimate takes six
-besides: a factorization that checks K, and five for the root of the Gaussian's covariance. There is one more
-factorization at the mode, or three operations that make Sigma at the first sites. So an estimate takes seven with
-Laplace's method, and nine with expectation propagation. A surrogate update takes five: three factorizations and two
+sweep together are one too. A Newton step takes one factorization. A sweep takes two operations, for all sites are
+updated at once: a factorization, and the inverse of the factor. Every estimate takes five besides: a factorization that
+checks K, and four for the root of the Gaussian's covariance. There is one more factorization at the mode. So an estimate
+takes six with Laplace's method, and five with expectation propagation. A surrogate update takes five: three factorizations and two
 products.
 
 References
@@ -25,9 +24,9 @@ from collections.abc import Mapping
 #: What one of each takes, as the source counts and by our own count.
 _EACH = {
     "newton_steps": (1, 1),
-    "laplace_estimates": (1, 7),
-    "sweeps": (5, 4),
-    "ep_estimates": (1, 9),
+    "laplace_estimates": (1, 6),
+    "sweeps": (5, 2),
+    "ep_estimates": (1, 5),
     "ancillary": (1, 1),
     "sufficient": (1, 1),
     "surrogate": (3, 5),

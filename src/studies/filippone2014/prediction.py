@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpcmc.evidence.climbing import climb
+from gpcmc.covariance.dense import Dense, gradient_array
 from gpcmc.gaussian.ep import ExpectationPropagation
 from gpcmc.inference.hyperparameters import rbf_covariance, squared_distances
 from gpcmc.gaussian.importance import gaussian_proposal
@@ -117,9 +118,9 @@ def maximum(task: Task, prior: RelevancePrior | None) -> tuple[Array, bool]:
 
     def objective(theta: Array) -> tuple[float, Array]:
         K = rbf_covariance(distances, theta)
-        posterior = _EP.approximate(K, task.y)
-        M = _EP.gradient_matrix(K, task.y, posterior)
-        weighted = M * K
+        covariance = Dense(K)
+        posterior = _EP.approximate(covariance, task.y)
+        weighted = gradient_array(_EP.gradient(covariance, task.y, posterior)) * K
         slope = np.array([weighted.sum(), (weighted * distances).sum() * np.exp(-2 * theta[1])])
         value, gradient = posterior.log_evidence, 0.5 * slope
         if prior is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpcmc.gaussian.importance import covariance_root, gaussian_proposal, log_weights, posterior_root
+from gpcmc.gaussian.importance import Proposal, gaussian_proposal
 from gpcmc.inference.tuned_chains import GAUSSIAN
 from gpcmc.weights import weight_diagnostics
 from studies.common.rows import Line
@@ -37,11 +37,11 @@ def shapes(path: str, *, n: int, d: int) -> list[Line]:
     rng, lines = generator(seed(path, "weights")), []
     for length, multiple in LENGTHS.items():
         K = model.covariance(data.theta + np.log([1.0, multiple]))
-        A = covariance_root(K).A
         for method in GAUSSIAN:
             posterior = gaussian_proposal(GAUSSIAN[method], K, data.y)
-            T = A @ posterior_root(posterior, A)
-            log_w = log_weights(posterior, data.y, T, rng.standard_normal((WEIGHTS, T.shape[1])))
+            proposal = Proposal.of(posterior)
+            normals = rng.standard_normal((WEIGHTS, len(proposal.T)))
+            log_w = proposal.log_weights(data.y, normals)
             k_hat = weight_diagnostics(log_w)["k_hat"]
             lines.append({"method": method, "length": length, "k_hat": k_hat})
     return lines

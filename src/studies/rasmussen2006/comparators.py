@@ -11,7 +11,7 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import minimize
 from scipy.special import log_ndtr
 
-from gpcmc.covariance.dense import inverse_from_factor
+from gpcmc.covariance.dense import Dense, gradient_array, inverse_from_factor
 from gpcmc.gaussian.laplace import Laplace
 from studies.common.rows import Line
 from studies.common.seeds import random_state
@@ -111,8 +111,8 @@ def linear_evidence(data: Binary, bias: float = 0.0) -> Maximum:
 
     def value_and_gradient(theta: Array) -> tuple[float, Array]:
         method, K = Laplace(), np.exp(2 * theta[0]) * product
-        posterior = method.approximate(K, data.y)
-        M = method.gradient_matrix(K, data.y, posterior)
+        posterior = method.approximate(Dense(K), data.y)
+        M = gradient_array(method.gradient(Dense(K), data.y, posterior))
         return posterior.log_evidence, np.array([float(np.sum(M * K))])
 
     return maximise(value_and_gradient, [-0.7], [(-4.0, 4.0)])
@@ -122,7 +122,7 @@ def linear_probit(data: Binary, path: str) -> Classified:
     """Laplace's method with the linear kernel, at the maximum of its evidence."""
     best = linear_evidence(data)
     scale = np.exp(2 * best.theta[0])
-    posterior = Laplace().approximate(scale * data.X @ data.X.T, data.y)
+    posterior = Laplace().approximate(Dense(scale * data.X @ data.X.T), data.y)
     own = scale * np.einsum("ij,ij->i", data.X_star, data.X_star)
     mean, variance = posterior.latent(scale * data.X @ data.X_star.T, own)
     facts = {"log_evidence": best.log_evidence, "theta": float(np.exp(best.theta[0]))}

@@ -9,6 +9,7 @@ import numpy as np
 
 from gpcmc.covariance.prior import Prior
 from gpcmc.inference.annealing import annealed_importance_sampling
+from gpcmc.covariance.dense import Dense
 from gpcmc.gaussian.ep import ExpectationPropagation
 from gpcmc.inference.hamiltonian import HamiltonianMonteCarlo
 from gpcmc.posterior import NOT_CONVERGED, OK, UNTRUSTED
@@ -50,8 +51,8 @@ def evidence(
     data = Binary.of_digits(digits)
     K = squared_exponential(data.distances, *point)
     others = {
-        "laplace": Laplace().approximate(K, data.y).log_evidence,
-        "ep": ExpectationPropagation().approximate(K, data.y).log_evidence,
+        "laplace": Laplace().approximate(Dense(K), data.y).log_evidence,
+        "ep": ExpectationPropagation().approximate(Dense(K), data.y).log_evidence,
     }
     if method == "twisted-ep":
         return _twisted(data, K, point, options, rng) | others

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from gpcmc.covariance.dense import Dense
 from gpcmc.gaussian.ep import ExpectationPropagation
 from gpcmc.gaussian.laplace import Laplace
 from studies.rasmussen2006.gp import squared_exponential
@@ -50,4 +51,4 @@ def log_evidence(
         K = squared_exponential(data.distances, *PRINTED["laplace"], exponent)
         if control == "amplitude":
             K = K / np.exp(PRINTED["laplace"][1])
-    return method.approximate(K, data.y).log_evidence
+    return method.approximate(Dense(K), data.y).log_evidence

@@ -9,6 +9,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from scipy.spatial.distance import cdist
 
+from gpcmc.covariance.dense import Dense, gradient_array
+from gpcmc.covariance.form import GradientMatrix
 from gpcmc.covariance.kernels import flush_subnormal
 from gpcmc.evidence.climbing import climb
 
@@ -18,10 +20,10 @@ Array = np.ndarray
 class Method(Protocol):
     """Laplace's method, expectation propagation, or Laplace's method for several classes."""
 
-    def approximate(self, K: Array, y: Array, start: Any = None) -> Any:
+    def approximate(self, covariance: Dense, y: Array, start: Any = None) -> Any:
         """Return the posterior with its `log_evidence`."""
 
-    def gradient_matrix(self, K: Array, y: Array, posterior: Any) -> Array:
+    def gradient(self, covariance: Dense, y: Array, posterior: Any) -> GradientMatrix:
         """Return M with d log Z = tr(M dK) / 2."""
         ...
 
@@ -66,14 +68,15 @@ class Surface:
     def posterior(self, log_length: float, log_amplitude: float) -> Any:
         """Return the approximate posterior at a point."""
         K = squared_exponential(self.distances, log_length, log_amplitude)
-        return self.method.approximate(K, self.y)
+        return self.method.approximate(Dense(K), self.y)
 
     def value_and_gradient(self, theta: Array) -> tuple[float, Array]:
         """Return the log evidence in nats, and its gradient (2,)."""
         K = squared_exponential(self.distances, *theta)
-        posterior = self.method.approximate(K, self.y, self._last)
+        covariance = Dense(K)
+        posterior = self.method.approximate(covariance, self.y, self._last)
         self._last = posterior if self.warm else None
-        weighted = self.method.gradient_matrix(K, self.y, posterior) * K
+        weighted = gradient_array(self.method.gradient(covariance, self.y, posterior)) * K
         by_length = 0.5 * float(np.sum(weighted * self.distances)) * np.exp(-2 * theta[0])
         return posterior.log_evidence, np.array([by_length, float(weighted.sum())])
 

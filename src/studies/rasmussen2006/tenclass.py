@@ -12,6 +12,7 @@ from scipy.linalg import cho_factor, cho_solve, solve_triangular
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, logsumexp, softmax
 
+from gpcmc.covariance.dense import Dense
 from gpcmc.gaussian.softmax_mode import MulticlassLaplace
 from gpcmc.likelihood.softmax import one_hot
 from studies.common.rows import Line
@@ -99,14 +100,14 @@ def laplace(
     K = squared_exponential(squared_distances(problem.X, problem.X), *point)
     labels = one_hot(problem.y)
     start: Any = SimpleNamespace(a=mode(K, labels))  # all that the method looks at
-    found = MulticlassLaplace(tolerance=1e-8).approximate(K, labels, start)
+    found = MulticlassLaplace(tolerance=1e-8).approximate(Dense(K), labels, start)
     across = squared_exponential(squared_distances(problem.X, problem.X_star), *point)
-    predicted = found.predict_in_order(across, np.full(test, math.exp(2 * point[1])))
+    predicted = found.predict(across, np.full(test, math.exp(2 * point[1])))
     p = predicted.probability
     by_mean = (across.T @ found.a.T).argmax(axis=1) != problem.y_star
     return {
         "log_evidence": found.log_evidence,
-        "as_printed": found.log_evidence + float(np.log(found.M.diagonal()).sum()),
+        "as_printed": found.log_evidence + float(np.log(found.conditioned.M.diagonal()).sum()),
         **_scores(np.log(np.maximum(p, 1e-300)), problem),
         **_monte_carlo(p, predicted.standard_error, problem),
         "error_percent_by_mean": 100 * float(by_mean.mean()),

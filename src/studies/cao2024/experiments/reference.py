@@ -62,18 +62,20 @@ def run(row: Row, inputs: Inputs) -> Result:
     else:
         from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 
+        from gpcmc.covariance.prior import prior as prior_of
         from gpcmc.rectangle.classification import Twisted
-        from gpcmc.lowrank import WeightedPosterior, fit, low_rank_prior
 
         kernel = ConstantKernel(1.0 / nugget) * Matern(np.sqrt(3.0) * RANGE, nu=1.5)
-        prior = low_rank_prior(kernel, grid(row["size"]), tolerance=row["residual"])
+        prior = prior_of(
+            kernel, grid(row["size"]), covariance="low-rank", tolerance=row["residual"]
+        )
         method = Twisted(points=row["points"], randomizations=row["randomizations"])
-        posterior = fit(method, prior, np.ones(row["size"]), rng=rng)
-        assert isinstance(posterior, WeightedPosterior)
+        posterior = method.fit(prior, np.ones(row["size"]), rng=rng)
+        assert posterior.guide is not None
         names = ("rank", "correction", "correction_rest", "k_hat")
         rest = {name: posterior.diagnostics[name] for name in names}
         value, se, status = posterior.log_evidence, posterior.log_evidence_se, posterior.status
         rest["groups"] = row["randomizations"]
-        rest["ep"] = posterior.proposal.log_evidence + rest["correction"]
+        rest["ep"] = posterior.guide.log_evidence
     line = {name: row[name] for name in ("nugget", "size", "seed")}
     return Result([{**line, "value": value, "se": se, "status": status, **rest}])
