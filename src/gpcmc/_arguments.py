@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.gaussian_process.kernels import RBF, CompoundKernel, Kernel
 
 from gpcmc._validation import check_option, check_positive_int, check_rng
+from gpcmc.covariance.kernels import check_kernel
 from gpcmc.covariance.pivoted import check_tolerance
 from gpcmc.evidence import Optimizer
 from gpcmc.gaussian.softmax_mode import MulticlassLaplace
@@ -103,7 +104,7 @@ def limited(method: Method, iterations: Any) -> Method:
 
 
 def kernel_of(kernel: Any) -> Kernel:
-    """Return a kernel of our own, equal to the one that was given."""
+    """Return a kernel of our own, equal to the one that was given, whose hyperparameters are good."""
     if kernel is None:
         return 1.0 * RBF(1.0)
     if not isinstance(kernel, Kernel):
@@ -116,7 +117,7 @@ def kernel_of(kernel: Any) -> Kernel:
             "kernel cannot be a CompoundKernel: that is a list of kernels, one a class; give one kernel, with which "
             "each class starts"
         )
-    return clone(kernel)
+    return check_kernel(clone(kernel))
 
 
 def takes_vectors(kernel: Any) -> bool:
