@@ -20,9 +20,9 @@ from gpcmc.inference.importance import ImportanceSampling
 from gpcmc.inference.interface import ConvergenceError
 from gpcmc.inference.relevance import relevance_prior
 from gpcmc.inference.tuned_chains import Chain, Counter
-from recheck.book import Book
-from recheck.files import write_csv
-from recheck.measures import as_measures, estimate
+from recheck.judge.measures import as_measures, estimate
+from recheck.record.files import write_csv
+from recheck.report.book import Book
 from studies.common.measuring import Rows, measured
 from studies.common.rows import run_rows
 from studies.filippone2014 import chains, estimates, patterns, prediction, quadrature, weights

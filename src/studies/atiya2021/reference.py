@@ -19,7 +19,7 @@ import pandas as pd
 
 from gpcmc.gp.covariance import Prior, prior, rbf
 from gpcmc.inference.interface import Inference
-from recheck.files import read_arrays, read_csv, write_arrays, write_csv
+from recheck.record.files import read_arrays, read_csv, write_arrays, write_csv
 from studies.atiya2021.certify import (
     CERTIFIED,
     DIFFERS,

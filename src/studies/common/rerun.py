@@ -14,8 +14,8 @@ from typing import Any
 
 import pandas as pd
 
-from recheck.files import gather_digests, read_arrays, write_csv
-from recheck.provenance import blas
+from recheck.record.files import gather_digests, read_arrays, write_csv
+from recheck.record.provenance import blas
 from studies.common.code import digest_of_rows
 from studies.common.kept import DIFFERENT, IDENTICAL, ROUNDED, Kept, differences, kernels
 from studies.common.rows import Row, Table, part_of, run_rows
