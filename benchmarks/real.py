@@ -74,7 +74,9 @@ def fitted(model, X, y):
 
 def evidences(model):
     """Log marginal likelihoods (nats) of the problems, one a class or one of two."""
-    return np.array([one.log_evidence for one in getattr(model.posterior_, "posteriors", [model.posterior_])])
+    return np.array(
+        [one.log_evidence for one in getattr(model.posterior_, "posteriors", [model.posterior_])]
+    )
 
 
 def best_of_starts(X, y):
@@ -135,7 +137,9 @@ def main():
     parser.add_argument("--keep-starts", action="store_true")
     parser.add_argument("--file", type=Path, default=FILE)
     given = parser.parse_args()
-    old = pd.read_csv(given.file) if given.file.exists() else pd.DataFrame(columns=[*COLUMNS, "best"])
+    old = (
+        pd.read_csv(given.file) if given.file.exists() else pd.DataFrame(columns=[*COLUMNS, "best"])
+    )
     kept = kept_starts(old) if given.keep_starts else {}
     rows = {(row["data"], row["inputs"]): row for row in old.to_dict("records")}
     for name in given.names or NAMES:

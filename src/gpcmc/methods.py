@@ -123,9 +123,7 @@ class Method(ABC, Generic[P]):
         `rng` is None where a deterministic method was given none.
         """
 
-    def _fit_from(
-        self, prior: Prior, y: FloatArray, rng: np.random.Generator, start: Any
-    ) -> P:
+    def _fit_from(self, prior: Prior, y: FloatArray, rng: np.random.Generator, start: Any) -> P:
         """Do the same from a posterior that is given, or None, if the method iterates."""
         return self._fit(prior, y, rng)
 
@@ -161,9 +159,7 @@ class Inference:
     status: str = OK
 
 
-def infer(
-    method: Method, prior: Prior, y: ArrayLike, *, rng: Rng
-) -> Inference:
+def infer(method: Method, prior: Prior, y: ArrayLike, *, rng: Rng) -> Inference:
     """Fit `method` and keep the numbers alone: a posterior may hold gigabytes of samples.
 
     Parameters

@@ -9,6 +9,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from gpcmc.orthant.separation import _Mixture
+from gpcmc.orthant.tilting import tilted_proposal
+from gpcmc.orthant.twisting import twisted_proposal
 from scipy.special import logsumexp
 from sklearn.gaussian_process import GaussianProcessClassifier as ScikitLearn
 from sklearn.gaussian_process.kernels import (
@@ -47,11 +50,8 @@ from gpcmc.inference import (
     Laplace,
     Twisted,
 )
-from gpcmc.rectangle.gradient import Guide, orthant_gradient
-from gpcmc.orthant.separation import _Mixture
-from gpcmc.orthant.tilting import tilted_proposal
 from gpcmc.orthant.truths import linear_kernel_truth, two_dimensional
-from gpcmc.orthant.twisting import twisted_proposal
+from gpcmc.rectangle.gradient import Guide, orthant_gradient
 
 METHODS = {
     "laplace": Laplace(),

@@ -120,8 +120,9 @@ def test_tilted_moments_by_quadrature(likelihood, variance):
             root, m, sign = mpmath.sqrt(variance), mpmath.mpf(mean[k]), int(y[k])
             breaks = sorted({-40, -12, -4, 0, 4, 12, 40, *([-m / root] if variance else [])})
             total = mpmath.quad(
-                lambda u, m=m, root=root, sign=sign: mpmath.npdf(u)
-                / (1 + mpmath.exp(-sign * (m + root * u))),
+                lambda u, m=m, root=root, sign=sign: (
+                    mpmath.npdf(u) / (1 + mpmath.exp(-sign * (m + root * u)))
+                ),
                 breaks,
             )
             assert found.log_z[k] == pytest.approx(float(mpmath.log(total)), abs=2e-8)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from gpcmc.inference.evidence import EvidenceSurface
 from scipy.special import log_softmax, logsumexp, softmax
 from sklearn.datasets import load_iris
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
@@ -15,7 +16,6 @@ from gpcmc.covariance import Dense
 from gpcmc.gaussian import softmax_mode
 from gpcmc.gp import Prior, prior, rbf
 from gpcmc.inference import ConvergenceError, Laplace, MulticlassLaplace
-from gpcmc.inference.evidence import EvidenceSurface
 from gpcmc.likelihood.softmax import one_hot
 from gpcmc.posterior import MAX_K_HAT
 from gpcmc.weights import weight_diagnostics

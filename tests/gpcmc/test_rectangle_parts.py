@@ -261,7 +261,9 @@ def test_what_sites_make_of_a_factor(kind, far):
     known = np.array(S.tolist(), float)
     L = found.factor @ np.eye(len(R))
     np.testing.assert_allclose(L @ L.T, known, rtol=1e-8, atol=1e-12 * known.diagonal().max())
-    np.testing.assert_allclose(found.mean, np.array(m.tolist(), float).ravel(), rtol=1e-8, atol=1e-9)
+    np.testing.assert_allclose(
+        found.mean, np.array(m.tolist(), float).ravel(), rtol=1e-8, atol=1e-9
+    )
     slope = np.array(slope.tolist(), float).ravel()
     np.testing.assert_allclose(found.slope, slope, rtol=1e-7, atol=1e-9 * np.abs(slope).max())
     assert found.log_constant == pytest.approx(constant, rel=1e-10)

@@ -16,13 +16,13 @@ from gpcmc.chains.hyperparameter_steps import surrogate_noise
 from gpcmc.chains.hyperparameters import default_prior
 from gpcmc.covariance.kernels import orthant_covariance
 from gpcmc.covariance.prior import Prior
-from gpcmc.gaussian.ep import ExpectationPropagation
 from gpcmc.evidence import Surface, maximize
+from gpcmc.gaussian.ep import ExpectationPropagation
 from gpcmc.gaussian.importance import ImportanceSampling
 from gpcmc.posterior import ConvergenceError
-from recheck.book import Book
-from recheck.files import write_csv
-from recheck.measures import as_measures, estimate
+from recheck.judge.measures import as_measures, estimate
+from recheck.record.files import write_csv
+from recheck.report.book import Book
 from studies.common.measuring import Rows, measured
 from studies.common.rows import run_rows
 from studies.filippone2014 import chains, estimates, patterns, prediction, quadrature, weights

@@ -20,7 +20,7 @@ from gpcmc.gp import prior, rbf
 from gpcmc.inference import Inference, Twisted, infer
 from gpcmc.orthant.truths import constant_kernel_truth
 from gpcmc.posterior import NOT_CONVERGED, UNTRUSTED
-from recheck.files import read_csv, write_csv
+from recheck.record.files import read_csv, write_csv
 from studies.atiya2021 import certify as module
 from studies.atiya2021 import reference as reference_module
 from studies.atiya2021 import truths as truths_module

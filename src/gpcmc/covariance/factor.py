@@ -415,6 +415,4 @@ def _inner(F: FloatArray, t: FloatArray) -> FloatArray:
 
 
 def _solve(G: FloatArray, x: FloatArray, trans: str = "N") -> FloatArray:
-    return solve_triangular(
-        G, x, lower=True, unit_diagonal=True, trans=trans, check_finite=False
-    )
+    return solve_triangular(G, x, lower=True, unit_diagonal=True, trans=trans, check_finite=False)

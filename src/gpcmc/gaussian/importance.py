@@ -293,9 +293,7 @@ def _status(diagnostics: dict[str, float]) -> str:
     return OK if diagnostics["effective_samples"] >= MIN_EFFECTIVE else NOT_CONVERGED
 
 
-def gaussian_proposal(
-    method: GaussianApproximation, K: Any, y: FloatArray
-) -> GaussianPosterior:
+def gaussian_proposal(method: GaussianApproximation, K: Any, y: FloatArray) -> GaussianPosterior:
     """Return the Gaussian that `method` finds, or the last one of its iteration.
 
     The weights are right for any Gaussian of this form: one that has not converged is only a proposal

@@ -128,7 +128,9 @@ class GaussianPosterior(FormPosterior):
         """
         found = self.predictor.latent(
             self.covariance.cross_of(
-                *check_cross_covariance("K_star", K_star, "k_star_star", k_star_star, self._patterns)
+                *check_cross_covariance(
+                    "K_star", K_star, "k_star_star", k_star_star, self._patterns
+                )
             )
         )
         return found.mean, found.variance

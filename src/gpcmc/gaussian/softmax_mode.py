@@ -179,7 +179,9 @@ def _find_mode(
             break
         lifted, higher = (K @ gradient.T).T, None
         if steps < limit:
-            direction = gradient - conditioned.solve(lifted)  # 8-10, a subtracted before it can cancel
+            direction = gradient - conditioned.solve(
+                lifted
+            )  # 8-10, a subtracted before it can cancel
             higher = _climb(K, y, a, direction, -np.inf if whole else psi - psi_rounding)
         if higher is None:  # at the limit, or no ascent along a Newton direction
             if whole or _possible_rise(lifted, gradient) > psi_rounding:

@@ -260,9 +260,7 @@ def draw(
     together = max(1, size // samples)
     if len(seeds) * samples * len(mixture) > _LONG:
         together = min(together, max(1, len(seeds) // 4))
-    groups = [
-        range(r, min(r + together, len(seeds))) for r in range(0, len(seeds), together)
-    ]
+    groups = [range(r, min(r + together, len(seeds))) for r in range(0, len(seeds), together)]
     if n_jobs == 1:
         for group in groups:
             work(group)
@@ -277,9 +275,7 @@ def average(log_weights: FloatArray, ratio: FloatArray, points: int) -> Average:
     r, samples = log_weights.shape
     diagnostics = weight_diagnostics(log_weights.ravel())
     if np.isneginf(log_weights).all():
-        return Average(
-            -np.inf, np.inf, log_weights.size, points, -np.inf, np.zeros(r), diagnostics
-        )
+        return Average(-np.inf, np.inf, log_weights.size, points, -np.inf, np.zeros(r), diagnostics)
     log_Z = logsumexp(log_weights, axis=1) - np.log(samples)
     log_plain = float(logsumexp(log_Z) - np.log(r))
     share = np.exp(log_Z - log_plain)

@@ -173,7 +173,9 @@ class Pass:
         factor.follow(k, self.state, E)
 
 
-def _hard(low: FloatArray, high: FloatArray, points: FloatArray | None) -> tuple[FloatArray, FloatArray]:
+def _hard(
+    low: FloatArray, high: FloatArray, points: FloatArray | None
+) -> tuple[FloatArray, FloatArray]:
     """Return log masses and draws of intervals that are far out or narrow."""
     if points is None:
         return limits.log_mass(low, high), low

@@ -30,7 +30,7 @@ STOPS = (
     "studies.*.config",  # what it says is in the rows of the plans
     "studies.common.configuration",
     "studies.common.rows",  # carries numbers and makes none
-    "recheck.files",
+    "recheck.record.files",
 )
 
 _SOURCE = Path(__file__).resolve().parents[2]

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from recheck.files import (
+from recheck.record.files import (
     gather_digests,
     read_arrays,
     read_csv,
@@ -160,7 +160,7 @@ class Kept:
 
 
 def kernels(libraries: Iterable[Mapping[str, str]]) -> str:
-    """Return the processors whose kernels libraries of linear algebra use (`recheck.provenance.blas`)."""
+    """Return the processors whose kernels libraries of linear algebra use (`recheck.record.provenance.blas`)."""
     return ", ".join(sorted({one["architecture"] for one in libraries if "architecture" in one}))
 
 

@@ -14,9 +14,9 @@ from typing import Any
 
 import pandas as pd
 
-from recheck import law
-from recheck.files import gather_digests, read_arrays, write_csv
-from recheck.provenance import blas
+from recheck.judge import law
+from recheck.record.files import gather_digests, read_arrays, write_csv
+from recheck.record.provenance import blas
 from studies.common.code import digest_of_rows
 from studies.common.kept import (
     DIFFERENT,
@@ -48,7 +48,7 @@ def run_again(jobs: Iterable[Mapping[str, Any]], processes: int) -> pd.DataFrame
         A line a row: ``study``, ``experiment``, ``row``, digest of its ``code``, ``cpu_seconds``, ``outcome``, the
         first ``difference``, and ``beside``, its first results, the kept one and that of this run. An outcome is
         *identical*; *rounding*; *same law*, if differences of estimates are no larger than errors allow, at
-        `recheck.law.RATE` over all rows; or *different*.
+        `recheck.judge.law.RATE` over all rows; or *different*.
     """
     os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1")
     each = [{**job, "row": row} for job in jobs for row in job["rows"]]

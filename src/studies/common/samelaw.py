@@ -1,4 +1,4 @@
-"""Kept rows and the same rows run again, as pairs of estimates: what `recheck.law` judges.
+"""Kept rows and the same rows run again, as pairs of estimates: what `recheck.judge.law` judges.
 
 A number has a standard error where a column says so (``log_evidence`` and ``log_evidence_se``, ``estimate`` and
 ``standard_error``). Another one has the scatter of kept replicates, rows with the same settings but their seed. What
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from recheck.law import Pair, of_errors, of_replicates
+from recheck.judge.law import Pair, of_errors, of_replicates
 from studies.common.kept import ROUNDING, apart
 from studies.common.rows import Row, Table
 
