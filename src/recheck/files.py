@@ -16,10 +16,12 @@ import zipfile
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 #: The digests of all files of a folder that is kept, by name.
 DIGESTS = "digests.json"
@@ -46,7 +48,7 @@ def sha256(path: str | Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def write_csv(path: str | Path, frame: pd.DataFrame, **about: Any) -> None:
+def write_csv(path: str | Path, frame: "pd.DataFrame", **about: Any) -> None:
     """Write a table without its index, floats in full precision, and its digest, which holds `about` too.
 
     A name that ends in ``.gz`` is compressed.
@@ -57,12 +59,14 @@ def write_csv(path: str | Path, frame: pd.DataFrame, **about: Any) -> None:
     _write_with_digest(path, content, len(frame), about)
 
 
-def read_csv(path: str | Path, **kwargs: Any) -> pd.DataFrame:
+def read_csv(path: str | Path, **kwargs: Any) -> "pd.DataFrame":
     """Read what `write_csv` wrote, every float as it was written; the options are those of `pandas.read_csv`.
 
     DamagedFileError if there is no digest, or if the file's bytes or rows are not those that were written: it names
     the file and says what to do. Rows are not counted where ``nrows`` or ``skiprows`` leave some out.
     """
+    import pandas as pd  # half a second, which no job pays that reads arrays alone
+
     content, rows = _checked(path)
     if Path(path).suffix == ".gz":
         content = gzip.decompress(content)

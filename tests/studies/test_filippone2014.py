@@ -10,7 +10,7 @@ from scipy.special import softmax
 from scipy.stats import multivariate_normal, norm, ttest_ind
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
-from small import MIRROR, ROOT, SCALES, load, made_classes, modules, needs_data, plan
+from small import MIRROR, ROOT, SCALES, load, made_classes, modules, needs_data, plan, run_rows
 
 from gpcmc.gp.covariance import Prior, orthant_covariance
 from gpcmc.inference.ep import ExpectationPropagation
@@ -24,7 +24,6 @@ from recheck.book import Book
 from recheck.files import write_csv
 from recheck.measures import as_measures, estimate
 from studies.common.measuring import Rows, measured
-from studies.common.rows import run_rows
 from studies.filippone2014 import chains, estimates, patterns, prediction, quadrature, weights
 from studies.filippone2014.experiments.prediction import METHODS
 from studies.filippone2014.figures import FIGURES

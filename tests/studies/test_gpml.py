@@ -13,6 +13,7 @@ from numpy.random import default_rng
 from numpy.testing import assert_allclose, assert_array_equal
 from problems import small_problem
 from scipy.special import log_ndtr, ndtr, ndtri
+from small import run_rows
 from truths import log_half_plane, log_one_factor, reference
 
 from gpcmc.gp import Prior, linear, prior
@@ -35,7 +36,6 @@ from studies.atiya2021.toolbox_annealing import (
 )
 from studies.atiya2021.toolbox_posterior import MOMENTS, ONCE, TWICE
 from studies.common.configuration import read_config
-from studies.common.rows import records, run_rows
 from studies.common.seeds import generator
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -693,8 +693,8 @@ def study(case, sampler, replicates):
         "grid": [{"samples": 8, "replicates": max(replicates, 3)}],
     }
     config = check(given)
-    long = run_rows(defects_reference.run, records(defects_reference.plan(config)), {})
-    rows = records(defects_experiment.plan(config))
+    long = run_rows(defects_reference.run, defects_reference.plan(config), {})
+    rows = defects_experiment.plan(config)
     rows = [r for r in rows if (r["case"], r["sampler"]) == (case, sampler)][:replicates]
     found = run_rows(defects_experiment.run, rows, {"reference": long.arrays})
     return found.rows.to_dict("records"), found.timing.to_dict("records"), long.arrays

@@ -29,7 +29,6 @@ from studies.atiya2021.packaged_names import DATA_SETS, DataSet
 from studies.atiya2021.rule import Pilot, advise, sampler_samples, samples_needed
 from studies.atiya2021.scaling import patterns
 from studies.common.measuring import Rows
-from studies.common.rows import records
 
 RAW = [name for name, given in DATA_SETS.items() if given.registered]
 SHIPPED = [name for name in DATA_SETS if name not in RAW]
@@ -334,7 +333,7 @@ def test_tables_name_the_choice(book, tmp_path):
 
 
 def test_every_row_can_be_run_by_itself():
-    rows = records(experiment.plan(check(load("tiny"))))
+    rows = experiment.plan(check(load("tiny")))
     assert {row["stage"] for row in rows} == {"fit", "optimum", "grid", "rule"}
     assert all(row["data"] in DATA_SETS for row in rows)
 

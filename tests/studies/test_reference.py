@@ -54,7 +54,7 @@ from studies.atiya2021.reference_check import NO_REFERENCE, checked
 from studies.atiya2021.truths import certified_classes, certified_orthant
 from studies.common import data as datasets
 from studies.common.configuration import read_config
-from studies.common.rows import Table, records, write_table
+from studies.common.rows import Table, write_table
 from studies.common.seeds import generator
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -494,7 +494,7 @@ def test_truths_are_certified_and_a_wrong_one_is_not(monkeypatch):
 
 def test_truths_are_those_of_experiments_1_to_3():
     tiny = read_config("tiny", ROOT / "config")
-    plan = records(reference_truths.plan(check_configuration(tiny)))
+    plan = reference_truths.plan(check_configuration(tiny))
     assert len(plan) == 80 == plan[0]["together"]
     seeds = [row["seed"] for row in plan]
     one, two = "20210308/experiment1/N50/instance0", "20210308/experiment2/problem4/dataset4"

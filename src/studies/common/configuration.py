@@ -237,8 +237,18 @@ class Data(Block):
     standardise: dict[str, Boolean]
 
 
+class Pack(Block):
+    """How rows are packed into jobs: by so many CPU seconds, each experiment by itself or all of a study together."""
+
+    seconds: Annotated[float, number(1e-3, 1e5)] = 60.0
+    across: Annotated[str, one_of("experiment", "study")] = "experiment"
+
+
 class Paper(Block):
-    """Who wrote the paper, and where its code is; without an address the paper does not name one."""
+    """Which study the paper is about, who wrote it, and where its code is; without an address it does not name one."""
+
+    # kept rows may be of a configuration that does not say
+    study: Annotated[str, text("[a-z][a-z0-9]*", "the name of a study")] = "atiya2021"
 
     author: Annotated[str, text(".+", "a name")]
     repository: Annotated[str, text("(https?://.+)?", "an address on the web, or nothing")]
@@ -253,6 +263,7 @@ class General(Block):
     numbers: Annotated[str, one_of("kept", "run")]
     data: Data
     paper: Paper
+    pack: Pack = Pack()
 
 
 AnyModel = TypeVar("AnyModel", bound=General)
@@ -299,9 +310,14 @@ def _typed(value: Any) -> Any:
     return yaml.safe_load(value) if isinstance(value, str) else value
 
 
+def read_yaml(path: Path | str) -> Any:
+    """Return what a YAML file has; one that gives a key twice is a MarkedYAMLError."""
+    return yaml.load(Path(path).read_text(encoding="utf-8"), _Loader)
+
+
 def _read(path: Path) -> dict[str, Any]:
     try:
-        found = yaml.load(path.read_text(encoding="utf-8"), _Loader)
+        found = read_yaml(path)
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} is no text in UTF-8: {error}") from None
     except yaml.YAMLError as error:
