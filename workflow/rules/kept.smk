@@ -123,7 +123,8 @@ rule archive:
     message:
         "Pack the sources of the commit, the results and their checksums into {params.target}"
     shell:
-        "(git diff --quiet HEAD || {{ echo 'The sources are not those of the commit: commit them first'; exit 1; }}) "
+        "(git rev-parse --quiet --verify HEAD >/dev/null || {{ echo 'This is no clone: an archive has the sources of a"
+        " commit'; exit 1; }}) 2>&1 | tee {log} && (git diff --quiet HEAD || {{ echo 'The sources are not those of the commit: commit them first'; exit 1; }}) "
         "2>&1 | tee {log} && (git ls-files -z; find {params.made} -type f -not -path '*/logs/*' -print0) | sort -z"
         " | tar --null --no-recursion --files-from=- --mtime=@0 --owner=0 --group=0 --numeric-owner"
         " --transform='s,^,gpcmc/,' --create | gzip --no-name > {params.target}.partial"
