@@ -45,3 +45,19 @@ rule all:
 
 # All rules have asked for the digests of their code.
 note_digests(DIGESTS)
+
+# What is no file of this workflow and no name of a rule: the answer names the targets that there are.
+rule unknown:
+    input:
+        lambda wildcards: refuse_target(wildcards.target),
+    output:
+        "{target}",
+    log:
+        "<results>/logs/unknown/{target}.log",
+    localrule: True
+    wildcard_constraints:
+        target="[A-Za-z0-9_-]+",
+    message:
+        "There is no target {wildcards.target}"
+    shell:
+        "exit 1"

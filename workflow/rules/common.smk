@@ -93,6 +93,12 @@ def block(wildcards):
     return known[wildcards.block]
 
 
+def refuse_target(name):
+    """Say of a target that there is not which there are."""
+    known = sorted(rule.name for rule in workflow.rules)
+    raise WorkflowError(f"{name}: there is no such target; there are {known}")
+
+
 def table(stem):
     """The files of a table of rows."""
     return [f"{stem}.csv", f"{stem}_timing.csv", f"{stem}.npz"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -106,10 +105,3 @@ def content(paths: Iterable[str]) -> str:
     """Return one digest of the content of some files."""
     text = "\n".join(f"{path} {content_of(Path(path))}" for path in sorted(paths))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-def known_targets(rules: Iterable[str], asked: Iterable[str]) -> str:
-    """Return, of targets that there are not, a line that names those that there are."""
-    known = set(rules)
-    lost = [one for one in asked if one not in known and os.sep not in one and "." not in one]
-    return f"{', '.join(lost)}: there is no such target; there are {sorted(known)}" if lost else ""
