@@ -87,7 +87,7 @@ def _packaged(given: Packaged) -> Iterator[str]:
 def methods(study: Study) -> list[str]:
     """Return what is wrong with the options of methods, a line each; nothing if the extensions have not been built.
 
-    To look at them takes the import of all methods. What was found right is noted, with the code that it was found with.
+    To look at them takes the import of all methods. What was found right is noted, with the code of that time.
     """
     if not _built():
         return []

@@ -158,6 +158,7 @@ class Experiment4(Block):
 
     problems: Problems
     hyperparameters: Annotated[list[Setting], listed(1)]
+    scanned: Boolean = True
     data_sets: Annotated[Any, whole_each(1, MANY)]
     spread_data_sets: Annotated[Any, whole_each(2, MANY)]
     methods: dict[Name, Row] = Field(min_length=1)

@@ -27,7 +27,8 @@ def plan(config: Configuration) -> list[Line]:
 def _lines(config: Configuration) -> Iterator[Line]:
     given = config.atiya2021.experiment4
     problems: list[int | str] = [*sorted(given.problems)]
-    for problem in [*problems, SCANNED] if 9 in problems else problems:
+    again = [SCANNED] if given.scanned and 9 in problems else []
+    for problem in [*problems, *again]:
         # "ess-gpml" before "ess": the last bits of kept measures depend on the order of lines in their sums
         for name in sorted(given.methods, key="{}.".format):
             method, number = given.methods[name], number_of(problem)
