@@ -192,9 +192,9 @@ class Spares:
             return None
         if path not in self._read:
             try:
-                every = read_block(path).values()
+                every = list(read_block(path).values())
             except (DamagedFileError, OSError):  # it is a spare: the row is run
-                every = ()
+                every = []
             self._read[path] = {one.made: one for own in every for one in own.values()}
         return self._read[path].get(made)
 

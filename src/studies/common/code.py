@@ -121,7 +121,7 @@ def _module(module: str) -> tuple[str, list[str]]:
                 f"modules must name modules of {' or '.join(PACKAGES)}; got {module!r}, which has no source"
             )
         state, *known = _noted.get(module, [None])
-        _read[module] = tuple(known) if state == _state(path) else _parsed(module, path)  # type: ignore[assignment]
+        _read[module] = tuple(known) if state == _state(path) else _parsed(module, path)
     return _read[module]
 
 
