@@ -23,6 +23,7 @@ from studies.common.rows import (
     Record,
     Row,
     Table,
+    records_of,
     stacked,
     table_of,
     unstacked,
@@ -45,7 +46,7 @@ class Input(NamedTuple):
     Attributes
     ----------
     files : list of str
-        A file of patterns; or the blocks that have the rows of another experiment.
+        A file of patterns; or the blocks that have the rows of another experiment, or its table of kept rows.
     experiment : str
         That other experiment; empty for patterns.
     names : sequence of str
@@ -151,9 +152,20 @@ class Reader:
         known = dict(self._own.get(given.experiment, {}))
         for path in given.files if set(given.names) - known.keys() else ():
             if path not in self._blocks:
-                self._blocks[path] = read_block(path)
+                self._blocks[path] = (
+                    _kept(path, given) if path.endswith(".csv") else read_block(path)
+                )
             known |= self._blocks[path].get(given.experiment, {})
         return [known[name] for name in given.names]
+
+
+def _kept(path: str, given: Input) -> Records:
+    """Kept rows, where a kept row that reads them is run again."""
+    from studies.common.kept import Kept
+
+    table = Kept(Path(path).parent).table(given.experiment)
+    records = records_of(table, dict.fromkeys(table.rows["row"], "kept"))
+    return {given.experiment: {record.row: record for record in records}}
 
 
 def remember(path: str | Path) -> None:

@@ -295,8 +295,14 @@ class Plan:
     # ----- rows that are kept
 
     def job_of(self, study: str, experiment: str, row: Row) -> dict[str, Any]:
-        """A row with all that running it again needs."""
-        inputs = self.inputs(study, experiment, row)
+        """A kept row with all that running it again needs: patterns, and kept rows of other experiments."""
+        inputs = {}
+        for name, source in declared(study).experiments[experiment].items():
+            if isinstance(source, From):
+                kept = f"data/reference/{study}/{source.experiment}.csv"
+                inputs[name] = Input([kept], source.experiment, list(source.names(row)))
+            else:
+                inputs[name] = Input([self._patterns_file(study, source, row)])
         return {"study": study, "experiment": experiment, "row": row, "inputs": inputs}
 
     def chosen(self, names: Mapping[str, Mapping[str, Sequence[str]]]) -> list[dict[str, Any]]:
