@@ -11,12 +11,12 @@ from gpcmc.inference import ConvergenceError
 from gpcmc.inference.interface import UNTRUSTED, Prediction
 from gpcmc.orthant import ExtinctionError
 from gpcmc.orthant.truths import linear_kernel_truth
-from studies.atiya2021.config import TradeoffRow
 from studies.atiya2021.experiment2 import data_set
 from studies.atiya2021.experiments import experiment3
 from studies.atiya2021.measures import experiment3 as measures
 from studies.atiya2021.methods import METHODS, MODULES
 from studies.atiya2021.problems import EXPERIMENT2, two_class_data
+from studies.atiya2021.settings import TradeoffRow
 from studies.common.seeds import generator
 
 

@@ -8,9 +8,9 @@ from small import QUICK, atiya2021, first, modules, plan, run_rows
 
 from studies.atiya2021 import calibration
 from studies.atiya2021.calibration import BUDGET, calibrate, calibrate_all, uncalibrated
-from studies.atiya2021.config import Row
 from studies.atiya2021.methods import METHODS
 from studies.atiya2021.problems import synthetic_problem
+from studies.atiya2021.settings import Row
 
 EXPERIMENTS = modules("atiya2021", "experiments")
 

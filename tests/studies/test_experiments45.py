@@ -20,7 +20,7 @@ from studies.atiya2021.measures.experiment4 import PUBLISHED_SETTINGS, _pairs, c
 from studies.atiya2021.measures.experiment4_claims import _only_chains
 from studies.atiya2021.measures.experiment4_runs import PAPER, from_median
 from studies.atiya2021.problems import Problem
-from studies.atiya2021.reference import digest
+from studies.atiya2021.reference.cells import digest
 from studies.common.measuring import Rows, measured
 from studies.common.rows import Table, run_row, table_of, write_table
 

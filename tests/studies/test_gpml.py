@@ -19,13 +19,13 @@ from truths import log_half_plane, log_one_factor, reference
 from gpcmc.gp import Prior, linear, prior
 from gpcmc.inference import infer
 from gpcmc.inference.interface import NOT_CONVERGED, OK, chain_status
-from studies.atiya2021 import toolbox, toolbox_annealing
 from studies.atiya2021.config import check
 from studies.atiya2021.defects import CASES, _problem, defects, switches
 from studies.atiya2021.experiments import defects as defects_experiment
 from studies.atiya2021.experiments import defects_reference
-from studies.atiya2021.toolbox import DEFECTS, GpmlMonteCarlo
-from studies.atiya2021.toolbox_annealing import (
+from studies.atiya2021.toolbox import annealing as toolbox_annealing
+from studies.atiya2021.toolbox import gpml as toolbox
+from studies.atiya2021.toolbox.annealing import (
     EllipticalState,
     HamiltonianState,
     adapt,
@@ -34,7 +34,8 @@ from studies.atiya2021.toolbox_annealing import (
     hamiltonian_transition,
     temperatures,
 )
-from studies.atiya2021.toolbox_posterior import MOMENTS, ONCE, TWICE
+from studies.atiya2021.toolbox.gpml import DEFECTS, GpmlMonteCarlo
+from studies.atiya2021.toolbox.posterior import MOMENTS, ONCE, TWICE
 from studies.common.configuration import read_config
 from studies.common.seeds import generator
 

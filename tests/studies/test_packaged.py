@@ -19,13 +19,13 @@ from recheck.layout import read_layout
 from recheck.measures import estimate
 from recheck.published import read_cells
 from recheck.tables import write_tables
-from studies.atiya2021 import packaged
 from studies.atiya2021.config import check
 from studies.atiya2021.experiments import packaged as experiment
 from studies.atiya2021.measures import packaged as measures
 from studies.atiya2021.measures import rule as rule_measures
-from studies.atiya2021.packaged_data import packaged_problem, two_classes
-from studies.atiya2021.packaged_names import DATA_SETS, DataSet
+from studies.atiya2021.packaged import runs as packaged
+from studies.atiya2021.packaged.data import packaged_problem, two_classes
+from studies.atiya2021.packaged.names import DATA_SETS, DataSet
 from studies.atiya2021.rule import Pilot, advise, sampler_samples, samples_needed
 from studies.atiya2021.scaling import patterns
 from studies.common.measuring import Rows
@@ -41,7 +41,7 @@ SHIPPED = [name for name in DATA_SETS if name not in RAW]
     "name", [*SHIPPED, *(pytest.param(name, marks=needs_data) for name in RAW)]
 )
 def test_a_data_set_is_what_the_table_says(name, monkeypatch):
-    monkeypatch.setattr("studies.atiya2021.packaged_data.RAW", ROOT.parent / "shared/data")
+    monkeypatch.setattr("studies.atiya2021.packaged.data.RAW", ROOT.parent / "shared/data")
     given, found = DATA_SETS[name], packaged_problem(name, 1)
     assert (len(found.y_train), len(found.y_test)) == (given.training, given.test)
     assert given.training <= 200 and given.test <= 200

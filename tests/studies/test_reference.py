@@ -21,10 +21,23 @@ from gpcmc.inference import Inference, Twisted, infer
 from gpcmc.inference.interface import NOT_CONVERGED, UNTRUSTED
 from gpcmc.orthant.truths import constant_kernel_truth
 from recheck.files import read_csv, write_csv
-from studies.atiya2021 import certify as module
-from studies.atiya2021 import reference as reference_module
-from studies.atiya2021 import truths as truths_module
-from studies.atiya2021.certify import (
+from studies.atiya2021.config import check as check_configuration
+from studies.atiya2021.experiments import reference_check, reference_truths
+from studies.atiya2021.names import REAL, data_set_seed
+from studies.atiya2021.problems import SYNTHETIC, Problem, real_problem, synthetic_problem
+from studies.atiya2021.reference import cells as reference_module
+from studies.atiya2021.reference import certify as module
+from studies.atiya2021.reference import truths as truths_module
+from studies.atiya2021.reference.cells import (
+    CellKey,
+    Reference,
+    certified_cell,
+    digest,
+    load_reference,
+    save_reference,
+    store,
+)
+from studies.atiya2021.reference.certify import (
     AGREES,
     CERTIFIED,
     CERTIFIER,
@@ -37,21 +50,8 @@ from studies.atiya2021.certify import (
     largest_of,
     verdict,
 )
-from studies.atiya2021.config import check as check_configuration
-from studies.atiya2021.experiments import reference_check, reference_truths
-from studies.atiya2021.names import REAL, data_set_seed
-from studies.atiya2021.problems import SYNTHETIC, Problem, real_problem, synthetic_problem
-from studies.atiya2021.reference import (
-    CellKey,
-    Reference,
-    certified_cell,
-    digest,
-    load_reference,
-    save_reference,
-    store,
-)
-from studies.atiya2021.reference_check import NO_REFERENCE, checked
-from studies.atiya2021.truths import certified_classes, certified_orthant
+from studies.atiya2021.reference.check import NO_REFERENCE, checked
+from studies.atiya2021.reference.truths import certified_classes, certified_orthant
 from studies.common import data as datasets
 from studies.common.configuration import read_config
 from studies.common.rows import Table, write_table

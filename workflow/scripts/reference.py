@@ -5,7 +5,7 @@ from pathlib import Path
 from begin import begin
 from recheck.files import write_json
 from recheck.provenance import provenance
-from studies.atiya2021.reference import store
+from studies.atiya2021.reference.cells import store
 from studies.common.measuring import write_tables
 
 results = begin(snakemake)

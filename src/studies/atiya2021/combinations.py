@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from importlib.machinery import PathFinder
 from importlib.util import find_spec
 
-from studies.atiya2021.config import Packaged, Posterior, Study, on_problem
 from studies.atiya2021.methods import DETERMINISTIC, MODULES
+from studies.atiya2021.settings import Packaged, Posterior, Study, on_problem
 from studies.common.code import digest
 from studies.common.notes import note, noted
 

@@ -22,7 +22,7 @@ MODULES = {
     "importance": "gpcmc.inference.importance",
     "ess": "gpcmc.inference.elliptical",
     "hmc": "gpcmc.inference.hamiltonian",
-    "gpml": "studies.atiya2021.toolbox",
+    "gpml": "studies.atiya2021.toolbox.gpml",
     "control-variables": "gpcmc.inference.control_variables",
     "laplace": "gpcmc.inference.laplace",
     "ep": "gpcmc.inference.ep",
@@ -84,7 +84,7 @@ def __getattr__(name: str) -> Any:
     from gpcmc.inference import METHODS as LIBRARY
     from studies.atiya2021.evidence_alone import Annealed, GenzBretz
     from studies.atiya2021.ordered import OrderedSampler
-    from studies.atiya2021.toolbox import GpmlMonteCarlo
+    from studies.atiya2021.toolbox.gpml import GpmlMonteCarlo
 
     globals()["METHODS"] = {key: value for key, value in LIBRARY.items() if key in MODULES} | {
         "gpml": GpmlMonteCarlo,

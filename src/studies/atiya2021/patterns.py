@@ -8,8 +8,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from studies.atiya2021.names import RAW, REAL, REGISTRY, data_set_seed
-from studies.atiya2021.packaged_data import packaged_problem
-from studies.atiya2021.packaged_names import DATA_SETS
+from studies.atiya2021.packaged.data import packaged_problem
+from studies.atiya2021.packaged.names import DATA_SETS
 from studies.atiya2021.problems import real_problem, synthetic_problem
 from studies.common.data import read_registry
 from studies.common.seeds import generator

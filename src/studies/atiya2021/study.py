@@ -5,7 +5,7 @@ Settings are in the block ``atiya2021`` of ``config/default.yaml``.
 
 from __future__ import annotations
 
-from studies.atiya2021.packaged_names import DATA_SETS
+from studies.atiya2021.packaged.names import DATA_SETS
 from studies.common.plan import From, Study
 
 #: Section 6.4: the first data set of each problem; Problem 9 once more with the images as scanned.

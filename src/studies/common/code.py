@@ -29,6 +29,7 @@ STOPS = (
     "gpcmc.inference",  # the table of all methods: a job names those that it runs
     "studies.*.methods",  # the same of a study
     "studies.*.config",  # what it says is in the rows of the plans
+    "studies.*.settings",
     "studies.common.configuration",
     "studies.common.rows",  # carries numbers and makes none
     "recheck.files",

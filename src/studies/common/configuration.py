@@ -20,8 +20,6 @@ from studies.common.refusals import problems_of, refuse, shortly
 
 #: Sobol' points end here, and no count of a run of hours is larger.
 LARGEST = 2**30
-#: Values of an option that has one a problem.
-NINE = 9
 #: The file with every key, and the scale that it is without a file over it.
 DEFAULT, STANDARD = "default", "standard"
 
@@ -147,16 +145,6 @@ def whole(least: int = 1, most: int = LARGEST) -> BeforeValidator:
     return leaf(
         lambda value: is_whole(value, least, most), f"a whole number from {least} to {most}"
     )
-
-
-def whole_each(least: int = 1, most: int = LARGEST) -> BeforeValidator:
-    """Return the leaf of whole numbers in a range, one or a list of nine."""
-
-    def allows(value: Any) -> bool:
-        values = value if isinstance(value, list) else [value] * NINE
-        return len(values) == NINE and all(is_whole(one, least, most) for one in values)
-
-    return leaf(allows, f"a whole number from {least} to {most}, or a list of nine, one a problem")
 
 
 def multiple(of: int, least: int, most: int) -> BeforeValidator:

@@ -6,10 +6,10 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from studies.atiya2021.config import Configuration
-from studies.atiya2021.config import Row as MethodRow
 from studies.atiya2021.experiments import experiment4
 from studies.atiya2021.methods import SIZES
+from studies.atiya2021.settings import Configuration
+from studies.atiya2021.settings import Row as MethodRow
 from studies.common.rows import Inputs, Line, Result, Row, planned
 
 

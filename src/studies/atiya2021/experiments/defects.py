@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from studies.atiya2021.config import Configuration
 from studies.atiya2021.names import CASES, SAMPLERS
+from studies.atiya2021.settings import Configuration
 from studies.common.rows import Inputs, Line, Result, Row, planned
 from studies.common.seeds import seed
 

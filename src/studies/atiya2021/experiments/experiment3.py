@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from studies.atiya2021.config import Configuration, TradeoffRow
 from studies.atiya2021.methods import MODULES
+from studies.atiya2021.settings import Configuration, TradeoffRow
 from studies.common.rows import Inputs, Line, Result, Row, planned
 from studies.common.seeds import seed
 

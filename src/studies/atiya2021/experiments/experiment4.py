@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from studies.atiya2021.config import Configuration, on_problem
-from studies.atiya2021.config import Row as MethodRow
 from studies.atiya2021.methods import MODULES, seconds
 from studies.atiya2021.names import REAL, SCANNED, TRAINING, data_set_seed
+from studies.atiya2021.settings import Configuration, on_problem
+from studies.atiya2021.settings import Row as MethodRow
 from studies.common.rows import Inputs, Line, Result, Row, planned
 from studies.common.seeds import seed
 

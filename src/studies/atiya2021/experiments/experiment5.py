@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from studies.atiya2021.config import Configuration, on_problem
 from studies.atiya2021.experiments.posterior_chains import posteriors, row_of
+from studies.atiya2021.settings import Configuration, on_problem
 from studies.common.rows import Inputs, Line, Result, Row, planned
 
 

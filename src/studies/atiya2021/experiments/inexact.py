@@ -5,7 +5,7 @@ AFA's problems are not known. How often 50 problems give a column such as theirs
 
 from __future__ import annotations
 
-from studies.atiya2021.config import Configuration
+from studies.atiya2021.settings import Configuration
 from studies.common.rows import Inputs, Line, Result, Row, planned
 from studies.common.seeds import seed
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from itertools import product
 
-from studies.atiya2021.config import Configuration
 from studies.atiya2021.names import COUNTS, ORDERS, PATTERNS
+from studies.atiya2021.settings import Configuration
 from studies.common.rows import Inputs, Line, Result, Row, planned
 from studies.common.seeds import seed
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from studies.atiya2021.config import Configuration, Packaged
 from studies.atiya2021.methods import DETERMINISTIC, MODULES, seconds
-from studies.atiya2021.packaged_names import DATA_SETS
+from studies.atiya2021.packaged.names import DATA_SETS
+from studies.atiya2021.settings import Configuration, Packaged
 from studies.common.rows import Inputs, Line, Result, Row, planned
 from studies.common.seeds import seed
 
@@ -80,9 +80,9 @@ def _seeded(line: Line, path: str) -> Line:
 
 
 def run(row: Row, inputs: Inputs) -> Result:
-    """Run a row once: its key and options, and what the function of its stage in `studies.atiya2021.packaged` found."""
-    from studies.atiya2021 import packaged
+    """Run a row once: its key and options, and what a function of `studies.atiya2021.packaged.runs` found."""
     from studies.atiya2021.methods import METHODS
+    from studies.atiya2021.packaged import runs as packaged
     from studies.atiya2021.problems import Problem
 
     problem = Problem(**inputs["problem"])

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from studies.atiya2021.config import Configuration, on_problem
 from studies.atiya2021.methods import MODULES
 from studies.atiya2021.names import TRAINING
+from studies.atiya2021.settings import Configuration, on_problem
 from studies.common.rows import Inputs, Line, Result, Row, planned
 from studies.common.seeds import seed
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from studies.atiya2021.config import Configuration
 from studies.atiya2021.names import PROBLEMS
+from studies.atiya2021.settings import Configuration
 from studies.common.rows import Inputs, Line, Result, Row, planned
 from studies.common.seeds import seed
 
@@ -30,7 +30,7 @@ def plan(config: Configuration) -> list[Line]:
 def run(row: Row, inputs: Inputs) -> Result:
     """Compute and certify a cell: what `studies.atiya2021.reference.certified_cell` returns."""
     from studies.atiya2021.problems import Problem
-    from studies.atiya2021.reference import CellKey, certified_cell
+    from studies.atiya2021.reference.cells import CellKey, certified_cell
 
     cell = CellKey(row["problem"], row["set"], float(row["alpha"]), float(row["beta"]))
     found = certified_cell(Problem(**inputs["problem"]), cell, row["seed"])

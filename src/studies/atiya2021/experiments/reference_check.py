@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from studies.atiya2021.config import Configuration
 from studies.atiya2021.names import REFERENCE
+from studies.atiya2021.settings import Configuration
 from studies.common.rows import Inputs, Line, Result, Row, planned
 from studies.common.seeds import generator, seed
 
@@ -28,10 +28,10 @@ def plan(config: Configuration) -> list[Line]:
 
 
 def run(row: Row, inputs: Inputs) -> Result:
-    """Estimate a cell by two methods: ``problem``, ``set``, and what `studies.atiya2021.reference_check` returns."""
+    """Estimate a cell by two methods: ``problem``, ``set``, and what `studies.atiya2021.reference.check` returns."""
     from studies.atiya2021.problems import Problem
-    from studies.atiya2021.reference import CellKey, load_reference
-    from studies.atiya2021.reference_check import checked
+    from studies.atiya2021.reference.cells import CellKey, load_reference
+    from studies.atiya2021.reference.check import checked
 
     cell = CellKey(row["problem"], row["set"], row["alpha"], row["beta"])
     problem = Problem(**inputs["problem"])

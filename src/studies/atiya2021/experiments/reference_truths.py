@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from studies.atiya2021.config import Configuration
 from studies.atiya2021.names import PATTERNS
+from studies.atiya2021.settings import Configuration
 from studies.common.rows import Inputs, Line, Result, Row, planned
 from studies.common.seeds import seed
 
@@ -32,8 +32,8 @@ def plan(config: Configuration) -> list[Line]:
 
 
 def run(row: Row, inputs: Inputs) -> Result:
-    """Certify a truth: its key, and what functions of `studies.atiya2021.truths` return."""
-    from studies.atiya2021.truths import certified_classes, certified_orthant
+    """Certify a truth: its key, and what functions of `studies.atiya2021.reference.truths` return."""
+    from studies.atiya2021.reference.truths import certified_classes, certified_orthant
 
     certify = certified_orthant if row["experiment"] == 1 else certified_classes
     key = {name: row[name] for name in ("experiment", "problem", "dataset", "seed")}

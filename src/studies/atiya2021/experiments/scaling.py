@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from studies.atiya2021.config import Configuration, Scaling
 from studies.atiya2021.methods import DETERMINISTIC, MODULES, seconds
+from studies.atiya2021.settings import Configuration, Scaling
 from studies.common.rows import Inputs, Line, Result, Row, planned
 from studies.common.seeds import seed
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from studies.atiya2021.config import Configuration, on_problem
 from studies.atiya2021.methods import seconds
 from studies.atiya2021.names import REAL, TRAINING, data_set_seed
+from studies.atiya2021.settings import Configuration, on_problem
 from studies.common.rows import Inputs, Line, Result, Row, planned
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from studies.atiya2021.config import Configuration
 from studies.atiya2021.experiments.tuning import judge
 from studies.atiya2021.methods import MODULES
+from studies.atiya2021.settings import Configuration
 from studies.common.rows import Inputs, Line, Result, Row, planned
 
 

@@ -30,8 +30,8 @@ from gpcmc.gp.covariance import Prior
 from gpcmc.inference.interface import MAX_K_HAT, OK, Inference
 from gpcmc.inference.orthant import Orthant
 from gpcmc.inference.twisted import Twisted
-from studies.atiya2021.latent_certifier import STATES, annealed, gaussian, model
 from studies.atiya2021.problems import Problem
+from studies.atiya2021.reference.latent import STATES, annealed, gaussian, model
 from studies.atiya2021.runs import infer
 from studies.common.rows import Line
 from studies.common.seeds import generator, seed

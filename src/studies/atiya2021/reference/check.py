@@ -8,9 +8,9 @@ from functools import partial
 from gpcmc.gp.covariance import prior, rbf
 from gpcmc.inference.interface import Inference
 from gpcmc.inference.twisted import Twisted
-from studies.atiya2021.certify import AGREES, DIFFERS, adapted, differences, largest_of
 from studies.atiya2021.problems import Problem
-from studies.atiya2021.reference import Cell, CellKey, Reference, digest
+from studies.atiya2021.reference.cells import Cell, CellKey, Reference, digest
+from studies.atiya2021.reference.certify import AGREES, DIFFERS, adapted, differences, largest_of
 from studies.atiya2021.runs import infer
 from studies.common.rows import Line
 from studies.common.seeds import generator, seed

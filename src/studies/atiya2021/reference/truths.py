@@ -9,7 +9,8 @@ from gpcmc.inference.interface import Inference
 from gpcmc.inference.orthant import Orthant
 from gpcmc.orthant.sampler import orthant_probability
 from gpcmc.orthant.truths import linear_kernel_truth, one_factor_log_probability
-from studies.atiya2021.certify import (
+from studies.atiya2021.problems import EXPERIMENT2, one_factor, two_class_data
+from studies.atiya2021.reference.certify import (
     CERTIFIED,
     CERTIFIER,
     LEVEL,
@@ -20,7 +21,6 @@ from studies.atiya2021.certify import (
     largest_of,
     sized,
 )
-from studies.atiya2021.problems import EXPERIMENT2, one_factor, two_class_data
 from studies.atiya2021.runs import infer
 from studies.common.rows import Line
 from studies.common.seeds import generator, seed

@@ -1,7 +1,7 @@
 """The certified reference: log evidence and test probabilities of every cell of Experiment 4.
 
-A cell is one problem's first data set at one hyperparameter setting. `studies.atiya2021.certify` computes and certifies
-it; a cell that fails reads "uncertified", with the reason. The reference is computed once, kept with the repository,
+A cell is one problem's first data set at one hyperparameter setting. `studies.atiya2021.reference.certify` computes and
+certifies it; a cell that fails reads "uncertified", with the reason. The reference is computed once, kept with the repository,
 and read at every scale. Each cell carries a digest of its data and hyperparameters, so that results on other data
 cannot be compared with it by mistake.
 """
@@ -20,7 +20,8 @@ import pandas as pd
 from gpcmc.gp.covariance import Prior, prior, rbf
 from gpcmc.inference.interface import Inference
 from recheck.files import read_arrays, read_csv, write_arrays, write_csv
-from studies.atiya2021.certify import (
+from studies.atiya2021.problems import Problem, digest_bytes, trivial
+from studies.atiya2021.reference.certify import (
     CERTIFIED,
     DIFFERS,
     Array,
@@ -32,7 +33,6 @@ from studies.atiya2021.certify import (
     sampler,
     verdict,
 )
-from studies.atiya2021.problems import Problem, digest_bytes, trivial
 from studies.common.rows import NO_DATA, Line, Result
 
 EVIDENCE, PROBABILITIES, TRUTHS = "evidence.csv", "probabilities.npz", "truths.csv"
