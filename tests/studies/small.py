@@ -4,6 +4,7 @@ import copy
 import dataclasses
 import io
 import re
+import warnings
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module
@@ -84,7 +85,11 @@ def run_rows(run, rows, inputs):
 
 def numbers(frame):
     """A table of texts as a reader of its file has it."""
-    return pd.read_csv(io.StringIO(frame.to_csv(index=False)), float_precision="round_trip")
+    with warnings.catch_warnings():
+        # pandas before 3.1 has to be asked for exact floats; later ones always return them, and warn
+        warnings.filterwarnings("ignore", message="The 'float_precision' argument")
+        text = io.StringIO(frame.to_csv(index=False))
+        return pd.read_csv(text, float_precision="round_trip")
 
 
 # --- Atiya, Fayed and Abdel-Gawad (2021)

@@ -119,7 +119,8 @@ def test_defects_are_compared_on_shared_chains():
 
 def test_images_as_scanned_are_for_the_methods_of_the_paper():
     methods = {"orthant": QUICK["adapted"], "ep": {"method": "ep"}}
-    plan = rows_of("experiment4", methods, experiment4__problems=[1, 9])
+    changes = {"experiment4__problems": [1, 9], "experiment4__scanned": True}
+    plan = rows_of("experiment4", methods, **changes)
     assert {(row["problem"], row["method"]) for row in plan} == {
         (1, "orthant"), (1, "ep"), (9, "orthant"), (9, "ep"), ("9_raw", "orthant"),
     }  # fmt: skip

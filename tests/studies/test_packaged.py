@@ -187,7 +187,7 @@ def test_a_data_set_more_leaves_the_rows_of_the_others():
 def test_a_configuration_without_packaged_data_sets_has_no_rows():
     config = load("tiny")
     del config["atiya2021"]["packaged"]
-    assert experiment.plan(check(config)).empty
+    assert experiment.plan(check(config)) == []
 
 
 @pytest.mark.parametrize(
