@@ -29,8 +29,6 @@ pathvars:
 
 include: "workflow/rules/data.smk"
 include: "workflow/rules/rows.smk"
-
-
 include: "workflow/rules/measures.smk"
 include: "workflow/rules/report.smk"
 include: "workflow/rules/kept.smk"
@@ -46,6 +44,7 @@ rule all:
 # All rules have asked for the digests of their code.
 note_digests(DIGESTS)
 
+
 # What is no file of this workflow and no name of a rule: the answer names the targets that there are.
 rule unknown:
     input:
@@ -54,9 +53,9 @@ rule unknown:
         "{target}",
     log:
         "<results>/logs/unknown/{target}.log",
-    localrule: True
     wildcard_constraints:
         target="[A-Za-z0-9_-]+",
+    localrule: True
     message:
         "There is no target {wildcards.target}"
     shell:

@@ -454,7 +454,7 @@ def test_check_draws_cells_by_the_root():
         reference_check.plan(check_configuration(scale | {"scale": "published", "seed": root}))
         for root in (7, 7, 8)
     ]
-    drawn, again, other = ([*zip(plan["problem"], plan["set"], strict=True)] for plan in plans)
+    drawn, again, other = ([(row["problem"], row["set"]) for row in plan] for plan in plans)
     assert len(set(drawn)) == 6 and drawn == sorted(drawn) == again != other
 
 

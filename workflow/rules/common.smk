@@ -58,7 +58,9 @@ try:
         config.get("scale"), SETTINGS, files=given.configfiles, given=given.config
     )
     # keys of single targets, which are no part of the configuration
-    ASKED = checked_options({key: complete.pop(key) for key in OPTIONS if key in complete}, complete)
+    ASKED = checked_options(
+        {key: complete.pop(key) for key in OPTIONS if key in complete}, complete
+    )
     PLAN = Plan(complete)
     refuse_other_schema(PLAN.results)
 except ValueError as error:

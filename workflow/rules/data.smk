@@ -9,7 +9,9 @@ RAW_STATUS = [f"{RESULTS}/data/{file}.json" for file in RAW_FILES]
 
 def raw_status(names):
     """What became of the raw files of data sets; none if they are simulated."""
-    return [f"{RESULTS}/data/{file}.json" for file, row in RAW_FILES.items() if row["name"] in names]
+    return [
+        f"{RESULTS}/data/{file}.json" for file, row in RAW_FILES.items() if row["name"] in names
+    ]
 
 
 rule fetch:
@@ -52,9 +54,7 @@ for study in STUDIES:
                 study=study,
                 names=names,
                 # of each, the raw files that it needs
-                needs={
-                    name: raw_status(PLAN.raw(study, [name])) for name in names
-                },
+                needs={name: raw_status(PLAN.raw(study, [name])) for name in names},
                 seed=GENERAL.seed,
                 standardise=GENERAL.data.standardise,
                 code=digest([f"studies.{study}.patterns"]),

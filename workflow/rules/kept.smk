@@ -53,10 +53,7 @@ rule resume:
     input:
         # made before rows are put back, so that no job finds its inputs newer than its rows
         lambda wildcards: [
-            path
-            for study in KEPT_STUDIES
-            for path in PLAN.measured(study)
-            if "/rows/" not in path
+            path for study in KEPT_STUDIES for path in PLAN.measured(study) if "/rows/" not in path
         ],
         compiled="build/compiled.json",
     log:

@@ -3,7 +3,9 @@
 
 rule compile:
     input:
-        sources=ancient(sorted(glob("src/**/*.pyx", recursive=True) + glob("src/**/*.h", recursive=True))),
+        sources=ancient(
+            sorted(glob("src/**/*.pyx", recursive=True) + glob("src/**/*.h", recursive=True))
+        ),
         build=ancient("setup.py"),
     output:
         "build/compiled.json",
@@ -13,7 +15,11 @@ rule compile:
     params:
         studies=STUDIES,
         # the content of the sources counts, and not when they were touched
-        content=content(glob("src/**/*.pyx", recursive=True) + glob("src/**/*.h", recursive=True) + ["setup.py"]),
+        content=content(
+            glob("src/**/*.pyx", recursive=True)
+            + glob("src/**/*.h", recursive=True)
+            + ["setup.py"]
+        ),
     message:
         "Build the Cython extensions in place"
     script:
@@ -31,10 +37,10 @@ rule run:
         "<results>/{study}/rows/{block}.npz",
     log:
         "<results>/logs/{study}/{block}.log",
+    priority: 1  # others read them, and they take longest
     resources:
         mem_mb=lambda wildcards: block(wildcards).megabytes,
         runtime=lambda wildcards: block(wildcards).minutes,
-    priority: 1  # others read them, and they take longest
     params:
         rows=lambda wildcards: block(wildcards).rows,
         # an edit of a comment runs nothing again, an edit of one method the jobs that have rows of this method
@@ -83,7 +89,8 @@ rule reference:
     params:
         store="data/reference/atiya2021/certified",
         files={
-            name: PLAN.files("atiya2021", [name]) for name in ("reference_cells", "reference_truths")
+            name: PLAN.files("atiya2021", [name])
+            for name in ("reference_cells", "reference_truths")
         },
         order={
             name: [row["row"] for row in PLAN.rows("atiya2021", name)]
