@@ -2,8 +2,8 @@
 
 A cell is one problem's first data set at one hyperparameter setting. `studies.atiya2021.reference.certify` computes and
 certifies it; a cell that fails reads "uncertified", with the reason. The reference is computed once, kept with the
-repository, and read at every scale. Each cell carries a digest of its data and hyperparameters, so that results on other
-data cannot be compared with it by mistake.
+repository, and read at every scale. Each cell carries a digest of its data and hyperparameters, so that results on
+other data cannot be compared with it by mistake.
 """
 
 from __future__ import annotations
