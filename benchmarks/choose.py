@@ -28,7 +28,7 @@ METHODS = ("laplace", "ep", "ep, low rank", "twisted-ep, 512 draws", "twisted-ep
 
 def measure(method, n):
     """One fit: a line of JSON."""
-    from gpcmc import GaussianProcessClassifier
+    from gpcmc.classifier import GaussianProcessClassifier
     from gpcmc.gp import rbf
     from gpcmc.inference import Twisted
 

@@ -22,11 +22,11 @@ import pandas as pd
 from sklearn.gaussian_process.kernels import RBF
 from threadpoolctl import threadpool_limits
 
-from gpcmc import GaussianProcessClassifier
+from gpcmc.classifier import GaussianProcessClassifier
 from gpcmc.gp import prior
 from gpcmc.inference import ExpectationPropagation, Twisted
-from studies.atiya2021.packaged_data import packaged_problem
-from studies.atiya2021.packaged_names import DATA_SETS
+from studies.atiya2021.packaged.data import packaged_problem
+from studies.atiya2021.packaged.names import DATA_SETS
 from studies.common.data import DataUnavailableError
 
 ROOT = Path(__file__).resolve().parents[1]

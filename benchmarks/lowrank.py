@@ -75,7 +75,8 @@ def measure(method, inputs, n, tolerance):
     from gpcmc.gp import prior as dense_prior
     from gpcmc.inference import ExpectationPropagation, Twisted
     from gpcmc.gaussian.softmax_mode import MulticlassLaplace
-    from gpcmc.lowrank import dense_twisted_ep, maximize_low_rank
+    from gpcmc.lowrank import dense_twisted_ep
+    from gpcmc.lowrank import maximize_low_rank
 
     def low_rank_prior(kernel, X, tolerance=1e-4):
         return dense_prior(kernel, X, covariance="low-rank", tolerance=tolerance)

@@ -27,7 +27,7 @@ from sklearn.gaussian_process.kernels import RBF
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
-from gpcmc import GaussianProcessClassifier
+from gpcmc.classifier import GaussianProcessClassifier
 from gpcmc.evidence import Surface, climb, surface_method
 from gpcmc.inference import ExpectationPropagation
 

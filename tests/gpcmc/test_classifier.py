@@ -31,9 +31,9 @@ from truths import reference
 
 import gpcmc._memory
 import gpcmc.classifier
-from gpcmc import GaussianProcessClassifier
 from gpcmc._memory import Limit
 from gpcmc._threads import one_thread
+from gpcmc.classifier import GaussianProcessClassifier
 from gpcmc.gp import prior, rbf
 from gpcmc.inference import (
     METHODS,

@@ -13,9 +13,8 @@ from functools import partial
 import gpcmc.lowrank.surface as climbing
 import numpy as np
 import pytest
-from gpcmc.inference.evidence import EvidenceSurface, maximize
+from gpcmc.inference.evidence import EvidenceSurface
 from gpcmc.lowrank import LowRankSurface, maximize_low_rank
-from gpcmc.lowrank.correction import TOO_ROUGH
 from problems import noisy_problem
 from scipy.special import softmax
 from sklearn.exceptions import ConvergenceWarning
@@ -23,9 +22,10 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteK
 from test_multiclass import three_classes
 from truths import central_differences, log_one_factor
 
-from gpcmc import GaussianProcessClassifier
 from gpcmc._memory import Limit
+from gpcmc.classifier import GaussianProcessClassifier
 from gpcmc.covariance import LowRank, low_rank
+from gpcmc.evidence.ascent import maximize
 from gpcmc.gp import Prior, prior, rbf
 from gpcmc.inference import (
     ExpectationPropagation,

@@ -17,14 +17,20 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import log_ndtr, logsumexp, ndtr, ndtri
 from scipy.stats import binom, kstest, norm
 
-from gpcmc import TruncatedNormal, orthant_probability, rectangle_probability
 from gpcmc.chains.hyperparameter_chains import ChainOptions, run_chains
 from gpcmc.gp import Prior, linear, prior, rbf
 from gpcmc.inference import Orthant, infer
 from gpcmc.orthant import ExtinctionError, _reference, populations
-from gpcmc.orthant.sampler import conditional_probability, orthant_ratio, sample_orthant
+from gpcmc.orthant.sampler import (
+    conditional_probability,
+    orthant_probability,
+    orthant_ratio,
+    sample_orthant,
+)
 from gpcmc.orthant.truths import one_factor_log_probability
 from gpcmc.posterior import MIN_EFFECTIVE, NOT_CONVERGED, OK
+from gpcmc.rectangle.estimate import rectangle_probability
+from gpcmc.rectangle.truncated import TruncatedNormal
 
 SCHEMES = [("bootstrap", "hard"), ("bootstrap", "soft"), ("adapted", "soft")]
 UNBIASED = [("bootstrap", "hard"), ("adapted", "soft")]

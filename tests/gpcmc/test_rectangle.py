@@ -10,10 +10,10 @@ import pytest
 from scipy.special import gammaln, log_ndtr, ndtr
 from scipy.stats import multivariate_normal, norm
 
-from gpcmc import rectangle_probability
 from gpcmc.covariance.factor import DenseFactor
 from gpcmc.orthant.truths import one_factor_log_probability, three_dimensional
 from gpcmc.rectangle import RectangleEstimate, gradient
+from gpcmc.rectangle.estimate import rectangle_probability
 from gpcmc.rectangle.gradient import Guide
 from gpcmc.rectangle.order import ordered
 from gpcmc.rectangle.sites import propagate

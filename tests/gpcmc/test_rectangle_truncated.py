@@ -5,8 +5,8 @@ import pytest
 from scipy.stats import norm, truncnorm
 from truths import band, distance
 
-from gpcmc import TruncatedNormal
 from gpcmc.rectangle import AcceptanceError
+from gpcmc.rectangle.truncated import TruncatedNormal
 
 INF = np.inf
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from recheck.judge import law
 from recheck.judge.law import Pair, of_errors, of_replicates, others, score
+from recheck.judge.verdicts import law
 
 GROUPS, ROWS = 6, 10
 

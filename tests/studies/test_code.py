@@ -1,6 +1,5 @@
 """Digests of code: an edit runs again what depends on it, and nothing else."""
 
-import functools
 import shutil
 import sys
 
@@ -41,8 +40,14 @@ def copy_of_the_packages(folder, monkeypatch):
 
 def forget(monkeypatch):
     """Look at every file again."""
-    for name in ("_module", "_path"):
-        monkeypatch.setattr(code, name, functools.cache(getattr(code, name).__wrapped__))
+    code.forget_modules()
+
+
+@pytest.fixture(autouse=True)
+def forgotten():
+    """Whatever a test looked at is looked at anew by the next one."""
+    yield
+    code.forget_modules()
 
 
 ALL = ["orthant", "ess", "hmc", "laplace"]
@@ -62,6 +67,7 @@ ALL = ["orthant", "ess", "hmc", "laplace"]
         ("gpcmc/inference/__init__.py", "x = 1", []),
         ("studies/atiya2021/methods.py", "x = 1", []),
         ("studies/atiya2021/config.py", "x = 1", []),
+        ("studies/atiya2021/settings.py", "x = 1", []),
         ("studies/common/rows.py", "x = 1", []),
         ("studies/common/data/download.py", "x = 1", []),
     ],

@@ -6,9 +6,9 @@ Every other call of the problems is of a public name that stays: `gpcmc.Gaussian
 
 import numpy as np
 
-from gpcmc import GaussianProcessClassifier
 from gpcmc.chains.annealing import annealed_importance_sampling
 from gpcmc.chains.hyperparameters import HyperparameterPrior
+from gpcmc.classifier import GaussianProcessClassifier
 from gpcmc.covariance import LowRank
 from gpcmc.gp import Prior
 from gpcmc.gp import prior as prior_of

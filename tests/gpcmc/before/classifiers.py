@@ -6,7 +6,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct
 from before import adapter
 from before.gaussian import patterns, three_classes
 from before.sampling import NORMAL
-from gpcmc import compare
+from gpcmc.comparison import compare
 from gpcmc.gp import rbf
 from gpcmc.inference import METHODS
 

@@ -3,7 +3,9 @@
 import numpy as np
 
 from before.sampling import NORMAL
-from gpcmc import TruncatedNormal, orthant_probability, rectangle_probability
+from gpcmc.orthant.sampler import orthant_probability
+from gpcmc.rectangle.estimate import rectangle_probability
+from gpcmc.rectangle.truncated import TruncatedNormal
 
 METHODS = ("auto", "minimax-tilting", "twisted-ep", "separation")
 

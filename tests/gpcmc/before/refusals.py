@@ -4,9 +4,12 @@ import numpy as np
 
 from before import adapter
 from before.gaussian import patterns
-from gpcmc import TruncatedNormal, compare, orthant_probability, rectangle_probability
+from gpcmc.comparison import compare
 from gpcmc.gp import Prior, prior, rbf
 from gpcmc.inference import METHODS, method_class
+from gpcmc.orthant.sampler import orthant_probability
+from gpcmc.rectangle.estimate import rectangle_probability
+from gpcmc.rectangle.truncated import TruncatedNormal
 
 _X, _Y, _X_STAR = patterns(12)
 _PRIOR = prior(rbf(1.0, 2.0), _X, _X_STAR)

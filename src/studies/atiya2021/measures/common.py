@@ -27,7 +27,7 @@ OFF = 1.0
 
 #: Source of what follows from the printed numbers alone.
 PRINTED = "data/published/atiya2021/cells.csv"
-#: Ways to read a prediction from a chain of the toolbox (`studies.atiya2021.toolbox_posterior`).
+#: Ways to read a prediction from a chain of the toolbox (`studies.atiya2021.toolbox.posterior`).
 READINGS = ("twice", "moments", "once")
 #: Columns that hold text even where every entry looks like a number.
 TEXT = dict.fromkeys(

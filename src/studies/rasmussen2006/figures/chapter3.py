@@ -98,6 +98,9 @@ def _limits(axes: Axes) -> None:
 
 def _numbers(axes: Axes, rows: pd.DataFrame) -> None:
     """Numbers in their places; of a fine grid one in so many lines and columns that they do not touch."""
+    if rows.empty:  # the data could not be had
+        _nothing(axes)
+        return
     rows = rows.astype({"x": float, "a": float})
     some = [sorted(rows[name].unique()) for name in ("x", "a")]
     lengths, amplitudes = (

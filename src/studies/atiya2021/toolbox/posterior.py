@@ -1,4 +1,4 @@
-"""A chain of the GPML toolbox with its annealed runs, and the ways to read them (`studies.atiya2021.toolbox`)."""
+"""A chain of the GPML toolbox with its annealed runs, and the ways to read them (`studies.atiya2021.toolbox.gpml`)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gpcmc._validation import FloatArray, check_cross_covariance
 from gpcmc.chains.annealing import jackknife
 from gpcmc.chains.convergence import mean_samples
 from gpcmc.posterior import Prediction
-from studies.atiya2021.toolbox_annealing import annealed_log_weights
+from studies.atiya2021.toolbox.annealing import annealed_log_weights
 
 #: How predictions may have been made from one chain (`GpmlPosterior.readings`).
 TWICE, MOMENTS, ONCE = "twice", "moments", "once"

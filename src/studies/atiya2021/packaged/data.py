@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from studies.atiya2021.names import RAW, REGISTRY
-from studies.atiya2021.packaged_names import DATA_SETS, DataSet
+from studies.atiya2021.packaged.names import DATA_SETS, DataSet
 from studies.atiya2021.problems import Problem
 from studies.common.data import RawData, load, read_registry, split
 from studies.common.seeds import generator, seed

@@ -31,8 +31,8 @@ from gpcmc.methods import Inference
 from gpcmc.orthant.method import Orthant
 from gpcmc.posterior import MAX_K_HAT, OK
 from gpcmc.rectangle.classification import Twisted
-from studies.atiya2021.latent_certifier import STATES, annealed, gaussian, model
 from studies.atiya2021.problems import Problem
+from studies.atiya2021.reference.latent import STATES, annealed, gaussian, model
 from studies.atiya2021.runs import infer
 from studies.common.rows import Line
 from studies.common.seeds import generator, seed

@@ -15,7 +15,7 @@ with none it is *corrected*:
     A test pattern's probability averages Phi(m_s / sqrt(1 + v)) over the samples' conditional means
     m_s, where v is the variance of the whole posterior, spread of the m_s included: that spread is
     counted twice. The corrected v is the variance given one sample (Rasmussen and Williams 2006,
-    Eq. 2.26). `studies.atiya2021.toolbox_posterior` has both, and a third that a user of the toolbox may have printed.
+    Eq. 2.26). `studies.atiya2021.toolbox.posterior` has both, and a third that a user of the toolbox may have printed.
 ``stale-energy``
     Hybrid Monte Carlo keeps the energy and gradient of its state from when they were computed; after
     a change of temperature they are those of the former temperature, until a proposal is accepted.
@@ -70,7 +70,7 @@ from gpcmc.covariance.prior import Prior
 from gpcmc.likelihood.probit import log_likelihood
 from gpcmc.methods import Method
 from gpcmc.posterior import chain_status, with_prediction
-from studies.atiya2021.toolbox_annealing import (
+from studies.atiya2021.toolbox.annealing import (
     FIRST_STEP,
     TARGET_ACCEPTANCE,
     EllipticalState,
@@ -80,7 +80,7 @@ from studies.atiya2021.toolbox_annealing import (
     log_likelihood_gradient,
     temperatures,
 )
-from studies.atiya2021.toolbox_posterior import GpmlPosterior
+from studies.atiya2021.toolbox.posterior import GpmlPosterior
 
 Sampler = Literal["hmc", "ess"]
 

@@ -9,9 +9,9 @@ from gpcmc.covariance.kernels import rbf
 from gpcmc.covariance.prior import prior
 from gpcmc.methods import Inference
 from gpcmc.rectangle.classification import Twisted
-from studies.atiya2021.certify import AGREES, DIFFERS, adapted, differences, largest_of
 from studies.atiya2021.problems import Problem
-from studies.atiya2021.reference import Cell, CellKey, Reference, digest
+from studies.atiya2021.reference.cells import Cell, CellKey, Reference, digest
+from studies.atiya2021.reference.certify import AGREES, DIFFERS, adapted, differences, largest_of
 from studies.atiya2021.runs import infer
 from studies.common.rows import Line
 from studies.common.seeds import generator, seed

@@ -1,9 +1,9 @@
 """The certified reference: log evidence and test probabilities of every cell of Experiment 4.
 
-A cell is one problem's first data set at one hyperparameter setting. `studies.atiya2021.certify` computes and certifies
-it; a cell that fails reads "uncertified", with the reason. The reference is computed once, kept with the repository,
-and read at every scale. Each cell carries a digest of its data and hyperparameters, so that results on other data
-cannot be compared with it by mistake.
+A cell is one problem's first data set at one hyperparameter setting. `studies.atiya2021.reference.certify` computes and
+certifies it; a cell that fails reads "uncertified", with the reason. The reference is computed once, kept with the
+repository, and read at every scale. Each cell carries a digest of its data and hyperparameters, so that results on
+other data cannot be compared with it by mistake.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from gpcmc.covariance.kernels import rbf
 from gpcmc.covariance.prior import Prior, prior
 from gpcmc.methods import Inference
 from recheck.record.files import read_arrays, read_csv, write_arrays, write_csv
-from studies.atiya2021.certify import (
+from studies.atiya2021.problems import Problem, digest_bytes, trivial
+from studies.atiya2021.reference.certify import (
     CERTIFIED,
     DIFFERS,
     Array,
@@ -33,7 +34,6 @@ from studies.atiya2021.certify import (
     sampler,
     verdict,
 )
-from studies.atiya2021.problems import Problem, digest_bytes, trivial
 from studies.common.rows import NO_DATA, Line, Result
 
 EVIDENCE, PROBABILITIES, TRUTHS = "evidence.csv", "probabilities.npz", "truths.csv"

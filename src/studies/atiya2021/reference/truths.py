@@ -10,7 +10,8 @@ from gpcmc.methods import Inference
 from gpcmc.orthant.method import Orthant
 from gpcmc.orthant.sampler import orthant_probability
 from gpcmc.orthant.truths import linear_kernel_truth, one_factor_log_probability
-from studies.atiya2021.certify import (
+from studies.atiya2021.problems import EXPERIMENT2, one_factor, two_class_data
+from studies.atiya2021.reference.certify import (
     CERTIFIED,
     CERTIFIER,
     LEVEL,
@@ -21,7 +22,6 @@ from studies.atiya2021.certify import (
     largest_of,
     sized,
 )
-from studies.atiya2021.problems import EXPERIMENT2, one_factor, two_class_data
 from studies.atiya2021.runs import infer
 from studies.common.rows import Line
 from studies.common.seeds import generator, seed
