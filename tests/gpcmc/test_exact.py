@@ -14,8 +14,8 @@ from truths import central_differences
 import gpcmc.rectangle.gradient as door
 from gpcmc import GaussianProcessClassifier
 from gpcmc.covariance.factor import DenseFactor
-from gpcmc.gp import prior
 from gpcmc.covariance.kernels import orthant_covariance
+from gpcmc.gp import prior
 from gpcmc.inference import Laplace, PseudoMarginal, Twisted
 from gpcmc.inference.exact import CommonPoints, ExactSurface, sites
 from gpcmc.orthant.truths import linear_kernel_truth, two_dimensional

@@ -13,8 +13,18 @@ from gpcmc import weights
 from gpcmc.covariance import factor
 from gpcmc.covariance.factor import DenseFactor, GeneratorFactor
 from gpcmc.inference import Twisted
-from gpcmc.rectangle import classification, closed, draws, gradient, guarantee, mixture, order
-from gpcmc.rectangle import proposals, rounds, tilt
+from gpcmc.rectangle import (
+    classification,
+    closed,
+    draws,
+    gradient,
+    guarantee,
+    mixture,
+    order,
+    proposals,
+    rounds,
+    tilt,
+)
 
 DENSITY = parts.test_weight_times_proposal_is_the_target_density
 SITED = parts.test_what_sites_make_of_a_factor

@@ -11,8 +11,8 @@ from scipy.special import gammaln, log_ndtr, ndtr
 from scipy.stats import multivariate_normal, norm
 
 from gpcmc import rectangle_probability
-from gpcmc.orthant.truths import one_factor_log_probability, three_dimensional
 from gpcmc.covariance.factor import DenseFactor
+from gpcmc.orthant.truths import one_factor_log_probability, three_dimensional
 from gpcmc.rectangle import RectangleEstimate, gradient
 from gpcmc.rectangle.gradient import Guide
 from gpcmc.rectangle.order import ordered
@@ -548,9 +548,13 @@ def test_gradient_against_differences():
 
 
 def test_gradient_of_a_box_by_the_sites():
-    """All with the same points, so that the gradient is that of the very estimate: differences agree to their own error."""
+    """With the same points the gradient is that of the very estimate: differences agree to their own error."""
     n = 4
-    R, lower, upper = covariance(n, 1), np.array([-0.5, 0.2, -1.0, 2.0]), np.array([INF, 1.0, 0.5, INF])
+    R, lower, upper = (
+        covariance(n, 1),
+        np.array([-0.5, 0.2, -1.0, 2.0]),
+        np.array([INF, 1.0, 0.5, INF]),
+    )
     sd = np.sqrt(R.diagonal())
     given = ordered(R / np.outer(sd, sd), lower / sd, upper / sd, 1e-13)
     guide = Guide(*propagate(given.factor, given.lower, given.upper)[:2], np.full(n, 0.1))

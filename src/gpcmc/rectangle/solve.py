@@ -205,7 +205,9 @@ def _work(pilot: Average, mixture: Mixture) -> float:
 def separation(given: Ordered) -> Mixture:
     """Return Genz's method: innovations from N(0, 1) inside the limits."""
     d = given.factor.d[0]
-    first = moments(given.lower[:1] / d, given.upper[:1] / d)[0]  # all other factors are probabilities
+    first = moments(given.lower[:1] / d, given.upper[:1] / d)[
+        0
+    ]  # all other factors are probabilities
     plain = proposals.tilted(given.factor, np.zeros(given.rank), given.lower, given.upper)
     return Mixture((plain,), float(first[0]), given.ties)
 
