@@ -87,7 +87,7 @@ class Fitted:
         if self.common is not None:
             return exact_surface(self.kernel, X, self.y, self.common)
         method, kernel = surface_method(self.method), self.kernel.clone_with_theta(theta)
-        return Surface(method, kernel, X, self.y, self.form.around(kernel, X, self.y, method))
+        return Surface(method, kernel, X, self.y, self.form.near(kernel, X))
 
     def predict(self, X: Any, X_star: Any) -> Prediction:
         """Return probabilities at test inputs: (t,) of class +1, or (t, C).
@@ -354,6 +354,9 @@ def _mean(values: list[float | None]) -> float | None:
 
 class KernelOfEach(CompoundKernel):
     """The kernels of the classes, one against the rest; prints what they are."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, CompoundKernel) and list(self.kernels) == list(other.kernels)
 
     def __repr__(self) -> str:
         return f"KernelOfEach([{', '.join(map(repr, self.kernels))}])"
