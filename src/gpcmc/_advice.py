@@ -143,9 +143,9 @@ def _length_scale(kernel: Kernel) -> FloatArray | None:
 
 def _of_bounds(kernel: Kernel, found: Optimum, X: Any) -> str:
     """Say what ended at which bound, and what that may mean, where the marginal likelihood rises beyond it."""
-    at = bounded(kernel)
-    if not at or found.gradient is None:
+    if not found.at_bound or found.gradient is None:
         return ""
+    at = bounded(kernel)
     low, high = kernel.bounds.T
     outward = np.where(np.abs(kernel.theta - high) < np.abs(kernel.theta - low), 1.0, -1.0)
     if max(outward * found.gradient) * _AHEAD < _GAIN:

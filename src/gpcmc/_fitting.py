@@ -31,7 +31,6 @@ from gpcmc.evidence import (
     Optimum,
     Search,
     Surface,
-    bounded,
     climb_exact,
     exact_surface,
     form_of,
@@ -78,9 +77,9 @@ class Fitted:
     common: CommonPoints | None
 
     @property
-    def at_bound(self) -> list[str]:
+    def at_bound(self) -> tuple[str, ...]:
         """Names of the hyperparameters that the search left at a bound; none without one."""
-        return [] if self.found is None else [name for name, _, _ in bounded(self.kernel)]
+        return () if self.found is None else self.found.at_bound
 
     def surface(self, X: Any, theta: FloatArray) -> Surface:
         """Return the log marginal likelihood that a search climbs, at training inputs X and near theta."""
