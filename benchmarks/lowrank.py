@@ -7,7 +7,8 @@ All seconds are CPU seconds of one thread: other work on the machine makes them 
 
 Methods "softmax" and "softmax, dense" are Laplace's with three classes, at standard normal patterns in the plane and
 labels drawn from the softmax of smooth functions, with the same kernel: `--methods "softmax, dense" softmax`. Methods
-"dense, parallel" and "dense, twisted" are `parallel_ep` and `dense_twisted_ep`: no approximation, but a start from one.
+"dense, parallel" and "dense, twisted" are expectation propagation and `dense_twisted_ep`: no approximation, but a start
+from one.
 Their column `factorizations` has their seconds over those of one Cholesky factorisation in the same run.
 
 `python benchmarks/lowrank.py` takes the plane, with `--tolerance 3e-5` for the finer line of the picture, and `--wide`
@@ -65,15 +66,16 @@ def problem(inputs, n, method):
 
 def measure(method, inputs, n, tolerance):
     """One run: a line of JSON."""
-    from gpcmc.lowrank.dense import parallel_ep
     from scipy.linalg import cholesky
 
     from gpcmc.gaussian.softmax_mode import MulticlassLaplace
     from gpcmc.gp import Prior, rbf
     from gpcmc.gp import prior as dense_prior
     from gpcmc.inference import ExpectationPropagation, Twisted
-    from gpcmc.lowrank import fit, low_rank_prior, maximize_low_rank
-    from gpcmc.lowrank.dense_twisted import dense_twisted_ep
+    from gpcmc.lowrank import dense_twisted_ep, maximize_low_rank
+
+    def low_rank_prior(kernel, X, tolerance=1e-4):
+        return dense_prior(kernel, X, covariance="low-rank", tolerance=tolerance)
 
     kernel, X, y = problem(inputs, n, method)
     low_rank_prior(kernel, X[:200])  # imports
@@ -83,7 +85,7 @@ def measure(method, inputs, n, tolerance):
         found = maximize_low_rank(ExpectationPropagation(), rbf(1.0, 1.0), X, y)
         row = {"seconds": time.process_time() - start}
         prior = low_rank_prior(kernel.clone_with_theta(found.theta), X, tolerance=tolerance)
-        posterior = fit(ExpectationPropagation(), prior, y)
+        posterior = ExpectationPropagation().fit(prior, y)
         row |= {"log_evidence": posterior.log_evidence}
         row["status"] = f"{found.evaluations} evaluations, {posterior.status}"
         row |= {name: posterior.diagnostics[name] for name in DIAGNOSTICS}
@@ -91,7 +93,7 @@ def measure(method, inputs, n, tolerance):
         blocks = dense_prior(kernel, X)
         row = {"seconds_prior": time.process_time() - start}
         if method == "dense, parallel":
-            found = parallel_ep(blocks, y)
+            found = ExpectationPropagation(tolerance=1e-4).fit(blocks, y)
         else:
             twisted, rng = Twisted(points=POINTS, randomizations=GROUPS), np.random.default_rng(1)
             found = dense_twisted_ep(blocks, y, method=twisted, rng=rng)
@@ -121,7 +123,7 @@ def measure(method, inputs, n, tolerance):
             "twisted-ep": Twisted(points=POINTS, randomizations=GROUPS),
             "softmax": MulticlassLaplace(),
         }[method]
-        posterior = fit(options, prior, y, rng=np.random.default_rng(1))
+        posterior = options.fit(prior, y, rng=np.random.default_rng(1))
         row["seconds"] = time.process_time() - start
         row |= {"status": posterior.status, "log_evidence": posterior.log_evidence}
         row["standard_error"] = posterior.log_evidence_se

@@ -31,8 +31,8 @@ from sklearn.gaussian_process import GaussianProcessClassifier
 from sklearn.gaussian_process.kernels import ConstantKernel, Matern, PairwiseKernel
 
 from gpcmc import orthant_probability, rectangle_probability
+from gpcmc.gp import prior as prior_of
 from gpcmc.inference import Twisted
-from gpcmc.lowrank import low_rank_prior
 from gpcmc.rectangle import rounds
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -250,9 +250,8 @@ def measure(words):
 
 def low_rank(n):
     """The orthant as an evidence: K is the Matern part over the nugget, and all labels are +1."""
-    prior = low_rank_prior(
-        ConstantKernel(1 / 0.03) * Matern(0.1 * 3**0.5, nu=1.5), grid(n), tolerance=1e-2
-    )
+    kernel = ConstantKernel(1 / 0.03) * Matern(0.1 * 3**0.5, nu=1.5)
+    prior = prior_of(kernel, grid(n), covariance="low-rank", tolerance=1e-2)
     method = Twisted(points=512, randomizations=16)
     found = method.fit(prior, np.ones(n), rng=np.random.default_rng(0))
     told = found.diagnostics

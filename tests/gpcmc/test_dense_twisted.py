@@ -18,9 +18,10 @@ from sklearn.gaussian_process.kernels import (
 
 import gpcmc.lowrank.dense_twisted as module
 from gpcmc import GaussianProcessClassifier, _problem
+from gpcmc.covariance import dense
 from gpcmc.gp import Prior, prior, rbf
 from gpcmc.inference import ExpectationPropagation, Twisted
-from gpcmc.lowrank import dense, dense_twisted_ep, parallel_ep
+from gpcmc.lowrank import dense_twisted_ep
 from gpcmc.orthant.truths import linear_kernel_truth
 from gpcmc.posterior import OK
 
@@ -48,7 +49,7 @@ def test_weights_are_unbiased_whatever_the_sites(left, monkeypatch):
 
     With 0.3 sites and tilt are those of a covariance that misses a third of the variance.
     """
-    monkeypatch.setattr(dense, "_LEFT", left)
+    monkeypatch.setattr(module, "_LEFT", left)
     X, y = noisy_problem(4, 40)
     P = prior(Matern(0.6, nu=1.5), X)
     truth = Twisted(points=2**13, randomizations=16).fit(P, y, rng=np.random.default_rng(0))
@@ -96,9 +97,6 @@ def test_kernels_of_all_sorts(kernel):
     old = method.fit(P, y, rng=np.random.default_rng(1))
     new = dense_twisted_ep(P, y, method=method, rng=np.random.default_rng(1))
     assert abs(new.log_evidence - old.log_evidence) < 0.2 * old.log_evidence_se + 1e-5
-    precise = ExpectationPropagation(tolerance=1e-8)
-    old, new = precise.fit(P, y), parallel_ep(P, y, method=precise)
-    assert new.log_evidence == pytest.approx(old.log_evidence, abs=1e-6)
 
 
 @pytest.mark.parametrize("variance", [1000.0, 1e-3])
@@ -116,7 +114,7 @@ def test_as_many_samples_are_effective_whatever_the_variance(variance):
 
 def test_no_weight_is_above_the_bound(monkeypatch):
     """Also where the tilt is that of a covariance far from the dense one."""
-    monkeypatch.setattr(dense, "_LEFT", 0.9)
+    monkeypatch.setattr(module, "_LEFT", 0.9)
     seen, average = [], module.controlled_mean
 
     def spy(log_weights, ratios):
@@ -146,13 +144,14 @@ def test_predictions_come_later_and_threads_change_nothing_but_rounding():
     ("method", "told"),
     [
         (Twisted(points=32, randomizations=4), "tilt_steps"),
-        (ExpectationPropagation(), "low_rank_sweeps"),
+        (ExpectationPropagation(), "coarse_sweeps"),
     ],
 )
 def test_the_classifier_starts_from_low_rank_where_there_are_many_patterns(
     method, told, monkeypatch
 ):
     monkeypatch.setattr(_problem, "_MANY", 100)
+    monkeypatch.setattr(dense, "_MANY", 100)
     X, y = noisy_problem(8, 120)
     model = GaussianProcessClassifier(ROUGH, inference=method, optimizer=None, random_state=3)
     fits = [clone(model).fit(*some) for some in ((X, y), (X[:90], y[:90]))]
@@ -167,7 +166,7 @@ def test_the_classifier_starts_from_low_rank_where_there_are_many_patterns(
     [
         ({"prior": Prior(np.eye(3))}, "prior must be made by gpcmc.gp.prior"),
         ({"y": np.ones(2)}, "y must have shape"),
-        ({"rng": "1"}, "rng must be"),
+        ({"rng": 1}, "rng must be"),
     ],
 )
 def test_bad_input_is_named(change, message):

@@ -6,59 +6,48 @@ Statistical tests have fixed seeds; their false-alarm rates are stated.
 import signal
 import subprocess
 import sys
+import tracemalloc
 from dataclasses import replace
 from functools import partial
 
-import gpcmc.lowrank.methods as door
 import numpy as np
 import pytest
-from gpcmc.lowrank.correction import TOO_ROUGH, GradientMatrix
-from gpcmc.lowrank.dense import AllSitesAtOnce, parallel_ep
-from gpcmc.lowrank.ep import expectation_propagation
 from problems import noisy_problem
-from scipy.special import log_ndtr
-from scipy.stats import multivariate_normal, norm
+from scipy.special import log_ndtr, softmax
+from scipy.stats import norm
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Matern, WhiteKernel
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteKernel
+from test_multiclass import three_classes
 from truths import central_differences, log_one_factor
 
 import gpcmc.lowrank.surface as climbing
 from gpcmc import GaussianProcessClassifier
+from gpcmc._memory import Limit
+from gpcmc.covariance import LowRank, low_rank
 from gpcmc.gp import Prior, prior, rbf
 from gpcmc.inference import (
-    EllipticalSlice,
     ExpectationPropagation,
     ImportanceSampling,
     Laplace,
+    MulticlassLaplace,
     Twisted,
 )
 from gpcmc.inference.evidence import EvidenceSurface, maximize
-from gpcmc.lowrank import (
-    LowRank,
-    LowRankPrior,
-    LowRankSurface,
-    covariance,
-    fit,
-    low_rank_prior,
-    maximize_low_rank,
-    random_columns,
-)
+from gpcmc.likelihood.softmax import one_hot
+from gpcmc.lowrank import LowRankSurface, maximize_low_rank
 from gpcmc.lowrank.filter import BLOCK, Filter, Pass, parts
 from gpcmc.lowrank.proposals import tilted, twisted
 from gpcmc.orthant.tilting import minimax_tilt
 from gpcmc.orthant.truths import equicorrelated_half
-from gpcmc.posterior import NOT_CONVERGED, OK, UNTRUSTED
+from gpcmc.posterior import NOT_CONVERGED, OK, TOO_ROUGH, UNTRUSTED
 
 ROUGH = rbf(0.5, 3.0)
+low_rank_prior = partial(prior, covariance="low-rank")
 GAUSSIANS = [
     ExpectationPropagation(tolerance=1e-9),
     Laplace(),
     Laplace(likelihood="logistic"),
 ]
-
-
-def dense(K):
-    return K.F @ K.F.T + np.diag(K.D)
 
 
 def random_covariance(n, r, seed):
@@ -71,207 +60,19 @@ def random_covariance(n, r, seed):
 # --- the covariance
 
 
-@pytest.mark.parametrize(
-    "kernel", [ROUGH, 2.0 * Matern(0.7, nu=1.5) + WhiteKernel(0.3), DotProduct(0.5)]
-)
-def test_pivots_meet_the_tolerance_and_keep_variances(kernel):
-    X, _ = noisy_problem(0, 200)
-    K = kernel(X)
-    noise = 0.3 if "White" in str(kernel) else 0.0
-    for tolerance in (1e-1, 1e-3):
-        P = low_rank_prior(kernel, X, tolerance=tolerance)
-        A = dense(P.covariance)
-        np.testing.assert_allclose(A.diagonal(), K.diagonal(), rtol=1e-9)
-        left = np.mean(P.covariance.D - noise) / (np.trace(K) / 200 - noise)
-        assert left <= 1.1 * tolerance + 1e-12
-        G = P.finer.F
-        finer = A + G @ G.T - np.diag(np.einsum("ij,ij->i", G, G))
-        largest = [np.abs(K - B).max() for B in (A, finer)]
-        assert largest[1] <= largest[0] <= 40 * tolerance * K.max()
-    P = low_rank_prior(kernel, X, tolerance=1e-13)
-    np.testing.assert_allclose(dense(P.covariance), K, atol=1e-9 * K.max())
-
-
-def test_no_pattern_is_chosen_twice_where_nothing_but_rounding_is_left():
-    X, _ = noisy_problem(0, 80)
-    inducing, K, _ = covariance.pivoted(rbf(1.0, 2.0), X, 1e-14)
-    assert len(set(inducing.pivots)) == K.rank <= 80
-    np.testing.assert_allclose(dense(K), rbf(1.0, 2.0)(X), atol=1e-9)
-
-
-def test_more_patterns_than_candidates(monkeypatch):
-    monkeypatch.setattr(covariance, "CANDIDATES", 300)
-    X = np.random.default_rng(0).standard_normal((2000, 2))
-    P = low_rank_prior(rbf(1.0, 3.0), X, tolerance=1e-3)
-    assert 5e-4 < P.covariance.D.mean() / 3.0 <= 1.1e-3
-    again = low_rank_prior(rbf(1.0, 3.0), X, tolerance=1e-3)
-    np.testing.assert_array_equal(P.covariance.F, again.covariance.F)
-
-
 @pytest.mark.parametrize("tolerance", [0.0, 1.0, 1.5, np.nan, "1e-4"])
 def test_a_tolerance_is_a_share_of_the_variance(tolerance):
     """Above 1 nothing has to be explained, and there would be no column."""
     X = np.random.default_rng(0).standard_normal((40, 2))
-    with pytest.raises(ValueError, match="tolerance"):
-        low_rank_prior(ROUGH, X, tolerance=tolerance)
     for optimizer in (None, "lbfgs"):
         model = GaussianProcessClassifier(
             ROUGH, optimizer=optimizer, n_restarts=1, approximation="low-rank", tolerance=tolerance
         )
         with pytest.raises(ValueError, match="tolerance"):
             model.fit(X, X[:, 0] > 0)
-    assert low_rank_prior(ROUGH, X, tolerance=0.999).covariance.rank == 1
-
-
-@pytest.mark.parametrize("d", [2, 6])
-def test_the_message_says_which_rank_is_needed(d):
-    X = np.random.default_rng(0).standard_normal((800, d))
-    kernel = rbf(np.sqrt(d), 3.0)
-    rank = low_rank_prior(kernel, X, tolerance=1e-2).covariance.rank
-    with pytest.raises(ValueError, match="needs a rank of about") as error:
-        low_rank_prior(kernel, X, tolerance=1e-2, max_rank=rank // 2)
-    said = int(str(error.value).split("about ")[1].split(";")[0])
-    assert 0.6 * rank < said < 1.7 * rank
 
 
 # --- Laplace's method and expectation propagation
-
-
-@pytest.mark.parametrize("method", GAUSSIANS)
-def test_equals_the_dense_method_on_the_same_covariance(method, monkeypatch):
-    monkeypatch.setattr(door, "TOLERANCE", 1e-9)
-    K, rng = random_covariance(60, 7, 1)
-    y = np.where(rng.random(60) < 0.5, -1.0, 1.0)
-    found, truth = fit(method, LowRankPrior(K), y), method.fit(Prior(dense(K)), y)
-    assert found.log_evidence == pytest.approx(truth.log_evidence, abs=1e-7)
-    for name in ("mean", "a", "S"):
-        np.testing.assert_allclose(getattr(found, name), getattr(truth, name), atol=1e-6)
-
-
-@pytest.mark.parametrize("method", GAUSSIANS)
-def test_correction_leaves_a_third_of_the_error_and_says_how_much(method):
-    X, y = noisy_problem(3, 300)
-    X_star = noisy_problem(4, 30)[0]
-    truth = method.fit(blocks := prior(ROUGH, X, X_star), y)
-    found = method.fit(P := low_rank_prior(ROUGH, X, X_star, tolerance=2e-3), y)
-    correction = found.diagnostics["correction"]
-    error = found.log_evidence - truth.log_evidence
-    assert abs(error) < 0.35 * abs(error - correction)
-    rough = replace(P, finer=None)
-    assert fit(method, rough, y).log_evidence == found.log_evidence - correction
-    np.testing.assert_allclose(
-        found.prediction.probability, truth.prediction.probability, atol=0.02
-    )
-    later = found.predict(blocks.K_star, blocks.k_star_star).probability
-    np.testing.assert_allclose(later, found.prediction.probability, atol=1e-9)
-    exact = method.fit(low_rank_prior(ROUGH, X, X_star, tolerance=1e-13), y)
-    assert exact.log_evidence == pytest.approx(truth.log_evidence, abs=1e-5)
-    np.testing.assert_allclose(
-        exact.prediction.probability, truth.prediction.probability, atol=1e-4
-    )
-
-
-def test_shares_of_further_columns_are_exact_at_fixed_likelihood_terms():
-    """Against the determinant and the quadratic form of dense matrices; the diagonal is subtracted to first order."""
-    K, rng = random_covariance(40, 3, 5)
-    y = np.where(rng.random(40) < 0.5, -1.0, 1.0)
-    M = GradientMatrix.of(K, found := fit(ExpectationPropagation(), LowRankPrior(K), y))
-    G = 3.0 * rng.standard_normal((40, 4))
-    pseudo = (found.a + found.S * found.mean) / found.S
-
-    def log_marginal(A):
-        return multivariate_normal.logpdf(pseudo, cov=A + np.diag(1.0 / found.S))
-
-    shares, whole = M.shares(G), dense(K)
-    for k in range(4):
-        more = whole + np.outer(G[:, k], G[:, k])
-        gain = log_marginal(more) - log_marginal(whole) - 0.5 * M.diagonal @ G[:, k] ** 2
-        assert shares[k] == pytest.approx(gain, abs=1e-6)
-        whole = more
-
-
-@pytest.mark.parametrize("method", GAUSSIANS)
-def test_correction_where_a_large_variance_is_left(method):
-    """To first order it would leave all of the error at the second tolerance, 0.25 of 0.21 nats."""
-    X, y = noisy_problem(3, 600)
-    kernel = 50.0 * Matern(10.0, nu=1.5)
-    truth = method.fit(Prior(kernel(X)), y).log_evidence
-    for tolerance in (1e-2, 1e-3):
-        found = method.fit(low_rank_prior(kernel, X, tolerance=tolerance), y)
-        error, told = found.log_evidence - truth, found.diagnostics
-        assert abs(error) < 1.6 * abs(told["correction_rest"])
-    assert abs(error) < 0.4 * abs(error - told["correction"])
-
-
-def test_random_columns_are_unbiased():
-    """Mean of 200 estimates at 5 standard errors: false-alarm rate 6e-7."""
-    X, y = noisy_problem(3, 200)
-    P = low_rank_prior(ROUGH, X, tolerance=1e-2)
-    posterior = fit(ExpectationPropagation(), P, y)
-    truth, none = random_columns(P, posterior, 200, np.random.default_rng(0))
-    assert none == 0.0
-    found = np.array(
-        [random_columns(P, posterior, 20, np.random.default_rng(seed)) for seed in range(200)]
-    )
-    spread = found[:, 0].std(ddof=1)
-    assert abs(found[:, 0].mean() - truth) < 5 * spread / np.sqrt(200)
-    assert np.sqrt(np.mean(found[:, 1] ** 2)) == pytest.approx(spread, rel=0.25)
-
-
-def test_hard_covariances_converge():
-    X, y = noisy_problem(5, 150)
-    for kernel in (rbf(1.0, 1e4), rbf(0.2, 1e3)):
-        K = low_rank_prior(kernel, X).covariance
-        found = expectation_propagation(K, y, tolerance=1e-6)
-        truth = ExpectationPropagation().fit(Prior(dense(K)), y)
-        assert found.log_evidence == pytest.approx(truth.log_evidence, abs=1e-4)
-
-
-def test_rounding_does_not_keep_newton_from_the_mode():
-    """A step from the whole gradient, instead of what is left of it, meets 3e-9 here and no less in 200 steps."""
-    rng = np.random.default_rng(0)
-    X = rng.random((20_000, 2))
-    f = np.sin(9.0 * X[:, 0]) + X[:, 1] - 0.5
-    y = np.where(f + rng.standard_normal(20_000) > 0.0, 1.0, -1.0)
-    found = fit(Laplace(), low_rank_prior(1.0 * RBF(0.3), X, tolerance=1e-3), y)
-    assert found.work["newton_steps"] < 15
-
-
-def test_dense_sweeps_start_near_their_end():
-    X, y = noisy_problem(5, 200)
-    blocks = prior(ROUGH, X, X[:5] + 0.1)
-    found = parallel_ep(blocks, y, method=ExpectationPropagation(tolerance=1e-6))
-    truth = ExpectationPropagation().fit(blocks, y)
-    assert found.log_evidence == pytest.approx(truth.log_evidence, abs=1e-8)
-    np.testing.assert_allclose(
-        found.prediction.probability, truth.prediction.probability, atol=1e-5
-    )
-    assert parallel_ep(blocks, y).work["sweeps"] <= 4
-    with pytest.raises(ValueError, match="it has no kernel"):
-        parallel_ep(Prior(blocks.K), y)
-
-
-@pytest.mark.parametrize("kernel", [ROUGH, rbf(0.3, 1e5), rbf(1.0, 1e-4)])
-def test_all_sites_at_once_have_the_sequential_fixed_point(kernel):
-    """From nothing and from the sites of another kernel; the variance 1e5 is that of classes that separate."""
-    X, y = noisy_problem(5, 150)
-    K, sequential = prior(kernel, X).K, ExpectationPropagation(tolerance=1e-8)
-    truth = sequential.approximate(K, y)
-    method = AllSitesAtOnce(sequential)
-    for start in (None, sequential.approximate(prior(rbf(0.5, 3.0), X).K, y)):
-        found = method.approximate(K, y, start)
-        assert found.log_evidence == pytest.approx(truth.log_evidence, abs=1e-7)
-        assert "cholesky_factorizations" not in found.work  # it needed no help
-        gradient = method.gradient_matrix(K, y, found)
-        expected = sequential.gradient_matrix(K, y, truth)
-        np.testing.assert_allclose(gradient, expected, atol=1e-5 * np.abs(expected).max())
-
-
-def test_all_sites_at_once_fall_back_on_one_after_another():
-    X, y = noisy_problem(5, 60)
-    K, sequential = prior(ROUGH, X).K, ExpectationPropagation(tolerance=1e-8)
-    found = AllSitesAtOnce(sequential, max_sweeps=1).approximate(K, y)
-    assert found.log_evidence == sequential.approximate(K, y).log_evidence
 
 
 # --- gradients
@@ -282,10 +83,10 @@ def test_all_sites_at_once_fall_back_on_one_after_another():
     "kernel", [2.0 * RBF([0.7, 1.0]), 1.5 * Matern(1.0, nu=1.5) + WhiteKernel(0.3)]
 )
 def test_gradient(method, kernel, monkeypatch):
-    monkeypatch.setattr(door, "TOLERANCE", 1e-9)
+    monkeypatch.setattr(LowRank, "resolution", 0.0)
     X, y = noisy_problem(6, 80)
     for tolerance in (3e-2, 1e-14):  # the second: exact
-        Z = low_rank_prior(kernel, X, tolerance=tolerance).inducing.Z
+        Z = low_rank(kernel, X, tolerance=tolerance).inducing.Z
         surface = LowRankSurface(method, kernel, X, y, Z)
         value, gradient = surface.value_and_gradient(kernel.theta)
         slopes = central_differences(lambda t, s=surface: s.value_and_gradient(t)[0], kernel.theta)
@@ -319,20 +120,6 @@ def test_a_search_ends_where_the_dense_one_does_from_a_rough_start(tolerance):
     assert truth.log_evidence - 0.3 < surface.value(found.theta) <= truth.log_evidence + 1e-6
 
 
-def test_a_covariance_too_rough_says_so():
-    X, y = noisy_problem(7, 250)
-    kernel, rng = 50.0 * Matern(2.0, nu=1.5), np.random.default_rng(0)
-    for tolerance, status in ((0.1, TOO_ROUGH), (1e-4, OK)):
-        P = low_rank_prior(kernel, X, tolerance=tolerance)
-        for method in (Laplace(), ExpectationPropagation(), Twisted(points=64)):
-            found = fit(method, P, y, rng=rng)
-            assert found.status == status
-            assert (abs(found.diagnostics["correction_rest"]) > 1.0) == (status == TOO_ROUGH)
-    options = {"approximation": "low-rank", "optimizer": None, "tolerance": 0.1}
-    with pytest.warns(ConvergenceWarning, match="covariance too rough.*lower tolerance"):
-        GaussianProcessClassifier(kernel, **options).fit(X, y)
-
-
 # --- draws
 
 
@@ -364,12 +151,12 @@ def test_weight_times_proposal_is_the_target_density(seed):
         V[here] = passes[0].draw(k, here, rng.random((here.stop - here.start, 20)))
         passes[1].given(k, here, V[here])
     assert (V >= -1e-12).all()
-    precision = np.linalg.inv(dense(R))
+    precision = np.linalg.inv(R.dense())
     log_target = (
         -0.5 * np.einsum("im,im->m", V, precision @ V) + 0.5 * np.linalg.slogdet(precision)[1]
     ) - 0.5 * n * np.log(2 * np.pi)
     log_q = np.zeros((2, 20))
-    L = np.linalg.cholesky(dense(R))
+    L = np.linalg.cholesky(R.dense())
     mu = sources[1].coefficients[:, 0]
     E = np.linalg.solve(L, V)
     for i in range(n):  # by brute force: precisions of the coordinates from i on
@@ -392,7 +179,7 @@ def test_weight_times_proposal_is_the_target_density(seed):
 def test_tilt_is_the_dense_one():
     K, _ = random_covariance(50, 5, 3)
     R = LowRank(K.F, 1.0 + K.D)
-    truth = minimax_tilt(np.linalg.cholesky(dense(R)))
+    truth = minimax_tilt(np.linalg.cholesky(R.dense()))
     proposal, log_bound, _ = tilted(R)
     assert log_bound == pytest.approx(truth.log_bound, abs=1e-8)
     np.testing.assert_allclose(proposal.coefficients[:, 0], truth.mu, atol=1e-5)
@@ -402,7 +189,7 @@ def test_tilt_is_the_dense_one():
 @pytest.mark.parametrize("method", [Twisted(points=256), ImportanceSampling(samples=4096)])
 def test_closed_form_of_the_orthant(method, n):
     """Correlation one half everywhere: 1 / (n + 1); at 5 standard errors, false-alarm rate 1.6e-4 each."""
-    P = LowRankPrior(LowRank(np.ones((n, 1)), np.zeros(n)))
+    P = Prior(LowRank(np.ones((n, 1)), np.zeros(n)))
     found = method.fit(P, np.ones(n), rng=np.random.default_rng(0))
     assert equicorrelated_half(n) == pytest.approx(-np.log(n + 1))
     assert abs(found.log_evidence + np.log(n + 1)) < 5 * found.log_evidence_se < 0.2
@@ -416,11 +203,11 @@ def test_unbiased(defended):
     x, y = np.repeat(few, 6), np.tile([1.0, -1.0, 1.0], 10)
     pairs, counts = np.unique(y * x, return_counts=True)
     truth = float(log_one_factor(pairs, counts))
-    P = LowRankPrior(LowRank(x[:, None], np.zeros(30)))
+    P = Prior(LowRank(x[:, None], np.zeros(30)))
     method = Twisted(points=16, randomizations=2) if defended else ImportanceSampling(samples=64)
     ratio = np.exp(
         [
-            fit(method, P, y, rng=np.random.default_rng(seed)).log_evidence - truth
+            method.fit(P, y, rng=np.random.default_rng(seed)).log_evidence - truth
             for seed in range(150)
         ]
     )
@@ -458,10 +245,10 @@ def test_importance_needs_a_hundred_effective_samples(rank, slope, status):
     y = np.where(rng.random(60) < 0.5, -1.0, 1.0)
     for samples, expected in ((4096, status), (20, NOT_CONVERGED)):
         method = ImportanceSampling(samples=samples)
-        found = fit(method, LowRankPrior(K), y, rng=np.random.default_rng(0))
+        found = method.fit(Prior(K), y, rng=np.random.default_rng(0))
         assert found.status == expected
         assert (found.diagnostics["effective_samples"] < 100) == (expected == NOT_CONVERGED)
-        truth = method.fit(Prior(dense(K)), y, rng=np.random.default_rng(0))
+        truth = method.fit(Prior(K.dense()), y, rng=np.random.default_rng(0))
         assert truth.diagnostics.keys() <= found.diagnostics.keys()
 
 
@@ -469,54 +256,13 @@ def test_threads_change_no_bit():
     X, y = noisy_problem(8, 60)
     P = low_rank_prior(ROUGH, X)
     one, two = (
-        fit(Twisted(points=64, n_jobs=k), P, y, rng=np.random.default_rng(0)) for k in (1, 2)
+        Twisted(points=64, n_jobs=k).fit(P, y, rng=np.random.default_rng(0)) for k in (1, 2)
     )
     assert one.log_evidence == two.log_evidence and one.status == "ok"
     assert one.diagnostics["log_weight_bound"] > 0.0
 
 
 # --- arguments
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"tolerance": 0.0}, "tolerance must be a finite number > 0"),
-        ({"max_rank": 0}, "max_rank must be an integer >= 1"),
-        ({"X_star": np.ones((2, 3))}, "X_star must have 2 columns"),
-        ({"inducing": np.ones((2, 1))}, "inducing must have 2 columns"),
-        ({"X": np.empty((0, 2))}, "X must not be empty"),
-    ],
-)
-def test_bad_arguments_of_the_prior(change, message):
-    X, _ = noisy_problem(0, 20)
-    with pytest.raises(ValueError, match=message):
-        low_rank_prior(**{"kernel": ROUGH, "X": X} | change)
-
-
-def test_bad_arguments_of_a_fit():
-    X, y = noisy_problem(0, 20)
-    P, rng = low_rank_prior(ROUGH, X), np.random.default_rng(0)
-    given = low_rank_prior(ROUGH, X, inducing=X[:7])
-    assert given.covariance.rank == 7 and given.finer is None
-    posterior = fit(Laplace(), given, y)
-    bare = fit(Laplace(), LowRankPrior(P.covariance), y)
-    for call, message in (
-        (lambda: LowRank(np.ones((3, 1)), -np.ones(3)), "D must not be negative"),
-        (lambda: LowRank(np.ones((3, 1)), np.ones(2)), "one row a pattern"),
-        (lambda: LowRankPrior(LowRank(np.ones((3, 0)), np.ones(3))), "F must have a column"),
-        (lambda: fit(Laplace(), P, y[:3]), "y must have shape"),
-        (lambda: fit(Twisted(), P, y), "rng must be"),
-        (lambda: fit(ImportanceSampling(points="sobol"), P, y, rng=rng), "points must be"),
-        (lambda: EllipticalSlice().fit(P, y, rng=rng), "with a covariance of low rank"),
-        (lambda: posterior.predict_inputs(np.ones((2, 3))), "X must have 2 columns"),
-        (lambda: posterior.predict(np.ones((20, 1)), [1.0]), "use predict_inputs"),
-        (lambda: bare.predict_inputs(X), "must have inducing inputs"),
-        (lambda: random_columns(P, bare, 1, rng), "columns must be between 2 and n"),
-        (lambda: random_columns(given, posterior, 5, rng), "prior must be made by"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            call()
 
 
 # --- the classifier
@@ -567,7 +313,7 @@ def test_an_end_is_steep_by_the_number_of_patterns(away, slope, monkeypatch):
     end = replace(top, theta=top.theta + np.array([0.0, away]), converged=False)
     monkeypatch.setattr(climbing, "maximize", lambda *_: end)
     found = maximize_low_rank(method, kernel, X, y)
-    Z = low_rank_prior(kernel.clone_with_theta(end.theta), X, tolerance=1e-3).inducing.Z
+    Z = low_rank(kernel.clone_with_theta(end.theta), X, tolerance=1e-3).inducing.Z
     steep = np.abs(LowRankSurface(method, kernel, X, y, Z).value_and_gradient(end.theta)[1]).max()
     assert (steep > 0.158) == (slope > 0.158) and found.converged == (slope < 0.158), steep
 
@@ -660,10 +406,120 @@ def test_bad_options_of_the_classifier():
 
 def test_an_error_of_a_method_makes_no_dense_covariance(monkeypatch):
     monkeypatch.setattr("gpcmc._problem.check_kernel_matrix", lambda *_: pytest.fail("n x n"))
+    monkeypatch.setattr(Laplace, "approximate", lambda *_: (_ for _ in ()).throw(ValueError("no")))
     X, y = noisy_problem(1, 30)
-    method = ImportanceSampling(points="sobol", samples=64)
     classifier = GaussianProcessClassifier(
-        1.0 * RBF(1.0), method, optimizer=None, approximation="low-rank", random_state=0
+        1.0 * RBF(1.0), "laplace", optimizer=None, approximation="low-rank"
     )
-    with pytest.raises(ValueError, match="points must be 'random' or 'antithetic'"):
+    with pytest.raises(ValueError, match="no"):
         classifier.fit(X, y)
+
+
+def test_a_covariance_too_rough_says_so():
+    X, y = noisy_problem(7, 250)
+    kernel, rng = 50.0 * Matern(2.0, nu=1.5), np.random.default_rng(0)
+    for tolerance, status in ((0.1, TOO_ROUGH), (1e-4, OK)):
+        P = low_rank_prior(kernel, X, tolerance=tolerance)
+        for method in (Laplace(), ExpectationPropagation(), Twisted(points=64)):
+            assert method.fit(P, y, rng=rng).status == status
+    options = {"approximation": "low-rank", "optimizer": None, "tolerance": 0.1}
+    with pytest.warns(ConvergenceWarning, match="covariance too rough.*lower tolerance"):
+        GaussianProcessClassifier(kernel, **options).fit(X, y)
+
+
+def test_several_classes_in_the_classifier_agree_with_the_dense_one():
+    X, labels = three_classes(1, n=150)
+    X_star, names = three_classes(2, n=20)[0], np.array(["c", "a", "b"])
+    dense_one, found = (
+        GaussianProcessClassifier(1.0 * RBF(1.0), "laplace", approximation=a).fit(X, names[labels])
+        for a in (None, "low-rank")
+    )
+    assert list(found.classes_) == ["a", "b", "c"] and found.status_ == OK
+    here = dense_one.log_marginal_likelihood(found.kernel_.theta)
+    assert found.log_marginal_likelihood_ == pytest.approx(here, abs=1e-3)
+    assert here > dense_one.log_marginal_likelihood_ - 0.02  # the search is rougher
+    assert found.log_marginal_likelihood_se_ == 0.0
+    p = found.predict_proba(X_star)
+    same = GaussianProcessClassifier(found.kernel_, "laplace", optimizer=None)
+    truth = same.fit(X, names[labels]).predict_proba(X_star)
+    np.testing.assert_allclose(p, truth, atol=2e-3)
+    np.testing.assert_allclose(p.sum(axis=1), 1.0)
+    assert (found.predict(X_star) == found.classes_[p.argmax(axis=1)]).all()
+    theta = np.zeros(2)
+    value, gradient = found.log_marginal_likelihood(theta, eval_gradient=True)
+    truth, slope = dense_one.log_marginal_likelihood(theta, eval_gradient=True)
+    assert value == pytest.approx(truth, abs=0.1) == found.log_marginal_likelihood(theta)
+    np.testing.assert_allclose(gradient, slope, atol=0.2)
+    assert {"rank", "residual", "correction", "correction_rest", "probability_rest"} == set(
+        found.diagnostics_
+    )
+
+
+def test_auto_takes_low_rank_where_patterns_are_many(monkeypatch):
+    X, labels = three_classes(1, n=80)
+    options = {"inference": "laplace", "approximation": "auto", "optimizer": None}
+    few = GaussianProcessClassifier(1.0 * RBF(1.0), **options).fit(X, labels)
+    assert few.diagnostics_ == {}
+    monkeypatch.setattr("gpcmc._problem.MANY", 79)
+    many = GaussianProcessClassifier(1.0 * RBF(1.0), **options).fit(X, labels)
+    assert many.diagnostics_["rank"] < 80
+    assert many.log_marginal_likelihood_ == pytest.approx(few.log_marginal_likelihood_, abs=0.01)
+
+
+def test_the_classifier_warns_as_the_dense_one_does():
+    X, labels = three_classes(1, n=100)
+    options = {"inference": "laplace", "approximation": "low-rank"}
+    with pytest.warns(ConvergenceWarning, match="ended at a bound of the kernel"):
+        bound = GaussianProcessClassifier(1.0 * RBF(1.0, (0.01, 0.5)), **options).fit(X, labels)
+    assert bound.at_bound_ == ("k2__length_scale",)
+    noise = np.random.default_rng(0).integers(0, 3, 100)
+    with pytest.warns(ConvergenceWarning, match="tells nothing of the classes"):
+        GaussianProcessClassifier(1.0 * RBF(1.0), **options).fit(X, noise)
+    with pytest.raises(ValueError, match="only supported for binary"):
+        bound.latent_mean_and_variance(X)
+
+
+def test_three_thousand_patterns_take_no_square_array():
+    """And the probabilities of 3000 others are those of the labels' law, within 0.02 nats a pattern."""
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((6000, 2))
+    f = np.stack([3 * np.sin(1.5 * X[:, 0]), 3 * np.cos(1.5 * X[:, 1]), X[:, 0] * X[:, 1]])
+    labels = np.argmax(f + rng.gumbel(size=f.shape), axis=0)
+    classifier = GaussianProcessClassifier(
+        9.0 * RBF(1.5), "laplace", optimizer=None, approximation="low-rank"
+    )
+    tracemalloc.start()
+    classifier.fit(X[:3000], labels[:3000])
+    p = classifier.predict_proba(X[3000:])
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 8 * 3000**2 / 2
+    test, own = labels[3000:], softmax(f[:, 3000:], axis=0)
+    gap = np.log(own[test, np.arange(3000)]) - np.log(p[np.arange(3000), test])
+    assert 0.0 < gap.mean() < 0.02
+
+
+def test_a_class_may_be_missing_from_the_first_patterns(monkeypatch):
+    X, labels = three_classes(5, n=120)
+    labels[:] = np.minimum(labels, 1)
+    order = np.random.default_rng(0).permutation(120)
+    labels[order[-5:]] = 2
+    y, kernel = one_hot(labels), 1.0 * RBF(1.0, (0.3, 10.0))
+    whole = maximize_low_rank(MulticlassLaplace(), kernel, X, y, tolerance=1e-6)
+    monkeypatch.setattr(climbing, "_FIRST", 80)
+    found = maximize_low_rank(MulticlassLaplace(), kernel, X, y, tolerance=1e-6)
+    assert found.converged
+    np.testing.assert_allclose(found.theta, whole.theta, atol=0.02)
+    again = maximize_low_rank(
+        MulticlassLaplace(), kernel, X, y, tolerance=1e-3, n_restarts=1, rng=np.random.default_rng(0)
+    )
+    np.testing.assert_allclose(again.theta, whole.theta, atol=0.05)
+
+
+def test_a_softmax_of_too_large_a_rank_is_refused(monkeypatch):
+    X, labels = three_classes(9, n=30)
+    P = low_rank_prior(ROUGH, X)
+    module = sys.modules["gpcmc.covariance.lowrank"]
+    monkeypatch.setattr(module, "available_memory", lambda: Limit(1e3, "this machine has"))
+    with pytest.raises(MemoryError, match="tolerance: the softmax with 3 classes and a rank of"):
+        MulticlassLaplace().fit(P, labels)

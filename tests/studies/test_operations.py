@@ -77,7 +77,7 @@ def counting_codes():
     for module in WORKING:
         owners = [module, *(one for one in vars(module).values() if inspect.isclass(one))]
         for member in (member for owner in owners for member in vars(owner).values()):
-            member = getattr(member, "__func__", member)
+            member = getattr(member, "__func__", getattr(member, "func", member))
             function = inspect.unwrap(member) if inspect.isfunction(member) else None
             here = function and function.__code__.co_filename == module.__file__
             if here and "@" in inspect.getsource(function):
@@ -98,7 +98,7 @@ def operations(monkeypatch):
         return wrapper
 
     def product(a, b):
-        seen["product"] += getattr(a, "shape", None) == b.shape == (size[0], size[0])
+        seen["product"] += np.shape(a) == np.shape(b) == (size[0], size[0])
         return a @ b
 
     for module in WORKING:

@@ -49,6 +49,8 @@ class Covariance(ABC):
 
     __slots__ = ()
 
+    #: Whether the form leaves nothing out, so that there is nothing to correct or to say.
+    exact: bool = True
     #: How finely sites need to settle on this form: what it leaves out moves them by more. Zero for an exact form.
     resolution: float = 0.0
     #: NumPy leaves ``array @ covariance`` alone.

@@ -127,6 +127,10 @@ class LowRank(Covariance):
         return None if self.inducing is None else self.inducing.kernel
 
     @property
+    def exact(self) -> bool:  # type: ignore[override]
+        return False
+
+    @property
     def resolution(self) -> float:  # type: ignore[override]
         return 0.0 if self.inducing is None else _RESOLUTION
 

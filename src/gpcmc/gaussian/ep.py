@@ -10,8 +10,9 @@ and the sites that match the moments of the tilted Gaussians follow from the fir
 prior variance zero is a case like any other, and tau >= 0 always.
 
 The fixed points are those of Algorithm 3.5, which visits one site after the other. Anderson's extrapolation takes the
-place of damping: six to twelve sweeps, of one factorisation each. Where sites circle, the steps get shorter; the work
-says how many sweeps were damped. Sites to start from are those of another posterior, or of the covariance's own coarser
+place of damping: six to twelve sweeps, of one factorisation each. Where sites circle, the steps get shorter; where that
+does not help in 150 sweeps, the iteration begins again and moves an eighth of the sites at a time, which is nearly
+sequential. The work says how many sweeps were damped, or partial. Sites to start from are those of another posterior, or of the covariance's own coarser
 forms, where a sweep costs little, or none.
 
 References
@@ -37,8 +38,10 @@ from gpcmc.posterior import ConvergenceError
 _EPS = float(np.finfo(float).eps)
 _ROUGH = 1e-2  # tolerance of sites to start from
 _DEPTH = 4  # updates that the extrapolation looks back on
-_FAR = 0.5  # where sites move so much, the last updates say little of the next
+_FAR = 2.0  # where sites move so much, the last updates say little of the next
 _PATIENCE = 8  # sweeps without a record before the steps get shorter
+_FIRST = 150  # sweeps before another beginning, from nothing and with few sites at a time
+_GROUPS = 8  # a sweep then moves every eighth site
 _MARGIN = 1.0 - 1e-12  # of the largest precision that a site may have
 
 
@@ -92,8 +95,17 @@ class ExpectationPropagation(GaussianApproximation):
                 rough = _iterate(coarser, likelihood, y, sites, _ROUGH, self.max_sweeps)
                 sites, coarse_sweeps = rough.sites, coarse_sweeps + rough.sweeps
         tolerance = max(self.tolerance, covariance.resolution)
-        found = _iterate(covariance, likelihood, y, sites, tolerance, self.max_sweeps)
-        counts = {"coarse_sweeps": coarse_sweeps, "damped_sweeps": found.damped}
+        first, partial = min(self.max_sweeps, _FIRST), 0
+        found = _iterate(covariance, likelihood, y, sites, tolerance, first)
+        if not found.settled and first < self.max_sweeps:
+            nothing, left = np.zeros((2, len(y))), self.max_sweeps - first
+            found = _iterate(covariance, likelihood, y, nothing, tolerance, left, _GROUPS)
+            partial = found.sweeps
+        counts = {
+            "coarse_sweeps": coarse_sweeps,
+            "damped_sweeps": found.damped,
+            "partial_sweeps": partial,
+        }
         posterior = GaussianPosterior(
             covariance=covariance,
             log_evidence=found.log_evidence,
@@ -103,11 +115,11 @@ class ExpectationPropagation(GaussianApproximation):
             likelihood=likelihood,
             y=y,
             method=self,
-            work={"sweeps": found.sweeps} | {name: n for name, n in counts.items() if n},
+            work={"sweeps": found.sweeps + (first if partial else 0)} | {name: n for name, n in counts.items() if n},
         )
         if not found.settled:
             raise ConvergenceError(
-                f"ep: sites still move by {found.moved:.3g} after {found.sweeps} sweeps; raise max_sweeps or "
+                f"ep: sites still move by {found.moved:.3g} after {posterior.work['sweeps']} sweeps; raise max_sweeps or "
                 "tolerance",
                 posterior,
             )
@@ -149,8 +161,9 @@ def _iterate(
     sites: FloatArray,
     tolerance: float,
     max_sweeps: int,
+    groups: int = 1,
 ) -> _State:
-    """Sweep from sites (2, n) until no marginal moves by more than the tolerance."""
+    """Sweep from sites (2, n) until no marginal moves by more than the tolerance; a sweep moves one group of sites."""
     tried: list[FloatArray] = []
     matched: list[FloatArray] = []
     prior, largest = K.diagonal, _MARGIN * likelihood.largest_curvature
@@ -178,6 +191,11 @@ def _iterate(
         settled = moved <= tolerance + 4.0 * rounding
         if settled or sweep == max_sweeps:
             break
+        if groups > 1:
+            own = slice(sweep % groups, None, groups)
+            sites = sites.copy()
+            sites[:, own] = target[:, own]
+            continue
         since = 0 if moved < best else since + 1
         best = min(best, moved)
         if since >= _PATIENCE:  # it circles: shorter steps, and a fresh start of the extrapolation

@@ -233,9 +233,9 @@ class GaussianApproximation(Method[GaussianPosterior]):
         Of probabilities the largest error is judged, at the prior's test inputs and at training inputs.
         """
         K = posterior.covariance
-        found = K.correction(self.gradient(K, posterior.y, posterior))
-        if not found.diagnostics:
+        if K.exact:
             return posterior
+        found = K.correction(self.gradient(K, posterior.y, posterior))
         error = float(np.max(posterior.prediction.form_error, initial=0.0))
         if K.X is not None:
             some = np.linspace(0, len(K) - 1, min(len(K), _JUDGED)).astype(int)
