@@ -30,10 +30,9 @@ from scipy.stats import multivariate_normal, norm
 from sklearn.gaussian_process import GaussianProcessClassifier
 from sklearn.gaussian_process.kernels import ConstantKernel, Matern, PairwiseKernel
 
-from gpcmc.orthant.sampler import orthant_probability
-from gpcmc.rectangle.estimate import rectangle_probability
-from gpcmc.inference import Twisted
+from gpcmc import orthant_probability, rectangle_probability
 from gpcmc.gp import prior as prior_of
+from gpcmc.inference import Twisted
 from gpcmc.rectangle import rounds
 
 ROOT = Path(__file__).resolve().parents[1]

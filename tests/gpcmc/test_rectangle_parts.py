@@ -366,7 +366,7 @@ def wedge(k):
     B = rng.standard_normal((3, 3)) * [1e3, 1.0, 1e-3]
     sd = np.linalg.norm(B, axis=1)
     lower = 0.5 * rng.standard_normal(3) * sd
-    return in_order(lower, lower + [INF, INF, 3 * sd[2]], B @ B.T)
+    return in_order(lower, lower + np.array([INF, INF, 3 * sd[2]]), B @ B.T)
 
 
 @pytest.mark.parametrize("k", ["pair", 0, 1, 2, 3, 4])
@@ -417,7 +417,7 @@ def test_weight_times_proposal_is_the_target_density(law, sides, kind):
     proposal = proposal_of(law, factor, lower, upper)
     log_w, X, _ = weights(proposal, np.random.default_rng(0).random((n, 50)))
     V = X + lower[:, None]
-    assert (V >= lower[:, None]).all() and (V <= upper[:, None]).all()
+    assert ((lower[:, None] <= V) & (upper[:, None] >= V)).all()
     np.testing.assert_allclose(weights(proposal, X, X.copy())[0], log_w, rtol=1e-9, atol=1e-9)
     # the proposal's density, a coordinate at a time, from its own factor
     own, d = proposal.factor @ np.eye(n), proposal.factor.d
