@@ -53,8 +53,10 @@ class AnnealedEstimate:
     ----------
     log_weights : (m,) array
         Of the runs; the mean of the weights estimates p(y | X) without bias.
-    log_evidence, log_evidence_se : float
-        Logarithm of that mean, and its standard error; nats.
+    log_evidence : float
+        Logarithm of that mean, nats.
+    log_evidence_se : float
+        Its standard error, nats.
     work : dict of str to int
         Counts, as of `ChainPosterior`.
     diagnostics : dict of str to float

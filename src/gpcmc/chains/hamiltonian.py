@@ -171,12 +171,10 @@ class HamiltonianKernel:
 
 @dataclass(frozen=True, slots=True)
 class HamiltonianMonteCarlo(ChainMethod):
-    """Options of Hamiltonian Monte Carlo with annealed importance sampling for the evidence.
+    """Options of Hamiltonian Monte Carlo with annealed importance sampling for the evidence; others as of `ChainMethod`.
 
     Attributes
     ----------
-    samples, burn_in, thin, chains, temperatures, annealing_runs : int
-        As of `ChainMethod`.
     leapfrog_steps : int
         Of a trajectory.
     tuning : int

@@ -219,7 +219,7 @@ class Conditioned(ABC):
     Attributes
     ----------
     log_determinant : float
-        Log |I + S^(1/2) K S^(1/2)|, which for C functions is log |I + K W|.
+        Log determinant of I + S^(1/2) K S^(1/2), which for C functions is that of I + K W.
     """
 
     __slots__ = ()
@@ -311,8 +311,9 @@ class GradientMatrix:
 
     Attributes
     ----------
-    p, q : (C, n) array
+    p : (C, n) array
         C is one for one latent function.
+    q : (C, n) array
     conditioned : Conditioned
         Of the covariance that contracts it.
     """
