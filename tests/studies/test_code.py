@@ -56,14 +56,14 @@ ALL = ["orthant", "ess", "hmc", "laplace"]
 @pytest.mark.parametrize(
     ("file", "edit", "spoiled"),
     [
-        ("gpcmc/inference/hamiltonian.py", "x = 1", ["hmc"]),
-        ("gpcmc/inference/annealing.py", "x = 1", ["ess", "hmc"]),
+        ("gpcmc/chains/hamiltonian.py", "x = 1", ["hmc"]),
+        ("gpcmc/chains/annealing.py", "x = 1", ["ess", "hmc"]),
         ("gpcmc/orthant/_sampler.pyx", "x = 1", ALL),
         ("gpcmc/orthant/_kernels.h", "int x;", ALL),
         ("studies/atiya2021/experiment4.py", "x = 1", ALL),
         ("studies/atiya2021/experiments/experiment4.py", "x = 1", ALL),
         ("studies/atiya2021/problems.py", "x = 1", ALL),
-        ("gpcmc/inference/hamiltonian.py", "# a comment\n\n", []),
+        ("gpcmc/chains/hamiltonian.py", "# a comment\n\n", []),
         ("gpcmc/inference/__init__.py", "x = 1", []),
         ("studies/atiya2021/methods.py", "x = 1", []),
         ("studies/atiya2021/config.py", "x = 1", []),

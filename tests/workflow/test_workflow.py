@@ -151,7 +151,7 @@ def test_a_folder_with_a_space_cores_packs_and_thread_variables_do_not_change_a_
 
 def test_after_an_edit_of_a_method_its_rows_run_again_and_no_others(changed):
     """All rows of the study are one job: it runs, and takes over what does not rest on the method."""
-    source = changed / "src/gpcmc/inference/elliptical.py"
+    source = changed / "src/gpcmc/chains/elliptical.py"
     change(source, source.read_text() + "\nEDITED = 1\n")
     jobs = planned(changed, f"{STUDY}/measures.csv")
     assert jobs == {"run": 1, "measure_atiya2021": 1}
@@ -211,7 +211,7 @@ def test_damaged_rows_and_verdicts_are_refused_by_name_and_remade_once_deleted(c
     assert done.returncode != 0
     for name in ("atiya2021/rows/rows-0.npz", "atiya2021/verdicts.csv"):
         assert name in done.stdout
-    assert done.stdout.count("delete it and run snakemake again") >= 2
+    assert done.stdout.count("delete it and make it again") >= 2
 
 
 def test_without_rows_all_that_follows_the_measures_is_built(changed):
@@ -439,7 +439,7 @@ def test_a_changed_sampler_turns_its_rows_red_and_no_others(kept, tmp_path):
     assert done.returncode == 0, done.stdout
     before = verified(copy)
     assert set(before) == {"identical"} and len(before) > 60
-    source = copy / "src/gpcmc/inference/hamiltonian.py"
+    source = copy / "src/gpcmc/chains/hamiltonian.py"
     text = source.read_text()
     assert text.count(CONSTANT[0]) == 1
     change(source, text.replace(*CONSTANT))

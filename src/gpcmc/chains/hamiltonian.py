@@ -171,7 +171,7 @@ class HamiltonianKernel:
 
 @dataclass(frozen=True, slots=True)
 class HamiltonianMonteCarlo(ChainMethod):
-    """Options of Hamiltonian Monte Carlo with annealed importance sampling for the evidence; others as of `ChainMethod`.
+    """Options of Hamiltonian Monte Carlo with annealed importance sampling for the evidence; see `ChainMethod` too.
 
     Attributes
     ----------

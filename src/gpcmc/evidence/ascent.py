@@ -100,7 +100,7 @@ def drawn(kernel: Kernel, count: int, rng: np.random.Generator | None) -> list[F
         return []
     if not np.isfinite(kernel.bounds).all():
         raise ValueError(
-            f"n_restarts={count} needs a kernel with finite bounds; got {kernel.bounds}"
+            f"n_restarts_optimizer={count} needs a kernel with finite bounds; got {kernel.bounds}"
         )
     assert rng is not None
     return list(rng.uniform(*kernel.bounds.T, size=(count, len(kernel.bounds))))
