@@ -65,16 +65,12 @@ def problem(inputs, n, method):
 
 def measure(method, inputs, n, tolerance):
     """One run: a line of JSON."""
-    from gpcmc.lowrank.dense import parallel_ep
-    from gpcmc.lowrank.dense_twisted import dense_twisted_ep
     from scipy.linalg import cholesky
 
-    from gpcmc.gaussian.softmax_mode import MulticlassLaplace
-    from gpcmc.gp import Prior, rbf
+    from gpcmc import GaussianProcessClassifier
     from gpcmc.gp import prior as dense_prior
-    from gpcmc.inference import ExpectationPropagation, Twisted
-    from gpcmc.gaussian.softmax_mode import MulticlassLaplace
-    from gpcmc.lowrank import maximize_low_rank
+    from gpcmc.gp import rbf
+    from gpcmc.inference import ExpectationPropagation, MulticlassLaplace, Twisted
 
     def low_rank_prior(kernel, X, tolerance=1e-4):
         return dense_prior(kernel, X, covariance="low-rank", tolerance=tolerance)
