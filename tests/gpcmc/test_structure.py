@@ -82,7 +82,7 @@ def test_no_module_imports_from_a_layer_above():
             here, there = layer(module), layer(other)
             if here is not None and there is not None and there > here:
                 upward.add((module, other))
-    assert upward == UPWARD
+    assert upward == set()
 
 
 def packages(module: str) -> set[str]:
@@ -119,7 +119,7 @@ def test_no_imports_go_in_a_circle():
         for module in graph
         if module in ahead[module]
     }
-    assert circles == CIRCLES
+    assert circles == set()
 
 
 def test_no_method_asks_which_form_a_covariance_has():
@@ -138,7 +138,7 @@ def test_no_method_asks_which_form_a_covariance_has():
                 }
                 if names and layer(module) != layer("covariance"):
                     found.add((module, ", ".join(sorted(names))))
-    assert found == FORMS
+    assert found == set()
 
 
 def private(name: str) -> bool:
@@ -170,7 +170,7 @@ def test_no_module_takes_a_private_name_of_another():
                 and node.value.id in local
             ):
                 found.add((module, f"{local[node.value.id]}.{node.attr}"))
-    assert found == PRIVATE
+    assert found == set()
 
 
 @pytest.mark.parametrize(
