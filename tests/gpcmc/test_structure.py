@@ -14,9 +14,9 @@ FOLDER = Path(gpcmc.__file__).parent
 #: Layers from below. A module is of the layer of the longest name here that it begins with, and imports from its own
 #: layer and from those below.
 LAYERS = [
-    ["_validation", "_threads", "_memory", "_progress", "_normal_points", "weights", "likelihood"],
+    ["_validation", "_threads", "_memory", "_progress", "_normal_points", "likelihood"],
     ["covariance"],
-    ["posterior", "methods"],
+    ["posterior", "methods", "weights"],
     ["gaussian"],
     ["rectangle", "orthant", "chains"],
     ["gp", "inference"],  # thin facades of what is below
