@@ -136,7 +136,7 @@ def measure(method, inputs, n, tolerance):
     peak = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
     row.setdefault("peak_mib", peak)
     if inputs > 2 and n <= 2000:
-        dense = ExpectationPropagation(tolerance=1e-6).fit(Prior(kernel(X)), y)
+        dense = ExpectationPropagation(tolerance=1e-6).fit(dense_prior(kernel, X), y)
         row["dense"] = dense.log_evidence
     print(json.dumps(row))
 

@@ -7,10 +7,11 @@ with `pytest -s`.
 """
 
 import copy
+import os
 
 import numpy as np
 import pytest
-from before import record, rows
+from before import moved, record, rows
 
 pytestmark = pytest.mark.slow
 #: Kinds whose values are words.
@@ -24,6 +25,8 @@ def kept():
 
 @pytest.fixture(scope="module")
 def found(kept):
+    if not os.environ.get("TEST_BEFORE"):
+        pytest.skip("takes minutes, and compares with the code of before: TEST_BEFORE=1 runs it")
     differences = rows.compare(kept, record.run())
     print(rows.report(differences))
     return differences
@@ -35,7 +38,11 @@ def found(kept):
 def test_values_are_those_before(found, kind):
     of_kind = [one for one in found if one.kind == kind]
     assert of_kind
-    assert [(one.problem, one.quantity, one.said) for one in of_kind if one.failed] == []
+    assert [
+        (one.problem, one.quantity, one.said)
+        for one in of_kind
+        if one.failed and not moved.reason(one.problem, one.quantity)
+    ] == []
 
 
 def test_no_more_problems_than_chance_has_are_apart(found):

@@ -10,11 +10,8 @@ import tracemalloc
 from dataclasses import replace
 from functools import partial
 
-import gpcmc.lowrank.surface as climbing
 import numpy as np
 import pytest
-from gpcmc.inference.evidence import EvidenceSurface
-from gpcmc.lowrank import LowRankSurface, maximize_low_rank
 from problems import noisy_problem
 from scipy.special import softmax
 from sklearn.exceptions import ConvergenceWarning
@@ -25,7 +22,8 @@ from truths import central_differences, log_one_factor
 from gpcmc._memory import Limit
 from gpcmc.classifier import GaussianProcessClassifier
 from gpcmc.covariance import LowRank, low_rank
-from gpcmc.evidence.ascent import maximize
+from gpcmc.evidence import Search, Surface, maximize
+from gpcmc.evidence.forms import LowRankForm
 from gpcmc.gp import Prior, prior, rbf
 from gpcmc.inference import (
     ExpectationPropagation,
@@ -47,6 +45,20 @@ GAUSSIANS = [
 ]
 
 
+def low_rank_surface(method, kernel, X, y, Z):
+    """The surface at inducing inputs that are held."""
+    return Surface(
+        method, kernel, X, y, lambda theta: low_rank(kernel.clone_with_theta(theta), X, inducing=Z)
+    )
+
+
+def maximize_low_rank(method, kernel, X, y, *, tolerance=1e-3, n_restarts=0, rng=None):
+    """The optimum of the one search, on covariances of low rank."""
+    rng = np.random.default_rng(0) if rng is None else rng
+    search, form = Search("lbfgs", restarts=n_restarts), LowRankForm(tolerance)
+    return search.run(method, kernel, X, y, rng, form_at=lambda kernel: form)[0]
+
+
 def random_covariance(n, r, seed):
     rng = np.random.default_rng(seed)
     D = rng.uniform(0.0, 1.0, n)
@@ -63,7 +75,7 @@ def test_a_tolerance_is_a_share_of_the_variance(tolerance):
     X = np.random.default_rng(0).standard_normal((40, 2))
     for optimizer in (None, "lbfgs"):
         model = GaussianProcessClassifier(
-            ROUGH, optimizer=optimizer, n_restarts=1, approximation="low-rank", tolerance=tolerance
+            ROUGH, optimizer=optimizer, n_restarts_optimizer=1, covariance="low-rank", tolerance=tolerance
         )
         with pytest.raises(ValueError, match="tolerance"):
             model.fit(X, X[:, 0] > 0)
@@ -84,11 +96,11 @@ def test_gradient(method, kernel, monkeypatch):
     X, y = noisy_problem(6, 80)
     for tolerance in (3e-2, 1e-14):  # the second: exact
         Z = low_rank(kernel, X, tolerance=tolerance).inducing.Z
-        surface = LowRankSurface(method, kernel, X, y, Z)
+        surface = low_rank_surface(method, kernel, X, y, Z)
         value, gradient = surface.value_and_gradient(kernel.theta)
         slopes = central_differences(lambda t, s=surface: s.value_and_gradient(t)[0], kernel.theta)
         np.testing.assert_allclose(gradient, slopes, atol=1e-5)
-    truth, exact = EvidenceSurface(method, kernel, X, y).value_and_gradient(kernel.theta)
+    truth, exact = Surface(method, kernel, X, y).value_and_gradient(kernel.theta)
     assert value == pytest.approx(truth, abs=1e-6)
     np.testing.assert_allclose(gradient, exact, atol=1e-5)
 
@@ -97,7 +109,7 @@ def test_maximum_is_that_of_the_dense_surface():
     X, y = noisy_problem(7, 250)
     kernel, method = 1.0 * RBF(1.0), ExpectationPropagation(tolerance=1e-6)
     found = maximize_low_rank(method, kernel, X, y, tolerance=1e-5)
-    truth = maximize(EvidenceSurface(method, kernel, X, y), 0, np.random.default_rng(0))
+    truth = maximize(Surface(method, kernel, X, y), 0, np.random.default_rng(0))
     np.testing.assert_allclose(found.theta, truth.theta, atol=0.02)
     assert found.converged
 
@@ -112,7 +124,7 @@ def test_a_search_ends_where_the_dense_one_does_from_a_rough_start(tolerance):
     X, y = noisy_problem(7, 250)
     kernel, method = 1.0 * Matern(0.3, nu=1.5), ExpectationPropagation(tolerance=1e-6)
     found = maximize_low_rank(method, kernel, X, y, tolerance=tolerance)
-    surface = EvidenceSurface(method, kernel, X, y)
+    surface = Surface(method, kernel, X, y)
     truth = maximize(surface, 0, np.random.default_rng(0))
     assert truth.log_evidence - 0.3 < surface.value(found.theta) <= truth.log_evidence + 1e-6
 
@@ -192,8 +204,8 @@ def test_classifier(inference):
     X, y = noisy_problem(1, 120)
     X_star = noisy_problem(2, 20)[0]
     dense, low = (
-        GaussianProcessClassifier(1.0 * RBF(1.0), inference, approximation=a).fit(X, y)
-        for a in (None, "low-rank")
+        GaussianProcessClassifier(1.0 * RBF(1.0), inference, covariance=a).fit(X, y)
+        for a in ("dense", "low-rank")
     )
     gap = low.log_marginal_likelihood_ - dense.log_marginal_likelihood_
     assert abs(gap) < 0.01 and low.log_marginal_likelihood_se_ == 0.0
@@ -205,7 +217,7 @@ def test_classifier(inference):
     assert low.log_marginal_likelihood(theta) == pytest.approx(
         dense.log_marginal_likelihood(theta), abs=0.02
     )
-    auto = GaussianProcessClassifier(1.0 * RBF(1.0), inference, approximation="auto").fit(X, y)
+    auto = GaussianProcessClassifier(1.0 * RBF(1.0), inference, covariance="auto").fit(X, y)
     assert auto.log_marginal_likelihood_ == dense.log_marginal_likelihood_
 
 
@@ -214,7 +226,7 @@ def test_the_search_is_rougher_than_the_posterior():
     method, kernel = ExpectationPropagation(tolerance=1e-6), 1.0 * RBF(1.0)
     for asked, searched in ((1e-6, 1e-3), (1e-2, 1e-2)):
         found = GaussianProcessClassifier(
-            kernel, method, approximation="low-rank", tolerance=asked
+            kernel, method, covariance="low-rank", tolerance=asked
         ).fit(X, y)
         top = maximize_low_rank(method, kernel, X, y, tolerance=searched)
         np.testing.assert_array_equal(found.kernel_.theta, top.theta)
@@ -233,14 +245,14 @@ def test_an_end_is_steep_by_the_number_of_patterns(away, slope, monkeypatch):
     monkeypatch.setattr(climbing, "maximize", lambda *_: end)
     found = maximize_low_rank(method, kernel, X, y)
     Z = low_rank(kernel.clone_with_theta(end.theta), X, tolerance=1e-3).inducing.Z
-    steep = np.abs(LowRankSurface(method, kernel, X, y, Z).value_and_gradient(end.theta)[1]).max()
+    steep = np.abs(low_rank_surface(method, kernel, X, y, Z).value_and_gradient(end.theta)[1]).max()
     assert (steep > 0.158) == (slope > 0.158) and found.converged == (slope < 0.158), steep
 
 
 @pytest.mark.parametrize("verbose", [0, 1, 2])
 def test_the_search_says_where_it_is(verbose, capsys):
     X, y = noisy_problem(1, 150)
-    found = GaussianProcessClassifier(1.0 * RBF(1.0), approximation="low-rank", verbose=verbose)
+    found = GaussianProcessClassifier(1.0 * RBF(1.0), covariance="low-rank", verbose=verbose)
     found.fit(X, y)
     said = capsys.readouterr().out.splitlines()
     evaluations = [
@@ -256,7 +268,7 @@ def test_an_interrupt_ends_a_search_at_once():
     code = (
         "import numpy as np; from gpcmc import GaussianProcessClassifier as C; "
         "X = np.random.default_rng(0).random((5000, 2)); y = np.sin(9 * X).sum(axis=1) > 0; "
-        "C(approximation='low-rank', verbose=2).fit(X, y)"
+        "C(covariance='low-rank', verbose=2).fit(X, y)"
     )
     # what a shell starts in the background ignores the signal, and so would its children
     heed = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
@@ -272,10 +284,10 @@ def test_an_interrupt_ends_a_search_at_once():
 def test_restarts_find_a_maximum_that_the_start_does_not():
     X, y = noisy_problem(1, 150)
     kernel = ConstantKernel(1e-4, (1e-4, 1e2)) * RBF(0.011, (0.01, 10.0))
-    options = {"kernel": kernel, "approximation": "low-rank", "random_state": 0}
+    options = {"kernel": kernel, "covariance": "low-rank", "random_state": 0}
     with pytest.warns(ConvergenceWarning, match="tells nothing of the classes"):
         lost = GaussianProcessClassifier(**options).fit(X, y)
-    found = GaussianProcessClassifier(n_restarts=4, **options).fit(X, y)
+    found = GaussianProcessClassifier(n_restarts_optimizer=4, **options).fit(X, y)
     truth = GaussianProcessClassifier(kernel.clone_with_theta([0.0, 0.0])).fit(X, y)
     assert lost.log_marginal_likelihood_ < truth.log_marginal_likelihood_ - 5
     gap = found.log_marginal_likelihood_ - truth.log_marginal_likelihood_
@@ -300,7 +312,7 @@ def test_restarts_leave_out_starts_that_need_too_large_a_rank():
 def test_three_classes_one_against_the_rest():
     X, y = noisy_problem(1, 60)
     three = np.where(X[:, 0] > 0.5, 2, y)
-    options = {"inference": "laplace", "approximation": "low-rank", "optimizer": None}
+    options = {"inference": "laplace", "covariance": "low-rank", "optimizer": None}
     found = GaussianProcessClassifier(multi_class="one_vs_rest", **options).fit(X, three)
     assert found.predict_proba(X).shape == (60, 3)
 
@@ -309,15 +321,15 @@ def test_bad_options_of_the_classifier():
     X, y = noisy_problem(1, 30)
     for options, message in (
         ({"approximation": "sparse"}, "approximation must be one of"),
-        ({"approximation": "low-rank", "inference": "hmc"}, "approximation must be None with"),
+        ({"covariance": "low-rank", "inference": "hmc"}, "approximation must be None with"),
         (
             {
-                "approximation": "low-rank",
+                "covariance": "low-rank",
                 "optimizer": lambda f, start, bounds: (start, f(start)[0]),
             },
             "optimizer must be 'lbfgs' or None",
         ),
-        ({"approximation": "low-rank", "tolerance": -1.0}, "tolerance must be"),
+        ({"covariance": "low-rank", "tolerance": -1.0}, "tolerance must be"),
     ):
         with pytest.raises(ValueError, match=message):
             GaussianProcessClassifier(**{"optimizer": None} | options).fit(X, y)
@@ -328,7 +340,7 @@ def test_an_error_of_a_method_makes_no_dense_covariance(monkeypatch):
     monkeypatch.setattr(Laplace, "approximate", lambda *_: (_ for _ in ()).throw(ValueError("no")))
     X, y = noisy_problem(1, 30)
     classifier = GaussianProcessClassifier(
-        1.0 * RBF(1.0), "laplace", optimizer=None, approximation="low-rank"
+        1.0 * RBF(1.0), "laplace", optimizer=None, covariance="low-rank"
     )
     with pytest.raises(ValueError, match="no"):
         classifier.fit(X, y)
@@ -341,7 +353,7 @@ def test_a_covariance_too_rough_says_so():
         P = low_rank_prior(kernel, X, tolerance=tolerance)
         for method in (Laplace(), ExpectationPropagation(), Twisted(points=64)):
             assert method.fit(P, y, rng=rng).status == status
-    options = {"approximation": "low-rank", "optimizer": None, "tolerance": 0.1}
+    options = {"covariance": "low-rank", "optimizer": None, "tolerance": 0.1}
     with pytest.warns(ConvergenceWarning, match="covariance too rough.*lower tolerance"):
         GaussianProcessClassifier(kernel, **options).fit(X, y)
 
@@ -350,8 +362,8 @@ def test_several_classes_in_the_classifier_agree_with_the_dense_one():
     X, labels = three_classes(1, n=150)
     X_star, names = three_classes(2, n=20)[0], np.array(["c", "a", "b"])
     dense_one, found = (
-        GaussianProcessClassifier(1.0 * RBF(1.0), "laplace", approximation=a).fit(X, names[labels])
-        for a in (None, "low-rank")
+        GaussianProcessClassifier(1.0 * RBF(1.0), "laplace", covariance=a).fit(X, names[labels])
+        for a in ("dense", "low-rank")
     )
     assert list(found.classes_) == ["a", "b", "c"] and found.status_ == OK
     here = dense_one.log_marginal_likelihood(found.kernel_.theta)
@@ -376,7 +388,7 @@ def test_several_classes_in_the_classifier_agree_with_the_dense_one():
 
 def test_auto_takes_low_rank_where_patterns_are_many(monkeypatch):
     X, labels = three_classes(1, n=80)
-    options = {"inference": "laplace", "approximation": "auto", "optimizer": None}
+    options = {"inference": "laplace", "covariance": "auto", "optimizer": None}
     few = GaussianProcessClassifier(1.0 * RBF(1.0), **options).fit(X, labels)
     assert few.diagnostics_ == {}
     monkeypatch.setattr("gpcmc._problem.MANY", 79)
@@ -387,7 +399,7 @@ def test_auto_takes_low_rank_where_patterns_are_many(monkeypatch):
 
 def test_the_classifier_warns_as_the_dense_one_does():
     X, labels = three_classes(1, n=100)
-    options = {"inference": "laplace", "approximation": "low-rank"}
+    options = {"inference": "laplace", "covariance": "low-rank"}
     with pytest.warns(ConvergenceWarning, match="ended at a bound of the kernel"):
         bound = GaussianProcessClassifier(1.0 * RBF(1.0, (0.01, 0.5)), **options).fit(X, labels)
     assert bound.at_bound_ == ("k2__length_scale",)
@@ -405,7 +417,7 @@ def test_three_thousand_patterns_take_no_square_array():
     f = np.stack([3 * np.sin(1.5 * X[:, 0]), 3 * np.cos(1.5 * X[:, 1]), X[:, 0] * X[:, 1]])
     labels = np.argmax(f + rng.gumbel(size=f.shape), axis=0)
     classifier = GaussianProcessClassifier(
-        9.0 * RBF(1.5), "laplace", optimizer=None, approximation="low-rank"
+        9.0 * RBF(1.5), "laplace", optimizer=None, covariance="low-rank"
     )
     tracemalloc.start()
     classifier.fit(X[:3000], labels[:3000])

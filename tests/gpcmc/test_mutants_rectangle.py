@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-import test_exact
+import test_evidence
 import test_orthant_methods as methods
 import test_rectangle
 import test_rectangle_parts as parts
@@ -31,7 +31,7 @@ SITED = parts.test_what_sites_make_of_a_factor
 SADDLE = parts.test_the_tilt_is_the_saddle_point
 UNBIASED = parts.test_any_sites_are_unbiased
 SLOPES, RECTANGLES = (
-    test_exact.test_any_guide_will_do_also_far_out,
+    test_evidence.test_any_guide_will_do_also_far_out,
     test_rectangle.test_gradient_of_a_box_by_the_sites,
 )
 LINEAR = methods.test_value_error_and_status_of_the_linear_kernel

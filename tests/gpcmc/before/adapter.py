@@ -10,6 +10,7 @@ from gpcmc.chains.annealing import annealed_importance_sampling
 from gpcmc.chains.hyperparameters import HyperparameterPrior
 from gpcmc.classifier import GaussianProcessClassifier
 from gpcmc.covariance import LowRank
+from gpcmc.evidence import CommonPoints, exact_surface
 from gpcmc.gp import Prior
 from gpcmc.gp import prior as prior_of
 from gpcmc.inference import METHODS, MulticlassLaplace, draws_of
@@ -26,6 +27,12 @@ def classifier(kernel=None, inference="ep", *, form=DENSE, surface="approximate"
     if surface == "exact":
         options["optimizer"] = "exact"
     return GaussianProcessClassifier(kernel, inference, covariance=form, **options)
+
+
+def exact_value_and_gradient(kernel, X, y, method, rng):
+    """Twisted EP's estimate and its gradient at a kernel's own hyperparameters."""
+    surface = exact_surface(kernel, X, y, CommonPoints.of(method, rng))
+    return surface.value_and_gradient(kernel.theta)
 
 
 def given_low_rank(F, D):

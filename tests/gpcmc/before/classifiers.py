@@ -162,10 +162,10 @@ def exact_surface(rows):
     ).fit(X, y)
     rows.status("status", model.status_)
     rows.estimate("evidence", model.log_marginal_likelihood_, model.log_marginal_likelihood_se_, 15)
-    fixed = adapter.classifier(
-        rbf(1.0, 2.0), method, optimizer=None, random_state=rows.number, surface="exact"
-    ).fit(X, y)
-    value, gradient = fixed.log_marginal_likelihood(eval_gradient=True)
+    fixed = adapter.classifier(rbf(1.0, 2.0), method, optimizer=None, random_state=rows.number).fit(
+        X, y
+    )
+    value, gradient = adapter.exact_value_and_gradient(rbf(1.0, 2.0), X, y, method, rows.rng)
     error = fixed.log_marginal_likelihood_se_
     rows.estimate("surface", value, error, 15)
     rows.exact("length of the gradient", len(gradient))
