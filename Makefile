@@ -4,7 +4,7 @@
 PYTHON ?= python3
 SCALE  ?=
 # Other keys of the configuration, for example CONFIG="missing_data=fail".
-CONFIG :=
+CONFIG ?=
 # Extra arguments, for example PYTEST="-m 'not slow'" or SNAKEMAKE="--keep-going".
 PYTEST    ?=
 SNAKEMAKE ?=
@@ -27,14 +27,13 @@ READY := $(VENV)/.installed
 # Made when the project is installed there, in place: only the extensions have to be built again.
 BUILT := $(VENV)/.built
 KERNELS := $(wildcard src/gpcmc/*/*.pyx src/gpcmc/*/*.h src/studies/*/*/*.pyx)
-OF_KEPT = --config scale=$(or $(SCALE),published) $(CONFIG)
-GIVEN := $(if $(SCALE)$(CONFIG),--config $(if $(SCALE),scale=$(SCALE)) $(CONFIG))
 
-# Snakemake heeds the last --config alone, and what is printed at the end is of the scale that is known here.
-ifneq (,$(filter --config% -C%,$(SNAKEMAKE))$(filter scale=%,$(CONFIG)))
-$(error SCALE=<scale> sets the scale, CONFIG="<key>=<value> ..." all other keys; \
-  given SNAKEMAKE="$(SNAKEMAKE)" CONFIG="$(CONFIG)")
-endif
+# What is given is a text, whatever stands in it: make expands no part of it, and recipes read it from their environment,
+# in which no shell runs it. An id with $(...) or a quote in it is an id.
+GIVEN := SCALE CONFIG PYTEST SNAKEMAKE UPGRADE SIZES SHARE DRAW ID SECONDS PYTHONS
+$(foreach name,$(GIVEN),$(eval override $(name) := $$(value $(name))))
+export $(GIVEN)
+RUN = $(BIN)/python workflow/scripts/start.py
 
 TEX_PACKAGES := latexmk lmodern texlive-fonts-recommended texlive-latex-base texlive-latex-extra texlive-latex-recommended
 APT := DEBIAN_FRONTEND=noninteractive apt-get -qq -y -o Acquire::Retries=3 -o DPkg::Lock::Timeout=300
@@ -54,25 +53,25 @@ endef
 .DELETE_ON_ERROR:
 # Two Snakemake runs in one folder would lock each other out.
 .NOTPARALLEL:
-.PHONY: help paper config test check package lint docs links dist test-wheel sanitize test-slurm test-container bench peers peer-botorch peer-r keep resume verify number rulegraph archive crate latex lock clean
+.PHONY: help paper config test check package lint docs links dist test-wheel sanitize test-slurm test-container bench peers peer-botorch peer-r keep resume verify republish moved number rulegraph archive crate latex lock clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
 
 paper: $(BUILT) latex ## Raw data to results/<scale>/paper.pdf and paper.html (another scale: SCALE=smoke)
-	$(BIN)/snakemake all --cores all $(GIVEN) $(SNAKEMAKE)
-	@cat results/$(or $(SCALE),$(shell sed -n 's/^scale: *\([a-z0-9-]*\).*/\1/p' config/default.yaml))/summary.txt
+	$(RUN) all --cores all
+	@cat "results/$${SCALE:-$$(sed -n 's/^scale: *\([a-z0-9-]*\).*/\1/p' config/default.yaml)}/summary.txt"
 
 config: $(BUILT) ## Print every setting of a scale, checked (SCALE=published)
-	@$(BIN)/python workflow/scripts/config.py $(if $(SCALE),scale=$(SCALE)) $(CONFIG)
+	@$(BIN)/python workflow/scripts/config.py
 
 test: $(BUILT) latex ## Run all tests
-	$(BIN)/python -m pytest $(PYTEST)
+	PYTEST_ADDOPTS="$$PYTEST" $(BIN)/python -m pytest
 
 check: $(BUILT) ## The fast loop: style, types and the tests that take no more than half a second
 	$(STYLE)
 	$(BIN)/mypy
-	$(BIN)/python -m pytest --quiet -m "not slow" --durations=0 --durations-min=1 tests/gpcmc tests/recheck tests/studies $(PYTEST)
+	PYTEST_ADDOPTS="$$PYTEST" $(BIN)/python -m pytest --quiet -m "not slow" --durations=0 --durations-min=1 tests/gpcmc tests/recheck tests/studies
 
 package: $(BUILT) ## Install the project in .venv, in place: edits count at once
 
@@ -82,16 +81,23 @@ lint: $(BUILT) ## Check style, types and the workflow
 	$(BIN)/snakemake --lint
 
 keep: $(BUILT) ## Store the rows of a finished published run, and what was made of them, in data/reference
-	$(BIN)/snakemake keep --cores all $(OF_KEPT) $(SNAKEMAKE)
+	$(RUN) keep --cores all
 
 resume: $(BUILT) ## Put kept rows where their jobs would write them, so that `make paper SCALE=published` runs what is missing
-	$(BIN)/snakemake resume --cores all $(OF_KEPT) $(SNAKEMAKE)
+	$(RUN) resume --cores all
 
 verify: resume ## Run kept rows again, drawn with a seed, 3 % of their CPU time, and compare (SHARE=0.01 DRAW=7)
-	$(BIN)/snakemake verify --cores all $(OF_KEPT) $(if $(SHARE),share=$(SHARE)) $(if $(DRAW),draw=$(DRAW)) $(SNAKEMAKE)
+	$(RUN) verify --cores all
+
+republish: $(BUILT) latex ## A version's results in a night: the published scale, its verdicts, kept (goes on where it was)
+	SCALE=published $(RUN) resume --cores all
+	SCALE=published $(RUN) keep --cores all --keep-going
+
+moved: $(BUILT) ## Which numbers of the last run are others than in the run before (SCALE=standard)
+	@$(RUN) moved --cores 1 --quiet host progress reason rules
 
 number: $(BUILT) ## One number: printed, ours, its rows, and these run again within a minute (ID=table4/P7/new/mae-med SECONDS=60)
-	@$(BIN)/snakemake number --cores all --quiet all $(OF_KEPT) id="$(ID)" $(if $(SECONDS),seconds=$(SECONDS)) $(SNAKEMAKE)
+	@$(RUN) number --cores all --quiet host progress reason rules
 
 rulegraph: $(BUILT) ## Draw the rules and what they rest on: docs/rulegraph.svg (needs graphviz)
 	$(BIN)/snakemake all --rulegraph --cores 1 --config scale=published \
@@ -100,10 +106,10 @@ rulegraph: $(BUILT) ## Draw the rules and what they rest on: docs/rulegraph.svg 
 	  | { tred 2>/dev/null; } | dot -Tsvg > docs/rulegraph.svg
 
 archive: $(BUILT) latex ## One file with sources, results, PDF and checksums: build/gpcmc-<scale>.tar.gz
-	$(BIN)/snakemake archive --cores all $(GIVEN) $(SNAKEMAKE)
+	$(RUN) archive --cores all
 
 crate: $(BUILT) ## Describe a run, with its files, as a Workflow Run RO-Crate: build/gpcmc-<scale>.crate.zip
-	$(BIN)/snakemake crate --cores all $(GIVEN) $(SNAKEMAKE)
+	$(RUN) crate --cores all
 
 docs: $(BUILT) ## Build the pages in build/docs: gallery executed, every warning an error
 	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going -d build/doctrees docs build/docs
@@ -118,7 +124,7 @@ dist: $(BUILT) ## Source distribution and wheel of the library in dist/, checked
 	build/twine/bin/twine check --strict dist/*
 
 test-wheel: dist ## Test wheels in empty environments, one for each Python (PYTHONS="python3.12 python3.13")
-	bash tests/wheel.sh $(PYTHONS)
+	bash tests/wheel.sh $$PYTHONS
 
 sanitize: $(BUILT) ## The library's tests under python -O, and under sanitisers and checks of bounds (gcc)
 	bash tests/sanitize.sh
@@ -135,7 +141,7 @@ bench: $(BUILT) ## Measure speed and memory on one core: ratios in one run, and 
 
 peers: $(BUILT) peer-gpy peer-numpyro peer-r peer-botorch peer-gpboost peer-gpflow ## Error against CPU seconds beside other packages (the largest: SIZES=1000)
 	$(BIN)/snakemake results/tiny/data/crabs.csv.json --cores 1 --config scale=tiny --quiet all
-	$(BIN)/python benchmarks/peers/run.py $(SIZES)
+	$(BIN)/python benchmarks/peers/run.py $$SIZES
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/rectangle.py
 	$(BIN)/python benchmarks/spatial.py
 
@@ -173,7 +179,7 @@ latex: ## Install LaTeX with apt where it is missing and we may; otherwise say w
 lock: ## Renew requirements.lock from pyproject.toml (all to the newest: UPGRADE=--upgrade)
 	$(PYTHON) -m venv build/uv
 	build/uv/bin/pip install --quiet uv
-	build/uv/bin/uv pip compile pyproject.toml --quiet --no-config $(UPGRADE) \
+	build/uv/bin/uv pip compile pyproject.toml --quiet --no-config $$UPGRADE \
 	  --universal --python-version 3.11 --fork-strategy fewest --generate-hashes \
 	  --all-extras --group build --group docs --group lint --group slurm --group test \
 	  --custom-compile-command "make lock" --output-file requirements.lock

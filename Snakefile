@@ -1,15 +1,13 @@
 # From raw data to the paper, at the scale that the configuration names:
 #
-#   plans  ->  rows  ->  measures  ->  verdicts  ->  tables, figures, look-ups  ->  PDF
+#   plans  ->  rows  ->  measures, verdicts  ->  tables, figures, look-ups  ->  PDF
 #
-# Each stage has a file of rules and a script. What a study runs is in the rule file that bears its name.
+# Each stage has a file of rules. What a study runs and reads, and which table rests on what, is in
+# src/studies/<study>/study.py.
 
 from snakemake.utils import min_version
 
 min_version("9.20")
-
-
-configfile: "config/default.yaml"
 
 
 # With --software-deployment-method apptainer; otherwise jobs run in the environment that is active. container/gpcmc.def says
@@ -20,7 +18,7 @@ container: "container/gpcmc.sif"
 report: "workflow/report/workflow.rst"
 
 
-# Puts the file of the scale over this one.
+# The configuration: config/default.yaml, the file of the scale over it, and what was given.
 include: "workflow/rules/common.smk"
 
 
@@ -31,15 +29,7 @@ pathvars:
 
 include: "workflow/rules/data.smk"
 include: "workflow/rules/rows.smk"
-
-
-for study in STUDIES:
-
-    include: f"workflow/rules/{study}.smk"
-
-
 include: "workflow/rules/measures.smk"
-include: "workflow/rules/judge.smk"
 include: "workflow/rules/report.smk"
 include: "workflow/rules/kept.smk"
 
@@ -49,3 +39,24 @@ rule all:
     input:
         "<results>/summary.txt",
         "<results>/MANIFEST.sha256",
+
+
+# All rules have asked for the digests of their code.
+note_digests(DIGESTS)
+
+
+# What is no file of this workflow and no name of a rule: the answer names the targets that there are.
+rule unknown:
+    input:
+        lambda wildcards: refuse_target(wildcards.target),
+    output:
+        "{target}",
+    log:
+        "<results>/logs/unknown/{target}.log",
+    wildcard_constraints:
+        target="[A-Za-z0-9_-]+",
+    localrule: True
+    message:
+        "There is no target {wildcards.target}"
+    shell:
+        "exit 1"

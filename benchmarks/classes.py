@@ -23,7 +23,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
-from gpcmc import GaussianProcessClassifier
+from gpcmc.classifier import GaussianProcessClassifier
 
 ROOT = Path(__file__).resolve().parents[1]
 BINS = 10

@@ -19,7 +19,7 @@ import pandas as pd
 from sklearn.datasets import make_moons
 from threadpoolctl import threadpool_limits
 
-from gpcmc import GaussianProcessClassifier
+from gpcmc.classifier import GaussianProcessClassifier
 from gpcmc.gp import prior
 from gpcmc.inference import Twisted
 from studies.common.data import DataUnavailableError, load, read_registry

@@ -1,7 +1,7 @@
 """Where the optimum moves when twisted EP's evidence is climbed in place of expectation propagation's.
 
 The twenty binary data sets of the experiment `packaged`, at most 200 training and 200 test patterns each; one length
-scale, ``1.0 * RBF(1.0)``. Each is fitted by ``Twisted(points=256)`` with either surface. What is compared at the two
+scale, ``1.0 * RBF(1.0)``. Each is fitted by ``Twisted(points=256)`` with either optimizer. What is compared at the two
 optima comes from other seeds than the search, the same at both. `evidence_*` is the log evidence by twisted EP with
 eight times the points, `se_*` its standard error, and `ep_*` is expectation propagation's. `gain` is `evidence_exact`
 less `evidence_ep`, in nats; `gain_se` takes them for independent, which makes it too large. `decisions` counts the test
@@ -22,11 +22,11 @@ import pandas as pd
 from sklearn.gaussian_process.kernels import RBF
 from threadpoolctl import threadpool_limits
 
-from gpcmc import GaussianProcessClassifier
+from gpcmc.classifier import GaussianProcessClassifier
 from gpcmc.gp import prior
 from gpcmc.inference import ExpectationPropagation, Twisted
-from studies.atiya2021.packaged_data import packaged_problem
-from studies.atiya2021.packaged_names import DATA_SETS
+from studies.atiya2021.packaged.data import packaged_problem
+from studies.atiya2021.packaged.names import DATA_SETS
 from studies.common.data import DataUnavailableError
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -48,9 +48,11 @@ COLUMNS += ["decisions", "test", "apart", "log_loss_ep", "log_loss_exact"]
 COLUMNS += ["seconds_ep", "seconds_exact", "evaluations"]
 
 
-def fitted(problem, surface):
+def fitted(problem, optimizer):
     """The classifier, and its CPU seconds."""
-    model = GaussianProcessClassifier(1.0 * RBF(1.0), SEARCH, random_state=SEED, surface=surface)
+    model = GaussianProcessClassifier(
+        1.0 * RBF(1.0), SEARCH, random_state=SEED, optimizer=optimizer
+    )
     start = time.process_time()
     model.fit(problem.X_train, problem.y_train)
     return model, time.process_time() - start
@@ -62,8 +64,8 @@ def measure(name):
     y = problem.y_train
     row = {"data": name, "N": len(y), "test": len(problem.y_test)}
     probability = {}
-    for key, surface in (("ep", "approximate"), ("exact", "exact")):
-        model, row[f"seconds_{key}"] = fitted(problem, surface)
+    for key, optimizer in (("ep", "lbfgs"), ("exact", "exact")):
+        model, row[f"seconds_{key}"] = fitted(problem, optimizer)
         given = prior(model.kernel_, problem.X_train, problem.X_test)
         found = REFERENCE.fit(given, y, rng=np.random.default_rng([SEED, 1]))
         row[f"evidence_{key}"], row[f"se_{key}"] = found.log_evidence, found.log_evidence_se

@@ -7,9 +7,9 @@ All seconds are CPU seconds of one thread: other work on the machine makes them 
 
 Methods "softmax" and "softmax, dense" are Laplace's with three classes, at standard normal patterns in the plane and
 labels drawn from the softmax of smooth functions, with the same kernel: `--methods "softmax, dense" softmax`. Methods
-"dense, parallel" and "dense, twisted" are expectation propagation and `dense_twisted_ep`: no approximation, but a start
-from one.
-Their column `factorizations` has their seconds over those of one Cholesky factorisation in the same run.
+"dense, parallel" and "dense, twisted" are expectation propagation and twisted EP of a kernel's dense covariance: no
+approximation, but sites from one. Their column `factorizations` has their seconds over those of one Cholesky
+factorisation in the same run.
 
 `python benchmarks/lowrank.py` takes the plane, with `--tolerance 3e-5` for the finer line of the picture, and `--wide`
 6 and 8 inputs; sizes may be named. All write docs/lowrank.csv, where other rows stay, and docs/lowrank.png.
@@ -68,11 +68,10 @@ def measure(method, inputs, n, tolerance):
     """One run: a line of JSON."""
     from scipy.linalg import cholesky
 
-    from gpcmc.gaussian.softmax_mode import MulticlassLaplace
+    from gpcmc.evidence import Search, form_of, surface_method
     from gpcmc.gp import Prior, rbf
     from gpcmc.gp import prior as dense_prior
-    from gpcmc.inference import ExpectationPropagation, Twisted
-    from gpcmc.lowrank import dense_twisted_ep, maximize_low_rank
+    from gpcmc.inference import ExpectationPropagation, MulticlassLaplace, Twisted
 
     def low_rank_prior(kernel, X, tolerance=1e-4):
         return dense_prior(kernel, X, covariance="low-rank", tolerance=tolerance)
@@ -82,7 +81,13 @@ def measure(method, inputs, n, tolerance):
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     start = time.process_time()
     if method == "fitted":
-        found = maximize_low_rank(ExpectationPropagation(), rbf(1.0, 1.0), X, y)
+        ep, rng = ExpectationPropagation(), np.random.default_rng(1)
+
+        def form_at(kernel):
+            return form_of("low-rank", tolerance, ep, kernel, X, n)
+
+        climbed = surface_method(ep, searching=True)
+        found, _ = Search("lbfgs").run(climbed, rbf(1.0, 1.0), X, y, rng, form_at=form_at)
         row = {"seconds": time.process_time() - start}
         prior = low_rank_prior(kernel.clone_with_theta(found.theta), X, tolerance=tolerance)
         posterior = ExpectationPropagation().fit(prior, y)
@@ -96,7 +101,7 @@ def measure(method, inputs, n, tolerance):
             found = ExpectationPropagation(tolerance=1e-4).fit(blocks, y)
         else:
             twisted, rng = Twisted(points=POINTS, randomizations=GROUPS), np.random.default_rng(1)
-            found = dense_twisted_ep(blocks, y, method=twisted, rng=rng)
+            found = twisted.fit(blocks, y, rng=rng)
         row["seconds"] = time.process_time() - start
         row |= {"status": found.status, "log_evidence": found.log_evidence}
         row["standard_error"] = found.log_evidence_se
@@ -131,7 +136,7 @@ def measure(method, inputs, n, tolerance):
     peak = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
     row.setdefault("peak_mib", peak)
     if inputs > 2 and n <= 2000:
-        dense = ExpectationPropagation(tolerance=1e-6).fit(Prior(kernel(X)), y)
+        dense = ExpectationPropagation(tolerance=1e-6).fit(dense_prior(kernel, X), y)
         row["dense"] = dense.log_evidence
     print(json.dumps(row))
 

@@ -28,7 +28,7 @@ from scipy.linalg import cholesky
 from scipy.linalg.blas import dgemm
 from threadpoolctl import threadpool_limits
 
-from gpcmc import orthant_probability
+from gpcmc.orthant.sampler import orthant_probability
 from gpcmc.orthant.populations import MAX_POPULATION
 
 N, SAMPLES, TEXTBOOK_SAMPLES, ROUNDS = 500, 1_000_000, 20_000, 3

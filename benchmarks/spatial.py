@@ -82,7 +82,7 @@ def ours(method, tolerance):
     """A function of a field that fits this library's classifier."""
     from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern
 
-    from gpcmc import GaussianProcessClassifier
+    from gpcmc.classifier import GaussianProcessClassifier
     from gpcmc.inference import Twisted
 
     inference = Twisted(points=64, randomizations=8) if method == "twisted-ep" else method
@@ -94,7 +94,7 @@ def ours(method, tolerance):
             ConstantKernel(start[0]) * shape,
             inference,
             optimizer="lbfgs" if searched else None,
-            approximation="low-rank",
+            covariance="low-rank",
             tolerance=tolerance,
             random_state=0,
         ).fit(given["X"], given["y"])

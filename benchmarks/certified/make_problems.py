@@ -21,8 +21,8 @@ import pandas as pd
 from certified import FILE, digest
 
 from studies.atiya2021.names import data_set_seed
-from studies.atiya2021.packaged_data import packaged_problem
-from studies.atiya2021.packaged_names import DATA_SETS
+from studies.atiya2021.packaged.data import packaged_problem
+from studies.atiya2021.packaged.names import DATA_SETS
 from studies.atiya2021.problems import SYNTHETIC, synthetic_problem
 from studies.atiya2021.scaling import patterns
 from studies.common.seeds import generator

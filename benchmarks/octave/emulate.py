@@ -18,7 +18,7 @@ from scipy.stats import ks_2samp, ttest_ind
 from gpcmc.gp import prior, rbf
 from studies.atiya2021.names import data_set_seed
 from studies.atiya2021.problems import synthetic_problem
-from studies.atiya2021.toolbox import GpmlMonteCarlo
+from studies.atiya2021.toolbox.gpml import GpmlMonteCarlo
 from studies.common.seeds import generator
 
 ALPHA, BETA = 0.5, 3.0

@@ -25,7 +25,7 @@ import pandas as pd
 from gpcmc.gp import orthant_covariance, prior, rbf
 from gpcmc.inference import Twisted, infer
 from studies.atiya2021.problems import data_set_seed, real_problem, synthetic_problem
-from studies.atiya2021.reference import digest, load_reference
+from studies.atiya2021.reference.cells import digest, load_reference
 from studies.common.data import DataUnavailableError, read_registry
 from studies.common.seeds import generator
 

@@ -16,6 +16,8 @@ from scipy.linalg import LinAlgError, cholesky
 from gpcmc._memory import available_memory
 
 FloatArray = NDArray[np.float64]
+#: What may be given for random numbers; see `check_rng`.
+Rng = np.random.Generator | np.random.RandomState | int | None
 
 _SYMMETRY = 1e-10  # largest |A - A'| accepted, relative to the largest entry
 
@@ -166,20 +168,35 @@ def check_positive(name: str, value: object) -> float:
     return float(value)
 
 
-def check_rng(name: str, value: object) -> np.random.Generator:
-    """Return `value` if it is a ``numpy.random.Generator``.
+def check_rng(name: str, value: object, *, optional: bool = False) -> np.random.Generator:
+    """Return a generator: the given one, or one that a seed or NumPy's former generator stands for.
+
+    Parameters
+    ----------
+    name : str
+        The argument's name, for the message.
+    value : Generator, int or RandomState
+        An integer of at least 0 is a seed; of a RandomState four numbers are drawn as one.
+    optional : bool
+        Whether None stands for a generator that is seeded afresh.
 
     Raises
     ------
     ValueError
-        If it is anything else: a seed or ``None`` is not accepted below the classifier.
+        If it is anything else.
     """
-    if not isinstance(value, np.random.Generator):
-        raise ValueError(
-            f"{name} must be a numpy.random.Generator, e.g. numpy.random.default_rng(seed); "
-            f"got {value!r}"
-        )
-    return value
+    if isinstance(value, np.random.Generator):
+        return value
+    if isinstance(value, np.random.RandomState):
+        return np.random.default_rng(value.randint(2**31, size=4))
+    if optional and value is None:
+        return np.random.default_rng()
+    if isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= 0:
+        return np.random.default_rng(int(value))
+    raise ValueError(
+        f"{name} must be a numpy.random.Generator, e.g. numpy.random.default_rng(seed), a seed (an integer "
+        f">= 0){', None' if optional else ''} or a RandomState; got {value!r}"
+    )
 
 
 def check_option(name: str, value: object, allowed: tuple[str, ...]) -> str:

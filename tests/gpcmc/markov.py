@@ -10,6 +10,7 @@ from functools import cached_property
 import numpy as np
 from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 
+from gpcmc.covariance.factor import DenseFactor
 from gpcmc.covariance.form import (
     Conditioned,
     ConditionedFunction,
@@ -69,7 +70,8 @@ class Markov(Covariance):
         return Chain(self, W)
 
     def factor(self, signs, noise=1.0):
-        raise NotImplementedError("not drawn from here")
+        R = signs[:, None] * self.dense() * signs
+        return DenseFactor.of(R + noise * np.eye(len(R)))
 
     def cross(self, X_star):
         K_star = self.v * np.exp(-np.abs(self.X - X_star[:, 0]) / self.scale)

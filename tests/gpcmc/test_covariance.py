@@ -23,11 +23,11 @@ from test_multiclass import dense as dense_softmax
 from test_multiclass import three_classes
 from truths import central_differences
 
+from gpcmc.chains.hyperparameters import covariance_at, squared_differences
 from gpcmc.covariance import Dense, GradientMatrix, LowRank, correction, low_rank, pivoted
 from gpcmc.covariance.kernels import check_kernel, diagonal, evaluate
 from gpcmc.gp import Prior, linear, prior, rbf
 from gpcmc.inference import ExpectationPropagation, Laplace, MulticlassLaplace
-from gpcmc.inference.hyperparameters import rbf_covariance
 from gpcmc.likelihood.softmax import one_hot
 from gpcmc.posterior import OK, TOO_ROUGH
 
@@ -185,7 +185,7 @@ REMADE = {
 @pytest.mark.parametrize("form", REMADE)
 @pytest.mark.parametrize("several", [False, True])
 def test_contractions_are_traces_with_differences(form, several):
-    (S, _, pi), K = precisions(), FORMS[form]()
+    (S, nu, pi), K = precisions(), FORMS[form]()
     conditioned = K.conditioned_softmax(pi) if several else K.conditioned(S)
     rng = np.random.default_rng(0)
     a, v = rng.standard_normal((2, 3, N)) if several else rng.standard_normal((2, N))
@@ -259,7 +259,9 @@ def test_a_covariance_has_no_subnormal_entries(scale):
     np.testing.assert_array_equal(blocks.K, np.where(exact < tiny, 0.0, exact))
     np.testing.assert_array_equal(blocks.K_star, blocks.K[:, 1:])
     theta = np.log([1.0, np.sqrt(0.5)])  # the same kernel, as chains over hyperparameters make it
-    np.testing.assert_allclose(rbf_covariance((x - x.T) ** 2, theta), blocks.K, rtol=1e-12)
+    np.testing.assert_allclose(
+        covariance_at(squared_differences(x, x, 1), theta), blocks.K, rtol=1e-12
+    )
 
 
 class Stored(Kernel):

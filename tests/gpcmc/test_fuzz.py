@@ -100,7 +100,7 @@ def is_distribution(p):
 COV = 0.5 + 0.5 * np.eye(3)
 X, Y = np.array([[-1.0, 0.5], [0.0, 1.0], [1.0, -1.0], [2.0, 0.0]]), np.array([0, 0, 1, 1])
 OPTIONS = {
-    "kernel": rbf(1.0, 2.0), "inference": "ep", "optimizer": None, "n_restarts": 0, "random_state": 0,
+    "kernel": rbf(1.0, 2.0), "inference": "ep", "optimizer": None, "n_restarts_optimizer": 0, "random_state": 0,
 }  # fmt: skip
 OPTIONS_OF_EACH = {key: OPTIONS[key] for key in OPTIONS if key != "kernel"}
 

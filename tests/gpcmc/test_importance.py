@@ -20,9 +20,9 @@ from gpcmc.gaussian.importance import ImportanceSampling, Proposal, log_evidence
 from gpcmc.gp import Prior
 from gpcmc.inference import ConvergenceError, ExpectationPropagation, Laplace
 from gpcmc.orthant import orthant_probability
-from gpcmc.orthant.separation import weight_diagnostics
 from gpcmc.orthant.truths import linear_kernel_truth, three_dimensional
 from gpcmc.posterior import NOT_CONVERGED, OK, UNTRUSTED
+from gpcmc.weights import weight_diagnostics
 
 EACH = pytest.mark.parametrize(
     ("proposal", "points"),

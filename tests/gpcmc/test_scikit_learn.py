@@ -9,7 +9,7 @@ from sklearn.gaussian_process import GaussianProcessClassifier as TheirClassifie
 from sklearn.gaussian_process.kernels import RBF
 from sklearn.gaussian_process.tests import test_gpc as theirs
 
-from gpcmc import GaussianProcessClassifier
+from gpcmc.classifier import GaussianProcessClassifier
 from gpcmc.inference import Laplace
 
 pytestmark = [

@@ -9,7 +9,7 @@ import pytest
 from numpy.random import default_rng
 from scipy.special import ndtr
 
-from gpcmc import orthant_probability
+from gpcmc.orthant.sampler import orthant_probability
 
 N, RHO, SAMPLES, RUNS = 8, 0.5, 2000, 1500
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(30)

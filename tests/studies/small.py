@@ -2,7 +2,9 @@
 
 import copy
 import dataclasses
+import io
 import re
+import warnings
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module
@@ -15,9 +17,10 @@ import pytest
 
 from studies.atiya2021.names import data_set_seed
 from studies.atiya2021.problems import synthetic_problem
+from studies.common.blocks import Records, read_block, table, write_block
 from studies.common.configuration import read_config
 from studies.common.measuring import Rows, measured
-from studies.common.rows import gather, read_table, records, run_rows, write_table
+from studies.common.rows import Table, run_row, table_of, write_table
 from studies.common.seeds import generator
 from studies.filippone2014 import patterns
 from studies.neal1997 import bayes, chains
@@ -71,7 +74,22 @@ def configured(study, block=None, scale="tiny", seed=1, **changes):
 def plan(study, experiment, block=None, scale="tiny", seed=1, **changes):
     """Rows of an experiment."""
     config = configured(study, block, scale, seed, **changes)
-    return records(modules(study, "experiments")[experiment].plan(config))
+    return modules(study, "experiments")[experiment].plan(config)
+
+
+def run_rows(run, rows, inputs):
+    """The table of some rows, numbers as numbers."""
+    found = table_of([run_row(run, row, inputs) for row in rows])
+    return Table(numbers(found.rows), numbers(found.timing), found.arrays)
+
+
+def numbers(frame):
+    """A table of texts as a reader of its file has it."""
+    with warnings.catch_warnings():
+        # pandas before 3.1 has to be asked for exact floats; later ones always return them, and warn
+        warnings.filterwarnings("ignore", message="The 'float_precision' argument")
+        text = io.StringIO(frame.to_csv(index=False))
+        return pd.read_csv(text, float_precision="round_trip")
 
 
 # --- Atiya, Fayed and Abdel-Gawad (2021)
@@ -261,17 +279,18 @@ def write(study, experiment, blocks, folder, pilots=None, *, available=True):
 
     Every block goes through files of its own, as in the workflow. Raw data may be missing.
     """
-    folder.mkdir(parents=True, exist_ok=True)
     run = modules(study, "experiments")[experiment].run
+    paths = []
     for k, rows in enumerate(blocks):
         inputs = SMALL[study].inputs(experiment, rows[0], pilots or {})
         if not available and not is_simulated(study, experiment, rows[0]):
             inputs = {name: {} for name in inputs}
-        write_table(folder / f"{experiment}-{k}", run_rows(run, rows, inputs))
-    tables = [read_table(folder / f"{experiment}-{k}") for k in range(len(blocks))]
+        found: Records = {experiment: {row["row"]: run_row(run, row, inputs) for row in rows}}
+        paths.append(folder / f"{experiment}-{k}.npz")
+        write_block(paths[-1], found)
     names = {row["row"] for rows in blocks for row in rows}
     order = [row["row"] for row in rows_of(study, experiment) if row["row"] in names]
-    write_table(folder / experiment, gather(tables, order))
+    write_table(folder / experiment, table(paths, experiment, order))
 
 
 def write_all(study, folder, *, available=True):
@@ -281,8 +300,9 @@ def write_all(study, folder, *, available=True):
         rows = rows_of(study, name)
         write(study, name, [[row] for row in rows], folder, pilots, available=available)
         if name == "pilot":
-            tables = {row["row"]: folder / f"pilot-{k}" for k, row in enumerate(rows)}
-            pilots = {row: read_table(table).arrays for row, table in tables.items()}
+            for k, row in enumerate(rows):
+                record = read_block(folder / f"pilot-{k}.npz")[name][row["row"]]
+                pilots[row["row"]] = table_of([record]).arrays
 
 
 def measures(study, folder, parts=None):

@@ -78,7 +78,7 @@ def test_methods_take_the_options_of_their_rows(scale):
 def test_a_configuration_of_kept_rows_may_be_older_than_the_study_of_scaling():
     config = load("tiny")
     put(config, "atiya2021/scaling", MISSING)
-    assert scaling.plan(check(config)).empty
+    assert scaling.plan(check(config)) == []
 
 
 def test_options_that_are_lists_have_one_value_a_problem():
@@ -88,6 +88,8 @@ def test_options_that_are_lists_have_one_value_a_problem():
     assert own and all(
         row["fitter"]["options"]["points"] == best["points"][row["problem"] - 1] for row in own
     )
+    assert not [row for row in rows if row["problem"] == "9_raw"], "the published scale has it"
+    rows = plan("atiya2021", "experiment4", scale="published")
     scanned = [row for row in rows if row["problem"] == "9_raw"]
     assert {row["method"] for row in scanned} == {*PAPER}
     assert not any(row["dataset"] for row in scanned)

@@ -64,15 +64,15 @@ def whole(content, length=None):
     return answer
 
 
-def trickle(pause, pieces):
-    """Send `pieces` of 2000 bytes with a pause after each, without saying how many will come."""
+def trickle(pause, pieces, size=2000):
+    """Send `pieces` of so many bytes with a pause after each, without saying how many will come."""
 
     def answer(handler):
         handler.send_response(200)
         handler.end_headers()
         for _ in range(pieces):
-            handler.wfile.write(bytes(2000))
-            handler.server.sent += 2000
+            handler.wfile.write(bytes(size))
+            handler.server.sent += size
             time.sleep(pause)
 
     return answer
@@ -195,8 +195,15 @@ TRUNCATED = whole(RIGHT[: len(RIGHT) // 2], len(RIGHT))
             "not finished after 0.3 seconds",
             1,
         ),
+        (
+            bytes(10**6),
+            trickle(0.1, 100, size=1),
+            {"deadline_seconds": 0.3, "retries": 0},
+            "not finished after 0.3 seconds",
+            1,
+        ),
     ],
-    ids=["truncated", "oversize", "silent", "trickling"],
+    ids=["truncated", "oversize", "silent", "trickling", "one byte at a time"],
 )
 def test_a_bad_download_never_takes_the_final_name(
     content, answer, limits, reason, requests, server, get, tmp_path
@@ -381,6 +388,32 @@ def test_registry_is_validated(old, new, named, tmp_path):
     (tmp_path / "facts.yaml").write_text("crabs: {}\nusps: {}\n")
     with pytest.raises(ValueError, match=named):
         datasets.read_registry(path)
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "named"),
+    [
+        (
+            "registry.csv",
+            REGISTRY.read_bytes() + b'"crabs,',
+            r"registry\.csv, line \d+: no CSV file",
+        ),
+        ("facts.yaml", b"", r"facts\.yaml: given None, need a mapping"),
+        ("facts.yaml", b"- a\n", r"facts\.yaml: given \['a'\], need a mapping"),
+    ],
+)
+def test_files_that_are_none_are_refused_by_name(file, content, named, tmp_path):
+    for name in ("registry.csv", "facts.yaml"):
+        (tmp_path / name).write_bytes(REGISTRY.with_name(name).read_bytes())
+    (tmp_path / file).write_bytes(content)
+    with pytest.raises(ValueError, match=named):
+        datasets.read_registry(tmp_path / "registry.csv")
+
+
+def test_the_home_of_nobody_is_a_mirror_that_is_not_there(get, monkeypatch):
+    monkeypatch.setenv("GPCMC_DATA_MIRRORS", "~nobody-of-this-name")
+    with pytest.raises(DataUnavailableError, match="no such folder"):
+        get(entry_for(RIGHT))
 
 
 def test_facts_about_what_is_not_registered_are_refused(tmp_path):

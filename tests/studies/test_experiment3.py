@@ -8,16 +8,15 @@ import pandas as pd
 import pytest
 
 from gpcmc.inference import ConvergenceError
+from gpcmc.posterior import UNTRUSTED, Prediction
 from gpcmc.orthant import ExtinctionError
 from gpcmc.orthant.truths import linear_kernel_truth
-from gpcmc.posterior import UNTRUSTED, Prediction
-from studies.atiya2021.config import TradeoffRow
 from studies.atiya2021.experiment2 import data_set
 from studies.atiya2021.experiments import experiment3
 from studies.atiya2021.measures import experiment3 as measures
 from studies.atiya2021.methods import METHODS, MODULES
 from studies.atiya2021.problems import EXPERIMENT2, two_class_data
-from studies.common.rows import records
+from studies.atiya2021.settings import TradeoffRow
 from studies.common.seeds import generator
 
 
@@ -73,7 +72,7 @@ def run(monkeypatch):
         row = TradeoffRow.model_construct(**fields, **options or {})
         study = Namespace(experiment3=Namespace(runs=runs, methods={name: row}))
         plan = experiment3.plan(Namespace(seed=5, atiya2021=study))
-        found = [experiment3.run(line, {}) for line in records(plan)]
+        found = [experiment3.run(line, {}) for line in plan]
         lines = [line for one in found for line in one.lines]
         return lines, [line for one in found for line in one.timing]
 

@@ -10,19 +10,19 @@ import pandas as pd
 import pytest
 from small import SMALL, modules, plan
 
-from recheck.files import DamagedFileError, write_arrays, write_csv
-from recheck.judge import judge
-from recheck.measures import as_measures, estimate
-from recheck.published import read_published
+from recheck.judge.measures import as_measures, estimate
+from recheck.judge.published import read_published
+from recheck.judge.verdicts import judge
+from recheck.record.files import DamagedFileError, write_arrays, write_csv
 from studies.atiya2021.measures.benchmark import _equal
 from studies.atiya2021.measures.common import statuses
 from studies.atiya2021.measures.experiment4 import PUBLISHED_SETTINGS, _pairs, contrasts
 from studies.atiya2021.measures.experiment4_claims import _only_chains
 from studies.atiya2021.measures.experiment4_runs import PAPER, from_median
 from studies.atiya2021.problems import Problem
-from studies.atiya2021.reference import digest
+from studies.atiya2021.reference.cells import digest
 from studies.common.measuring import Rows, measured
-from studies.common.rows import Table, run_rows, write_table
+from studies.common.rows import Table, run_row, table_of, write_table
 
 TRAIN, TEST = 6, 5
 READINGS = ("twice", "moments", "once")
@@ -653,7 +653,9 @@ def test_without_data_experiment_5_says_so(tmp_path):
     for experiment in PARTS["experiment5"]:
         rows = plan("atiya2021", experiment, SMALL["atiya2021"].block)
         run = modules("atiya2021", "experiments")[experiment].run
-        write_table(tmp_path / experiment, run_rows(run, rows, {"problem": {}}))
+        write_table(
+            tmp_path / experiment, table_of([run_row(run, row, {"problem": {}}) for row in rows])
+        )
     found = measure("experiment5", tmp_path)
     assert set(found["status"]) == {"data not available"}
     assert not found["id"].str.contains("nan").any()

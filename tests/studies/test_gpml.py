@@ -13,18 +13,19 @@ from numpy.random import default_rng
 from numpy.testing import assert_allclose, assert_array_equal
 from problems import small_problem
 from scipy.special import log_ndtr, ndtr, ndtri
+from small import run_rows
 from truths import log_half_plane, log_one_factor, reference
 
 from gpcmc.gp import Prior, linear, prior
 from gpcmc.inference import infer
 from gpcmc.posterior import NOT_CONVERGED, OK, chain_status
-from studies.atiya2021 import toolbox, toolbox_annealing
 from studies.atiya2021.config import check
 from studies.atiya2021.defects import CASES, _problem, defects, switches
 from studies.atiya2021.experiments import defects as defects_experiment
 from studies.atiya2021.experiments import defects_reference
-from studies.atiya2021.toolbox import DEFECTS, GpmlMonteCarlo
-from studies.atiya2021.toolbox_annealing import (
+from studies.atiya2021.toolbox import annealing as toolbox_annealing
+from studies.atiya2021.toolbox import gpml as toolbox
+from studies.atiya2021.toolbox.annealing import (
     EllipticalState,
     HamiltonianState,
     adapt,
@@ -33,9 +34,9 @@ from studies.atiya2021.toolbox_annealing import (
     hamiltonian_transition,
     temperatures,
 )
-from studies.atiya2021.toolbox_posterior import MOMENTS, ONCE, TWICE
+from studies.atiya2021.toolbox.gpml import DEFECTS, GpmlMonteCarlo
+from studies.atiya2021.toolbox.posterior import MOMENTS, ONCE, TWICE
 from studies.common.configuration import read_config
-from studies.common.rows import records, run_rows
 from studies.common.seeds import generator
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -693,8 +694,8 @@ def study(case, sampler, replicates):
         "grid": [{"samples": 8, "replicates": max(replicates, 3)}],
     }
     config = check(given)
-    long = run_rows(defects_reference.run, records(defects_reference.plan(config)), {})
-    rows = records(defects_experiment.plan(config))
+    long = run_rows(defects_reference.run, defects_reference.plan(config), {})
+    rows = defects_experiment.plan(config)
     rows = [r for r in rows if (r["case"], r["sampler"]) == (case, sampler)][:replicates]
     found = run_rows(defects_experiment.run, rows, {"reference": long.arrays})
     return found.rows.to_dict("records"), found.timing.to_dict("records"), long.arrays

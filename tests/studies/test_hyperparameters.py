@@ -8,6 +8,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+from small import run_rows
 
 from gpcmc.gp import Prior, prior, rbf
 from gpcmc.inference import ConvergenceError, ExpectationPropagation, Laplace, Twisted
@@ -19,7 +20,6 @@ from studies.atiya2021.experiments import experiment5, posterior_chains
 from studies.atiya2021.methods import METHODS
 from studies.atiya2021.problems import Problem, synthetic_problem
 from studies.atiya2021.tuning import WORST, Climb, Judge, Search, search, tuned
-from studies.common.rows import run_rows
 from studies.common.seeds import generator
 
 SETTINGS = {"samples": 2, "iterations": 30, "burn_in": 40}

@@ -8,9 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from recheck.files import DamagedFileError, read_csv, write_csv, write_json
-from recheck.provenance import blas
-from studies.common import rerun
+from recheck.record.files import DamagedFileError, read_csv, write_arrays, write_csv, write_json
+from recheck.record.provenance import blas
+from studies.common import blocks, rerun
+from studies.common.code import digest_of_rows
 from studies.common.configuration import read_config
 from studies.common.kept import (
     DERIVED,
@@ -24,9 +25,9 @@ from studies.common.kept import (
     drawn,
     keep,
     resume,
-    settings,
 )
-from studies.common.rows import Table, gather, read_table, records, run_rows, write_table
+from studies.common.plan import Plan
+from studies.common.rows import NO_DATA, Table, read_table, run_row, settings, table_of, write_table
 from studies.neal1997 import config, priors
 
 STUDY, NAME = "neal1997", "priors"
@@ -40,11 +41,20 @@ def configuration(**changes):
 
 
 def rows_of(**changes):
-    return records(MODULE.plan(config.check(configuration(**changes))))
+    return MODULE.plan(config.check(configuration(**changes)))
 
 
-def places(rows):
-    return {NAME: {f"results/tiny/{STUDY}/{NAME}/0.csv": rows}}
+class Plans(Plan):
+    """The plan of this one experiment."""
+
+    def __init__(self, **changes):
+        super().__init__(configuration(pack={"seconds": 60, "across": "experiment"}, **changes))
+
+    def plans(self, study):
+        return {NAME: self.rows(study, NAME)}
+
+    def blocks(self, study):
+        return {name: one for name, one in super().blocks(study).items() if NAME in name}
 
 
 @pytest.fixture
@@ -53,8 +63,7 @@ def kept(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     rerun._kept.cache_clear()
     rows, made = rows_of(), Path("results/tiny", STUDY)
-    table = run_rows(MODULE.run, rows, {})
-    write_table(made / NAME, gather([table], [row["row"] for row in rows]))
+    write_table(made / NAME, table_of(run_row(MODULE.run, row, {}) for row in rows))
     for name in DERIVED:
         write_csv(made / f"{name}.csv", pd.DataFrame({"id": ["a"], "value": [0.1]}))
     record = {"config": configuration(), "commit": "abc", "cpu": "one", "blas": blas()}
@@ -64,9 +73,11 @@ def kept(tmp_path, monkeypatch):
     return Kept(f"data/reference/{STUDY}")
 
 
-def again(rows):
-    job = {"study": STUDY, "experiment": NAME, "inputs": {}, "rows": rows}
-    return rerun.run_again([job], 2).set_index("row")
+def again(rows, inputs=None):
+    jobs = [
+        {"study": STUDY, "experiment": NAME, "inputs": inputs or {}, "row": row} for row in rows
+    ]
+    return rerun.run_again(jobs, 2).set_index("row")
 
 
 def test_kept_files_are_those_of_the_run_with_one_file_of_digests(kept):
@@ -86,7 +97,7 @@ def test_that_nothing_is_kept_is_said(tmp_path):
 def test_rows_run_again_are_identical(kept):
     found = again(rows_of())
     assert set(found["outcome"]) == {IDENTICAL}
-    assert all("value" in text for text in found["beside"])
+    assert all("value" in text and "nan" not in text for text in found["beside"])
 
 
 def test_a_changed_constant_turns_its_rows_red(kept, monkeypatch):
@@ -127,17 +138,39 @@ def test_an_altered_row_is_found_though_its_digest_was_altered_too(kept):
 
 
 def test_rows_are_put_back_where_their_job_writes_them(kept):
-    rows = rows_of()
-    (line,) = resume(kept, places(rows), MADE)
+    rows, plan = rows_of(), Plans()
+    (line,) = resume(kept, plan)
     assert line == f"{STUDY}, {NAME}: {len(rows)} put back"
     assert json.loads(Path(MADE, "resumed.json").read_text())["commit"] == "abc"
-    back = gather([read_table(f"results/tiny/{STUDY}/{NAME}/0")], [row["row"] for row in rows])
+    back = blocks.table(plan.files(STUDY, [NAME]), NAME, [row["row"] for row in rows])
     assert not differences(kept.table(NAME), back)
+    # a job that runs again takes them over
+    (block,) = plan.blocks(STUDY).values()
+    spares = blocks.Spares(Path(MADE, "rows"))
+    made = [one.made for one in blocks.read_block(plan.path(block))[NAME].values()]
+    assert all(spares.get(one) for one in made)
+
+
+def test_of_a_block_that_is_not_complete_the_rows_wait_for_its_job(kept):
+    path = kept.folder / f"{NAME}.csv"
+    frame = read_csv(path, dtype=str, keep_default_na=False)
+    write_csv(path, frame[frame["row"] != "short"])
+    plan = Plans()
+    (line,) = resume(Kept(kept.folder), plan)
+    assert line == f"{STUDY}, {NAME}: 3 put back, 1 have other settings"
+    (block,) = plan.blocks(STUDY).values()
+    assert not Path(plan.path(block)).exists()
+    spares = blocks.Spares(Path(MADE, "rows"))
+    there = [
+        spares.get(blocks.made_from(STUDY, NAME, row, digest_of_rows(STUDY, NAME, [row]), {}))
+        for row in rows_of()
+    ]
+    assert [record.row for record in there if record] == ["long", "linear", "two"]
 
 
 def test_rows_of_another_seed_are_not_put_back(kept):
     rows = rows_of(seed=7)
-    (line,) = resume(kept, places(rows), MADE)
+    (line,) = resume(kept, Plans(seed=7))
     assert line == f"{STUDY}, {NAME}: {len(rows)} have other settings"
     assert changed(kept, {NAME: rows})[f"{NAME}.csv"] == set(
         range(2, 2 + len(kept.table(NAME).rows))
@@ -148,11 +181,11 @@ def test_rows_of_another_seed_are_not_put_back(kept):
 def test_rows_of_other_code_are_put_back_once_they_were_run_again(kept):
     rows, path = rows_of(), kept.folder / "provenance.json"
     write_json(path, json.loads(path.read_text()) | {"code": {NAME: {"": "0" * 16}}})
-    (line,) = resume(Kept(kept.folder), places(rows), MADE)
+    (line,) = resume(Kept(kept.folder), Plans())
     assert line == f"{STUDY}, {NAME}: {len(rows)} were made by other code"
     found = again(rows[:1]).reset_index()
     rerun.note(found, "data/reference")
-    (line,) = resume(Kept(kept.folder), places(rows), MADE)
+    (line,) = resume(Kept(kept.folder), Plans())
     assert line == f"{STUDY}, {NAME}: {len(rows)} put back"
     for outcome in (DIFFERENT, ROUNDED):
         rerun.note(found.assign(outcome=outcome), "data/reference")
@@ -161,6 +194,16 @@ def test_rows_of_other_code_are_put_back_once_they_were_run_again(kept):
     there = [one | {"architecture": "Abacus"} for one in blas()]
     write_json(path, json.loads(path.read_text()) | {"blas": there})
     assert Kept(kept.folder).verified(NAME) == set(found["code"])
+
+
+def test_without_data_a_row_is_not_different_but_not_run(kept, tmp_path):
+    """Whoever runs it again learns what is missing, and no row is noted as verified."""
+    write_arrays(tmp_path / "none.npz", {})
+    found = again(rows_of(), {"data": blocks.Input([str(tmp_path / "none.npz")])})
+    assert set(found["outcome"]) == {NO_DATA}
+    assert "none.npz" in found["difference"].iloc[0]
+    rerun.note(found.reset_index(), "data/reference")
+    assert not (kept.folder / "verified.csv").exists()
 
 
 def test_a_share_is_drawn_by_seed(kept):
@@ -179,7 +222,7 @@ def table(value=0.5, **more):
 
 
 def texts(one):
-    return one._replace(rows=one.rows.astype(str))
+    return one._replace(rows=one.rows.astype(str).replace("nan", ""))
 
 
 @pytest.mark.parametrize(
@@ -194,8 +237,8 @@ def texts(one):
     ],
 )
 def test_the_first_difference_is_named(other, said):
-    assert differences(texts(table()), other).startswith(said)
-    assert bool(differences(texts(table()), other)) == bool(said)
+    found = differences(texts(table()), texts(other))
+    assert found.startswith(said) and bool(found) == bool(said)
 
 
 @pytest.mark.parametrize(
@@ -203,11 +246,11 @@ def test_the_first_difference_is_named(other, said):
 )
 def test_arrays_are_compared_by_value(array, said):
     one, two = (table()._replace(arrays={"p": values}) for values in (np.ones(2), array))
-    found = differences(texts(one), two)
+    found = differences(texts(one), texts(two))
     assert said in found and bool(found) == bool(said)
 
 
 def test_settings_leave_out_how_a_row_is_run():
-    assert settings([{"row": "a", "block": 3, "modules": ["m"], "seed": "1/a"}]) == {
+    assert settings([{"row": "a", "seconds": 3.0, "modules": ["m"], "seed": "1/a"}]) == {
         "a": {"row": "a", "seed": "1/a"}
     }

@@ -9,7 +9,8 @@ import pytest
 from scipy.stats import binom, multivariate_normal, norm
 
 from gpcmc.orthant.truths import linear_kernel_truth
-from studies.atiya2021.latent_certifier import (
+from studies.atiya2021.problems import Problem
+from studies.atiya2021.reference.latent import (
     PRIOR_SHARE,
     Model,
     annealed,
@@ -17,7 +18,6 @@ from studies.atiya2021.latent_certifier import (
     model,
     temperatures,
 )
-from studies.atiya2021.problems import Problem
 
 
 def linear_case(n, seed, tests=6):

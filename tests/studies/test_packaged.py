@@ -13,24 +13,23 @@ from gpcmc.covariance.kernels import rbf
 from gpcmc.covariance.prior import prior
 from gpcmc.gaussian.ep import ExpectationPropagation
 from gpcmc.methods import infer
-from gpcmc.orthant.separation import weight_diagnostics
-from recheck.book import Book
-from recheck.files import write_arrays, write_csv
-from recheck.layout import read_layout
-from recheck.measures import estimate
-from recheck.published import read_cells
-from recheck.tables import write_tables
-from studies.atiya2021 import packaged
+from gpcmc.weights import weight_diagnostics
+from recheck.judge.measures import estimate
+from recheck.judge.published import read_cells
+from recheck.record.files import write_arrays, write_csv
+from recheck.report.book import Book
+from recheck.report.layout import read_layout
+from recheck.report.tables import write_tables
 from studies.atiya2021.config import check
 from studies.atiya2021.experiments import packaged as experiment
 from studies.atiya2021.measures import packaged as measures
 from studies.atiya2021.measures import rule as rule_measures
-from studies.atiya2021.packaged_data import packaged_problem, two_classes
-from studies.atiya2021.packaged_names import DATA_SETS, DataSet
+from studies.atiya2021.packaged import runs as packaged
+from studies.atiya2021.packaged.data import packaged_problem, two_classes
+from studies.atiya2021.packaged.names import DATA_SETS, DataSet
 from studies.atiya2021.rule import Pilot, advise, sampler_samples, samples_needed
 from studies.atiya2021.scaling import patterns
 from studies.common.measuring import Rows
-from studies.common.rows import records
 
 RAW = [name for name, given in DATA_SETS.items() if given.registered]
 SHIPPED = [name for name in DATA_SETS if name not in RAW]
@@ -43,7 +42,7 @@ SHIPPED = [name for name in DATA_SETS if name not in RAW]
     "name", [*SHIPPED, *(pytest.param(name, marks=needs_data) for name in RAW)]
 )
 def test_a_data_set_is_what_the_table_says(name, monkeypatch):
-    monkeypatch.setattr("studies.atiya2021.packaged_data.RAW", ROOT.parent / "shared/data")
+    monkeypatch.setattr("studies.atiya2021.packaged.data.RAW", ROOT.parent / "shared/data")
     given, found = DATA_SETS[name], packaged_problem(name, 1)
     assert (len(found.y_train), len(found.y_test)) == (given.training, given.test)
     assert given.training <= 200 and given.test <= 200
@@ -189,7 +188,7 @@ def test_a_data_set_more_leaves_the_rows_of_the_others():
 def test_a_configuration_without_packaged_data_sets_has_no_rows():
     config = load("tiny")
     del config["atiya2021"]["packaged"]
-    assert experiment.plan(check(config)).empty
+    assert experiment.plan(check(config)) == []
 
 
 @pytest.mark.parametrize(
@@ -335,7 +334,7 @@ def test_tables_name_the_choice(book, tmp_path):
 
 
 def test_every_row_can_be_run_by_itself():
-    rows = records(experiment.plan(check(load("tiny"))))
+    rows = experiment.plan(check(load("tiny")))
     assert {row["stage"] for row in rows} == {"fit", "optimum", "grid", "rule"}
     assert all(row["data"] in DATA_SETS for row in rows)
 

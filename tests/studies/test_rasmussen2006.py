@@ -12,7 +12,7 @@ from scipy.stats import multivariate_normal, norm
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from small import MIRROR, ROOT, SCALES, made_digits, modules, needs_data, plan
 
-from gpcmc import GaussianProcessClassifier
+from gpcmc.classifier import GaussianProcessClassifier
 from gpcmc.covariance import Dense
 from gpcmc.covariance.kernels import orthant_covariance
 from gpcmc.covariance.prior import Prior
@@ -20,10 +20,10 @@ from gpcmc.gaussian.ep import ExpectationPropagation
 from gpcmc.gaussian.laplace import Laplace
 from gpcmc.gaussian.softmax_mode import MulticlassLaplace
 from gpcmc.likelihood.softmax import one_hot
-from recheck.files import write_csv
-from recheck.judge import judge
-from recheck.measures import as_measures, estimate
-from recheck.published import read_published
+from recheck.judge.measures import as_measures, estimate
+from recheck.judge.published import read_published
+from recheck.judge.verdicts import judge
+from recheck.record.files import write_csv
 from studies.common.data import load as load_data
 from studies.common.data import read_registry
 from studies.common.data.parse import book_order
@@ -670,10 +670,7 @@ def test_without_its_half_the_surface_is_ours_moved(pair):
 
 
 @pytest.mark.parametrize("scale", SCALES)
-def test_few_rows_are_one_job_and_every_comparator_has_some(scale):
-    if scale in ("tiny", "smoke"):
-        for name in modules("rasmussen2006", "experiments"):
-            assert {row["block"] for row in plan("rasmussen2006", name, scale=scale)} == {0}
+def test_every_comparator_has_rows(scale):
     found = {row["method"] for row in plan("rasmussen2006", "comparators", scale=scale)}
     assert found == set(comparators.CLASSIFIERS)
 

@@ -18,13 +18,26 @@ from truths import reference as stored_case
 from gpcmc.covariance.kernels import orthant_covariance
 from gpcmc.gp import prior, rbf
 from gpcmc.inference import Inference, Twisted, infer
-from gpcmc.orthant.truths import constant_kernel_truth
 from gpcmc.posterior import NOT_CONVERGED, UNTRUSTED
-from recheck.files import read_csv, write_csv
-from studies.atiya2021 import certify as module
-from studies.atiya2021 import reference as reference_module
-from studies.atiya2021 import truths as truths_module
-from studies.atiya2021.certify import (
+from gpcmc.orthant.truths import constant_kernel_truth
+from recheck.record.files import read_csv, write_csv
+from studies.atiya2021.config import check as check_configuration
+from studies.atiya2021.experiments import reference_check, reference_truths
+from studies.atiya2021.names import REAL, data_set_seed
+from studies.atiya2021.problems import SYNTHETIC, Problem, real_problem, synthetic_problem
+from studies.atiya2021.reference import cells as reference_module
+from studies.atiya2021.reference import certify as module
+from studies.atiya2021.reference import truths as truths_module
+from studies.atiya2021.reference.cells import (
+    CellKey,
+    Reference,
+    certified_cell,
+    digest,
+    load_reference,
+    save_reference,
+    store,
+)
+from studies.atiya2021.reference.certify import (
     AGREES,
     CERTIFIED,
     CERTIFIER,
@@ -37,24 +50,11 @@ from studies.atiya2021.certify import (
     largest_of,
     verdict,
 )
-from studies.atiya2021.config import check as check_configuration
-from studies.atiya2021.experiments import reference_check, reference_truths
-from studies.atiya2021.names import REAL, data_set_seed
-from studies.atiya2021.problems import SYNTHETIC, Problem, real_problem, synthetic_problem
-from studies.atiya2021.reference import (
-    CellKey,
-    Reference,
-    certified_cell,
-    digest,
-    load_reference,
-    save_reference,
-    store,
-)
-from studies.atiya2021.reference_check import NO_REFERENCE, checked
-from studies.atiya2021.truths import certified_classes, certified_orthant
+from studies.atiya2021.reference.check import NO_REFERENCE, checked
+from studies.atiya2021.reference.truths import certified_classes, certified_orthant
 from studies.common import data as datasets
 from studies.common.configuration import read_config
-from studies.common.rows import Table, records, write_table
+from studies.common.rows import Table, write_table
 from studies.common.seeds import generator
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -454,7 +454,7 @@ def test_check_draws_cells_by_the_root():
         reference_check.plan(check_configuration(scale | {"scale": "published", "seed": root}))
         for root in (7, 7, 8)
     ]
-    drawn, again, other = ([*zip(plan["problem"], plan["set"], strict=True)] for plan in plans)
+    drawn, again, other = ([(row["problem"], row["set"]) for row in plan] for plan in plans)
     assert len(set(drawn)) == 6 and drawn == sorted(drawn) == again != other
 
 
@@ -494,7 +494,7 @@ def test_truths_are_certified_and_a_wrong_one_is_not(monkeypatch):
 
 def test_truths_are_those_of_experiments_1_to_3():
     tiny = read_config("tiny", ROOT / "config")
-    plan = records(reference_truths.plan(check_configuration(tiny)))
+    plan = reference_truths.plan(check_configuration(tiny))
     assert len(plan) == 80 == plan[0]["together"]
     seeds = [row["seed"] for row in plan]
     one, two = "20210308/experiment1/N50/instance0", "20210308/experiment2/problem4/dataset4"

@@ -18,7 +18,6 @@ from studies.atiya2021.tuning import Climb, Judge, tuned
 from studies.atiya2021.tuning_gradient import kernel_at_start, tuned_by_gradient
 from studies.common.configuration import read_config
 from studies.common.data import DataUnavailableError, fetch, files_of, read_registry
-from studies.common.rows import records
 from studies.common.seeds import generator
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -126,7 +125,7 @@ def test_a_method_without_a_gradient_is_refused(problem):
 def test_both_ways_of_tuning_have_one_judge(scale):
     config = read_config(scale, ROOT / "config")
     judges = [
-        {row["problem"]: row["judge"] for row in records(module.plan(check(config)))}
+        {row["problem"]: row["judge"] for row in module.plan(check(config))}
         for module in (of_simplex, of_gradient)
     ]
     assert judges[0] == judges[1]

@@ -2,10 +2,15 @@
 
 import fcntl
 import os
-import shutil
+from pathlib import Path
 
 import pytest
-from running import copy_project, snakemake
+from running import copy_project, linked, snakemake
+
+
+def pytest_collection_modifyitems(items):
+    """Begin with the tests of the workflow: one worker makes the tiny run while the others do the library."""
+    items.sort(key=lambda item: Path(__file__).parent not in item.path.parents)
 
 
 @pytest.fixture(scope="session")
@@ -28,8 +33,7 @@ def finished(tmp_path_factory):
 @pytest.fixture
 def changed(finished, tmp_path):
     """A copy of the finished project."""
-    shutil.copytree(finished, tmp_path / "project", symlinks=True)
-    return tmp_path / "project"
+    return linked(finished, tmp_path / "project")
 
 
 @pytest.fixture(scope="session")
@@ -45,5 +49,4 @@ def compiled(tmp_path_factory):
 @pytest.fixture
 def built(compiled, tmp_path):
     """A copy of it."""
-    shutil.copytree(compiled, tmp_path / "project", symlinks=True)
-    return tmp_path / "project"
+    return linked(compiled, tmp_path / "project")

@@ -23,7 +23,7 @@ READ |= {f"{name}{end}" for name, end in DERIVED.items()}
 TIMED = re.compile(
     r"_timing\.csv|/(provenance\.json|MANIFEST\.sha256|values\.tex|numbers\.json)$"
     r"|/(summary\.txt|audit\.[\w.]+|origins\.[\w.]+|paper\.html)$"
-    r"|/(measures|estimates|verdicts|readings|outcomes|controls|tables|appendix|data)\b|^figures/|\.pdf$|\.ipynb$"
+    r"|/(measures|estimates|verdicts|readings|outcomes|controls|tables|appendix|data|rows)\b|^figures/|\.pdf$|\.ipynb$"
 )
 
 
@@ -48,6 +48,27 @@ def copy_project(folder):
     if (ROOT / "build/cython").exists():
         shutil.copytree(ROOT / "build/cython", folder / "build/cython")
     return folder
+
+
+def link(source, target):
+    """A file under a second name, or a copy of one that runs write to in its place: notes of Snakemake, and logs."""
+    if {".snakemake", "logs"} & {*Path(source).parts}:
+        shutil.copy2(source, target)
+    else:
+        os.link(source, target)
+
+
+def linked(folder, copy):
+    """A copy of a project by hard links; what a test changes in it goes through `change`."""
+    shutil.copytree(folder, copy, symlinks=True, copy_function=link)
+    return copy
+
+
+def change(path, content):
+    """Give a file another content, and no other name of it."""
+    content = content.encode() if isinstance(content, str) else content
+    path.unlink()
+    path.write_bytes(content)
 
 
 def environment(**changes):
@@ -92,8 +113,13 @@ def made(folder):
     return {
         path.relative_to(folder).as_posix(): path
         for path in sorted(files)
-        if path.is_file() and path.relative_to(folder).parts[2:3] != ("logs",)
+        if path.is_file() and not is_note(path.relative_to(folder).parts[2:])
     }
+
+
+def is_note(parts):
+    """Whether a file of a run is no result: a log, or what was there before."""
+    return parts[:1] == ("logs",) or any(part.startswith(".") for part in parts)
 
 
 def digests(folder):

@@ -8,9 +8,8 @@ import subprocess
 
 import pytest
 from one_node import CannotSetUpError, Cluster
-from running import digests, planned
+from running import digests
 from test_interruption import TARGETS, kill, same_as, start, wait_for
-from test_workflow import runs_rows
 
 pytestmark = [
     pytest.mark.slow,
@@ -47,12 +46,8 @@ def run(folder, cluster, *arguments):
 
 
 def test_the_tiny_scale_makes_the_same_bytes(cluster, finished, built):
-    """All of it; at the tiny scale all jobs are short, and share allocations."""
-    # but for those whose rows others read when they are gathered: a group may not depend on itself
-    apart = {"defects_reference_rows", "posterior_chains_rows"}
-    short = [f"{name}=short" for name in planned(built) if runs_rows(name) and name not in apart]
-    shared = ["--groups", *short, "--group-components", "short=20", "patterns=20"]
-    code, said = run(built, cluster, "all", *shared)
+    """All of it: a job of rows for each study, and two allocations for the patterns and for what follows the rows."""
+    code, said = run(built, cluster, "all")
     assert code == 0, said[-5000:]
     assert "with SLURM jobid" in said or "SLURM jobid" in said, said[-5000:]
     assert digests(built) == digests(finished)
@@ -79,7 +74,7 @@ def nothing(cluster, folder):
     ("harm", "arguments"),
     [
         pytest.param(cancel, [], id="a job is cancelled"),
-        pytest.param(nothing, ["--set-resources", "experiment1_rows:mem_mb=40"], id="memory"),
+        pytest.param(nothing, ["--set-resources", "run:mem_mb=40"], id="memory"),
         pytest.param(restart, [], id="the controller restarts"),
     ],
 )

@@ -1,4 +1,8 @@
-"""The workflow at tiny scale, in temporary copies of the project."""
+"""The workflow at tiny scale, in temporary copies of the project: what only a run of Snakemake can show.
+
+What is planned, and what runs again after which edit, is asked without Snakemake in tests/studies/test_plan.py and
+test_code.py.
+"""
 
 import hashlib
 import json
@@ -14,47 +18,20 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
-from running import MIRROR, copy_project, digests, made, planned, snakemake
+from running import MIRROR, change, copy_project, digests, linked, made, planned, snakemake
 
 from gpcmc.gp import prior, rbf
 from gpcmc.inference import Orthant, infer
-from recheck.files import gather_digests, read_arrays, read_csv, write_csv
+from recheck.record.files import gather_digests, read_arrays, read_csv, write_csv
 from studies.atiya2021.problems import Problem
 from studies.common.seeds import generator
 
 pytestmark = pytest.mark.slow
 
 STUDY = "results/tiny/atiya2021"
-
-
-def runs_rows(name):
-    """Whether a rule runs rows of an experiment: it does, if it is none of those that all studies share."""
-    shared = {
-        "gather",
-        "measure",
-        "measures",
-        "judge",
-        "controls",
-        "remeasured",
-        "audit",
-        "summary",
-    }
-    shared |= {
-        "provenance",
-        "look_up",
-        "notebook",
-        "paper",
-        "webpage",
-        "all",
-        "fetch",
-        "compile",
-        "data_check",
-    }
-    return not (name in shared or name.startswith("draw_") or name.endswith("_patterns"))
-
-
+#: Blocks by the experiment, as at larger scales.
+APART = "pack={seconds: 60, across: experiment}"
 needs_data = pytest.mark.skipif(not MIRROR.exists(), reason="the real data are not here")
-needs_latex = pytest.mark.skipif(shutil.which("latexmk") is None, reason="there is no LaTeX here")
 
 
 @pytest.fixture(scope="module")
@@ -67,8 +44,11 @@ def unmade(tmp_path_factory):
 # A finished run
 
 
-def test_a_finished_run_has_nothing_to_do(finished):
-    assert planned(finished) == {}
+def test_a_finished_run_has_nothing_to_do_whenever_its_sources_were_touched(changed):
+    assert planned(changed) == {}
+    for path in (changed / "src").rglob("*.py*"):
+        change(path, path.read_bytes())
+    assert planned(changed) == {}
 
 
 def test_the_summary_is_a_small_table(finished):
@@ -85,7 +65,7 @@ def test_every_file_is_made_by_a_rule_and_is_in_the_manifest(finished):
     assert set(files) - set(listed) == {"results/tiny/MANIFEST.sha256"}
     assert listed == {name: hashlib.sha256(files[name].read_bytes()).hexdigest() for name in listed}
     strangers = snakemake(finished, "--list-untracked").stdout.splitlines()
-    strangers = [name for name in strangers if name.startswith(("results/", "figures/"))]
+    strangers = {name for name in strangers if name in files}
     # the stamp is there before any rule runs, and a digest belongs to the file beside it
     assert {name for name in strangers if not name.endswith(".digest")} <= {
         "results/tiny/schema.json"
@@ -120,17 +100,24 @@ def test_a_row_can_be_made_again_from_its_seed(finished):
     np.testing.assert_array_equal(result.probability, stored["problem7/probability"][place])
 
 
-def test_drawn_and_typeset_again_nothing_changes(changed):
+def test_drawn_and_typeset_again_nothing_changes_and_a_table_alone_is_that_of_the_run(changed):
     names = [name for name in made(changed) if name.endswith((".tex", ".pdf", ".png", ".html"))]
     before = {name: (changed / name).read_bytes() for name in names}
+    table = (changed / STUDY / "tables/table1.csv").read_bytes()
     shutil.rmtree(changed / "figures")
     shutil.rmtree(changed / STUDY / "tables")
-    pdfs = ["draw_paper", "webpage", *(["paper"] if shutil.which("latexmk") else [])]
-    done = snakemake(changed, *pdfs, "draw_figures_atiya2021", "--cores", "2", "--forcerun", *pdfs)
+    done = snakemake(changed, "table1", "--cores", "1")
     assert done.returncode == 0, done.stdout
-    again = {name: (changed / name).read_bytes() for name in names if (changed / name).exists()}
-    assert any(name.endswith(".png") for name in again)
-    assert [name for name in again if again[name] != before[name]] == []
+    assert {path.name for path in (changed / STUDY / "tables").iterdir()} == {
+        *("table1.csv", "table1.csv.digest", "table1.tex")
+    }
+    assert (changed / STUDY / "tables/table1.csv").read_bytes() == table
+    again = ["draw_atiya2021", "webpage", *(["paper"] if shutil.which("latexmk") else [])]
+    done = snakemake(changed, *again, "--cores", "2", "--forcerun", *again)
+    assert done.returncode == 0, done.stdout
+    now = {name: (changed / name).read_bytes() for name in names if (changed / name).exists()}
+    assert any(name.endswith(".png") for name in now)
+    assert [name for name in now if now[name] != before[name]] == []
 
 
 def site_packages():
@@ -138,25 +125,23 @@ def site_packages():
     return [path for path in sys.path if path.endswith(("site-packages", "dist-packages"))]
 
 
-def test_a_folder_with_a_space_cores_and_thread_variables_do_not_change_a_byte(finished, tmp_path):
-    """The whole run had two cores and two threads; a part of it has one, elsewhere."""
+def test_a_folder_with_a_space_cores_packs_and_thread_variables_do_not_change_a_byte(
+    finished, tmp_path
+):
+    """The whole run had two cores, two threads and one pack a study; a part of it has other ones, elsewhere."""
     other = copy_project(tmp_path / "a spa\N{LATIN SMALL LETTER C WITH CEDILLA}e")
-    targets = [
-        *("experiment1", "experiment2", f"{STUDY}/ordering.csv"),
-        *(f"{STUDY}/experiment3/{row}/0.csv" for row in ("orthant", "ess")),
-        *(f"{STUDY}/experiment4/problem1/{row}/0.csv" for row in ("ep", "orthant", "hmc-gpml")),
-        f"{STUDY}/defects/linear/ess/0.csv",
-    ]
     # an environment in that folder, as make would have made it
     venv.create(other / ".venv", symlinks=True)
     site = sysconfig.get_path("purelib", vars={"base": str(other / ".venv")})
     (Path(site) / "all.pth").write_text("\n".join(site_packages()))
     python = other / ".venv/bin/python"
     variables = {"OMP_NUM_THREADS": "1", "LC_ALL": "C", "TZ": "Asia/Tokyo"}
-    done = snakemake(other, *targets, "--cores", "1", python=python, **variables)
+    targets = ["experiment1", "experiment2", "experiment3", "defects"]
+    given = {"settings": ["pack={seconds: 3, across: experiment}"], "python": python}
+    done = snakemake(other, *targets, "--cores", "1", **given, **variables)
     assert done.returncode == 0, done.stdout
     one, two = digests(other), digests(finished)
-    assert len([name for name in one if name.endswith((".csv", ".npz"))]) > 12
+    assert len([name for name in one if name.endswith((".csv", ".npz"))]) > 8
     assert [name for name in one if one[name] != two[name]] == []
 
 
@@ -164,172 +149,92 @@ def test_a_folder_with_a_space_cores_and_thread_variables_do_not_change_a_byte(f
 # What runs again, and what does not
 
 
-@pytest.fixture(scope="module")
-def edited(finished, tmp_path_factory):
-    """What a dry run would do after an edit of the finished project, in a copy: other tests copy that project."""
-    copy = tmp_path_factory.mktemp("edited") / "project"
-    shutil.copytree(finished, copy, symlinks=True)
+def test_after_an_edit_of_a_method_its_rows_run_again_and_no_others(changed):
+    """All rows of the study are one job: it runs, and takes over what does not rest on the method."""
+    source = changed / "src/gpcmc/chains/elliptical.py"
+    change(source, source.read_text() + "\nEDITED = 1\n")
+    jobs = planned(changed, f"{STUDY}/measures.csv")
+    assert jobs == {"run": 1, "measure_atiya2021": 1}
+    before, fourth = (read_arrays(changed / STUDY / "rows/rows-0.npz")["lines"].tobytes(), None)
+    done = snakemake(changed, f"{STUDY}/rows/rows-0.npz", "--cores", "1")
+    assert done.returncode == 0, done.stdout
 
-    def plan(files, edit, *targets):
-        paths = [copy / file for file in files]
-        before = [(path.read_bytes(), path.stat()) for path in paths]
-        try:
-            for path, (content, _) in zip(paths, before, strict=True):
-                path.write_bytes(edit(content))
-            return planned(copy, *targets)
-        finally:
-            for path, (content, status) in zip(paths, before, strict=True):
-                path.write_bytes(content)
-                os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    def seconds(text):
+        records = [json.loads(line) for line in text.decode().splitlines()]
+        return {(one["experiment"], one["row"]): one["timing"] for one in records}
 
-    return plan
-
-
-def test_a_comment_runs_nothing(edited):
-    files = [
-        *("src/gpcmc/inference/laplace.py", "src/studies/atiya2021/experiments/experiment4.py"),
-        *("src/studies/atiya2021/measures/experiment1.py", "src/recheck/judge.py"),
-        "src/studies/atiya2021/figures/experiments123.py",
-    ]
-    assert edited(files, lambda text: text + b"\n# a comment\n") == {}
-
-
-def test_an_edit_of_a_method_runs_the_jobs_of_this_method(edited):
-    edit = lambda text: text + b"\nEDITED = 1\n"  # noqa: E731
-    jobs = edited(["src/gpcmc/inference/elliptical.py"], edit, "experiment3", "experiment4")
-    assert "compile" not in jobs and "atiya2021_patterns" not in jobs
-    assert jobs["experiment3_rows"] == 2  # ess, ess-ais
-    assert jobs["experiment4_rows"] == 1  # ess
-
-
-def test_an_edit_of_a_figure_runs_no_method_and_no_judge(edited):
-    file = "src/studies/atiya2021/figures/experiments123.py"
-    jobs = edited([file], lambda text: text + b"\nEDITED = 1\n")
-    assert jobs.keys() <= {
-        "draw_figures_atiya2021",
-        "draw_paper",
-        "paper",
-        "webpage",
-        "summary",
-        "all",
-    }
-
-
-def test_the_extensions_are_built_again_for_their_sources_alone(edited):
-    edit = lambda text: text + b"\n# edited\n"  # noqa: E731
-    assert edited(["src/gpcmc/orthant/_sampler.pyx"], edit, "experiment1")["compile"] == 1
-    assert edited(["pyproject.toml"], edit, "experiment1") == {}
+    old = seconds(before)
+    fourth = seconds(read_arrays(changed / STUDY / "rows/rows-0.npz")["lines"].tobytes())
+    ran = {key for key in old if old[key] != fourth[key]}
+    assert ran and {name for _, row in ran for name in row.split("/") if "ess" in name}
+    assert all("ess" in row for _, row in ran)
+    assert old.keys() == fourth.keys()
 
 
 def test_sources_that_change_during_a_run_are_refused(built):
-    table = f"{STUDY}/experiment3/laplace/0.csv"
-    source = built / "src/gpcmc/inference/laplace.py"
+    block = f"{STUDY}/rows/quadrature-0.npz"
+    source = built / "src/studies/atiya2021/experiments/quadrature.py"
+    change(source, source.read_bytes())  # a file of this copy alone
     # stands in for a person who edits while jobs wait
     (built / "src/sitecustomize.py").write_text(
         "import sys\n"
         "if 'run.py' in ' '.join(sys.orig_argv):\n"
         f"    open({str(source)!r}, 'a').write('EDITED = 1\\n')\n"
     )
-    done = snakemake(built, table, "--cores", "1")
-    assert done.returncode != 0 and not (built / table).exists()
-    assert "experiment3/laplace/0.csv: its sources changed during the run" in done.stdout
+    done = snakemake(built, block, "--cores", "1", settings=[APART])
+    assert done.returncode != 0 and not (built / block).exists()
+    assert "rows/quadrature-0.npz: its sources changed during the run" in done.stdout
+
+
+def test_what_moved_since_the_run_before_is_said(changed):
+    """One command after a run with another setting: the old numbers beside the new ones."""
+    done = snakemake(changed, "moved", "--cores", "1")
+    assert "neal1997: no run before had other measures" in done.stdout
+    settings = ["neal1997={bayes: {sets: 21}}"]
+    done = snakemake(changed, "moved", "--cores", "2", settings=settings)
+    assert done.returncode == 0, done.stdout
+    assert re.search(r"neal1997: \d+ estimates moved", done.stdout)
+    assert "cao2024: no run before had other measures" in done.stdout
 
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Results that are altered, damaged or gone
 
 
-def test_a_damaged_result_is_refused_by_name_and_remade_once_deleted(changed):
-    table = changed / STUDY / "experiment1.csv"
-    whole = table.read_bytes()
-    harmed = [whole.replace(b"1", b"2", 1), b"".join(whole.splitlines(keepends=True)[:-1])]
-    for content in harmed:
-        table.write_bytes(content)
-        done = snakemake(changed, f"{STUDY}/measures/experiment1.csv", "--cores", "1")
-        assert done.returncode != 0
-        assert "atiya2021/experiment1.csv" in done.stdout
-        assert "delete it and run snakemake again" in done.stdout
-    table.unlink()
-    done = snakemake(changed, f"{STUDY}/measures/experiment1.csv", "--cores", "1")
-    assert done.returncode == 0, done.stdout
-    assert table.read_bytes() == whole
-
-
-def test_altered_verdicts_are_refused_by_name(changed):
+def test_damaged_rows_and_verdicts_are_refused_by_name_and_remade_once_deleted(changed):
+    block = changed / STUDY / "rows/rows-0.npz"
+    whole = block.read_bytes()
+    change(block, whole[:-1000])
     table = changed / STUDY / "verdicts.csv"
-    table.write_text(table.read_text().replace("undecided", "agrees", 1))
-    done = snakemake(changed, "audit", "--cores", "1", "--forcerun", "audit")
+    change(table, table.read_text().replace("undecided", "agrees", 1))
+    done = snakemake(changed, "table1", "audit", "--cores", "1", "-k", "--forcerun", "audit")
     assert done.returncode != 0
-    assert "atiya2021/verdicts.csv" in done.stdout
-    assert "delete it and run snakemake again" in done.stdout
+    for name in ("atiya2021/rows/rows-0.npz", "atiya2021/verdicts.csv"):
+        assert name in done.stdout
+    assert done.stdout.count("delete it and make it again") >= 2
 
 
 def test_without_rows_all_that_follows_the_measures_is_built(changed):
-    study = changed / STUDY
-    plans = {path.stem for path in (changed / "src/studies/atiya2021/experiments").glob("*.py")}
-    for path in [*study.glob("*"), changed / "figures"]:
-        if path.name.partition(".")[0].removesuffix("_timing") in plans or path.suffix == ".csv":
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
-    shutil.rmtree(study / "tables")
-    targets = ["audit", "draw_tables_atiya2021", "draw_figures_atiya2021"]
-    targets += ["paper"] if shutil.which("latexmk") else ["results/tiny/values.tex"]
-    jobs = planned(changed, *targets)
-    assert not [name for name in jobs if runs_rows(name) or name == "measure"]
+    shutil.rmtree(changed / STUDY / "rows")
+    shutil.rmtree(changed / STUDY / "tables")
+    shutil.rmtree(changed / "figures")
+    for path in (changed / STUDY).glob("experiment*"):
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    targets = ["audit", "draw_atiya2021", "results/tiny/values.tex"]
     done = snakemake(changed, *targets, "--cores", "2")
     assert done.returncode == 0, done.stdout
+    assert not (changed / STUDY / "rows").exists()
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# Targets
+# Targets and configurations
 
 
-@pytest.mark.parametrize(
-    ("target", "runs"),
-    [
-        (
-            "table1",
-            {
-                "experiment1_rows": 2,
-                "quadrature_rows": 1,
-                "inexact_rows": 1,
-                "gather": 3,
-                "measure": 1,
-            },
-        ),
-        ("figure1", {"experiment3_rows": 17, "gather": 1, "measure": 1}),
-        ("experiment2", {"experiment2_rows": 2, "gather": 1}),
-    ],
-)
-def test_a_target_runs_what_it_needs_and_no_more(unmade, target, runs):
-    jobs = planned(unmade, target)
-    assert jobs.pop("compile") == 1 and jobs.pop(target) == 1
-    assert jobs == runs
-
-
-def test_there_are_such_targets(unmade):
-    targets = {
-        *("table2", "table3", "table4", "figure2", "figure_floor", "experiment5", "defects"),
-        *("audit", "reference", "calibrate", "notebook", "provenance"),
-    }
-    assert targets <= planned(unmade, *targets).keys()
-
-
-def test_a_table_alone_is_that_of_the_whole_run(changed):
-    tables = changed / STUDY / "tables"
-    before = (tables / "table1.csv").read_bytes()
-    shutil.rmtree(tables)
-    done = snakemake(changed, "table1", "--cores", "1")
-    assert done.returncode == 0, done.stdout
-    assert {path.name for path in tables.iterdir()} == {
-        *("table1.csv", "table1.csv.digest", "table1.tex")
-    }
-    assert (tables / "table1.csv").read_bytes() == before
-
-
-@pytest.mark.parametrize("scale", ["smoke", "standard", "published"])
-def test_every_scale_is_accepted(unmade, scale):
-    """The other tests run the tiny one alone."""
-    assert planned(unmade, scale=scale)["all"] == 1
+def test_a_target_that_there_is_not_is_answered_by_those_that_there_are(unmade):
+    done = snakemake(unmade, "tabel4", "--dry-run")
+    assert done.returncode != 0 and "Traceback" not in done.stdout
+    assert "tabel4: there is no such target; there are " in done.stdout
+    assert "'table4'" in done.stdout and "'experiment3'" in done.stdout
 
 
 def test_the_profile_for_a_cluster_plans_the_same_jobs(unmade):
@@ -337,17 +242,11 @@ def test_the_profile_for_a_cluster_plans_the_same_jobs(unmade):
     jobs = planned(unmade, "--profile", "profiles/slurm")
     assert jobs == planned(unmade)
     profile = yaml.safe_load((unmade / "profiles/slurm/profile.yaml").read_text())
-    local = {"all", "compile", "data_check", "fetch", "paper", "summary"}
-    alone = {name for name in profile["groups"] if name not in jobs}
-    assert not alone, "groups of rules that are not there"
-    # tables of rows are read by other experiments, so that no group can hold both
-    shared = {name for name in jobs.keys() - local - {"gather"} if not runs_rows(name)}
-    assert shared <= profile["groups"].keys()
+    local = {"all", "compile", "fetch", "paper", "summary"}
+    at_standard = planned(unmade, scale="standard")
+    assert not {name for name in profile["groups"] if name not in jobs | at_standard}
+    assert (jobs | at_standard).keys() - local - {"run"} <= profile["groups"].keys()
     assert profile["group-components"].keys() <= set(profile["groups"].values())
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# Configuration
 
 
 def test_a_wrong_configuration_is_refused_by_name(unmade):
@@ -367,86 +266,94 @@ def test_a_wrong_configuration_is_refused_by_name(unmade):
         assert given in line and allowed in line
 
 
-def test_an_unknown_scale_is_refused_by_name(unmade):
-    done = snakemake(unmade, "--dry-run", scale="huge")
-    assert done.returncode != 0 and "Traceback" not in done.stdout
-    assert (
-        "scale: given 'huge'; allowed is one of ['published', 'smoke', 'standard', 'tiny']"
-        in done.stdout
-    )
-
-
-def test_a_scale_whose_file_is_no_text_is_refused_by_name(unmade):
-    (unmade / "config/binary.yaml").write_bytes(b"\x80\xff\x00a: b")
-    done = snakemake(unmade, "--dry-run", scale="binary")
-    (unmade / "config/binary.yaml").unlink()
-    assert done.returncode != 0 and "Traceback" not in done.stdout
-    assert "config/binary.yaml is no text in UTF-8" in done.stdout
-
-
-def test_nested_keys_can_be_given_on_the_command_line(unmade):
-    """Snakemake reads their numbers and truth values as texts."""
-    settings = ["data={retries: 1, standardise: {usps: true}}", "seed=5"]
-    done = snakemake(unmade, "--dry-run", settings=settings)
-    assert done.returncode == 0, done.stdout
-
-
-def test_what_is_given_goes_over_the_files(unmade):
-    """A file over the file of the scale, and the command line over both; null drops a row."""
+def test_what_is_given_goes_over_the_files_and_null_drops_a_row(unmade):
     (unmade / "my.yaml").write_text(
         "seed: seven\natiya2021: {experiment4: {methods: {ess: null}}, benchmark: {parts: [-2]}}\n"
     )
-    target = f"{STUDY}/experiment4/problem1/ess/0.csv"
-    assert snakemake(unmade, target, "--dry-run").returncode == 0
-    given = [target, "--dry-run", "--configfile", "my.yaml"]
-    done = snakemake(unmade, *given, settings=["atiya2021={benchmark: {parts: [4]}}"])
+    given = ["experiment4", "--dry-run", "--configfile", "my.yaml"]
+    settings = [
+        "atiya2021={benchmark: {parts: [4]}}",
+        "data={retries: 1, standardise: {usps: true}}",
+    ]
+    done = snakemake(unmade, *given, settings=settings)
     assert done.returncode != 0 and "seed: given 'seven'" in done.stdout
     assert "parts" not in done.stdout
-    done = snakemake(unmade, *given, settings=["seed=7", "atiya2021={benchmark: {parts: [4]}}"])
+    done = snakemake(unmade, *given, settings=["seed=7", *settings])
     (unmade / "my.yaml").unlink()
-    assert done.returncode != 0 and f"{target}: no row of the plan" in done.stdout
+    assert done.returncode == 0, done.stdout
 
 
-def test_the_catalogue_finds_the_workflow(unmade):
-    planned_there = planned(unmade, "--snakefile", "workflow/Snakefile")
-    assert planned_there.pop("default") == 1
-    assert planned_there | {"all": 1} == planned(unmade)
+def test_it_runs_from_elsewhere_with_a_configuration_of_its_own(unmade, tmp_path):
+    """As the catalogue's users start it; results lie with the sources."""
+    shutil.copytree(unmade / "config", tmp_path / "config")
+    mine = tmp_path / "config/tiny.yaml"
+    mine.write_text(mine.read_text() + "\nseed: -1\n")
+    where = ["--snakefile", str(unmade / "workflow/Snakefile"), "--dry-run"]
+    done = snakemake(tmp_path, *where)
+    assert done.returncode != 0 and "seed: given -1" in done.stdout
+    shutil.rmtree(tmp_path / "config")
+    done = snakemake(tmp_path, *where)
+    assert done.returncode == 0 and "measure_atiya2021" in done.stdout, done.stdout
+    done = snakemake(unmade, "--directory", str(tmp_path), "--dry-run")
+    assert done.returncode != 0 and "--directory: results lie beside the sources" in done.stdout
+
+
+def test_what_looks_at_a_run_needs_no_number_of_cores(finished):
+    for look in ("--summary", "--list-params-changes", "--unlock"):
+        done = snakemake(finished, look)
+        assert done.returncode == 0 and "Traceback" not in done.stdout, done.stdout
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# Data, LaTeX, kept results
+# Data, LaTeX
+
+NOWHERE = "http://127.0.0.1:9"
+OFFLINE = {"http_proxy": NOWHERE, "https_proxy": NOWHERE, "GPCMC_DATA_MIRRORS": ""}
 
 
 @needs_data
 def test_a_damaged_raw_file_is_refused_by_name(changed):
     raw = changed / "data/raw/crabs.csv"
-    raw.write_bytes(raw.read_bytes().replace(b"8.1", b"8.2", 1))
+    change(raw, raw.read_bytes().replace(b"8.1", b"8.2", 1))
     done = snakemake(changed, "experiment4", "--cores", "1")
     assert done.returncode != 0
     assert "crabs.csv" in done.stdout and "sha256" in done.stdout
 
 
-def test_without_network_and_mirror_it_says_what_is_left_out(built):
-    shutil.rmtree(built / "data/raw", ignore_errors=True)
-    nowhere = "http://127.0.0.1:9"
-    offline = {"http_proxy": nowhere, "https_proxy": nowhere, "GPCMC_DATA_MIRRORS": ""}
+def test_a_whole_run_without_network_and_mirror_ends_and_says_what_is_left_out(finished, tmp_path):
+    """Rows of simulated data are those of the finished run; the others say that there are no data."""
+    folder = linked(finished, tmp_path / "project")
+    shutil.rmtree(folder / "data/raw", ignore_errors=True)
+    for path in (folder / "results/tiny/data").iterdir():
+        path.unlink()
     settings = ["data={mirrors: [], retries: 0}"]
-    table = f"{STUDY}/experiment4/problem7/ep/0.csv"
-    done = snakemake(built, table, "--cores", "2", settings=settings, **offline)
-    assert done.returncode == 0, done.stdout
-    assert list(read_csv(built / table).status) == ["data not available"]
-    status = json.loads((built / "results/tiny/data/crabs.csv.json").read_text())
-    assert not status["available"] and "data/raw/crabs.csv" in status["instructions"]
-    settings = [*settings, "missing_data=fail"]
-    stopped = snakemake(built, table, "--cores", "1", settings=settings, **offline)
+    stopped = snakemake(
+        folder, "fetch", "--cores", "1", settings=[*settings, "missing_data=fail"], **OFFLINE
+    )
     assert stopped.returncode != 0 and "data/raw/" in stopped.stdout
-    # and a file that is placed by hand afterwards is found
+    done = snakemake(folder, "--cores", "2", settings=settings, **OFFLINE)
+    assert done.returncode == 0, done.stdout
+    status = json.loads((folder / "results/tiny/data/crabs.csv.json").read_text())
+    assert not status["available"] and "data/raw/crabs.csv" in status["instructions"]
+    summary = (folder / "results/tiny/summary.txt").read_text()
+    assert "place data/raw/crabs.csv" in summary
+    rows = read_csv(folder / STUDY / "experiment4.csv")
+    lost = rows["status"] == "data not available"
+    assert set(rows.loc[lost, "problem"].astype(str)) == {"7"} and not lost.all()
+    before = read_csv(finished / STUDY / "experiment4.csv").set_index("row")
+    kept = rows[~lost].set_index("row")["log_evidence"]
+    assert (kept == before.loc[kept.index, "log_evidence"]).all()
+    # it is finished: nothing is fetched again while nothing is placed
+    assert planned(folder, settings=settings, **OFFLINE) == {}
+    # and a file that is placed by hand afterwards is found, once
     if MIRROR.exists():
-        (built / "data/raw").mkdir(exist_ok=True)
-        shutil.copy2(MIRROR / "crabs.csv", built / "data/raw/crabs.csv")
-        done = snakemake(built, table, "--cores", "2", settings=settings[:1], **offline)
+        (folder / "data/raw").mkdir(exist_ok=True)
+        shutil.copy2(MIRROR / "crabs.csv", folder / "data/raw/crabs.csv")
+        done = snakemake(folder, "experiment4", "--cores", "2", settings=settings, **OFFLINE)
         assert done.returncode == 0, done.stdout
-        assert list(read_csv(built / table).status) == ["ok"]
+        assert set(read_csv(folder / STUDY / "experiment4.csv")["status"]) == {"ok"}
+        jobs = planned(folder, f"{STUDY}/rows/rows-0.npz", settings=settings, **OFFLINE)
+        assert jobs == {}, "it was fetched, and is not fetched again"
 
 
 def test_without_latex_all_but_the_pdfs_is_built(changed, tmp_path):
@@ -477,17 +384,10 @@ def test_without_latex_all_but_the_pdfs_is_built(changed, tmp_path):
 @pytest.fixture(scope="module")
 def kept(finished, tmp_path_factory):
     """The finished project with its results kept."""
-    copy = tmp_path_factory.mktemp("kept") / "project"
-    shutil.copytree(finished, copy, symlinks=True)
+    copy = linked(finished, tmp_path_factory.mktemp("kept") / "project")
     done = snakemake(copy, "keep", "--cores", "1")
     assert done.returncode == 0, done.stdout
     return copy
-
-
-@pytest.mark.parametrize("target", ["resume", "verify"])
-def test_where_no_rows_are_kept_none_are_run(unmade, target):
-    jobs = planned(unmade, target)
-    assert [name for name in jobs if runs_rows(name)] == [target]
 
 
 def test_results_that_are_kept_are_those_of_the_run(kept):
@@ -500,16 +400,14 @@ def test_results_that_are_kept_are_those_of_the_run(kept):
 
 
 def test_kept_rows_are_put_back_and_nothing_is_computed(kept, tmp_path):
-    copy = tmp_path / "project"
-    shutil.copytree(kept, copy, symlinks=True)
+    copy = linked(kept, tmp_path / "project")
     for name in ("results", "figures"):
         shutil.rmtree(copy / name)
     done = snakemake(copy, "resume", "--cores", "2")
     assert done.returncode == 0, done.stdout
     assert "atiya2021, experiment4:" in done.stdout and "put back" in done.stdout
-    jobs = planned(copy, f"{STUDY}/measures.csv")
-    assert not [name for name in jobs if runs_rows(name)], jobs
-    done = snakemake(copy, f"{STUDY}/experiment4.csv", f"{STUDY}/experiment1.csv", "--cores", "2")
+    assert planned(copy, f"{STUDY}/measures.csv") == {"measure_atiya2021": 1}
+    done = snakemake(copy, "experiment4", "experiment1", "--cores", "2")
     assert done.returncode == 0, done.stdout
     for name in ("experiment1.csv", "experiment4.csv", "experiment4.npz"):
         assert (copy / STUDY / name).read_bytes() == (kept / STUDY / name).read_bytes()
@@ -535,17 +433,16 @@ def verified(folder):
 
 
 def test_a_changed_sampler_turns_its_rows_red_and_no_others(kept, tmp_path):
-    copy = tmp_path / "project"
-    shutil.copytree(kept, copy, symlinks=True)
+    copy = linked(kept, tmp_path / "project")
     settings = ["share=0.000001"]
     done = snakemake(copy, "verify", "--cores", "2", settings=settings)
     assert done.returncode == 0, done.stdout
     before = verified(copy)
     assert set(before) == {"identical"} and len(before) > 60
-    source = copy / "src/gpcmc/inference/hamiltonian.py"
+    source = copy / "src/gpcmc/chains/hamiltonian.py"
     text = source.read_text()
     assert text.count(CONSTANT[0]) == 1
-    source.write_text(text.replace(*CONSTANT))
+    change(source, text.replace(*CONSTANT))
     done = snakemake(copy, "verify", "--cores", "2", settings=settings)
     assert done.returncode != 0
     after = verified(copy)
@@ -554,37 +451,20 @@ def test_a_changed_sampler_turns_its_rows_red_and_no_others(kept, tmp_path):
     assert len(red) >= 1 and all(name[2] in done.stdout for name in red), "each is named"
 
 
-def ids(folder):
-    """Ten numbers of different kinds."""
-    measures = read_csv(folder / "data/reference/atiya2021/measures.csv.gz")
-    first = measures.groupby(measures["id"].str.partition("/")[0], sort=True)["id"].first()
-    more = ["neal1997:chains/1997-100/eta", "tables/table1", "figures/floor", "count:agrees/table1"]
-    return [*first.tolist()[:8], *more]
-
-
-def test_a_number_is_looked_up_and_its_rows_are_run_again(kept):
-    for key in ids(kept):
-        done = snakemake(kept, "number", "--cores", "2", settings=[f"id={key}", "seconds=2"])
-        assert done.returncode == 0, done.stdout
-        assert "rows:" in done.stdout, key
-        assert " different: " not in done.stdout
-
-
-def test_of_an_altered_kept_row_the_number_says_so(kept, tmp_path):
-    copy = tmp_path / "project"
-    shutil.copytree(kept, copy, symlinks=True)
+def test_a_number_is_looked_up_its_rows_are_run_again_and_an_altered_one_is_named(kept, tmp_path):
+    """That ids of all kinds are found is asked in tests/studies/test_number.py."""
+    key = "neal1997/exact/1997-gaussian/rho"
+    done = snakemake(kept, "number", "--cores", "2", settings=["id=table1/N50/M10000", "seconds=2"])
+    assert done.returncode == 0, done.stdout
+    assert "rows:" in done.stdout and " different: " not in done.stdout and "nan" not in done.stdout
+    copy = linked(kept, tmp_path / "project")
     folder = copy / "data/reference/atiya2021"
     frame = read_csv(folder / "experiment1.csv", dtype=str, keep_default_na=False)
     frame["estimate"] = (frame["estimate"].astype(float) + 0.01).astype(str)
     write_csv(folder / "experiment1.csv", frame)
     gather_digests(folder)
-    settings = ["id=table1/N50/M10000", "seconds=2"]
-    done = snakemake(copy, "number", "--cores", "2", settings=settings)
+    done = snakemake(copy, "number", "--cores", "2", settings=["id=table1/N50/M10000", "seconds=2"])
     assert done.returncode != 0
     assert "different: N50/" in done.stdout and "estimate" in done.stdout
-
-
-def test_an_unknown_number_is_refused_with_those_that_are_close(kept):
-    done = snakemake(kept, "number", "--dry-run", settings=["id=table1/N50/M1000"])
-    assert done.returncode != 0 and "Job stats" not in done.stdout
-    assert "table1/N50/M10000" in done.stdout
+    done = snakemake(copy, "number", "--dry-run", settings=[f"id={key}x"])
+    assert done.returncode != 0 and key.partition("/")[2] in done.stdout, "what is close is named"

@@ -1,73 +1,74 @@
-# What must hold before any job starts, and what the rules of several stages share.
+# What must hold before any job starts, and what the rules of several stages share. What is run, and what each row, part of
+# the measures and target reads, is a `Plan` (src/studies/common/plan.py); src/studies/<study>/study.py says it of a study.
 
-import hashlib
 import os
 import re
 import shlex
 import shutil
 import sys
-from csv import DictReader
-from functools import cache
 from glob import glob
-from importlib import import_module
 from pathlib import Path
 
-import yaml
-from snakemake.io import strip_wildcard_constraints
+# The folder of this repository: all paths start there, wherever Snakemake was started.
+ROOT = Path(workflow.current_basedir).parents[1].resolve()
+if workflow.overwrite_workdir and Path(workflow.overwrite_workdir).resolve() != ROOT:
+    raise WorkflowError(
+        f"--directory: results lie beside the sources; leave it out, or copy {ROOT} and run the copy"
+    )
+# Where Snakemake was started with a configuration of its own, that one counts.
+SETTINGS = next(
+    (one.resolve() for one in (Path("config"), ROOT / "config") if (one / "default.yaml").exists()),
+    ROOT / "config",
+)
+
+
+workdir: ROOT
+
 
 # Jobs compute with the sources of this folder, whatever the environment has installed.
-os.environ.update(PYTHONPATH=str(Path("src").resolve()))
-sys.path.insert(0, "src")
+os.environ.update(PYTHONPATH=str(ROOT / "src"))
+sys.path.insert(0, str(ROOT / "src"))
 # Snakemake starts scripts with this path as it is; without a quote, none would start in a folder with a space.
 sys.executable = shlex.quote(sys.executable)
 
-from recheck.files import read_json, write_json
-from recheck.pandoc import find_pandoc
+from recheck.record.files import read_json, write_json
+from recheck.paper.pandoc import find_pandoc
 from studies.common import locks
-from studies.common.code import digest, digest_of_rows
-from studies.common.configuration import read_config
-from studies.common.rows import records
+from studies.common.blocks import forget
+from studies.common.code import digest, note_digests, read_digests
+from studies.common.configuration import read_config, read_yaml
+from studies.common.plan import Plan, code_of, declared
+from studies.common.start import (
+    OPTIONS,
+    SCHEMA,
+    asked_of_raw,
+    checked_options,
+    content,
+    refuse_other_schema,
+)
 
-#: The experiments of each study. A study has a package in src/studies, a folder in data/published, and a file of rules
-#: beside this one. The paper is about the first one; names of the others have the study in front.
-EXPERIMENTS = {}
-for path in sorted(Path("src/studies").glob("*/experiments/[a-z]*.py")):
-    EXPERIMENTS.setdefault(path.parts[2], []).append(path.stem)
-STUDIES = list(EXPERIMENTS)
+#: What a look at all sources has found, which jobs read: see studies.common.code.
+DIGESTS = "build/digests.json"
+read_digests(DIGESTS)
 
 # The file of the scale goes over the default, what --configfile names goes over both, and --config over all.
 given = workflow.config_settings
 try:
-    complete = read_config(config["scale"], files=given.configfiles, given=given.config)
-    # Keys of single targets, which are no part of the configuration: `verify` has `share` and `draw`, `number` has `id`
-    # and `seconds`.
-    OPTIONS = {"share": 0.03, "draw": complete.get("seed"), "id": "", "seconds": 60}
-    OPTIONS |= {key: complete.pop(key) for key in OPTIONS if key in complete}
-    CHECKED = {s: import_module(f"studies.{s}.config").check(complete) for s in STUDIES}
+    complete = read_config(
+        config.get("scale"), SETTINGS, files=given.configfiles, given=given.config
+    )
+    # keys of single targets, which are no part of the configuration
+    ASKED = checked_options(
+        {key: complete.pop(key) for key in OPTIONS if key in complete}, complete
+    )
+    PLAN = Plan(complete)
+    refuse_other_schema(PLAN.results)
 except ValueError as error:
     raise WorkflowError(str(error)) from None
 config.clear()
 config.update(complete)
-#: What all studies share: seed, data, and so on.
-GENERAL = CHECKED[STUDIES[0]]
-
-RESULTS, FIGURES = f"results/{config['scale']}", f"figures/{config['scale']}"
-#: Raised whenever a result file is renamed, or a column renamed or given another meaning.
-RESULTS_SCHEMA = 3
-STAMP = Path(RESULTS, "schema.json")
-found = read_json(STAMP)["version"] if STAMP.exists() else "none"
-if found != RESULTS_SCHEMA and any(path.suffix != ".partial" for path in STAMP.parent.glob("*")):
-    raise WorkflowError(
-        f"{RESULTS} was written under another schema of results: {STAMP} says version {found}, this tree reads and "
-        f"writes version {RESULTS_SCHEMA}. Move the folder away, or delete it and {FIGURES}: nothing in it can be used."
-    )
-
-#: What the files of the studies fill: of each study, the parts of its measures with the experiments that each reads;
-#: targets with the files that each makes; names of data sets that the registry has under another one.
-MEASURED, TARGETS, REGISTERED = {}, {}, {}
-#: Experiments that `all` does not run and that are not kept as others are.
-APART = ["reference_cells", "reference_truths"]
-KEPT = {study: [name for name in EXPERIMENTS[study] if name not in APART] for study in STUDIES}
+GENERAL, STUDIES = PLAN.general, PLAN.studies
+RESULTS, FIGURES = PLAN.results, f"figures/{config['scale']}"
 #: Studies of which a run is kept.
 KEPT_STUDIES = [s for s in STUDIES if Path(f"data/reference/{s}/provenance.json").exists()]
 #: Whose versions a run records.
@@ -78,105 +79,36 @@ PACKAGES = [
 ]
 
 
-# ----- Rows
+#: The modules that judge measures, whatever the study.
+JUDGES = ["recheck.judge.measures", "recheck.judge.verdicts", "recheck.judge.controls", "recheck.record.remeasured"]
+#: What draws tables, figures and lists, whatever the study.
+DRAWS = ["recheck.report.book", "recheck.report.style", "recheck.report.tables", "recheck.report.audit", "recheck.report.documents"]
 
 
-@cache
-def plan(study, experiment):
-    """All rows of an experiment under this configuration."""
-    return records(import_module(f"studies.{study}.experiments.{experiment}").plan(CHECKED[study]))
+def block(wildcards):
+    """The block of a job."""
+    known = PLAN.blocks(wildcards.study)
+    if wildcards.block not in known:
+        raise WorkflowError(
+            f"{wildcards.study}, {wildcards.block}: no row of the plan is written there under this configuration"
+        )
+    return known[wildcards.block]
 
 
-def plans(study):
-    """The plans of all experiments whose rows are kept."""
-    return {experiment: plan(study, experiment) for experiment in KEPT[study]}
+def refuse_target(name):
+    """Say of a target that there is not which there are."""
+    known = sorted(rule.name for rule in workflow.rules)
+    raise WorkflowError(f"{name}: there is no such target; there are {known}")
 
 
 def table(stem):
-    """The files that rows are written to."""
-    return multiext(stem, rows=".csv", timing="_timing.csv", arrays=".npz")
-
-
-def place(path):
-    """The study and the experiment that a file below the results belongs to."""
-    study, experiment = Path(path).parts[2:4]
-    return study, experiment.partition(".")[0]
-
-
-@cache
-def rule_of(study, experiment):
-    """The rule that runs the rows of an experiment."""
-    own = [one for one in workflow.rules if "block" in one.wildcard_names]
-    return next(one for one in own if place(one.output.rows) == (study, experiment))
-
-
-@cache
-def blocks(study, experiment):
-    """The jobs of an experiment: its rows by the file that its rule writes them to."""
-    pattern = strip_wildcard_constraints(str(rule_of(study, experiment).output.rows))
-    found = {}
-    for row in plan(study, experiment):
-        found.setdefault(pattern.format_map(row), []).append(row)
-    return found
-
-
-# Snakemake runs a job again if a parameter changes, but not for one whose function has an argument `output`. The function
-# of such a parameter takes its output from `given`.
-def planned(wildcards, **given):
-    """The rows of a job, with their settings and seeds."""
-    path = given["output"].rows
-    jobs = blocks(*place(path))
-    if path not in jobs:
-        raise WorkflowError(f"{path}: no row of the plan is written there under this configuration")
-    return jobs[path]
-
-
-def sources(wildcards, **given):
-    """A digest of the code that a job's rows rest on."""
-    return digest_of_rows(*place(given["output"].rows), planned(wildcards, **given))
-
-
-def tables(study, *experiments):
-    """The tables of some experiments."""
-    return [f"{RESULTS}/{study}/{experiment}.csv" for experiment in experiments]
-
-
-def rows_read(wildcards):
-    """The rows that a part of the measures reads, or other files of the study's results."""
-    for name in MEASURED[wildcards.study][wildcards.part]:
-        ends = [""] if name.endswith(".npz") else [".csv", "_timing.csv", ".npz"]
-        yield from (f"{RESULTS}/{wildcards.study}/{name}{end}" for end in ends)
-
-
-# ----- Raw data
-
-with open("data/registry.csv", newline="", encoding="utf-8") as registry:
-    RAW_FILES = {row["file"]: row for row in DictReader(registry)}
-RAW_STATUS = [f"{RESULTS}/data/{file}.json" for file in RAW_FILES]
-
-
-def raw_status(wildcards):
-    """What became of the raw files of a data set; none if it is simulated."""
-    name = REGISTERED.get(wildcards.data, wildcards.data)
-    return [f"{RESULTS}/data/{file}.json" for file, row in RAW_FILES.items() if row["name"] == name]
-
-
-def fetch_again(wildcards):
-    """Changes, so that a raw file is looked for again, while it is missing or not the registered one."""
-    raw, status = Path("data/raw", wildcards.file), Path(RESULTS, "data", f"{wildcards.file}.json")
-    if status.exists() and not read_json(status)["available"]:
-        return ["missing", status.stat().st_mtime_ns]
-    found = hashlib.sha256(raw.read_bytes()).hexdigest() if raw.exists() else None
-    return None if found in (None, RAW_FILES[wildcards.file]["sha256"]) else ["damaged", found]
+    """The files of a table of rows."""
+    return [f"{stem}.csv", f"{stem}_timing.csv", f"{stem}.npz"]
 
 
 # ----- What readers see
 
-LAYOUTS = {s: yaml.safe_load(Path(f"src/studies/{s}/layout.yaml").read_text()) for s in STUDIES}
-#: The modules that draw the figures of each study.
-DRAWING = {study: [] for study in STUDIES}
-for path in sorted(Path("src/studies").glob("*/figures/*.py")):
-    DRAWING[path.parts[2]].append(".".join(path.with_suffix("").parts[1:]))
+LAYOUTS = {s: read_yaml(f"src/studies/{s}/layout.yaml") for s in STUDIES}
 PAPER = sorted(glob("paper/*.tex"))
 HAVE_LATEX = all(shutil.which(program) for program in ("pdflatex", "latexmk"))
 HAVE_PANDOC = find_pandoc() is not None
@@ -198,18 +130,19 @@ def drawn(study, kind, *endings):
     ]
 
 
-def on_paper(*endings):
-    """The tables, figures and lists of all studies as the paper shows them, by study; other studies have a folder."""
-    found = {}
-    for study in STUDIES:
-        layout, below = LAYOUTS[study], "" if study == STUDIES[0] else f"{study}/"
-        names = [f"{name}.{ending}" for name in layout["tables"] for ending in ("csv", "tex")]
-        names += [f"{name}.{ending}" for name in layout["figures"] for ending in ("pdf", "png")]
-        names += ["verdicts.tex", "protocol.tex", "controls.tex"]
-        found[study] = [
-            f"{RESULTS}/paper/{below}{name}" for name in names if name.endswith(endings)
-        ]
-    return found
+def on_paper(study, *endings):
+    """The tables, figures and lists of a study as the paper shows them; other studies than its own have a folder."""
+    layout, below = LAYOUTS[study], "" if study == STUDIES[0] else f"{study}/"
+    names = [f"{name}.{ending}" for name in layout["tables"] for ending in ("csv", "tex")]
+    names += [f"{name}.{ending}" for name in layout["figures"] for ending in ("pdf", "png")]
+    names += ["verdicts.tex", "protocol.tex", "controls.tex"]
+    return [f"{RESULTS}/paper/{below}{name}" for name in names if name.endswith(endings or ("",))]
+
+
+def figures_of(study):
+    """The modules that draw the figures of a study."""
+    paths = sorted(Path("src/studies", study, "figures").glob("*.py"))
+    return [".".join(path.with_suffix("").parts[1:]) for path in paths]
 
 
 def whole(study):
@@ -217,8 +150,8 @@ def whole(study):
     return drawn(study, "tables", "csv") + drawn(study, "figures", "png")
 
 
-def published(wildcards):
-    return sorted(glob(f"data/published/{wildcards.study}/*"))
+def published(study):
+    return sorted(glob(f"data/published/{study}/*"))
 
 
 def kept(study, names="*"):
@@ -226,93 +159,30 @@ def kept(study, names="*"):
     return sorted(glob(f"data/reference/{study}/{names}.csv*"))
 
 
-def book(study, parts=None):
-    """What a book of some parts is read from; of all parts, with the verdicts."""
+def read_for(study, parts=None):
+    """What parts of the measures are measured and drawn from; all of them, if none are named."""
+    return [
+        *PLAN.measured(study, parts),
+        *published(study),
+        *sorted(glob(f"data/reference/{study}/certified/*")),
+        f"src/studies/{study}/layout.yaml",
+    ]
+
+
+#: What is made of the measures of a study, beside the tables of its rows.
+JUDGED = ["measures", "estimates", "verdicts", "readings", "outcomes", "controls", "remeasured"]
+
+
+def book(study):
+    """What tables, figures and look-ups of a study are read from."""
     names = ["measures", "estimates", "verdicts", "outcomes"]
     found = [f"data/published/{study}/cells.csv", f"src/studies/{study}/layout.yaml"]
     found += [path for name in names for path in kept(study, name)]
-    if parts is not None:
-        names = [f"{name}/{part}" for name in names[:2] for part in parts]
-    return found + tables(study, *names)
-
-
-def parts_of(study, item):
-    """The parts that an item reads; None if it prints verdicts, which need all of them."""
-    lines = {line for block in item.get("blocks", ()) for line in block.get("show", ())}
-    judged = "verdict" in lines or set(item["reads"]) - set(MEASURED[study])
-    return None if judged else item["reads"]
-
-
-# ----- Kept rows
-
-
-@cache
-def jobs(study):
-    """The jobs whose rows are kept: what each writes and reads, and its rows."""
-    found = []
-    for experiment in KEPT[study]:
-        reads = dict(rule_of(study, experiment).input.items())
-        del reads["compiled"]
-        for path, rows in blocks(study, experiment).items():
-            inputs = {name: str(file).format_map(rows[0]) for name, file in reads.items()}
-            job = {"study": study, "experiment": experiment, "file": path, "rows": rows}
-            found.append(job | {"inputs": inputs})
-    return found
-
-
-def inputs_of(jobs):
-    return sorted({path for job in jobs for path in job["inputs"].values()})
-
-
-def patterns_read():
-    """What the jobs read that is no experiment's: patterns."""
-    every = [job for study in KEPT_STUDIES for job in jobs(study)]
-    made = {job["file"].removesuffix(".csv") for job in every}
-    made |= {f"{RESULTS}/{study}/{name}" for study in KEPT_STUDIES for name in KEPT[study]}
-    return [path for path in inputs_of(every) if path.removesuffix(".npz") not in made]
-
-
-def chosen(names):
-    """The jobs of some rows, whose names are given by study and experiment, with these rows alone."""
-    found = []
-    for study, experiments in names.items():
-        for job in jobs(study):
-            own = experiments.get(job["experiment"], ())
-            if rows := [row for row in job["rows"] if row["row"] in own]:
-                found.append(job | {"rows": rows})
-    return found
-
-
-@cache
-def drawn_rows():
-    """Rows that `verify` runs again."""
-    from studies.common.kept import Kept, drawn
-
-    share, seed = float(OPTIONS["share"]), int(OPTIONS["draw"])
-    return chosen(
-        {s: drawn(Kept(f"data/reference/{s}"), plans(s), share, seed) for s in KEPT_STUDIES}
-    )
-
-
-@cache
-def asked_rows():
-    """The number that `number` asks for, and the rows behind it, as many as fit into its seconds."""
-    from studies.common.number import asked
-
-    if not OPTIONS["id"]:
-        raise WorkflowError("id: needed is one, as in `make number ID=table4/P7/new/mae-med`")
-    try:
-        found = asked(str(OPTIONS["id"]), STUDIES, float(OPTIONS["seconds"]))
-    except (KeyError, FileNotFoundError) as error:
-        raise WorkflowError(error.args[0]) from None
-    there = {name: [row["row"] for row in plan(found.study, name)] for name in found.rows}
-    return found, chosen({found.study: found.again(there)})
+    return found + [f"{RESULTS}/{study}/{name}.csv" for name in names]
 
 
 wildcard_constraints:
-    block="[0-9]+",
-    experiment="|".join(sorted({name for names in EXPERIMENTS.values() for name in names})),
-    part="[a-z0-9]+",
+    block="[a-z0-9_]+-[0-9]+",
     study="|".join(STUDIES),
 
 
@@ -324,5 +194,11 @@ onstart:
     # Under a limit of jobs a second, each pass of Snakemake's scheduler (9.27) starts a timer for another pass. The timers
     # never end: after a hundred jobs there are a hundred passes a second, which take a core.
     workflow.scheduler.job_rate_limiter = None
-    if not STAMP.exists():
-        write_json(STAMP, {"version": RESULTS_SCHEMA})
+    stamp = Path(RESULTS, "schema.json")
+    if not stamp.exists():
+        write_json(stamp, {"version": SCHEMA})
+
+
+onsuccess:
+    for study in STUDIES:
+        forget(f"{RESULTS}/{study}/rows")

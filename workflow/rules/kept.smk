@@ -1,17 +1,48 @@
 # What the repository keeps of long runs, how it is checked, and one file for a repository of record. None of this is part
 # of `all`. These rules have no outputs, so they run whenever they are asked for.
 
+from functools import cache
+
+
+@cache
+def drawn_rows():
+    """Rows that `verify` runs again, with what each reads."""
+    from studies.common.kept import Kept, drawn
+
+    share, seed = ASKED["share"], int(ASKED["draw"])
+    names = {
+        study: drawn(Kept(f"data/reference/{study}"), PLAN.plans(study), share, seed)
+        for study in KEPT_STUDIES
+    }
+    return PLAN.chosen(names)
+
+
+@cache
+def asked_rows():
+    """The number that `number` asks for, and the rows behind it, as many as fit into its seconds."""
+    from studies.common.number import asked
+
+    try:
+        found = asked(str(ASKED["id"]), STUDIES, ASKED["seconds"])
+    except (KeyError, FileNotFoundError) as error:
+        raise WorkflowError(error.args[0]) from None
+    there = {name: [row["row"] for row in PLAN.rows(found.study, name)] for name in found.rows}
+    return found, PLAN.chosen({found.study: found.again(there)})
+
+
+def files_of(rows):
+    """What rows read."""
+    return sorted({path for row in rows for one in row["inputs"].values() for path in one.files})
+
 
 rule keep:
     input:
         "<results>/summary.txt",
-        # an experiment that others read in blocks alone is not put together by `all`
-        [tables(study, *KEPT[study]) for study in STUDIES],
     log:
         "<results>/logs/kept/keep.log",
     localrule: True
     params:
-        plans=lambda wildcards: {study: plans(study) for study in STUDIES},
+        plans=lambda wildcards: {study: PLAN.plans(study) for study in STUDIES},
     message:
         "Store rows, measures, verdicts and documents of this run in data/reference"
     script:
@@ -21,16 +52,16 @@ rule keep:
 rule resume:
     input:
         # made before rows are put back, so that no job finds its inputs newer than its rows
-        lambda wildcards: patterns_read(),
+        lambda wildcards: [
+            path for study in KEPT_STUDIES for path in PLAN.measured(study) if "/rows/" not in path
+        ],
         compiled="build/compiled.json",
     log:
         "<results>/logs/kept/resume.log",
     localrule: True
     params:
-        places=lambda wildcards: {
-            study: {experiment: blocks(study, experiment) for experiment in KEPT[study]}
-            for study in KEPT_STUDIES
-        },
+        config=dict(config),
+        studies=KEPT_STUDIES,
     message:
         "Put kept rows back, where they are what this tree would compute"
     script:
@@ -39,11 +70,11 @@ rule resume:
 
 rule verify:
     input:
-        lambda wildcards: inputs_of(drawn_rows()),
+        lambda wildcards: files_of(drawn_rows()),
         compiled="build/compiled.json",
     log:
         "<results>/logs/kept/verify.log",
-    threads: workflow.cores
+    threads: lambda wildcards: workflow.cores or 1
     params:
         jobs=lambda wildcards: drawn_rows(),
     message:
@@ -54,7 +85,7 @@ rule verify:
 
 use rule verify as number with:
     input:
-        lambda wildcards: inputs_of(asked_rows()[1]),
+        lambda wildcards: files_of(asked_rows()[1]),
         compiled="build/compiled.json",
     log:
         "<results>/logs/kept/number.log",
@@ -70,7 +101,7 @@ rule jobs:
         "<results>/logs/kept/jobs.log",
     localrule: True
     params:
-        jobs=lambda wildcards: [job for study in STUDIES for job in jobs(study)],
+        config=dict(config),
     message:
         "List the jobs of this scale, with the CPU seconds of kept rows"
     script:
@@ -89,7 +120,8 @@ rule archive:
     message:
         "Pack the sources of the commit, the results and their checksums into {params.target}"
     shell:
-        "(git diff --quiet HEAD || {{ echo 'The sources are not those of the commit: commit them first'; exit 1; }}) "
+        "(git rev-parse --quiet --verify HEAD >/dev/null || {{ echo 'This is no clone: an archive has the sources of a"
+        " commit'; exit 1; }}) 2>&1 | tee {log} && (git diff --quiet HEAD || {{ echo 'The sources are not those of the commit: commit them first'; exit 1; }}) "
         "2>&1 | tee {log} && (git ls-files -z; find {params.made} -type f -not -path '*/logs/*' -print0) | sort -z"
         " | tar --null --no-recursion --files-from=- --mtime=@0 --owner=0 --group=0 --numeric-owner"
         " --transform='s,^,gpcmc/,' --create | gzip --no-name > {params.target}.partial"

@@ -1,44 +1,65 @@
-# Measures: the only stage that opens rows. A part is what is measured together; all parts make one table. The rule file of
-# a study says which experiments a part reads (MEASURED).
+# What is made of the rows of a study: tables of them, measures and estimates, verdicts on published cells, contrasts,
+# columns and claims, planted faults that the judge should detect, and what differs from the kept results. One job a
+# study; src/studies/<study>/study.py says what each part of the measures reads.
+
+for study in STUDIES:
+
+    rule:
+        name:
+            f"measure_{study}"
+        input:
+            read_for(study),
+            kept(study),
+            compiled=ancient("build/compiled.json"),
+        output:
+            [path for name in PLAN.kept(study) for path in table(f"{RESULTS}/{study}/{name}")],
+            **{name: f"{RESULTS}/{study}/{name}.csv" for name in JUDGED},
+        log:
+            f"<results>/logs/{study}/measure.log",
+        params:
+            study=study,
+            parts=declared(study).measures,
+            files={name: PLAN.files(study, [name]) for name in PLAN.kept(study)},
+            plans=PLAN.plans(study),
+            seed=GENERAL.seed,
+            code=code_of(study, "measures", declared(study).measures, *JUDGES),
+        message:
+            f"Measure {study}, and judge what it published"
+        script:
+            "../scripts/measure.py"
 
 
-rule measure:
+rule audit:
     input:
-        rows_read,
-        lambda wildcards: sorted(glob(f"data/reference/{wildcards.study}/certified/*")),
-        published="data/published/{study}/cells.csv",
-        claims="data/published/{study}/claims.yaml",
-        compiled="build/compiled.json",
+        [path for study in STUDIES for path in published(study)],
+        "src/recheck/report/audit.html.j2",
+        "src/recheck/report/picture.svg.j2",
+        verdicts=expand("<results>/{study}/verdicts.csv", study=STUDIES),
+        layouts=expand("src/studies/{study}/layout.yaml", study=STUDIES),
     output:
-        measures="<results>/{study}/measures/{part}.csv",
-        estimates="<results>/{study}/estimates/{part}.csv",
+        table=shown("<results>/audit.csv", "Audit", "Every verdict"),
+        page=shown("<results>/audit.html", "Audit", "Every verdict"),
     log:
-        "<results>/logs/{study}/measure_{part}.log",
+        "<results>/logs/audit.log",
     params:
-        experiments=lookup("{study}/{part}", within=MEASURED),
-        code=lambda wildcards: digest(
-            [f"studies.{wildcards.study}.measures.{wildcards.part}", "recheck.measures"]
-        ),
+        studies=STUDIES,
+        code=digest(["recheck.report.audit"]),
     message:
-        "Measure {wildcards.part} of {wildcards.study}"
+        "Put the verdicts of all studies together"
     script:
-        "../scripts/measure.py"
+        "../scripts/audit.py"
 
 
-rule measures:
+# What the measures of this run have that those of the run before, with another setting or code, had not.
+rule moved:
     input:
-        measures=collect(
-            "<results>/{{study}}/measures/{part}.csv", part=lookup("{study}", within=MEASURED)
-        ),
-        estimates=collect(
-            "<results>/{{study}}/estimates/{part}.csv", part=lookup("{study}", within=MEASURED)
-        ),
-    output:
-        measures="<results>/{study}/measures.csv",
-        estimates="<results>/{study}/estimates.csv",
+        expand("<results>/{study}/measures.csv", study=STUDIES),
     log:
-        "<results>/logs/{study}/measures.log",
+        "<results>/logs/moved.log",
+    localrule: True
+    params:
+        studies=STUDIES,
     message:
-        "Put the measures of {wildcards.study} together"
+        "Set the measures of this run beside those of the run before"
     script:
-        "../scripts/measure.py"
+        "../scripts/moved.py"

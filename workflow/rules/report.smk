@@ -1,63 +1,73 @@
 # What readers see. Tables, figures and look-ups read measures, estimates and verdicts, and no raw file; layout.yaml of
-# a study declares them. All tables of a study are one job, and all its figures; `table1` or `figure_floor` alone is a
-# job that needs only those parts of the measures that the layout says it reads.
+# a study declares them. All tables and figures of a study are one job; `table4` or `figure_floor` alone is a job that
+# reads the rows of those parts of the measures that the layout says it reads, and measures them by itself.
 
 for study in STUDIES:
-    for kind, endings in {"tables": ("csv", "tex"), "figures": ("pdf", "png")}.items():
 
-        rule:
-            name:
-                f"draw_{kind}_{study}"
-            input:
-                book(study),
-            output:
-                drawn(study, kind, *endings),
-            log:
-                f"<results>/logs/{study}/{kind}.log",
-            params:
-                study=study,
-                figures=kind == "figures",
-                code=(
-                    digest(["recheck.book", "recheck.style", *DRAWING[study]])
-                    if kind == "figures"
-                    else digest(["recheck.book", "recheck.tables"])
-                ),
-            message:
-                f"Draw all {kind} of {study}"
-            script:
-                "../scripts/report.py"
+    rule:
+        name:
+            f"draw_{study}"
+        input:
+            book(study),
+            [f"data/published/{study}/protocol.yaml"],
+            [f"{RESULTS}/{study}/{name}.csv" for name in ("readings", "controls")],
+            [f"src/recheck/report/{name}.tex.j2" for name in ("verdicts", "readings", "protocol")],
+        output:
+            drawn(study, "tables", "csv", "tex"),
+            drawn(study, "figures", "pdf", "png"),
+            on_paper(study),
+        log:
+            f"<results>/logs/{study}/draw.log",
+        params:
+            study=study,
+            numbers=GENERAL.numbers,
+            into=f"{RESULTS}/paper" + ("" if study == STUDIES[0] else f"/{study}"),
+            code=digest([*DRAWS, *figures_of(study)]),
+        message:
+            f"Draw all tables and figures of {study}"
+        script:
+            "../scripts/report.py"
 
-        # These declare no outputs: the files belong to the rule above. Names of the first study have no prefix.
+    # These declare no outputs: the files belong to the rule above. Names of the first study have no prefix.
+    for kind in ("tables", "figures"):
         for name, item in LAYOUTS[study][kind].items():
             short = name if re.fullmatch(f"{kind[:-1]}[0-9]+", name) else f"{kind[:-1]}_{name}"
+            parts = PLAN.parts_of(study, item)
 
             rule:
                 name:
                     short if study == STUDIES[0] else f"{study}_{short}"
                 input:
-                    book(study, parts_of(study, item)),
+                    [*read_for(study, parts), *kept(study, "*")] if parts else book(study),
+                    compiled=ancient("build/compiled.json"),
                 log:
                     f"<results>/logs/{study}/{kind}_{name}.log",
                 params:
                     study=study,
-                    figures=kind == "figures",
-                    only=[name],
-                    parts=parts_of(study, item),
+                    kind=kind,
+                    only=name,
+                    parts={part: declared(study).measures[part] for part in parts},
+                    files={
+                        one: PLAN.files(study, [one]) for one in PLAN.experiments_of(study, parts)
+                    },
+                    order={
+                        one: [row["row"] for row in PLAN.rows(study, one)]
+                        for one in PLAN.experiments_of(study, parts)
+                    },
                 message:
                     item["title"]
                 script:
                     "../scripts/report.py"
 
+    # All tables and figures of the study.
+    if declared(study).whole:
 
-# Targets that the studies name.
-for target, files in TARGETS.items():
-
-    rule:
-        name:
-            target
-        input:
-            files,
-        localrule: True
+        rule:
+            name:
+                declared(study).whole
+            input:
+                whole(study),
+            localrule: True
 
 
 rule provenance:
@@ -88,7 +98,7 @@ rule look_up:
         readings=expand("<results>/{study}/readings.csv", study=STUDIES),
         provenance="<results>/provenance.json",
         text=PAPER,
-        templates=["src/recheck/values.tex.j2", "src/recheck/origins.tex.j2"],
+        templates=["src/recheck/paper/values.tex.j2", "src/recheck/paper/origins.tex.j2"],
     output:
         values="<results>/values.tex",
         origins="<results>/origins.tex",
@@ -100,38 +110,16 @@ rule look_up:
     params:
         studies=STUDIES,
         numbers=GENERAL.numbers,
-        code=digest(["recheck.lookups", "recheck.numbers"]),
+        code=digest(["recheck.paper.lookups", "recheck.paper.records"]),
     message:
         "Look up every number of the text"
     script:
         "../scripts/look_up.py"
 
 
-rule draw_paper:
-    input:
-        book=[path for study in STUDIES for path in book(study)],
-        lists=expand("<results>/{study}/{name}.csv", study=STUDIES, name=["readings", "controls"]),
-        templates=expand("src/recheck/{name}.tex.j2", name=["verdicts", "readings", "protocol"]),
-    output:
-        [path for paths in on_paper("").values() for path in paths],
-    log:
-        "<results>/logs/draw_paper.log",
-    params:
-        studies=STUDIES,
-        numbers=GENERAL.numbers,
-        code=digest(
-            ["recheck.audit", "recheck.style", "recheck.tables"]
-            + [module for study in STUDIES for module in DRAWING[study]]
-        ),
-    message:
-        "Draw tables, figures and lists as the paper shows them"
-    script:
-        "../scripts/draw_paper.py"
-
-
 rule paper:
     input:
-        [path for paths in on_paper(".tex", ".pdf").values() for path in paths],
+        [path for study in STUDIES for path in on_paper(study, ".tex", ".pdf")],
         text=[*PAPER, "paper/references.bib"],
         values=[rules.look_up.output[name] for name in ("values", "origins", "captions")],
         provenance="<results>/provenance.json",
@@ -142,8 +130,8 @@ rule paper:
         "<results>/logs/paper.log",
     localrule: True  # the nodes of a cluster may have no LaTeX
     params:
-        drawn=on_paper(".tex", ".pdf"),
-        code=digest(["recheck.typeset"]),
+        drawn={study: on_paper(study, ".tex", ".pdf") for study in STUDIES},
+        code=digest(["recheck.paper.typeset"]),
     message:
         "Typeset the paper and its supplement"
     script:
@@ -152,9 +140,9 @@ rule paper:
 
 rule webpage:
     input:
-        [path for paths in on_paper(".tex", ".png").values() for path in paths],
-        "src/recheck/webpage.html.j2",
-        "src/recheck/numeric.csl",
+        [path for study in STUDIES for path in on_paper(study, ".tex", ".png")],
+        "src/recheck/paper/webpage.html.j2",
+        "src/recheck/paper/numeric.csl",
         text=PAPER,
         main="paper/main.tex",
         bibliography="paper/references.bib",
@@ -170,7 +158,7 @@ rule webpage:
             **({"PDF": "paper.pdf", "Supplement": "supplement.pdf"} if HAVE_LATEX else {}),
             "All verdicts": "audit.html",
         },
-        code=digest(["recheck.webpage"]),
+        code=digest(["recheck.paper.webpage"]),
     message:
         "Make the paper a web page"
     script:

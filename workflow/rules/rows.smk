@@ -1,11 +1,12 @@
-# Rows: what experiments compute. The rules of the experiments are in the file of their study. Here are the two rules
-# that they inherit from, and the one that puts the blocks of an experiment together.
+# Rows: what experiments compute. A job runs a block of them.
 
 
 rule compile:
     input:
-        sources=sorted(glob("src/**/*.pyx", recursive=True) + glob("src/**/*.h", recursive=True)),
-        build="setup.py",
+        sources=ancient(
+            sorted(glob("src/**/*.pyx", recursive=True) + glob("src/**/*.h", recursive=True))
+        ),
+        build=ancient("setup.py"),
     output:
         "build/compiled.json",
     log:
@@ -13,69 +14,108 @@ rule compile:
     localrule: True  # the nodes of a cluster may have no compiler
     params:
         studies=STUDIES,
+        # the content of the sources counts, and not when they were touched
+        content=content(
+            glob("src/**/*.pyx", recursive=True)
+            + glob("src/**/*.h", recursive=True)
+            + ["setup.py"]
+        ),
     message:
         "Build the Cython extensions in place"
     script:
         "../scripts/compile.py"
 
 
-# Patterns of the experiments, from raw files or from a law. A template: each study has a rule that inherits from it.
-rule patterns:
-    input:
-        raw=raw_status,
-    output:
-        "<results>/<patterns>.npz",
-    log:
-        "<results>/logs/<patterns>.log",
-    pathvars:
-        patterns="template/data/{data}",
-    params:
-        study=lambda wildcards, output: place(output[0])[0],
-        seed=GENERAL.seed,
-        standardise=GENERAL.data.standardise,
-        code=lambda wildcards, **given: digest([f"studies.{place(given['output'][0])[0]}.patterns"]),
-    message:
-        "Make the patterns {output}"
-    script:
-        "../scripts/patterns.py"
-
-
-# Some rows of an experiment, one after the other in one thread. A template: each experiment has a rule that inherits from
-# it, and says into which files its rows are divided, and what they read beside the extensions.
+# Rows one after the other in one thread. src/studies/<study>/study.py says what each experiment is and reads, its module
+# in src/studies/<study>/experiments which rows it has. A block has rows of one experiment, by which it is named; at small
+# scales (`pack` in the configuration) of all experiments of a study.
 rule run:
     input:
+        lambda wildcards: PLAN.inputs_of(block(wildcards)),
         compiled=ancient("build/compiled.json"),
     output:
-        table("<results>/<rows>"),
+        "<results>/{study}/rows/{block}.npz",
     log:
-        "<results>/logs/<rows>.log",
-    pathvars:
-        rows="template/run/{block}",
-    resources:  # of the largest job of the published scale: megabytes, minutes
-        mem_mb=2400,
-        runtime=10,
+        "<results>/logs/{study}/{block}.log",
+    priority: 1  # others read them, and they take longest
+    resources:
+        mem_mb=lambda wildcards: block(wildcards).megabytes,
+        runtime=lambda wildcards: block(wildcards).minutes,
     params:
-        study=lambda wildcards, output: place(output.rows)[0],
-        experiment=lambda wildcards, output: place(output.rows)[1],
-        rows=planned,
-        # an edit of a comment runs nothing again, an edit of one method the jobs of that method
-        code=sources,
+        rows=lambda wildcards: block(wildcards).rows,
+        # an edit of a comment runs nothing again, an edit of one method the jobs that have rows of this method
+        code=lambda wildcards: block(wildcards).code,
+        inputs=lambda wildcards: {
+            f"{experiment}/{row['row']}": PLAN.inputs(wildcards.study, experiment, row)
+            for experiment, row in block(wildcards).rows
+        },
     message:
-        "Run {output.rows}"
+        "Run {wildcards.block} of {wildcards.study}"
     script:
         "../scripts/run.py"
 
 
-rule gather:
+# Tables of some experiments, without measures: `experiment4`, `scaling` and the like. They declare no outputs: the files
+# belong to the rules that measure.
+for target, (study, experiments) in PLAN.targets.items():
+
+    rule:
+        name:
+            target
+        input:
+            PLAN.files(study, experiments),
+        log:
+            f"<results>/logs/{study}/{target}.log",
+        params:
+            study=study,
+            files={name: PLAN.files(study, [name]) for name in experiments},
+            order={name: [row["row"] for row in PLAN.rows(study, name)] for name in experiments},
+        message:
+            f"Write the rows of {target} as tables"
+        script:
+            "../scripts/tables.py"
+
+
+# The files in data/reference are no declared outputs: Snakemake would delete them before the job runs, and make
+# them again in every ordinary run.
+rule reference:
     input:
-        lambda wildcards: list(blocks(wildcards.study, wildcards.experiment)),
+        PLAN.files("atiya2021", ["reference_cells", "reference_truths"]),
+        compiled="build/compiled.json",
     output:
-        table("<results>/{study}/{experiment}"),
+        "<results>/atiya2021/reference/provenance.json",
     log:
-        "<results>/logs/{study}/{experiment}.log",
+        "<results>/logs/atiya2021/reference.log",
     params:
-        order=lambda wildcards: [row["row"] for row in plan(wildcards.study, wildcards.experiment)],
+        store="data/reference/atiya2021/certified",
+        files={
+            name: PLAN.files("atiya2021", [name])
+            for name in ("reference_cells", "reference_truths")
+        },
+        order={
+            name: [row["row"] for row in PLAN.rows("atiya2021", name)]
+            for name in ("reference_cells", "reference_truths")
+        },
+        config=dict(config),
+        packages=PACKAGES,
     message:
-        "Put the rows of {wildcards.study}, {wildcards.experiment} together"
+        "Put the certified reference in data/reference/atiya2021/certified"
     script:
-        "../scripts/gather.py"
+        "../scripts/reference.py"
+
+
+# Counts that give all methods equal CPU seconds, to be copied to the file of the scale. Nothing else should run meanwhile.
+rule calibrate:
+    input:
+        compiled="build/compiled.json",
+        problems=expand("<results>/atiya2021/experiment4/problem{number}.npz", number=range(1, 10)),
+    output:
+        counts="<results>/atiya2021/budgets.yaml",
+    log:
+        "<results>/logs/atiya2021/calibrate.log",
+    resources:
+        runtime=240,
+    message:
+        "Find the counts that give the rows of Experiment 4 equal CPU seconds"
+    script:
+        "../scripts/calibrate.py"

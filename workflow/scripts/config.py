@@ -1,25 +1,26 @@
 """Print the whole configuration as YAML, checked as the workflow checks it.
 
-    python workflow/scripts/config.py scale=published seed=1
+    SCALE=published CONFIG="seed=1" python workflow/scripts/config.py
 
-takes what `snakemake --config` takes.
+as `make config` does.
 """
 
+import os
+import shlex
 import sys
-from importlib import import_module
-from pathlib import Path
 
 import yaml
 from snakemake.cli import parse_config
 
 sys.path.insert(0, "src")
 from studies.common.configuration import read_config
+from studies.common.plan import Plan
 
 try:
-    given = parse_config(sys.argv[1:])
+    given = parse_config(shlex.split(os.environ.get("CONFIG", "")))
+    given |= {"scale": os.environ["SCALE"]} if os.environ.get("SCALE") else {}
     config = read_config(given.get("scale"), given=given)
-    for path in sorted(Path("src/studies").glob("*/config.py")):
-        import_module(f"studies.{path.parent.name}.config").check(config)
+    Plan(config)
 except ValueError as error:
     sys.exit(str(error))
 yaml.SafeDumper.ignore_aliases = lambda self, data: True  # equal parts are written out each time

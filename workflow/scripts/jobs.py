@@ -3,16 +3,20 @@
 import pandas as pd
 
 from begin import begin
-from recheck.files import write_csv
+from recheck.record.files import write_csv
 from studies.common.kept import Kept
+from studies.common.plan import Plan, declared
 
 results = begin(snakemake)
-jobs, lines = snakemake.params.jobs, []
-kept = {study: Kept(f"data/reference/{study}").seconds for study in {job["study"] for job in jobs}}
-for job in jobs:
-    found = [kept[job["study"]].get((job["experiment"], row["row"])) for row in job["rows"]]
-    line = {name: job[name] for name in ("study", "experiment", "file")}
-    line |= {"reads": " ".join(sorted(job["inputs"].values())), "rows": len(found)}
-    line |= {"untimed": found.count(None), "cpu_seconds": round(sum(filter(None, found)), 3)}
-    lines.append(line)
+plan, lines = Plan(snakemake.params.config), []
+for study in plan.studies:
+    kept = Kept(f"data/reference/{study}").seconds
+    for block in plan.blocks(study).values():
+        if {experiment for experiment, _ in block.rows} & {*declared(study).apart}:
+            continue
+        found = [kept.get((experiment, row["row"])) for experiment, row in block.rows]
+        line = {"study": study, "experiment": block.rows[0][0], "file": plan.path(block)}
+        line |= {"reads": " ".join(plan.inputs_of(block)), "rows": len(found)}
+        line |= {"untimed": found.count(None), "expected": round(block.seconds, 1)}
+        lines.append(line | {"cpu_seconds": round(sum(filter(None, found)), 3)})
 write_csv(results / "jobs.csv", pd.DataFrame(lines))

@@ -5,11 +5,13 @@ from pathlib import Path
 
 from begin import begin
 from studies.common.kept import Kept, codes, keep, resume
+from studies.common.plan import Plan
 
 results = begin(snakemake)
 if snakemake.rule == "resume":
-    for study, places in snakemake.params.places.items():
-        print("\n".join(resume(Kept(f"data/reference/{study}"), places, results / study)))
+    plan = Plan(snakemake.params.config)
+    for study in snakemake.params.studies:
+        print("\n".join(resume(Kept(f"data/reference/{study}"), plan)))
 else:
     shown = [results / "paper.pdf", results / "supplement.pdf"]
     for study, plans in snakemake.params.plans.items():

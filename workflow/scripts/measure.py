@@ -1,28 +1,43 @@
-"""Measures and estimates of one part of a study, or of all its parts together."""
+"""What is made of the rows of a study: tables, measures, estimates, verdicts, planted faults, what differs."""
 
-from importlib import import_module
 from pathlib import Path
 
-import pandas as pd
-
-from begin import begin
-from recheck.files import read_csv, write_csv
-from recheck.measures import estimate
-from recheck.published import read_published
-from studies.common.measuring import Rows, measured
-from studies.common.rows import TEXT
+from begin import begin, kept_results
+from recheck.judge.controls import controls
+from recheck.judge.published import read_published
+from recheck.judge.verdicts import judge
+from recheck.record.files import read_csv, write_csv
+from recheck.record.remeasured import remeasured
+from recheck.report.book import read
+from recheck.report.layout import read_layout
+from studies.common.kept import Kept, changed
+from studies.common.measuring import measure_parts, write_tables
+from studies.common.moved import keep_last
 
 results = begin(snakemake)
-given, made = snakemake.input, snakemake.output
-if snakemake.rule == "measure":
-    study, part = snakemake.wildcards.study, snakemake.wildcards.part
-    published = Path("data/published", study)
-    experiments = snakemake.params.experiments
-    rows = Rows(results / study, published, Path("data/reference", study), experiments)
-    found = measured(import_module(f"studies.{study}.measures.{part}"), rows)
-    write_csv(made.measures, found)
-    write_csv(made.estimates, estimate(found, read_published(published).regions))
-else:
-    for name in ("measures", "estimates"):
-        parts = [read_csv(path, **TEXT) for path in given[name]]
-        write_csv(made[name], pd.concat(parts))
+given, made, study = snakemake.params, snakemake.output, snakemake.params.study
+order = {name: [row["row"] for row in rows] for name, rows in given.plans.items()}
+write_tables(results / study, given.files, order)
+folder = Path("data/published", study)
+published, kept = read_published(folder), kept_results(study)
+measures, estimates = measure_parts(study, given.parts, results / study, published.regions)
+write_csv(made.measures, measures)
+write_csv(made.estimates, estimates)
+measures, estimates = read(made.measures), read(made.estimates)
+found = judge(measures, estimates, published, given.seed)
+write_csv(made.verdicts, found.frame)
+write_csv(made.readings, found.readings)
+write_csv(made.outcomes, found.outcomes)
+write_csv(made.controls, controls(measures, read_csv(made.verdicts), published, given.seed))
+layout = read_layout(f"src/studies/{study}/layout.yaml")
+beside = remeasured(
+    measures,
+    read(kept / "measures.csv.gz") if kept else measures.iloc[:0],
+    layout.timing,
+    published.protocol.family_error,
+    changed(Kept(kept), given.plans) if kept else {},
+    published.regions,
+    layout.sized,
+)
+write_csv(made.remeasured, beside)
+keep_last(results / study)

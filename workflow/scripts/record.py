@@ -5,11 +5,17 @@ from pathlib import Path
 import pandas as pd
 
 from begin import begin, kept_results
-from recheck.book import read
-from recheck.files import read_csv, read_json, write_json, write_text
-from recheck.provenance import provenance, run_timing, write_manifest
-from recheck.remeasured import counts
-from recheck.summary import summary
+from recheck.paper.summary import summary
+from recheck.record.files import read_csv, read_json, write_json, write_text
+from recheck.record.provenance import provenance, run_timing, write_manifest
+from recheck.record.remeasured import counts
+from recheck.report.book import read
+
+
+def is_note(parts):
+    """Whether a file is no result: a log, or what was there before."""
+    return parts[0] == "logs" or any(part.startswith(".") for part in parts)
+
 
 results = begin(snakemake)
 given = snakemake.params
@@ -34,6 +40,6 @@ else:
     )
     write_text(snakemake.output.summary, text)
     files = [path for top in ("results", "figures") for path in Path(top, results.name).rglob("*")]
-    made = [path for path in files if path.is_file() and path.parts[2] != "logs"]
+    made = [path for path in files if path.is_file() and not is_note(path.parts[2:])]
     manifest = snakemake.output.manifest
     write_manifest([path for path in made if path != Path(manifest)], manifest)

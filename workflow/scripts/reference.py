@@ -3,13 +3,16 @@
 from pathlib import Path
 
 from begin import begin
-from recheck.files import write_json
-from recheck.provenance import provenance
-from studies.atiya2021.reference import store
+from recheck.record.files import write_json
+from recheck.record.provenance import provenance
+from studies.atiya2021.reference.cells import store
+from studies.common.measuring import write_tables
 
-begin(snakemake)
+results = begin(snakemake)
 given = snakemake.params
-store(given.store, snakemake.input.cells, snakemake.input.probabilities, snakemake.input.truths)
+write_tables(results / "atiya2021", given.files, given.order)
+cells, truths = (results / "atiya2021" / name for name in ("reference_cells", "reference_truths"))
+store(given.store, f"{cells}.csv", f"{cells}.npz", f"{truths}.csv")
 raw = {"registry": "data/registry.csv", "raw": "data/raw"}
 record = provenance(".", given.config, given.packages, **raw)
 for path in (Path(given.store, "provenance.json"), snakemake.output[0]):

@@ -1,27 +1,51 @@
-"""Tables or figures of a study: all of them, or those that are named."""
+"""Tables and figures of a study, for its folders and for the paper; or one that is named, from the parts it reads."""
 
 from importlib import import_module
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from begin import begin, kept_results
-from recheck.book import Book
-from recheck.layout import read_layout
+from recheck.judge.published import read_published
+from recheck.record.files import write_csv
+from recheck.report.book import Book
+from recheck.report.documents import draw
+from recheck.report.layout import read_layout
+from recheck.report.style import save, style
+from recheck.report.tables import write_tables as write_shown
+from studies.common.measuring import measure_parts, write_tables
 
 results = begin(snakemake)
-given = snakemake.params
-published, kept = Path("data/published", given.study), kept_results(given.study)
-book = Book.read(results / given.study, published, given.get("parts"), kept)
-if given.figures:
-    from recheck.style import save, style
+given, study = snakemake.params, snakemake.params.study
+published, kept = Path("data/published", study), kept_results(study)
+path = Path("src/studies", study, "layout.yaml")
+layout, figures = read_layout(path), import_module(f"studies.{study}.figures").FIGURES
 
-    figures = import_module(f"studies.{given.study}.figures").FIGURES
-    for name in given.get("only", figures):
-        stem = f"figures/{results.name}/{given.study}/{name}"
+
+def shown(book, tables, drawn):
+    """Write tables and figures of a book."""
+    write_shown(layout, book, tables, results / study / "tables")
+    for name in drawn:
         with style():
-            drawn = figures[name](book)
-        save(drawn, f"{stem}.pdf", f"{stem}.png")
-else:
-    from recheck.tables import write_tables
+            figure = figures[name](book)
+        save(figure, *(f"figures/{results.name}/{study}/{name}.{end}" for end in ("pdf", "png")))
 
-    layout = read_layout(f"src/studies/{given.study}/layout.yaml")
-    write_tables(layout, book, given.get("only"), results / given.study / "tables")
+
+if given.get("parts"):
+    with TemporaryDirectory() as folder:
+        tables = Path(folder)
+        write_tables(tables, given.files, given.order)
+        regions = read_published(published).regions
+        measures, estimates = measure_parts(study, given.parts, tables, regions, results / study)
+        write_csv(tables / "measures.csv", measures)
+        write_csv(tables / "estimates.csv", estimates)
+        # verdicts are of all measures together: where they are there, the table has them
+        book = Book.read(tables, published, None, kept)
+else:
+    book = Book.read(results / study, published, None, kept)
+if "only" in given.keys():  # noqa: SIM118  (a list, whose entries have names)
+    named = [given.only]
+    shown(book, named if given.kind == "tables" else [], named if given.kind == "figures" else [])
+else:
+    shown(book, None, figures)
+    from_kept = given.numbers == "kept"
+    draw(results / study, published, path, kept, from_kept, figures, Path(given.into))

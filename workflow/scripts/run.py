@@ -1,24 +1,40 @@
-"""Run some rows of an experiment."""
+"""Run a block of rows; those that are there from before, made from the same, are taken over."""
 
 from importlib import import_module
 
 from begin import begin
-from recheck.files import read_arrays, read_json, sha256
-from studies.common.code import digest_of_rows
-from studies.common.rows import run_rows, write_table
+from recheck.record.files import read_json, sha256
+from studies.common.blocks import Reader, Records, Spares, made_from, remember, write_block
+from studies.common.code import digest_of_rows, read_digests
+from studies.common.plan import Block
+from studies.common.rows import run_row
 
-results = begin(snakemake)
-given, made = snakemake.params, snakemake.output
+begin(snakemake)
+given, path, study = snakemake.params, snakemake.output[0], snakemake.wildcards.study
 built = snakemake.input.compiled
 if stale := [path for path, old in read_json(built)["sources"].items() if sha256(path) != old]:
     raise SystemExit(
         f"{', '.join(stale)}: the extensions were built from another version; delete {built} and run snakemake again"
     )
-if digest_of_rows(given.study, given.experiment, given.rows) != given.code:
+read_digests("build/digests.json")
+if Block(study, snakemake.wildcards.block, given.rows).code != given.code:
     raise SystemExit(
-        f"{made.rows}: its sources changed during the run; run snakemake again, which knows the new ones"
+        f"{path}: its sources changed during the run; run snakemake again, which knows the new ones"
     )
-inputs = {key: read_arrays(path) for key, path in snakemake.input.items() if key != "compiled"}
-module = import_module(f"studies.{given.study}.experiments.{given.experiment}")
-table = run_rows(module.run, given.rows, inputs)
-write_table(made.rows.removesuffix(".csv"), table)
+
+records: Records = {experiment: {} for experiment, _ in given.rows}
+folder = path.rpartition("/")[0]
+reader, spares = Reader(records), Spares(folder)
+for experiment, row in given.rows:
+    inputs = given.inputs[f"{experiment}/{row['row']}"]
+    contents = {name: reader.content(one) for name, one in inputs.items()}
+    code = digest_of_rows(study, experiment, [row])
+    made = made_from(study, experiment, row, code, contents)
+    found = spares.get(made)
+    if found is None:
+        module = import_module(f"studies.{study}.experiments.{experiment}")
+        arrays = {name: reader.arrays(one) for name, one in inputs.items()}
+        found = run_row(module.run, row, arrays, made)
+    records[experiment][row["row"]] = found
+write_block(path, records)
+remember(path)

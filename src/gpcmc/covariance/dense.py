@@ -20,10 +20,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_solve, cholesky, solve_triangular
-from scipy.linalg.lapack import dpotri, dtrtri
+from scipy.linalg import cho_solve, cholesky, solve_triangular
+from scipy.linalg.lapack import dlauum, dpotrf, dpotri, dpotrs, dtrtri
 
 from gpcmc._validation import FloatArray, check_cross_covariance
+from gpcmc.covariance.factor import DenseFactor, Factor
 from gpcmc.covariance.form import (
     Answer,
     Conditioned,
@@ -34,19 +35,20 @@ from gpcmc.covariance.form import (
     Latent,
     Predictor,
 )
-from gpcmc.covariance.kernels import covariance_with_gradient, diagonal, evaluate
-from gpcmc.covariance.lowrank import low_rank
+from gpcmc.covariance.gradient import Contraction, covariance_with_gradient
+from gpcmc.covariance.kernels import diagonal, evaluate
+from gpcmc.covariance.lowrank import LowRank, low_rank
 
 if TYPE_CHECKING:  # scikit-learn takes half a second
     from sklearn.gaussian_process.kernels import Kernel
 
-    from gpcmc.covariance.factor import Factor
 
 # Patterns from which on sites are cheaper to find under a covariance of low rank, which may leave out so much mean
 # variance beside the unit variance of the noise. A hundred times as much costs twisted EP most of its samples where the
 # variance is a thousand.
 _MANY = 500
 _LEFT = 3e-3
+_KEPT = 2000  # patterns up to which an inverse is kept for the gradient
 _PLAIN = 1e-4  # a precision below it: 1 - B^-1_ii would cancel
 
 
@@ -60,11 +62,14 @@ class Dense(Covariance):
         Symmetric and positive semidefinite.
     kernel, X
         As of `Covariance`.
+    contraction : callable, optional
+        What a kernel's evaluation left for gradients, where they are asked for.
     """
 
     K: FloatArray
     kernel: Kernel | None = None
     X: Any = None
+    contraction: Contraction | None = None
 
     def __len__(self) -> int:
         return len(self.K)
@@ -83,17 +88,19 @@ class Dense(Covariance):
         return SoftmaxConditioned.of(self.K, pi)
 
     def factor(self, signs: FloatArray, noise: float = 1.0) -> Factor:
-        from gpcmc.covariance.factor import DenseFactor
+        return DenseFactor.of(self.signed(signs, noise))
 
-        R = signs[:, None] * self.K * signs
+    def signed(self, signs: FloatArray, noise: float = 1.0) -> FloatArray:
+        R = signs[:, None] * self.K
+        R *= signs
         R.flat[:: len(R) + 1] += noise
-        return DenseFactor.of(R)
+        return R
 
     def cross(self, X_star: FloatArray) -> DenseCross:
         if self.kernel is None or self.X is None:
             raise ValueError(
-                "the prior must be made from a kernel and inputs, as gpcmc.gp.prior(kernel, X) does, for predictions "
-                "at inputs; with a covariance alone use predict(K_star, k_star_star)"
+                "the prior must be made from a kernel and inputs, as gpcmc.gp.prior(kernel, X) does, for predictions at "
+                "inputs; with a covariance alone use predict(K_star, k_star_star)"
             )
         return DenseCross(evaluate(self.kernel, self.X, X_star), diagonal(self.kernel, X_star))
 
@@ -103,9 +110,13 @@ class Dense(Covariance):
         )
 
     def contract(self, M: GradientMatrix) -> FloatArray:
-        if self.kernel is None or self.X is None:
-            raise ValueError("the covariance has no hyperparameters: it was given without a kernel")
-        _, contract = covariance_with_gradient(self.kernel, self.X)
+        contract = self.contraction
+        if contract is None:
+            if self.kernel is None or self.X is None:
+                raise ValueError(
+                    "the covariance has no hyperparameters: it was given without a kernel"
+                )
+            _, contract = covariance_with_gradient(self.kernel, self.X)
         return contract(gradient_array(M))
 
     def dense(self) -> FloatArray:
@@ -113,15 +124,23 @@ class Dense(Covariance):
 
     def coarser(self) -> Sequence[Covariance]:
         """Return a kernel's covariances of low rank, where there are 500 patterns or more and the rank is a quarter."""
+        found = self._near() if len(self) >= _MANY else None
+        return () if found is None else (*found.coarser(), found)
+
+    def stand_in(self) -> Covariance:
+        """Return a kernel's covariance of low rank, if a quarter of the rank leaves little beside the noise."""
+        found = self._near()
+        return self if found is None else found
+
+    def _near(self) -> LowRank | None:
         vectors = isinstance(self.X, np.ndarray) and self.X.ndim == 2 and self.X.dtype.kind == "f"
-        if self.kernel is None or not vectors or len(self) < _MANY:
-            return ()
+        if self.kernel is None or not vectors or len(self) < 4:
+            return None
         tolerance = min(_LEFT / max(float(np.mean(self.diagonal)), 1e-300), 0.3)
         try:
-            found = low_rank(self.kernel, self.X, tolerance=tolerance, max_rank=len(self) // 4)
+            return low_rank(self.kernel, self.X, tolerance=tolerance, max_rank=len(self) // 4)
         except ValueError:  # it needs a larger rank, or the kernel is singular
-            return ()
-        return *found.coarser(), found
+            return None
 
     @classmethod
     def memory(cls, n: int, matrices: float) -> float:
@@ -159,11 +178,19 @@ class DenseConditioned(ConditionedFunction):
         return 2.0 * float(np.sum(np.log(self.L.diagonal())))
 
     @cached_property
+    def _inverse(self) -> FloatArray:
+        """L^-1 (n, n)."""
+        found: FloatArray = dtrtri(self.L, lower=1)[0]
+        return found
+
+    @cached_property
     def _inverse_diagonal(self) -> FloatArray:
         """Diagonal of B^-1."""
         if not self.S.any():
             return np.ones(len(self.S))
-        inverse = dtrtri(self.L, lower=1)[0]
+        inverse = self._inverse
+        if len(inverse) > _KEPT:
+            self.__dict__.pop("_inverse")
         return np.einsum("ij,ij->j", inverse, inverse)
 
     @cached_property
@@ -189,7 +216,8 @@ class DenseConditioned(ConditionedFunction):
 
     def solve(self, x: FloatArray) -> FloatArray:
         root = np.sqrt(self.S)
-        return root * cho_solve((self.L, True), root * x, check_finite=False)
+        found: FloatArray = root * dpotrs(self.L, root * x, lower=1)[0]
+        return found
 
     def weights(self, nu: FloatArray) -> FloatArray:
         return nu - self.solve(self.K @ nu)
@@ -197,7 +225,10 @@ class DenseConditioned(ConditionedFunction):
     def noise_precision(self) -> FloatArray:
         """Return R (n, n)."""
         root = np.sqrt(self.S)
-        return root[:, None] * inverse_from_factor(self.L) * root
+        R = _symmetric(dlauum(self._inverse, lower=1)[0])
+        R *= root[:, None]
+        R *= root
+        return R
 
     def predictor(self, a: FloatArray, answer: Answer | None = None) -> DensePredictor:
         return DensePredictor(self, a)
@@ -293,7 +324,12 @@ def gradient_array(M: GradientMatrix) -> FloatArray:
 
 def inverse_from_factor(L: FloatArray) -> FloatArray:
     """Return (L L')^-1 (n, n), L lower triangular."""
-    lower = np.tril(dpotri(L, lower=1)[0])
+    return _symmetric(dpotri(L, lower=1)[0])
+
+
+def _symmetric(lower: FloatArray) -> FloatArray:
+    """Return the matrix (n, n) of which a lower triangle is given; what stands above it does not matter."""
+    lower = np.tril(lower)
     lower += np.tril(lower, -1).T
     return lower
 
@@ -309,12 +345,14 @@ def cholesky_factor(K: FloatArray, S: FloatArray) -> FloatArray:
     if not S.any():
         return np.eye(len(S))
     root = np.sqrt(S)
-    B = root[:, None] * K * root
+    B = root[:, None] * K
+    B *= root
     B.flat[:: len(S) + 1] += 1.0
-    try:
-        return cholesky(B, lower=True, overwrite_a=True, check_finite=False)
-    except LinAlgError as error:
+    # B is symmetric: its transpose has the order of columns that LAPACK wants, and needs no copy
+    L, failed = dpotrf(B.T, lower=1, clean=1, overwrite_a=1)
+    if failed:
         raise ValueError(
             f"K must be positive semidefinite and have smaller variances than {K.diagonal().max():.3g}: "
             "I + S^(1/2) K S^(1/2) is not positive definite in floating point; lower the kernel's variance"
-        ) from error
+        )
+    return np.asarray(L)

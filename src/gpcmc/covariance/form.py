@@ -110,6 +110,10 @@ class Covariance(ABC):
             Above zero.
         """
 
+    def signed(self, signs: FloatArray, noise: float = 1.0) -> FloatArray | None:
+        """Return noise I + C K C as an array (n, n), for the order of its coordinates to be chosen; None if there is none."""
+        return None
+
     @abstractmethod
     def cross(self, X_star: FloatArray) -> Cross:
         """Return what predictions at test inputs (t, d) need.
@@ -164,6 +168,10 @@ class Covariance(ABC):
         """Return covariances of the same values on which sites are cheaper to find, the cheapest first."""
         return ()
 
+    def stand_in(self) -> Covariance:
+        """Return a covariance whose sites serve a sampler as well as this one's, where they cost less; or this one."""
+        return self
+
 
 @dataclass(frozen=True, slots=True)
 class Correction:
@@ -211,7 +219,7 @@ class Conditioned(ABC):
     Attributes
     ----------
     log_determinant : float
-        Log |I + S^(1/2) K S^(1/2)|, which for C functions is log |I + K W|.
+        Log determinant of I + S^(1/2) K S^(1/2), which for C functions is that of I + K W.
     """
 
     __slots__ = ()
@@ -237,8 +245,8 @@ class Conditioned(ABC):
         """Return what predicts, given a = K^-1 mean: (n,) or (C, n).
 
         `answer` says how the Gaussian terms would move with the posterior, for a form that corrects what it leaves out:
-        it takes a conditioned covariance, a and the mean there, and returns the noise of the terms that match,
-        precisions S (n,) or class probabilities (C, n), and nu - S mean - a.
+        it takes a conditioned covariance, a and the mean there, and returns the noise of the terms that match, precisions S
+        (n,) or class probabilities (C, n), and nu - S mean - a.
         """
 
 
@@ -250,7 +258,7 @@ class ConditionedFunction(Conditioned):
     @property
     @abstractmethod
     def kept(self) -> FloatArray:
-        """1 - S_i variance_i (n,), by which a cavity is wider, without cancellation where S is large."""
+        """1 - S_i variance_i (n,), the share of a variance's cavity that is left, without cancellation where S is large."""
 
     @abstractmethod
     def weights(self, nu: FloatArray) -> FloatArray:
@@ -303,8 +311,9 @@ class GradientMatrix:
 
     Attributes
     ----------
-    p, q : (C, n) array
+    p : (C, n) array
         C is one for one latent function.
+    q : (C, n) array
     conditioned : Conditioned
         Of the covariance that contracts it.
     """

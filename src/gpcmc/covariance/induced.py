@@ -27,7 +27,8 @@ from gpcmc.covariance.kernels import evaluate
 from gpcmc.covariance.pivoted import Inducing, blocks
 
 if TYPE_CHECKING:
-    from gpcmc.covariance.lowrank import LowRank, LowRankConditions
+    from gpcmc.covariance.conditioned import LowRankConditions
+    from gpcmc.covariance.lowrank import LowRank
 
 _ENTRIES = 2**18  # of cross-covariances at once
 

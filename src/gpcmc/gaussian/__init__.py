@@ -1,1 +1,0 @@
-"""Gaussian approximations of the posterior over any covariance: expectation propagation and Laplace's method."""

@@ -1,4 +1,4 @@
-"""Expectation propagation with all sites at once, for any covariance and any likelihood of one latent value a pattern.
+"""Expectation propagation with all sites at once, for any covariance and any likelihood with one latent value a pattern.
 
 A sweep conditions the covariance on the sites and matches all moments: with the posterior's mean mu and variance, and
 kept_i = 1 - tau_i variance_i, the cavities have
@@ -12,8 +12,8 @@ prior variance zero is a case like any other, and tau >= 0 always.
 The fixed points are those of Algorithm 3.5, which visits one site after the other. Anderson's extrapolation takes the
 place of damping: six to twelve sweeps, of one factorisation each. Where sites circle, the steps get shorter; where that
 does not help in 150 sweeps, the iteration begins again and moves an eighth of the sites at a time, which is nearly
-sequential. The work says how many sweeps were damped, or partial. Sites to start from are those of another posterior,
-or of the covariance's own coarser forms, where a sweep costs little, or none.
+sequential. The work says how many sweeps were damped, or partial. Sites to start from are those of another posterior, or of the covariance's own coarser
+forms, where a sweep costs little, or none.
 
 References
 ----------
@@ -38,6 +38,7 @@ from gpcmc.posterior import ConvergenceError
 _EPS = float(np.finfo(float).eps)
 _ROUGH = 1e-2  # tolerance of sites to start from
 _DEPTH = 4  # updates that the extrapolation looks back on
+_RIDGE = 1e-14
 _FAR = 2.0  # where sites move so much, the last updates say little of the next
 _PATIENCE = 8  # sweeps without a record before the steps get shorter
 _FIRST = 150  # sweeps before another beginning, from nothing and with few sites at a time
@@ -120,8 +121,8 @@ class ExpectationPropagation(GaussianApproximation):
         )
         if not found.settled:
             raise ConvergenceError(
-                f"ep: sites still move by {found.moved:.3g} after {posterior.work['sweeps']} sweeps; raise "
-                "max_sweeps or tolerance",
+                f"ep: sites still move by {found.moved:.3g} after {posterior.work['sweeps']} sweeps; raise max_sweeps or "
+                "tolerance",
                 posterior,
             )
         return posterior
@@ -178,13 +179,10 @@ def _iterate(
         tilted = likelihood.tilted(y, m, cavity)
         target = tilted.sites(m)
         joint = 1.0 + tau * cavity
-        log_evidence = float(
-            np.sum(tilted.log_z)
-            + 0.5 * np.sum(np.log(joint))  # Eqs. (3.73)-(3.75), in cavity variances
-            - 0.5 * conditioned.log_determinant
-            + 0.5 * (nu @ mean - np.sum(nu**2 * cavity / joint))
-            + 0.5 * np.sum(m * (tau * m - 2.0 * nu) / joint)
-        )
+        # Eqs. (3.73)-(3.75), in cavity variances
+        squares = (m * (tau * m - 2.0 * nu) - nu**2 * cavity) / joint
+        terms = tilted.log_z + 0.5 * (np.log(joint) + squares + nu * mean)
+        log_evidence = float(terms.sum()) - 0.5 * conditioned.log_determinant
         scale = np.array([variance, np.sqrt(variance)])
         moved = float(np.max(np.abs(target - sites) * scale))
         # rounding of K leaves about eps sqrt(n) K_ii in a variance; the cavity magnifies it
@@ -230,8 +228,15 @@ def _extrapolated(
     tried: list[FloatArray], matched: list[FloatArray], scale: FloatArray, step: float
 ) -> FloatArray:
     """Return the combination of the last updates whose residual is least, in units of the marginals."""
-    residual = np.array([((g - x) * scale).ravel() for x, g in zip(tried, matched, strict=True)])
-    change = np.diff(residual, axis=0)
-    gamma = np.linalg.lstsq(change.T, residual[-1], rcond=1e-8)[0]
-    moved = [x + step * (g - x) for x, g in zip(tried, matched, strict=True)]
-    return moved[-1] - np.tensordot(gamma, np.diff(np.array(moved), axis=0), 1)
+    sites = np.array(tried)
+    moves = np.array(matched) - sites
+    residual = (moves * scale).reshape(len(sites), -1)
+    change = residual[1:] - residual[:-1]
+    gram = change @ change.T
+    gram.flat[:: len(gram) + 1] += _RIDGE * np.trace(
+        gram
+    )  # updates near the end are nearly parallel
+    gamma = np.linalg.solve(gram, change @ residual[-1])
+    moved = sites + step * moves
+    found: FloatArray = moved[-1] - np.einsum("k,kij->ij", gamma, moved[1:] - moved[:-1])
+    return found

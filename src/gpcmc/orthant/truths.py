@@ -6,10 +6,8 @@ the one-dimensional integral of Eq. (63),
     I = integral of phi(u) prod_i Phi(s_i u) du,      s_i = d_i / sqrt(1 - d_i^2),
 
 and a linear kernel of one feature is the same with s_i = y_i x_i (Eq. 66). The integrand is
-log-concave, so what matters lies in one interval about its mode; inside, the only sharp features
-are the steps of Phi(s_i u) at u = 0, of width 1 / |s_i|. Gauss-Legendre panels, even in width and,
-towards u = 0, geometric down to the sharpest step, therefore reach rounding; every result is
-checked against the one with all panels halved.
+log-concave, and its only sharp features are the steps of Phi(s_i u) at u = 0, of width 1 / |s_i|: see
+`gpcmc.rectangle.closed` for the quadrature.
 
 The denominator of Eq. (66) as printed is sqrt(2 pi) times the evidence; here phi(u) has the factor.
 
@@ -24,7 +22,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.optimize import brentq
 from scipy.special import log_ndtr, logsumexp, ndtr
 
 from gpcmc._threads import one_thread
@@ -37,11 +34,10 @@ from gpcmc._validation import (
     check_positive_int,
 )
 from gpcmc.likelihood.probit import hazard
+from gpcmc.rectangle.closed import nodes, panels, refined
 
-_DEPTH = 46.0  # nats below the mode where the interval ends: e^-46 = 1e-20 of the peak
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
-_PANELS = 16  # even panels over the interval, before the geometric ones
 _AGREEMENT = 1e-11  # nats, between one set of panels and its halves
+_FAR = 1e18  # beyond it nothing of a standard normal is left
 _LOG_2PI = float(np.log(2.0 * np.pi))
 
 
@@ -233,61 +229,22 @@ def _log_integrand(u: FloatArray, s: FloatArray) -> FloatArray:
 
 
 def _integrate(s: FloatArray, s_star: FloatArray) -> tuple[float, FloatArray]:
-    """Return log of the integral, and the means of Phi(s*_j u) under the normalized integrand."""
-    edges = _panels(s, s_star)
-    value, means = _quadrature(edges, s, s_star)
-    for _ in range(4):
-        edges = np.sort(np.concatenate([edges, 0.5 * (edges[1:] + edges[:-1])]))
-        coarse, coarse_means = value, means
-        value, means = _quadrature(edges, s, s_star)
-        gap = max(abs(value - coarse), np.max(np.abs(means - coarse_means), initial=0.0))
-        if gap <= _AGREEMENT + 4e-15 * abs(value):
-            return value, means
-    raise ArithmeticError(f"the quadrature of Eq. (63) has not settled: successive gap {gap:.3g}")
+    """Return log of the integral, and the means of Phi(s*_j u) under the normalised integrand."""
 
-
-def _quadrature(edges: FloatArray, s: FloatArray, s_star: FloatArray) -> tuple[float, FloatArray]:
-    """Apply Gauss-Legendre on every panel."""
-    half = 0.5 * np.diff(edges)[:, None]
-    u = (edges[:-1, None] + half * (1.0 + _NODES)).ravel()
-    weight, log_f = (half * _WEIGHTS).ravel(), _log_integrand(u, s)
-    value = float(logsumexp(log_f, b=weight))
-    return value, (weight * np.exp(log_f - value)) @ ndtr(np.outer(u, s_star))
-
-
-def _panels(s: FloatArray, s_star: FloatArray) -> FloatArray:
-    """Return the edges of the panels: an interval about the mode, cut evenly and towards zero."""
-
-    def gradient(u: float) -> float:
+    def slope(u: float) -> float:
         return float(s @ hazard(s * u)[0]) - u
 
-    def log_integrand(u: float) -> float:
-        return float(_log_integrand(np.array([u]), s)[0])
+    def rule(edges: FloatArray) -> FloatArray:
+        u, weight = nodes(edges)
+        log_f = _log_integrand(u, s)
+        value = logsumexp(log_f, b=weight)
+        return np.append(value, (weight * np.exp(log_f - value)) @ ndtr(np.outer(u, s_star)))
 
     sharpest = 1.0 / max(1.0, np.max(np.abs(s)), np.max(np.abs(s_star), initial=0.0))
-    side = 1.0 if gradient(0.0) >= 0 else -1.0
-    far = sharpest
-    while side * gradient(side * far) > 0:
-        far *= 2.0
-    mode = side * brentq(lambda t: side * gradient(side * t), 0.0, far, xtol=1e-3 * far)
-    peak = log_integrand(mode)
-
-    ends = []
-    for direction in (-1.0, 1.0):
-        step = sharpest
-        while log_integrand(mode + direction * step) > peak - _DEPTH:
-            step *= 2.0
-        ends.append(mode + direction * step)
-        if step > sharpest:
-            depth = brentq(
-                lambda t, sign=direction: log_integrand(mode + sign * t) - peak + _DEPTH,
-                0.0,
-                step,
-                xtol=1e-3 * step,
-            )
-            ends[-1] = mode + direction * depth * 1.01
-    low, high = ends
-    reach = max(abs(low), abs(high))
-    steps = sharpest * 2.0 ** np.arange(-3.0, np.ceil(np.log2(max(reach / sharpest, 1.0))))
-    edges = np.concatenate([np.linspace(low, high, _PANELS + 1), -steps, [0.0], steps])
-    return np.unique(edges[(edges >= low) & (edges <= high)])
+    edges, _ = panels(lambda u: _log_integrand(u, s), slope, (-_FAR, _FAR), [0.0], sharpest)
+    found, gap = refined(rule, edges, _AGREEMENT)
+    if gap > _AGREEMENT + 4e-15 * abs(found[0]):
+        raise ArithmeticError(
+            f"the quadrature of Eq. (63) has not settled: successive gap {gap:.3g}"
+        )
+    return float(found[0]), found[1:]

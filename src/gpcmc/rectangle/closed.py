@@ -1,10 +1,11 @@
-"""Rectangles in one and two dimensions, to rounding.
+"""Rectangles in one and two dimensions, to rounding, and the quadrature of log-concave integrands.
 
-In two dimensions P = integral over l_1 < x < u_1 of phi(x) P(l_2 < rho x + s Z < u_2), s^2 = 1 - rho^2. The
-integrand is log-concave, so that all that matters lies in one interval about its mode, found by bisection; its only
-sharp features are the two steps at x = l_2 / rho and u_2 / rho, of width s / |rho|. Gauss-Legendre panels, even in
-width and geometric towards these, reach rounding on the log scale; the result is compared with that of all panels
-halved.
+All that matters of a log-concave integrand lies in one interval about its mode, found by bisection. Where its only
+sharp features are steps of a known place and width, Gauss-Legendre panels, even in width and geometric towards these,
+reach rounding on the log scale; the result is compared with that of all panels halved.
+
+In two dimensions P = integral over l_1 < x < u_1 of phi(x) P(l_2 < rho x + s Z < u_2), s^2 = 1 - rho^2, with two
+steps at x = l_2 / rho and u_2 / rho, of width s / |rho|.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from gpcmc._validation import FloatArray
-from gpcmc.rectangle.intervals import moments
+from gpcmc.rectangle.limits import moments
 
 _DEPTH = 46.0  # nats below the mode where the interval ends: e^-46 = 1e-20 of the peak
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
@@ -51,19 +52,68 @@ def two_dimensions(lower: FloatArray, upper: FloatArray, rho: float) -> tuple[fl
         )
 
     ends = (max(float(lower[0]), -_FAR), min(float(upper[0]), _FAR))
+    steps = [limit / rho for limit in (lower[1], upper[1]) if rho and np.isfinite(limit)]
+    edges, mode = panels(log_f, slope, ends, steps, s / abs(rho) if rho else np.inf)
+
+    def rule(edges: FloatArray) -> FloatArray:
+        x, weight = nodes(edges)
+        return np.array([logsumexp(log_f(x), b=weight)])
+
+    found, gap = refined(rule, edges, 1e-12)
+    value = float(found[0])
+    # the exponent is a sum of terms as large as x^2 / 2, each rounded
+    return value, max(gap, 4e-15 * (1.0 + abs(value) + mode**2))
+
+
+def panels(
+    log_f: Callable[[FloatArray], FloatArray],
+    slope: Callable[[float], float],
+    ends: tuple[float, float],
+    steps: list[float],
+    width: float,
+) -> tuple[FloatArray, float]:
+    """Return the edges of panels for a log-concave integrand, and its mode.
+
+    Parameters
+    ----------
+    log_f : callable
+        Its logarithm at points (m,).
+    slope : callable
+        The derivative of that at one point, falling.
+    ends : tuple of float
+        Between which it is integrated.
+    steps : list of float
+        Where it is sharp.
+    width : float
+        How sharp.
+    """
     mode = _root(slope, *ends)
     low, high = _range(log_f, mode, ends)
-    width = s / abs(rho) if rho else np.inf
-    steps = [limit / rho for limit in (lower[1], upper[1]) if rho and np.isfinite(limit)]
-    edges = _panels(low, high, steps, width)
-    value = _quadrature(log_f, edges)
+    return _edges(low, high, steps, width), mode
+
+
+def nodes(edges: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the nodes and weights of all panels."""
+    half = 0.5 * np.diff(edges)[:, None]
+    return (edges[:-1, None] + half * (1.0 + _NODES)).ravel(), (half * _WEIGHTS).ravel()
+
+
+def refined(
+    rule: Callable[[FloatArray], FloatArray], edges: FloatArray, agreement: float
+) -> tuple[FloatArray, float]:
+    """Halve all panels until what a rule makes of them agrees; return that, and the last distance.
+
+    The agreement asked for is that of the first value, a logarithm, with as much more as it is rounded by.
+    """
+    value = rule(edges)
+    gap = np.inf
     for _ in range(5):
         edges = np.sort(np.concatenate([edges, 0.5 * (edges[1:] + edges[:-1])]))
-        coarse, value = value, _quadrature(log_f, edges)
-        if abs(value - coarse) <= 1e-12 + 4e-15 * abs(value):
+        coarse, value = value, rule(edges)
+        gap = float(np.max(np.abs(value - coarse)))
+        if gap <= agreement + 4e-15 * abs(value[0]):
             break
-    # the exponent is a sum of terms as large as x^2 / 2, each rounded
-    return value, max(abs(value - coarse), 4e-15 * (1.0 + abs(value) + mode**2))
+    return value, gap
 
 
 def _root(falling: Callable[[float], float], low: float, high: float) -> float:
@@ -113,7 +163,7 @@ def _range(
     return found[0], found[1]
 
 
-def _panels(low: float, high: float, steps: list[float], width: float) -> FloatArray:
+def _edges(low: float, high: float, steps: list[float], width: float) -> FloatArray:
     edges = [np.linspace(low, high, 17)]
     for step in steps:
         reach = max(abs(low - step), abs(high - step))
@@ -122,9 +172,3 @@ def _panels(low: float, high: float, steps: list[float], width: float) -> FloatA
         edges += [step - away, np.array([step]), step + away]
     every = np.unique(np.concatenate(edges))
     return every[(every >= low) & (every <= high)]
-
-
-def _quadrature(log_f: Callable[[FloatArray], FloatArray], edges: FloatArray) -> float:
-    half = 0.5 * np.diff(edges)[:, None]
-    x = (edges[:-1, None] + half * (1.0 + _NODES)).ravel()
-    return float(logsumexp(log_f(x), b=(half * _WEIGHTS).ravel()))

@@ -12,12 +12,13 @@ from scipy.special import ndtri
 
 from gpcmc import _validation as validation
 from gpcmc._threads import one_thread
-from gpcmc.orthant.separation import check_points
+from gpcmc._validation import Rng
 from gpcmc.posterior import OK, UNTRUSTED
 from gpcmc.rectangle import guarantee, rounds
 from gpcmc.rectangle.arguments import check_problem
 from gpcmc.rectangle.blocks import Reduced, reduce
 from gpcmc.rectangle.gradient import RectangleGradient, gradient
+from gpcmc.rectangle.mixture import check_points
 from gpcmc.rectangle.solve import (
     CLOSED,
     METHODS,
@@ -30,7 +31,6 @@ from gpcmc.rectangle.solve import (
     solve,
 )
 
-Rng = np.random.Generator | int | None
 _WORST = (NOTHING, UNTRUSTED, NOT_MET, OK)
 _KINDS = ("asymptotic", "guaranteed")
 
@@ -45,8 +45,8 @@ class RectangleEstimate:
         Natural logarithm of the probability; the estimate of the probability itself is what has no bias.
     standard_error : float
         Standard error of `log_probability`, which is the relative one of the probability: from the spread between
-        the 16 independent scrambles of the last round. Infinite where no sample was inside. Of a closed form it is a
-        bound on the rounding, and 0 only where the probability is exactly zero.
+        the 16 independent scrambles of the last round. Infinite where no sample was inside, or where a few make up the
+        average. Of a closed form it is a bound on the rounding, and 0 only where the probability is exactly zero.
     samples : int
         Samples drawn in all rounds; 0 for closed forms.
     status : str
@@ -58,7 +58,7 @@ class RectangleEstimate:
         samples of the largest block.
     diagnostics : dict of str to float
         Of the largest sampled block: ``k_hat``, ``effective_samples``, ``effective_fraction`` (see
-        `gpcmc.orthant.separation.SeparationEstimate`), ``log_weight_bound``, the proven bound on log(weight / mean
+        `gpcmc.rectangle.mixture.Average`), ``log_weight_bound``, the proven bound on log(weight / mean
         weight), ``rank`` and ``rounds``. And ``blocks``, the number of independent blocks.
     confidence : float
         Level of `interval` unless it is given another.
@@ -136,7 +136,7 @@ class RectangleEstimate:
     def gradient(self, points: int = 1024) -> RectangleGradient:
         """Return the gradient of `log_probability` in the limits, the mean and the covariance.
 
-        The draws are those of minimax tilting, whatever the method of the estimate. Equal calls give equal gradients.
+        The draws are those of the method of the estimate. Equal calls give equal gradients.
 
         Parameters
         ----------
@@ -149,7 +149,8 @@ class RectangleEstimate:
             If `points` is not a power of two, the probability is zero, or the covariance is singular.
         """
         check_points(points, rounds.SCRAMBLES)
-        return gradient(self._reduced, points, np.random.default_rng([self._seed, 1]))
+        guided = [block.method == "twisted-ep" for block in self._blocks]
+        return gradient(self._reduced, guided, points, np.random.default_rng([self._seed, 1]))
 
 
 def check_confidence(value: object) -> float:
@@ -163,21 +164,6 @@ def check_confidence(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 < float(value) < 1:
         raise ValueError(f"confidence must be a number between 0 and 1, e.g. 0.95; got {value!r}")
     return float(value)
-
-
-def generator(rng: Rng) -> np.random.Generator:
-    """Return a generator, made from a seed or from the system's entropy where none is given.
-
-    Raises
-    ------
-    ValueError
-        If it is none of these.
-    """
-    if rng is None:
-        return np.random.default_rng()
-    if isinstance(rng, (int, np.integer)) and not isinstance(rng, bool) and rng >= 0:
-        return np.random.default_rng(int(rng))
-    return validation.check_rng("rng", rng)
 
 
 @one_thread()
@@ -206,7 +192,7 @@ def rectangle_probability(
         Limits; ``-np.inf`` and ``np.inf`` stand for none.
     mean : float or (n,) array
     cov : (n, n) array
-        Covariance, which may be singular. Independent blocks of it have at most 21,201 coordinates.
+        Covariance, which may be singular.
     method : {"auto", "minimax-tilting", "twisted-ep", "separation"}
         Botev's minimax exponential tilting; a proposal twisted by expectation propagation, defended by the former;
         Genz's separation of variables. ``"auto"`` uses closed forms, and otherwise the one of the first two with
@@ -219,7 +205,7 @@ def rectangle_probability(
     confidence : float
     n_jobs : int
         Threads; the result has the same bits whatever it is.
-    rng : numpy.random.Generator or int, optional
+    rng : numpy.random.Generator, RandomState or int, optional
         Or a seed: equal seeds give equal bits on one machine.
 
     Returns
@@ -256,7 +242,7 @@ def rectangle_probability(
     max_samples = validation.check_positive_int("max_samples", max_samples)
     confidence = check_confidence(confidence)
     n_jobs = validation.check_positive_int("n_jobs", n_jobs)
-    random = generator(rng)
+    random = validation.check_rng("rng", rng, optional=True)
     largest_se = tolerance / rounds.student(confidence)
     return _estimate(reduced, Request(method, largest_se, max_samples, n_jobs), confidence, random)
 

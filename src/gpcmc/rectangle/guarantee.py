@@ -20,10 +20,10 @@ from __future__ import annotations
 import numpy as np
 
 from gpcmc._validation import FloatArray
-from gpcmc.orthant.separation import CHUNK
-from gpcmc.rectangle.rounds import Mixture
+from gpcmc.rectangle.mixture import Mixture
 
 _BISECTIONS = 60
+_CHUNK = 4096  # draws at once
 _MOST = 0.5  # of the largest stake that could ruin the gambler in one step
 # The bound on the weights is proven for real numbers; this is what rounding may add, in nats.
 _ROUNDING = 1e-9
@@ -87,20 +87,19 @@ def log_interval(
     confidence : float
     rng : numpy.random.Generator
     """
-    changes = mixture.changes()
     counts = np.array(mixture.counts(8))
     share = counts / counts.sum()
     parts = []
-    for start in range(0, draws, CHUNK):
-        count = min(CHUNK, draws - start)
+    for start in range(0, draws, _CHUNK):
+        count = min(_CHUNK, draws - start)
         # which sampler draws is random too: the weights are identically distributed
         mine = rng.random(count) < share[0]
         block = np.empty(count)
         for k in range(len(counts)):
             here = mine if k == 0 else ~mine
             if here.any():
-                U = rng.random((mixture.dimension, int(here.sum())))
-                block[here] = mixture.weigh(k, U, np.log(share), changes)[0]
+                U = rng.random((len(mixture), int(here.sum())))
+                block[here] = mixture.weigh(k, U.shape[1], U.__getitem__, np.log(share))[0]
         parts.append(block)
     bound = mixture.log_bound + _ROUNDING
     x = np.minimum(np.exp(np.concatenate(parts) - bound), 1.0)

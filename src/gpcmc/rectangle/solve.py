@@ -9,16 +9,18 @@ import numpy as np
 from scipy.linalg import LinAlgError
 
 from gpcmc._validation import FloatArray
+from gpcmc.covariance.factor import Sited
 from gpcmc.posterior import MAX_K_HAT, OK, UNTRUSTED
-from gpcmc.rectangle import rounds
+from gpcmc.rectangle import proposals, rounds
 from gpcmc.rectangle.blocks import Block
 from gpcmc.rectangle.closed import one_dimension, two_dimensions
-from gpcmc.rectangle.engine import Sampler, plain_sampler
-from gpcmc.rectangle.factor import Factor, factorize, has_interior
-from gpcmc.rectangle.intervals import moments
-from gpcmc.rectangle.rounds import Mixture, Round
-from gpcmc.rectangle.sites import propagate, twisted_proposal
-from gpcmc.rectangle.tilt import rectangle_tilt
+from gpcmc.rectangle.limits import moments
+from gpcmc.rectangle.mixture import Average, Mixture
+from gpcmc.rectangle.order import Ordered, has_interior, ordered
+from gpcmc.rectangle.proposals import Proposal
+from gpcmc.rectangle.sites import propagate
+from gpcmc.rectangle.tilt import Tilt, minimax_tilt
+from gpcmc.weights import hidden_tail
 
 Method = Literal["auto", "minimax-tilting", "twisted-ep", "separation"]
 METHODS = ("auto", "minimax-tilting", "twisted-ep", "separation")
@@ -87,31 +89,29 @@ def solve(block: Block, request: Request, rng: np.random.Generator) -> Solution:
     exact = closed_form(block) if request.method == "auto" else None
     if exact is not None:
         return exact
-    factor = factorize(block)
-    if factor.rank == 1:
-        return _exact(*_one_innovation(factor), factor)
-    name, mixture, first, before = choose(factor, request, rng)
-    if factor.ties and first is None:
-        first = rounds.run_round(
-            mixture, rounds.FIRST, rng.integers(2**63, size=rounds.SCRAMBLES), request.n_jobs
-        )
+    given = ordered(block.R, block.lower, block.upper, block.slack)
+    if given.rank == 1:
+        return _exact(*_one_innovation(given), given.rank)
+    name, mixture, first, before = choose(given, request, rng)
+    if given.ties and first is None:
+        first = rounds.run_round(mixture, rounds.FIRST, rng, request.n_jobs)
         before += first.samples
-    if first is not None and np.isneginf(first.log_probability) and not has_interior(factor):
-        return _exact(-np.inf, 0.0, factor)
+    if first is not None and np.isneginf(first.log_probability) and not has_interior(given):
+        return _exact(-np.inf, 0.0, given.rank)
     last, spent, number = rounds.run_rounds(
         mixture, request.largest_se, request.budget - before, rng, request.n_jobs, first
     )
     bound = mixture.log_bound - last.log_probability
     diagnostics = last.diagnostics | {
         "log_weight_bound": float(bound),
-        "rank": float(factor.rank),
+        "rank": float(given.rank),
         "rounds": float(number + (first is not None)),
     }
     return Solution(
         last.log_probability,
         last.standard_error,
         spent + before,
-        _status(last, bound, request),
+        _status(last, diagnostics, request),
         name,
         diagnostics,
         mixture,
@@ -128,96 +128,137 @@ def closed_form(block: Block) -> Solution | None:
     return None
 
 
-def _one_innovation(factor: Factor) -> tuple[float, float]:
+def _one_innovation(given: Ordered) -> tuple[float, float]:
     """Return the probability where all coordinates are multiples of one: the interval that all leave."""
-    low, high = float(factor.lower[0]), float(factor.upper[0])
-    for tie in factor.ties.values():
+    low, high = float(given.lower[0]), float(given.upper[0])
+    for tie in given.ties.values():
         one, other = tie.lower / tie.rows[:, 0], tie.upper / tie.rows[:, 0]
         low, high = max(low, *np.minimum(one, other)), min(high, *np.maximum(one, other))
     return one_dimension(low, high) if low < high else (-np.inf, 0.0)
 
 
-def _exact(log_p: float, error: float, factor: Factor | None = None) -> Solution:
-    rank = {} if factor is None else {"rank": float(factor.rank)}
-    return Solution(log_p, error, 0, OK, CLOSED, rank)
+def _exact(log_p: float, error: float, rank: int | None = None) -> Solution:
+    told = {} if rank is None else {"rank": float(rank)}
+    return Solution(log_p, error, 0, OK, CLOSED, told)
 
 
-def _status(last: Round, bound: float, request: Request) -> str:
+def _status(last: Average, diagnostics: dict[str, float], request: Request) -> str:
     if np.isneginf(last.log_probability):
         return NOTHING
-    # where the bound leaves to no single sample a tenth of the sum, nothing can hide in the tail
-    hidden = bound > np.log(0.1 * last.samples)
-    if hidden and last.diagnostics["k_hat"] > MAX_K_HAT:
+    if hidden_tail(diagnostics):
         return UNTRUSTED
-    return OK if last.good(request.largest_se) else NOT_MET
+    return OK if rounds.good(last, request.largest_se) else NOT_MET
 
 
 def choose(
-    factor: Factor, request: Request, rng: np.random.Generator
-) -> tuple[str, Mixture, Round | None, int]:
+    given: Ordered,
+    request: Request,
+    rng: np.random.Generator,
+    tilted: Mixture | None = None,
+) -> tuple[str, Mixture, Average | None, int]:
     """Return a method, what it draws from, its pilot round if there was one, and the samples of all pilots.
 
     Pilots are compared by squared error times work, the work that one sample is in each method: a choice by the
     clock would make the result depend on the machine's load.
     """
-    rounds.check_dimension(factor.rank)
     if request.method == "separation":
-        return "separation", separation(factor), None, 0
-    mixture, sampler = tilting(factor)
+        return "separation", separation(given), None, 0
+    mixture = tilting(given) if tilted is None else tilted
     if request.method == "minimax-tilting":
         return "minimax-tilting", mixture, None, 0
     if request.method == "twisted-ep":
-        other = twisted(factor, sampler, mixture.log_bound)
+        _, other = guided(given, mixture)
         if other is None:
             raise ValueError(
                 "cov and the limits leave expectation propagation no proposal that floating point can hold; "
                 "use method='auto' or method='minimax-tilting'"
             )
         return "twisted-ep", other, None, 0
-    seeds = rng.integers(2**63, size=(2, rounds.SCRAMBLES))
-    pilot = rounds.run_round(mixture, _PILOT, seeds[0], request.n_jobs)
-    expected = pilot.samples * (pilot.standard_error / request.largest_se) ** 2
-    tilt = "minimax-tilting", mixture, pilot, pilot.samples
-    if expected < _CHEAP and pilot.diagnostics["k_hat"] < MAX_K_HAT:
-        return tilt
-    if (other := twisted(factor, sampler, mixture.log_bound)) is None:
-        return tilt
-    rival = rounds.run_round(other, _PILOT, seeds[1], request.n_jobs)
-    spent = pilot.samples + rival.samples
+    pilot = rounds.run_round(mixture, _PILOT, rng, request.n_jobs)
+    spent = pilot.samples
+    if _cheap(pilot, request):
+        return "minimax-tilting", mixture, pilot, spent
+    better, other = guided(given, mixture)
+    if better is not mixture:
+        mixture, pilot = better, rounds.run_round(better, _PILOT, rng, request.n_jobs)
+        spent += pilot.samples
+    if other is None or _cheap(pilot, request):
+        return "minimax-tilting", mixture, pilot, spent
+    rival = rounds.run_round(other, _PILOT, rng, request.n_jobs)
+    spent += rival.samples
     if _work(rival, other) < _work(pilot, mixture):
         return "twisted-ep", other, rival, spent
     return "minimax-tilting", mixture, pilot, spent
 
 
-def _work(pilot: Round, mixture: Mixture) -> float:
+def _cheap(pilot: Average, request: Request) -> bool:
+    expected = pilot.samples * (pilot.standard_error / request.largest_se) ** 2
+    return bool(expected < _CHEAP and pilot.diagnostics["k_hat"] < MAX_K_HAT)
+
+
+def _work(pilot: Average, mixture: Mixture) -> float:
     # a heavy tail hides its error from a pilot
     heavy = 10.0 if pilot.diagnostics["k_hat"] > MAX_K_HAT else 1.0
     return heavy * pilot.standard_error**2 * pilot.samples * mixture.cost
 
 
-def separation(factor: Factor) -> Mixture:
+def separation(given: Ordered) -> Mixture:
     """Return Genz's method: innovations from N(0, 1) inside the limits."""
-    sampler = plain_sampler(factor, np.zeros(factor.rank))
-    d = factor.L[0, 0]
-    first = moments(factor.lower[:1] / d, factor.upper[:1] / d)[0]
-    return Mixture.of(sampler, float(first[0]))  # all other factors are probabilities
+    d = given.factor.d[0]
+    first = moments(given.lower[:1] / d, given.upper[:1] / d)[
+        0
+    ]  # all other factors are probabilities
+    plain = proposals.tilted(given.factor, np.zeros(given.rank), given.lower, given.upper)
+    return Mixture((plain,), float(first[0]), given.ties)
 
 
-def tilting(factor: Factor) -> tuple[Mixture, Sampler]:
+def tilting(given: Ordered) -> Mixture:
     """Return minimax tilting."""
-    tilt = rectangle_tilt(factor.L, factor.lower, factor.upper)
-    sampler = plain_sampler(factor, tilt.mu)
-    return Mixture.of(sampler, tilt.log_bound), sampler
+    tilt = minimax_tilt(given.factor, given.lower, given.upper, starts=[given.start])
+    if not tilt.converged and (found := _sites(given)) is not None:
+        tilt = _better(given, tilt.log_bound, found[0]) or tilt
+    return _tilted(given, tilt)
 
 
-def twisted(factor: Factor, defence: Sampler, log_bound: float) -> Mixture | None:
-    """Return the proposal of EP's sites, defended; None where rounding leaves none."""
+def guided(given: Ordered, tilted: Mixture) -> tuple[Mixture, Mixture | None]:
+    """Return what expectation propagation makes: a better tilt, or the same; and the proposal of its sites, defended.
+
+    The second is None where rounding leaves none.
+    """
+    if (found := _sites(given)) is None:
+        return tilted, None
+    sited, proposal = found
+    if (better := _better(given, tilted.log_bound, sited)) is not None:
+        tilted = _tilted(given, better)
+    return tilted, Mixture.defended(proposal, tilted)
+
+
+def _tilted(given: Ordered, tilt: Tilt) -> Mixture:
+    proposal = proposals.tilted(given.factor, tilt.mu, given.lower, given.upper)
+    return Mixture((proposal,), tilt.log_bound, given.ties)
+
+
+def _sites(given: Ordered) -> tuple[Sited, Proposal] | None:
+    """Return what the sites of expectation propagation make of the factor, and their proposal."""
     try:
-        nu, tau, _ = propagate(factor.L, factor.lower, factor.upper)
-        proposal, origin = twisted_proposal(factor.L, nu, tau)
+        nu, tau, _ = propagate(given.factor, given.lower, given.upper)
+        sited = given.factor.sited(nu, tau)
+        return sited, proposals.twisted(sited, tau, given.lower, given.upper)
     except (LinAlgError, ValueError):
         return None
-    return Mixture.of(Sampler.of(proposal, factor, origin), log_bound, defence)
+
+
+def _better(given: Ordered, log_bound: float, sited: Sited) -> Tilt | None:
+    """Return a tilt whose search began at the sites' mean, if there the bound is less than one that is known.
+
+    At the saddle point s = diag(d) R^-1 v and t = v / d - s: the mean that the sites make for v is where it may be.
+    """
+    d = given.factor.d
+    limits = given.factor, given.lower, given.upper
+    start = sited.mean / d - d * sited.slope
+    if minimax_tilt(*limits, starts=[start], max_steps=0).log_bound >= log_bound:
+        return None
+    return minimax_tilt(*limits, starts=[start])
 
 
 def combine(solutions: list[Solution]) -> tuple[float, float]:

@@ -24,7 +24,7 @@ I)x = mu'x:
 
     psi(x, mu) <= sum_i [mu_i^2 / 2 + log P_i(t_i) + s_i (mu_i - t_i)] = E(s)      for all x,
 
-because mu'mu / 2 + s'mu = s'[(G - I)(G - I)' + (G - I) + (G - I)'] s / 2 = s'(A - I)s / 2. A tie (`factor.Tie`) only
+because mu'mu / 2 + s'mu = s'[(G - I)(G - I)' + (G - I) + (G - I)'] s / 2 = s'(A - I)s / 2. A tie (`order.Tie`) only
 takes away from an interval, so that the bound of the limits without ties holds for those with them.
 
 References
@@ -34,17 +34,72 @@ Botev (2017), Journal of the Royal Statistical Society B 79, 125.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import LinAlgError, cholesky, solve_triangular
+from scipy.linalg import LinAlgError
 
 from gpcmc._threads import one_thread
 from gpcmc._validation import FloatArray
-from gpcmc.orthant.tilting import MAX_STEPS, TOLERANCE, Tilt
-from gpcmc.rectangle.intervals import moments
+from gpcmc.covariance.factor import Factor, Gram
+from gpcmc.rectangle.limits import moments
 
+#: Nats above the least bound, as Newton's method predicts them, at which the tilt counts as found.
+TOLERANCE = 1e-10
+#: Newton steps at most. Ten do on the covariances of Gaussian process classification.
+MAX_STEPS = 100
 _MAX_HALVINGS = 40
+_RESIDUAL = (
+    0.5  # of the equations for the saddle point, over their terms: above, the minimum is elsewhere
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Tilt:
+    """A tilt, and what it guarantees.
+
+    Attributes
+    ----------
+    mu : (n,) array
+        Mean of each innovation before it is truncated.
+    t : (n,) array
+        Where the tangents touch.
+    log_bound : float
+        No log weight is larger, converged or not.
+    converged : bool
+        `log_bound` is within `TOLERANCE` of the least one.
+    steps : int
+        Newton steps taken, one factorisation each.
+    """
+
+    mu: FloatArray
+    t: FloatArray
+    log_bound: float
+    converged: bool
+    steps: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Limits:
+    """Limits of v / d, and how A is multiplied with."""
+
+    factor: Factor
+    lower: FloatArray
+    upper: FloatArray
+    gram: Gram | None = None
+
+    def at(self, t: FloatArray) -> _Point:
+        """Return the bound of tangents that touch at t."""
+        with np.errstate(all="ignore"):  # far from the minimum a mass may underflow
+            log_p, s, w = moments(self.lower - t, self.upper - t)
+            As = self.gram @ s if self.gram is not None else self._product(s)
+            bound = float(0.5 * s @ (As - s) + np.sum(log_p - t * s))
+        return _Point(t, s, w, As, bound if np.isfinite(bound) else np.inf)
+
+    def _product(self, s: FloatArray) -> FloatArray:
+        d = self.factor.d
+        return (self.factor @ self.factor.transposed(s / d)) / d
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,73 +112,78 @@ class _Point:
     As: FloatArray
     bound: float
 
-    @classmethod
-    def at(cls, t: FloatArray, A: FloatArray, lower: FloatArray, upper: FloatArray) -> _Point:
-        log_p, s, w = moments(lower - t, upper - t)
-        As = A @ s
-        return cls(t, s, w, As, float(0.5 * s @ (As - s) + np.sum(log_p - t * s)))
+    @property
+    def residual(self) -> float:
+        """The largest of t + s - A s, over its terms."""
+        terms = 1.0 + np.abs(self.t) + np.abs(self.s) + np.abs(self.As)
+        return float(np.max(np.abs(self.t + self.s - self.As) / terms))
 
 
 @one_thread()
-def rectangle_tilt(
-    L: FloatArray, lower: FloatArray, upper: FloatArray, *, max_steps: int = MAX_STEPS
+def minimax_tilt(
+    factor: Factor,
+    lower: FloatArray,
+    upper: FloatArray,
+    *,
+    starts: Sequence[FloatArray] = (),
+    max_steps: int = MAX_STEPS,
 ) -> Tilt:
     """Minimise the bound on the log weights.
 
     Parameters
     ----------
-    L : (n, n) array
-        Lower Cholesky factor, in the order in which coordinates are drawn.
+    factor : Factor
+        In the order in which coordinates are drawn.
     lower, upper : (n,) array
         Limits of v, lower < upper.
+    starts : sequence of (n,) array
+        Of t, beside zero; the minimisation begins at the one of least bound.
     max_steps : int
-        Newton steps at most, each one Cholesky factorization of order n.
+        Newton steps at most, each one factorisation of order n, or of the rank.
 
     Returns
     -------
-    gpcmc.orthant.tilting.Tilt
+    Tilt
         The best found; it has converged when the next step would gain less than `TOLERANCE`, or than rounding.
     """
-    d = np.diag(L)
-    G = L / d[:, None]
-    A = G @ G.T
-    low, high = lower / d, upper / d
-    point = _Point.at(np.zeros(len(L)), A, low, high)
+    n, d = len(factor), factor.d
+    gram = factor.gram() if max_steps else None
+    with np.errstate(over="ignore"):
+        given = _Limits(factor, lower / d, upper / d, gram)
+    points = [given.at(np.zeros(n)), *(given.at(t) for t in starts)]
+    point = min(points, key=lambda one: one.bound)
     converged, steps = False, 0
-    while not converged and steps < max_steps:
-        # in t, for 1/w is infinite where a limit does not matter: (I - W + A W) dt = -F, symmetrized
+    while gram is not None and not converged and steps < max_steps:
+        # in t, for 1/w is infinite where a limit does not matter: (I - W + A W) dt = -F, symmetrised
         F = point.t + point.s - point.As
         root = np.sqrt(point.w)
-        H = root[:, None] * A * root
-        H.flat[:: len(H) + 1] += 1.0 - point.w
         try:
-            C = cholesky(H, lower=True, overwrite_a=True, check_finite=False)
+            solved = gram.solve(point.w, root * F)
         except LinAlgError:  # only rounding can do this
             break
-        half = solve_triangular(C, -root * F, lower=True, check_finite=False)
-        u = root * solve_triangular(C, half, lower=True, trans="T", check_finite=False)
-        dt = u - F - A @ u
         steps += 1
-        gap = 0.5 * float(half @ half)
+        gap = 0.5 * float((root * F) @ solved)
+        u = -root * solved
+        dt = u - F - gram @ u
         rounding = 1e-15 * float(np.abs(point.s) @ (np.abs(point.t) + np.abs(point.As)))
-        converged = gap < TOLERANCE + rounding
-        new = _halved(point, dt, gap, (A, low, high))
+        small = gap < TOLERANCE + rounding
+        new = _halved(given, point, dt, gap)
+        if new is not None:
+            small &= point.bound - new.bound < TOLERANCE + rounding
+            point = new
+        # where a limit's slope has underflowed, Newton's prediction does not see it, but the equations do
+        converged = small and point.residual < _RESIDUAL
         if new is None:
             break  # rounding hides any further decrease
-        point = new
-    mu = (G - np.eye(len(G))).T @ point.s
-    return Tilt(mu, point.bound, bool(converged), steps)
+    mu = factor.transposed(point.s / d) - point.s
+    return Tilt(mu, point.t, point.bound, bool(converged), steps)
 
 
-def _halved(
-    point: _Point, dt: FloatArray, gap: float, problem: tuple[FloatArray, FloatArray, FloatArray]
-) -> _Point | None:
+def _halved(given: _Limits, point: _Point, dt: FloatArray, gap: float) -> _Point | None:
     """Return the first of t + dt, t + dt/2, ... that lowers the bound by enough, or None."""
-    A, low, high = problem
     for halving in range(_MAX_HALVINGS):
         share = 0.5**halving
-        with np.errstate(all="ignore"):  # far from the minimum a mass may underflow
-            new = _Point.at(point.t + share * dt, A, low, high)
+        new = given.at(point.t + share * dt)
         if new.bound < point.bound - 1e-4 * share * gap:
             return new
     return None

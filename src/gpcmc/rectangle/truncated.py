@@ -11,14 +11,15 @@ from scipy.linalg import block_diag, eigh, lstsq
 
 from gpcmc import _validation as validation
 from gpcmc._threads import one_thread
-from gpcmc._validation import FloatArray
-from gpcmc.orthant.separation import check_points
+from gpcmc._validation import FloatArray, Rng
+from gpcmc.posterior import NOT_CONVERGED, OK, UNTRUSTED
 from gpcmc.rectangle import draws, rounds
 from gpcmc.rectangle.arguments import check_problem
 from gpcmc.rectangle.blocks import reduce
 from gpcmc.rectangle.draws import AcceptanceError, BlockSampler
-from gpcmc.rectangle.estimate import RectangleEstimate, Rng, generator, rectangle_probability
-from gpcmc.rectangle.intervals import all_moments, draw
+from gpcmc.rectangle.estimate import RectangleEstimate, rectangle_probability
+from gpcmc.rectangle.limits import all_moments, draw
+from gpcmc.rectangle.mixture import check_points
 
 __all__ = ["AcceptanceError", "TruncatedMoment", "TruncatedNormal"]
 
@@ -33,13 +34,16 @@ class TruncatedMoment:
     standard_error : (n,) or (n, n) array
         From the spread between 16 scrambles of Sobol' points; zero where the value is exact.
     effective_fraction : float
-        Effective samples over samples, the least of the independent blocks of coordinates. The errors mean little where
-        it is below 0.01.
+        Effective samples over samples, the least of the independent blocks of coordinates.
+    status : str
+        ``"ok"``; ``"not converged"``: fewer than a hundred effective samples; ``"weights not trusted"``: the largest
+        weights have so heavy a tail that the errors may miss what no sample has seen. Of several blocks, the worst.
     """
 
     value: FloatArray
     standard_error: FloatArray
     effective_fraction: float
+    status: str = OK
 
 
 class TruncatedNormal:
@@ -135,7 +139,7 @@ class TruncatedNormal:
         validation.check_option("method", method, ("exact", "gibbs"))
         max_draws = validation.check_positive_int("max_draws", max_draws)
         sweeps = validation.check_positive_int("sweeps", sweeps)
-        random = generator(rng)
+        random = validation.check_rng("rng", rng, optional=True)
         V = np.zeros((self._reduced.size, size))
         for k, block in enumerate(self._reduced.blocks):
             if len(block.R) == 1:
@@ -151,7 +155,7 @@ class TruncatedNormal:
 
     @one_thread()
     def mean(self, points: int = 1024, rng: Rng = None) -> TruncatedMoment:
-        """Return E[v | lower < v < upper], by weighted Sobol' points of minimax tilting.
+        """Return E[v | lower < v < upper], by weighted Sobol' points of the better proposal.
 
         Parameters
         ----------
@@ -197,20 +201,20 @@ class TruncatedNormal:
 
     def _moments(self, points: int, rng: Rng) -> tuple[TruncatedMoment, TruncatedMoment]:
         check_points(points, rounds.SCRAMBLES)
-        random = generator(rng)
+        random = validation.check_rng("rng", rng, optional=True)
         parts = []
         for k, block in enumerate(self._reduced.blocks):
             if len(block.R) == 1:
                 _, m, _, variance = all_moments(block.lower, block.upper)
                 exact = (block.sign * block.sd * m, (block.sd**2 * variance)[:, None])
                 none = (np.zeros((rounds.SCRAMBLES, 1)), np.zeros((rounds.SCRAMBLES, 1, 1)))
-                parts.append((*exact, *none, 1.0))
+                parts.append((*exact, *none, 1.0, OK))
             else:
                 parts.append(draws.moments(self._sampler(k), points, random))
         return self._assemble(parts)
 
     def _assemble(
-        self, parts: list[tuple[FloatArray, FloatArray, FloatArray, FloatArray, float]]
+        self, parts: list[tuple[FloatArray, FloatArray, FloatArray, FloatArray, float, str]]
     ) -> tuple[TruncatedMoment, TruncatedMoment]:
         """Put the blocks together, and add the coordinates without limits."""
         n, limited, free = self._reduced.size, self._limited(), self._reduced.free
@@ -223,14 +227,18 @@ class TruncatedNormal:
         if not len(limited):
             nothing = TruncatedMoment(self._problem.mean.copy(), np.zeros(n), 1.0)
             return nothing, TruncatedMoment(own, np.zeros((n, n)), 1.0)
-        means, covs, mean_errors, cov_errors, fractions = zip(*parts, strict=True)
+        means, covs, mean_errors, cov_errors, fractions, statuses = zip(*parts, strict=True)
         root, effective = np.sqrt(rounds.SCRAMBLES), min(fractions)
+        status = min(statuses, key=(UNTRUSTED, NOT_CONVERGED, OK).index)
         mean = self._problem.mean + B @ np.concatenate(means)
         of_mean = np.concatenate(mean_errors, axis=1) @ B.T
         each = [B @ block_diag(*[e[r] for e in cov_errors]) @ B.T for r in range(rounds.SCRAMBLES)]
         return (
-            TruncatedMoment(mean, np.std(of_mean, axis=0, ddof=1) / root, effective),
+            TruncatedMoment(mean, np.std(of_mean, axis=0, ddof=1) / root, effective, status),
             TruncatedMoment(
-                own + B @ block_diag(*covs) @ B.T, np.std(each, axis=0, ddof=1) / root, effective
+                own + B @ block_diag(*covs) @ B.T,
+                np.std(each, axis=0, ddof=1) / root,
+                effective,
+                status,
             ),
         )

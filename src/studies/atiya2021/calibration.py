@@ -16,10 +16,10 @@ import yaml
 
 from gpcmc.covariance.kernels import rbf
 from gpcmc.covariance.prior import prior
-from studies.atiya2021.config import Row
 from studies.atiya2021.methods import METHODS, SIZES
 from studies.atiya2021.problems import Problem
 from studies.atiya2021.runs import infer
+from studies.atiya2021.settings import Row
 from studies.common.seeds import generator, seed
 from studies.common.timing import import_late
 

@@ -6,10 +6,14 @@ from collections.abc import Iterator
 from importlib.machinery import PathFinder
 from importlib.util import find_spec
 
-from studies.atiya2021.config import Packaged, Posterior, Study, on_problem
-from studies.atiya2021.methods import DETERMINISTIC
+from studies.atiya2021.methods import DETERMINISTIC, MODULES
+from studies.atiya2021.settings import Packaged, Posterior, Study, on_problem
+from studies.common.code import digest
+from studies.common.notes import note, noted
 
 _STUDY = "atiya2021"
+#: Digests of options that were found right.
+NOTES = "build/options.txt"
 
 
 def combinations(study: Study) -> Iterator[str]:
@@ -81,12 +85,22 @@ def _packaged(given: Packaged) -> Iterator[str]:
 
 
 def methods(study: Study) -> list[str]:
-    """Return what is wrong with the options of methods, a line each; nothing if the extensions have not been built."""
+    """Return what is wrong with the options of methods, a line each; nothing if the extensions have not been built.
+
+    To look at them takes the import of all methods. What was found right is noted, with the code of that time.
+    """
     if not _built():
+        return []
+    modules = [*MODULES.values(), "studies.atiya2021.options"]
+    known = f"{study.model_dump_json()} {digest(modules)}"
+    if noted(NOTES, known):
         return []
     from studies.atiya2021.options import problems_of_methods
 
-    return problems_of_methods(study)
+    found = problems_of_methods(study)
+    if not found:
+        note(NOTES, known)
+    return found
 
 
 def _built() -> bool:

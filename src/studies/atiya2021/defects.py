@@ -1,6 +1,6 @@
 """What each defect of the toolbox that the paper used for its Markov chains does to the answers.
 
-On three problems with known answers the toolbox's inference (`studies.atiya2021.toolbox`) runs with all of
+On three problems with known answers the toolbox's inference (`studies.atiya2021.toolbox.gpml`) runs with all of
 its defects, with each one repaired alone, with each one alone, and with none. Of one replicate all
 these share a seed: the defects that only change how chains are read are compared on the same chains,
 and those that change the chains on the same random numbers.
@@ -21,12 +21,12 @@ import numpy as np
 from gpcmc._validation import check_option
 from gpcmc.covariance.kernels import rbf
 from gpcmc.covariance.prior import Prior, prior
-from gpcmc.inference.twisted import Twisted
+from gpcmc.rectangle.classification import Twisted
 from studies.atiya2021.experiment2 import data_set
 from studies.atiya2021.problems import synthetic_problem
 from studies.atiya2021.runs import infer
-from studies.atiya2021.toolbox import APPLICABLE, DYNAMIC, GpmlMonteCarlo, Sampler
-from studies.atiya2021.toolbox_posterior import GpmlPosterior
+from studies.atiya2021.toolbox.gpml import APPLICABLE, DYNAMIC, GpmlMonteCarlo, Sampler
+from studies.atiya2021.toolbox.posterior import GpmlPosterior
 from studies.common.rows import Line
 from studies.common.seeds import generator
 from studies.common.timing import import_late

@@ -18,15 +18,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gpcmc.chains.convergence import hyperparameter_convergence
+from gpcmc.chains.estimators import Estimator, orthant_estimator
+from gpcmc.chains.hyperparameter_chains import ChainOptions, run_chains
 from gpcmc.covariance.kernels import rbf
 from gpcmc.covariance.prior import Prior, prior
 from gpcmc.gaussian.ep import ExpectationPropagation
 from gpcmc.gaussian.importance import gaussian_proposal
-from gpcmc.inference.convergence import hyperparameter_convergence
-from gpcmc.inference.evidence_estimators import Estimator, orthant_estimator
-from gpcmc.inference.hyperparameter_chains import ChainOptions, run_chains
-from gpcmc.inference.twisted import Twisted
 from gpcmc.posterior import NOT_CONVERGED, OK, ConvergenceError, chain_status
+from gpcmc.rectangle.classification import Twisted
 from studies.atiya2021.problems import Problem
 from studies.common.rows import Line
 from studies.common.seeds import generator

@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 #: Where the options of each method are defined.
 MODULES = {
-    "orthant": "gpcmc.inference.orthant",
-    "twisted-ep": "gpcmc.inference.twisted",
-    "minimax-tilting": "gpcmc.inference.tilting",
+    "orthant": "gpcmc.orthant.method",
+    "twisted-ep": "gpcmc.rectangle.classification",
+    "minimax-tilting": "gpcmc.rectangle.classification",
     "importance": "gpcmc.gaussian.importance",
-    "ess": "gpcmc.inference.elliptical",
-    "hmc": "gpcmc.inference.hamiltonian",
-    "gpml": "studies.atiya2021.toolbox",
-    "control-variables": "gpcmc.inference.control_variables",
+    "ess": "gpcmc.chains.elliptical",
+    "hmc": "gpcmc.chains.hamiltonian",
+    "gpml": "studies.atiya2021.toolbox.gpml",
+    "control-variables": "studies.atiya2021.control_variables",
     "laplace": "gpcmc.gaussian.laplace",
     "ep": "gpcmc.gaussian.ep",
     "ordered": "studies.atiya2021.ordered",
@@ -52,18 +52,18 @@ SIZES: dict[str, tuple[dict[str, float], int]] = {
 #: each training pattern. They serve to divide rows into jobs, and are right within a factor of about three.
 _SECONDS: dict[str, tuple[tuple[str, ...], float, float]] = {
     "orthant": (("samples",), 0.0, 5e-8),
-    "twisted-ep": (("points", "randomizations"), 0.0, 2e-7),
-    "minimax-tilting": (("points", "randomizations"), 0.0, 1e-7),
+    "twisted-ep": (("points", "randomizations"), 0.0, 1e-7),
+    "minimax-tilting": (("points", "randomizations"), 0.0, 5e-8),
     "importance": (("samples",), 0.0, 1e-7),
     "ess": (("samples",), 1e-5, 7e-8),
     "hmc": (("samples",), 2e-5, 5e-7),
     "gpml-ess": (("samples",), 4e-3, 4e-5),
-    "gpml-hmc": (("samples",), 1e-2, 1e-3),
-    "control-variables": (("iterations",), 2e-4, 8e-6),
-    "ordered": (("samples",), 0.0, 5e-8),
+    "gpml-hmc": (("samples",), 1e-2, 3e-4),
+    "control-variables": (("iterations",), 2e-4, 2e-6),
+    "ordered": (("samples",), 0.0, 2e-8),
     "annealed-ess": (("temperatures", "runs"), 1e-5, 7e-8),
-    "annealed-hmc": (("temperatures", "runs"), 2e-5, 3e-7),
-    "genz-bretz": (("randomizations",), 0.0, 3e-3),
+    "annealed-hmc": (("temperatures", "runs"), 2e-5, 2e-7),
+    "genz-bretz": (("randomizations",), 0.0, 1e-3),
 }
 
 
@@ -82,12 +82,14 @@ def __getattr__(name: str) -> Any:
     if name != "METHODS":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from gpcmc.inference import METHODS as LIBRARY
+    from studies.atiya2021.control_variables import FreeControlVariables
     from studies.atiya2021.evidence_alone import Annealed, GenzBretz
     from studies.atiya2021.ordered import OrderedSampler
-    from studies.atiya2021.toolbox import GpmlMonteCarlo
+    from studies.atiya2021.toolbox.gpml import GpmlMonteCarlo
 
     globals()["METHODS"] = {key: value for key, value in LIBRARY.items() if key in MODULES} | {
         "gpml": GpmlMonteCarlo,
+        "control-variables": FreeControlVariables,
         "ordered": OrderedSampler,
         "annealed": Annealed,
         "genz-bretz": GenzBretz,

@@ -10,7 +10,9 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from studies.atiya2021.config import (
+from studies.atiya2021.methods import DETERMINISTIC, METHODS
+from studies.atiya2021.settings import (
+    NINE,
     Experiment3,
     Experiment4,
     GradientRow,
@@ -20,8 +22,7 @@ from studies.atiya2021.config import (
     Study,
     Tuning,
 )
-from studies.atiya2021.methods import DETERMINISTIC, METHODS
-from studies.common.configuration import LARGEST, NINE, is_whole
+from studies.common.configuration import LARGEST, is_whole
 from studies.common.refusals import shortly
 
 #: Of each method of the posterior of Experiment 5 that is no method of its own, its options.

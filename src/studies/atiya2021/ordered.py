@@ -14,7 +14,7 @@ estimate stays unbiased.
 
 References
 ----------
-Guinness (2018), Technometrics 60, 415. `gpcmc.orthant.tilting` has the others.
+Guinness (2018), Technometrics 60, 415. `gpcmc.rectangle.order` has the others.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from numpy.typing import NDArray
 from gpcmc import _validation as validation
 from gpcmc.covariance.kernels import orthant_covariance
 from gpcmc.covariance.prior import Prior
-from gpcmc.inference.orthant import Orthant, OrthantPosterior
 from gpcmc.methods import Method
-from gpcmc.orthant.sampler import Array
-from gpcmc.orthant.tilting import gibson_order
+from gpcmc.orthant.method import Orthant, OrthantPosterior
+from gpcmc.orthant.populations import Array
+from gpcmc.rectangle import order as hardest_first
 
 
 def farthest_first(X: Array) -> NDArray[np.intp]:
@@ -84,7 +84,8 @@ class OrderedSampler(Method[OrthantPosterior]):
 
     def _fit(self, prior: Prior, y: Array, rng: np.random.Generator) -> OrthantPosterior:
         if self.order == "pivoting":
-            order, _ = gibson_order(orthant_covariance(prior.K, y))
+            R = orthant_covariance(prior.K, y)
+            order = hardest_first.ordered(R, np.zeros(len(y)), np.full(len(y), np.inf), 0.0).order
         elif prior.X is None:
             raise ValueError(
                 "prior must have inputs X, for order='min-max'; got a covariance alone"
@@ -92,5 +93,5 @@ class OrderedSampler(Method[OrthantPosterior]):
         else:
             order = farthest_first(prior.X)
         sampler = Orthant(samples=self.samples, count="hard", order="given")
-        ordered = Prior(prior.K[np.ix_(order, order)], prior.K_star[order], prior.k_star_star)
-        return replace(sampler.fit(ordered, y[order], rng=rng), _order=order)
+        permuted = Prior(prior.K[np.ix_(order, order)], prior.K_star[order], prior.k_star_star)
+        return replace(sampler.fit(permuted, y[order], rng=rng), _order=order)

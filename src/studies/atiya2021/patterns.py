@@ -8,8 +8,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from studies.atiya2021.names import RAW, REAL, REGISTRY, data_set_seed
-from studies.atiya2021.packaged_data import packaged_problem
-from studies.atiya2021.packaged_names import DATA_SETS
+from studies.atiya2021.packaged.data import packaged_problem
+from studies.atiya2021.packaged.names import DATA_SETS
 from studies.atiya2021.problems import real_problem, synthetic_problem
 from studies.common.data import read_registry
 from studies.common.seeds import generator
@@ -21,7 +21,8 @@ def patterns(name: str, *, seed: int, standardise: Mapping[str, bool]) -> dict[s
     Parameters
     ----------
     name : str
-        The problem, 1 to 9; ``9_raw`` is Problem 9 with the images as scanned. Or a key of `DATA_SETS`.
+        The problem, ``problem1`` to ``problem9``; ``problem9_raw`` has the images as scanned. Or a key of
+        `DATA_SETS`.
     seed : int
         Root of the random streams.
     standardise : mapping
@@ -35,7 +36,7 @@ def patterns(name: str, *, seed: int, standardise: Mapping[str, bool]) -> dict[s
     """
     if name in DATA_SETS:
         return dataclasses.asdict(packaged_problem(name, seed))
-    number = int(name.removesuffix("_raw"))
+    number = int(name.removeprefix("problem").removesuffix("_raw"))
     rng = generator(data_set_seed(number, 0, seed))
     if number not in REAL:
         return dataclasses.asdict(synthetic_problem(number, rng))

@@ -11,9 +11,9 @@ import numpy as np
 
 from gpcmc.covariance.prior import Prior
 from gpcmc.gaussian.importance import ImportanceSampling
-from gpcmc.inference.orthant import Orthant, OrthantPosterior
 from gpcmc.methods import Inference, Method
-from gpcmc.orthant.sampler import ExtinctionError
+from gpcmc.orthant import ExtinctionError
+from gpcmc.orthant.method import Orthant, OrthantPosterior
 from gpcmc.posterior import NOT_CONVERGED, OK, ConvergenceError, Prediction
 
 #: What a row says where a run has no answer because all samples were lost.

@@ -15,9 +15,10 @@ from scipy.special import logsumexp
 
 from gpcmc.rectangle.arguments import check_problem
 from gpcmc.rectangle.blocks import reduce
-from gpcmc.rectangle.factor import factorize
-from gpcmc.rectangle.rounds import SCRAMBLES, Mixture, run_round
-from gpcmc.rectangle.solve import separation, tilting, twisted
+from gpcmc.rectangle.mixture import Mixture
+from gpcmc.rectangle.order import ordered
+from gpcmc.rectangle.rounds import SCRAMBLES, run_round
+from gpcmc.rectangle.solve import guided, separation, tilting
 from studies.cao2024.problems import Problem
 
 Array = np.ndarray
@@ -37,13 +38,14 @@ def proposal(given: Problem, method: str) -> Mixture:
     blocks = reduce(check_problem(-np.inf, given.upper, 0.0, given.cov)).blocks
     if len(blocks) != 1:
         raise ValueError(f"cov must be one block; it has {len(blocks)}")
-    factor = factorize(blocks[0])
+    (block,) = blocks
+    ranked = ordered(block.R, block.lower, block.upper, block.slack)
     if method == "separation":
-        return separation(factor)
-    tilted, sampler = tilting(factor)
+        return separation(ranked)
+    tilted = tilting(ranked)
     if method == "minimax-tilting":
         return tilted
-    found = twisted(factor, sampler, tilted.log_bound)
+    _, found = guided(ranked, tilted)
     if found is None:
         raise ValueError("cov leaves expectation propagation no proposal")
     return found
@@ -66,13 +68,14 @@ def estimates(
     """
     source = proposal(given, method)
     if method == "twisted-ep":
-        rounds = (
-            run_round(source, draws // SCRAMBLES, rng.integers(2**63, size=SCRAMBLES), 1)
-            for _ in range(count)
-        )
+        rounds = (run_round(source, draws // SCRAMBLES, rng) for _ in range(count))
         return np.array([one.log_probability for one in rounds])
     points = _random if method == "minimax-tilting" else _lattice
-    n, run = source.dimension, source.samplers[0].run
+    n, share = len(source), np.zeros(1)
+
+    def run(U: Array) -> Array:
+        return source.weigh(0, U.shape[1], U.__getitem__, share)[0]
+
     return np.array([_log_mean(run(U) for U in points(n, draws, rng)) for _ in range(count)])
 
 

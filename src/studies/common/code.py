@@ -2,7 +2,7 @@
 
 A digest covers the bare code of the named modules, and of every module of `PACKAGES` that they import, directly or
 not. Comments, docstrings and blank lines of Python files do not count, so an edit of a comment runs nothing again.
-An edit of one method's module runs the jobs of that method.
+An edit of one method's module runs the rows of that method.
 
 The digest trusts that the named modules reach others through import statements alone. `STOPS` lists where the search
 ends, and why. This module imports nothing heavy, because the workflow imports it before any job starts.
@@ -13,6 +13,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import json
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
@@ -28,9 +29,10 @@ STOPS = (
     "gpcmc.inference",  # the table of all methods: a job names those that it runs
     "studies.*.methods",  # the same of a study
     "studies.*.config",  # what it says is in the rows of the plans
+    "studies.*.settings",
     "studies.common.configuration",
     "studies.common.rows",  # carries numbers and makes none
-    "recheck.files",
+    "recheck.record.files",
 )
 
 _SOURCE = Path(__file__).resolve().parents[2]
@@ -42,7 +44,7 @@ def digest(modules: Iterable[str]) -> str:
     Parameters
     ----------
     modules : iterable of str
-        Full names, as in ``"gpcmc.inference.ep"``.
+        Full names, as in ``"gpcmc.gaussian.ep"``.
 
     Returns
     -------
@@ -59,8 +61,18 @@ def digest(modules: Iterable[str]) -> str:
 
 def digest_of_rows(study: str, experiment: str, rows: Iterable[Mapping[str, Any]]) -> str:
     """Return the digest of the code that rows of a plan rest on: their experiment's, and that of their ``modules``."""
-    modules = {name for row in rows for name in row.get("modules", ())}
-    return digest([f"studies.{study}.experiments.{experiment}", *sorted(modules)])
+    modules = {name for row in rows for name in modules_of_row(row)}
+    return _digest_of((f"studies.{study}.experiments.{experiment}", *sorted(modules)))
+
+
+def modules_of_row(row: Mapping[str, Any]) -> list[str]:
+    """Return what a row rests on beside the module of its experiment."""
+    return sorted(row.get("modules", ()))
+
+
+@cache
+def _digest_of(modules: tuple[str, ...]) -> str:
+    return digest(modules)
 
 
 def code_digests(modules: Iterable[str]) -> dict[str, str]:
@@ -69,7 +81,7 @@ def code_digests(modules: Iterable[str]) -> dict[str, str]:
     Parameters
     ----------
     modules : iterable of str
-        Full names, as in ``"gpcmc.inference.ep"``.
+        Full names, as in ``"gpcmc.gaussian.ep"``.
 
     Returns
     -------
@@ -96,14 +108,81 @@ def _stops(module: str) -> bool:
     return any(fnmatchcase(module, pattern) for pattern in STOPS)
 
 
-@cache
+#: Digest and imports of modules that were read, and those that were noted, with the state of their sources then.
+_read: dict[str, tuple[str, list[str]]] = {}
+_noted: dict[str, list[Any]] = {}
+
+
 def _module(module: str) -> tuple[str, list[str]]:
     """Digest of one module, and what it imports of these packages."""
-    path = _path(module)
-    if path is None:
-        raise ValueError(
-            f"modules must name modules of {' or '.join(PACKAGES)}; got {module!r}, which has no source"
-        )
+    if module not in _read:
+        path = _path(module)
+        if path is None:
+            raise ValueError(
+                f"modules must name modules of {' or '.join(PACKAGES)}; got {module!r}, which has no source"
+            )
+        state, *known = _noted.get(module, [None])
+        _read[module] = tuple(known) if state == _state(path) else _parsed(module, path)
+    return _read[module]
+
+
+def _state(path: Path) -> str:
+    """When a source was written, and its size; of a Cython file also those of the headers, and where each is."""
+    files = [path, *sorted(_SOURCE.rglob("*.h"))] if path.suffix == ".pyx" else [path]
+    return " ".join(
+        f"{one.relative_to(_SOURCE)}:{one.stat().st_mtime_ns}:{one.stat().st_size}" for one in files
+    )
+
+
+def _names() -> str:
+    """A digest of which modules there are, and of what packages hand on: both say what an import means."""
+    files = sorted(path for package in PACKAGES for path in (_SOURCE / package).rglob("*.py*"))
+    sources = [path for path in files if path.suffix in (".py", ".pyx")]
+    lines = [
+        _state(path) if path.name == "__init__.py" else str(path.relative_to(_SOURCE))
+        for path in sources
+    ]
+    return _short("\n".join(lines).encode())
+
+
+def note_digests(path: str | Path) -> None:
+    """Note the digests of all modules that were read, so that other processes need not read them."""
+    paths = {module: _path(module) for module in _read}
+    modules = {
+        module: [_state(source), *_read[module]] for module, source in paths.items() if source
+    }
+    text = json.dumps({"names": _names(), "modules": modules})
+    place = Path(path)
+    try:
+        if place.exists() and place.read_text(encoding="utf-8") == text:
+            return
+        place.parent.mkdir(parents=True, exist_ok=True)
+        partial = place.with_name(f"{place.name}.{os.getpid()}.partial")
+        partial.write_text(text, encoding="utf-8")
+        partial.replace(place)
+    except OSError:
+        pass  # a tree that cannot be written, where only a look is taken
+
+
+def read_digests(path: str | Path) -> None:
+    """Take noted digests for those of modules whose sources are as they were then; without notes, do nothing."""
+    try:
+        found = json.loads(Path(path).read_text(encoding="utf-8"))
+        if found["names"] == _names():
+            _noted.update(found["modules"])
+    except (OSError, ValueError, KeyError, TypeError):
+        pass
+
+
+def forget_modules() -> None:
+    """Forget all digests, and where sources are."""
+    _read.clear()
+    _noted.clear()
+    _path.cache_clear()
+    _digest_of.cache_clear()
+
+
+def _parsed(module: str, path: Path) -> tuple[str, list[str]]:
     if path.suffix == ".pyx":
         # with all headers, which it may include; Python's tokeniser does not read Cython, so every byte counts
         files = [path, *sorted(_SOURCE.rglob("*.h"))]

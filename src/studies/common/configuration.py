@@ -16,31 +16,13 @@ from typing import Annotated, Any, TypeVar
 import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 
+from recheck.judge.declared import Loader
 from studies.common.refusals import problems_of, refuse, shortly
 
 #: Sobol' points end here, and no count of a run of hours is larger.
 LARGEST = 2**30
-#: Values of an option that has one a problem.
-NINE = 9
 #: The file with every key, and the scale that it is without a file over it.
 DEFAULT, STANDARD = "default", "standard"
-
-
-# in C where PyYAML was built with it, which is ten times as fast
-class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """Refuses a key that is given twice, of which YAML would take the last value without a word."""
-
-    def flatten_mapping(self, node: Any) -> None:
-        if hasattr(node, "flat"):  # keys that `<<` brings in may be given again
-            return
-        node.flat, known = True, set()
-        for key, _ in node.value:
-            if str(key.value) in known:
-                raise yaml.MarkedYAMLError(
-                    None, None, f"{key.value!r} is given twice", key.start_mark
-                )
-            known.add(str(key.value))
-        super().flatten_mapping(node)
 
 
 def read_config(
@@ -149,16 +131,6 @@ def whole(least: int = 1, most: int = LARGEST) -> BeforeValidator:
     )
 
 
-def whole_each(least: int = 1, most: int = LARGEST) -> BeforeValidator:
-    """Return the leaf of whole numbers in a range, one or a list of nine."""
-
-    def allows(value: Any) -> bool:
-        values = value if isinstance(value, list) else [value] * NINE
-        return len(values) == NINE and all(is_whole(one, least, most) for one in values)
-
-    return leaf(allows, f"a whole number from {least} to {most}, or a list of nine, one a problem")
-
-
 def multiple(of: int, least: int, most: int) -> BeforeValidator:
     """Return the leaf of multiples of a number in a range."""
     name = "an even number" if of == 2 else f"a multiple of {of}"
@@ -237,8 +209,18 @@ class Data(Block):
     standardise: dict[str, Boolean]
 
 
+class Pack(Block):
+    """How rows are packed into jobs: by so many CPU seconds, each experiment by itself or all of a study together."""
+
+    seconds: Annotated[float, number(1e-3, 1e5)] = 60.0
+    across: Annotated[str, one_of("experiment", "study")] = "experiment"
+
+
 class Paper(Block):
-    """Who wrote the paper, and where its code is; without an address the paper does not name one."""
+    """Which study the paper is about, who wrote it, and where its code is; without an address it does not name one."""
+
+    # kept rows may be of a configuration that does not say
+    study: Annotated[str, text("[a-z][a-z0-9]*", "the name of a study")] = "atiya2021"
 
     author: Annotated[str, text(".+", "a name")]
     repository: Annotated[str, text("(https?://.+)?", "an address on the web, or nothing")]
@@ -253,6 +235,7 @@ class General(Block):
     numbers: Annotated[str, one_of("kept", "run")]
     data: Data
     paper: Paper
+    pack: Pack = Pack()
 
 
 AnyModel = TypeVar("AnyModel", bound=General)
@@ -299,9 +282,14 @@ def _typed(value: Any) -> Any:
     return yaml.safe_load(value) if isinstance(value, str) else value
 
 
+def read_yaml(path: Path | str) -> Any:
+    """Return what a YAML file has; one that gives a key twice is a MarkedYAMLError."""
+    return yaml.load(Path(path).read_text(encoding="utf-8"), Loader)
+
+
 def _read(path: Path) -> dict[str, Any]:
     try:
-        found = yaml.load(path.read_text(encoding="utf-8"), _Loader)
+        found = read_yaml(path)
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} is no text in UTF-8: {error}") from None
     except yaml.YAMLError as error:

@@ -11,7 +11,6 @@ A row is checked by running it again. `differences` sets what that finds beside 
 from __future__ import annotations
 
 import math
-import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
@@ -22,7 +21,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from recheck.files import (
+from recheck.record.files import (
     gather_digests,
     read_arrays,
     read_csv,
@@ -31,17 +30,10 @@ from recheck.files import (
     write_csv,
     write_json,
 )
-from studies.common.code import digest_of_rows
-from studies.common.rows import (
-    MECHANICS,
-    TEXT,
-    Row,
-    Table,
-    part_of,
-    read_table,
-    records,
-    write_table,
-)
+from studies.common.blocks import BEFORE, Reader, Records, made_from, put, write_block
+from studies.common.code import digest_of_rows, modules_of_row
+from studies.common.plan import Plan
+from studies.common.rows import TEXT, Row, Table, read_table, records_of, settings
 
 #: Says which kept rows a run began with, at which commit they were made, and on what.
 RESUMED = "resumed.json"
@@ -53,20 +45,12 @@ DERIVED |= dict.fromkeys(("verdicts", "readings", "outcomes", "controls"), ".csv
 #: beyond it: one acceptance that falls otherwise gives another chain.
 ROUNDING = 1e-7
 #: Outcomes of a row that is run again.
-IDENTICAL, ROUNDED, DIFFERENT = "identical", "rounding", "different"
-
-
-def settings(rows: Iterable[Row]) -> dict[str, dict[str, Any]]:
-    """Return what makes each row of a plan what it is, by its name: seed and options, but not how it is run."""
-    return {
-        row["row"]: {key: value for key, value in row.items() if key not in MECHANICS}
-        for row in rows
-    }
+IDENTICAL, ROUNDED, SAME_LAW, DIFFERENT = "identical", "rounding", "same law", "different"
 
 
 def modules_of(row: Row) -> str:
     """Return what a row rests on beside the module of its experiment, sorted, with commas between."""
-    return ",".join(sorted(row.get("modules", ())))
+    return ",".join(modules_of_row(row))
 
 
 def codes(study: str, experiment: str, rows: Iterable[Row]) -> dict[str, str]:
@@ -131,7 +115,7 @@ class Kept:
         except ValueError:
             return set()
         module = import_module(f"studies.{self.study}.experiments.{experiment}")
-        old = settings(records(module.plan(config)))
+        old = settings(module.plan(config))
         return {name for name, now in settings(rows).items() if old.get(name) == now}
 
     def table(self, experiment: str) -> Table:
@@ -160,7 +144,7 @@ class Kept:
 
 
 def kernels(libraries: Iterable[Mapping[str, str]]) -> str:
-    """Return the processors whose kernels libraries of linear algebra use (`recheck.provenance.blas`)."""
+    """Return the processors whose kernels libraries of linear algebra use (`recheck.record.provenance.blas`)."""
     return ", ".join(sorted({one["architecture"] for one in libraries if "architecture" in one}))
 
 
@@ -205,55 +189,82 @@ def keep(study: str, results: str | Path, store: str | Path, code: Mapping[str, 
     return count
 
 
-def resume(
-    kept: Kept, places: Mapping[str, Mapping[str, Sequence[Row]]], made: str | Path
-) -> list[str]:
+def resume(kept: Kept, plan: Plan) -> list[str]:
     """Put kept rows where their jobs would write them, and return a line on each experiment.
 
-    A job is put back if all of its rows are kept with the settings that they have now, and if their code is what it
-    was, or rows were run again under today's code to the same bytes.
+    A row is put back if it is kept with the settings that it has now, and if its code is what it was, or rows were run
+    again under today's code to the same bytes. A block all of whose rows are put back is there, so that no job runs; of
+    others the job runs and takes over what there is.
 
     Parameters
     ----------
     kept : Kept
-    places : mapping
-        Of each experiment, the lines of its plan by the file that their job writes.
-    made : path
-        The study's results; ``resumed.json`` in it says what was put back.
+    plan : Plan
+        ``resumed.json`` in the results of the study says what was put back.
     """
-    lines, age = [], time.time()
-    for experiment, jobs in places.items():
+    study, lines, age = kept.study, list[str](), time.time()
+    good: dict[str, set[str]] = {}
+    for experiment, rows in plan.plans(study).items():
         if experiment not in kept.experiments:
-            lines.append(f"{kept.study}, {experiment}: nothing is kept")
+            lines.append(f"{study}, {experiment}: nothing is kept")
             continue
-        plan, table = [row for rows in jobs.values() for row in rows], kept.table(experiment)
-        known = set(table.rows["row"])
-        same = kept.same(experiment, plan) & known
-        digests, verified = kept.provenance["code"][experiment], kept.verified(experiment)
-        counts = {"put back": 0, "have other settings": 0, "were made by other code": 0}
-        for path, rows in jobs.items():
-            names, here = [row["row"] for row in rows], codes(kept.study, experiment, rows)
-            if not set(names) <= same:
-                counts["have other settings"] += len(names)
-            elif not here.items() <= digests.items() and not verified.issuperset(here.values()):
-                counts["were made by other code"] += len(names)
-            else:
-                counts["put back"] += len(names)
-                _put(path.removesuffix(".csv"), part_of(table, names), age)
-        if counts["put back"] == len(plan) == len(known):
-            _put(f"{made}/{experiment}", table, age)
+        known = set(kept.table(experiment).rows["row"])
+        same = kept.same(experiment, rows) & known
+        mine, other = _as_today(kept, experiment, [row for row in rows if row["row"] in same])
+        good[experiment] = mine
+        counts = {
+            "put back": len(mine),
+            "have other settings": len(rows) - len(same),
+            "were made by other code": len(other),
+        }
         said = [f"{number} {what}" for what, number in counts.items() if number]
-        lines.append(f"{kept.study}, {experiment}: {', '.join(said)}")
-    write_json(Path(made, RESUMED), {**kept.made_on, "rows": lines})
+        lines.append(f"{study}, {experiment}: {', '.join(said)}")
+    _put_blocks(kept, plan, good, age)
+    write_json(Path(plan.results, study, RESUMED), {**kept.made_on, "rows": lines})
     return lines
 
 
-def _put(stem: str, table: Table, age: float) -> None:
-    """Write a table where there is none; all are of one age, so that none seems older than what it was made from."""
-    if not Path(f"{stem}.csv").exists():
-        write_table(stem, table)
-        for end in (".csv", "_timing.csv", ".npz"):
-            os.utime(f"{stem}{end}", (age, age))
+def _as_today(kept: Kept, experiment: str, rows: Sequence[Row]) -> tuple[set[str], set[str]]:
+    """Names of rows whose code is what it was, or was found to give the same; and of all others."""
+    digests, verified = kept.provenance["code"][experiment], kept.verified(experiment)
+    here, good, other = dict[str, str](), set[str](), set[str]()
+    for row in rows:
+        modules = modules_of(row)
+        if modules not in here:
+            here[modules] = digest_of_rows(kept.study, experiment, [row])
+        fits = digests.get(modules) == here[modules] or here[modules] in verified
+        (good if fits else other).add(row["row"])
+    return good, other
+
+
+def _put_blocks(kept: Kept, plan: Plan, good: Mapping[str, set[str]], age: float) -> None:
+    study, tables = kept.study, dict[str, dict[str, Any]]()
+    folder = Path(plan.results, study, "rows")
+    for block in plan.blocks(study).values():
+        found: Records = {experiment: {} for experiment, _ in block.rows}
+        reader = Reader(found)
+        for experiment, row in block.rows:
+            name = row["row"]
+            if name not in good.get(experiment, ()):
+                continue
+            try:
+                inputs = plan.inputs(study, experiment, row)
+                contents = {key: reader.content(one) for key, one in inputs.items()}
+            except (FileNotFoundError, KeyError):
+                continue  # it reads a row that is not put back
+            if experiment not in tables:
+                every = kept.table(experiment)
+                own = records_of(every, dict.fromkeys(good[experiment], ""))
+                tables[experiment] = {record.row: record for record in own}
+            code = digest_of_rows(study, experiment, [row])
+            made = made_from(study, experiment, row, code, contents)
+            found[experiment][name] = tables[experiment][name]._replace(made=made)
+        number = sum(map(len, found.values()))
+        if number == len(block.rows):
+            put(plan.path(block), found, age)
+        elif number:
+            spare = folder / BEFORE / f"resumed-{block.name}.npz"
+            write_block(spare, found)
 
 
 def changed(kept: Kept, plans: Mapping[str, Iterable[Row]]) -> dict[str, set[int]]:
@@ -311,17 +322,17 @@ def differences(kept: Table, found: Table) -> str:
     A difference by rounding (`ROUNDING`) begins with "rounding". Seconds are not compared.
     """
     old = kept.rows.reset_index(drop=True)
-    new = found.rows.map(str, na_action="ignore").fillna("").reset_index(drop=True)
+    new = found.rows.reset_index(drop=True)
     if len(old) != len(new):
         return f"{len(old)} lines kept, {len(new)} here"
     rounded, nothing = "", pd.Series("", old.index)
     for column in old.columns.union(new.columns, sort=False):
         pairs = zip(old.get(column, nothing), new.get(column, nothing), strict=True)
         for line, (one, two) in enumerate(pairs, start=1):
-            apart = _apart(one, two)
-            if apart > ROUNDING:
+            distance = apart(one, two)
+            if distance > ROUNDING:
                 return f"line {line}, {column}: {one or 'nothing'} kept, {two or 'nothing'} here"
-            if apart:
+            if distance:
                 rounded = rounded or f"rounding: line {line}, {column}: {one} kept, {two} here"
     if kept.arrays.keys() != found.arrays.keys():
         return f"arrays {sorted(kept.arrays)} kept, {sorted(found.arrays)} here"
@@ -339,7 +350,7 @@ def differences(kept: Table, found: Table) -> str:
     return rounded
 
 
-def _apart(one: str, two: str) -> float:
+def apart(one: str, two: str) -> float:
     """How far two entries are from each other: infinitely far, if they are other texts."""
     try:
         return 0.0 if one == two else _distance(np.array(float(one)), np.array(float(two)))

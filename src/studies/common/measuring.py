@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import yaml
 
-from recheck.files import read_arrays, read_csv
-from recheck.measures import OK, as_measures, join_sources
-from recheck.published import read_cells
-from studies.common.rows import NO_DATA
+from recheck.judge.declared import read_yaml
+from recheck.judge.measures import OK, as_measures, estimate, join_sources
+from recheck.judge.published import read_cells
+from recheck.record.files import read_arrays, read_csv
+from studies.common import blocks
+from studies.common.rows import NO_DATA, write_table
 
 Row = dict[str, Any]
 
@@ -33,17 +35,20 @@ class Rows:
     Attributes
     ----------
     folder : path
-        The study's results: ``<experiment>.csv``, ``<experiment>_timing.csv`` and ``<experiment>.npz``.
+        Tables of rows: ``<experiment>.csv``, ``<experiment>_timing.csv`` and ``<experiment>.npz``.
     published, reference : path
         Folders of what was printed and of what is kept.
     experiments : collection of str
         Those that the part reads; the workflow makes them, so that no other may be read.
+    data : path
+        Where patterns are; by default with the tables.
     """
 
     folder: Path
     published: Path
     reference: Path
     experiments: Collection[str]
+    data: Path | None = None
 
     def table(self, experiment: str, **options: Any) -> pd.DataFrame:
         """Return the lines of an experiment, with their ``source``.
@@ -81,7 +86,7 @@ class Rows:
 
     def patterns(self, path: str) -> dict[str, np.ndarray]:
         """Return arrays of data, ``{}`` where they could not be had."""
-        return read_arrays(self.folder / path)
+        return read_arrays((self.data or self.folder) / path)
 
     def _path(self, experiment: str, end: str) -> Path:
         if experiment not in self.experiments:
@@ -103,6 +108,43 @@ def measured(module: ModuleType, rows: Rows) -> pd.DataFrame:
     return found
 
 
+def write_tables(
+    folder: Path, files: Mapping[str, Sequence[str]], order: Mapping[str, Sequence[str]]
+) -> None:
+    """Write the rows of experiments as tables, from the blocks that have them, in the order of their plans."""
+    for experiment, paths in files.items():
+        write_table(folder / experiment, blocks.table(paths, experiment, order[experiment]))
+
+
+def measure_parts(
+    study: str,
+    parts: Mapping[str, Collection[str]],
+    tables: Path,
+    regions: Mapping[str, Any],
+    data: Path | None = None,
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the measures of parts of a study, and the estimates of each.
+
+    Parameters
+    ----------
+    study : str
+    parts : mapping
+        The experiments that each part reads.
+    tables, data : path
+        Where the tables of rows are, and the patterns.
+    regions : mapping
+        As of `recheck.judge.measures.estimate`.
+    """
+    published, reference = Path("data/published", study), Path("data/reference", study)
+    found, estimates = [], []
+    for part, experiments in parts.items():
+        module = import_module(f"studies.{study}.measures.{part}")
+        own = measured(module, Rows(tables, published, reference, experiments, data))
+        found.append(own)
+        estimates.append(estimate(own, regions))
+    return pd.concat(found), pd.concat(estimates)
+
+
 def exact(id: str, value: float, source: str | Iterable[str], **more: Any) -> Row:
     """An estimate that chance has no part in; `more` has ``reading``, ``status``, ``se`` with ``df``, and so on."""
     source = source if isinstance(source, str) else join_sources(source)
@@ -121,7 +163,7 @@ def nearest(values: pd.Series, printed: float) -> float:
 def unavailable(published: Path, ids: Sequence[str], source: str) -> pd.DataFrame:
     """Rows that say of all cells and claims whose ids fit globs that the data could not be had."""
     cells = read_cells(Path(published) / "cells.csv").index
-    claims = yaml.safe_load((Path(published) / "claims.yaml").read_text(encoding="utf-8"))
+    claims = read_yaml(Path(published) / "claims.yaml", list)
     known = [*cells, *(f"claim/{claim['id']}" for claim in claims)]
     lost = [id for id in known if any(fnmatchcase(id, glob) for glob in ids)]
     row = {"scale": "linear", "value": math.nan, "status": NO_DATA, "source": source}

@@ -14,11 +14,11 @@ from typing import Any
 
 import pandas as pd
 
-from recheck.book import Book
-from recheck.layout import Layout
-from recheck.lookups import Facts, Study, Use, collect
-from recheck.measures import join_sources, pattern
-from recheck.text import facts_of, study_of
+from recheck.judge.measures import join_sources, pattern
+from recheck.paper.lookups import Facts, Study, Use, collect
+from recheck.paper.text import facts_of, study_of
+from recheck.report.book import Book, read
+from recheck.report.layout import Layout
 from studies.common.kept import Kept
 
 #: CPU seconds that a row costs beside its own: data, kernels, start-up.
@@ -35,7 +35,9 @@ class Asked:
     facts : list of (str, str)
         What is known, by what it is: printed, ours, verdict, reading, seed, source.
     rows : dict
-        Names of the kept rows by experiment, cheapest first, with the line and the CPU seconds of each.
+        Names of the kept rows by experiment, with the line and the CPU seconds of each.
+    own : set of (str, str)
+        Experiment and row of those that the number itself rests on; its verdict may rest on more.
     seconds : float
         CPU seconds that running rows again may take.
     """
@@ -43,6 +45,7 @@ class Asked:
     study: str
     facts: list[tuple[str, str]]
     rows: dict[str, dict[str, tuple[int, float]]] = field(default_factory=dict)
+    own: Collection[tuple[str, str]] = ()
     seconds: float = 60.0
 
     @property
@@ -51,15 +54,18 @@ class Asked:
         return sum(map(len, self.rows.values()))
 
     def again(self, plans: Mapping[str, Collection[str]]) -> dict[str, list[str]]:
-        """Return the rows that fit into the seconds, cheapest first, of those that plans have; at least one."""
+        """Return the rows that fit into the seconds, of those that plans have; at least one.
+
+        Those that the number itself rests on come first, then the cheapest.
+        """
         costs = sorted(
-            (seconds, experiment, name)
+            ((experiment, name) not in self.own, seconds, experiment, name)
             for experiment, rows in self.rows.items()
             for name, (_, seconds) in rows.items()
             if name in plans[experiment]
         )
         spent, chosen = 0.0, dict[str, list[str]]()
-        for seconds, experiment, name in costs:
+        for _, seconds, experiment, name in costs:
             spent += seconds + _OVERHEAD
             if chosen and spent > self.seconds:
                 break
@@ -88,7 +94,7 @@ def asked(key: str, studies: Sequence[str], seconds: float) -> Asked:
     ----------
     key : str
         An id of the measures, perhaps with ``@reading``, or a key as the text has it; ``tables/<name>`` or
-        ``figures/<name>``. Keys of all studies but the first have the study in front.
+        ``figures/<name>``. A key may have its study in front, as in ``neal1997:exact/1997-gaussian/rho``.
     studies : sequence of str
         The first one is the paper's.
     seconds : float
@@ -97,36 +103,81 @@ def asked(key: str, studies: Sequence[str], seconds: float) -> Asked:
     Raises
     ------
     KeyError
-        If there is no such number; the message names those that are close.
+        If there is no such number; the message names those that are close. Of a key that ends in ``/`` it lists the ids
+        that begin so, of an empty one the tables and figures.
     """
-    study, rest = studies[0], key
-    for name in studies:
-        if key.startswith((f"{name}:", f"{name}/tables/", f"{name}/figures/")):
-            study, rest = name, key[len(name) + 1 :]
+    if not key:
+        raise KeyError(_overview(studies))
+    study, rest = _place(key, studies)
+    key = rest if study == studies[0] else f"{study}:{rest}"
     kept, reference = Kept(f"data/reference/{study}"), Path("data/reference")
     known = {
         name: replace(
-            study_of(name, reference, None, Path("src/studies", name)), kept=f"{reference}/{name}"
+            study_of(
+                reference / name,
+                Path("data/published", name),
+                None,
+                Path("src/studies", name),
+                ("data/", "src/", "results/"),
+            ),
+            kept=f"{reference}/{name}",
         )
         for name in studies
     }
+    if rest.endswith("/"):
+        raise KeyError(_listed(key, rest, known[study].book))
     if rest.startswith(("tables/", "figures/")):
         facts, source = _shown(rest, known[study].book, known[study].layout)
+        own = ""
     else:
-        facts, source = _one(key, rest, kept, known)
-    return Asked(study, facts, _rows(kept, source), seconds)
+        facts, source, own = _one(key, rest, kept, known)
+    first = {(name, row) for name, rows in _rows(kept, own).items() for row in rows}
+    return Asked(study, facts, _rows(kept, source), first, seconds)
+
+
+def _place(key: str, studies: Sequence[str]) -> tuple[str, str]:
+    """The study of a key, and the key within it; where none is in front, the first study that has the id."""
+    for name in studies:
+        if key.startswith((f"{name}:", f"{name}/")):
+            return name, key[len(name) + 1 :]
+    id = key.partition("@")[0]
+    for name in studies:
+        path = Path(f"data/reference/{name}/measures.csv.gz")
+        if path.exists() and (read(path)["id"] == id).any():
+            return name, key
+    return studies[0], key
+
+
+def _overview(studies: Sequence[str]) -> str:
+    lines = [
+        "id: needed is one, as in `make number ID=table4/P7/new/mae-med`. An id that ends in / lists those below:"
+    ]
+    for place, study in enumerate(studies):
+        measures = read(Path(f"data/reference/{study}/measures.csv.gz"))
+        front = f"{study}:" if place else ""
+        first = measures["id"].str.partition("/")[0].drop_duplicates()
+        lines.append("  " + " ".join(f"{front}{name}/" for name in first))
+    return "\n".join(lines)
+
+
+def _listed(key: str, rest: str, book: Book) -> str:
+    front = key.removesuffix(rest)
+    ids = [id for id in dict.fromkeys(book.measures["id"]) if id.startswith(rest)]
+    if not ids:
+        return f"{key}: no id begins so; `make number` without an id lists the tables"
+    return "\n".join([f"{len(ids)} ids begin with {key}:", *(f"  {front}{id}" for id in ids)])
 
 
 def _one(
     key: str, rest: str, kept: Kept, known: Mapping[str, Study]
-) -> tuple[list[tuple[str, str]], str]:
-    """What is known of a number, and its source."""
+) -> tuple[list[tuple[str, str]], str, str]:
+    """What is known of a number, what it and its verdict rest on, and what it rests on itself."""
     book = known[kept.study].book
+    id = rest.partition("@")[0].removeprefix("verdict:").removeprefix("published:")
     record = Facts(kept.provenance, f"{kept.folder}/provenance.json")
     (found,) = collect(
         [Use(key, "", "id")], known, {"run": record, **facts_of(known, "run")}, "run"
     )
-    id = rest.partition("@")[0].removeprefix("verdict:").removeprefix("published:")
     said, source = [("ours", found.digits), ("units and runs", found.count)], found.source
     if id in book.cells.index:
         cell = book.cells.loc[id]
@@ -136,7 +187,7 @@ def _one(
         said += [("verdict", verdict["verdict"]), ("readings that agree", str(verdict["readings"]))]
         source = join_sources([source, *_sources(book, [id])])
     said += [("seed", found.seed), ("source", found.source)]
-    return [(what, str(value)) for what, value in said if value], source
+    return [(what, str(value)) for what, value in said if value], source, found.source
 
 
 def _shown(key: str, book: Book, layout: Layout) -> tuple[list[tuple[str, str]], str]:

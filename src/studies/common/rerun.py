@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache
 from importlib import import_module
@@ -14,11 +15,23 @@ from typing import Any
 
 import pandas as pd
 
-from recheck.files import gather_digests, read_arrays, write_csv
-from recheck.provenance import blas
+from recheck.judge import law
+from recheck.record.files import gather_digests, write_csv
+from recheck.record.provenance import blas
+from studies.common.blocks import Reader
 from studies.common.code import digest_of_rows
-from studies.common.kept import DIFFERENT, IDENTICAL, ROUNDED, Kept, differences, kernels
-from studies.common.rows import Row, Table, part_of, run_rows
+from studies.common.kept import (
+    DIFFERENT,
+    IDENTICAL,
+    ROUNDED,
+    SAME_LAW,
+    Kept,
+    differences,
+    kernels,
+    modules_of,
+)
+from studies.common.rows import NO_DATA, Row, Table, part_of, run_row, table_of
+from studies.common.samelaw import beside, keys
 
 
 def run_again(jobs: Iterable[Mapping[str, Any]], processes: int) -> pd.DataFrame:
@@ -27,7 +40,7 @@ def run_again(jobs: Iterable[Mapping[str, Any]], processes: int) -> pd.DataFrame
     Parameters
     ----------
     jobs : iterable of mapping
-        ``study``, ``experiment``, ``inputs`` (files by name) and ``rows``.
+        ``study``, ``experiment``, ``row`` and ``inputs`` (`studies.common.plan.Plan.job_of`).
     processes : int
         How many rows run at a time.
 
@@ -35,12 +48,14 @@ def run_again(jobs: Iterable[Mapping[str, Any]], processes: int) -> pd.DataFrame
     -------
     DataFrame
         A line a row: ``study``, ``experiment``, ``row``, digest of its ``code``, ``cpu_seconds``, ``outcome``, the
-        first ``difference``, and ``beside``, its first results, the kept one and that of this run.
+        first ``difference``, and ``beside``, its first results, the kept one and that of this run. An outcome is
+        *identical*; *rounding*; *same law*, if differences of estimates are no larger than errors allow, at
+        `recheck.judge.law.RATE` over all rows; *different*; or that the data are not available.
     """
     os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1")
-    each = [{**job, "row": row} for job in jobs for row in job["rows"]]
     with ProcessPoolExecutor(processes, mp_context=get_context("fork")) as pool:
-        found = list(pool.map(_again, each))
+        found = list(pool.map(_again, jobs))
+    _judge(found)
     columns = ["study", "experiment", "row", "code", "cpu_seconds"]
     columns += ["outcome", "difference", "beside"]
     return pd.DataFrame(found, columns=columns)
@@ -53,39 +68,67 @@ def _kept(study: str, experiment: str) -> Table:
 
 def _again(job: Mapping[str, Any]) -> dict[str, Any]:
     study, experiment, row = job["study"], job["experiment"], job["row"]
-    inputs = {name: read_arrays(path) for name, path in job["inputs"].items()}
+    reader = Reader({})
+    inputs = {name: reader.arrays(one) for name, one in job["inputs"].items()}
+    found = {"study": study, "experiment": experiment, "row": row["row"]}
+    found |= {"code": digest_of_rows(study, experiment, [row]), "cpu_seconds": 0.0, "beside": ""}
+    found["apart"] = None
+    if lost := [job["inputs"][name].files[0] for name, arrays in inputs.items() if not arrays]:
+        return found | {"outcome": NO_DATA, "difference": f"{lost[0]} has none of its raw data"}
     run = import_module(f"studies.{study}.experiments.{experiment}").run
-    found, old = run_rows(run, [row], inputs), part_of(_kept(study, experiment), [row["row"]])
-    different = differences(old, found)
+    here = table_of([run_row(run, row, inputs)])
+    old = part_of(_kept(study, experiment), [row["row"]])
+    different = differences(old, here)
     rounded = different.startswith(ROUNDED)
-    return {
-        **{"study": study, "experiment": experiment, "row": row["row"]},
-        "code": digest_of_rows(study, experiment, [row]),
-        "cpu_seconds": round(float(found.timing.filter(regex="cpu_seconds$").sum().sum()), 3),
+    label = ", ".join([study, experiment, str(row.get("method", modules_of(row)))])
+    seconds = here.timing.filter(regex="cpu_seconds$").replace("", "0").astype(float).sum().sum()
+    return found | {
+        "cpu_seconds": round(float(seconds), 3),
         "outcome": ROUNDED if rounded else DIFFERENT if different else IDENTICAL,
         "difference": different,
-        "beside": _beside(old, found, row),
+        "beside": _beside(old, here, row),
+        "apart": beside(_kept(study, experiment), old, here, row, label)
+        if different and not rounded
+        else None,
     }
+
+
+def _judge(found: list[dict[str, Any]]) -> None:
+    """Tell rows of the same law from others, by all estimates of all rows together."""
+    lines = {f"{k}": line for k, line in enumerate(found) if line["apart"]}
+    right = {key: line for key, line in lines.items() if not line["apart"].wrong}
+    other = law.others(
+        pair._replace(row=key) for key, line in right.items() for pair in line["apart"].pairs
+    )
+    for key, line in lines.items():
+        pairs, unjudged, wrong = line["apart"]
+        counted = all(name.startswith("work_") for name in unjudged)
+        if why := wrong or other.get(key, ""):
+            line["difference"] = why
+        elif pairs or counted:
+            line["outcome"] = SAME_LAW
+            line["difference"] = f"{len(pairs)} estimates within their errors"
+            if unjudged:
+                line["difference"] += f"; without an error: {', '.join(unjudged)}"
 
 
 def _beside(old: Table, found: Table, row: Row) -> str:
     """The first results of a row that are numbers and no settings, the kept one and that of this run."""
-    given = {"row", *_keys(row)}
+    given = {"row", *keys(row)}
     pairs = (
         (name, old.rows[name].iloc[0], found.rows[name].iloc[0])
         for name in found.rows
         if name not in given and name in old.rows
     )
-    first = list(islice((pair for pair in pairs if isinstance(pair[2], float)), 4))
+    first = list(islice((pair for pair in pairs if _decimal(pair[1]) and _decimal(pair[2])), 4))
     return "; ".join(f"{name} {one} | {two}" for name, one, two in first)
 
 
-def _keys(settings: Mapping[str, Any]) -> Iterator[str]:
-    """The names of settings, and of those within them."""
-    for name, value in settings.items():
-        yield name
-        if isinstance(value, Mapping):
-            yield from _keys(value)
+def _decimal(text: str) -> bool:
+    try:
+        return math.isfinite(float(text)) and not text.lstrip("-").isdigit()
+    except ValueError:
+        return False
 
 
 def other_kernels(studies: Iterable[str], reference: str | Path) -> str:
@@ -102,8 +145,8 @@ def other_kernels(studies: Iterable[str], reference: str | Path) -> str:
 
 
 def note(found: pd.DataFrame, reference: str | Path) -> None:
-    """Write ``verified.csv`` of each study below the folder of kept results."""
-    for study, own in found.groupby("study"):
+    """Write ``verified.csv`` of each study below the folder of kept results, of rows that were run again."""
+    for study, own in found[found["outcome"] != NO_DATA].groupby("study"):
         folder = Path(reference, str(study))
         own = own.drop(columns=["study", "beside"]).assign(kernels=kernels(blas()))
         write_csv(folder / "verified.csv", own)

@@ -1,30 +1,27 @@
 """Rows: one run of one method on one unit, settings and a seed in, results out.
 
-An experiment is a module with two public functions. ``plan(config)`` returns a table with a line a row: its name, the
-wildcards of the job that runs it, its settings and its seed. ``run(row, inputs)`` returns the `Result` of one row; it
-depends on its arguments alone. A job of the workflow runs some rows of a plan (`run_rows`) and writes a block of them;
-`gather` puts the blocks of an experiment together in the order of the plan. So neither the number of jobs nor their
-order changes a byte, and more data sets are more lines of a plan, which leave the others as they are.
+An experiment is a module with two public functions. ``plan(config)`` returns a list with a line a row: its name, its
+settings and its seed. ``run(row, inputs)`` returns the `Result` of one row; it depends on its arguments alone. A job of
+the workflow runs some rows (`studies.common.blocks`), of one experiment or of several. So neither the number of jobs
+nor their order changes a byte, and more data sets are more lines of a plan, which leave the others as they are.
 
 This module and all plans import nothing heavy: the workflow reads them before any job starts.
 """
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import pandas as pd
-
 if TYPE_CHECKING:
     import numpy as np
+    import pandas as pd
 
-#: A line of a plan: ``row``, its name, unique in the experiment; ``block``, the job that runs it, among those with its
-#: other wildcards; ``modules``, what its numbers come from beside the experiment's own module (`studies.common.code`);
-#: and whatever else `run` needs.
+#: A line of a plan: ``row``, its name, unique in the experiment; ``seconds``, about how many CPU seconds it takes;
+#: ``megabytes``, if it takes more than most; ``modules``, what its numbers come from beside the experiment's own module
+#: (`studies.common.code`); and whatever else `run` needs.
 Row = Mapping[str, Any]
 #: Arrays by the name of the input that they come from.
 Inputs = Mapping[str, Mapping[str, "np.ndarray"]]
@@ -33,11 +30,11 @@ Line = dict[str, Any]
 
 #: What a line says where the raw data could not be had.
 NO_DATA = "data not available"
-#: CPU seconds of a job, about: long beside its start-up, and short beside the ten minutes that no job exceeds.
-_LIMIT = 240.0
 #: Entries of a plan that say how a row runs and not what it is.
-MECHANICS = ("block", "modules")
-#: Options of `recheck.files.read_csv` with which every entry is the text that it is.
+MECHANICS = ("seconds", "megabytes", "modules")
+#: CPU seconds of a row whose plan does not say: most of them take less.
+SECONDS = 0.5
+#: Options of `recheck.record.files.read_csv` with which every entry is the text that it is.
 TEXT: dict[str, Any] = {"dtype": str, "keep_default_na": False}
 
 
@@ -59,6 +56,26 @@ class Result(NamedTuple):
     timing: list[Line] | None = None
 
 
+class Record(NamedTuple):
+    """What a row found, as it is kept: lines of texts, as a CSV file has them, and arrays.
+
+    Attributes
+    ----------
+    row : str
+        Its name.
+    made : str
+        A digest of what it was made from: settings, code, inputs.
+    lines, timing : list of dict
+    arrays : mapping
+    """
+
+    row: str
+    made: str
+    lines: list[dict[str, str]]
+    timing: list[dict[str, str]]
+    arrays: Mapping[str, np.ndarray]
+
+
 class Table(NamedTuple):
     """Results of several rows. Arrays are stacked by row; ``<name>/rows`` are the names of these rows."""
 
@@ -67,64 +84,52 @@ class Table(NamedTuple):
     arrays: dict[str, np.ndarray]
 
 
-def planned(lines: Iterable[Line]) -> pd.DataFrame:
-    """Return a plan of lines; ``block`` is 0 where they do not say.
+def planned(lines: Iterable[Line]) -> list[Line]:
+    """Return a plan of lines.
 
     Raises
     ------
     ValueError
         If two rows have one name.
     """
-    frame = pd.DataFrame([{"block": 0, **line} for line in lines], dtype=object)
-    if frame.empty:
-        return pd.DataFrame(columns=["row", "block"], dtype=object)
-    if twice := sorted(frame.loc[frame["row"].duplicated(), "row"]):
-        raise ValueError(f"row must be another name in each line of a plan; twice are {twice[:3]}")
-    return frame
+    plan, known, twice = list(lines), set(), []
+    for line in plan:
+        if line["row"] in known:
+            twice.append(line["row"])
+        known.add(line["row"])
+    if twice:
+        raise ValueError(
+            f"row must be another name in each line of a plan; twice are {sorted(twice)[:3]}"
+        )
+    return plan
 
 
-def block(index: int, seconds: float) -> int:
-    """Return the job of the index-th of runs that take about so many CPU seconds each.
-
-    It depends on nothing else, so that more runs leave the jobs of the others as they are, but for the last one.
-    """
-    return index // max(1, int(_LIMIT // seconds))
-
-
-def records(plan: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return the lines of a plan as dictionaries, without entries that a line does not have."""
-    return [
-        {key: value for key, value in line.items() if not _absent(value)}
-        for line in plan.to_dict("records")
-    ]
+def settings(rows: Iterable[Row]) -> dict[str, dict[str, Any]]:
+    """Return what makes each row of a plan what it is, by its name: seed and options, but not how it is run."""
+    return {
+        row["row"]: {key: value for key, value in row.items() if key not in MECHANICS}
+        for row in rows
+    }
 
 
-def _absent(value: Any) -> bool:
-    return isinstance(value, float) and math.isnan(value)
+def run_row(
+    run: Callable[[Row, Inputs], Result], row: Row, inputs: Inputs, made: str = ""
+) -> Record:
+    """Run a row with one thread.
 
-
-def run_rows(run: Callable[[Row, Inputs], Result], rows: Iterable[Row], inputs: Inputs) -> Table:
-    """Run rows one after the other, with one thread, and put their results together.
-
-    Where an input has no arrays, because raw data could not be had, the one line of each row says so.
+    Where an input has no arrays, because raw data could not be had, its one line says so.
     """
     from gpcmc._threads import one_thread
 
-    lost = [name for name, arrays in inputs.items() if not arrays]
-    lines, timing = [], []
-    arrays: dict[str, list[tuple[str, np.ndarray]]] = {}
     with one_thread():
-        for row in rows:
-            start = time.process_time()
-            found = Result([_without_data(row)]) if lost else run(row, inputs)
-            seconds = time.process_time() - start
-            name = {"row": row["row"]}
-            lines += [name | line for line in found.lines]
-            own = [{"cpu_seconds": seconds}] if found.timing is None else found.timing
-            timing += [name | line for line in own]
-            for key, array in found.arrays.items():
-                arrays.setdefault(key, []).append((row["row"], array))
-    return Table(_table(lines), _table(timing), _stacked(arrays))
+        start = time.process_time()
+        lost = any(not arrays for arrays in inputs.values())
+        found = Result([_without_data(row)]) if lost else run(row, inputs)
+        seconds = time.process_time() - start
+    timing = [{"cpu_seconds": seconds}] if found.timing is None else found.timing
+    name = {"row": row["row"]}
+    lines, timing = ([texts(name | line) for line in some] for some in (found.lines, timing))
+    return Record(row["row"], made, lines, timing, dict(found.arrays))
 
 
 def _without_data(row: Row) -> Line:
@@ -136,24 +141,73 @@ def _without_data(row: Row) -> Line:
     return kept | {"status": NO_DATA}
 
 
-def _table(lines: list[Line]) -> pd.DataFrame:
-    # as objects, so that a number is written the same whatever stands in the lines above and below it
-    return pd.DataFrame(lines or None, columns=None if lines else ["row"], dtype=object)
+def texts(line: Line) -> dict[str, str]:
+    """Return a line as a CSV file has it: floats in full precision, nothing for None and for what is not a number."""
+    # only a number that is none differs from itself
+    return {
+        key: "" if value is None or value != value else str(value) for key, value in line.items()
+    }
 
 
-def _stacked(arrays: Mapping[str, list[tuple[str, np.ndarray]]]) -> dict[str, np.ndarray]:
+def table_of(records: Iterable[Record]) -> Table:
+    """Put records together, in their order; every entry is a text."""
+    records = list(records)
+    stacks: dict[str, list[tuple[str, np.ndarray]]] = {}
+    for record in records:
+        for name, array in record.arrays.items():
+            stacks.setdefault(name, []).append((record.row, array))
+    lines, timing = (
+        _frame([line for record in records for line in getattr(record, kind)])
+        for kind in ("lines", "timing")
+    )
+    return Table(lines, timing, stacked(stacks))
+
+
+def _frame(lines: list[dict[str, str]]) -> pd.DataFrame:
+    import pandas as pd
+
+    return pd.DataFrame(lines or None, columns=None if lines else ["row"], dtype=object).fillna("")
+
+
+def stacked(stacks: Mapping[str, Sequence[tuple[str, np.ndarray]]]) -> dict[str, np.ndarray]:
+    """Return arrays stacked by row, with the names of their rows."""
     import numpy as np
 
     found = {}
-    for key, own in arrays.items():
-        found[key] = np.stack([array for _, array in own])
-        found[f"{key}/rows"] = np.array([row for row, _ in own])
+    for name, own in sorted(stacks.items()):
+        found[name] = np.stack([array for _, array in own])
+        found[f"{name}/rows"] = np.array([row for row, _ in own])
     return found
+
+
+def unstacked(arrays: Mapping[str, np.ndarray]) -> dict[str, dict[str, np.ndarray]]:
+    """Return the arrays of each row, which `stacked` put together."""
+    found: dict[str, dict[str, np.ndarray]] = {}
+    for name in (name for name in arrays if f"{name}/rows" in arrays):
+        for row, array in zip(arrays[f"{name}/rows"].tolist(), arrays[name], strict=True):
+            found.setdefault(row, {})[name] = array
+    return found
+
+
+def records_of(table: Table, made: Mapping[str, str]) -> list[Record]:
+    """Return the records of those rows of a table that have a digest of what they were made from.
+
+    The table has texts. Each line has all columns of the table, as it had among the others.
+    """
+    arrays = unstacked(table.arrays)
+    found = {name: Record(name, made[name], [], [], arrays.get(name, {})) for name in made}
+    for frame, kind in ((table.rows, "lines"), (table.timing, "timing")):
+        names = list(frame)
+        for values in frame.itertuples(index=False, name=None):
+            line = dict(zip(names, values, strict=True))
+            if line["row"] in found:
+                getattr(found[line["row"]], kind).append(line)
+    return list(found.values())
 
 
 def write_table(stem: str | Path, table: Table) -> None:
     """Write ``<stem>.csv``, ``<stem>_timing.csv`` and ``<stem>.npz``, with their digests."""
-    from recheck.files import write_arrays, write_csv
+    from recheck.record.files import write_arrays, write_csv
 
     write_csv(f"{stem}.csv", table.rows)
     write_csv(f"{stem}_timing.csv", table.timing)
@@ -162,34 +216,10 @@ def write_table(stem: str | Path, table: Table) -> None:
 
 def read_table(stem: str | Path) -> Table:
     """Read what `write_table` wrote, every entry as the text that it is."""
-    from recheck.files import read_arrays, read_csv
+    from recheck.record.files import read_arrays, read_csv
 
     rows, timing = (read_csv(f"{stem}{end}.csv", **TEXT) for end in ("", "_timing"))
     return Table(rows, timing, read_arrays(f"{stem}.npz"))
-
-
-def gather(tables: Sequence[Table], order: Sequence[str]) -> Table:
-    """Put blocks of an experiment together, rows in the order that a plan gives to their names."""
-    places = {name: k for k, name in enumerate(order)}
-    rows, timing = (
-        _in_order([frame.replace("", pd.NA) for frame in frames], places)
-        for frames in ([table.rows for table in tables], [table.timing for table in tables])
-    )
-    stacks: dict[str, list[tuple[str, np.ndarray]]] = {}
-    for table in tables:
-        for key in (key for key in table.arrays if f"{key}/rows" in table.arrays):
-            names = table.arrays[f"{key}/rows"]
-            stacks.setdefault(key, []).extend(zip(names, table.arrays[key], strict=True))
-    ordered = {key: sorted(own, key=lambda one: places[one[0]]) for key, own in stacks.items()}
-    return Table(rows, timing, _stacked(dict(sorted(ordered.items()))))
-
-
-def _in_order(frames: list[pd.DataFrame], places: Mapping[str, int]) -> pd.DataFrame:
-    # the order of the columns is that of the blocks
-    frames = sorted(frames, key=lambda one: min(map(places.__getitem__, one["row"]), default=0))
-    frame = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame({"row": []})
-    place = frame["row"].map(places)
-    return frame.iloc[place.argsort(kind="stable")].reset_index(drop=True)
 
 
 def part_of(table: Table, names: Sequence[str]) -> Table:

@@ -6,12 +6,12 @@ and three in a surrogate one (of K + S, of R, and the product that R takes).
 
 Our own count is of what the library does. A factorization of an (n, n) matrix is one operation, and so is a triangular
 solution with n right sides, an inverse from a factor, and a product of two (n, n) matrices; the n rank-one updates of a
-sweep together are one too. A Newton step takes one factorization. A sweep takes two operations, for all sites are
-updated at once: a factorization, and the inverse of the factor; the first one, of no sites, takes none. Every estimate
-takes five besides: a factorization that checks K, and four for the root of the Gaussian's covariance. There is one more
-factorization at the mode. So an estimate takes six with Laplace's method, and three with expectation propagation.
-A surrogate update takes five: three
-factorizations and two products.
+sweep together are one too. A Newton step takes one factorization. A sweep of all sites at once takes two operations, a
+factorization and the inverse of the factor, whose columns' lengths are the variances. Every estimate takes five
+besides: a factorization that checks K, one with pivots that makes a root of it, and a product, a factorization and an
+inverse for the Gaussian in the coordinates of that root. With Laplace's method there is one more, a factorization
+at the mode; the first sweep of expectation propagation, of sites that are zero, takes none. So an estimate takes six,
+or three. A surrogate update takes five: three factorizations and two products.
 
 References
 ----------
@@ -40,7 +40,7 @@ def cubic_operations(work: Mapping[str, int], *, own: bool = False) -> int:
     Parameters
     ----------
     work : mapping of str to int
-        Counts of a `gpcmc.inference.tuned_chains.Chain`; those that are not of such operations are left out.
+        Counts of a `studies.filippone2014.tuned_chains.Chain`; those that are not of such operations are left out.
     own : bool
         Whether to count what the library does, and not as the source counts.
     """

@@ -6,16 +6,14 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-import pandas as pd
-
-from studies.atiya2021.config import Configuration
-from studies.atiya2021.config import Row as MethodRow
 from studies.atiya2021.experiments import experiment4
 from studies.atiya2021.methods import SIZES
-from studies.common.rows import Inputs, Result, Row, planned
+from studies.atiya2021.settings import Configuration
+from studies.atiya2021.settings import Row as MethodRow
+from studies.common.rows import Inputs, Line, Result, Row, planned
 
 
-def plan(config: Configuration) -> pd.DataFrame:
+def plan(config: Configuration) -> list[Line]:
     """Return a row a problem, method with a part of its counts, setting and replicate; on first data sets."""
     given, methods = config.atiya2021.benchmark, config.atiya2021.experiment4.methods
     runs = [(0, replicate) for replicate in range(given.replicates)]

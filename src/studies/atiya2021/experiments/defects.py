@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import pandas as pd
-
-from studies.atiya2021.config import Configuration
 from studies.atiya2021.names import CASES, SAMPLERS
-from studies.common.rows import Inputs, Result, Row, block, planned
+from studies.atiya2021.settings import Configuration
+from studies.common.rows import Inputs, Line, Result, Row, planned
 from studies.common.seeds import seed
 
 #: CPU seconds a sample, about, of all sets of defects together; others have the last.
 SECONDS = {"linear hmc": 0.55, "rough hmc": 0.16, "smooth hmc": 0.14, "ess": 0.017}
 
 
-def plan(config: Configuration) -> pd.DataFrame:
+def plan(config: Configuration) -> list[Line]:
     """Return a row a replicate, which has all sets of defects."""
     given = config.atiya2021.defects
     lines = []
@@ -21,8 +19,7 @@ def plan(config: Configuration) -> pd.DataFrame:
         data = ("defects", "rbf") if case != "linear" else ("experiment2", "problem3", "dataset0")
         for sampler in SAMPLERS:
             rate = SECONDS.get(f"{case} {sampler}", SECONDS["ess"])
-            seconds = rate * sum(cell.samples for cell in given.grid) / len(given.grid)
-            for place, cell in enumerate(given.grid):
+            for cell in given.grid:
                 for replicate in range(cell.replicates):
                     name = f"samples{cell.samples}", f"replicate{replicate}"
                     line = {
@@ -33,7 +30,7 @@ def plan(config: Configuration) -> pd.DataFrame:
                         "skip": given.skip,
                         "burn_in": given.burn_in,
                         "replicate": replicate,
-                        "block": block(replicate * len(given.grid) + place, seconds),
+                        "seconds": rate * cell.samples,
                         "data": seed(config.seed, *data),
                         "seed": seed(config.seed, "defects", case, sampler, *name),
                     }

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import pandas as pd
-
-from studies.atiya2021.config import Configuration
 from studies.atiya2021.names import CASES
-from studies.common.rows import Inputs, Result, Row, planned
+from studies.atiya2021.settings import Configuration
+from studies.common.rows import Inputs, Line, Result, Row, planned
 from studies.common.seeds import seed
 
 
-def plan(config: Configuration) -> pd.DataFrame:
+def plan(config: Configuration) -> list[Line]:
     """Return a row a problem whose truth has no closed form."""
     return planned(
         {
             "row": case,
             "case": case,
+            "seconds": 3.0,
             "points": config.atiya2021.defects.reference_points,
             "data": seed(config.seed, "defects", "rbf"),
             "seed": seed(config.seed, "defects", case, "reference"),

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import pandas as pd
-
-from studies.atiya2021.config import Configuration
-from studies.common.rows import Inputs, Result, Row, planned
+from studies.atiya2021.settings import Configuration
+from studies.common.rows import Inputs, Line, Result, Row, planned
 from studies.common.seeds import seed
 
 
-def plan(config: Configuration) -> pd.DataFrame:
+def plan(config: Configuration) -> list[Line]:
     """Return one row: all checks draw from one stream."""
     return planned([{"row": "equations", "seed": seed(config.seed, "equations")}])
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import pandas as pd
-
-from studies.atiya2021.config import Configuration
-from studies.common.rows import Inputs, Result, Row, block, planned
+from studies.atiya2021.settings import Configuration
+from studies.common.rows import Inputs, Line, Result, Row, planned
 from studies.common.seeds import seed
 
 #: CPU seconds a sample and dimension, about.
 SECONDS = 3e-8
 
 
-def plan(config: Configuration) -> pd.DataFrame:
+def plan(config: Configuration) -> list[Line]:
     """Return a row a run: every sample size on every instance."""
     given = config.atiya2021.experiment1
     instances = max(cell.instances for cell in given.grid)
@@ -29,7 +27,7 @@ def plan(config: Configuration) -> pd.DataFrame:
                     "dimension": dimension,
                     "instance": instance,
                     "samples": cell.samples,
-                    "block": block(instance, SECONDS * dimension * cell.samples),
+                    "seconds": SECONDS * dimension * cell.samples,
                     "count": given.count,
                     "scheme": given.scheme,
                     "data": data,

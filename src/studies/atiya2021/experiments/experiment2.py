@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import pandas as pd
-
-from studies.atiya2021.config import Configuration
 from studies.atiya2021.names import PATTERNS
-from studies.common.rows import Inputs, Result, Row, block, planned
+from studies.atiya2021.settings import Configuration
+from studies.common.rows import Inputs, Line, Result, Row, planned
 from studies.common.seeds import seed
 
 #: CPU seconds a sample and training pattern, about.
 SECONDS = 3e-8
 
 
-def plan(config: Configuration) -> pd.DataFrame:
+def plan(config: Configuration) -> list[Line]:
     """Return a row a run: every sample size on every data set, as often as it says."""
     given = config.atiya2021.experiment2
     data_sets = max(cell.datasets for cell in given.grid)
@@ -30,7 +28,7 @@ def plan(config: Configuration) -> pd.DataFrame:
                         "dataset": dataset,
                         "samples": cell.samples,
                         "run": run,
-                        "block": block(dataset * cell.runs + run, seconds),
+                        "seconds": seconds,
                         "count": given.count,
                         "scheme": given.scheme,
                         "data": data,

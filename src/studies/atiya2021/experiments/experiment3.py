@@ -10,18 +10,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import pandas as pd
-
-from studies.atiya2021.config import Configuration, TradeoffRow
 from studies.atiya2021.methods import MODULES
-from studies.common.rows import Inputs, Line, Result, Row, block, planned
+from studies.atiya2021.settings import Configuration, TradeoffRow
+from studies.common.rows import Inputs, Line, Result, Row, planned
 from studies.common.seeds import seed
 
 #: CPU seconds a sample, about, of methods whose runs are more than one job.
 SECONDS = {"orthant": 3e-5, "ess": 1.5e-5, "hmc": 3e-5, "gpml ess": 0.01, "gpml hmc": 0.1}
 
 
-def plan(config: Configuration) -> pd.DataFrame:
+def plan(config: Configuration) -> list[Line]:
     """Return a row a run: all sizes of each method. Their options key the random streams."""
     given = config.atiya2021.experiment3
     return planned(
@@ -35,19 +33,16 @@ def _runs(name: str, given: TradeoffRow, runs: int, root: int) -> Iterator[Line]
     """The runs of a method; one that has no grid draws nothing at random, and runs once."""
     grid, several = given.grid or [{}], runs if given.grid else 1
     options = [given.options | cell for cell in grid]
-    seconds = _seconds(given.method, options)
     first = [(0, size, run) for size in range(len(grid)) for run in range(several)]
     others = [(k, size, 0) for k in range(1, given.data_sets) for size in range(len(grid))]
     for dataset, size, run in first + others:
-        # sizes in turn, so that jobs have as much to do as one another
-        turn = several + dataset - 1 if dataset else run
         line = {
             "row": f"{name}/dataset{dataset}/size{size}/run{run}",
             "method": name,
             "dataset": dataset,
             "size": size,
             "run": run,
-            "block": block(turn * len(grid) + size, seconds),
+            "seconds": _seconds(given.method, options[size]),
             "modules": [MODULES[given.method]],
             "inference": given.method,
             "options": options[size],
@@ -60,11 +55,10 @@ def _runs(name: str, given: TradeoffRow, runs: int, root: int) -> Iterator[Line]
         yield line
 
 
-def _seconds(method: str, options: list[dict[str, Any]]) -> float:
-    """CPU seconds of a run, about: the mean over sizes."""
-    samples = sum(one.get("samples", 0) for one in options) / len(options)
-    sampler = options[0].get("sampler")
-    return 1.0 + samples * SECONDS.get(f"{method} {sampler}" if sampler else method, 0.0)
+def _seconds(method: str, options: dict[str, Any]) -> float:
+    """CPU seconds of a run, about."""
+    rate = SECONDS.get(f"{method} {options['sampler']}" if "sampler" in options else method, 0.0)
+    return 0.5 + options.get("samples", 0) * rate
 
 
 def run(row: Row, inputs: Inputs) -> Result:

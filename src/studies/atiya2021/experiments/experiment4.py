@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import pandas as pd
-
-from studies.atiya2021.config import Configuration, on_problem
-from studies.atiya2021.config import Row as MethodRow
 from studies.atiya2021.methods import MODULES, seconds
 from studies.atiya2021.names import REAL, SCANNED, TRAINING, data_set_seed
-from studies.common.rows import Inputs, Line, Result, Row, block, planned
+from studies.atiya2021.settings import Configuration, on_problem
+from studies.atiya2021.settings import Row as MethodRow
+from studies.common.rows import Inputs, Line, Result, Row, planned
 from studies.common.seeds import seed
 
 #: The paper's methods also run on Problem 9 with the images as scanned.
 PAPER = ("orthant", "control-variables", "ess-gpml", "hmc-gpml")
 
 
-def plan(config: Configuration) -> pd.DataFrame:
+def plan(config: Configuration) -> list[Line]:
     """Return a row a problem, method, setting and run.
 
     A method that draws at random runs `replicates` times on the first data set, and once on each further one. Further
@@ -29,7 +27,8 @@ def plan(config: Configuration) -> pd.DataFrame:
 def _lines(config: Configuration) -> Iterator[Line]:
     given = config.atiya2021.experiment4
     problems: list[int | str] = [*sorted(given.problems)]
-    for problem in [*problems, SCANNED] if 9 in problems else problems:
+    again = [SCANNED] if given.scanned and 9 in problems else []
+    for problem in [*problems, *again]:
         # "ess-gpml" before "ess": the last bits of kept measures depend on the order of lines in their sums
         for name in sorted(given.methods, key="{}.".format):
             method, number = given.methods[name], number_of(problem)
@@ -56,20 +55,20 @@ def lines(
 ) -> Iterator[Line]:
     """Return the lines of a method on a problem: runs (data set, replicate) at each hyperparameter setting.
 
-    The name keys the random streams. A job runs all settings of one run, or of several.
+    The name keys the random streams.
     """
     number, settings = number_of(problem), config.atiya2021.experiment4.hyperparameters
     options = method.options_on(number)
     each = seconds(method.method, options, TRAINING[number])
-    for place, setting in enumerate(settings):
-        for k, (dataset, replicate) in enumerate(runs):
+    for setting in settings:
+        for dataset, replicate in runs:
             path = [f"set{setting.set}", name, *([f"dataset{dataset}"] if dataset else [])]
             path.append(f"replicate{replicate}")
             line: Line = {
                 "row": f"problem{problem}/{name}/set{setting.set}/dataset{dataset}/replicate{replicate}",
                 "problem": problem,
                 "method": name,
-                "block": block(k * len(settings) + place, each),
+                "seconds": each,
                 "alpha": setting.alpha,
                 "beta": setting.beta,
                 "set": setting.set,

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import pandas as pd
-
-from studies.atiya2021.config import Configuration, on_problem
 from studies.atiya2021.experiments.posterior_chains import posteriors, row_of
-from studies.common.rows import Inputs, Result, Row, planned
+from studies.atiya2021.settings import Configuration, on_problem
+from studies.common.rows import Inputs, Line, Result, Row, planned
 
 
-def plan(config: Configuration) -> pd.DataFrame:
+def plan(config: Configuration) -> list[Line]:
     """Return a row a problem and method; it reads the chains of `posterior_chains`."""
     settings = config.atiya2021.experiment5.posterior.settings
     return planned(
         {
             "row": f"problem{posterior['problem']}/{posterior['method']}",
+            "seconds": 1.5,
             **{name: posterior[name] for name in ("problem", "method", "seed", "options")},
             "lengths": {name: posterior[name] for name in ("chains", "iterations", "burn_in")},
             "pairs": [row_of(posterior, k) for k in range(posterior["chains"] // 2)],

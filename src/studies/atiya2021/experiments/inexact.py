@@ -5,17 +5,15 @@ AFA's problems are not known. How often 50 problems give a column such as theirs
 
 from __future__ import annotations
 
-import pandas as pd
-
-from studies.atiya2021.config import Configuration
-from studies.common.rows import Inputs, Result, Row, block, planned
+from studies.atiya2021.settings import Configuration
+from studies.common.rows import Inputs, Line, Result, Row, planned
 from studies.common.seeds import seed
 
-#: CPU seconds of a problem with N = 500, about.
-SECONDS = 0.4
+#: CPU seconds of a problem and dimension, about.
+SECONDS = 0.07
 
 
-def plan(config: Configuration) -> pd.DataFrame:
+def plan(config: Configuration) -> list[Line]:
     """Return a row a problem of each dimension."""
     given = config.atiya2021.experiment1
     return planned(
@@ -24,7 +22,7 @@ def plan(config: Configuration) -> pd.DataFrame:
             "dimension": dimension,
             "problem": problem,
             "seed": seed(config.seed, "inexact", f"N{dimension}", f"problem{problem}"),
-            "block": block(problem, SECONDS * len(given.dimensions)),
+            "seconds": SECONDS * len(given.dimensions),
         }
         for dimension in given.dimensions
         for problem in range(given.inexact)

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from itertools import product
 
-import pandas as pd
-
-from studies.atiya2021.config import Configuration
 from studies.atiya2021.names import COUNTS, ORDERS, PATTERNS
-from studies.common.rows import Inputs, Line, Result, Row, block, planned
+from studies.atiya2021.settings import Configuration
+from studies.common.rows import Inputs, Line, Result, Row, planned
 from studies.common.seeds import seed
 
 #: CPU seconds a sample and training pattern, about.
 SECONDS = 3e-8
 
 
-def plan(config: Configuration) -> pd.DataFrame:
+def plan(config: Configuration) -> list[Line]:
     """Return a row a data set, order, run and count, on the first data sets of Experiment 2."""
     given = config.atiya2021.ordering
     seconds = SECONDS * PATTERNS[given.problem] * given.samples
@@ -34,7 +32,7 @@ def plan(config: Configuration) -> pd.DataFrame:
                 "data": data,
                 # both counts share their random numbers, and with them their samples
                 "seed": seed(data, "ordering", order, f"samples{given.samples}", f"run{run}"),
-                "block": block(len(lines), seconds),
+                "seconds": seconds,
             }
             lines.append(line)
     return planned(lines)

@@ -8,12 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import pandas as pd
-
-from studies.atiya2021.config import Configuration, Packaged
 from studies.atiya2021.methods import DETERMINISTIC, MODULES, seconds
-from studies.atiya2021.packaged_names import DATA_SETS
-from studies.common.rows import Inputs, Line, Result, Row, block, planned
+from studies.atiya2021.packaged.names import DATA_SETS
+from studies.atiya2021.settings import Configuration, Packaged
+from studies.common.rows import Inputs, Line, Result, Row, planned
 from studies.common.seeds import seed
 
 #: Rows that stand for the truth, by the method that makes them.
@@ -26,20 +24,17 @@ POINTS = (*(f"grid{k}" for k in range(9)), "laplace")
 _MARGIN = 2.0
 
 
-def plan(config: Configuration) -> pd.DataFrame:
+def plan(config: Configuration) -> list[Line]:
     """Return a row a data set and fit, method, point of the grid, or run of the rule."""
     return planned(_lines(config.atiya2021.packaged, config.seed))
 
 
 def _lines(given: Packaged, root: int) -> Iterator[Line]:
     for data in given.data_sets:
-        spent = 0.0
         for line in _lines_of(given, data, root):
             where = {"row": f"{data}/{line.pop('name')}", "data": data}
             each = _MARGIN * seconds(line["inference"], line["options"], DATA_SETS[data].training)
-            # the jobs of a data set: what came before decides, as rows differ in their seconds
-            yield {**where, "block": block(int(spent), 1.0), **line}
-            spent += each
+            yield {**where, "seconds": each, **line}
 
 
 def _lines_of(given: Packaged, data: str, root: int) -> Iterator[Line]:
@@ -85,9 +80,9 @@ def _seeded(line: Line, path: str) -> Line:
 
 
 def run(row: Row, inputs: Inputs) -> Result:
-    """Run a row once: its key and options, and what the function of its stage in `studies.atiya2021.packaged` found."""
-    from studies.atiya2021 import packaged
+    """Run a row once: its key and options, and what a function of `studies.atiya2021.packaged.runs` found."""
     from studies.atiya2021.methods import METHODS
+    from studies.atiya2021.packaged import runs as packaged
     from studies.atiya2021.problems import Problem
 
     problem = Problem(**inputs["problem"])

@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import pandas as pd
-
-from studies.atiya2021.config import Configuration, on_problem
 from studies.atiya2021.methods import MODULES
 from studies.atiya2021.names import TRAINING
-from studies.common.rows import Inputs, Line, Result, Row, block, planned
+from studies.atiya2021.settings import Configuration, on_problem
+from studies.common.rows import Inputs, Line, Result, Row, planned
 from studies.common.seeds import seed
 
 #: CPU seconds of an iteration with 50 training patterns, about; they grow with the patterns.
-_SECONDS = {"twisted-ep": 0.04, "ep": 0.012}
+_SECONDS = {"twisted-ep": 0.04, "ep": 0.012, "ancillary": 0.0005, "surrogate": 0.0008}
 
 
-def plan(config: Configuration) -> pd.DataFrame:
+def plan(config: Configuration) -> list[Line]:
     """Return a row a problem, method and pair of chains, which run side by side."""
     return planned(line for posterior in posteriors(config) for line in _pairs(posterior))
 
@@ -52,7 +50,7 @@ def _pairs(posterior: Row) -> Iterator[Line]:
             "row": row_of(posterior, k),
             "problem": posterior["problem"],
             "method": posterior["method"],
-            "block": block(k, 2 * sum(lengths.values()) * of_iteration),
+            "seconds": 2 * sum(lengths.values()) * of_iteration,
             "pair": k,
             "chain": {"method": posterior["algorithm"], **posterior["options"], **lengths},
             "modules": [MODULES["twisted-ep"]],

@@ -6,14 +6,12 @@ give. This shows how large such an error is for a given grid.
 
 from __future__ import annotations
 
-import pandas as pd
-
-from studies.atiya2021.config import Configuration
-from studies.common.rows import Inputs, Result, Row, planned
+from studies.atiya2021.settings import Configuration
+from studies.common.rows import Inputs, Line, Result, Row, planned
 from studies.common.seeds import seed
 
 
-def plan(config: Configuration) -> pd.DataFrame:
+def plan(config: Configuration) -> list[Line]:
     """Return a row an instance of Experiment 1."""
     given = config.atiya2021.experiment1
     return planned(
@@ -23,6 +21,7 @@ def plan(config: Configuration) -> pd.DataFrame:
             "instance": instance,
             "steps": given.quadrature.steps,
             "limit": given.quadrature.limit,
+            "seconds": 0.03,
             "seed": seed(config.seed, "experiment1", f"N{dimension}", f"instance{instance}"),
         }
         for dimension in given.dimensions

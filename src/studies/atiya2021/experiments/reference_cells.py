@@ -2,34 +2,35 @@
 
 from __future__ import annotations
 
-import pandas as pd
-
-from studies.atiya2021.config import Configuration
 from studies.atiya2021.names import PROBLEMS
-from studies.common.rows import Inputs, Result, Row, planned
+from studies.atiya2021.settings import Configuration
+from studies.common.rows import Inputs, Line, Result, Row, planned
 from studies.common.seeds import seed
 
+#: CPU seconds of a cell, at most.
+_SECONDS = 3600.0
 
-def plan(config: Configuration) -> pd.DataFrame:
+
+def plan(config: Configuration) -> list[Line]:
     """Return a row a problem and hyperparameter setting, each a job of its own."""
     settings = config.atiya2021.experiment4.hyperparameters
     return planned(
         {
             "row": f"problem{problem}/set{setting.set}",
             "problem": problem,
-            "block": place,
+            "seconds": _SECONDS,
             **setting.model_dump(),
             "seed": seed(config.seed, "reference", f"problem{problem}", f"set{setting.set}"),
         }
         for problem in PROBLEMS
-        for place, setting in enumerate(settings)
+        for setting in settings
     )
 
 
 def run(row: Row, inputs: Inputs) -> Result:
     """Compute and certify a cell: what `studies.atiya2021.reference.certified_cell` returns."""
     from studies.atiya2021.problems import Problem
-    from studies.atiya2021.reference import CellKey, certified_cell
+    from studies.atiya2021.reference.cells import CellKey, certified_cell
 
     cell = CellKey(row["problem"], row["set"], float(row["alpha"]), float(row["beta"]))
     found = certified_cell(Problem(**inputs["problem"]), cell, row["seed"])

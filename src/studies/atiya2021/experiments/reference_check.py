@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import pandas as pd
-
-from studies.atiya2021.config import Configuration
 from studies.atiya2021.names import REFERENCE
-from studies.common.rows import Inputs, Result, Row, planned
+from studies.atiya2021.settings import Configuration
+from studies.common.rows import Inputs, Line, Result, Row, planned
 from studies.common.seeds import generator, seed
 
 
-def plan(config: Configuration) -> pd.DataFrame:
+def plan(config: Configuration) -> list[Line]:
     """Return a row a cell: a few are drawn of all that Experiment 4 has; fewer where it has fewer."""
     four, given = config.atiya2021.experiment4, config.atiya2021.reference_check
     path = seed(config.seed, "reference_check")
@@ -21,6 +19,7 @@ def plan(config: Configuration) -> pd.DataFrame:
             "row": f"problem{problem}/set{setting.set}",
             "problem": problem,
             **setting.model_dump(),
+            "seconds": 2.5,
             "counts": {"points": given.points, "samples": given.samples},
             "seed": seed(path, f"problem{problem}", f"set{setting.set}"),
         }
@@ -29,10 +28,10 @@ def plan(config: Configuration) -> pd.DataFrame:
 
 
 def run(row: Row, inputs: Inputs) -> Result:
-    """Estimate a cell by two methods: ``problem``, ``set``, and what `studies.atiya2021.reference_check` returns."""
+    """Estimate a cell by two methods: ``problem``, ``set``, and what `studies.atiya2021.reference.check` returns."""
     from studies.atiya2021.problems import Problem
-    from studies.atiya2021.reference import CellKey, load_reference
-    from studies.atiya2021.reference_check import checked
+    from studies.atiya2021.reference.cells import CellKey, load_reference
+    from studies.atiya2021.reference.check import checked
 
     cell = CellKey(row["problem"], row["set"], row["alpha"], row["beta"])
     problem = Problem(**inputs["problem"])

@@ -9,20 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import pandas as pd
-
-from studies.atiya2021.config import Configuration, Scaling
 from studies.atiya2021.methods import DETERMINISTIC, MODULES, seconds
-from studies.common.rows import Inputs, Line, Result, Row, block, planned
+from studies.atiya2021.settings import Configuration, Scaling
+from studies.common.rows import Inputs, Line, Result, Row, planned
 from studies.common.seeds import seed
 
 #: Rows that stand for the truth, by the method that makes them.
 REFERENCES = {name: f"reference-{name}" for name in ("twisted-ep", "minimax-tilting")}
-#: Times the CPU seconds that a run is expected to take: these are too few for thousands of patterns.
-_MARGIN = 1.5
 
 
-def plan(config: Configuration) -> pd.DataFrame:
+def plan(config: Configuration) -> list[Line]:
     """Return a row a kernel, number of patterns, data set and method.
 
     Kernels with as many inputs share their data sets. A job runs a method at one number of patterns, with all kernels.
@@ -33,9 +29,9 @@ def plan(config: Configuration) -> pd.DataFrame:
 def _lines(given: Scaling, root: int) -> Iterator[Line]:
     for size in given.sizes:
         for name, method, options in _methods(given, size.patterns):
-            each = _MARGIN * seconds(method, options, size.patterns)
+            each = 0.7 * seconds(method, options, size.patterns)
             for dataset in range(size.data_sets):
-                for place, (kernel, law) in enumerate(given.kernels.items()):
+                for kernel, law in given.kernels.items():
                     where = [kernel, f"N{size.patterns}", f"dataset{dataset}"]
                     line: Line = {
                         "row": "/".join([*where, name]),
@@ -43,7 +39,7 @@ def _lines(given: Scaling, root: int) -> Iterator[Line]:
                         "N": size.patterns,
                         "dataset": dataset,
                         "method": name,
-                        "block": block(dataset * len(given.kernels) + place, each),
+                        "seconds": each,
                         "modules": [MODULES[method]],
                         **law.model_dump(),
                         "inference": method,

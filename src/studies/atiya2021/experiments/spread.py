@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import pandas as pd
-
-from studies.atiya2021.config import Configuration, on_problem
 from studies.atiya2021.methods import seconds
 from studies.atiya2021.names import REAL, TRAINING, data_set_seed
-from studies.common.rows import Inputs, Result, Row, block, planned
+from studies.atiya2021.settings import Configuration, on_problem
+from studies.common.rows import Inputs, Line, Result, Row, planned
 
 
-def plan(config: Configuration) -> pd.DataFrame:
+def plan(config: Configuration) -> list[Line]:
     """Return a row a data set; the first ones are those of the other methods."""
     given = config.atiya2021.experiment4
     settings = [setting.model_dump() for setting in given.hyperparameters]
@@ -18,7 +16,7 @@ def plan(config: Configuration) -> pd.DataFrame:
         {
             "row": f"problem{problem}/dataset{dataset}",
             "problem": problem,
-            "block": block(dataset, len(settings) * seconds("ep", {}, TRAINING[problem])),
+            "seconds": len(settings) * seconds("ep", {}, TRAINING[problem]),
             "dataset": dataset,
             "seed": data_set_seed(problem, dataset, config.seed),
             "settings": settings,

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import pandas as pd
-
-from studies.atiya2021.config import Configuration
 from studies.atiya2021.methods import MODULES
-from studies.common.rows import Inputs, Line, Result, Row, block, planned
+from studies.atiya2021.settings import Configuration
+from studies.common.rows import Inputs, Line, Result, Row, planned
 from studies.common.seeds import seed
 
-#: CPU seconds of a replicate, at most.
-_SECONDS = 50.0
+#: CPU seconds of a replicate, about.
+_SECONDS = 5.0
 
 
-def plan(config: Configuration) -> pd.DataFrame:
+def plan(config: Configuration) -> list[Line]:
     """Return a row a problem, method and replicate."""
     given = config.atiya2021.experiment5.tuning
     climb = {"evaluations": given.evaluations, "few": given.few}
@@ -26,7 +24,7 @@ def plan(config: Configuration) -> pd.DataFrame:
                     "problem": problem,
                     "method": name,
                     "replicate": replicate,
-                    "block": block(replicate, _SECONDS),
+                    "seconds": _SECONDS,
                     "stage": "search",
                     "climb": climb | method.model_dump(include={"method", "options", "final"}),
                     "judge": judge(config, problem),

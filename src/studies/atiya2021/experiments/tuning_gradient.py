@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import pandas as pd
-
-from studies.atiya2021.config import Configuration
 from studies.atiya2021.experiments.tuning import judge
 from studies.atiya2021.methods import MODULES
-from studies.common.rows import Inputs, Result, Row, planned
+from studies.atiya2021.settings import Configuration
+from studies.common.rows import Inputs, Line, Result, Row, planned
 
 
-def plan(config: Configuration) -> pd.DataFrame:
+def plan(config: Configuration) -> list[Line]:
     """Return a row a problem and method."""
     given = config.atiya2021.experiment5
     return planned(

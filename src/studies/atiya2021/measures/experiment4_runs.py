@@ -16,8 +16,8 @@ import pandas as pd
 from scipy.special import logsumexp, softmax
 
 from gpcmc.posterior import NOT_CONVERGED, UNTRUSTED
-from recheck.files import read_arrays
-from recheck.measures import OK, join_sources
+from recheck.judge.measures import OK, join_sources
+from recheck.record.files import read_arrays
 from studies.atiya2021.measures import common
 from studies.atiya2021.measures.common import READINGS
 from studies.atiya2021.names import REAL, SCANNED
@@ -142,7 +142,7 @@ def _reference(
     folder: Path, rows: pd.DataFrame, problems: dict[int, dict[str, np.ndarray]]
 ) -> pd.DataFrame:
     """The reference of the settings that were run, by problem and setting; without those that have none."""
-    from studies.atiya2021.reference import digest  # the library's kernels come with it
+    from studies.atiya2021.reference.cells import digest  # the library's kernels come with it
 
     keys, columns = ["problem", "set"], [*_REFERENCE, "digest", "alpha", "beta"]
     evidence = common.certified(folder, [*keys, *columns])

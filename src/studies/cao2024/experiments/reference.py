@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pandas as pd
-
 from studies.cao2024.config import Configuration
 from studies.cao2024.problems import NUGGETS, RANGE
 from studies.common.rows import Inputs, Line, Result, Row, planned
@@ -13,7 +11,7 @@ from studies.common.seeds import seed
 DENSE, LOW_RANK = "dense", "low-rank"
 
 
-def plan(config: Configuration) -> pd.DataFrame:
+def plan(config: Configuration) -> list[Line]:
     """Return a row a probability."""
     given = config.cao2024.reference
     rows: list[Line] = [
@@ -21,6 +19,7 @@ def plan(config: Configuration) -> pd.DataFrame:
             "row": f"{DENSE}/{nugget}",
             "nugget": nugget,
             "size": given.size,
+            "seconds": 15.0 * (given.size / 900) ** 2,
             "tolerance": given.tolerance,
         }
         for nugget in NUGGETS
@@ -28,7 +27,13 @@ def plan(config: Configuration) -> pd.DataFrame:
     names = ("residual", "points", "randomizations")
     large = {name: getattr(given, name) for name in names}
     rows.append(
-        {"row": f"{LOW_RANK}/paper", "block": 1, "nugget": "paper", "size": given.large, **large}
+        {
+            "row": f"{LOW_RANK}/paper",
+            "seconds": 45.0 * given.large / 6400,
+            "nugget": "paper",
+            "size": given.large,
+            **large,
+        }
     )
     return planned(row | {"seed": seed(config.seed, "cao2024", row["row"])} for row in rows)
 
@@ -63,8 +68,7 @@ def run(row: Row, inputs: Inputs) -> Result:
         from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 
         from gpcmc.covariance.prior import prior as prior_of
-        from gpcmc.inference.twisted import Twisted
-        from gpcmc.lowrank import WeightedPosterior
+        from gpcmc.rectangle.classification import Twisted
 
         kernel = ConstantKernel(1.0 / nugget) * Matern(np.sqrt(3.0) * RANGE, nu=1.5)
         prior = prior_of(
@@ -72,11 +76,11 @@ def run(row: Row, inputs: Inputs) -> Result:
         )
         method = Twisted(points=row["points"], randomizations=row["randomizations"])
         posterior = method.fit(prior, np.ones(row["size"]), rng=rng)
-        assert isinstance(posterior, WeightedPosterior)
+        assert posterior.guide is not None
         names = ("rank", "correction", "correction_rest", "k_hat")
         rest = {name: posterior.diagnostics[name] for name in names}
         value, se, status = posterior.log_evidence, posterior.log_evidence_se, posterior.status
         rest["groups"] = row["randomizations"]
-        rest["ep"] = posterior.proposal.log_evidence + rest["correction"]
+        rest["ep"] = posterior.guide.log_evidence
     line = {name: row[name] for name in ("nugget", "size", "seed")}
     return Result([{**line, "value": value, "se": se, "status": status, **rest}])

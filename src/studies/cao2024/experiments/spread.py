@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import pandas as pd
-
 from studies.cao2024.config import Configuration
 from studies.cao2024.problems import LIMITS, NUGGETS
-from studies.common.rows import Inputs, Line, Result, Row, block, planned
+from studies.common.rows import Inputs, Line, Result, Row, planned
 from studies.common.seeds import seed
 
 #: Methods, with the levels of the nugget that each is run under.
@@ -21,7 +19,7 @@ METHODS = {
 BETWEEN, VARYING = "between-", ("minimax-tilting", "separation")
 
 
-def plan(config: Configuration) -> pd.DataFrame:
+def plan(config: Configuration) -> list[Line]:
     """Return a row a unit: so many estimates of the probability of one problem."""
     return planned(_rows(config))
 
@@ -35,14 +33,13 @@ def _rows(config: Configuration) -> Iterator[Line]:
     for name, method, count, number, levels in kinds:
         # 30,000 draws a second in 900 dimensions
         seconds = given.estimates * count * (given.size / 900) ** 2 / 25000
-        for place, limits in enumerate(LIMITS):
-            for order, nugget in enumerate(levels):
+        for limits in LIMITS:
+            for nugget in levels:
                 for unit in range(number):
                     path = seed(config.seed, "cao2024", limits, f"unit{unit}")
-                    index = (unit * len(levels) + order) * len(LIMITS) + place
                     yield {
                         "row": f"{name}/{limits}/{nugget}/unit{unit}",
-                        "block": block(index, seconds),
+                        "seconds": seconds,
                         "kind": name,
                         "method": method,
                         "limits": limits,

@@ -10,12 +10,13 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from os import PathLike
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import pooch
+from urllib3.exceptions import HTTPError
 
 from studies.common.data import registry
 from studies.common.data.registry import DamagedFileError, DataUnavailableError, Entry
@@ -66,7 +67,7 @@ def fetch(
     # In the same folder, so that renaming is atomic; with the process's number for two runs at once.
     partial = target.with_name(f".{entry.file}.{os.getpid()}.part")
     variable = filter(None, os.environ.get(MIRRORS_VARIABLE, "").split(os.pathsep))
-    folders = [Path(root) / Path(mirror).expanduser() for mirror in (*mirrors, *variable)]
+    folders = [Path(root) / _home(mirror) for mirror in (*mirrors, *variable)]
     attempts: _Attempts = []
     sources: list[Path | str] = [*folders, *entry.sources]
     try:
@@ -108,6 +109,14 @@ def _from_source(
     return False
 
 
+def _home(mirror: str | PathLike[str]) -> Path:
+    """A folder, with the home of a user in the place of ``~``; that of nobody stands for itself, and is not there."""
+    try:
+        return Path(mirror).expanduser()
+    except RuntimeError:
+        return Path(mirror)
+
+
 def _place(mirror: Path, name: str) -> Path:
     """Where a mirror has a file: under its name or, as releases are unpacked, ``<folder>-<name>`` in ``<folder>``."""
     inside = (
@@ -121,10 +130,29 @@ def _place(mirror: Path, name: str) -> Path:
 def _download(entry: Entry, address: str, partial: Path, limits: _Limits) -> None:
     # The file as it is stored: a .gz must not arrive unpacked.
     stored = {"Accept-Encoding": "identity"}
-    download = pooch.HTTPDownloader(timeout=limits["timeout_seconds"], headers=stored)
+    hooks = {"response": _as_it_arrives}
+    download = pooch.HTTPDownloader(timeout=limits["timeout_seconds"], headers=stored, hooks=hooks)
     with open(partial, "wb") as stream:
         download(address, _Sink(stream, entry.size, limits["deadline_seconds"]), None)
     registry.read_verified(entry, partial)
+
+
+def _as_it_arrives(response: Any, *given: Any, **options: Any) -> None:
+    """Let a response give what has arrived, and not wait for whole chunks: a slow one must not outlive the deadline."""
+
+    def chunks(chunk_size: int = 1, decode_unicode: bool = False) -> Iterator[bytes]:
+        try:
+            while part := response.raw.read1(chunk_size):
+                yield part
+        except HTTPError as error:
+            raise ConnectionError(str(error)) from error
+        finally:
+            response.close()
+        if response.raw.length_remaining:
+            raise ConnectionError(f"{response.raw.length_remaining} bytes did not arrive")
+
+    if response.ok:
+        response.iter_content = chunks
 
 
 def _may_pass(error: Exception) -> bool:

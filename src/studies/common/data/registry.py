@@ -103,11 +103,16 @@ def read_registry(path: str | PathLike[str]) -> tuple[Entry, ...]:
     """
     beside = Path(path).with_name("facts.yaml")
     facts = yaml.safe_load(beside.read_text(encoding="utf-8"))
+    if not isinstance(facts, dict):
+        raise ValueError(f"{beside}: given {facts!r}, need a mapping of data sets to their facts")
     with open(path, newline="", encoding="utf-8") as stream:
         reader = csv.DictReader(stream, strict=True)
-        if tuple(reader.fieldnames or ()) != COLUMNS:
-            raise ValueError(f"{path}: columns {reader.fieldnames}, need {list(COLUMNS)}")
-        entries = tuple(_entry(row, facts, f"{path}, line {reader.line_num}") for row in reader)
+        try:
+            if tuple(reader.fieldnames or ()) != COLUMNS:
+                raise ValueError(f"{path}: columns {reader.fieldnames}, need {list(COLUMNS)}")
+            entries = tuple(_entry(row, facts, f"{path}, line {reader.line_num}") for row in reader)
+        except csv.Error as error:
+            raise ValueError(f"{path}, line {reader.line_num}: no CSV file ({error})") from None
     files = [entry.file for entry in entries]
     if twice := sorted({file for file in files if files.count(file) > 1}):
         raise ValueError(f"{path}: file names {twice} occur twice, need one row a file")

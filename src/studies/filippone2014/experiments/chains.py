@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import pandas as pd
-
-from studies.common.rows import Inputs, Line, Result, Row, block, planned
+from studies.common.rows import Inputs, Line, Result, Row, planned
 from studies.common.seeds import seed
 from studies.filippone2014.config import Configuration, Schemes
 from studies.filippone2014.problems import PSEUDO_MARGINAL, data_path
@@ -15,7 +13,7 @@ from studies.filippone2014.problems import PSEUDO_MARGINAL, data_path
 SECONDS = 7e-5
 
 
-def plan(config: Configuration) -> pd.DataFrame:
+def plan(config: Configuration) -> list[Line]:
     """Return a row a data set, kernel and scheme with its samples or repeats; its chains are summed up together."""
     return planned(
         {
@@ -48,10 +46,10 @@ def runs(given: Schemes, cases: int, path: str) -> Iterator[tuple[str, Line]]:
             settings += [(scheme, samples, 1, max(given.repeats)) for samples in given.samples]
         else:
             settings += [(scheme, 0, repeats, 1) for repeats in given.repeats]
-    for k, (scheme, samples, repeats, thinning) in enumerate(settings):
+    for scheme, samples, repeats, thinning in settings:
         name = f"{scheme}-{samples}-{repeats}"
         own = {"scheme": scheme, "samples": samples, "repeats": repeats, "thinning": thinning}
-        yield name, {"block": block(k, seconds), **own, **lengths, "seed": seed(path, name)}
+        yield name, {"seconds": seconds, **own, **lengths, "seed": seed(path, name)}
 
 
 def run(row: Row, inputs: Inputs) -> Result:

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import pandas as pd
-
-from studies.common.rows import Inputs, Result, Row, planned
+from studies.common.rows import Inputs, Line, Result, Row, planned
 from studies.filippone2014.config import Configuration
 from studies.filippone2014.problems import INPUTS, data_path
 
 
-def plan(config: Configuration) -> pd.DataFrame:
+def plan(config: Configuration) -> list[Line]:
     """Return a row a data set."""
     given = config.filippone2014.conditionals
     return planned(
         {
             "row": f"set{number}",
             "set": number,
+            "seconds": 3.0,
             "d": INPUTS,
             **given.model_dump(exclude={"sets"}),
             "seed": data_path(config.seed, "figure1", given.n, INPUTS, number),

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import pandas as pd
-
 from studies.common.rows import Inputs, Line, Result, Row, planned
 from studies.filippone2014.config import Configuration, Pilot
 from studies.filippone2014.problems import data_path, real_path
 
+#: CPU seconds of an iteration, about.
+SECONDS = 0.03
 
-def plan(config: Configuration) -> pd.DataFrame:
+
+def plan(config: Configuration) -> list[Line]:
     """Return a row a data set and kernel: with EP's estimates for simulated data, with Laplace's for real ones."""
     study, lines = config.filippone2014, []
     for one in study.chains.problems:
@@ -26,7 +27,8 @@ def plan(config: Configuration) -> pd.DataFrame:
 
 
 def _line(kernel: str, data: str, method: str, given: Pilot, path: str) -> Line:
-    key = {"row": f"{kernel}/{data}", "kernel": kernel, "data": data, "method": method}
+    key = {"row": f"{kernel}/{data}", "seconds": SECONDS * (given.burn_in + given.iterations)}
+    key |= {"kernel": kernel, "data": data, "method": method}
     return {**key, **given.model_dump(), "seed": path}
 
 
@@ -34,9 +36,9 @@ def run(row: Row, inputs: Inputs) -> Result:
     """Find a proposal: a standard deviation a line, and its root (1 + k, 1 + k) under the name of the row."""
     import numpy as np
 
-    from gpcmc.inference.tuned_chains import pilot
     from studies.common.seeds import generator, seed
     from studies.filippone2014.simulated import problem
+    from studies.filippone2014.tuned_chains import pilot
 
     model = problem(inputs["data"], row["kernel"], row.get("cases"))
     given = {key: row[key] for key in ("burn_in", "iterations", "method")}

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import pandas as pd
-
-from studies.common.rows import Inputs, Result, Row, planned
+from studies.common.rows import Inputs, Line, Result, Row, planned
 from studies.common.seeds import seed
 from studies.filippone2014.config import Configuration
 
 METHODS = ("fitted", "mode", "integrated", "svm")
 
 
-def plan(config: Configuration) -> pd.DataFrame:
+def plan(config: Configuration) -> list[Line]:
     """Return a row a data set, number of training cases, training set and method."""
     given = config.filippone2014.prediction
     chain = {"integrated": {"chain": given.chain.model_dump()}}
@@ -22,6 +20,7 @@ def plan(config: Configuration) -> pd.DataFrame:
             "n": n,
             "split": split,
             "method": method,
+            "seconds": 0.2 * n if method == "integrated" else 0.02 * n,
             **chain.get(method, {}),
             "seed": split_path(config.seed, data, n, split),
         }

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import pandas as pd
-
-from studies.common.rows import Inputs, Result, Row, planned
+from studies.common.rows import Inputs, Line, Result, Row, planned
 from studies.filippone2014.config import Configuration
 from studies.filippone2014.experiments.prediction import split_path
 
 
-def plan(config: Configuration) -> pd.DataFrame:
+def plan(config: Configuration) -> list[Line]:
     """Return a row a data set, number of training cases and training set."""
     given = config.filippone2014.prediction
     return planned(
@@ -18,6 +16,7 @@ def plan(config: Configuration) -> pd.DataFrame:
             "data": data,
             "n": n,
             "split": split,
+            "seconds": 0.3 * n,
             "grid": given.quadrature.model_dump(),
             "seed": split_path(config.seed, data, n, split),
         }

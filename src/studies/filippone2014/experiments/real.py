@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import pandas as pd
-
-from studies.common.rows import Inputs, Result, Row, planned
+from studies.common.rows import Inputs, Line, Result, Row, planned
 from studies.common.seeds import seed
 from studies.filippone2014.config import Configuration
 from studies.filippone2014.experiments.chains import mixed, runs
@@ -13,7 +11,7 @@ from studies.filippone2014.problems import real_path, used
 KERNEL = "isotropic"
 
 
-def plan(config: Configuration) -> pd.DataFrame:
+def plan(config: Configuration) -> list[Line]:
     """Return a row a data set and scheme with its samples or repeats; the first so many cases, or all if it says 0."""
     return planned(
         {

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import pandas as pd
-
-from studies.common.rows import Inputs, Result, Row, block, planned
+from studies.common.rows import Inputs, Line, Result, Row, planned
 from studies.filippone2014.config import Configuration
 from studies.filippone2014.problems import INPUTS, data_path
 
@@ -12,13 +10,13 @@ from studies.filippone2014.problems import INPUTS, data_path
 SECONDS = 4.5e-3
 
 
-def plan(config: Configuration) -> pd.DataFrame:
+def plan(config: Configuration) -> list[Line]:
     """Return a row a number of cases and data set: one random stream goes over all values of log tau."""
     given = config.filippone2014.spread
     return planned(
         {
             "row": f"n{n}/set{number}",
-            "block": block(number, SECONDS * n * given.values),
+            "seconds": SECONDS * n * given.values,
             "set": number,
             "n": n,
             "d": INPUTS,

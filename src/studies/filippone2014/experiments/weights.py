@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import pandas as pd
-
-from studies.common.rows import Inputs, Result, Row, planned
+from studies.common.rows import Inputs, Line, Result, Row, planned
 from studies.filippone2014.config import Configuration
 from studies.filippone2014.problems import INPUTS, data_path
 
 
-def plan(config: Configuration) -> pd.DataFrame:
+def plan(config: Configuration) -> list[Line]:
     """Return a row a data set of Figure 2."""
     given = config.filippone2014.spread
     return planned(

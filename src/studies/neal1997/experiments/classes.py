@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import pandas as pd
-
-from studies.common.rows import Inputs, Result, Row, block, planned
+from studies.common.rows import Inputs, Line, Result, Row, planned
 from studies.common.seeds import seed
 from studies.neal1997.config import Configuration
 from studies.neal1997.runs import CLASSES
 
 
-def plan(config: Configuration) -> pd.DataFrame:
+def plan(config: Configuration) -> list[Line]:
     """Return a row a chain."""
     given = config.neal1997.classes
     return planned(
@@ -19,7 +17,7 @@ def plan(config: Configuration) -> pd.DataFrame:
             "run": run,
             "release": CLASSES[run].data,
             # with 400 cases an iteration takes up to 0.4 s
-            "block": block(chain, given.iterations * CLASSES[run].training / 1000),
+            "seconds": given.iterations * CLASSES[run].training / 1000,
             "chain": chain,
             "iterations": given.iterations,
             "seed": seed(config.seed, "classes", run, f"chain{chain}"),

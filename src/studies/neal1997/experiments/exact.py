@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import pandas as pd
-
-from studies.common.rows import Inputs, Result, Row, planned
+from studies.common.rows import Inputs, Line, Result, Row, planned
 from studies.neal1997.config import Configuration
 from studies.neal1997.runs import OUTLIERS
 
 
-def plan(config: Configuration) -> pd.DataFrame:
+def plan(config: Configuration) -> list[Line]:
     """Return a row a run of the regressions that has Gaussian noise."""
     runs = [run for run in config.neal1997.outliers.runs if OUTLIERS[run].degrees is None]
     return planned({"row": run, "run": run, "release": OUTLIERS[run].data} for run in runs)

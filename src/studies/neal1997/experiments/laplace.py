@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import pandas as pd
-
-from studies.common.rows import Inputs, Result, Row, planned
+from studies.common.rows import Inputs, Line, Result, Row, planned
 from studies.neal1997.config import Configuration
 
 
-def plan(config: Configuration) -> pd.DataFrame:
+def plan(config: Configuration) -> list[Line]:
     """Return a row a number of training cases."""
     sizes = config.neal1997.laplace.training
     return planned({"row": f"n{size}", "training": size} for size in sizes)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import pandas as pd
-
-from studies.common.rows import Inputs, Result, Row, block, planned
+from studies.common.rows import Inputs, Line, Result, Row, planned
 from studies.common.seeds import seed
 from studies.neal1997.config import Configuration
 from studies.neal1997.runs import OUTLIERS
 
 
-def plan(config: Configuration) -> pd.DataFrame:
+def plan(config: Configuration) -> list[Line]:
     """Return a row a chain."""
     given = config.neal1997.outliers
     return planned(
@@ -18,7 +16,7 @@ def plan(config: Configuration) -> pd.DataFrame:
             "row": f"{run}/chain{chain}",
             "run": run,
             "release": OUTLIERS[run].data,
-            "block": block(chain, given.iterations / 40),
+            "seconds": given.iterations / 40,
             "chain": chain,
             "iterations": given.iterations,
             "seed": seed(config.seed, "outliers", run, f"chain{chain}"),

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import pandas as pd
-
-from studies.common.rows import Inputs, Result, Row, planned
+from studies.common.rows import Inputs, Line, Result, Row, planned
 from studies.common.seeds import seed
 from studies.neal1997.config import Configuration
 
@@ -12,7 +10,7 @@ from studies.neal1997.config import Configuration
 PRIORS = ("long", "short", "linear", "two")
 
 
-def plan(config: Configuration) -> pd.DataFrame:
+def plan(config: Configuration) -> list[Line]:
     """Return a row a covariance."""
     return planned(
         {"row": name, "prior": name, "seed": seed(config.seed, "priors", name)} for name in PRIORS

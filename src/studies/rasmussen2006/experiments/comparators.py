@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import pandas as pd
-
-from studies.common.rows import Inputs, Result, Row, planned
+from studies.common.rows import Inputs, Line, Result, Row, planned
 from studies.common.seeds import seed
 from studies.rasmussen2006.config import Configuration
 
 METHODS = ("laplace", "ep", "linear-probit", "svm", "svm-whole", "lsc", "p1nn")
 
 
-def plan(config: Configuration) -> pd.DataFrame:
+def plan(config: Configuration) -> list[Line]:
     """Return a row a classifier; its seed is of the folds of the support vector machines."""
     return planned(
         {

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-import pandas as pd
-
-from studies.common.rows import Inputs, Line, Result, Row, block, planned
+from studies.common.rows import Inputs, Line, Result, Row, planned
 from studies.common.seeds import seed
 from studies.rasmussen2006.config import Configuration
 from studies.rasmussen2006.grid import grid, name
@@ -16,7 +14,7 @@ from studies.rasmussen2006.grid import grid, name
 GRID = {"points": 64, "randomizations": 16}
 
 
-def plan(config: Configuration) -> pd.DataFrame:
+def plan(config: Configuration) -> list[Line]:
     """Return a row a point and estimator: at the points of the figure by both, and on the grid by the first."""
     given, root = config.rasmussen2006.exact, config.seed
     lengths, amplitudes = grid(config.rasmussen2006.surface.exact)
@@ -41,10 +39,10 @@ def _rows(
     seconds: float,
     root: int,
 ) -> Iterator[Line]:
-    for index, (x, a) in enumerate(points):
+    for x, a in points:
         yield {
             "row": f"{place}/{method}/{name((x, a))}",
-            "block": block(index, seconds),
+            "seconds": seconds,
             "place": place,
             "method": method,
             "log_length": x,

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import pandas as pd
-
-from studies.common.rows import Inputs, Result, Row, planned
+from studies.common.rows import Inputs, Line, Result, Row, planned
 from studies.rasmussen2006.config import Configuration
 
 #: The faults; see `studies.rasmussen2006.faults`.
 CONTROLS = ("raw", "zip-split", "no-half", "raw-ep", "amplitude", "theta")
 
 
-def plan(config: Configuration) -> pd.DataFrame:
+def plan(config: Configuration) -> list[Line]:
     """Return a row a fault."""
     return planned({"row": name, "control": name} for name in CONTROLS)
 

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import pandas as pd
-
-from studies.common.rows import Inputs, Result, Row, block, planned
+from studies.common.rows import Inputs, Line, Result, Row, planned
 from studies.common.seeds import seed
 from studies.rasmussen2006.config import Configuration
 
 
-def plan(config: Configuration) -> pd.DataFrame:
+def plan(config: Configuration) -> list[Line]:
     """Return a row an assignment of the cases to folds."""
     return planned(
         {
             "row": f"search{k}",
-            "block": block(k, 1.4),
+            "seconds": 1.4,
             "run": k,
             "seed": seed(config.seed, "machines", f"search{k}"),
         }

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import pandas as pd
-
-from studies.common.rows import Inputs, Result, Row, block, planned
+from studies.common.rows import Inputs, Line, Result, Row, planned
 from studies.common.seeds import seed
 from studies.rasmussen2006.config import Configuration
 
 
-def plan(config: Configuration) -> pd.DataFrame:
+def plan(config: Configuration) -> list[Line]:
     """Return a row for each of Figures 3.4 and 3.6, and one a draw of the points of Figure 3.5."""
     root = config.seed
     return planned(
@@ -19,7 +17,7 @@ def plan(config: Configuration) -> pd.DataFrame:
             *(
                 {
                     "row": f"square{k}",
-                    "block": block(k, 0.1),
+                    "seconds": 0.03,
                     "figure": "3.5",
                     "draw": k,
                     "seed": seed(root, "pictures", f"square{k}"),

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import pandas as pd
-
-from studies.common.rows import Inputs, Line, Result, Row, block, planned
+from studies.common.rows import Inputs, Line, Result, Row, planned
 from studies.rasmussen2006.config import Configuration
 from studies.rasmussen2006.grid import PRINTED, grid
 
@@ -14,13 +12,13 @@ from studies.rasmussen2006.grid import PRINTED, grid
 _SECONDS = {"laplace": 2.5, "ep": 18.0}
 
 
-def plan(config: Configuration) -> pd.DataFrame:
+def plan(config: Configuration) -> list[Line]:
     """Return three kinds of rows a method: what is around the printed point, the maximum, and the grid by log l."""
     every = {"laplace": config.rasmussen2006.surface.laplace, "ep": config.rasmussen2006.surface.ep}
     return planned(
-        {"block": block(index, _SECONDS[method]), **line}
+        {"seconds": _SECONDS[method], **line}
         for method, step in every.items()
-        for index, line in enumerate(_of_method(method, step))
+        for line in _of_method(method, step)
     )
 
 

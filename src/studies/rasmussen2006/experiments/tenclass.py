@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import pandas as pd
-
-from studies.common.rows import Inputs, Result, Row, block, planned
+from studies.common.rows import Inputs, Line, Result, Row, planned
 from studies.rasmussen2006.config import Configuration
 from studies.rasmussen2006.grid import name
 
 
-def plan(config: Configuration) -> pd.DataFrame:
+def plan(config: Configuration) -> list[Line]:
     """Return a row a point (log l, log sf), in alphabetical order."""
     given = config.rasmussen2006.ten_classes
     seconds = 170.0 * (given.training / 4649) ** 2
@@ -17,13 +15,15 @@ def plan(config: Configuration) -> pd.DataFrame:
     return planned(
         {
             "row": name((x, a)),
-            "block": block(index, seconds),
+            "seconds": seconds,
+            # a matrix for each class, and as much again for the others and for the blocks of test cases
+            "megabytes": 1000 + int(20 * 8 * given.training**2 / 1e6),
             "training": given.training,
             "test": given.test,
             "log_length": x,
             "log_amplitude": a,
         }
-        for index, (x, a) in enumerate(points)
+        for x, a in points
     )
 
 

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import pandas as pd
-
-from studies.common.rows import Inputs, Result, Row, block, planned
+from studies.common.rows import Inputs, Line, Result, Row, planned
 from studies.common.seeds import seed
 from studies.rasmussen2006.config import Configuration
 
 
-def plan(config: Configuration) -> pd.DataFrame:
+def plan(config: Configuration) -> list[Line]:
     """Return a row a draw."""
     return planned(
         {
             "row": f"draw{k}",
-            "block": block(k, 0.1),
+            "seconds": 0.1,
             "draw": k,
             "seed": seed(config.seed, "toy", f"draw{k}"),
         }

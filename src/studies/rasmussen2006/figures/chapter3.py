@@ -8,8 +8,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from recheck import style
-from recheck.book import Book
+from recheck.report import style
+from recheck.report.book import Book
 from studies.rasmussen2006.grid import AMPLITUDES, LENGTHS, PRINTED, STEP
 
 _NAMES = {
@@ -98,6 +98,9 @@ def _limits(axes: Axes) -> None:
 
 def _numbers(axes: Axes, rows: pd.DataFrame) -> None:
     """Numbers in their places; of a fine grid one in so many lines and columns that they do not touch."""
+    if rows.empty:  # the data could not be had
+        _nothing(axes)
+        return
     rows = rows.astype({"x": float, "a": float})
     some = [sorted(rows[name].unique()) for name in ("x", "a")]
     lengths, amplitudes = (

@@ -1,0 +1,296 @@
+r"""Exact inference for the probit model by the probability of an orthant: ``twisted-ep`` and ``minimax-tilting``.
+
+The orthant is the paper's (Eqs 25 to 30): p(y | X) = P(v >= 0) for v ~ N(0, R), R = I + C K C, C = diag(y). Expectation
+propagation leaves a Gaussian site on f_i for each label. The site on v_i = y_i f_i + noise that, convolved with the
+probit's unit noise, is that one stands for v_i >= 0, and guides the draws (`gpcmc.rectangle.proposals`). A ninth of
+them are by minimax tilting, which bounds all weights; ``diagnostics["log_weight_bound"]`` says how tightly. The
+estimate of the evidence is unbiased whatever sites and tilt are, so that both may come from a covariance on which they
+are cheaper to find: `Covariance.stand_in` says of which, from what it would save, and the result's `work`
+says whether one did.
+
+References
+----------
+Botev (2017), Journal of the Royal Statistical Society B 79, 125. Whiteley and Lee (2014), Annals of Statistics 42, 115.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpcmc import _validation as validation
+from gpcmc._validation import FloatArray
+from gpcmc.covariance.form import Covariance, Cross
+from gpcmc.covariance.prior import Prior
+from gpcmc.gaussian.ep import ExpectationPropagation
+from gpcmc.gaussian.posterior import GaussianPosterior
+from gpcmc.methods import Method
+from gpcmc.posterior import OK, ConvergenceError, FormPosterior, Prediction, with_prediction
+from gpcmc.rectangle import proposals
+from gpcmc.rectangle._pass import normal_cdf
+from gpcmc.rectangle.mixture import (
+    Average,
+    Means,
+    Mixture,
+    Samples,
+    check_points,
+    deviation,
+    draw,
+)
+from gpcmc.rectangle.order import ordered
+from gpcmc.rectangle.tilt import minimax_tilt
+from gpcmc.weights import weights_status
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """All that a pass over the samples needs; every pass draws the same ones.
+
+    Attributes
+    ----------
+    mixture : Mixture
+    signs : (n,) array
+        y in the order in which coordinates are drawn.
+    order : (n,) int array
+    points : int
+    seeds : (r,) int array
+    n_jobs : int
+    """
+
+    mixture: Mixture
+    signs: FloatArray
+    order: NDArray[np.intp]
+    points: int
+    seeds: NDArray[np.int64]
+    n_jobs: int
+
+    @property
+    def condenses(self) -> bool:
+        """Whether what predictions need of a draw takes fewer numbers than the draw."""
+        return self.mixture.proposals[-1].factor.condenses
+
+    def run(self, visit: Any = None) -> Average:
+        """Draw the samples, and have them seen."""
+        return draw(self.mixture, self.points, self.seeds, n_jobs=self.n_jobs, visit=visit)
+
+    def rows(self, cross: Cross) -> FloatArray:
+        """Return the rows (t, q) of test inputs; see `Factor.test_rows`."""
+        return self.mixture.proposals[-1].factor.test_rows(cross, self.signs, self.order)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SampledPosterior(FormPosterior):
+    """Evidence, and what class probabilities at test inputs are averaged over.
+
+    The standard errors are from the randomisations: one degree of freedom less than these. The work counts samples, and
+    what the preparation took. The status is that of `gpcmc.weights.weights_status`, or of the covariance where that
+    leaves too much out.
+
+    The diagnostics are Pareto k-hat, effective samples and their share, and ``log_weight_bound``. The last is a proven
+    bound on log(weight / mean weight). Where it is below the logarithm of a tenth of the samples, no weight that was
+    never drawn could change the average by much. Above, it is vacuous: it proves that the variance is finite, and not
+    that the standard error is right; k-hat is then all there is to go by. On large problems with rough kernels it is
+    vacuous at any number of samples. Under a form of covariance that leaves something out, the evidence has its
+    correction, and there are the diagnostics of `GaussianPosterior`. For the other attributes see `PosteriorRecord`.
+
+    Attributes
+    ----------
+    samples : Average
+        The average weight of all samples.
+    guide : GaussianPosterior or None
+        Expectation propagation's, if its sites on this covariance were used.
+    """
+
+    log_evidence: float
+    log_evidence_se: float
+    samples: Average
+    guide: GaussianPosterior | None = field(default=None, repr=False)
+    _drawing: Drawing = field(repr=False)
+    _kept: tuple[Samples, ...] = field(default=(), repr=False)
+
+    def _predict_at(self, cross: Cross) -> Prediction:
+        rows, sums = self._drawing.rows(cross), Means(len(self._drawing.seeds))
+
+        def visit(some: Samples) -> None:
+            p = rows @ some.passes[-1].state
+            normal_cdf(p)
+            p = p.reshape(len(p), len(some.randomizations), -1)
+            sums.add(some, lambda share: np.einsum("tgj,gj->gt", p, share))
+
+        if self._kept:
+            for some in self._kept:
+                visit(some)
+        else:
+            self._drawing.run(visit)
+        probability, errors = sums.contributions(self.samples.share)
+        change, form_error = (0.0, 0.0) if self.guide is None else self.guide.form_change(cross)
+        return Prediction(np.clip(probability + change, 0.0, 1.0), deviation(errors), form_error)
+
+
+@dataclass(frozen=True, slots=True)
+class OrthantMethod(Method[SampledPosterior]):
+    """Options that both methods share. The random numbers of a fit seed its randomisations.
+
+    Attributes
+    ----------
+    points : int
+        Points of a randomisation, a power of two: see `gpcmc.rectangle.mixture`.
+    randomizations : int
+        Independent randomisations: their spread is the standard error.
+    n_jobs : int
+        Threads that the randomisations are spread over. The result has the same bits whatever it is; each thread needs
+        memory for up to 4096 points of n coordinates, a few times over.
+
+    Raises
+    ------
+    ValueError
+        If an option is not as above.
+    """
+
+    points: int = 1024
+    randomizations: int = 16
+    n_jobs: int = 1
+
+    any_form: ClassVar[bool] = True
+    matrices: ClassVar[float] = 8.0
+
+    def __post_init__(self) -> None:
+        check_points(self.points, self.randomizations)
+        validation.check_positive_int("n_jobs", self.n_jobs)
+
+    def memory(self, n: int) -> float:
+        """As `Method.memory`; the points that each thread works on count too."""
+        at_once = min(self.points * n, max(2**22, 256 * n))
+        return Method.memory(self, n) + 8.0 * self.n_jobs * 4 * at_once
+
+    @abstractmethod
+    def prepare(
+        self, K: Covariance, y: FloatArray
+    ) -> tuple[Mixture, NDArray[np.intp], GaussianPosterior | None, dict[str, int]]:
+        """Return what draws, in which order, a Gaussian for the same covariance, and what the preparation took."""
+
+    def _fit(self, prior: Prior, y: FloatArray, rng: np.random.Generator) -> SampledPosterior:
+        K, seeds = prior.covariance, rng.integers(2**63, size=self.randomizations)
+        mixture, order, guide, work = self.prepare(K, y)
+        drawing = Drawing(mixture, y[order], order, self.points, seeds, self.n_jobs)
+        kept: dict[tuple[int, int, int], Samples] = {}
+
+        def keep(some: Samples) -> None:
+            kept[some.randomizations.start, some.k, some.columns.start] = some.condensed()
+
+        found = drawing.run(keep if drawing.condenses else None)
+        bound = {"log_weight_bound": mixture.log_bound - found.log_probability}
+        diagnostics = found.diagnostics | bound
+        status, change = weights_status(diagnostics), 0.0
+        if guide is not None:
+            change = guide.diagnostics.get("correction", 0.0)
+            diagnostics = guide.diagnostics | diagnostics
+            status = guide.status if status == OK else status
+        posterior = SampledPosterior(
+            log_evidence=found.log_probability + change,
+            log_evidence_se=found.standard_error,
+            work={"samples": found.samples} | work,
+            diagnostics=diagnostics,
+            status=status,
+            covariance=K,
+            samples=found,
+            guide=guide,
+            _drawing=drawing,
+            _kept=tuple(kept[key] for key in sorted(kept)),
+        )
+        return with_prediction(posterior, prior)
+
+
+@dataclass(frozen=True, slots=True)
+class Twisted(OrthantMethod):
+    """Options of the orthant sampler twisted by expectation propagation (the method ``twisted-ep``).
+
+    Attributes
+    ----------
+    points : int
+        Points of a randomisation, a power of two: Sobol's, or beyond 500 patterns Latin hypercubes; an eighth as many
+        more bound the weights.
+    randomizations : int
+        Independent randomisations: their spread is the standard error.
+    n_jobs : int
+        Threads that these are spread over; the result has the same bits whatever it is.
+    """
+
+    def prepare(
+        self, K: Covariance, y: FloatArray
+    ) -> tuple[Mixture, NDArray[np.intp], GaussianPosterior | None, dict[str, int]]:
+        """Take sites and tilt from the covariance or what stands in for it."""
+        low, high = np.zeros(len(y)), np.full(len(y), np.inf)
+        near = K.stand_in()
+        guide, factor = sites_of(near, y), K.factor(y)
+        work = {f"ep_{name}": count for name, count in guide.work.items()}
+        if near is K:
+            tilt = minimax_tilt(factor, low, high)
+            work["factorizations"] = tilt.steps
+        else:
+            rough = minimax_tilt(near.factor(y), low, high)
+            tilt = minimax_tilt(factor, low, high, starts=[rough.t], max_steps=0)
+            work["stand_in_factorizations"] = rough.steps
+        tau, nu = guide.sites
+        # the site on v = y f + noise which, convolved with that noise, is EP's on f
+        nu, tau = y * nu / (1.0 - tau), tau / (1.0 - tau)
+        main = proposals.twisted(factor.sited(nu, tau), tau, low, high)
+        defence = Mixture((proposals.tilted(factor, tilt.mu, low, high),), tilt.log_bound)
+        own = ExpectationPropagation().corrected(guide) if near is K else None
+        return Mixture.defended(main, defence), np.arange(len(y)), own, work
+
+
+@dataclass(frozen=True, slots=True)
+class MinimaxTilting(OrthantMethod):
+    """Options of minimax exponential tilting (Botev 2017), with reordered variables and Sobol' points.
+
+    The weights are bounded, so that their average has a variance and its standard error a meaning; how far the bound
+    lies above their mean is among the diagnostics.
+
+    Attributes
+    ----------
+    points : int
+        Sobol' points of a randomisation, a power of two.
+    randomizations : int
+        Independent randomisations: their spread is the standard error.
+    n_jobs : int
+        Threads that these are spread over; the result has the same bits whatever it is.
+    order : {"gibson", "given"}
+        Order in which coordinates are drawn: the least likely to be inside first, or that of the patterns. A
+        covariance of low rank has that of the patterns.
+    """
+
+    points: int = 4096
+    order: Literal["gibson", "given"] = "gibson"
+
+    def __post_init__(self) -> None:
+        OrthantMethod.__post_init__(self)
+        validation.check_option("order", self.order, ("gibson", "given"))
+
+    def prepare(
+        self, K: Covariance, y: FloatArray
+    ) -> tuple[Mixture, NDArray[np.intp], GaussianPosterior | None, dict[str, int]]:
+        """Order and tilt."""
+        low, high = np.zeros(len(y)), np.full(len(y), np.inf)
+        R = K.signed(y) if self.order == "gibson" else None
+        if R is None:
+            factor, order = K.factor(y), np.arange(len(y))
+        else:
+            given = ordered(R, low, high, 0.0)
+            factor, order = given.factor, given.order
+        tilt = minimax_tilt(factor, low, high)
+        proposal = proposals.tilted(factor, tilt.mu, low, high)
+        work = {"factorizations": 1 + tilt.steps}  # the order and each Newton step
+        return Mixture((proposal,), tilt.log_bound), order, None, work
+
+
+def sites_of(K: Covariance, y: FloatArray) -> GaussianPosterior:
+    """Return expectation propagation's posterior, converged or not: the weights are right for any sites."""
+    try:
+        return ExpectationPropagation().approximate(K, y)
+    except ConvergenceError as error:
+        return cast(GaussianPosterior, error.posterior)
