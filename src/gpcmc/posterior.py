@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike
 
 from gpcmc._threads import one_thread
 from gpcmc._validation import FloatArray, check_cross_covariance
-from gpcmc.covariance.form import Covariance, Cross
+from gpcmc.covariance.cross import Cross
+from gpcmc.covariance.form import Covariance
 from gpcmc.covariance.prior import Prior, check_inputs
 
 #: What a run may say of itself. Only `OK` enters a comparison.

@@ -11,14 +11,8 @@ import numpy as np
 from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 
 from gpcmc.covariance.factor import DenseFactor
-from gpcmc.covariance.form import (
-    Conditioned,
-    ConditionedFunction,
-    Covariance,
-    Cross,
-    Latent,
-    Predictor,
-)
+from gpcmc.covariance.cross import Cross
+from gpcmc.covariance.form import Conditioned, ConditionedFunction, Covariance, Latent, Predictor
 
 
 @dataclass(frozen=True, eq=False)

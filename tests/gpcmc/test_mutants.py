@@ -95,7 +95,7 @@ MUTANTS = {
         test_gaussian.test_a_method_on_any_form_is_the_textbook_one, ("Markov chain", "ep", "monkeypatch"),
     ),
     "log Z without half of it": Mutant(
-        ep._iterate, "+ 0.5 * np.sum(np.log(joint))", "",
+        ep._iterate, "np.log(joint) + squares", "squares",
         test_gaussian.test_a_method_on_any_form_is_the_textbook_one, (LOW, "ep", "monkeypatch"),
     ),
     "a weight without its determinant": Mutant(
@@ -118,9 +118,9 @@ MUTANTS = {
         softmax_mode._climb, "psi >= least", "psi >= -np.inf",
         test_multiclass.test_psi_never_falls_where_full_newton_steps_overshoot, (36, 1.0, "monkeypatch"),
     ),
-    "a mode that is not looked for any more where Psi is rounded": Mutant(
-        softmax_mode._find_mode, "if whole or _possible_rise(lifted, gradient) > psi_rounding:", "if True:",
-        test_multiclass.test_separable_classes_with_a_large_variance_converge, (12, 0.2, 1e5),
+    "rounding of log(1 + little) forgotten": Mutant(
+        softmax_mode._certain_rounding, "return y.size *", "return 0 * y.size *",
+        test_multiclass.test_an_iterate_that_can_rise_no_more_has_converged, (111, 1e6),
     ),
     # low rank
     "|I + S D| forgotten": Mutant(

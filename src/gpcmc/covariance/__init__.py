@@ -1,7 +1,8 @@
 """Covariances of latent values as objects: the contract (`form`), and a file for each form. They know no labels."""
 
+from gpcmc.covariance.cross import Cross
 from gpcmc.covariance.dense import Dense
-from gpcmc.covariance.form import Conditioned, Correction, Covariance, Cross, GradientMatrix, Latent
+from gpcmc.covariance.form import Conditioned, Correction, Covariance, GradientMatrix, Latent
 from gpcmc.covariance.kernels import linear, rbf
 from gpcmc.covariance.lowrank import LowRank, low_rank
 from gpcmc.covariance.prior import Prior, prior

@@ -29,7 +29,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.linalg import cho_solve, cholesky, solve_triangular
@@ -37,12 +36,10 @@ from scipy.linalg.blas import dsyrk
 
 from gpcmc._memory import available_memory
 from gpcmc._validation import FloatArray
+from gpcmc.covariance.columns import Columns
 from gpcmc.covariance.form import Answer, Conditioned, ConditionedFunction
 from gpcmc.covariance.induced import LowRankPredictor
 from gpcmc.covariance.pivoted import BLOCK, blocks
-
-if TYPE_CHECKING:
-    from gpcmc.covariance.lowrank import LowRank
 
 _MATRICES = 4.0  # matrices of order k r that are held at once
 
@@ -51,7 +48,7 @@ _MATRICES = 4.0  # matrices of order k r that are held at once
 class LowRankConditions(Conditioned):
     """What one function and several share: K, V (k, k, n), and C (k r, k r), the lower Cholesky factor of A."""
 
-    K: LowRank
+    K: Columns
     V: FloatArray
     C: FloatArray
     log_determinant: float
@@ -83,7 +80,7 @@ class LowRankConditions(Conditioned):
         """The precisions (n,), or the class probabilities (k, n)."""
 
     @abstractmethod
-    def on(self, K: LowRank, noise: FloatArray) -> LowRankConditions:
+    def on(self, K: Columns, noise: FloatArray) -> LowRankConditions:
         """Another covariance with other noise of the same kind."""
 
     def _solve(self, x: FloatArray) -> FloatArray:
@@ -124,7 +121,7 @@ class LowRankConditioned(LowRankConditions, ConditionedFunction):
     def noise(self) -> FloatArray:
         return self.S
 
-    def on(self, K: LowRank, noise: FloatArray) -> LowRankConditioned:
+    def on(self, K: Columns, noise: FloatArray) -> LowRankConditioned:
         return K.conditioned(noise)
 
     def solve(self, x: FloatArray) -> FloatArray:
@@ -143,7 +140,7 @@ class SoftmaxLowRank(LowRankConditions):
     pi: FloatArray
 
     @classmethod
-    def of(cls, K: LowRank, pi: FloatArray) -> SoftmaxLowRank:
+    def of(cls, K: Columns, pi: FloatArray) -> SoftmaxLowRank:
         """Factorise A at the class probabilities pi (k, n)."""
         _check_order(len(pi), K.rank)
         r, (V, log_det) = K.rank, _noise_precision(pi, K.D)
@@ -173,14 +170,14 @@ class SoftmaxLowRank(LowRankConditions):
     def noise(self) -> FloatArray:
         return self.pi
 
-    def on(self, K: LowRank, noise: FloatArray) -> SoftmaxLowRank:
+    def on(self, K: Columns, noise: FloatArray) -> SoftmaxLowRank:
         return K.conditioned_softmax(noise)
 
     def solve(self, x: FloatArray) -> FloatArray:
         return self._solve(x)
 
 
-def precision_factor(K: LowRank, t: FloatArray) -> FloatArray:
+def precision_factor(K: Columns, t: FloatArray) -> FloatArray:
     """Return the lower Cholesky factor of I + F' diag(t) F, t >= 0 (n,)."""
     A = weighted_gram(K.F, t, np.eye(K.rank, order="F"))
     return cholesky(A, lower=True, overwrite_a=True, check_finite=False)

@@ -20,27 +20,23 @@ Rasmussen and Williams (2006), Eqs. (5.22)-(5.27), (A.9), (A.10).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_solve, cholesky, solve_triangular
 
 from gpcmc._threads import one_thread
 from gpcmc._validation import FloatArray, check_positive_int, check_rng
+from gpcmc.covariance.columns import Columns
 from gpcmc.covariance.form import Correction, GradientMatrix
 from gpcmc.covariance.kernels import evaluate
 from gpcmc.covariance.pivoted import blocks
-
-if TYPE_CHECKING:
-    from gpcmc.covariance.lowrank import LowRank
 
 #: Patterns up to which every column of the error is evaluated.
 EXACT = 2000
 _COLUMNS = 128  # at once
 
 
-def correction_of(K: LowRank, M: GradientMatrix) -> Correction:
+def correction_of(K: Columns, M: GradientMatrix) -> Correction:
     """Return what K leaves out of the evidence whose gradient matrix is M.
 
     The rest is the part of the correction that the second half of the further columns made (with up to 2000 patterns:
@@ -104,7 +100,7 @@ def columns(M: GradientMatrix, J: NDArray[np.intp]) -> FloatArray:
 
 @one_thread()
 def random_columns(
-    K: LowRank, M: GradientMatrix, number: int, rng: np.random.Generator
+    K: Columns, M: GradientMatrix, number: int, rng: np.random.Generator
 ) -> tuple[float, float]:
     """Estimate the first-order change of the evidence by what the correction leaves out, without bias.
 
@@ -142,7 +138,7 @@ def random_columns(
     return float(n * sums.mean()), float(n * error)
 
 
-def _columns_beyond(K: LowRank, M: GradientMatrix, J: NDArray[np.intp]) -> FloatArray:
+def _columns_beyond(K: Columns, M: GradientMatrix, J: NDArray[np.intp]) -> FloatArray:
     """Return sum_i M_ij E_ij / 2 (m,) for columns j, E what the finer covariance leaves of the kernel."""
     assert K.kernel is not None and K.finer is not None
     X, F = K.X, K.finer.F

@@ -24,13 +24,13 @@ from scipy.linalg import cho_solve, cholesky, solve_triangular
 from scipy.linalg.lapack import dlauum, dpotrf, dpotri, dpotrs, dtrtri
 
 from gpcmc._validation import FloatArray, check_cross_covariance
+from gpcmc.covariance.cross import Cross
 from gpcmc.covariance.factor import DenseFactor, Factor
 from gpcmc.covariance.form import (
     Answer,
     Conditioned,
     ConditionedFunction,
     Covariance,
-    Cross,
     GradientMatrix,
     Latent,
     Predictor,

@@ -38,7 +38,7 @@ from scipy.linalg.lapack import dlauum
 from gpcmc._validation import FloatArray
 
 if TYPE_CHECKING:
-    from gpcmc.covariance.form import Cross
+    from gpcmc.covariance.cross import Cross
 
 #: Coordinates of a block.
 BLOCK = 32

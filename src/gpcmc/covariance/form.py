@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from gpcmc._validation import FloatArray
+from gpcmc.covariance.cross import Cross
 from gpcmc.covariance.root import PivotedRoot, Root
 
 if TYPE_CHECKING:  # scikit-learn takes half a second
@@ -190,25 +191,6 @@ class Correction:
     change: float = 0.0
     rest: float = 0.0
     diagnostics: dict[str, float] = field(default_factory=dict)
-
-
-class Cross(ABC):
-    """Covariances between training and test latent values, as a form needs them; made by `Covariance.cross`."""
-
-    __slots__ = ()
-
-    @abstractmethod
-    def __len__(self) -> int:
-        """Return the number t of test inputs."""
-
-    @property
-    @abstractmethod
-    def variance(self) -> FloatArray:
-        """Prior variances (t,) at the test inputs."""
-
-    @abstractmethod
-    def covariances(self) -> FloatArray:
-        """Return covariances (n, t) of training and test latent values, as K itself has them."""
 
 
 class Conditioned(ABC):

@@ -17,18 +17,16 @@ holds: the largest distance says how far off a prediction may be.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from gpcmc._validation import FloatArray
-from gpcmc.covariance.form import Answer, Cross, Latent, Predictor
+from gpcmc.covariance.columns import Columns, Conditions
+from gpcmc.covariance.cross import Cross
+from gpcmc.covariance.form import Answer, Latent, Predictor
 from gpcmc.covariance.kernels import evaluate
 from gpcmc.covariance.pivoted import Inducing, blocks
-
-if TYPE_CHECKING:
-    from gpcmc.covariance.conditioned import LowRankConditions
-    from gpcmc.covariance.lowrank import LowRank
 
 _ENTRIES = 2**18  # of cross-covariances at once
 
@@ -39,11 +37,11 @@ class LowRankCross(Cross):
 
     Attributes
     ----------
-    of : LowRank
+    of : Columns
     k_star_star : (t,) array
     """
 
-    of: LowRank
+    of: Columns
     k_star_star: FloatArray
     X_star: FloatArray | None = None
     K_star: FloatArray | None = None
@@ -96,21 +94,19 @@ class LowRankPredictor(Predictor):
 
     Attributes
     ----------
-    conditioned : LowRankConditions
+    conditioned : Conditions
     a : (n,) or (k, n) array
-    finer : tuple of (LowRankConditions, array)
+    finer : tuple of (Conditions, array)
         The covariance with all further columns, and its weights; with half of them; and with all, after one step of the
         terms. Empty without a finer covariance.
     """
 
-    conditioned: LowRankConditions
+    conditioned: Conditions
     a: FloatArray
-    finer: tuple[tuple[LowRankConditions, FloatArray], ...] = ()
+    finer: tuple[tuple[Conditions, FloatArray], ...] = ()
 
     @classmethod
-    def of(
-        cls, conditioned: LowRankConditions, a: FloatArray, answer: Answer | None
-    ) -> LowRankPredictor:
+    def of(cls, conditioned: Conditions, a: FloatArray, answer: Answer | None) -> LowRankPredictor:
         """Correct the weights for the further columns, if there are some."""
         K, finest = conditioned.K, conditioned.K.finer
         if finest is None or finest.rank == K.rank:
@@ -144,22 +140,22 @@ class LowRankPredictor(Predictor):
         return Latent(means[0], variances[0], own, others)
 
 
-def _product(K: LowRank, a: FloatArray) -> FloatArray:
+def _product(K: Columns, a: FloatArray) -> FloatArray:
     """K a of each latent function."""
     return (K @ a.T).T
 
 
-def _moved(conditioned: LowRankConditions, K: LowRank, other: LowRank, a: FloatArray) -> FloatArray:
+def _moved(conditioned: Conditions, K: Columns, other: Columns, a: FloatArray) -> FloatArray:
     """Weights under another covariance than K, with the terms held, to first order in R of either."""
     return a - conditioned.solve(_product(other, a) - _product(K, a))
 
 
-def _stepped(conditioned: LowRankConditions, r: FloatArray) -> FloatArray:
+def _stepped(conditioned: Conditions, r: FloatArray) -> FloatArray:
     """What terms that fail by r add to the weights."""
     return r - conditioned.solve(_product(conditioned.K, r))
 
 
-def _through(conditioned: LowRankConditions, a: FloatArray, cross: Any) -> Latent:
+def _through(conditioned: Conditions, a: FloatArray, cross: Any) -> Latent:
     """Means and variances through the inducing inputs of a conditioned covariance."""
     K = conditioned.K
     F, D = cross.rows(K.inducing)

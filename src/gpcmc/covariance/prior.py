@@ -16,10 +16,12 @@ from gpcmc._validation import (
     check_cross_covariance,
     check_option,
 )
+from gpcmc.covariance.cross import Cross
 from gpcmc.covariance.dense import Dense
-from gpcmc.covariance.form import Covariance, Cross
+from gpcmc.covariance.form import Covariance
 from gpcmc.covariance.kernels import check_kernel, diagonal, evaluate
-from gpcmc.covariance.lowrank import MAX_RANK, TOLERANCE, low_rank
+from gpcmc.covariance.lowrank import low_rank
+from gpcmc.covariance.pivoted import MAX_RANK, TOLERANCE
 
 if TYPE_CHECKING:  # scikit-learn takes half a second
     from sklearn.gaussian_process.kernels import Kernel

@@ -34,7 +34,7 @@ from scipy.special import log_ndtr, logsumexp
 
 from gpcmc._normal_points import Points, PointSet, principal_directions
 from gpcmc._validation import FloatArray, check_option, check_positive_int
-from gpcmc.covariance.form import Cross
+from gpcmc.covariance.cross import Cross
 from gpcmc.covariance.prior import Prior
 from gpcmc.covariance.root import Root
 from gpcmc.gaussian.ep import ExpectationPropagation

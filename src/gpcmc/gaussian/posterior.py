@@ -21,7 +21,8 @@ from numpy.typing import ArrayLike
 
 from gpcmc._threads import one_thread
 from gpcmc._validation import FloatArray, check_cross_covariance
-from gpcmc.covariance.form import Covariance, Cross, GradientMatrix, Latent, Predictor
+from gpcmc.covariance.cross import Cross
+from gpcmc.covariance.form import Covariance, GradientMatrix, Latent, Predictor
 from gpcmc.covariance.prior import Prior
 from gpcmc.methods import Method
 from gpcmc.posterior import (

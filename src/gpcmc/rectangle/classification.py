@@ -24,7 +24,8 @@ from numpy.typing import NDArray
 
 from gpcmc import _validation as validation
 from gpcmc._validation import FloatArray
-from gpcmc.covariance.form import Covariance, Cross
+from gpcmc.covariance.cross import Cross
+from gpcmc.covariance.form import Covariance
 from gpcmc.covariance.prior import Prior
 from gpcmc.gaussian.ep import ExpectationPropagation
 from gpcmc.gaussian.posterior import GaussianPosterior
