@@ -65,8 +65,11 @@ def problem(inputs, n, method):
 
 def measure(method, inputs, n, tolerance):
     """One run: a line of JSON."""
+    from gpcmc.lowrank.dense import parallel_ep
+    from gpcmc.lowrank.dense_twisted import dense_twisted_ep
     from scipy.linalg import cholesky
 
+    from gpcmc.gaussian.softmax_mode import MulticlassLaplace
     from gpcmc.gp import Prior, rbf
     from gpcmc.gp import prior as dense_prior
     from gpcmc.inference import ExpectationPropagation, Twisted

@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from gpcmc._validation import FloatArray
+
 if TYPE_CHECKING:  # scikit-learn takes half a second
     from sklearn.gaussian_process.kernels import Kernel
 
@@ -15,7 +17,7 @@ class Progress:
     Attributes
     ----------
     verbose : int
-        As of `gpcmc._search.Search`.
+        As of `gpcmc.evidence.Search`.
     evaluations : int
         So far, failed ones too.
     """
@@ -28,10 +30,10 @@ class Progress:
         if self.verbose:
             print(f"[gpcmc] {text}", flush=True)
 
-    def evaluated(self, kernel: Kernel, value: float) -> None:
+    def evaluated(self, kernel: Kernel, theta: FloatArray, value: float) -> None:
         """Print what the last evaluation gave: the first one, each tenth after it, or all."""
-        if self.verbose > 1 or self.evaluations % 10 == 1:
+        if self.verbose > 1 or (self.verbose and self.evaluations % 10 == 1):
             self.says(
                 f"{time.monotonic() - self.start:.1f} s, evaluation {self.evaluations}: log marginal likelihood "
-                f"{value:.4f} at {kernel}"
+                f"{value:.4f} at {kernel.clone_with_theta(theta)}"
             )

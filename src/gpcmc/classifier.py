@@ -9,27 +9,33 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.gaussian_process.kernels import CompoundKernel, Kernel
+from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from gpcmc import _settings as settings
+from gpcmc import _arguments as arguments
 from gpcmc._advice import advice
-from gpcmc._problem import fit_problem, with_covariance
-from gpcmc._search import Search
-from gpcmc._several import OneVsRestPosterior, evidence_of_each, fit_each, predict_each, set_theta
+from gpcmc._fitting import (
+    Fitted,
+    KernelOfEach,
+    OneVsRestPosterior,
+    Problem,
+    evidence_of_each,
+    predict_each,
+    set_theta,
+)
 from gpcmc._threads import one_thread
-from gpcmc._validation import FloatArray, check_array
-from gpcmc.inference import Method, Posterior
-from gpcmc.gaussian.softmax_mode import MulticlassLaplace
+from gpcmc._validation import FloatArray, check_array, check_positive_int
 from gpcmc.covariance.pivoted import TOLERANCE
+from gpcmc.evidence import Search
+from gpcmc.inference import Method, Posterior
 
 #: Hyperparameters are exponentials, whose squares and ratios have to be finite.
 _THETA = (-300.0, 709.0)
 
 
-class GaussianProcessClassifier(ClassifierMixin, settings.MethodOptions):
+class GaussianProcessClassifier(ClassifierMixin, arguments.MethodOptions):
     """Gaussian process classification.
 
     By default `fit` maximises expectation propagation's marginal likelihood over the kernel's hyperparameters, and
@@ -53,45 +59,42 @@ class GaussianProcessClassifier(ClassifierMixin, settings.MethodOptions):
         A name in ``gpcmc.inference.METHODS`` (``"best"`` stands for ``"twisted-ep"``), or an instance of a
         method's options, for example ``gpcmc.inference.Laplace(likelihood="logistic")``. ``inference__points`` and the
         like set an option of either in `set_params`, and in a search.
-    optimizer : "lbfgs", "fmin_l_bfgs_b", callable or None
+    optimizer : "lbfgs", "fmin_l_bfgs_b", "exact", callable or None
         "lbfgs" (scikit-learn's name means the same) maximises the marginal likelihood over the hyperparameters, within
-        the kernel's bounds: Laplace's for Laplace's method, else expectation propagation's, or with
-        ``surface="exact"`` twisted EP's. Where the start tells nothing of the classes, it begins once more in the scale
-        of the data. A callable ``optimizer(objective, start, bounds)`` returns the best theta and its objective, as in
-        scikit-learn. None uses the kernel as it is. ``"pseudo-marginal"`` integrates over the hyperparameters, and
-        nothing is maximised.
-    n_restarts, n_restarts_optimizer : int
-        Further starts of the optimizer, log-uniform within the kernel's bounds: two names of one number.
+        the kernel's bounds: Laplace's for Laplace's method, else expectation propagation's. It starts from the kernel,
+        and in the scale of the data (length scales of the median distance between inputs, variances of 1 and 100); the
+        best end counts. With more than 400 patterns it begins with some of them. "exact" goes on from that maximum, and
+        climbs twisted EP's unbiased estimate with common points: the same ones at all hyperparameters, drawn once by
+        `random_state`, as many as ``"twisted-ep"`` has in `inference`. Where other points do not find its maximum
+        higher than the start, the start is kept. It is for methods for the exact posterior: probit, two classes or one
+        against the rest. The page "The exact optimum" says how far it moves. A callable ``optimizer(objective, start,
+        bounds)`` returns the best theta and its objective, as in scikit-learn. None uses the kernel as it is.
+        ``"pseudo-marginal"`` integrates over the hyperparameters, and nothing is maximised.
+    n_restarts_optimizer : int
+        Further starts of the optimizer, log-uniform within the kernel's bounds. With more than 400 patterns they climb
+        with some of them.
+    max_iter_predict : int or None
+        Limit of the iterations of Laplace's method or expectation propagation; None leaves that of `inference`.
+    warm_start, copy_X_train : bool
+        Accepted for code that passes them. Iterations always start from the last ones of a search, and the training
+        inputs are always copied.
     random_state : int, Generator, RandomState or None
         Seeds the restarts and the methods that draw; nothing else uses it.
     multi_class : {"auto", "one_vs_rest", "softmax"}
         How more than two classes are fitted. "auto" is "softmax" for Laplace's method, else "one_vs_rest".
     n_jobs : int or None
         Processes for the problems of one against the rest. The result is the same whatever it is.
-    verbose : int
-        1 prints how the search goes, 2 each of its evaluations.
-    max_iter_predict : int or None
-        Limit of the iterations of Laplace's method or expectation propagation; None leaves that of `inference`.
-    warm_start, copy_X_train : bool
-        Accepted for code that passes them. Iterations always start from the last ones of a search, and the training
-        inputs are always copied.
-    approximation : {None, "low-rank", "auto"}
-        None works with the dense covariance, whose time grows as n^3. "low-rank" replaces it by one of low rank r and a
+    covariance : {"auto", "dense", "low-rank"}
+        "dense" is the matrix of all patterns, whose time grows as n^3. "low-rank" replaces it by one of low rank r and a
         diagonal, which takes n r^2: for 100,000 patterns in few dimensions, with ``"ep"``, ``"laplace"``,
-        ``"twisted-ep"`` or ``"importance"``, of two classes or several. The evidence is corrected for what is left out,
-        and ``diagnostics_`` says how much that was. Restarts climb with 2000 patterns. "auto" takes it above 4000
-        patterns, for these methods.
+        ``"twisted-ep"`` or ``"importance"``. The evidence is corrected for what is left out, and ``diagnostics_`` says
+        how much that was. "auto" takes it above 2000 patterns, for these methods and the optimizer "lbfgs" or None,
+        where the kernel that some of the patterns find has a low rank, or where the dense one does not fit in memory.
     tolerance : float
-        Share of the prior variance that the approximation may leave unexplained, above 0 and below 1. The search for
-        hyperparameters begins with 1e-3 where this is less; the posterior and the evidence at its end have what is
-        asked for. Where that needs a rank above 2000, an error says which.
-    surface : {"approximate", "exact"}
-        What the optimizer climbs. "approximate" is Laplace's evidence for Laplace's method, else expectation
-        propagation's. "exact" goes on from the maximum of the latter, and climbs twisted EP's unbiased estimate with
-        common points: the same ones at all hyperparameters, drawn once by `random_state`, as many as ``"twisted-ep"``
-        has in `inference`. Where other points do not find its maximum higher than the start, the start is kept. It is
-        for methods for the exact posterior: probit, dense covariance, two classes or one against the rest. Restarts are
-        of the approximate search. The page "The exact optimum" says how far it moves.
+        Share of the prior variance that a covariance of low rank may leave unexplained, above 0 and below 1. Where that
+        needs a rank above 2000, the rank is 2000, and a warning says what is left.
+    verbose : int
+        1 prints how the search goes, and how long it will take if that is more than a minute; 2 each of its evaluations.
 
     Attributes
     ----------
@@ -99,6 +102,8 @@ class GaussianProcessClassifier(ClassifierMixin, settings.MethodOptions):
         The labels, sorted; of two, the second one is the paper's class 1.
     n_classes_ : int
         Their number.
+    covariance_ : str
+        The form of covariance that was chosen, "dense" or "low-rank".
     kernel_ : Kernel
         The kernel with the hyperparameters used; a ``CompoundKernel`` of one a class, fitted one against the rest.
         ``"pseudo-marginal"`` uses many, which are in ``posterior_.chains``; this is then the kernel that was given.
@@ -140,40 +145,36 @@ class GaussianProcessClassifier(ClassifierMixin, settings.MethodOptions):
         self,
         kernel: Kernel | None = None,
         inference: str | Method = "ep",
-        optimizer: str | settings.Optimizer | None = "lbfgs",
-        n_restarts: int = 0,
-        random_state: int | np.random.Generator | np.random.RandomState | None = None,
         *,
-        multi_class: str = "auto",
-        n_jobs: int | None = None,
-        verbose: int = 0,
+        optimizer: str | arguments.Optimizer | None = "lbfgs",
         n_restarts_optimizer: int = 0,
         max_iter_predict: int | None = None,
         warm_start: bool = False,
         copy_X_train: bool = True,
-        approximation: str | None = None,
+        random_state: int | np.random.Generator | np.random.RandomState | None = None,
+        multi_class: str = "auto",
+        n_jobs: int | None = None,
+        covariance: str = "auto",
         tolerance: float = TOLERANCE,
-        surface: str = "approximate",
+        verbose: int = 0,
     ) -> None:
         self.kernel = kernel
         self.inference = inference
         self.optimizer = optimizer
-        self.n_restarts = n_restarts
-        self.random_state = random_state
-        self.multi_class = multi_class
-        self.n_jobs = n_jobs
-        self.verbose = verbose
         self.n_restarts_optimizer = n_restarts_optimizer
         self.max_iter_predict = max_iter_predict
         self.warm_start = warm_start
         self.copy_X_train = copy_X_train
-        self.approximation = approximation
+        self.random_state = random_state
+        self.multi_class = multi_class
+        self.n_jobs = n_jobs
+        self.covariance = covariance
         self.tolerance = tolerance
-        self.surface = surface
+        self.verbose = verbose
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        if not settings.takes_vectors(self.kernel):
+        if not arguments.takes_vectors(self.kernel):
             tags.input_tags.two_d_array = False
         return tags
 
@@ -196,18 +197,21 @@ class GaussianProcessClassifier(ClassifierMixin, settings.MethodOptions):
         Warns
         -----
         ConvergenceWarning
-            If a hyperparameter ended at a bound, the kernel tells nothing of the classes, or `status_` is not ok.
+            If the marginal likelihood still rises at a bound, the kernel tells nothing of the classes, the columns of X
+            should be scaled, or `status_` is not ok.
         """
-        kernel = settings.kernel_of(self.kernel)
-        method = settings.limited(settings.method_of(self.inference), self.max_iter_predict)
-        softmax = settings.uses_softmax(self.multi_class, method)
+        kernel = arguments.kernel_of(self.kernel)
+        method = arguments.limited(arguments.method_of(self.inference), self.max_iter_predict)
+        softmax = arguments.uses_softmax(self.multi_class, method)
         search = Search(
-            settings.optimizer_of(self.optimizer),
-            settings.restarts_of(self.n_restarts, self.n_restarts_optimizer),
+            arguments.optimizer_of(self.optimizer, method),
+            arguments.restarts_of(self.n_restarts_optimizer),
             int(self.verbose),
-            exact=settings.climbs_exact(self.surface, method),
         )
-        rng = settings.generator_of(self.random_state)
+        form = arguments.covariance_of(
+            self.covariance, self.tolerance, method, search.optimizer, kernel
+        )
+        rng = arguments.generator_of(self.random_state)
         X, y = self._checked(X, y=y)
         check_classification_targets(y)
         classes, code = np.unique(y, return_inverse=True)
@@ -215,27 +219,28 @@ class GaussianProcessClassifier(ClassifierMixin, settings.MethodOptions):
             raise ValueError(
                 f"y must hold two classes at least; got one class only: {classes.tolist()}"
             )
-        chosen: Method | MulticlassLaplace = method
         if softmax and len(classes) > 2:
-            chosen = settings.softmax_of(method, len(classes))
-        size = (len(code), len(classes))
-        search = with_covariance(search, chosen, size, self.approximation, self.tolerance)
+            method = arguments.softmax_of(method, len(classes))
         self.classes_, self.n_classes_, self._X_train = classes, len(classes), np.array(X)
-        labels = tuple(str(label) for label in classes)
+        labels = [str(label) for label in classes]
+        problem = Problem(self._X_train, kernel, method, search, *form)
         if len(classes) == 2 or softmax:
-            self._fits = [fit_problem(self._X_train, code, kernel, chosen, search, rng)]
+            self._fits = [problem.fit(code, rng)]
             self.kernel_ = self._fits[0].kernel
-            self.posterior_: Posterior | OneVsRestPosterior = self._fits[0].posterior
-            prefixes: tuple[str, ...] = ("",)
+            self.posterior_: Posterior = self._fits[0].posterior
+            labels = [""]
         else:
-            self._fits = fit_each(self._X_train, code, kernel, method, search, rng, self.n_jobs)
-            self.kernel_ = CompoundKernel([one.kernel for one in self._fits])
-            self.posterior_ = OneVsRestPosterior(tuple(f.posterior for f in self._fits), labels)
-            prefixes = tuple(f"{label}: " for label in labels)
+            self._fits = problem.fit_each(code, rng, self.n_jobs)
+            self.kernel_ = KernelOfEach([one.kernel for one in self._fits])
+            self.posterior_ = OneVsRestPosterior.of([f.posterior for f in self._fits], labels)
+        self.covariance_ = " and ".join(sorted({one.form.name for one in self._fits}))
         self.status_, self.diagnostics_ = self.posterior_.status, self.posterior_.diagnostics
-        pairs = list(zip(prefixes, self._fits, strict=True))
-        self.at_bound_ = tuple(prefix + name for prefix, one in pairs for name in one.at_bound)
-        told = [prefix + text for prefix, one in pairs for text in advice(one, self._X_train)]
+        self.at_bound_ = tuple(
+            f"{label}: {name}" if label else name
+            for label, one in zip(labels, self._fits, strict=True)
+            for name in one.at_bound
+        )
+        told = advice(labels, self._fits, self._X_train)
         if told:
             warnings.warn("\n".join(told), ConvergenceWarning, stacklevel=3)
         return self
@@ -252,7 +257,7 @@ class GaussianProcessClassifier(ClassifierMixin, settings.MethodOptions):
         It is Laplace's for Laplace's method, and expectation propagation's for all others; one against the rest, the
         mean over the classes. That of a Monte Carlo method itself, at `kernel_`, is ``log_marginal_likelihood_``.
 
-        With ``surface="exact"`` it is the unbiased estimate with the search's points, and sites for `theta`; its error
+        With ``optimizer="exact"`` it is the unbiased estimate with the search's points, and sites for `theta`; its error
         is about ``log_marginal_likelihood_se_``, whose points are others. Its gradient holds the sites, so that it
         agrees with differences between two `theta` up to that error only.
 
@@ -304,8 +309,9 @@ class GaussianProcessClassifier(ClassifierMixin, settings.MethodOptions):
         ----------
         X : (t, d) array, or t things that the kernel takes
         return_std : bool
-            Also return their Monte Carlo standard errors (t, C): zeros for a deterministic method, and infinite where
-            a run cannot know them. They say nothing of the uncertainty of the labels, nor of an approximation's bias.
+            Also return their errors (t, C): Monte Carlo standard errors, infinite where a run cannot know them, and
+            what a covariance of low rank may have moved. Zeros for a deterministic method with the dense covariance:
+            they say nothing of the uncertainty of the labels, nor of an approximation's bias.
 
         Raises
         ------
@@ -334,29 +340,55 @@ class GaussianProcessClassifier(ClassifierMixin, settings.MethodOptions):
 
     @one_thread()
     def latent_mean_and_variance(self, X: ArrayLike) -> tuple[FloatArray, FloatArray]:
-        """Return mean and variance (t,) of the latent function at X (t, d), for two classes.
+        """Return mean and variance of the latent function at X (t, d): (t,) each, or (t, C) beyond two classes.
 
         Raises
         ------
         NotFittedError
             If `fit` has not been called.
         ValueError
-            If there are more classes, the method keeps no Gaussian of the latent function, or X is not as in `fit`.
+            If the method keeps no Gaussian of the latent function, or X is not as in `fit`.
+        MemoryError
+            As `predict_proba`.
         """
         check_is_fitted(self)
         X = self._checked(X, reset=False)
-        if self.n_classes_ > 2:
-            raise ValueError(
-                "Returning the mean and variance of the latent function f is only supported for binary "
-                f"classification, received {self.n_classes_} classes."
-            )
-        latent = getattr(self.posterior_, "latent", None)
-        if latent is None:
-            raise ValueError(
-                f"inference={self.inference!r} keeps no Gaussian of the latent function; use 'ep' or 'laplace'"
-            )
-        found: tuple[FloatArray, FloatArray] = latent(*self._fits[0].covariances(self._X_train, X))
-        return found
+        found = [one.latent(self._X_train, X) for one in self._fits]
+        if len(found) == 1:
+            return found[0]
+        return np.column_stack([m for m, _ in found]), np.column_stack([v for _, v in found])
+
+    @one_thread()
+    def sample_latent(
+        self,
+        X: ArrayLike,
+        n_samples: int = 1,
+        random_state: int | np.random.Generator | np.random.RandomState | None = 0,
+    ) -> FloatArray:
+        """Draw the latent function at X (t, d) from its posterior: (t, n_samples), or (t, C, n_samples).
+
+        One against the rest, the functions of the classes are independent of each other.
+
+        Raises
+        ------
+        NotFittedError, ValueError, MemoryError
+            As `latent_mean_and_variance`, or if an argument is not as above.
+        """
+        check_is_fitted(self)
+        X, rng = self._checked(X, reset=False), arguments.generator_of(random_state)
+        check_positive_int("n_samples", n_samples)
+        drawn = [self._draw(one, X, n_samples, rng) for one in self._fits]
+        return drawn[0] if len(drawn) == 1 else np.stack(drawn, axis=1)
+
+    def _draw(self, one: Fitted, X: Any, count: int, rng: np.random.Generator) -> FloatArray:
+        """Draw the latent function of one problem, or those of all classes."""
+        mean, _ = one.latent(self._X_train, X)
+        covariance = one.joint_covariance(self._X_train, X)
+        # a posterior covariance may be singular
+        values, vectors = np.linalg.eigh(covariance)
+        root = vectors * np.sqrt(np.maximum(values, 0.0))
+        normals = rng.standard_normal((len(covariance), count))
+        return mean[..., None] + (root @ normals).reshape(*mean.shape, count)
 
     @property
     def log_marginal_likelihood_(self) -> float:
@@ -391,6 +423,14 @@ class GaussianProcessClassifier(ClassifierMixin, settings.MethodOptions):
 
     def _checked(self, X: Any, **given: Any) -> Any:
         """Return what scikit-learn makes of the inputs, as the kernel takes them, and of labels that are given."""
-        vectors = settings.takes_vectors(self.kernel)
+        vectors = arguments.takes_vectors(self.kernel)
         how = {"dtype": np.float64} if vectors else {"dtype": None, "ensure_2d": False}
-        return validate_data(self, X, **given, **how)
+        try:
+            return validate_data(self, X, **given, **how)
+        except ValueError as error:
+            if "could not convert string to float" not in str(error):
+                raise
+            raise ValueError(
+                f"X holds text ({error}): encode such columns as numbers, for example by "
+                "sklearn.preprocessing.OneHotEncoder in a ColumnTransformer"
+            ) from error

@@ -12,9 +12,10 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import Kernel
 
-from gpcmc._settings import Optimizer, generator_of, method_of
+from gpcmc._arguments import generator_of, method_of, uses_softmax
 from gpcmc._validation import FloatArray
 from gpcmc.classifier import GaussianProcessClassifier
+from gpcmc.evidence import Optimizer
 from gpcmc.inference import Method
 
 
@@ -87,7 +88,7 @@ def compare(
     *,
     inference: str | Method = "twisted-ep",
     optimizer: str | Optimizer | None = "lbfgs",
-    n_restarts: int = 0,
+    n_restarts_optimizer: int = 0,
     random_state: int | np.random.Generator | np.random.RandomState | None = None,
 ) -> Comparison:
     """Return log Bayes factors of kernels on the same labels, with their errors.
@@ -99,7 +100,7 @@ def compare(
     X : (n, d) array
     y : (n,) array
         Labels of two classes; of more only with ``inference="laplace"``, whose softmax is one model of all.
-    inference, optimizer, n_restarts, random_state
+    inference, optimizer, n_restarts_optimizer, random_state
         As of `GaussianProcessClassifier`. By default the evidence is unbiased, at the maximum of expectation
         propagation's. ``optimizer=None`` compares the kernels as they are.
 
@@ -123,12 +124,22 @@ def compare(
     >>> bool(found.log_bayes_factor[1] < -2), found.status
     (True, ('ok', 'ok'))
     """
-    named = _named(kernels)
+    named, classes = _named(kernels), len(np.unique(np.asarray(y)))
+    if classes > 2 and not uses_softmax("auto", method_of(inference)):
+        raise ValueError(
+            f"y has {classes} classes, and one against the rest is no model of all of them: use inference='laplace'"
+        )
     models: list[Any] = []
     for (name, kernel), rng in zip(
         named.items(), generator_of(random_state).spawn(len(named)), strict=True
     ):
-        model = GaussianProcessClassifier(kernel, inference, optimizer, n_restarts, rng)
+        model = GaussianProcessClassifier(
+            kernel,
+            inference,
+            optimizer=optimizer,
+            n_restarts_optimizer=n_restarts_optimizer,
+            random_state=rng,
+        )
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             model.fit(X, y)
@@ -137,11 +148,6 @@ def compare(
                 warnings.warn(f"kernel {name!r}: {one.message}", one.category, stacklevel=2)
             else:  # where it came from
                 warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
-        if model.n_classes_ > 2 and len(model._fits) > 1:
-            raise ValueError(
-                f"y has {model.n_classes_} classes, and one against the rest is no model of all of them: "
-                "use inference='laplace'"
-            )
         if model.posterior_.log_evidence is None:
             raise ValueError(f"inference={inference!r} gives no marginal likelihood to compare")
         models.append(model)

@@ -10,20 +10,22 @@ import tracemalloc
 from dataclasses import replace
 from functools import partial
 
+import gpcmc.lowrank.surface as climbing
 import numpy as np
 import pytest
+from gpcmc.inference.evidence import EvidenceSurface, maximize
+from gpcmc.lowrank import LowRankSurface, maximize_low_rank
+from gpcmc.lowrank.correction import TOO_ROUGH
 from problems import noisy_problem
-from scipy.special import log_ndtr, softmax
-from scipy.stats import multivariate_normal, norm
+from scipy.special import softmax
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Matern, WhiteKernel
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteKernel
 from test_multiclass import three_classes
 from truths import central_differences, log_one_factor
 
-import gpcmc.lowrank.surface as climbing
 from gpcmc import GaussianProcessClassifier
 from gpcmc._memory import Limit
-from gpcmc.likelihood.softmax import one_hot
+from gpcmc.covariance import LowRank, low_rank
 from gpcmc.gp import Prior, prior, rbf
 from gpcmc.inference import (
     ExpectationPropagation,
@@ -32,11 +34,9 @@ from gpcmc.inference import (
     MulticlassLaplace,
     Twisted,
 )
-from gpcmc.inference.evidence import EvidenceSurface, maximize
-from gpcmc.posterior import NOT_CONVERGED, OK, TOO_ROUGH, UNTRUSTED
-from gpcmc.covariance import LowRank, low_rank
-from gpcmc.lowrank import LowRankSurface, maximize_low_rank
+from gpcmc.likelihood.softmax import one_hot
 from gpcmc.orthant.truths import equicorrelated_half
+from gpcmc.posterior import NOT_CONVERGED, OK, TOO_ROUGH, UNTRUSTED
 
 ROUGH = rbf(0.5, 3.0)
 low_rank_prior = partial(prior, covariance="low-rank")
@@ -430,7 +430,13 @@ def test_a_class_may_be_missing_from_the_first_patterns(monkeypatch):
     assert found.converged
     np.testing.assert_allclose(found.theta, whole.theta, atol=0.02)
     again = maximize_low_rank(
-        MulticlassLaplace(), kernel, X, y, tolerance=1e-3, n_restarts=1, rng=np.random.default_rng(0)
+        MulticlassLaplace(),
+        kernel,
+        X,
+        y,
+        tolerance=1e-3,
+        n_restarts=1,
+        rng=np.random.default_rng(0),
     )
     np.testing.assert_allclose(again.theta, whole.theta, atol=0.05)
 

@@ -20,8 +20,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_solve, cholesky, solve_triangular
-from scipy.linalg.lapack import dpotri, dtrtri
+from scipy.linalg import cho_solve, cholesky, solve_triangular
+from scipy.linalg.lapack import dlauum, dpotrf, dpotri, dpotrs, dtrtri
 
 from gpcmc._validation import FloatArray, check_cross_covariance
 from gpcmc.covariance.factor import DenseFactor, Factor
@@ -35,7 +35,8 @@ from gpcmc.covariance.form import (
     Latent,
     Predictor,
 )
-from gpcmc.covariance.kernels import covariance_with_gradient, diagonal, evaluate
+from gpcmc.covariance.gradient import Contraction, covariance_with_gradient
+from gpcmc.covariance.kernels import diagonal, evaluate
 from gpcmc.covariance.lowrank import LowRank, low_rank
 
 if TYPE_CHECKING:  # scikit-learn takes half a second
@@ -47,6 +48,7 @@ if TYPE_CHECKING:  # scikit-learn takes half a second
 # variance is a thousand.
 _MANY = 500
 _LEFT = 3e-3
+_KEPT = 2000  # patterns up to which an inverse is kept for the gradient
 _PLAIN = 1e-4  # a precision below it: 1 - B^-1_ii would cancel
 
 
@@ -60,11 +62,14 @@ class Dense(Covariance):
         Symmetric and positive semidefinite.
     kernel, X
         As of `Covariance`.
+    contraction : callable, optional
+        What a kernel's evaluation left for gradients, where they are asked for.
     """
 
     K: FloatArray
     kernel: Kernel | None = None
     X: Any = None
+    contraction: Contraction | None = None
 
     def __len__(self) -> int:
         return len(self.K)
@@ -105,9 +110,13 @@ class Dense(Covariance):
         )
 
     def contract(self, M: GradientMatrix) -> FloatArray:
-        if self.kernel is None or self.X is None:
-            raise ValueError("the covariance has no hyperparameters: it was given without a kernel")
-        _, contract = covariance_with_gradient(self.kernel, self.X)
+        contract = self.contraction
+        if contract is None:
+            if self.kernel is None or self.X is None:
+                raise ValueError(
+                    "the covariance has no hyperparameters: it was given without a kernel"
+                )
+            _, contract = covariance_with_gradient(self.kernel, self.X)
         return contract(gradient_array(M))
 
     def dense(self) -> FloatArray:
@@ -169,9 +178,17 @@ class DenseConditioned(ConditionedFunction):
         return 2.0 * float(np.sum(np.log(self.L.diagonal())))
 
     @cached_property
+    def _inverse(self) -> FloatArray:
+        """L^-1 (n, n)."""
+        found: FloatArray = dtrtri(self.L, lower=1)[0]
+        return found
+
+    @cached_property
     def _inverse_diagonal(self) -> FloatArray:
         """Diagonal of B^-1."""
-        inverse = dtrtri(self.L, lower=1)[0]
+        inverse = self._inverse
+        if len(inverse) > _KEPT:
+            self.__dict__.pop("_inverse")
         return np.einsum("ij,ij->j", inverse, inverse)
 
     @cached_property
@@ -195,7 +212,8 @@ class DenseConditioned(ConditionedFunction):
 
     def solve(self, x: FloatArray) -> FloatArray:
         root = np.sqrt(self.S)
-        return root * cho_solve((self.L, True), root * x, check_finite=False)
+        found: FloatArray = root * dpotrs(self.L, root * x, lower=1)[0]
+        return found
 
     def weights(self, nu: FloatArray) -> FloatArray:
         return nu - self.solve(self.K @ nu)
@@ -203,7 +221,10 @@ class DenseConditioned(ConditionedFunction):
     def noise_precision(self) -> FloatArray:
         """Return R (n, n)."""
         root = np.sqrt(self.S)
-        return root[:, None] * inverse_from_factor(self.L) * root
+        R = _symmetric(dlauum(self._inverse, lower=1)[0])
+        R *= root[:, None]
+        R *= root
+        return R
 
     def predictor(self, a: FloatArray, answer: Answer | None = None) -> DensePredictor:
         return DensePredictor(self, a)
@@ -246,7 +267,9 @@ class SoftmaxConditioned(Conditioned):
 
     @cached_property
     def variance(self) -> FloatArray:
-        return self.latent(DenseCross(self.K, self.K.diagonal()), np.zeros(self.E.shape[:2])).variance
+        return self.latent(
+            DenseCross(self.K, self.K.diagonal()), np.zeros(self.E.shape[:2])
+        ).variance
 
     @cached_property
     def noise_diagonal(self) -> FloatArray:
@@ -273,8 +296,8 @@ class SoftmaxConditioned(Conditioned):
         u = np.stack([solve_triangular(self.M, one, lower=True, check_finite=False) for one in b])
         covariance = np.einsum("cnt,dnt->tcd", u, u)  # line 11, with every E_c
         each = np.arange(len(b))
-        covariance[:, each, each] += (
-            cross.k_star_star[:, None] - np.einsum("nt,cnt->tc", cross.K_star, b)
+        covariance[:, each, each] += cross.k_star_star[:, None] - np.einsum(
+            "nt,cnt->tc", cross.K_star, b
         )
         return Latent(cross.K_star.T @ a.T, covariance)
 
@@ -297,7 +320,12 @@ def gradient_array(M: GradientMatrix) -> FloatArray:
 
 def inverse_from_factor(L: FloatArray) -> FloatArray:
     """Return (L L')^-1 (n, n), L lower triangular."""
-    lower = np.tril(dpotri(L, lower=1)[0])
+    return _symmetric(dpotri(L, lower=1)[0])
+
+
+def _symmetric(lower: FloatArray) -> FloatArray:
+    """Return the matrix (n, n) of which a lower triangle is given; what stands above it does not matter."""
+    lower = np.tril(lower)
     lower += np.tril(lower, -1).T
     return lower
 
@@ -311,12 +339,14 @@ def cholesky_factor(K: FloatArray, S: FloatArray) -> FloatArray:
         If B is not positive definite in floating point.
     """
     root = np.sqrt(S)
-    B = root[:, None] * K * root
+    B = root[:, None] * K
+    B *= root
     B.flat[:: len(S) + 1] += 1.0
-    try:
-        return cholesky(B, lower=True, overwrite_a=True, check_finite=False)
-    except LinAlgError as error:
+    # B is symmetric: its transpose has the order of columns that LAPACK wants, and needs no copy
+    L, failed = dpotrf(B.T, lower=1, clean=1, overwrite_a=1)
+    if failed:
         raise ValueError(
             f"K must be positive semidefinite and have smaller variances than {K.diagonal().max():.3g}: "
             "I + S^(1/2) K S^(1/2) is not positive definite in floating point; lower the kernel's variance"
-        ) from error
+        )
+    return np.asarray(L)

@@ -1,24 +1,15 @@
-"""Kernels of scikit-learn: the paper's, their evaluation with what is refused, and gradients in their hyperparameters.
+"""Kernels of scikit-learn: the paper's, and their evaluation with what is refused.
 
 The paper's RBF covariance (Eq. 3) has no factor 2 in the exponent, scikit-learn's has one: a length
 scale ``alpha`` of the paper is ``alpha / sqrt(2)`` there. `linear` is Eq. (65).
 
-A log marginal likelihood depends on the hyperparameters through K alone, so one symmetric matrix M has its gradient:
-d log Z = tr(M dK) / 2. Any kernel of scikit-learn gives dK / dtheta as an array (n, n, p). Constants, RBF kernels,
-noise, and sums and products of these need no such array. With Q = M * K, elementwise, and q its row sums,
-
-    sum_ij Q_ij (x_iu - x_ju)^2 = 2 (sum_i q_i x_iu^2 - x_u' Q x_u),
-
-so that all length scales of an anisotropic RBF kernel take one product of Q with X.
-
 References
 ----------
-Atiya, Fayed, Abdel-Gawad (2021), Eqs. (2)-(4), (65). Rasmussen and Williams (2006), Eqs. (4.9), (5.22)-(5.27).
+Atiya, Fayed, Abdel-Gawad (2021), Eqs. (2)-(4), (65). Rasmussen and Williams (2006), Eq. (4.9).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,9 +18,6 @@ from gpcmc._validation import FloatArray, check_positive
 
 if TYPE_CHECKING:  # scikit-learn takes half a second: the functions that make kernels import it
     from sklearn.gaussian_process.kernels import Kernel
-
-#: Takes M (n, n) and returns tr(M dK / dtheta_k) / 2 for each hyperparameter.
-Contraction = Callable[[FloatArray], FloatArray]
 
 _TINY = float(np.finfo(float).tiny)
 
@@ -122,7 +110,11 @@ def check_kernel(kernel: Any) -> Kernel:
             continue
         value = np.asarray(parameters[one.name], dtype=np.float64)
         may_be_zero = one.fixed and not one.name.endswith("length_scale")
-        if not np.isfinite(value).all() or (value < 0).any() or ((value == 0).any() and not may_be_zero):
+        if (
+            not np.isfinite(value).all()
+            or (value < 0).any()
+            or ((value == 0).any() and not may_be_zero)
+        ):
             raise ValueError(
                 f"kernel: {one.name} must be a finite number > 0; got {parameters[one.name]!r} in {kernel}"
             )
@@ -148,8 +140,10 @@ def evaluate(kernel: Kernel, X: Any, Y: Any = None) -> FloatArray:
             where = " and ".join(
                 str(getattr(one, "shape", (len(one),))) for one in (X, Y) if one is not None
             )
-            raise ValueError(f"kernel {kernel} does not fit inputs of shape {where}: {error}") from error
-        return flush_subnormal(_real(kernel, given, shape))
+            raise ValueError(
+                f"kernel {kernel} does not fit inputs of shape {where}: {error}"
+            ) from error
+        return flush_subnormal(real(kernel, given, shape))
 
 
 def diagonal(kernel: Kernel, X: Any) -> FloatArray:
@@ -161,18 +155,26 @@ def diagonal(kernel: Kernel, X: Any) -> FloatArray:
         As of `evaluate`.
     """
     with np.errstate(under="ignore"):
-        return _real(kernel, kernel.diag(X), (len(X),))
+        return real(kernel, kernel.diag(X), (len(X),))
 
 
-def _real(kernel: Kernel, given: Any, shape: tuple[int, ...]) -> FloatArray:
-    """Return a copy of what a kernel returned, if it is real and of this shape."""
+def real(kernel: Kernel, given: Any, shape: tuple[int, ...]) -> FloatArray:
+    """Return a copy of what a kernel returned, if it is real and of this shape.
+
+    Raises
+    ------
+    ValueError
+        If it is not; the message names the kernel.
+    """
     try:
         found = None if np.iscomplexobj(given) else np.array(given, dtype=np.float64, order="C")
     except (TypeError, ValueError):
         found = None
     if found is None or found.shape != shape:
         got = type(given).__name__ if found is None else f"shape {found.shape}"
-        raise ValueError(f"kernel {kernel} must return real covariances of shape {shape}; got {got}")
+        raise ValueError(
+            f"kernel {kernel} must return real covariances of shape {shape}; got {got}"
+        )
     return found
 
 
@@ -187,60 +189,3 @@ def orthant_covariance(K: FloatArray, y: FloatArray) -> FloatArray:
         Labels -1/+1.
     """
     return np.eye(len(y)) + y[:, None] * K * y
-
-
-def covariance_with_gradient(kernel: Kernel, X: FloatArray) -> tuple[FloatArray, Contraction]:
-    """Evaluate a kernel in a way that gradients can follow.
-
-    Parameters
-    ----------
-    kernel : sklearn.gaussian_process.kernels.Kernel
-    X : (n, d) array
-        Inputs.
-
-    Returns
-    -------
-    K : (n, n) array
-        Covariance, as of `gpcmc.gp.prior`.
-    contract : callable
-        Takes a symmetric matrix M (n, n) and returns tr(M dK / dtheta_k) / 2 (p,), in the order of ``kernel.theta``,
-        which holds the logarithms of the hyperparameters that are not fixed.
-    """
-    with np.errstate(under="ignore"):  # far apart
-        K, contract = _parts(kernel, X)
-    return flush_subnormal(np.array(np.broadcast_to(K, (len(X), len(X))))), contract
-
-
-def _parts(kernel: Kernel, X: FloatArray) -> tuple[FloatArray, Contraction]:
-    """As `covariance_with_gradient`, but a constant kernel's K is a scalar."""
-    from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Product, Sum, WhiteKernel
-
-    kind = type(kernel)  # a subclass is another kernel
-    if kind is Sum or kind is Product:
-        (K_1, contract_1), (K_2, contract_2) = _parts(kernel.k1, X), _parts(kernel.k2, X)
-        if kind is Sum:
-            return K_1 + K_2, lambda M: np.concatenate([contract_1(M), contract_2(M)])
-        return K_1 * K_2, lambda M: np.concatenate([contract_1(M * K_2), contract_2(M * K_1)])
-    if kind is ConstantKernel:
-        constant = np.asarray(kernel.constant_value, dtype=np.float64)
-        return constant, _unless_fixed(kernel, lambda M: np.array([0.5 * constant * M.sum()]))
-    if kernel.n_dims == 0:
-        return evaluate(kernel, X), lambda M: np.empty(0)
-    if kind is WhiteKernel:
-        return evaluate(kernel, X), lambda M: np.array([0.5 * kernel.noise_level * np.trace(M)])
-    if kind is RBF:
-        K, scaled = evaluate(kernel, X), (X - X.mean(axis=0)) / kernel.length_scale
-        return K, lambda M: _length_scales(scaled, M * K, kernel.anisotropic)
-    K, gradient = kernel(X, eval_gradient=True)
-    own = _real(kernel, K, (len(X), len(X)))
-    return own, lambda M: 0.5 * np.einsum("ij,ijk->k", M, gradient)
-
-
-def _unless_fixed(kernel: Kernel, contract: Contraction) -> Contraction:
-    return contract if kernel.n_dims else lambda M: np.empty(0)
-
-
-def _length_scales(X: FloatArray, Q: FloatArray, anisotropic: bool) -> FloatArray:
-    """Return half the sums of Q_ij (x_iu - x_ju)^2 over i, j, and over u too unless anisotropic; Q is symmetric."""
-    along = Q.sum(axis=1) @ X**2 - np.einsum("iu,iu->u", X, Q @ X)
-    return along if anisotropic else along.sum(keepdims=True)

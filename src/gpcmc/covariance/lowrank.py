@@ -238,6 +238,7 @@ def low_rank(
     tolerance: float = TOLERANCE,
     max_rank: int = MAX_RANK,
     inducing: FloatArray | None = None,
+    strict: bool = True,
 ) -> LowRank:
     """Approximate a kernel's covariance at inputs X (n, d); no (n, n) array is made.
 
@@ -247,16 +248,18 @@ def low_rank(
     X : (n, d) array
     tolerance, max_rank, inducing
         As of `gpcmc.gp.prior`.
+    strict : bool
+        Whether a tolerance that needs a rank above `max_rank` is an error. Else the covariance has about that rank.
 
     Raises
     ------
     ValueError
-        If the tolerance needs more inducing inputs than `max_rank`, or the kernel is singular at those given.
+        If the tolerance needs more inducing inputs than `max_rank` and that is an error, or the kernel is singular at those given.
     """
     if inducing is not None:
         given = inducing_at(kernel, inducing)
         return LowRank(*given.rows(X), given, X=X)
-    found, F, D, rank = pivoted(kernel, X, tolerance, max_rank)
+    found, F, D, rank = pivoted(kernel, X, tolerance, max_rank, strict=strict)
     finest = LowRank(F, D, found, X=X)
     coarse = finest.truncated(rank)
     return LowRank(coarse.F, coarse.D, coarse.inducing, finest, X)

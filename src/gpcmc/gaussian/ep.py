@@ -38,6 +38,7 @@ from gpcmc.posterior import ConvergenceError
 _EPS = float(np.finfo(float).eps)
 _ROUGH = 1e-2  # tolerance of sites to start from
 _DEPTH = 4  # updates that the extrapolation looks back on
+_RIDGE = 1e-14
 _FAR = 2.0  # where sites move so much, the last updates say little of the next
 _PATIENCE = 8  # sweeps without a record before the steps get shorter
 _FIRST = 150  # sweeps before another beginning, from nothing and with few sites at a time
@@ -115,7 +116,8 @@ class ExpectationPropagation(GaussianApproximation):
             likelihood=likelihood,
             y=y,
             method=self,
-            work={"sweeps": found.sweeps + (first if partial else 0)} | {name: n for name, n in counts.items() if n},
+            work={"sweeps": found.sweeps + (first if partial else 0)}
+            | {name: n for name, n in counts.items() if n},
         )
         if not found.settled:
             raise ConvergenceError(
@@ -177,13 +179,10 @@ def _iterate(
         tilted = likelihood.tilted(y, m, cavity)
         target = tilted.sites(m)
         joint = 1.0 + tau * cavity
-        log_evidence = float(
-            np.sum(tilted.log_z)
-            + 0.5 * np.sum(np.log(joint))  # Eqs. (3.73)-(3.75), in cavity variances
-            - 0.5 * conditioned.log_determinant
-            + 0.5 * (nu @ mean - np.sum(nu**2 * cavity / joint))
-            + 0.5 * np.sum(m * (tau * m - 2.0 * nu) / joint)
-        )
+        # Eqs. (3.73)-(3.75), in cavity variances
+        squares = (m * (tau * m - 2.0 * nu) - nu**2 * cavity) / joint
+        terms = tilted.log_z + 0.5 * (np.log(joint) + squares + nu * mean)
+        log_evidence = float(terms.sum()) - 0.5 * conditioned.log_determinant
         scale = np.array([variance, np.sqrt(variance)])
         moved = float(np.max(np.abs(target - sites) * scale))
         # rounding of K leaves about eps sqrt(n) K_ii in a variance; the cavity magnifies it
@@ -229,8 +228,15 @@ def _extrapolated(
     tried: list[FloatArray], matched: list[FloatArray], scale: FloatArray, step: float
 ) -> FloatArray:
     """Return the combination of the last updates whose residual is least, in units of the marginals."""
-    residual = np.array([((g - x) * scale).ravel() for x, g in zip(tried, matched, strict=True)])
-    change = np.diff(residual, axis=0)
-    gamma = np.linalg.lstsq(change.T, residual[-1], rcond=1e-8)[0]
-    moved = [x + step * (g - x) for x, g in zip(tried, matched, strict=True)]
-    return moved[-1] - np.tensordot(gamma, np.diff(np.array(moved), axis=0), 1)
+    sites = np.array(tried)
+    moves = np.array(matched) - sites
+    residual = (moves * scale).reshape(len(sites), -1)
+    change = residual[1:] - residual[:-1]
+    gram = change @ change.T
+    gram.flat[:: len(gram) + 1] += _RIDGE * np.trace(
+        gram
+    )  # updates near the end are nearly parallel
+    gamma = np.linalg.solve(gram, change @ residual[-1])
+    moved = sites + step * moves
+    found: FloatArray = moved[-1] - np.einsum("k,kij->ij", gamma, moved[1:] - moved[:-1])
+    return found

@@ -128,7 +128,9 @@ class GaussianPosterior(FormPosterior):
         """
         found = self.predictor.latent(
             self.covariance.cross_of(
-                *check_cross_covariance("K_star", K_star, "k_star_star", k_star_star, self._patterns)
+                *check_cross_covariance(
+                    "K_star", K_star, "k_star_star", k_star_star, self._patterns
+                )
             )
         )
         return found.mean, found.variance
@@ -168,7 +170,13 @@ class GaussianApproximation(Method[GaussianPosterior]):
     any_form: ClassVar[bool] = True
 
     def _fit(self, prior: Prior, y: FloatArray, rng: np.random.Generator) -> GaussianPosterior:
-        return self.corrected(with_prediction(self.approximate(prior.covariance, y), prior))
+        return self._fit_from(prior, y, rng, None)
+
+    def _fit_from(
+        self, prior: Prior, y: FloatArray, rng: np.random.Generator, start: Any
+    ) -> GaussianPosterior:
+        found = self.approximate(prior.covariance, y, start)
+        return self.corrected(with_prediction(found, prior))
 
     @abstractmethod
     def approximate(
@@ -239,12 +247,14 @@ class GaussianApproximation(Method[GaussianPosterior]):
         error = float(np.max(posterior.prediction.form_error, initial=0.0))
         if K.X is not None:
             some = np.linspace(0, len(K) - 1, min(len(K), _JUDGED)).astype(int)
-            judged = posterior._predict_at(K.cross(K.X[some]))
-            error = max(error, float(np.max(judged.form_error)))
+            there = posterior._predict_at(K.cross(K.X[some]))
+            error = max(error, float(np.max(there.form_error)))
         rough = abs(found.rest) > MAX_REST or error > MAX_PROBABILITY_ERROR
-        return replace(
+        judged = replace(
             posterior,
             log_evidence=posterior.log_evidence + found.change,
             diagnostics=posterior.diagnostics | found.diagnostics | {"probability_rest": error},
             status=TOO_ROUGH if rough and posterior.status == OK else posterior.status,
         )
+        judged.__dict__["predictor"] = posterior.predictor  # which takes as long as a sweep or two
+        return judged

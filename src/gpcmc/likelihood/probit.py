@@ -27,7 +27,6 @@ _FAR_THIRD = 5.0  # the same for the third derivative
 _LEVELS_THIRD = 100
 
 
-
 def log_likelihood(y: FloatArray, f: FloatArray) -> FloatArray:
     """Return log Phi(y f), elementwise."""
     return log_ndtr(y * f)
@@ -37,11 +36,14 @@ def hazard(z: FloatArray | float) -> tuple[FloatArray, FloatArray]:
     """Return r = phi(z) / Phi(z) and w = r (z + r), which lies in [0, 1]; elementwise."""
     z = np.asarray(z, dtype=np.float64)
     r = np.sqrt(2.0 / np.pi) / erfcx(-z / np.sqrt(2.0))
-    x = np.maximum(-z, _FAR)
-    excess = np.zeros_like(x)  # z + r = 1/(x + 2/(x + 3/(x + ...))) at x = -z
-    for level in range(_LEVELS, 0, -1):
-        excess = level / (x + excess)
-    excess = np.where(-z > _FAR, excess, z + r)
+    far = -z > _FAR
+    excess = z + r
+    if far.any():
+        x = np.maximum(-z, _FAR)
+        fraction = np.zeros_like(x)  # z + r = 1/(x + 2/(x + 3/(x + ...))) at x = -z
+        for level in range(_LEVELS, 0, -1):
+            fraction = level / (x + fraction)
+        excess = np.where(far, fraction, excess)
     return r, np.clip(r * excess, 0.0, 1.0)
 
 

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Kernel
 
-from gpcmc.inference.evidence import EvidenceSurface, maximize, surface_method
+from gpcmc.evidence import Surface, maximize, surface_method
 from gpcmc.gaussian.posterior import GaussianApproximation
 from gpcmc.methods import Method
 from studies.atiya2021.experiment5 import scores
@@ -84,7 +84,7 @@ def tuned_by_gradient(
         )
     X, y = judge.problem.X_train, judge.problem.y_train
     kernel = kernel_at_start(X, relevance)
-    surface = EvidenceSurface(surface_method(climbed, searching=True), kernel, X, y)
+    surface = Surface(surface_method(climbed, searching=True), kernel, X, y)
     import_late()
     start = time.process_time()
     found = maximize(surface, 0, np.random.default_rng(0))  # one start, so nothing is drawn

@@ -12,7 +12,7 @@ from scipy.spatial.distance import cdist
 from gpcmc.covariance.dense import Dense, gradient_array
 from gpcmc.covariance.form import GradientMatrix
 from gpcmc.covariance.kernels import flush_subnormal
-from gpcmc.inference.climbing import climb
+from gpcmc.evidence.climbing import climb
 
 Array = np.ndarray
 

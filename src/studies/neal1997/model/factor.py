@@ -12,7 +12,7 @@ from scipy.linalg import LinAlgError, cho_solve, cholesky, eigh
 from scipy.linalg.lapack import dpotri
 
 from gpcmc._validation import FloatArray
-from gpcmc.covariance.kernels import Contraction, covariance_with_gradient
+from gpcmc.covariance.gradient import Contraction, covariance_with_gradient
 from studies.neal1997.model._arguments import check_test_inputs
 from studies.neal1997.model.priors import Priors
 
