@@ -65,8 +65,6 @@ def problem(inputs, n, method):
 
 def measure(method, inputs, n, tolerance):
     """One run: a line of JSON."""
-    from gpcmc.lowrank.dense import parallel_ep
-    from gpcmc.lowrank.dense_twisted import dense_twisted_ep
     from scipy.linalg import cholesky
 
     from gpcmc.gaussian.softmax_mode import MulticlassLaplace

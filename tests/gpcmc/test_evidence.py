@@ -9,10 +9,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from gpcmc.orthant.separation import _Mixture
-from gpcmc.orthant.tilting import tilted_proposal
-from gpcmc.orthant.twisting import twisted_proposal
-from scipy.special import logsumexp
 from sklearn.gaussian_process import GaussianProcessClassifier as ScikitLearn
 from sklearn.gaussian_process.kernels import (
     RBF,
@@ -24,8 +20,9 @@ from sklearn.gaussian_process.kernels import (
 )
 from truths import central_differences
 
-import gpcmc.rectangle.gradient as door
+import gpcmc.rectangle.backward as door
 from gpcmc._memory import Limit
+from gpcmc.covariance.factor import DenseFactor
 from gpcmc.covariance.gradient import KernelOn, covariance_with_gradient
 from gpcmc.covariance.kernels import orthant_covariance
 from gpcmc.evidence import (
@@ -51,7 +48,9 @@ from gpcmc.inference import (
     Twisted,
 )
 from gpcmc.orthant.truths import linear_kernel_truth, two_dimensional
+from gpcmc.rectangle import mixture
 from gpcmc.rectangle.gradient import Guide, orthant_gradient
+from gpcmc.rectangle.proposals import tilted, twisted
 
 METHODS = {
     "laplace": Laplace(),
@@ -551,15 +550,19 @@ def test_the_draws_are_those_of_twisted_ep(monkeypatch):
     R = orthant_covariance(K, y)
     guide = Guide.at(R, *sites(prior(3.0 * RBF(1.0), X).covariance, y))
     found = orthant_gradient(R, guide, points=64, seeds=seeds(4))
-    L = np.linalg.cholesky(R)
-    mixture = _Mixture.of(
-        twisted_proposal(R, guide.nu, guide.tau), 64, tilted_proposal(L, guide.mu)
+    factor, low, high = DenseFactor.of(R.copy()), np.zeros(35), np.full(35, np.inf)
+    both = mixture.Mixture(
+        (
+            twisted(factor.sited(guide.nu, guide.tau), guide.tau, low, high),
+            tilted(factor, guide.mu, low, high),
+        ),
+        np.inf,
     )
-    log_w = [-logsumexp(q, axis=0) for seed in seeds(4) for *_, q in mixture.draws(int(seed))]
-    expected = logsumexp(np.concatenate(log_w)) - np.log(4 * 72)
+    expected = mixture.draw(both, 64, seeds(4)).log_plain
     assert found.log_probability == pytest.approx(expected, abs=1e-11)
     # whatever is worked on at once
-    monkeypatch.setattr(door, "_CHUNK", 32)
+    monkeypatch.setattr(mixture, "_MOST", 32)
+    monkeypatch.setattr(mixture, "_LEAST", 32)
     monkeypatch.setattr(door, "_LEAF", 5)
     again = orthant_gradient(R, guide, points=64, seeds=seeds(4))
     assert again.log_probability == pytest.approx(found.log_probability, abs=1e-11)
