@@ -56,7 +56,7 @@ def _of_one(fitted: Fitted, X: Any) -> list[tuple[str, str]]:
         found.append(("scale", _of_scales(fitted, X)))
         if not found[0][1]:
             found.append(("nothing", _of_nothing(fitted, X)))
-        found.append(("bounds", _of_bounds(fitted.kernel, fitted.found)))
+        found.append(("bounds", _of_bounds(fitted.kernel, fitted.found, X)))
         if not fitted.found.converged:
             text = (
                 "the optimizer stopped where the marginal likelihood still rises; try n_restarts_optimizer, or a "
@@ -141,41 +141,38 @@ def _length_scale(kernel: Kernel) -> FloatArray | None:
     return np.concatenate(scales).astype(float) if scales else None
 
 
-def _of_bounds(kernel: Kernel, found: Optimum) -> str:
+def _of_bounds(kernel: Kernel, found: Optimum, X: Any) -> str:
     """Say what ended at which bound, and what that may mean, where the marginal likelihood rises beyond it."""
-    at = bounded(kernel)
-    if not at or found.gradient is None:
+    if not found.at_bound or found.gradient is None:
         return ""
+    at = bounded(kernel)
     low, high = kernel.bounds.T
     outward = np.where(np.abs(kernel.theta - high) < np.abs(kernel.theta - low), 1.0, -1.0)
     if max(outward * found.gradient) * _AHEAD < _GAIN:
         return ""
     ends = ", ".join(f"{name} = {value:.3g} ({side})" for name, value, side in at)
-    reasons = [
-        text
-        for (part, where), text in {
-            (
-                "length_scale",
-                "upper",
-            ): "a length scale at its upper bound says that an input does not matter",
-            (
-                "length_scale",
-                "lower",
-            ): "a length scale at its lower bound, that the labels look like noise",
-            (
-                "constant_value",
-                "upper",
-            ): "a variance at its upper bound, that the classes are separable",
-            (
-                "constant_value",
-                "lower",
-            ): "a variance at its lower bound, that this part of the kernel is not needed",
-        }.items()
-        if any(part in name and side == where for name, _, side in at)
-    ]
+    reasons = [text for name, value, side in at for text in _meanings(name, value, side, X)]
     text = f"{ends} ended at a bound of the kernel, and the marginal likelihood still rises there"
-    means = f" ({'; '.join(reasons)})" if reasons else ""
+    means = f" ({'; '.join(dict.fromkeys(reasons))})" if reasons else ""
     return f"{text}{means}. Widen the bounds, or fix the value"
+
+
+def _meanings(name: str, value: float, side: str, X: Any) -> list[str]:
+    """Return what a hyperparameter at this side of its bounds says."""
+    if "constant_value" in name:
+        if side == "upper":
+            return ["a variance at its upper bound says that the classes are separable"]
+        return ["a variance at its lower bound says that this part of the kernel is not needed"]
+    if "length_scale" not in name:
+        return []
+    middle = distances(X)[0] if vectors(X) else value
+    if value > 10 * middle and side == "lower":
+        return [f"the length scale is far above all distances, whose median is {middle:.3g}"]
+    if value < 0.1 * middle and side == "upper":
+        return [f"the length scale is far below all distances, whose median is {middle:.3g}"]
+    if side == "upper":
+        return ["a length scale at its upper bound says that an input does not matter"]
+    return ["a length scale at its lower bound says that the labels look like noise"]
 
 
 def _of_status(fitted: Fitted) -> str:

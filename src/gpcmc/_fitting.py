@@ -31,7 +31,6 @@ from gpcmc.evidence import (
     Optimum,
     Search,
     Surface,
-    bounded,
     climb_exact,
     exact_surface,
     form_of,
@@ -78,16 +77,16 @@ class Fitted:
     common: CommonPoints | None
 
     @property
-    def at_bound(self) -> list[str]:
+    def at_bound(self) -> tuple[str, ...]:
         """Names of the hyperparameters that the search left at a bound; none without one."""
-        return [] if self.found is None else [name for name, _, _ in bounded(self.kernel)]
+        return () if self.found is None else self.found.at_bound
 
     def surface(self, X: Any, theta: FloatArray) -> Surface:
         """Return the log marginal likelihood that a search climbs, at training inputs X and near theta."""
         if self.common is not None:
             return exact_surface(self.kernel, X, self.y, self.common)
         method, kernel = surface_method(self.method), self.kernel.clone_with_theta(theta)
-        return Surface(method, kernel, X, self.y, self.form.around(kernel, X, self.y, method))
+        return Surface(method, kernel, X, self.y, self.form.near(kernel, X))
 
     def predict(self, X: Any, X_star: Any) -> Prediction:
         """Return probabilities at test inputs: (t,) of class +1, or (t, C).
@@ -354,6 +353,9 @@ def _mean(values: list[float | None]) -> float | None:
 
 class KernelOfEach(CompoundKernel):
     """The kernels of the classes, one against the rest; prints what they are."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, CompoundKernel) and list(self.kernels) == list(other.kernels)
 
     def __repr__(self) -> str:
         return f"KernelOfEach([{', '.join(map(repr, self.kernels))}])"

@@ -55,15 +55,27 @@ def _limit(libraries: list[Any], api: str) -> list[tuple[Any, int]]:
     own = [(one, one.get_num_threads()) for one in libraries if one.user_api == api]
     more = [(one, number) for one, number in own if number != 1]
     for one, _ in more:
-        one.set_num_threads(1)
+        _set(one, 1)
     return more
 
 
 def _put_back(found: list[tuple[Any, int]]) -> None:
     """Give libraries their numbers of threads again, the last one first."""
     while found:
-        library, number = found.pop()
-        library.set_num_threads(number)
+        _set(*found.pop())
+
+
+def _set(library: Any, number: int) -> None:
+    """Set a library's number of threads, whichever Python thread asks.
+
+    From 3.7 on threadpoolctl lets one Python thread alone set that of OpenBLAS, until it is told to forget which.
+    """
+    forget = getattr(library, "clear_controlling_thread", None)
+    if forget is not None:
+        forget(force=True)
+    library.set_num_threads(number)
+    if forget is not None:
+        forget(force=True)
 
 
 _process = _Process()

@@ -373,7 +373,7 @@ def test_low_rank_behind_the_classifier():
     assert low.diagnostics_["rank"] < 200 and low.status_ == OK
     assert low.log_marginal_likelihood_ == pytest.approx(dense.log_marginal_likelihood_, abs=0.01)
     p, error = low.predict_proba(X, return_std=True)
-    assert (np.abs(p - dense.predict_proba(X)) <= error + 1e-6).all() and error.max() < 0.01
+    assert np.abs(p - dense.predict_proba(X)).max() < 1e-3 and 0.0 < error.max() < 0.01
     for model in (dense, low):
         mean, variance = model.latent_mean_and_variance(X[:9])
         assert mean == pytest.approx(dense.latent_mean_and_variance(X[:9])[0], abs=0.05)
@@ -624,7 +624,7 @@ def test_the_exact_surface_is_climbed():
     # the value at the end of the search, and the estimate there, whose points are others
     se = fitted.log_marginal_likelihood_se_
     assert found.log_evidence == pytest.approx(fitted.log_marginal_likelihood_, abs=7 * se)
-    assert fitted.log_marginal_likelihood_value_ == found.log_evidence
+    assert fitted.log_marginal_likelihood_value_ == pytest.approx(found.log_evidence, abs=1e-9)
     # it is higher than expectation propagation's optimum by more than the error, and flat
     one, two = (
         Twisted(points=1024).fit(prior(m.kernel_, X), y, rng=np.random.default_rng(7))
@@ -639,7 +639,7 @@ def test_the_exact_surface_is_climbed():
     assert again.optimizer == "exact" and (again.kernel_.theta == fitted.kernel_.theta).all()
     assert again.log_marginal_likelihood_ == fitted.log_marginal_likelihood_
     code = np.digitize(X[:24, 0], [-0.4, 0.4])
-    several = exact(inference=Twisted(points=16, randomizations=4)).fit(X[:24], code)
+    several, _ = told(lambda: exact(inference=Twisted(16, 4)).fit(X[:24], code))
     value, gradient = several.log_marginal_likelihood(eval_gradient=True)
     assert np.isfinite(value) and gradient.shape == (6,)
 
@@ -682,7 +682,7 @@ def test_columns_that_are_not_in_one_scale_are_named():
     X, y = noisy_problem(6, n=120, d=3)
     X *= [0.01, 1.0, 240.0]
     raw, found = told(lambda: GaussianProcessClassifier().fit(X, y))
-    assert "standard deviations from 0.01" in found[0] and "StandardScaler" in found[0]
+    assert "standard deviations from 0.00995 to 253" in found[0] and "StandardScaler" in found[0]
     scaled = StandardScaler().fit_transform(X)
     standardised, found = told(lambda: GaussianProcessClassifier().fit(scaled, y))
     assert standardised.log_marginal_likelihood_ > raw.log_marginal_likelihood_ + 2 and not found

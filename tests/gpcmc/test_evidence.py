@@ -22,7 +22,6 @@ from truths import central_differences
 
 import gpcmc.rectangle.backward as door
 from gpcmc._memory import Limit
-from gpcmc.covariance.factor import DenseFactor
 from gpcmc.covariance.gradient import KernelOn, covariance_with_gradient
 from gpcmc.covariance.kernels import orthant_covariance
 from gpcmc.evidence import (
@@ -48,9 +47,7 @@ from gpcmc.inference import (
     Twisted,
 )
 from gpcmc.orthant.truths import linear_kernel_truth, two_dimensional
-from gpcmc.rectangle import mixture
 from gpcmc.rectangle.gradient import Guide, orthant_gradient
-from gpcmc.rectangle.proposals import tilted, twisted
 
 METHODS = {
     "laplace": Laplace(),
@@ -191,10 +188,10 @@ def test_one_matrix_says_what_traces_with_inverses_say(name):
 
 @pytest.mark.parametrize("name", ["rbf", "ard", "sum", "two scales"])
 def test_the_gradient_of_a_search_is_good_enough(name):
-    """The search stops expectation propagation at 1e-5: its gradient is not yet that of the fixed point."""
+    """The search stops expectation propagation at 2e-6: its gradient is not yet that of the fixed point."""
     X, y = noisy_problem(6)
     kernel, quick = KERNELS[name], surface_method(METHODS["ep"], searching=True)
-    assert quick.tolerance == 1e-5
+    assert quick.tolerance == 2e-6
     for shift in (0.0, 1.0, -1.0):
         theta = kernel.theta + shift
         _, found = Surface(quick, kernel, X, y).value_and_gradient(theta)
@@ -273,7 +270,7 @@ def test_whose_evidence_is_climbed():
     assert surface_method(logistic, searching=True) is logistic
     assert surface_method(Twisted()) == ExpectationPropagation()
     assert surface_method(own) is own
-    assert surface_method(own, searching=True) == replace(own, tolerance=1e-5)
+    assert surface_method(own, searching=True) == replace(own, tolerance=2e-6)
     assert surface_method(quick, searching=True) == quick
 
 
@@ -333,7 +330,7 @@ def test_a_search_ends_with_the_posterior_of_its_optimum():
 def test_another_start_ends_where_it_meets_a_known_maximum():
     """Three starts of the default cost little more than one, and restarts climb to their ends."""
     X, y = valleys(120, 1)
-    kernel, method = 1.0 * RBF(1.0), ExpectationPropagation(tolerance=1e-5)
+    kernel, method = 1.0 * RBF(1.0), ExpectationPropagation(tolerance=2e-6)
     alone = maximize(Surface(method, kernel, X, y))
     several = searched(kernel, X, y)
     assert several.evaluations < 2 * alone.evaluations
@@ -418,7 +415,7 @@ def test_the_form_is_decided_in_one_place(monkeypatch):
 
 
 def test_dense_and_low_rank_agree():
-    X, y = valleys(1500, 3)
+    X, y = valleys(1100, 3)
     method = surface_method(ExpectationPropagation(), searching=True)
     ends = [
         Search("lbfgs").run(
@@ -544,30 +541,22 @@ def test_any_guide_will_do_also_far_out():
         assert np.sum(found * D) == pytest.approx(difference, rel=1e-4, abs=1e-6)
 
 
-def test_the_draws_are_those_of_twisted_ep(monkeypatch):
+def test_the_estimate_is_twisted_eps(monkeypatch):
     X, y = valleys(35, 0)
-    K = prior(3.0 * RBF(1.0), X).K
-    R = orthant_covariance(K, y)
-    guide = Guide.at(R, *sites(prior(3.0 * RBF(1.0), X).covariance, y))
-    found = orthant_gradient(R, guide, points=64, seeds=seeds(4))
-    factor, low, high = DenseFactor.of(R.copy()), np.zeros(35), np.full(35, np.inf)
-    both = mixture.Mixture(
-        (
-            twisted(factor.sited(guide.nu, guide.tau), guide.tau, low, high),
-            tilted(factor, guide.mu, low, high),
-        ),
-        np.inf,
-    )
-    expected = mixture.draw(both, 64, seeds(4)).log_plain
-    assert found.log_probability == pytest.approx(expected, abs=1e-11)
+    given = prior(3.0 * RBF(1.0), X)
+    R = orthant_covariance(given.K, y)
+    guide = Guide.at(R, *sites(given.covariance, y))
+    found = orthant_gradient(R, guide, points=64, seeds=seeds(16))
+    expected = Twisted(points=256).fit(given, y, rng=np.random.default_rng(1))
+    error = np.hypot(found.standard_error, expected.log_evidence_se)
+    assert found.log_probability == pytest.approx(expected.log_evidence, abs=5 * error)
+    assert error < 0.01
     # whatever is worked on at once
-    monkeypatch.setattr(mixture, "_MOST", 32)
-    monkeypatch.setattr(mixture, "_LEAST", 32)
     monkeypatch.setattr(door, "_LEAF", 5)
-    again = orthant_gradient(R, guide, points=64, seeds=seeds(4))
+    again = orthant_gradient(R, guide, points=64, seeds=seeds(16))
     assert again.log_probability == pytest.approx(found.log_probability, abs=1e-11)
     np.testing.assert_allclose(again.cov, found.cov, atol=1e-11)
-    short = orthant_gradient(R, guide, points=64, seeds=seeds(4), with_gradient=False)
+    short = orthant_gradient(R, guide, points=64, seeds=seeds(16), with_gradient=False)
     assert short.log_probability == again.log_probability and short.cov is None
 
 

@@ -190,7 +190,7 @@ def test_chains_have_the_posterior(method, iterations):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("method", "iterations"), [("laplace", 400), ("ancillary", 8000), ("surrogate", 1500)]
+    ("method", "iterations"), [("laplace", 400), ("ancillary", 12000), ("surrogate", 1500)]
 )
 def test_chains_have_the_posterior_of_each_length_scale(method, iterations):
     found = run_chains(

@@ -184,8 +184,7 @@ class Ascent:
             raise ValueError(
                 f"kernel: {failure} (at every start of the search, {count} in all)"
             ) from failure
-        count = self.progress.evaluations - before
-        return [replace(peak, evaluations=count) for peak in peaks]
+        return [self._counted(peak, before) for peak in peaks[:1]] + peaks[1:]
 
     def with_held(self, form: Form, start: FloatArray) -> Optimum:
         """Return the maximum where what a climb holds is what its own end would choose, or nearly.
@@ -207,7 +206,13 @@ class Ascent:
             if moved <= _SETTLED:
                 break
         assert found is not None
-        return replace(found, evaluations=self.progress.evaluations - before)
+        return self._counted(found, before)
+
+    def _counted(self, found: Optimum, before: int) -> Optimum:
+        """Return the same with its bounds, and the evaluations of this ascent."""
+        kernel = self.surface.kernel.clone_with_theta(found.theta)
+        names = tuple(name for name, _, _ in bounded(kernel))
+        return replace(found, at_bound=names, evaluations=self.progress.evaluations - before)
 
     def _ordered(self, starts: list[FloatArray]) -> list[FloatArray]:
         """Return different starts, the highest first."""
@@ -218,7 +223,6 @@ class Ascent:
         heights = []
         for start in different:
             try:
-                self.surface.posterior = None
                 value, gradient = self._evaluate(start)
                 self._known[start.tobytes()] = value, gradient, self.surface.posterior
             except (ValueError, ConvergenceError):
@@ -237,10 +241,8 @@ class Ascent:
         if not self._flat(found) and not (stop and stop(found.theta, found.value, found.gradient)):
             again = self._climb(found.theta, stop)
             found = again if again.value > found.value else found
-        kernel = self.surface.kernel.clone_with_theta(found.theta)
-        names = tuple(name for name, _, _ in bounded(kernel))
         flat, (_, posterior) = self._flat(found), self._best
-        peak = Optimum(found.theta, found.value, names, flat, 0, found.gradient, posterior)
+        peak = Optimum(found.theta, found.value, (), flat, 0, found.gradient, posterior)
         return peak, found.failure
 
     def _climb(self, start: FloatArray, stop: Stop | None) -> Summit:

@@ -21,7 +21,7 @@ from scipy.optimize import OptimizeResult, minimize
 from gpcmc._validation import FloatArray
 from gpcmc.posterior import ConvergenceError
 
-_FTOL, _GTOL = 1e7 * float(np.finfo(float).eps), 1e-5  # SciPy's own
+_FTOL, _GTOL = 1e-8, 1e-5
 #: Takes a point (p,), the value there and its gradient (p,), and says whether to stop.
 Stop = Callable[[FloatArray, float, FloatArray], bool]
 

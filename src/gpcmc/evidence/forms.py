@@ -62,6 +62,10 @@ class Form(ABC):
     def around(self, kernel: Kernel, X: Any, y: FloatArray, method: Any) -> Climbed:
         """Return what makes the covariances of a climb from this kernel."""
 
+    @abstractmethod
+    def near(self, kernel: Kernel, X: Any) -> Climbed:
+        """Return what makes covariances near this kernel, as good as that of its posterior."""
+
     @property
     @abstractmethod
     def held(self) -> bool:
@@ -92,6 +96,10 @@ class DenseForm(Form):
 
     def around(self, kernel: Kernel, X: Any, y: FloatArray, method: Any) -> Climbed:
         """Return what makes arrays, which holds nothing."""
+        return dense(kernel, X)
+
+    def near(self, kernel: Kernel, X: Any) -> Climbed:
+        """Return the same."""
         return dense(kernel, X)
 
 
@@ -128,6 +136,14 @@ class LowRankForm(Form):
                 break
             tolerance *= 0.1
             found = self._chosen(kernel, X, tolerance)
+        return self._held(found, kernel, X)
+
+    def near(self, kernel: Kernel, X: Any) -> Climbed:
+        """Return what makes covariances with the inducing inputs that the posterior of the kernel has."""
+        return self._held(self._chosen(kernel, X, self.tolerance), kernel, X)
+
+    @staticmethod
+    def _held(found: LowRank, kernel: Kernel, X: Any) -> Climbed:
         assert found.inducing is not None
         Z = found.inducing.Z
         return lambda theta: low_rank(kernel.clone_with_theta(theta), X, inducing=Z)

@@ -13,7 +13,7 @@ from gpcmc._validation import FloatArray
 if TYPE_CHECKING:  # scikit-learn takes half a second
     from sklearn.gaussian_process.kernels import Kernel
 
-_SAMPLE = 120  # inputs whose distances are looked at
+_SAMPLE = 100  # inputs whose distances are looked at
 _RARE = 25  # patterns of a class that a share of all patterns keeps, if there are so many
 
 

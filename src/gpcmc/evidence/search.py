@@ -18,7 +18,7 @@ import numpy as np
 
 from gpcmc._progress import Progress
 from gpcmc._validation import FloatArray
-from gpcmc.evidence.ascent import Ascent, Optimum, drawn
+from gpcmc.evidence.ascent import Ascent, Optimum, bounded, drawn
 from gpcmc.evidence.forms import DENSE, Form
 from gpcmc.evidence.scale import scaled_starts, sizes, some_of
 from gpcmc.evidence.surface import Approximation, Surface
@@ -173,4 +173,5 @@ class Search:
             )
         value = surface.value(theta)
         # whether an own optimizer ends at a maximum is its own affair
-        return Optimum(theta, value, (), True, progress.evaluations, None, surface.posterior)
+        names = tuple(name for name, _, _ in bounded(kernel.clone_with_theta(theta)))
+        return Optimum(theta, value, names, True, progress.evaluations, None, surface.posterior)

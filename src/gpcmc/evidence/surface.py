@@ -26,7 +26,7 @@ from gpcmc.methods import Method
 if TYPE_CHECKING:  # scikit-learn takes half a second
     from sklearn.gaussian_process.kernels import Kernel
 
-_TOLERANCE = 1e-5  # of expectation propagation in a search: gradients are then good to 1e-5, the values to 1e-9
+_TOLERANCE = 2e-6  # of expectation propagation in a search: gradients are then good to 1e-5, the values to 1e-9
 
 
 class Approximation(Protocol):
