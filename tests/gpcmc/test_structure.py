@@ -30,19 +30,7 @@ CIRCLES: set[str] = {
 }
 FORMS: set[tuple[str, str]] = set()
 PRIVATE: set[tuple[str, str]] = set()
-WITHOUT_LAYER: set[str] = {
-    "_advice",
-    "_problem",
-    "_search",
-    "_settings",
-    "_several",
-    "lowrank",
-    "lowrank.dense_twisted",
-    "lowrank.filter",
-    "lowrank.proposals",
-    "lowrank.sampling",
-    "lowrank.surface",
-}
+WITHOUT_LAYER: set[str] = {"_advice", "_arguments", "_fitting"}
 #: Names of covariances: what no method may ask for.
 COVARIANCES = {"Covariance", "Dense", "LowRank"}
 
