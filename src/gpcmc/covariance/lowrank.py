@@ -19,12 +19,13 @@ from scipy.linalg import cho_solve, solve_triangular
 from gpcmc._validation import FloatArray, as_real, check_array
 from gpcmc.covariance.conditioned import LowRankConditioned, SoftmaxLowRank, precision_factor
 from gpcmc.covariance.correction import correction_of
-from gpcmc.covariance.factor import Factor, GeneratorFactor
+from gpcmc.covariance.factor import Factor
 from gpcmc.covariance.form import (
     Correction,
     Covariance,
     GradientMatrix,
 )
+from gpcmc.covariance.generators import GeneratorFactor
 from gpcmc.covariance.induced import LowRankCross
 from gpcmc.covariance.kernels import diagonal
 from gpcmc.covariance.pivoted import (

@@ -241,6 +241,8 @@ def draw(
     log_share = np.log(np.array(counts) / samples)
     log_w, ratio = np.empty((len(seeds), samples)), np.ones((len(seeds), samples))
     size = int(np.clip(_NUMBERS // len(mixture), _LEAST, _MOST))
+    if mixture.proposals[-1].factor.condenses and not keep and len(mixture) > MANY:
+        size = _MOST  # nothing of it is as long as the coordinates
 
     def work(group: range) -> None:
         first = 0
@@ -260,7 +262,7 @@ def draw(
     # small randomisations are worked on together: each step from block to block has its price
     together = max(1, size // samples)
     if len(seeds) * samples * len(mixture) > _LONG:
-        together = min(together, max(1, len(seeds) // 4))
+        together = min(together, max(len(seeds) // 4, -(-_LEAST // samples)))
     groups = [range(r, min(r + together, len(seeds))) for r in range(0, len(seeds), together)]
     if n_jobs == 1:
         for group in groups:
