@@ -60,8 +60,8 @@ def fits(package, method, length_scales):
     from sklearn.gaussian_process.kernels import RBF
 
     from gpcmc import GaussianProcessClassifier
-    from gpcmc.inference import Laplace
     from gpcmc.evidence import Surface
+    from gpcmc.inference import Laplace
 
     kernel, counts = 1.0 * RBF(np.ones(length_scales) if length_scales > 1 else 1.0), [0]
     if package == "scikit-learn":

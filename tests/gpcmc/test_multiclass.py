@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from gpcmc.evidence import Surface
 from scipy.special import log_softmax, logsumexp, softmax
 from sklearn.datasets import load_iris
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
@@ -13,6 +12,7 @@ from test_evidence import slopes
 from gpcmc import GaussianProcessClassifier
 from gpcmc._threads import one_thread
 from gpcmc.covariance import Dense
+from gpcmc.evidence import Surface
 from gpcmc.gaussian import softmax_mode
 from gpcmc.gp import Prior, prior, rbf
 from gpcmc.inference import ConvergenceError, Laplace, MulticlassLaplace

@@ -548,7 +548,7 @@ def test_gradient_against_differences():
 
 
 def test_gradient_of_a_box_by_the_sites():
-    """All with the same points, so that the gradient is that of the very estimate: differences agree to their own error."""
+    """All with the same points, so that the gradient is the very estimate's: differences agree to their own error."""
     n = 4
     R, lower, upper = (
         covariance(n, 1),

@@ -366,7 +366,7 @@ def wedge(k):
     B = rng.standard_normal((3, 3)) * [1e3, 1.0, 1e-3]
     sd = np.linalg.norm(B, axis=1)
     lower = 0.5 * rng.standard_normal(3) * sd
-    return in_order(lower, lower + [INF, INF, 3 * sd[2]], B @ B.T)
+    return in_order(lower, lower + np.array([INF, INF, 3 * sd[2]]), B @ B.T)
 
 
 @pytest.mark.parametrize("k", ["pair", 0, 1, 2, 3, 4])

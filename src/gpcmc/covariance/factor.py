@@ -18,7 +18,8 @@ comes without subtraction, so that no digits are lost where tau is large:
 
     S = L (I + L'TL)^-1 L' = (L K^-1)(L K^-1)',    K'K = I + L'TL,    K lower triangular,
 
-or, with s = 1 / (1 + tau g), S = diag(s) H P H' diag(s) + diag(s g) and P = (I + H' diag(s tau) H)^-1, of R = H H' + diag(g).
+or, with s = 1 / (1 + tau g), S = diag(s) H P H' diag(s) + diag(s g) and P = (I + H' diag(s tau) H)^-1, of
+R = H H' + diag(g).
 """
 
 from __future__ import annotations

@@ -41,13 +41,14 @@ from gpcmc._validation import FloatArray, as_real, check_array
 from gpcmc.covariance.correction import correction_of
 from gpcmc.covariance.factor import Factor, GeneratorFactor
 from gpcmc.covariance.form import (
+    Answer,
     Conditioned,
     ConditionedFunction,
     Correction,
     Covariance,
     GradientMatrix,
 )
-from gpcmc.covariance.induced import Answer, LowRankCross, LowRankPredictor
+from gpcmc.covariance.induced import LowRankCross, LowRankPredictor
 from gpcmc.covariance.kernels import diagonal
 from gpcmc.covariance.pivoted import (
     BLOCK,
@@ -254,7 +255,8 @@ def low_rank(
     Raises
     ------
     ValueError
-        If the tolerance needs more inducing inputs than `max_rank` and that is an error, or the kernel is singular at those given.
+        If the tolerance needs more inducing inputs than `max_rank` and that is an error, or the kernel is singular at
+        those given.
     """
     if inducing is not None:
         given = inducing_at(kernel, inducing)

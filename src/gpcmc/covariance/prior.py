@@ -19,7 +19,8 @@ from gpcmc._validation import (
 from gpcmc.covariance.dense import Dense
 from gpcmc.covariance.form import Covariance, Cross
 from gpcmc.covariance.kernels import check_kernel, diagonal, evaluate
-from gpcmc.covariance.lowrank import MAX_RANK, TOLERANCE, low_rank
+from gpcmc.covariance.lowrank import low_rank
+from gpcmc.covariance.pivoted import MAX_RANK, TOLERANCE
 
 if TYPE_CHECKING:  # scikit-learn takes half a second
     from sklearn.gaussian_process.kernels import Kernel

@@ -3,8 +3,8 @@
 Its average over a Gaussian is by a rule that does not know the names of the classes. Points of a low-discrepancy
 sequence treat their coordinates differently, so that an average over them depends on which class comes first. Here each
 test input sorts its classes by what their Gaussian says of them (mean, variance, covariance with the mean), the root of
-the covariance is the symmetric one, and the points are used in all C rotations of their coordinates. Classes that can be
-exchanged without a change of the Gaussian share what they get together: where all can, as far from the data, each has
+the covariance is the symmetric one, and the points are used in all C rotations of their coordinates. Classes that can
+be exchanged without a change of the Gaussian share what they get together: where all can, as far from the data, each has
 1/C exactly.
 
 References

@@ -8,8 +8,8 @@ expectations under the tilted law, g and W the likelihood's first and minus its 
 not cancel where v is small; the latter do not where it is large, where g turns too fast for a rule to see.
 
 The tilted law is log-concave. It is integrated on both sides of its mode, as far as it falls by exp(-40), by Gauss and
-Legendre's rule on panels that are halved until halves agree with the whole: a likelihood that turns within one unit of f
-is seen beside a Gaussian that is a thousand wide.
+Legendre's rule on panels that are halved until halves agree with the whole: a likelihood that turns within one unit of
+f is seen beside a Gaussian that is a thousand wide.
 
 References
 ----------

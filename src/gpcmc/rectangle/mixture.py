@@ -1,9 +1,9 @@
 r"""The average weight of samples from a proposal, with a defensive one mixed in.
 
 The points are Sobol' points, scrambled anew for each of several independent randomisations, so that the estimate of the
-*probability* is unbiased and its standard error is the spread between randomisations. Beyond five hundred coordinates they
-are Latin hypercubes: balanced in each coordinate, which is all that a feasible number of Sobol' points is there, at less
-cost, and for any number of coordinates (measured by benchmarks/evidence.py).
+*probability* is unbiased and its standard error is the spread between randomisations. Beyond five hundred coordinates
+they are Latin hypercubes: balanced in each coordinate, which is all that a feasible number of Sobol' points is there, at
+less cost, and for any number of coordinates (measured by benchmarks/evidence.py).
 
 A proposal whose weights may be unbounded is mixed with one whose weights are bounded: with q = (1 - e) q_1 + e q_2 in
 the denominator, the weight p/q is at most (p/q_2)/e. What the second one's draws cost where the first is good is won
@@ -15,7 +15,8 @@ Both proposals go through the coordinates together, block after block: what one 
 References
 ----------
 Genz (1992), Journal of Computational and Graphical Statistics 1, 141. Owen (1998), ACM Transactions on Modeling and
-Computer Simulation 8, 71. McKay, Beckman and Conover (1979), Technometrics 21, 239. Owen and Zhou (2000), Journal of the American Statistical Association 95, 135.
+Computer Simulation 8, 71. McKay, Beckman and Conover (1979), Technometrics 21, 239. Owen and Zhou (2000), Journal of the
+American Statistical Association 95, 135.
 """
 
 from __future__ import annotations

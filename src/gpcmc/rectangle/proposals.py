@@ -1,14 +1,14 @@
 r"""Proposals for a rectangle: coordinates drawn in turn, each from a Gaussian inside its limits.
 
-With v = m + L e and rows in units of L's diagonal d, a coordinate above its lower limit is x_i = (v_i - lower_i) / d_i =
-c_i + e_i, c_i linear in the innovations before. Its innovation is drawn from N(a_i + b_i c_i, scale_i^2) between the
+With v = m + L e and rows in units of L's diagonal d, a coordinate above its lower limit is x_i = (v_i - lower_i) / d_i
+= c_i + e_i, c_i linear in the innovations before. Its innovation is drawn from N(a_i + b_i c_i, scale_i^2) between the
 limits, and the sample's weight grows by the mass between them and by what corrects for the proposal.
 
 *Tilted* (Botev 2017; mu = 0 is Genz's method): e_i from N(mu_i, 1), and the weight has the factor exp(mu_i^2 / 2 -
 mu_i e_i).
 
-*Twisted*: let q(v) be proportional to N(v; 0, R) prod_j s_j(v_j) with Gaussian sites s_j(v) = exp(nu_j v - tau_j v^2/2)
-that stand for the limits. Coordinate i is drawn from its law under N(v; 0, R), the coordinates before it, its own limits
+*Twisted*: let q(v) be proportional to N(v; 0, R) prod_j s_j(v_j) with Gaussian sites s_j(v) = exp(nu_j v - tau_j v^2
+/ 2) that stand for the limits. Coordinate i is drawn from its law under N(v; 0, R), the coordinates before it, its own limits
 and the sites of the coordinates *after* it. Under q, v_i given v_1 .. v_{i-1} is N(mu_i, sigma_i^2) with mu_i linear in
 what was drawn; without its own site it is N(m_i, s_i^2), the cavity; and the weight of a sample grows by
 

@@ -50,7 +50,8 @@ TOLERANCE = 1e-10
 #: Newton steps at most. Ten do on the covariances of Gaussian process classification.
 MAX_STEPS = 100
 _MAX_HALVINGS = 40
-_RESIDUAL = 0.5  # of the equations for the saddle point, over their terms: above, the minimum is elsewhere
+# of the equations for the saddle point, over their terms: above, the minimum is elsewhere
+_RESIDUAL = 0.5
 
 
 @dataclass(frozen=True, slots=True)

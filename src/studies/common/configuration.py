@@ -15,8 +15,8 @@ from typing import Annotated, Any, TypeVar
 
 import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict
-from recheck.judge.declared import Loader
 
+from recheck.judge.declared import Loader
 from studies.common.refusals import problems_of, refuse, shortly
 
 #: Sobol' points end here, and no count of a run of hours is larger.

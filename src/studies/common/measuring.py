@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from recheck.judge.declared import read_yaml
 
+from recheck.judge.declared import read_yaml
 from recheck.judge.measures import OK, as_measures, join_sources
 from recheck.judge.published import read_cells
 from recheck.record.files import read_arrays, read_csv
