@@ -62,6 +62,7 @@ def fits(package, method, length_scales):
     from gpcmc.classifier import GaussianProcessClassifier
     from gpcmc.inference import Laplace
     from gpcmc.evidence import Surface
+    from gpcmc.inference import Laplace
 
     kernel, counts = 1.0 * RBF(np.ones(length_scales) if length_scales > 1 else 1.0), [0]
     if package == "scikit-learn":

@@ -2,8 +2,8 @@
 
 Up to 300 rows of a data set are for training, drawn with a seed, and up to 1000 others for testing; the inputs are as
 they are, or standardised by the training rows. All fits start from ``1.0 * RBF(1.0)``, and more than two classes are
-fitted one against the rest. A row has log losses (means over test rows, in nats, probabilities no less than 1e-15) and
-CPU seconds of our default fit and of scikit-learn's. For each class the evidence is also climbed from twenty starts that
+fitted one against the rest. A row has log losses (means over test rows, in nats, probabilities no less than 1e-15)
+and CPU seconds of our default fit and of scikit-learn's. For each class the evidence is also climbed from twenty starts that
 are drawn log-uniformly within the bounds, each to its end, by L-BFGS-B alone. `below` is how many nats the default's
 evidence is below the best of them, in the class where this is most, and `problems_below` in how many of the `problems`
 (one a class) it is by more than .1.
@@ -124,8 +124,8 @@ def statement(table):
         f"{table['data'].nunique()} data sets, {len(table)} runs",
         f"log loss more than {WORSE:g} above scikit-learn's: {len(worse)} "
         f"({', '.join(worse['data'] + ' ' + worse['inputs']) or 'none'}); more than {WORSE:g} below: {better}",
-        f"evidence within {NEAR:g} nats of the best of {STARTS} random starts: {problems - below} of {problems} problems "
-        f"({100 * (1 - below / problems):.1f} %; the goal is {100 * SHARE:.0f} %)",
+        f"evidence within {NEAR:g} nats of the best of {STARTS} random starts: {problems - below} of {problems} "
+        f"problems ({100 * (1 - below / problems):.1f} %; the goal is {100 * SHARE:.0f} %)",
         f"CPU seconds over scikit-learn's: median {ratio.median():.2f}, "
         f"sum over sum {table['seconds'].sum() / table['seconds_sklearn'].sum():.2f}",
     ]

@@ -125,7 +125,7 @@ def _correlation(fitted: Fitted, X: Any) -> float:
 
 
 def _knows_nothing(fitted: Fitted) -> bool:
-    """Return whether all patterns have the same probabilities, and the evidence is that of the shares of the classes."""
+    """Return whether all patterns have the same probabilities, and the evidence is that of the classes' shares."""
     assert fitted.found is not None
     shares = knowing_shares(fitted.y)
     return fitted.spread < _FLAT and fitted.found.log_evidence < shares + _GAIN

@@ -2,10 +2,10 @@
 
 One against the rest, the problem of class c gives q_c, the probability that a pattern is of c and not of another. The
 probabilities are these over their sum. Where the fits agree, the sum is one and every q_c stays as it is. To combine
-their odds instead, q_c / (1 - q_c) over the sum, is sharper: better where classes do not overlap, far worse where they do
-(benchmarks/classes.py). Nothing depends on the order of the classes or on their names: every problem has the same random
-numbers, sums run over sorted terms, and the problem that is fitted first, whose optimum is a start of the others, is
-that of the most frequent class.
+their odds instead, q_c / (1 - q_c) over the sum, is sharper: better where classes do not overlap, far worse where they
+do (benchmarks/classes.py). Nothing depends on the order of the classes or on their names: every problem has the same
+random numbers, sums run over sorted terms, and the problem that is fitted first, whose optimum is a start of the others,
+is that of the most frequent class.
 """
 
 from __future__ import annotations

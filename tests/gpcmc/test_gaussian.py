@@ -1,4 +1,4 @@
-"""Every Gaussian method, on every form of covariance, with every likelihood, against textbook algorithms and quadrature."""
+"""Every Gaussian method, on every form of covariance, with every likelihood, against textbooks and quadrature."""
 
 import pickle
 
@@ -352,7 +352,7 @@ def test_sites_of_a_coarser_form_save_dense_sweeps():
 
 
 def test_labels_without_a_pattern_and_large_variances_settle(monkeypatch):
-    """Plain parallel sweeps go round on these. An eighth of the sites at a time is the fall-back, and the work says so."""
+    """Plain parallel sweeps go round on these. An eighth of the sites at a time is the fall-back; the work says so."""
     problems = []
     for trial in range(2):
         rng = np.random.default_rng(trial)

@@ -1,7 +1,7 @@
 """Algorithms of Rasmussen and Williams (2006), chapter 3, line by line on arrays: truths for the library's own.
 
-They are as printed, but for the corrections that `gpcmc.gaussian.softmax_mode` names, and for log Z, which is Eq. (3.65)
-with inverses. Numbers of lines are the book's.
+They are as printed, but for the corrections that `gpcmc.gaussian.softmax_mode` names, and for log Z, which is Eq.
+(3.65) with inverses. Numbers of lines are the book's.
 """
 
 import numpy as np

@@ -99,8 +99,8 @@ class Dense(Covariance):
     def cross(self, X_star: FloatArray) -> DenseCross:
         if self.kernel is None or self.X is None:
             raise ValueError(
-                "the prior must be made from a kernel and inputs, as gpcmc.gp.prior(kernel, X) does, for predictions at "
-                "inputs; with a covariance alone use predict(K_star, k_star_star)"
+                "the prior must be made from a kernel and inputs, as gpcmc.gp.prior(kernel, X) does, for predictions "
+                "at inputs; with a covariance alone use predict(K_star, k_star_star)"
             )
         return DenseCross(evaluate(self.kernel, self.X, X_star), diagonal(self.kernel, X_star))
 

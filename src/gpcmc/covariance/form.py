@@ -112,7 +112,7 @@ class Covariance(ABC):
         """
 
     def signed(self, signs: FloatArray, noise: float = 1.0) -> FloatArray | None:
-        """Return noise I + C K C as an array (n, n), for the order of its coordinates to be chosen; None if there is none."""
+        """Return noise I + C K C (n, n), for the order of its coordinates to be chosen; None if there is no array."""
         return None
 
     @abstractmethod
@@ -227,8 +227,8 @@ class Conditioned(ABC):
         """Return what predicts, given a = K^-1 mean: (n,) or (C, n).
 
         `answer` says how the Gaussian terms would move with the posterior, for a form that corrects what it leaves out:
-        it takes a conditioned covariance, a and the mean there, and returns the noise of the terms that match, precisions S
-        (n,) or class probabilities (C, n), and nu - S mean - a.
+        it takes a conditioned covariance, a and the mean there, and returns the noise of the terms that match, precisions
+        S (n,) or class probabilities (C, n), and nu - S mean - a.
         """
 
 
@@ -240,7 +240,7 @@ class ConditionedFunction(Conditioned):
     @property
     @abstractmethod
     def kept(self) -> FloatArray:
-        """1 - S_i variance_i (n,), the share of a variance's cavity that is left, without cancellation where S is large."""
+        """1 - S_i variance_i (n,), the share of a cavity that is left, without cancellation where S is large."""
 
     @abstractmethod
     def weights(self, nu: FloatArray) -> FloatArray:

@@ -231,7 +231,8 @@ def low_rank(
     Raises
     ------
     ValueError
-        If the tolerance needs more inducing inputs than `max_rank` and that is an error, or the kernel is singular at those given.
+        If the tolerance needs more inducing inputs than `max_rank` and that is an error, or the kernel is singular at
+        those given.
     """
     if inducing is not None:
         given = inducing_at(kernel, inducing)

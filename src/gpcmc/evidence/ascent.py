@@ -103,7 +103,9 @@ def drawn(kernel: Kernel, count: int, rng: np.random.Generator | None) -> list[F
             f"n_restarts_optimizer={count} needs a kernel with finite bounds; got {kernel.bounds}"
         )
     assert rng is not None
-    return list(rng.uniform(*kernel.bounds.T, size=(count, len(kernel.bounds))))
+    return list(
+        rng.uniform(kernel.bounds[:, 0], kernel.bounds[:, 1], size=(count, len(kernel.bounds)))
+    )
 
 
 def bounded(kernel: Kernel) -> list[tuple[str, float, str]]:

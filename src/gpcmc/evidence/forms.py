@@ -88,7 +88,7 @@ class DenseForm(Form):
     """The array (n, n)."""
 
     name: ClassVar[str] = "dense"
-    held: ClassVar[bool] = False  # type: ignore[misc]
+    held: ClassVar[bool] = False
 
     def prior(self, kernel: Kernel, X: Any) -> Prior:
         """Return that of the array, which a method checks."""
@@ -119,7 +119,7 @@ class LowRankForm(Form):
     """
 
     name: ClassVar[str] = "low-rank"
-    held: ClassVar[bool] = True  # type: ignore[misc]
+    held: ClassVar[bool] = True
 
     tolerance: float
 
@@ -198,10 +198,10 @@ def form_of(
     if covariance == "low-rank":
         return wanted
     no_choice = covariance == "dense" or n <= FEW or not method.any_form or not vectors(X)
-    if no_choice or method.memory(n) <= available_memory().bytes:
-        if no_choice or not _has_low_rank(kernel, X, tolerance):
-            method.check_size(n)
-            return DENSE
+    fits = no_choice or method.memory(n) <= available_memory().bytes
+    if fits and (no_choice or not _has_low_rank(kernel, X, tolerance)):
+        method.check_size(n)
+        return DENSE
     return wanted
 
 

@@ -1,0 +1,1 @@
+"""Gaussian approximations of the posterior, and importance sampling from them."""

@@ -1,4 +1,4 @@
-"""Expectation propagation with all sites at once, for any covariance and any likelihood with one latent value a pattern.
+"""Expectation propagation with all sites at once, for any covariance and likelihood with one latent value a pattern.
 
 A sweep conditions the covariance on the sites and matches all moments: with the posterior's mean mu and variance, and
 kept_i = 1 - tau_i variance_i, the cavities have
@@ -12,8 +12,8 @@ prior variance zero is a case like any other, and tau >= 0 always.
 The fixed points are those of Algorithm 3.5, which visits one site after the other. Anderson's extrapolation takes the
 place of damping: six to twelve sweeps, of one factorisation each. Where sites circle, the steps get shorter; where that
 does not help in 150 sweeps, the iteration begins again and moves an eighth of the sites at a time, which is nearly
-sequential. The work says how many sweeps were damped, or partial. Sites to start from are those of another posterior, or of the covariance's own coarser
-forms, where a sweep costs little, or none.
+sequential. The work says how many sweeps were damped, or partial. Sites to start from are those of another posterior,
+or of the covariance's own coarser forms, where a sweep costs little, or none.
 
 References
 ----------
@@ -121,8 +121,8 @@ class ExpectationPropagation(GaussianApproximation):
         )
         if not found.settled:
             raise ConvergenceError(
-                f"ep: sites still move by {found.moved:.3g} after {posterior.work['sweeps']} sweeps; raise max_sweeps or "
-                "tolerance",
+                f"ep: sites still move by {found.moved:.3g} after {posterior.work['sweeps']} sweeps; raise max_sweeps "
+                "or tolerance",
                 posterior,
             )
         return posterior

@@ -57,8 +57,8 @@ class GaussianPosterior(FormPosterior):
 
     A method that does not converge raises. It draws nothing: the standard error of the evidence is 0.0. Under a form of
     covariance that leaves something out, the evidence of `Method.fit` has its correction, and the diagnostics say how
-    large that was (`gpcmc.covariance.correction`); ``probability_rest`` is how far what is left out after the correction
-    of probabilities moves them at the training inputs, or at the prior's test inputs, at most. A rest above
+    large that was (`gpcmc.covariance.correction`); ``probability_rest`` is how far what is left out after the
+    correction of probabilities moves them at the training inputs, or at the prior's test inputs, at most. A rest above
     `gpcmc.posterior.MAX_REST` nats, or above `MAX_PROBABILITY_ERROR`, makes an ``"ok"`` the status ``"covariance too
     rough"``. For the other attributes see `PosteriorRecord`.
 
@@ -146,7 +146,7 @@ class GaussianPosterior(FormPosterior):
         return Prediction(probability, error, self._form_error(latent))
 
     def form_change(self, cross: Cross) -> tuple[FloatArray | float, FloatArray | float]:
-        """Return what the correction for the covariance's form adds to probabilities, and how far off it may leave them.
+        """Return what the correction for the covariance's form adds to probabilities, and how far off it leaves them.
 
         Both are 0.0 under an exact form.
         """
@@ -230,8 +230,8 @@ class GaussianApproximation(Method[GaussianPosterior]):
     ) -> tuple[FloatArray, FloatArray]:
         """Return the noise of the Gaussian terms that match the posterior that others make, and nu - S mean - a.
 
-        The noise is what conditions a covariance, precisions S (n,) or class probabilities (C, n). The second is zero at
-        the fixed point. A form of covariance that corrects its predictions takes a step with it.
+        The noise is what conditions a covariance, precisions S (n,) or class probabilities (C, n). The second is zero
+        at the fixed point. A form of covariance that corrects its predictions takes a step with it.
 
         Parameters
         ----------

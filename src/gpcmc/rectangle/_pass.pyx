@@ -3,14 +3,14 @@
 """A block of coordinates of many samples, drawn one after the other inside their limits, or weighed where they are.
 
 In units of the factor's diagonal a coordinate above its lower limit is x = c + e >= 0, where c is linear in the
-innovations before, and x <= width. It is drawn from N(a + b c, scale^2) inside the limits, and the sample's weight grows
-by the mass between them and by what corrects for the proposal. One loop serves Genz's method, minimax exponential
+innovations before, and x <= width. It is drawn from N(a + b c, scale^2) inside the limits, and the sample's weight
+grows by the mass between them and by what corrects for the proposal. One loop serves Genz's method, minimax exponential
 tilting and proposals twisted by Gaussian sites, orthants and rectangles: they differ in coefficients and widths. No
 random numbers are drawn here: the points, random or quasi-random, are given. Samples that another proposal drew are
 weighed by the same loop: then x is given, and e follows from it.
 
-Samples are stored coordinate by sample, so that every inner loop runs over samples and is vectorised. What earlier blocks
-contribute to c is the caller's, by one product a block.
+Samples are stored coordinate by sample, so that every inner loop runs over samples and is vectorised. What earlier
+blocks contribute to c is the caller's, by one product a block.
 """
 
 from libc.math cimport INFINITY, log
@@ -66,7 +66,7 @@ def advance(const double[:, :] G, const double[:, ::1] coefficients, double[:, :
         Of limits and uniform numbers, returns log P and draws of intervals for which a difference of distribution
         functions will not do.
     """
-    cdef int m = G.shape[0], M = C.shape[1], chunk, first, i
+    cdef int m = G.shape[0], M = C.shape[1], chunk, first
     cdef double[::1] work = np.empty(5 * CHUNK)
     with nogil:
         for chunk in range((M + CHUNK - 1) // CHUNK):
@@ -80,7 +80,7 @@ cdef int leaf(bint drawn, int rows, int count, int64_t stride, const double *G, 
               hard) except -1 nogil:
     cdef int i, j
     cdef bint far
-    cdef double a, b, scale, inverse, w0, w1, w2, k, d, width, centre
+    cdef double a, b, scale, inverse, w0, w1, w2, k, d, width
     cdef double *c
     cdef double *e
     cdef double *x

@@ -1,7 +1,7 @@
 """How a reference value is computed, and how methods that share nothing with it certify it.
 
-The reference comes from twisted EP (`gpcmc.rectangle.classification`), with points doubled until the standard errors are
-below `REFERENCE`. The certifier is annealed importance sampling of the latent values (`latent_certifier`), which
+The reference comes from twisted EP (`gpcmc.rectangle.classification`), with points doubled until the standard errors
+are below `REFERENCE`. The certifier is annealed importance sampling of the latent values (`latent_certifier`), which
 shares neither the orthant matrix nor its order nor the code of the kernel. The adapted orthant sampler certifies as
 well where it takes at most `Plan.max_draws`. Minimax tilting is no certifier, because it is the defence of twisted EP.
 A cell is certified if a certifier's standard errors are below `CERTIFIER`, and if the reference agrees with every
