@@ -7,9 +7,8 @@ All seconds are CPU seconds of one thread: other work on the machine makes them 
 
 Methods "softmax" and "softmax, dense" are Laplace's with three classes, at standard normal patterns in the plane and
 labels drawn from the softmax of smooth functions, with the same kernel: `--methods "softmax, dense" softmax`. Methods
-"dense, parallel" and "dense, twisted" are expectation propagation and `dense_twisted_ep`: no approximation, but a start
-from one.
-Their column `factorizations` has their seconds over those of one Cholesky factorisation in the same run.
+"dense, parallel" and "dense, twisted" are expectation propagation and twisted EP on the dense covariance of a kernel: no
+approximation, but sites from one. Their column `factorizations` has their seconds over those of one Cholesky factorisation in the same run.
 
 `python benchmarks/lowrank.py` takes the plane, with `--tolerance 3e-5` for the finer line of the picture, and `--wide`
 6 and 8 inputs; sizes may be named. All write docs/lowrank.csv, where other rows stay, and docs/lowrank.png.
@@ -72,7 +71,7 @@ def measure(method, inputs, n, tolerance):
     from gpcmc.gp import prior as dense_prior
     from gpcmc.inference import ExpectationPropagation, Twisted
     from gpcmc.gaussian.softmax_mode import MulticlassLaplace
-    from gpcmc.lowrank import dense_twisted_ep, maximize_low_rank
+    from gpcmc.lowrank import maximize_low_rank
 
     def low_rank_prior(kernel, X, tolerance=1e-4):
         return dense_prior(kernel, X, covariance="low-rank", tolerance=tolerance)
@@ -96,7 +95,7 @@ def measure(method, inputs, n, tolerance):
             found = ExpectationPropagation(tolerance=1e-4).fit(blocks, y)
         else:
             twisted, rng = Twisted(points=POINTS, randomizations=GROUPS), np.random.default_rng(1)
-            found = dense_twisted_ep(blocks, y, method=twisted, rng=rng)
+            found = twisted.fit(blocks, y, rng=rng)
         row["seconds"] = time.process_time() - start
         row |= {"status": found.status, "log_evidence": found.log_evidence}
         row["standard_error"] = found.log_evidence_se

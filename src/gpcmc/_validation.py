@@ -187,7 +187,8 @@ def check_rng(name: str, value: object, *, optional: bool = False) -> np.random.
         return value
     if isinstance(value, np.random.RandomState):
         return np.random.default_rng(value.randint(2**32, size=4, dtype=np.uint32))
-    if isinstance(value, numbers.Integral) and not isinstance(value, bool) and value >= 0:
+    whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    if whole and int(value) >= 0:  # type: ignore[call-overload]
         return np.random.default_rng(int(value))
     if value is None and optional:
         return np.random.default_rng()

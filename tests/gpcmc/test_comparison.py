@@ -15,7 +15,7 @@ import gpcmc.comparison
 from gpcmc import GaussianProcessClassifier, compare
 from gpcmc.gp import prior
 from gpcmc.inference import EllipticalSlice, Laplace, PseudoMarginal, draws_of, to_arviz
-from gpcmc.orthant.pareto import pareto_shape
+from gpcmc.weights import pareto_shape
 
 X, Y = make_moons(30, noise=0.3, random_state=0)
 

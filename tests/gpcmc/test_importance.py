@@ -21,7 +21,7 @@ from gpcmc.covariance.root import PivotedRoot
 from gpcmc.gaussian.importance import ImportanceSampling, Proposal, log_evidence_estimate
 from gpcmc.posterior import NOT_CONVERGED, OK, UNTRUSTED
 from gpcmc.orthant import orthant_probability
-from gpcmc.orthant.separation import weight_diagnostics
+from gpcmc.weights import weight_diagnostics
 from gpcmc.orthant.truths import linear_kernel_truth, three_dimensional
 
 EACH = pytest.mark.parametrize(

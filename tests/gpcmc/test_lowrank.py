@@ -36,9 +36,6 @@ from gpcmc.inference.evidence import EvidenceSurface, maximize
 from gpcmc.posterior import NOT_CONVERGED, OK, TOO_ROUGH, UNTRUSTED
 from gpcmc.covariance import LowRank, low_rank
 from gpcmc.lowrank import LowRankSurface, maximize_low_rank
-from gpcmc.lowrank.filter import BLOCK, Filter, Pass, parts
-from gpcmc.lowrank.proposals import tilted, twisted
-from gpcmc.orthant.tilting import minimax_tilt
 from gpcmc.orthant.truths import equicorrelated_half
 
 ROUGH = rbf(0.5, 3.0)
@@ -123,68 +120,6 @@ def test_a_search_ends_where_the_dense_one_does_from_a_rough_start(tolerance):
 # --- draws
 
 
-def test_filter_is_a_cholesky_factor():
-    K, rng = random_covariance(2 * BLOCK + 5, 6, 2)
-    g, A = K.D + 0.5, rng.standard_normal((6, 6))
-    P = A @ A.T
-    R = K.F @ P @ K.F.T + np.diag(g)
-    L = np.linalg.cholesky(R)
-    found = Filter.of(K.F, g, P)
-    x = rng.standard_normal(len(K))
-    np.testing.assert_allclose(found.d, L.diagonal(), rtol=1e-10)
-    np.testing.assert_allclose(found.transposed(x), L.T @ x, rtol=1e-9, atol=1e-9)
-    left = np.linalg.inv(np.linalg.inv(P) + K.F.T @ (K.F / g[:, None]))
-    np.testing.assert_allclose(found.left, left, atol=1e-10)
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_weight_times_proposal_is_the_target_density(seed):
-    """At every draw, so it holds whatever the sites: this is what makes the estimate unbiased."""
-    n = BLOCK + 3
-    K, rng = random_covariance(n, 3, seed)
-    R = LowRank(K.F, 1.0 + K.D)
-    nu, tau = rng.uniform(0, 1.5, n), rng.uniform(0, 1.0, n)
-    sources = twisted(R, nu, tau), tilted(R)[0]
-    passes = [Pass.start(source, 20) for source in sources]
-    V = np.empty((n, 20))
-    for k, here in enumerate(parts(n)):
-        V[here] = passes[0].draw(k, here, rng.random((here.stop - here.start, 20)))
-        passes[1].given(k, here, V[here])
-    assert (V >= -1e-12).all()
-    precision = np.linalg.inv(R.dense())
-    log_target = (
-        -0.5 * np.einsum("im,im->m", V, precision @ V) + 0.5 * np.linalg.slogdet(precision)[1]
-    ) - 0.5 * n * np.log(2 * np.pi)
-    log_q = np.zeros((2, 20))
-    L = np.linalg.cholesky(R.dense())
-    mu = sources[1].coefficients[:, 0]
-    E = np.linalg.solve(L, V)
-    for i in range(n):  # by brute force: precisions of the coordinates from i on
-        after = np.arange(i, n)
-        own = np.diag(np.where(after > i, tau[after], 0.0))
-        S = np.linalg.inv(precision[np.ix_(after, after)] + own)
-        shift = np.where(after > i, nu[after], 0.0)[:, None]
-        m = (S @ (shift - precision[np.ix_(after, np.arange(i))] @ V[:i]))[0]
-        s = np.sqrt(S[0, 0])
-        log_q[0] += norm.logpdf(V[i], m, s) - log_ndtr(m / s)
-        c = V[i] / L[i, i] - E[i]
-        log_q[1] += norm.logpdf(E[i] - mu[i]) - log_ndtr(c + mu[i]) - np.log(L[i, i])
-    for one, log_density in zip(passes, log_q, strict=True):
-        np.testing.assert_allclose(one.log_weights + log_density, log_target, rtol=1e-8)
-    for one, source in zip(passes, sources, strict=True):  # both leave E[u | v]
-        mean = R.F.T @ precision @ V
-        np.testing.assert_allclose(source.centre[:, None] + one.state, mean, atol=1e-8)
-
-
-def test_tilt_is_the_dense_one():
-    K, _ = random_covariance(50, 5, 3)
-    R = LowRank(K.F, 1.0 + K.D)
-    truth = minimax_tilt(np.linalg.cholesky(R.dense()))
-    proposal, log_bound, _ = tilted(R)
-    assert log_bound == pytest.approx(truth.log_bound, abs=1e-8)
-    np.testing.assert_allclose(proposal.coefficients[:, 0], truth.mu, atol=1e-5)
-
-
 @pytest.mark.parametrize("n", [40, 1000])
 @pytest.mark.parametrize("method", [Twisted(points=256), ImportanceSampling(samples=4096)])
 def test_closed_form_of_the_orthant(method, n):
@@ -250,22 +185,6 @@ def test_importance_needs_a_hundred_effective_samples(rank, slope, status):
         assert (found.diagnostics["effective_samples"] < 100) == (expected == NOT_CONVERGED)
         truth = method.fit(Prior(K.dense()), y, rng=np.random.default_rng(0))
         assert truth.diagnostics.keys() <= found.diagnostics.keys()
-
-
-def test_threads_change_no_bit():
-    X, y = noisy_problem(8, 60)
-    P = low_rank_prior(ROUGH, X)
-    one, two = (
-        Twisted(points=64, n_jobs=k).fit(P, y, rng=np.random.default_rng(0)) for k in (1, 2)
-    )
-    assert one.log_evidence == two.log_evidence and one.status == "ok"
-    assert one.diagnostics["log_weight_bound"] > 0.0
-
-
-# --- arguments
-
-
-# --- the classifier
 
 
 @pytest.mark.parametrize("inference", ["ep", "laplace"])

@@ -18,7 +18,7 @@ from gpcmc.inference import ConvergenceError, Laplace, MulticlassLaplace
 from gpcmc.inference.evidence import EvidenceSurface
 from gpcmc.posterior import MAX_K_HAT
 from gpcmc.likelihood.softmax import one_hot
-from gpcmc.orthant.separation import weight_diagnostics
+from gpcmc.weights import weight_diagnostics
 
 
 def three_classes(seed=0, n=12, noise=0.5):

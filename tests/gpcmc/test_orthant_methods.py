@@ -87,12 +87,12 @@ def test_value_error_and_status_of_the_linear_kernel(method, form, n):
 def test_seeds_threads_and_later_predictions(method, form):
     P, y, _ = linear(form, 40)
     quick = replace(method, points=32, randomizations=8)
-    one, two = (
-        replace(quick, n_jobs=k).fit(P, y, rng=np.random.default_rng(0)) for k in (1, 3)
-    )
+    one, two = (replace(quick, n_jobs=k).fit(P, y, rng=np.random.default_rng(0)) for k in (1, 3))
     assert one.log_evidence == two.log_evidence and one.diagnostics == two.diagnostics
     np.testing.assert_array_equal(one.prediction.probability, two.prediction.probability)
-    later = one.predict_inputs(P.X_star) if form != "dense" else one.predict(P.K_star, P.k_star_star)
+    later = (
+        one.predict_inputs(P.X_star) if form != "dense" else one.predict(P.K_star, P.k_star_star)
+    )
     np.testing.assert_array_equal(later.probability, one.prediction.probability)
     np.testing.assert_array_equal(later.standard_error, one.prediction.standard_error)
     assert quick.fit(P, y, rng=0).log_evidence == one.log_evidence
@@ -112,7 +112,9 @@ def test_the_third_form_is_drawn_from_as_the_dense_one(method):
     joint = np.hypot(one.log_evidence_se, two.log_evidence_se)
     assert abs(one.log_evidence - two.log_evidence) < 5 * joint
     apart = np.abs(one.prediction.probability - two.prediction.probability)
-    assert (apart < 5 * np.hypot(one.prediction.standard_error, two.prediction.standard_error)).all()
+    assert (
+        apart < 5 * np.hypot(one.prediction.standard_error, two.prediction.standard_error)
+    ).all()
 
 
 CASES = {"twisted-ep": (Twisted(), 1e-6, 1e-3), "minimax-tilting": (MinimaxTilting(), 1e-12, 1e-4)}
@@ -423,7 +425,11 @@ def test_too_few_effective_samples_are_not_converged():
         (lambda: Twisted().fit(Prior(np.eye(3)), np.ones(3)), "rng must be .*got None"),
         (lambda: Twisted().fit(Prior(np.eye(3)), np.ones(3), rng="0"), "rng must be"),
         (
-            lambda: Twisted().fit(Prior(np.eye(3)), np.ones(3), rng=0).predict(np.full((3, 1), 9.0), [1.0]),
+            lambda: (
+                Twisted()
+                .fit(Prior(np.eye(3)), np.ones(3), rng=0)
+                .predict(np.full((3, 1), 9.0), [1.0])
+            ),
             "K_star and k_star_star must be covariances with the training patterns",
         ),
     ],

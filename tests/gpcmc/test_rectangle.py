@@ -11,8 +11,12 @@ from scipy.special import gammaln, log_ndtr, ndtr
 from scipy.stats import multivariate_normal, norm
 
 from gpcmc import rectangle_probability
+from gpcmc.covariance.factor import DenseFactor
 from gpcmc.orthant.truths import one_factor_log_probability, three_dimensional
-from gpcmc.rectangle import RectangleEstimate
+from gpcmc.rectangle import RectangleEstimate, gradient
+from gpcmc.rectangle.gradient import Guide
+from gpcmc.rectangle.order import ordered
+from gpcmc.rectangle.sites import propagate
 
 INF = np.inf
 METHODS = ("auto", "minimax-tilting", "twisted-ep", "separation")
@@ -541,6 +545,45 @@ def test_gradient_against_differences():
         assert np.sum(g.cov_se * D) < 2e-3
     assert g.lower[2] == g.upper[0] == 0.0
     np.testing.assert_allclose(g.mean, -(g.lower + g.upper), rtol=1e-10)
+
+
+def test_gradient_of_a_box_by_the_sites():
+    """With the same points the gradient is that of the very estimate: differences agree to their own error."""
+    n = 4
+    R, lower, upper = (
+        covariance(n, 1),
+        np.array([-0.5, 0.2, -1.0, 2.0]),
+        np.array([INF, 1.0, 0.5, INF]),
+    )
+    sd = np.sqrt(R.diagonal())
+    given = ordered(R / np.outer(sd, sd), lower / sd, upper / sd, 1e-13)
+    guide = Guide(*propagate(given.factor, given.lower, given.upper)[:2], np.full(n, 0.1))
+
+    def estimate(cov, low, high):
+        with_points = (guide, 64, np.arange(4), True)
+        found, sums, back = gradient._estimate(
+            DenseFactor.of(cov.copy()), low, high, *with_points, together=True
+        )
+        return found.log_plain, back.covariance(sums.values[0]), back.limits(sums.values)
+
+    cov = given.factor @ np.eye(n)
+    cov = cov @ cov.T
+    _, slope, (of_low, of_high) = estimate(cov, given.lower, given.upper)
+    h = 1e-5
+    for i in range(n):
+        for limit, own, found in ((0, given.lower, of_low), (1, given.upper, of_high)):
+            ends = [[given.lower.copy(), given.upper.copy()] for _ in range(2)]
+            ends[0][limit][i] += h
+            ends[1][limit][i] -= h
+            if np.isfinite(own[i]):
+                difference = (estimate(cov, *ends[0])[0] - estimate(cov, *ends[1])[0]) / (2 * h)
+                assert found[0, i] == pytest.approx(difference, abs=1e-6)
+            else:
+                assert found[0, i] == 0.0
+    D = np.random.default_rng(0).standard_normal((n, n))
+    D = D + D.T
+    ends = [estimate(cov + sign * h * D, given.lower, given.upper)[0] for sign in (1, -1)]
+    assert np.sum(slope * D) == pytest.approx((ends[0] - ends[1]) / (2 * h), rel=1e-5)
 
 
 def test_gradient_of_one_dimension_and_of_none():

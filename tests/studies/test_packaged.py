@@ -13,7 +13,7 @@ from gpcmc.covariance.kernels import rbf
 from gpcmc.covariance.prior import prior
 from gpcmc.gaussian.ep import ExpectationPropagation
 from gpcmc.methods import infer
-from gpcmc.orthant.separation import weight_diagnostics
+from gpcmc.weights import weight_diagnostics
 from recheck.book import Book
 from recheck.files import write_arrays, write_csv
 from recheck.layout import read_layout

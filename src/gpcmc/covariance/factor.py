@@ -5,20 +5,21 @@ R = L L' with L = diag(d) G, G of unit diagonal. A draw is v = mean + L e, and f
     v_B / d_B = mean_B / d_B + (what earlier innovations contribute) + G_BB e_B.
 
 The contribution is all that a block needs of the past. A dense factor has it from the earlier innovations themselves.
-Where v = H u + w with u ~ N(0, P) of r entries and independent w_i of variance g_i, R = H P H' + diag(g), it comes from
-a state of r numbers: L has generators, those of a Kalman filter whose gains are known beforehand,
+Where v = H u + w with u ~ N(0, P) of r entries and independent w_i of variance g_i, R = H P H' + diag(g), it comes
+from a state of r numbers: L has generators, those of a Kalman filter whose gains are known beforehand,
 
     L_BB L_BB' = diag(g_B) + H_B P_B H_B',    W_B = P_B H_B' L_BB^-T,    L_B,earlier = H_B W_earlier',
 
-P_B the covariance of u given the coordinates before. Factor and draw take 4 n r^2 and 4 n r flops. After the last block
-the state is E[u | v], and P the covariance that is left.
+P_B the covariance of u given the coordinates before. Factor and draw take 4 n r^2 and 4 n r flops. After the last
+block the state is E[u | v], and P the covariance that is left.
 
 Sites exp(nu v - tau v^2 / 2), tau >= 0, make of R the covariance S = (R^-1 + T)^-1 and the mean m = S nu. Its factor
 comes without subtraction, so that no digits are lost where tau is large:
 
     S = L (I + L'TL)^-1 L' = (L K^-1)(L K^-1)',    K'K = I + L'TL,    K lower triangular,
 
-or, with s = 1 / (1 + tau g), S = diag(s) H P H' diag(s) + diag(s g) and P = (I + H' diag(s tau) H)^-1, of R = H H' + diag(g).
+or, with s = 1 / (1 + tau g), S = diag(s) H P H' diag(s) + diag(s g) and P = (I + H' diag(s tau) H)^-1, of R = H H' +
+diag(g).
 """
 
 from __future__ import annotations
@@ -218,6 +219,7 @@ class DenseFactor(Factor):
         return ((self.G @ x).T * self.d).T
 
     def transposed(self, x: FloatArray) -> FloatArray:
+        """Return L' x (n,)."""
         return self.G.T @ (self.d * x)
 
     def solve(self, x: FloatArray) -> FloatArray:
@@ -225,9 +227,11 @@ class DenseFactor(Factor):
         return _solve(self.G, (x.T / self.d).T)
 
     def gram(self) -> Gram:
+        """Return A = G G'."""
         return _DenseGram(self.G @ self.G.T)
 
     def sited(self, nu: FloatArray, tau: FloatArray) -> Sited:
+        """As of `Factor`."""
         L = self.d[:, None] * self.G
         # in LAPACK's column-major reading the transpose of the scaled factor is upper triangular, and U U' = L'TL
         M = dlauum((np.sqrt(tau)[:, None] * L).T, lower=0, overwrite_c=1)[0]
@@ -248,6 +252,7 @@ class DenseFactor(Factor):
     def test_rows(
         self, cross: Cross, signs: FloatArray, order: NDArray[np.intp] | slice = slice(None)
     ) -> FloatArray:
+        """As of `Factor`."""
         A = self.solve(signs[:, None] * cross.covariances()[order])
         variance = 1.0 + cross.variance - np.einsum("ij,ij->j", A, A)
         if (variance <= 0).any():
@@ -259,20 +264,25 @@ class DenseFactor(Factor):
         return np.ascontiguousarray((A / np.sqrt(variance)).T)
 
     def begin(self, draws: int) -> FloatArray:
+        """As of `Factor`."""
         return np.empty((len(self), draws))
 
     def within(self, k: int) -> FloatArray:
+        """As of `Factor`."""
         here = self.parts[k]
         return self.G[here, here]
 
     def ahead(self, k: int, state: FloatArray) -> FloatArray:
+        """As of `Factor`."""
         here = self.parts[k]
         return self.G[here, : here.start] @ state[: here.start]
 
     def place(self, k: int, state: FloatArray) -> FloatArray:
+        """As of `Factor`."""
         return state[self.parts[k]]
 
     def follow(self, k: int, state: FloatArray, E: FloatArray) -> None:
+        """As of `Factor`."""
         pass  # they are where they belong
 
 
@@ -354,6 +364,7 @@ class GeneratorFactor(Factor):
         return (found.T * self.d).T
 
     def transposed(self, x: FloatArray) -> FloatArray:
+        """Return L' x (n,)."""
         found, later, x = np.empty_like(x), np.zeros(self.H.shape[1]), self.d * x
         for one, G in reversed(list(zip(self.parts, self.inside, strict=True))):
             found[one] = G.T @ x[one] + self.W[one] @ later
@@ -361,9 +372,11 @@ class GeneratorFactor(Factor):
         return found
 
     def gram(self) -> Gram:
+        """Return A = G G'."""
         return _LowRankGram(self.H, self.g / self.d**2)
 
     def sited(self, nu: FloatArray, tau: FloatArray) -> Sited:
+        """As of `Factor`."""
         s, H = 1.0 / (1.0 + tau * self.g), self.d[:, None] * self.H
         C = _inner(H, s * tau)
         centre = cho_solve((C, True), H.T @ (s * nu), check_finite=False)
@@ -378,23 +391,29 @@ class GeneratorFactor(Factor):
     def test_rows(
         self, cross: Any, signs: FloatArray, order: NDArray[np.intp] | slice = slice(None)
     ) -> FloatArray:
+        """As of `Factor`."""
         F, D = cross.rows()
         variance = 1.0 + D + np.einsum("ij,ij->i", F @ self.left, F)
         return F / np.sqrt(variance)[:, None]
 
     def begin(self, draws: int) -> FloatArray:
+        """As of `Factor`."""
         return np.zeros((self.H.shape[1], draws))
 
     def within(self, k: int) -> FloatArray:
+        """As of `Factor`."""
         return self.inside[k]
 
     def ahead(self, k: int, state: FloatArray) -> FloatArray:
+        """As of `Factor`."""
         return self.H[self.parts[k]] @ state
 
     def place(self, k: int, state: FloatArray) -> FloatArray:
+        """As of `Factor`."""
         return np.empty((len(self.inside[k]), state.shape[1]))
 
     def follow(self, k: int, state: FloatArray, E: FloatArray) -> None:
+        """As of `Factor`."""
         state += self.W[self.parts[k]].T @ E
 
 
@@ -415,6 +434,4 @@ def _inner(F: FloatArray, t: FloatArray) -> FloatArray:
 
 
 def _solve(G: FloatArray, x: FloatArray, trans: str = "N") -> FloatArray:
-    return solve_triangular(
-        G, x, lower=True, unit_diagonal=True, trans=trans, check_finite=False
-    )
+    return solve_triangular(G, x, lower=True, unit_diagonal=True, trans=trans, check_finite=False)

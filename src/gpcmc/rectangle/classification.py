@@ -223,6 +223,7 @@ class Twisted(OrthantMethod):
     def prepare(
         self, K: Covariance, y: FloatArray
     ) -> tuple[Mixture, NDArray[np.intp], GaussianPosterior | None, dict[str, int]]:
+        """Take sites and tilt from the covariance or what stands in for it."""
         low, high = np.zeros(len(y)), np.full(len(y), np.inf)
         near = K.stand_in()
         guide, factor = sites_of(near, y), K.factor(y)

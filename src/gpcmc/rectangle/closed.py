@@ -1,11 +1,11 @@
 """Rectangles in one and two dimensions, to rounding, and the quadrature of log-concave integrands.
 
-All that matters of a log-concave integrand lies in one interval about its mode, found by bisection. Where its only sharp
-features are steps of a known place and width, Gauss-Legendre panels, even in width and geometric towards these, reach
-rounding on the log scale; the result is compared with that of all panels halved.
+All that matters of a log-concave integrand lies in one interval about its mode, found by bisection. Where its only
+sharp features are steps of a known place and width, Gauss-Legendre panels, even in width and geometric towards these,
+reach rounding on the log scale; the result is compared with that of all panels halved.
 
-In two dimensions P = integral over l_1 < x < u_1 of phi(x) P(l_2 < rho x + s Z < u_2), s^2 = 1 - rho^2, with two steps
-at x = l_2 / rho and u_2 / rho, of width s / |rho|.
+In two dimensions P = integral over l_1 < x < u_1 of phi(x) P(l_2 < rho x + s Z < u_2), s^2 = 1 - rho^2, with two
+steps at x = l_2 / rho and u_2 / rho, of width s / |rho|.
 """
 
 from __future__ import annotations

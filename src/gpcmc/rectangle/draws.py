@@ -182,6 +182,7 @@ def moments(
     sums = Means(len(seeds))
 
     def visit(some: Samples) -> None:
+        assert some.X is not None
         V = one.units(one.values(some.X)) - centre[:, None]
         V = V.reshape(m, len(some.randomizations), -1)
 

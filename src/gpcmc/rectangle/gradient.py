@@ -33,6 +33,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -333,9 +334,14 @@ class _Way:
     nu: FloatArray
     tau: FloatArray
 
+    @property
+    def factor(self) -> DenseFactor:
+        """The proposal's factor."""
+        return cast(DenseFactor, self.proposal.factor)
+
     def terms(self, here: slice, X: FloatArray, E: FloatArray) -> _Terms:
         """Return what the weights of some coordinates are made of."""
-        d = self.proposal.factor.d[here, None]
+        d = self.factor.d[here, None]
         s = 1.0 / np.sqrt(1.0 - self.tau[here, None] * d**2)
         low, high = self.lower[here, None] / d, self.upper[here, None] / d
         x = X[here] / d + low
@@ -349,7 +355,7 @@ class _Way:
         self, X: FloatArray, E: FloatArray, rho: FloatArray, w: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         """Return means under w of derivatives of rho times the log weight of given samples, and those in v (n, m)."""
-        n, G = len(E), self.proposal.factor.G
+        n, G = len(E), self.factor.G
         own, G_bar, sums = np.empty(E.shape), np.zeros((n, n)), np.zeros((6, n))
         for here in _leaves(n):
             one = self.terms(here, X, E)
@@ -361,7 +367,7 @@ class _Way:
         # c-bar = own - e-bar, e-bar = (G - I)' c-bar
         c_bar = dtrsm(1.0, G.T, own.T, side=1, trans_a=1, diag=1).T
         own -= c_bar
-        d = self.proposal.factor.d[:, None]
+        d = self.factor.d[:, None]
         for here in _leaves(n):
             in_v = own[here]
             in_v -= rho * self.k[here, None]
@@ -386,7 +392,7 @@ class _Way:
 
         `by_v` (n, m) is what the log weight of the mixture has of the other proposal, as its derivative in v.
         """
-        n, G = len(E), self.proposal.factor.G
+        n, G = len(E), self.factor.G
         by_v = np.broadcast_to(by_v, E.shape)
         c_bar, G_bar = np.empty(E.shape), np.zeros((n, n))
         sums, product = np.zeros((6, n)), np.empty(len(w))
@@ -404,7 +410,7 @@ class _Way:
                 q_high[at] = (1.0 - left[at]) * np.exp(0.5 * (z[at] - high) * (z[at] + high))
             T_bar = rho * (one.by_low - one.by_high + one.T)
             slope = s * (1.0 - q_low - q_high)
-            by_x = self.proposal.factor.d[here, None] * by_v[here]
+            by_x = self.factor.d[here, None] * by_v[here]
             sums[3, here] = (by_v[here] * one.x) @ w
             by_x -= rho * self.k[here, None]
             e_bar, own = G[hi:, here].T @ c_bar[hi:], c_bar[here]
@@ -429,7 +435,7 @@ class _Way:
         The rows of `sums` are means of T-bar, of what s has in its own units, of c-bar, of what d has of its own, and
         of l-bar and h-bar. The last entry is the share of the proposal.
         """
-        d, G = self.proposal.factor.d, self.proposal.factor.G
+        d, G = self.factor.d, self.factor.G
         s2 = 1.0 / (1.0 - self.tau * d**2)
         of_T, of_s, of_c, of_d, of_low, of_high = sums
         low, high = (np.where(np.isfinite(x), x, 0.0) / d for x in (self.lower, self.upper))
@@ -489,7 +495,8 @@ class _Back:
         assert some.X is not None and some.points is not None
         X, rho = some.X[:, here], np.exp(some.log_share[:, here])
         E = [one.state[:, here] for one in some.passes]
-        found, by_v = [np.empty(0)] * len(self.ways), 0.0
+        found = [np.empty(0)] * len(self.ways)
+        by_v: FloatArray | float = 0.0
         for j, way in enumerate(self.ways):
             if j != some.k:
                 found[j], by_v = way.given(X, E[j], rho[j], w)
@@ -508,7 +515,7 @@ class _Back:
         n = len(self.ways[0].proposal)
         cov = np.zeros((n, n))
         for way, own in zip(self.ways, sums.reshape(len(self.ways), -1), strict=True):
-            factor = way.proposal.factor
+            factor = way.factor
             bar = _of_factor(factor, own[: n * n].reshape(n, n))
             if self.sited is None or way is not self.ways[0]:
                 cov += bar

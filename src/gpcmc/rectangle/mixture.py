@@ -1,21 +1,22 @@
 r"""The average weight of samples from a proposal, with a defensive one mixed in.
 
-The points are Sobol' points, scrambled anew for each of several independent randomisations, so that the estimate of the
-*probability* is unbiased and its standard error is the spread between randomisations. Beyond five hundred coordinates they
-are Latin hypercubes: balanced in each coordinate, which is all that a feasible number of Sobol' points is there, at less
-cost, and for any number of coordinates (measured by benchmarks/evidence.py).
+The points are Sobol' points, scrambled anew for each of several independent randomisations, so that the estimate of
+the *probability* is unbiased and its standard error is the spread between randomisations. Beyond five hundred
+coordinates they are Latin hypercubes: balanced in each coordinate, which is all that a feasible number of Sobol'
+points is there, at less cost, and for any number of coordinates (measured by benchmarks/evidence.py).
 
 A proposal whose weights may be unbounded is mixed with one whose weights are bounded: with q = (1 - e) q_1 + e q_2 in
 the denominator, the weight p/q is at most (p/q_2)/e. What the second one's draws cost where the first is good is won
-back by the control variate q_1/q, whose mean is one (Owen and Zhou 2000); each randomisation takes its coefficient from
-the others, which keeps the estimate unbiased.
+back by the control variate q_1/q, whose mean is one (Owen and Zhou 2000); each randomisation takes its coefficient
+from the others, which keeps the estimate unbiased.
 
 Both proposals go through the coordinates together, block after block: what one has drawn the other weighs at once.
 
 References
 ----------
-Genz (1992), Journal of Computational and Graphical Statistics 1, 141. Owen (1998), ACM Transactions on Modeling and
-Computer Simulation 8, 71. McKay, Beckman and Conover (1979), Technometrics 21, 239. Owen and Zhou (2000), Journal of the American Statistical Association 95, 135.
+Genz (1992), Journal of Computational and Graphical Statistics 1, 141. Owen (1998), ACM
+Transactions on Modeling and Computer Simulation 8, 71. McKay, Beckman and Conover (1979), Technometrics 21, 239. Owen
+and Zhou (2000), Journal of the American Statistical Association 95, 135.
 """
 
 from __future__ import annotations
@@ -260,9 +261,7 @@ def draw(
     together = max(1, size // samples)
     if len(seeds) * samples * len(mixture) > _LONG:
         together = min(together, max(1, len(seeds) // 4))
-    groups = [
-        range(r, min(r + together, len(seeds))) for r in range(0, len(seeds), together)
-    ]
+    groups = [range(r, min(r + together, len(seeds))) for r in range(0, len(seeds), together)]
     if n_jobs == 1:
         for group in groups:
             work(group)
@@ -277,9 +276,7 @@ def average(log_weights: FloatArray, ratio: FloatArray, points: int) -> Average:
     r, samples = log_weights.shape
     diagnostics = weight_diagnostics(log_weights.ravel())
     if np.isneginf(log_weights).all():
-        return Average(
-            -np.inf, np.inf, log_weights.size, points, -np.inf, np.zeros(r), diagnostics
-        )
+        return Average(-np.inf, np.inf, log_weights.size, points, -np.inf, np.zeros(r), diagnostics)
     log_Z = logsumexp(log_weights, axis=1) - np.log(samples)
     log_plain = float(logsumexp(log_Z) - np.log(r))
     share = np.exp(log_Z - log_plain)

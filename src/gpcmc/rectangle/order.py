@@ -140,7 +140,9 @@ def ordered(R: FloatArray, lower: FloatArray, upper: FloatArray, slack: float) -
     ties = _ties(order, L, low, high, rank, slack)
     kept = np.ascontiguousarray(np.tril(L[:rank, :rank]))
     factor = DenseFactor.lower(kept, parts(rank, BLOCK, tuple(ties)))
-    return Ordered(order[:rank].copy(), factor, low[:rank].copy(), high[:rank].copy(), ties, start[:rank])
+    return Ordered(
+        order[:rank].copy(), factor, low[:rank].copy(), high[:rank].copy(), ties, start[:rank]
+    )
 
 
 def _swap(i: int, j: int, vectors: tuple[np.ndarray, ...], S: FloatArray) -> None:

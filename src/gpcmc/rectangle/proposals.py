@@ -1,32 +1,33 @@
 r"""Proposals for a rectangle: coordinates drawn in turn, each from a Gaussian inside its limits.
 
-With v = m + L e and rows in units of L's diagonal d, a coordinate above its lower limit is x_i = (v_i - lower_i) / d_i =
-c_i + e_i, c_i linear in the innovations before. Its innovation is drawn from N(a_i + b_i c_i, scale_i^2) between the
-limits, and the sample's weight grows by the mass between them and by what corrects for the proposal.
+With v = m + L e and rows in units of L's diagonal d, a coordinate above its lower limit is x_i = (v_i - lower_i) /
+d_i = c_i + e_i, c_i linear in the innovations before. Its innovation is drawn from N(a_i + b_i c_i, scale_i^2)
+between the limits, and the sample's weight grows by the mass between them and by what corrects for the proposal.
 
 *Tilted* (Botev 2017; mu = 0 is Genz's method): e_i from N(mu_i, 1), and the weight has the factor exp(mu_i^2 / 2 -
 mu_i e_i).
 
-*Twisted*: let q(v) be proportional to N(v; 0, R) prod_j s_j(v_j) with Gaussian sites s_j(v) = exp(nu_j v - tau_j v^2/2)
-that stand for the limits. Coordinate i is drawn from its law under N(v; 0, R), the coordinates before it, its own limits
-and the sites of the coordinates *after* it. Under q, v_i given v_1 .. v_{i-1} is N(mu_i, sigma_i^2) with mu_i linear in
-what was drawn; without its own site it is N(m_i, s_i^2), the cavity; and the weight of a sample grows by
+*Twisted*: let q(v) be proportional to N(v; 0, R) prod_j s_j(v_j) with Gaussian sites s_j(v) = exp(nu_j v - tau_j
+v^2/2) that stand for the limits. Coordinate i is drawn from its law under N(v; 0, R), the coordinates before it, its
+own limits and the sites of the coordinates *after* it. Under q, v_i given v_1 .. v_{i-1} is N(mu_i, sigma_i^2) with
+mu_i linear in what was drawn; without its own site it is N(m_i, s_i^2), the cavity; and the weight of a sample grows
+by
 
     P(limits of v_i) / integral of s_i,    both under N(m_i, s_i^2).
 
-The product of all is unbiased for P(rectangle) / integral of N(v; 0, R) prod_j s_j, whatever the sites. With the sites
-of expectation propagation each quotient is near one wherever the earlier coordinates lie. It may grow without bound, so
-that `mixture` mixes a defensive proposal in. This is the twisted particle filter of Whiteley and Lee (2014) with the
-twisting functions of expectation propagation, and separation of variables in place of a filter's random draws. Far out
-nu and tau are so large that terms would cancel to nothing; with the origin at the mean m that the sites make, they are
-exp(nu' x - tau x^2 / 2) in x = v - m with nu' = R^-1 m, and their integral is exp(-m'R^-1 m / 2) over the determinant's
-root.
+The product of all is unbiased for P(rectangle) / integral of N(v; 0, R) prod_j s_j, whatever the sites. With the
+sites of expectation propagation each quotient is near one wherever the earlier coordinates lie. It may grow without
+bound, so that `mixture` mixes a defensive proposal in. This is the twisted particle filter of Whiteley and Lee (2014)
+with the twisting functions of expectation propagation, and separation of variables in place of a filter's random
+draws. Far out nu and tau are so large that terms would cancel to nothing; with the origin at the mean m that the
+sites make, they are exp(nu' x - tau x^2 / 2) in x = v - m with nu' = R^-1 m, and their integral is exp(-m'R^-1 m / 2)
+over the determinant's root.
 
 References
 ----------
-Genz (1992), Journal of Computational and Graphical Statistics 1, 141. Botev (2017), Journal of the Royal Statistical
-Society B 79, 125. Whiteley and Lee (2014), Annals of Statistics 42, 115. Guarniero, Johansen and Lee (2017), Journal of
-the American Statistical Association 112, 1636.
+Genz (1992), Journal of Computational and Graphical Statistics 1, 141. Botev (2017), Journal of
+the Royal Statistical Society B 79, 125. Whiteley and Lee (2014), Annals of Statistics 42, 115. Guarniero, Johansen
+and Lee (2017), Journal of the American Statistical Association 112, 1636.
 """
 
 from __future__ import annotations
@@ -173,7 +174,9 @@ class Pass:
         factor.follow(k, self.state, E)
 
 
-def _hard(low: FloatArray, high: FloatArray, points: FloatArray | None) -> tuple[FloatArray, FloatArray]:
+def _hard(
+    low: FloatArray, high: FloatArray, points: FloatArray | None
+) -> tuple[FloatArray, FloatArray]:
     """Return log masses and draws of intervals that are far out or narrow."""
     if points is None:
         return limits.log_mass(low, high), low

@@ -40,9 +40,7 @@ def student(confidence: float) -> float:
     return float(stdtrit(SCRAMBLES - 1, 0.5 + 0.5 * confidence))
 
 
-def run_round(
-    mixture: Mixture, points: int, rng: np.random.Generator, n_jobs: int = 1
-) -> Average:
+def run_round(mixture: Mixture, points: int, rng: np.random.Generator, n_jobs: int = 1) -> Average:
     """Average the weights of one round, of so many points in a scramble."""
     return draw(mixture, points, rng.integers(2**63, size=SCRAMBLES), n_jobs=n_jobs)
 
@@ -88,4 +86,3 @@ def run_rounds(
 
 def _size(mixture: Mixture, points: int) -> int:
     return SCRAMBLES * sum(mixture.counts(points))
-

@@ -10,6 +10,8 @@ Cunningham, Hennig and Lacoste-Julien (2011), "Gaussian probabilities and expect
 
 from __future__ import annotations
 
+from typing import cast
+
 import numpy as np
 
 from gpcmc._threads import one_thread
@@ -38,8 +40,8 @@ def propagate(
     damping, last = 1.0, np.inf
     for sweep in range(1, _MAX_SWEEPS + 1):  # noqa: B007
         found = factor.sited(nu, tau)
-        L = found.factor.d[:, None] * found.factor.G
-        mean, variance = found.mean, np.einsum("ij,ij->i", L, L)
+        own = cast(DenseFactor, found.factor)
+        mean, variance = found.mean, own.d**2 * np.einsum("ij,ij->i", own.G, own.G)
         kept = 1.0 - tau * variance
         if not (kept > 0).all():  # lost in rounding
             break

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.linalg import LinAlgError
 
 from gpcmc._validation import FloatArray
+from gpcmc.covariance.factor import Sited
 from gpcmc.posterior import MAX_K_HAT, OK, UNTRUSTED
 from gpcmc.rectangle import proposals, rounds
 from gpcmc.rectangle.blocks import Block
@@ -16,8 +17,9 @@ from gpcmc.rectangle.closed import one_dimension, two_dimensions
 from gpcmc.rectangle.limits import moments
 from gpcmc.rectangle.mixture import Average, Mixture
 from gpcmc.rectangle.order import Ordered, has_interior, ordered
+from gpcmc.rectangle.proposals import Proposal
 from gpcmc.rectangle.sites import propagate
-from gpcmc.rectangle.tilt import minimax_tilt
+from gpcmc.rectangle.tilt import Tilt, minimax_tilt
 from gpcmc.weights import hidden_tail
 
 Method = Literal["auto", "minimax-tilting", "twisted-ep", "separation"]
@@ -203,35 +205,60 @@ def _work(pilot: Average, mixture: Mixture) -> float:
 def separation(given: Ordered) -> Mixture:
     """Return Genz's method: innovations from N(0, 1) inside the limits."""
     d = given.factor.d[0]
-    first = moments(given.lower[:1] / d, given.upper[:1] / d)[0]  # all other factors are probabilities
+    first = moments(given.lower[:1] / d, given.upper[:1] / d)[
+        0
+    ]  # all other factors are probabilities
     plain = proposals.tilted(given.factor, np.zeros(given.rank), given.lower, given.upper)
     return Mixture((plain,), float(first[0]), given.ties)
 
 
-def tilting(given: Ordered, starts: tuple[FloatArray, ...] = ()) -> Mixture:
-    """Return minimax tilting; the search for the tilt may have other starts than the order's."""
-    tilt = minimax_tilt(given.factor, given.lower, given.upper, starts=[given.start, *starts])
-    proposal = proposals.tilted(given.factor, tilt.mu, given.lower, given.upper)
-    return Mixture((proposal,), tilt.log_bound, given.ties)
+def tilting(given: Ordered) -> Mixture:
+    """Return minimax tilting."""
+    tilt = minimax_tilt(given.factor, given.lower, given.upper, starts=[given.start])
+    if not tilt.converged and (found := _sites(given)) is not None:
+        tilt = _better(given, tilt.log_bound, found[0]) or tilt
+    return _tilted(given, tilt)
 
 
 def guided(given: Ordered, tilted: Mixture) -> tuple[Mixture, Mixture | None]:
     """Return what expectation propagation makes: a better tilt, or the same; and the proposal of its sites, defended.
 
-    The second is None where rounding leaves none. At the saddle point s = diag(d) R^-1 v and t = v / d - s: with the
-    mean that the sites make for v the search for the tilt has a start where it may have had none.
+    The second is None where rounding leaves none.
     """
+    if (found := _sites(given)) is None:
+        return tilted, None
+    sited, proposal = found
+    if (better := _better(given, tilted.log_bound, sited)) is not None:
+        tilted = _tilted(given, better)
+    return tilted, Mixture.defended(proposal, tilted)
+
+
+def _tilted(given: Ordered, tilt: Tilt) -> Mixture:
+    proposal = proposals.tilted(given.factor, tilt.mu, given.lower, given.upper)
+    return Mixture((proposal,), tilt.log_bound, given.ties)
+
+
+def _sites(given: Ordered) -> tuple[Sited, Proposal] | None:
+    """Return what the sites of expectation propagation make of the factor, and their proposal."""
     try:
         nu, tau, _ = propagate(given.factor, given.lower, given.upper)
         sited = given.factor.sited(nu, tau)
-        proposal = proposals.twisted(sited, tau, given.lower, given.upper)
+        return sited, proposals.twisted(sited, tau, given.lower, given.upper)
     except (LinAlgError, ValueError):
-        return tilted, None
+        return None
+
+
+def _better(given: Ordered, log_bound: float, sited: Sited) -> Tilt | None:
+    """Return a tilt whose search began at the sites' mean, if there the bound is less than one that is known.
+
+    At the saddle point s = diag(d) R^-1 v and t = v / d - s: the mean that the sites make for v is where it may be.
+    """
     d = given.factor.d
+    limits = given.factor, given.lower, given.upper
     start = sited.mean / d - d * sited.slope
-    if minimax_tilt(given.factor, given.lower, given.upper, starts=[start], max_steps=0).log_bound < tilted.log_bound:
-        tilted = tilting(given, (start,))
-    return tilted, Mixture.defended(proposal, tilted)
+    if minimax_tilt(*limits, starts=[start], max_steps=0).log_bound >= log_bound:
+        return None
+    return minimax_tilt(*limits, starts=[start])
 
 
 def combine(solutions: list[Solution]) -> tuple[float, float]:

@@ -50,6 +50,9 @@ TOLERANCE = 1e-10
 #: Newton steps at most. Ten do on the covariances of Gaussian process classification.
 MAX_STEPS = 100
 _MAX_HALVINGS = 40
+_RESIDUAL = (
+    0.5  # of the equations for the saddle point, over their terms: above, the minimum is elsewhere
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +112,12 @@ class _Point:
     As: FloatArray
     bound: float
 
+    @property
+    def residual(self) -> float:
+        """The largest of t + s - A s, over its terms."""
+        terms = 1.0 + np.abs(self.t) + np.abs(self.s) + np.abs(self.As)
+        return float(np.max(np.abs(self.t + self.s - self.As) / terms))
+
 
 @one_thread()
 def minimax_tilt(
@@ -159,11 +168,13 @@ def minimax_tilt(
         rounding = 1e-15 * float(np.abs(point.s) @ (np.abs(point.t) + np.abs(point.As)))
         small = gap < TOLERANCE + rounding
         new = _halved(given, point, dt, gap)
-        # where a limit's slope has underflowed Newton's prediction does not see it: the step itself has to
-        converged = small and (new is None or point.bound - new.bound < TOLERANCE + rounding)
+        if new is not None:
+            small &= point.bound - new.bound < TOLERANCE + rounding
+            point = new
+        # where a limit's slope has underflowed, Newton's prediction does not see it, but the equations do
+        converged = small and point.residual < _RESIDUAL
         if new is None:
             break  # rounding hides any further decrease
-        point = new
     mu = factor.transposed(point.s / d) - point.s
     return Tilt(mu, point.t, point.bound, bool(converged), steps)
 

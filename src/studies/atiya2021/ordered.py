@@ -28,8 +28,8 @@ from numpy.typing import NDArray
 from gpcmc import _validation as validation
 from gpcmc.covariance.kernels import orthant_covariance
 from gpcmc.covariance.prior import Prior
-from gpcmc.methods import Method
 from gpcmc.inference.orthant import Orthant, OrthantPosterior
+from gpcmc.methods import Method
 from gpcmc.orthant.sampler import Array
 from gpcmc.rectangle.order import ordered
 

@@ -1,0 +1,161 @@
+"""Planted faults of the engine for rectangles and orthants, each of which must turn a test of another file red."""
+
+import numpy as np
+import pytest
+import test_exact
+import test_orthant_methods as methods
+import test_rectangle
+import test_rectangle_parts as parts
+import test_rectangle_truncated as truncated
+from planted import Mutant, turns_red
+
+from gpcmc import weights
+from gpcmc.covariance import factor
+from gpcmc.covariance.factor import DenseFactor, GeneratorFactor
+from gpcmc.inference import Twisted
+from gpcmc.rectangle import (
+    classification,
+    closed,
+    draws,
+    gradient,
+    guarantee,
+    mixture,
+    order,
+    proposals,
+    rounds,
+    tilt,
+)
+
+DENSITY = parts.test_weight_times_proposal_is_the_target_density
+SITED = parts.test_what_sites_make_of_a_factor
+SADDLE = parts.test_the_tilt_is_the_saddle_point
+UNBIASED = parts.test_any_sites_are_unbiased
+SLOPES, RECTANGLES = (
+    test_exact.test_any_guide_will_do_also_far_out,
+    test_rectangle.test_gradient_of_a_box_by_the_sites,
+)
+LINEAR = methods.test_value_error_and_status_of_the_linear_kernel
+MUTANTS = {
+    # the factors
+    "a constant of the other sign": Mutant(
+        DenseFactor.sited, "-0.5 * float(e @ e)", "0.5 * float(e @ e)", SITED, ("dense", 1.0)
+    ),
+    "a slope without the sites' mean": Mutant(
+        GeneratorFactor.sited, "nu - tau * (H @ centre)", "nu", SITED, ("generators", 1.0)
+    ),
+    "half of what a block tells": Mutant(
+        GeneratorFactor.of.__func__, "P -= gain.T @ gain", "P -= 0.5 * gain.T @ gain",
+        parts.test_a_factor_is_that_of_cholesky, ("generators",),
+    ),
+    "a state that forgets": Mutant(
+        GeneratorFactor.follow, "state +=", "state[:] =", parts.test_generators_end_with_what_is_known_of_u
+    ),
+    "test inputs without what is left of u": Mutant(
+        GeneratorFactor.test_rows, "1.0 + D + np", "1.0 + D + 0.0 * np", LINEAR, (Twisted(), "low rank", 30)
+    ),
+    "test inputs without the noise": Mutant(
+        DenseFactor.test_rows, "1.0 + cross.variance", "cross.variance + 0.5", LINEAR, (Twisted(), "dense", 30)
+    ),
+    # order, tilt and bound
+    "the easiest coordinate first": Mutant(
+        order.ordered, "np.argmin(inside)", "np.argmax(inside)",
+        parts.test_the_order_is_the_greedy_one_and_the_factor_belongs_to_it, (0,),
+    ),
+    "a bound without its s's": Mutant(
+        tilt._Limits.at, "(As - s)", "As", SADDLE, (0, "mixed", "dense")
+    ),
+    "a Newton step without W": Mutant(
+        factor._LowRankGram.solve, "1.0 - w + w", "1.0 + w", parts.test_a_factor_is_that_of_cholesky,
+        ("generators",),
+    ),
+    "a bound too low": Mutant(
+        mixture.Mixture.defended.__func__, "+ float(np.log(1 + DEFENCE))", "",
+        parts.test_no_weight_of_a_mixture_exceeds_its_bound,
+    ),
+    # proposals and mixtures
+    "a tilt's weight without its square": Mutant(
+        proposals.tilted, "0.5 * mu**2", "0.4 * mu**2", DENSITY, ("tilted", "mixed", "dense")
+    ),
+    "a site's integral without its curvature": Mutant(
+        proposals.twisted, "w2 = 0.5", "w2 = 0.4", DENSITY, ("twisted", "orthant", "generators")
+    ),
+    "limits that do not move": Mutant(
+        proposals._from, "w1 + 2.0 * w2 * by", "w1", DENSITY, ("twisted", "mixed", "dense")
+    ),
+    "weights by the drawing proposal alone": Mutant(
+        mixture.Mixture.weigh, "log_w = -logsumexp(log_q, axis=0)", "log_w = -log_q[k]",
+        UNBIASED, ("dense", True, "sobol", "monkeypatch"),
+    ),
+    "a Latin hypercube on its diagonal": Mutant(
+        mixture._Latin.__call__, "rng.permuted(strata, axis=1)", "strata",
+        UNBIASED, ("generators", False, "latin", "monkeypatch"),
+    ),
+    "an error where nothing bounds it": Mutant(
+        mixture.average, "error = np.inf", "error = error", parts.test_a_few_samples_bound_no_error
+    ),
+    "errors that know of no mean": Mutant(
+        mixture.Means.contributions, "share * (self.values - mean)", "share * self.values",
+        parts.test_errors_of_weighted_means_are_those_of_the_jackknife,
+    ),
+    "a bound that overrules too early": Mutant(
+        weights.hidden_tail, "np.log(0.1 *", "np.log(10.0 *", parts.test_what_the_weights_say
+    ),
+    "a round that is always good": Mutant(
+        rounds.good, "enough and found.standard_error <= largest_se", "True",
+        test_rectangle.test_the_tolerance_is_met_or_missed_aloud,
+    ),
+    # sites of labels
+    "sites that stand for f": Mutant(
+        classification.Twisted.prepare, "y * nu / (1.0 - tau)", "y * nu",
+        methods.test_weights_are_close_to_equal_where_it_matters,
+    ),
+    "a tilt that is not that of the stand-in": Mutant(
+        classification.Twisted.prepare, "starts=[rough.t]", "starts=[0.0 * rough.t]",
+        methods.test_a_stand_in_costs_no_samples_and_no_bound, (1000.0,),
+    ),
+    # gradients
+    "the mean's derivative forgotten": Mutant(
+        gradient._Back.covariance, "half = 0.5 * np.outer", "half = 0.0 * np.outer", SLOPES
+    ),
+    "the constant's derivative forgotten": Mutant(
+        gradient._Back.covariance, "cov.flat[:: n + 1] -= 0.5", "cov.flat[:: n + 1] -= 0.0", SLOPES
+    ),
+    "a diagonal of the factor without its rows": Mutant(
+        gradient._Way._gathered, 'np.einsum("ij,ij->i", G, G_bar)', "0.0", SLOPES
+    ),
+    "the defence's derivative in v forgotten": Mutant(
+        gradient._Back._bars, "found[j], by_v = way", "found[j], _ = way", SLOPES
+    ),
+    "an upper limit that moves no draw": Mutant(
+        gradient._Way.drawn, "by_x * q_high)", "0.0 * q_high)", RECTANGLES
+    ),
+    "a lower limit that moves no mass": Mutant(
+        gradient._Terms.add_limits, "rho * self.by_low / self.s)", "0.0 * self.by_low)", RECTANGLES
+    ),
+    "blocks that count twice": Mutant(
+        gradient._between_blocks, "= 0.5 * np.outer", "= np.outer", test_rectangle.test_gradient_against_differences
+    ),
+    # draws, guaranteed intervals, closed forms
+    "draws kept too often": Mutant(
+        draws.BlockSampler.exact, "accept < below", "accept < below + 1.0",
+        truncated.test_draws_of_which_a_third_is_refused,
+    ),
+    "second moments about the centre": Mutant(
+        draws.moments, "second - np.outer(mean, mean)", "second + np.outer(mean, mean)",
+        truncated.test_moments_far_from_the_origin,
+    ),
+    "a gambler who wins too soon": Mutant(
+        guarantee._limit, "target = -np.log(alpha)", "target = -0.0 * np.log(alpha)",
+        parts.test_coverage_of_the_mean_of_bounded_variables, ("uniform",),
+    ),
+    "a step that is not seen": Mutant(
+        closed.panels, "_edges(low, high, steps, width)", "_edges(low, high, [], width)",
+        parts.test_quadrant, (0.999999,),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("mutant", MUTANTS.values(), ids=MUTANTS)
+def test_a_broken_version_turns_a_test_red(mutant, monkeypatch):
+    with np.errstate(all="ignore"):
+        turns_red(mutant, monkeypatch)
