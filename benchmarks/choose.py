@@ -2,7 +2,7 @@
 
 The patterns are those of benchmarks/large.py: the law of Problem 6, with the rough kernel. Each fit is a process of its
 own, on one thread, with one prediction. Methods have the options of the classifier, but for "twisted-ep, 512 draws",
-eight randomisations of 64 points. "ep, low rank" has ``approximation="low-rank"``. The memory is the largest of all
+eight randomisations of 64 points. "ep, low rank" has ``covariance="low-rank"``. The memory is the largest of all
 methods.
 
 `python benchmarks/choose.py` takes N = 500 to 5000, in ten minutes; sizes may be named. Writes docs/choose.csv, where
@@ -34,12 +34,12 @@ def measure(method, n):
 
     name, _, rest = method.partition(", ")
     inference = Twisted(points=64, randomizations=8) if rest == "512 draws" else name
-    approximation = "low-rank" if rest == "low rank" else None
+    covariance = "low-rank" if rest == "low rank" else "dense"
     X, y = problem_patterns(n)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     start = time.process_time()
     model = GaussianProcessClassifier(
-        rbf(0.5, 3.0), inference, approximation=approximation, optimizer=None, random_state=1
+        rbf(0.5, 3.0), inference, covariance=covariance, optimizer=None, random_state=1
     ).fit(X, y)
     model.predict_proba(X[:1])
     seconds = time.process_time() - start

@@ -60,15 +60,15 @@ def fits(package, method, length_scales):
     from sklearn.gaussian_process.kernels import RBF
 
     from gpcmc import GaussianProcessClassifier
+    from gpcmc.evidence import Surface
     from gpcmc.inference import Laplace
-    from gpcmc.inference.evidence import EvidenceSurface
 
     kernel, counts = 1.0 * RBF(np.ones(length_scales) if length_scales > 1 else 1.0), [0]
     if package == "scikit-learn":
         owner = _gpc._BinaryGaussianProcessClassifierLaplace
         counted(owner, "log_marginal_likelihood", counts, by_default=False)
     else:
-        counted(EvidenceSurface, "value_and_gradient", counts)
+        counted(Surface, "value_and_gradient", counts)
 
     def evidence(X, y):
         if package == "scikit-learn":

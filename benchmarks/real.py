@@ -3,10 +3,10 @@
 Up to 300 rows of a data set are for training, drawn with a seed, and up to 1000 others for testing; the inputs are as
 they are, or standardised by the training rows. All fits start from ``1.0 * RBF(1.0)``, and more than two classes are
 fitted one against the rest. A row has log losses (means over test rows, in nats, probabilities no less than 1e-15) and
-CPU seconds of our default fit and of scikit-learn's. For each class the evidence is also climbed from twenty starts that
-are drawn log-uniformly within the bounds, each to its end, by L-BFGS-B alone. `below` is how many nats the default's
-evidence is below the best of them, in the class where this is most, and `problems_below` in how many of the `problems`
-(one a class) it is by more than .1.
+CPU seconds of our default fit and of scikit-learn's. For each class the evidence is also climbed from twenty starts
+that are drawn log-uniformly within the bounds, each to its end, by L-BFGS-B alone. `below` is how many nats the
+default's evidence is below the best of them, in the class where this is most, and `problems_below` in how many of the
+`problems` (one a class) it is by more than .1.
 
 Run with names of data sets as arguments, or without for all, which takes about an hour; writes docs/real.csv, where
 rows of other data sets stay. Needs the packages of benchmarks/peers/real.txt; a data set without its package is left
@@ -74,7 +74,9 @@ def fitted(model, X, y):
 
 def evidences(model):
     """Log marginal likelihoods (nats) of the problems, one a class or one of two."""
-    return np.array([one.log_evidence for one in getattr(model.posterior_, "posteriors", [model.posterior_])])
+    return np.array(
+        [one.log_evidence for one in getattr(model.posterior_, "posteriors", [model.posterior_])]
+    )
 
 
 def best_of_starts(X, y):
@@ -122,8 +124,8 @@ def statement(table):
         f"{table['data'].nunique()} data sets, {len(table)} runs",
         f"log loss more than {WORSE:g} above scikit-learn's: {len(worse)} "
         f"({', '.join(worse['data'] + ' ' + worse['inputs']) or 'none'}); more than {WORSE:g} below: {better}",
-        f"evidence within {NEAR:g} nats of the best of {STARTS} random starts: {problems - below} of {problems} problems "
-        f"({100 * (1 - below / problems):.1f} %; the goal is {100 * SHARE:.0f} %)",
+        f"evidence within {NEAR:g} nats of the best of {STARTS} random starts: {problems - below} of {problems} "
+        f"problems ({100 * (1 - below / problems):.1f} %; the goal is {100 * SHARE:.0f} %)",
         f"CPU seconds over scikit-learn's: median {ratio.median():.2f}, "
         f"sum over sum {table['seconds'].sum() / table['seconds_sklearn'].sum():.2f}",
     ]
@@ -135,7 +137,9 @@ def main():
     parser.add_argument("--keep-starts", action="store_true")
     parser.add_argument("--file", type=Path, default=FILE)
     given = parser.parse_args()
-    old = pd.read_csv(given.file) if given.file.exists() else pd.DataFrame(columns=[*COLUMNS, "best"])
+    old = (
+        pd.read_csv(given.file) if given.file.exists() else pd.DataFrame(columns=[*COLUMNS, "best"])
+    )
     kept = kept_starts(old) if given.keep_starts else {}
     rows = {(row["data"], row["inputs"]): row for row in old.to_dict("records")}
     for name in given.names or NAMES:

@@ -31,8 +31,8 @@ from sklearn.gaussian_process import GaussianProcessClassifier
 from sklearn.gaussian_process.kernels import ConstantKernel, Matern, PairwiseKernel
 
 from gpcmc import orthant_probability, rectangle_probability
-from gpcmc.inference import Twisted
 from gpcmc.gp import prior as prior_of
+from gpcmc.inference import Twisted
 from gpcmc.rectangle import rounds
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -94,7 +94,7 @@ def ours(method, tolerance):
             ConstantKernel(start[0]) * shape,
             inference,
             optimizer="lbfgs" if searched else None,
-            approximation="low-rank",
+            covariance="low-rank",
             tolerance=tolerance,
             random_state=0,
         ).fit(given["X"], given["y"])

@@ -85,8 +85,8 @@ class GaussianProcessClassifier(ClassifierMixin, arguments.MethodOptions):
     n_jobs : int or None
         Processes for the problems of one against the rest. The result is the same whatever it is.
     covariance : {"auto", "dense", "low-rank"}
-        "dense" is the matrix of all patterns, whose time grows as n^3. "low-rank" replaces it by one of low rank r and a
-        diagonal, which takes n r^2: for 100,000 patterns in few dimensions, with ``"ep"``, ``"laplace"``,
+        "dense" is the matrix of all patterns, whose time grows as n^3. "low-rank" replaces it by one of low rank r and
+        a diagonal, which takes n r^2: for 100,000 patterns in few dimensions, with ``"ep"``, ``"laplace"``,
         ``"twisted-ep"`` or ``"importance"``. The evidence is corrected for what is left out, and ``diagnostics_`` says
         how much that was. "auto" takes it above 2000 patterns, for these methods and the optimizer "lbfgs" or None,
         where the kernel that some of the patterns find has a low rank, or where the dense one does not fit in memory.
@@ -94,7 +94,8 @@ class GaussianProcessClassifier(ClassifierMixin, arguments.MethodOptions):
         Share of the prior variance that a covariance of low rank may leave unexplained, above 0 and below 1. Where that
         needs a rank above 2000, the rank is 2000, and a warning says what is left.
     verbose : int
-        1 prints how the search goes, and how long it will take if that is more than a minute; 2 each of its evaluations.
+        1 prints how the search goes, and how long it will take if that is more than a minute; 2 each of its
+        evaluations.
 
     Attributes
     ----------
@@ -257,8 +258,8 @@ class GaussianProcessClassifier(ClassifierMixin, arguments.MethodOptions):
         It is Laplace's for Laplace's method, and expectation propagation's for all others; one against the rest, the
         mean over the classes. That of a Monte Carlo method itself, at `kernel_`, is ``log_marginal_likelihood_``.
 
-        With ``optimizer="exact"`` it is the unbiased estimate with the search's points, and sites for `theta`; its error
-        is about ``log_marginal_likelihood_se_``, whose points are others. Its gradient holds the sites, so that it
+        With ``optimizer="exact"`` it is the unbiased estimate with the search's points, and sites for `theta`; its
+        error is about ``log_marginal_likelihood_se_``, whose points are others. Its gradient holds the sites, so that it
         agrees with differences between two `theta` up to that error only.
 
         Parameters

@@ -12,12 +12,12 @@ from test_evidence import slopes
 from gpcmc import GaussianProcessClassifier
 from gpcmc._threads import one_thread
 from gpcmc.covariance import Dense
-from gpcmc.gp import Prior, prior, rbf
+from gpcmc.evidence import Surface
 from gpcmc.gaussian import softmax_mode
+from gpcmc.gp import Prior, prior, rbf
 from gpcmc.inference import ConvergenceError, Laplace, MulticlassLaplace
-from gpcmc.inference.evidence import EvidenceSurface
-from gpcmc.posterior import MAX_K_HAT
 from gpcmc.likelihood.softmax import one_hot
+from gpcmc.posterior import MAX_K_HAT
 from gpcmc.weights import weight_diagnostics
 
 
@@ -98,7 +98,7 @@ def test_an_iterate_that_can_rise_no_more_has_converged(seed, beta):
     # K from the logarithms of its hyperparameters differs in the last bits, and iterations end where rounding hides a
     # rise: the two differ by 1e-9 with one processor's kernels (SkylakeX), by 3e-7 with another's (Zen)
     kernel = rbf(0.5, beta)
-    assert EvidenceSurface(MulticlassLaplace(), kernel, X, y).value(kernel.theta) == pytest.approx(
+    assert Surface(MulticlassLaplace(), kernel, X, y).value(kernel.theta) == pytest.approx(
         posterior.log_evidence, abs=1e-6
     )
 
@@ -233,15 +233,15 @@ def test_the_error_of_the_evidence_is_measured_by_importance_sampling(seed):
 def test_gradients_are_central_differences(kernel):
     X, labels = three_classes(5, n=40)
     y, method = one_hot(labels), MulticlassLaplace()
-    _, gradient = EvidenceSurface(method, kernel, X, y).value_and_gradient(kernel.theta)
+    _, gradient = Surface(method, kernel, X, y).value_and_gradient(kernel.theta)
     assert gradient == pytest.approx(slopes(method, kernel, X, y), rel=1e-6, abs=3e-7)
 
 
 def test_a_start_elsewhere_does_not_change_the_result():
     X, labels = three_classes(6, n=40)
-    surface = EvidenceSurface(MulticlassLaplace(), 1.0 * RBF(1.0), X, one_hot(labels))
+    surface = Surface(MulticlassLaplace(), 1.0 * RBF(1.0), X, one_hot(labels))
     for theta in ([0.0, 0.0], [6.0, 1.0], [-6.0, 0.0], [0.0, 0.0]):
-        cold = EvidenceSurface(MulticlassLaplace(), surface.kernel, X, surface.y)
+        cold = Surface(MulticlassLaplace(), surface.kernel, X, surface.y)
         assert surface.value(np.array(theta)) == pytest.approx(
             cold.value(np.array(theta)), rel=1e-10
         )

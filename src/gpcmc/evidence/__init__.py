@@ -1,7 +1,7 @@
 """The log marginal likelihood as a function of the kernel's hyperparameters, with its gradient, and its maximum.
 
-`surface` has one surface for all methods and forms of covariance, `exact` what makes it unbiased, `search` the one search
-for its maximum. Where a search begins is in `scale`, which form a covariance gets in `forms`.
+`surface` has one surface for all methods and forms of covariance, `exact` what makes it unbiased, `search` the one
+search for its maximum. Where a search begins is in `scale`, which form a covariance gets in `forms`.
 """
 
 from gpcmc.evidence.ascent import Optimum, bounded, maximize

@@ -25,9 +25,9 @@ from gpcmc.evidence.ascent import Ascent, Optimum, bounded
 from gpcmc.evidence.surface import Surface
 from gpcmc.gaussian.ep import ExpectationPropagation
 from gpcmc.gaussian.posterior import GaussianPosterior
+from gpcmc.posterior import ConvergenceError
 from gpcmc.rectangle.classification import Twisted
 from gpcmc.rectangle.gradient import Guide, OrthantGradient, orthant_gradient
-from gpcmc.posterior import ConvergenceError
 
 if TYPE_CHECKING:  # scikit-learn takes half a second
     from sklearn.gaussian_process.kernels import Kernel
