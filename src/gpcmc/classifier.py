@@ -28,7 +28,7 @@ from gpcmc._fitting import (
 from gpcmc._threads import one_thread
 from gpcmc._validation import FloatArray, check_array, check_positive_int
 from gpcmc.covariance.pivoted import TOLERANCE
-from gpcmc.evidence import Search
+from gpcmc.evidence import Optimizer, Search
 from gpcmc.inference import Method, Posterior
 
 #: Hyperparameters are exponentials, whose squares and ratios have to be finite.
@@ -147,7 +147,7 @@ class GaussianProcessClassifier(ClassifierMixin, arguments.MethodOptions):
         kernel: Kernel | None = None,
         inference: str | Method = "ep",
         *,
-        optimizer: str | arguments.Optimizer | None = "lbfgs",
+        optimizer: str | Optimizer | None = "lbfgs",
         n_restarts_optimizer: int = 0,
         max_iter_predict: int | None = None,
         warm_start: bool = False,
@@ -259,8 +259,8 @@ class GaussianProcessClassifier(ClassifierMixin, arguments.MethodOptions):
         mean over the classes. That of a Monte Carlo method itself, at `kernel_`, is ``log_marginal_likelihood_``.
 
         With ``optimizer="exact"`` it is the unbiased estimate with the search's points, and sites for `theta`; its
-        error is about ``log_marginal_likelihood_se_``, whose points are others. Its gradient holds the sites, so that it
-        agrees with differences between two `theta` up to that error only.
+        error is about ``log_marginal_likelihood_se_``, whose points are others. Its gradient holds the sites, so that
+        it agrees with differences between two `theta` up to that error only.
 
         Parameters
         ----------

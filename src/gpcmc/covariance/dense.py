@@ -20,7 +20,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_solve, cholesky, solve_triangular
+from scipy.linalg import cho_solve, cholesky, solve_triangular
 from scipy.linalg.lapack import dlauum, dpotrf, dpotri, dpotrs, dtrtri
 
 from gpcmc._validation import FloatArray, check_cross_covariance

@@ -88,7 +88,7 @@ class DenseForm(Form):
     """The array (n, n)."""
 
     name: ClassVar[str] = "dense"
-    held: ClassVar[bool] = False  # type: ignore[misc]
+    held: ClassVar[bool] = False
 
     def prior(self, kernel: Kernel, X: Any) -> Prior:
         """Return that of the array, which a method checks."""
@@ -119,7 +119,7 @@ class LowRankForm(Form):
     """
 
     name: ClassVar[str] = "low-rank"
-    held: ClassVar[bool] = True  # type: ignore[misc]
+    held: ClassVar[bool] = True
 
     tolerance: float
 
