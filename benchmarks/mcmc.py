@@ -13,10 +13,9 @@ import numpy as np
 import pandas as pd
 from threadpoolctl import threadpool_limits
 
+from gpcmc.chains.annealing import ladder
 from gpcmc.gp import Prior, rbf
-from gpcmc.inference.annealing import ladder
-from gpcmc.inference.elliptical import EllipticalSlice
-from gpcmc.inference.hamiltonian import HamiltonianMonteCarlo
+from gpcmc.inference import EllipticalSlice, HamiltonianMonteCarlo
 
 N, MOVES, ROUNDS = 400, 40, 5
 METHODS = {"ess": EllipticalSlice(temperatures=0), "hmc": HamiltonianMonteCarlo(temperatures=0)}

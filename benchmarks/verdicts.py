@@ -1,6 +1,6 @@
 """The picture of the README of ``recheck``: intervals of ours over printed, and the verdicts that they lead to.
 
-Every line is a call of `recheck.one.judge_one`. Run with ``python benchmarks/verdicts.py``; writes
+Every line is a call of `recheck.judge.one.judge_one`. Run with ``python benchmarks/verdicts.py``; writes
 src/recheck/verdicts.png and the same as PDF in results/.
 """
 
@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from recheck import style
-from recheck.one import judge_one
+from recheck.judge.one import judge_one
+from recheck.report import style
 
 COLOUR = {"agrees": style.BLUE, "differs": style.ORANGE, "undecided": style.GREY}
 ROOT = Path(__file__).resolve().parents[1]

@@ -5,12 +5,13 @@ import sys
 from functools import cache
 from importlib.metadata import version as version_of
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from docutils.nodes import SkipNode
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "src"))
-from recheck.pandoc import pandoc  # noqa: E402
+sys.path[:0] = [str(ROOT / "src"), str(ROOT / "docs")]
+from recheck.paper.pandoc import pandoc  # noqa: E402
 
 # one thread: the library limits itself, scikit-learn in the examples does not
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -79,6 +80,13 @@ MADE_OF = {
 
 def other_text(app, page, source):
     """Put the text that a page is made of below its head."""
+    if page in ("judge_gallery", "judge_calibration"):
+        import judged
+
+        with TemporaryDirectory() as folder:
+            source[0] += (
+                judged.page(folder) if page == "judge_gallery" else judged.calibration(ROOT)
+            )
     if page not in MADE_OF:
         return
     kind, path = MADE_OF[page]

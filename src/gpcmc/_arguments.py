@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.gaussian_process.kernels import RBF, CompoundKernel, Kernel
 
-from gpcmc._validation import check_option, check_positive_int
+from gpcmc._validation import check_option, check_positive_int, check_rng
 from gpcmc.covariance.kernels import check_kernel
 from gpcmc.covariance.pivoted import check_tolerance
 from gpcmc.evidence import Optimizer
@@ -225,11 +225,4 @@ def _check_exact(method: Method) -> None:
 
 def generator_of(state: Any) -> np.random.Generator:
     """Return the generator that `random_state` stands for."""
-    try:
-        if isinstance(state, np.random.RandomState):
-            return np.random.default_rng(state.randint(2**31, size=4))
-        return np.random.default_rng(state)
-    except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"random_state must be an int >= 0, a Generator, a RandomState or None; got {state!r}"
-        ) from error
+    return check_rng("random_state", state, optional=True)

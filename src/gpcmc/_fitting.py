@@ -41,7 +41,7 @@ from gpcmc.gaussian.posterior import GaussianPosterior
 from gpcmc.gaussian.softmax_mode import MulticlassLaplace
 from gpcmc.inference import Method, Posterior, Prediction, PseudoMarginal
 from gpcmc.likelihood.softmax import one_hot
-from gpcmc.orthant.sampler import ExtinctionError
+from gpcmc.orthant import ExtinctionError
 from gpcmc.posterior import OK, PosteriorRecord
 
 _BLOCK = 200  # test inputs at a time

@@ -16,6 +16,8 @@ from scipy.linalg import LinAlgError, cholesky
 from gpcmc._memory import available_memory
 
 FloatArray = NDArray[np.float64]
+#: What may be given for random numbers; see `check_rng`.
+Rng = np.random.Generator | np.random.RandomState | int | None
 
 _SYMMETRY = 1e-10  # largest |A - A'| accepted, relative to the largest entry
 
@@ -167,16 +169,16 @@ def check_positive(name: str, value: object) -> float:
 
 
 def check_rng(name: str, value: object, *, optional: bool = False) -> np.random.Generator:
-    """Return a random generator: the one that is given, or one made from a seed.
+    """Return a generator: the given one, or one that a seed or NumPy's former generator stands for.
 
     Parameters
     ----------
     name : str
-    value : numpy.random.Generator, numpy.random.RandomState, int or None
-        A generator is used up as it is drawn from, and equal seeds give equal bits. Of a RandomState, which is used
-        up too, a new generator gets its seed.
+        The argument's name, for the message.
+    value : Generator, int or RandomState
+        An integer of at least 0 is a seed; of a RandomState four numbers are drawn as one.
     optional : bool
-        Whether None stands for a seed from the system's entropy.
+        Whether None stands for a generator that is seeded afresh.
 
     Raises
     ------
@@ -186,15 +188,14 @@ def check_rng(name: str, value: object, *, optional: bool = False) -> np.random.
     if isinstance(value, np.random.Generator):
         return value
     if isinstance(value, np.random.RandomState):
-        return np.random.default_rng(value.randint(2**32, size=4, dtype=np.uint32))
-    whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
-    if whole and int(value) >= 0:  # type: ignore[call-overload]
-        return np.random.default_rng(int(value))
-    if value is None and optional:
+        return np.random.default_rng(value.randint(2**31, size=4))
+    if optional and value is None:
         return np.random.default_rng()
+    if isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= 0:
+        return np.random.default_rng(int(value))
     raise ValueError(
-        f"{name} must be a numpy.random.Generator, e.g. numpy.random.default_rng(0), or a seed: an integer >= 0; "
-        f"got {value!r}"
+        f"{name} must be a numpy.random.Generator, e.g. numpy.random.default_rng(seed), a seed (an integer "
+        f">= 0){', None' if optional else ''} or a RandomState; got {value!r}"
     )
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gpcmc._threads import one_thread
-from gpcmc._validation import FloatArray, check_labels, check_memory, check_rng
+from gpcmc._validation import FloatArray, Rng, check_labels, check_memory, check_rng
 from gpcmc.covariance.prior import Prior
 from gpcmc.posterior import OK, Posterior
 
@@ -66,7 +66,7 @@ class Method(ABC, Generic[P]):
         prior: Prior,
         y: ArrayLike,
         *,
-        rng: np.random.Generator | None = None,
+        rng: Rng = None,
         start: Posterior | None = None,
     ) -> P:
         """Find the posterior, the evidence, and the probabilities at the prior's test inputs.
@@ -77,8 +77,9 @@ class Method(ABC, Generic[P]):
             Covariances at n training and t test inputs; t may be 0. The covariance may be of any form.
         y : (n,) array
             Labels -1/+1.
-        rng : numpy.random.Generator, optional
-            Required by a method that draws, and consumed: equal states give equal bits on one machine.
+        rng : numpy.random.Generator, int or RandomState, optional
+            Required by a method that draws, and consumed: equal states give equal bits on one machine. An integer is
+            a seed.
             A deterministic method ignores it.
         start : Posterior, optional
             A Gaussian one of near hyperparameters and the same labels, where a method that iterates begins; it ends
@@ -106,15 +107,14 @@ class Method(ABC, Generic[P]):
                 f"gpcmc.gp.prior(kernel, X, X_star); got {type(prior).__name__}"
             )
         with one_thread(), np.errstate(under="ignore"):
-            if not self.deterministic:
-                rng = check_rng("rng", rng)
+            random = None if self.deterministic else check_rng("rng", rng)
             if not self.any_form or prior.covariance.memory(len(prior), self.matrices):
                 self.check_size(len(prior))
             checked = prior.checked()
             labels = self.check_labels(y, len(prior))
             if not self.any_form:
                 checked = checked.densified()
-            return self._fit_from(checked, labels, cast(np.random.Generator, rng), start)
+            return self._fit_from(checked, labels, cast(np.random.Generator, random), start)
 
     @abstractmethod
     def _fit(self, prior: Prior, y: FloatArray, rng: np.random.Generator) -> P:
@@ -123,9 +123,7 @@ class Method(ABC, Generic[P]):
         `rng` is None where a deterministic method was given none.
         """
 
-    def _fit_from(
-        self, prior: Prior, y: FloatArray, rng: np.random.Generator, start: Any
-    ) -> P:
+    def _fit_from(self, prior: Prior, y: FloatArray, rng: np.random.Generator, start: Any) -> P:
         """Do the same from a posterior that is given, or None, if the method iterates."""
         return self._fit(prior, y, rng)
 
@@ -161,9 +159,7 @@ class Inference:
     status: str = OK
 
 
-def infer(
-    method: Method, prior: Prior, y: ArrayLike, *, rng: np.random.Generator | None
-) -> Inference:
+def infer(method: Method, prior: Prior, y: ArrayLike, *, rng: Rng) -> Inference:
     """Fit `method` and keep the numbers alone: a posterior may hold gigabytes of samples.
 
     Parameters

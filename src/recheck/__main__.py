@@ -2,7 +2,7 @@
 
 import sys
 
-from recheck.command import main
+from recheck.judge.command import main
 
 if __name__ == "__main__":
     sys.exit(main())

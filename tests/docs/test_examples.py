@@ -16,7 +16,7 @@ import pytest
 import yaml
 from sklearn.exceptions import ConvergenceWarning
 
-from recheck.files import write_csv
+from recheck.record.files import write_csv
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*(ROOT / "docs").glob("*.rst"), *(ROOT / "docs/methods").glob("*.rst")])

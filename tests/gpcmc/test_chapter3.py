@@ -14,12 +14,12 @@ from scipy.stats import norm
 from test_multiclass import dense, three_classes
 from textbook import log_sigmoid
 
-from gpcmc.gp import Prior, linear, predictive_probability, prior, rbf
-from gpcmc.likelihood import LIKELIHOODS, PROBIT
-from gpcmc.inference import ExpectationPropagation, Laplace, MulticlassLaplace
 from gpcmc.covariance.dense import Dense, SoftmaxConditioned
 from gpcmc.gaussian import ep
 from gpcmc.gaussian.posterior import GaussianPosterior
+from gpcmc.gp import Prior, linear, predictive_probability, prior, rbf
+from gpcmc.inference import ExpectationPropagation, Laplace, MulticlassLaplace
+from gpcmc.likelihood import LIKELIHOODS, PROBIT
 from gpcmc.likelihood.softmax import Softmax, one_hot
 
 LINKS = pytest.mark.parametrize("link", ["probit", "logistic"])

@@ -10,13 +10,13 @@ from scipy.stats import binom, chi2, norm
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteKernel
 from truths import band, distance, two_point_posterior
 
-from gpcmc.gp import Prior, linear, prior, rbf
+from gpcmc.chains import control_variables
+from gpcmc.chains import controls as controls_module
+from gpcmc.chains.controls import Placement, controls_needed, init, make_controls, run, step
+from gpcmc.chains.coordinates import whiten
 from gpcmc.covariance.kernels import rbf_parameters
-from gpcmc.inference import ConvergenceError, Orthant, control_chain, control_variables, infer
-from gpcmc.inference.chains import whiten
-from gpcmc.inference.control_chain import init, log_likelihood, make_controls, run, step
-from gpcmc.inference.control_placement import Placement, controls_needed, trace_and_gradient
-from gpcmc.inference.control_variables import ControlVariables
+from gpcmc.gp import Prior, linear, prior, rbf
+from gpcmc.inference import ControlVariables, ConvergenceError, Orthant, infer
 from gpcmc.posterior import NOT_CONVERGED, OK, STOPPED
 
 ALPHA = 1e-6
@@ -31,60 +31,23 @@ def problem(n=20, d=2, alpha=1.0, beta=3.0, seed=0, test=5):
     return blocks, np.where(f + rng.standard_normal(n) > 0, 1.0, -1.0)
 
 
-def place(blocks, m, free=True):
-    placement = Placement(
-        blocks.K, blocks.kernel, blocks.X if free else None, line_searches=50, evaluations=1000
-    )
+def place(blocks, m):
+    placement = Placement(blocks.K)
     while len(placement) < m and placement.add():
-        placement.settle()
+        pass
     return placement
 
 
 # --- placement
 
 
-@pytest.mark.parametrize("length_scale", [np.array(0.8), np.array([0.5, 1.0, 2.0])])
-def test_the_trace_and_its_gradient(length_scale):
-    rng = default_rng(1)
-    X, U = rng.standard_normal((12, 3)), rng.standard_normal((4, 3))
-    kernel = RBF(length_scale if length_scale.ndim else float(length_scale))
-    x, u = X / length_scale, U / length_scale
-    share, gradient = trace_and_gradient(u, x)
-    K_xu = kernel(X, U)
-    left = kernel(X) - K_xu @ np.linalg.solve(kernel(U), K_xu.T)
-    assert share == pytest.approx(np.trace(left) / len(X), abs=1e-12)
-    for j in np.ndindex(U.shape):
-        h = np.zeros_like(U)
-        h[j] = 1e-5
-        ahead, behind = (trace_and_gradient(u + e, x)[0] for e in (h, -h))
-        assert gradient[j] == pytest.approx((ahead - behind) / 2e-5, abs=1e-8)
-
-
-def test_control_inputs_that_coincide_leave_all_open():
-    X = default_rng(2).standard_normal((6, 2))
-    share, gradient = trace_and_gradient(X[[0, 0]] + [[0.0, 0.0], [1e-5, 0.0]], X)
-    assert share == 1.0 and not gradient.any()
-
-
-@pytest.mark.parametrize("free", [True, False])
-def test_placement_covariances_are_the_kernels(free):
-    blocks, _ = problem(n=30)
-    placement = place(blocks, 4, free)
+def test_the_input_that_is_added_lowers_the_trace_most():
+    blocks, _ = problem(n=25, alpha=0.7)
+    placement = place(blocks, 3)
     K_ux, K_uu = placement.blocks()
     left = blocks.K - K_ux.T @ np.linalg.solve(K_uu, K_ux)
     assert_allclose(placement.remainder(), left, atol=1e-10)
     assert placement.share() == pytest.approx(np.trace(left) / np.trace(blocks.K), abs=1e-12)
-    if free:
-        U = placement.inputs * blocks.kernel.k2.length_scale
-        assert_allclose(K_ux, blocks.kernel(U, blocks.X), atol=1e-13)
-        assert_allclose(K_uu, blocks.kernel(U), atol=1e-13)
-    else:
-        assert placement.evaluations == 0
-
-
-def test_the_input_that_is_added_lowers_the_trace_most():
-    blocks, _ = problem(n=25, alpha=0.7)
-    placement = place(blocks, 3, free=False)
     chosen = list(placement.chosen)
     shares = []
     for j in range(25):
@@ -95,25 +58,22 @@ def test_the_input_that_is_added_lowers_the_trace_most():
     assert placement.chosen == [*chosen, int(np.argmin(shares))]
 
 
-@pytest.mark.slow
-def test_free_inputs_leave_less_open_than_training_inputs():
-    blocks, _ = problem(n=60, alpha=1.0)
-    free, among = place(blocks, 6), place(blocks, 6, free=False)
-    assert free.share() < 0.95 * among.share()
-    before = free.share()
-    free.settle()
-    assert free.share() <= before + 1e-12
-
-
 def test_nothing_is_added_where_the_controls_already_know_the_function():
     rng = default_rng(3)
     X = rng.standard_normal((8, 2))[[0, 1, 2, 0, 1, 2, 0, 0]]
     blocks = prior(rbf(1, 1), X, X[:1])
     for order in (None, rng):
-        placement = Placement(blocks.K, None, None, line_searches=1, evaluations=1)
+        placement = Placement(blocks.K)
         assert [placement.add(order) for _ in range(4)] == [True, True, True, False]
         assert len({tuple(X[j]) for j in placement.chosen}) == 3
-    assert not Placement(np.zeros((3, 3)), None, None, line_searches=1, evaluations=1).add()
+    assert not Placement(np.zeros((3, 3))).add()
+
+
+def test_the_least_number_of_controls():
+    assert controls_needed(np.eye(10), 0.1) == 9
+    assert controls_needed(np.ones((5, 5)), 0.1) == 1
+    assert controls_needed(np.zeros((3, 3)), 0.1) == 0
+    assert controls_needed(np.diag([6.0, 3.0, 1.0]), 0.101) == 2
 
 
 @pytest.mark.parametrize(
@@ -138,42 +98,25 @@ def test_which_kernels_are_an_rbf(kernel, expected):
         assert_allclose(found[1], expected[1])
 
 
-@pytest.mark.slow
-def test_the_least_number_of_controls_is_a_bound():
-    assert controls_needed(np.eye(10), 0.1) == 9
-    assert controls_needed(np.ones((5, 5)), 0.1) == 1
-    assert controls_needed(np.zeros((3, 3)), 0.1) == 0
-    assert controls_needed(np.diag([6.0, 3.0, 1.0]), 0.101) == 2
-    for alpha in (0.3, 1.0, 3.0):
-        blocks, _ = problem(n=40, alpha=alpha)
-        placement = place(blocks, 1)
-        while placement.share() > 0.1:
-            placement.add()
-            placement.settle()
-        assert controls_needed(blocks.K, 0.1) <= len(placement)
-
-
 # --- the conditionals
 
-CASES = pytest.mark.parametrize(
-    ("n", "m", "free"), [(6, 3, True), (6, 3, False), (2, 4, True), (5, 5, False), (6, 1, True)]
-)
+CASES = pytest.mark.parametrize(("n", "m"), [(6, 3), (2, 4), (5, 5), (6, 1)])
 
 
-def controls_of(n, m, free):
+def controls_of(n, m):
     blocks, y = problem(n=n, alpha=1.5, seed=4)
     if n < m:  # more controls than latent values
         U = default_rng(5).standard_normal((m, 2))
         K_ux, K_uu = blocks.kernel(U, blocks.X), blocks.kernel(U)
     else:
-        K_ux, K_uu = place(blocks, m, free).blocks()
+        K_ux, K_uu = place(blocks, m).blocks()
     coordinates = whiten(blocks.K, y)
     return blocks.K, y, K_ux, K_uu, coordinates, make_controls(K_ux, K_uu, coordinates)
 
 
 @CASES
-def test_conditionals_against_brute_force(n, m, free):
-    K, y, K_ux, K_uu, coordinates, controls = controls_of(n, m, free)
+def test_conditionals_against_brute_force(n, m):
+    K, y, K_ux, K_uu, coordinates, controls = controls_of(n, m)
     L, Q = np.linalg.cholesky(K_uu), np.linalg.inv(K_uu)
     f_c = default_rng(6).standard_normal(m)
     u = np.linalg.solve(L, f_c)
@@ -201,7 +144,7 @@ def test_conditionals_against_brute_force(n, m, free):
 def test_conditionals_of_a_singular_covariance():
     X = default_rng(7).standard_normal((9, 3))
     K, y = X @ X.T, np.where(X[:, 0] > 0, 1.0, -1.0)
-    placement = Placement(K, None, None, line_searches=1, evaluations=1)
+    placement = Placement(K)
     assert [placement.add() for _ in range(4)] == [True, True, True, False]
     controls = make_controls(*placement.blocks(), whiten(K, y))
     assert np.abs(controls.noise_map).max() < 1e-6
@@ -220,8 +163,8 @@ def fresh(state, controls):
 
 
 @CASES
-def test_a_step_line_by_line(n, m, free):
-    _, _, _, _, coordinates, controls = controls_of(n, m, free)
+def test_a_step_line_by_line(n, m):
+    _, _, _, _, coordinates, controls = controls_of(n, m)
     rng = default_rng(8)
     state = init(coordinates.draw_prior(50, rng=rng), controls, coordinates, rng=rng)
     fresh(state, controls)
@@ -247,7 +190,7 @@ def test_a_step_line_by_line(n, m, free):
 
 
 def test_a_refused_proposal_changes_nothing():
-    _, _, _, _, coordinates, controls = controls_of(6, 3, True)
+    _, _, _, _, coordinates, controls = controls_of(6, 3)
     rng = default_rng(9)
     state = init(coordinates.draw_prior(4, rng=rng), controls, coordinates, rng=rng)
     copies = [a.copy() for a in state]
@@ -266,14 +209,8 @@ def test_a_refused_proposal_changes_nothing():
         assert (a[0] != b[0]).any()
 
 
-def test_log_likelihood_in_the_far_tail():
-    margin = np.array([[-60.0, 3.0], [1.0, -2.0]])
-    assert_allclose(log_likelihood(margin), log_ndtr(margin).sum(axis=1), rtol=1e-13)
-    assert_allclose(log_likelihood(margin[1:]), log_ndtr(margin[1:]).sum(axis=1), rtol=1e-13)
-
-
 def test_caches_hold_over_a_run_and_every_proposal_has_its_own_noise():
-    _, _, _, _, coordinates, controls = controls_of(6, 3, True)
+    _, _, _, _, coordinates, controls = controls_of(6, 3)
     rng = default_rng(10)
     state = init(coordinates.draw_prior(8, rng=rng), controls, coordinates, rng=rng)
     noises = []
@@ -298,7 +235,7 @@ def test_the_posterior_is_stationary(monkeypatch, n, m, free):
     Band of Dvoretzky, Kiefer and Wolfowitz for each statistic; gap in distribution seen: 0.03.
     """
     monkeypatch.setattr(
-        control_chain, "BLOCK", 10**6
+        controls_module, "BLOCK", 10**6
     )  # many proposals in a block, as other runs have
     R, sweeps, beta = 60_000, 4, 6.0
     rng = default_rng([11, n, m])
@@ -350,26 +287,17 @@ def two_points(rho=0.6, beta=4.0):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("route", ["free", "training inputs"])
-def test_probabilities_of_two_patterns_against_quadrature(route):
+def test_probabilities_of_two_patterns_against_quadrature():
     blocks, y = two_points()
     method = ControlVariables(iterations=20_000, start=1, trace_fraction=0.3, adaptation_rounds=4)
     rng = default_rng(12)
-    if route == "free":
-        result = infer(method, blocks, y, rng=rng)
-        p, se = result.probability, result.probability_se
-        assert result.status == OK and result.log_evidence is None
-        assert result.log_evidence_se is None
-    else:
-        p, se = _pair(method.fit(Prior(blocks.K), y, rng=rng), blocks)
+    result = infer(method, blocks, y, rng=rng)
+    p, se = result.probability, result.probability_se
+    assert result.status == OK and result.log_evidence is None
+    assert result.log_evidence_se is None
     truth = [two_point_posterior(blocks.K, y, k, 4.0)[2] for k in blocks.K_star.T]
     assert (se < 0.006).all()
     assert (np.abs(p - truth) < 6 * se).all()
-
-
-def _pair(posterior, blocks):
-    prediction = posterior.predict(blocks.K_star, blocks.k_star_star)
-    return prediction.probability, prediction.standard_error
 
 
 @pytest.mark.slow
@@ -494,18 +422,13 @@ def test_a_problem_that_needs_too_many_controls_stops_before_it_begins():
         posterior.predict(blocks.K_star, blocks.k_star_star)
 
 
-def test_the_limits_of_placement_stop_it():
+def test_the_limit_of_controls_stops_it():
     blocks, y = problem(n=60, alpha=0.5)
     few = controls_needed(blocks.K, 0.1)
-    result = infer(ControlVariables(max_controls=few), blocks, y, rng=default_rng(21))
-    assert_stopped(result)
-    assert result.work["controls"] == result.diagnostics["controls_needed"] == few
-    assert 0.1 < result.diagnostics["trace_share"] < 0.2
-    result = infer(ControlVariables(max_evaluations=30), blocks, y, rng=default_rng(21))
-    assert_stopped(result)
-    assert 30 <= result.work["placement_evaluations"] <= 60
-    assert 3 <= result.work["controls"] < few
-    posterior = ControlVariables(max_controls=few).fit(Prior(blocks.K), y, rng=default_rng(21))
+    posterior = ControlVariables(max_controls=few).fit(blocks, y, rng=default_rng(21))
+    assert posterior.status == STOPPED and posterior.prediction.probability.shape == (0,)
+    assert posterior.work["controls"] == posterior.diagnostics["controls_needed"] == few
+    assert 0.1 < posterior.diagnostics["trace_share"] < 0.2
     with pytest.raises(ConvergenceError, match=rf"{few} control inputs leave open 0.1") as stop:
         posterior.predict(blocks.K_star, blocks.k_star_star)
     assert stop.value.posterior is posterior

@@ -24,11 +24,11 @@ from test_multiclass import dense as dense_softmax
 from test_multiclass import three_classes
 from truths import central_differences
 
+from gpcmc.chains.hyperparameters import covariance_at, squared_differences
 from gpcmc.covariance import Dense, GradientMatrix, LowRank, correction, low_rank, pivoted
 from gpcmc.covariance.kernels import check_kernel, diagonal, evaluate
 from gpcmc.gp import Prior, linear, prior, rbf
 from gpcmc.inference import ExpectationPropagation, Laplace, MulticlassLaplace
-from gpcmc.inference.hyperparameters import rbf_covariance
 from gpcmc.likelihood.softmax import one_hot
 from gpcmc.posterior import OK, TOO_ROUGH
 
@@ -140,8 +140,15 @@ def test_predictions_are_those_of_dense_matrices(form, several):
     K_star, k_star_star = cross.covariances(), cross.variance
     np.testing.assert_allclose(k_star_star, diagonal(K.kernel, X_star))
     W = softmax_precision(pi) if several else np.diag(S)
-    a = np.random.default_rng(6).standard_normal((3, N)) if several else K.conditioned(S).weights(nu)
-    R = W - W @ np.linalg.solve(np.eye(C * N) + np.kron(np.eye(C), A) @ W, np.kron(np.eye(C), A)) @ W
+    a = (
+        np.random.default_rng(6).standard_normal((3, N))
+        if several
+        else K.conditioned(S).weights(nu)
+    )
+    R = (
+        W
+        - W @ np.linalg.solve(np.eye(C * N) + np.kron(np.eye(C), A) @ W, np.kron(np.eye(C), A)) @ W
+    )
     lifted = np.kron(np.eye(C), K_star)
     whole = np.kron(np.eye(C), np.diag(k_star_star)) - lifted.T @ R @ lifted
     variance = np.einsum("citi->tci" if False else "ctdt->tcd", whole.reshape(C, 6, C, 6))
@@ -150,7 +157,9 @@ def test_predictions_are_those_of_dense_matrices(form, several):
     found = predictor.latent(cross)
     found = found if found.own is None else found.own
     np.testing.assert_allclose(found.mean, K_star.T @ a.T, atol=1e-10)
-    np.testing.assert_allclose(found.variance, variance if several else variance[:, 0, 0], atol=1e-9)
+    np.testing.assert_allclose(
+        found.variance, variance if several else variance[:, 0, 0], atol=1e-9
+    )
     if form == "low rank, inducing inputs":
         with pytest.raises(ValueError, match="use predict_inputs"):
             K.cross_of(K_star, k_star_star)
@@ -252,7 +261,9 @@ def test_a_covariance_has_no_subnormal_entries(scale):
     np.testing.assert_array_equal(blocks.K, np.where(exact < tiny, 0.0, exact))
     np.testing.assert_array_equal(blocks.K_star, blocks.K[:, 1:])
     theta = np.log([1.0, np.sqrt(0.5)])  # the same kernel, as chains over hyperparameters make it
-    np.testing.assert_allclose(rbf_covariance((x - x.T) ** 2, theta), blocks.K, rtol=1e-12)
+    np.testing.assert_allclose(
+        covariance_at(squared_differences(x, x, 1), theta), blocks.K, rtol=1e-12
+    )
 
 
 class Stored(Kernel):
@@ -284,7 +295,9 @@ def test_what_a_kernel_returned_is_left_alone():
     "value", [None, np.eye(2), np.ones(3), "text", 1j * np.eye(3), [[1.0], [2.0, 3.0]]]
 )
 def test_a_kernel_that_returns_no_covariances_is_named(value):
-    with pytest.raises(ValueError, match=r"kernel Stored.* must return real covariances of shape \(3, 3\)"):
+    with pytest.raises(
+        ValueError, match=r"kernel Stored.* must return real covariances of shape \(3, 3\)"
+    ):
         prior(Stored(value), np.arange(3.0)[:, None])
     listed = prior(Stored(np.eye(3).tolist()), np.arange(3.0)[:, None])
     np.testing.assert_array_equal(listed.K, np.eye(3))
@@ -324,7 +337,9 @@ def test_underflow_is_no_error(covariance):
     y = np.where(X[:, 0] > 0, 1.0, -1.0)
     with np.errstate(all="raise"):
         for method in (ExpectationPropagation(), Laplace(), Laplace(likelihood="logistic")):
-            found = method.fit(prior(ROUGH, X, X[:3] + 1.0, covariance=covariance, tolerance=0.5), y)
+            found = method.fit(
+                prior(ROUGH, X, X[:3] + 1.0, covariance=covariance, tolerance=0.5), y
+            )
             assert np.isfinite(found.log_evidence)
 
 
@@ -360,7 +375,7 @@ def test_a_prior_needs_no_test_inputs():
 def test_a_prior_of_any_form_can_be_made_an_array(form):
     K = FORMS[form]()
     made = Prior(K)
-    assert made.covariance is K and made.kernel is K.kernel or form == "Markov chain"
+    assert (made.covariance is K and made.kernel is K.kernel) or form == "Markov chain"
     np.testing.assert_array_equal(made.densified().K, K.dense())
     if K.kernel is not None:
         X_star = inputs(K.X.shape[1], 4)
@@ -660,9 +675,7 @@ def test_probabilities_are_corrected_and_their_error_is_told(case, method):
     kernel, X, X_star, tolerance = PREDICTED[case]
     y = drawn_labels(kernel, X, method)
     truth = method.fit(prior(kernel, X, X_star), y).prediction.probability
-    found = method.fit(
-        prior(kernel, X, X_star, covariance="low-rank", tolerance=tolerance), y
-    )
+    found = method.fit(prior(kernel, X, X_star, covariance="low-rank", tolerance=tolerance), y)
     gap = np.abs(found.prediction.probability - truth).max()
     own = found.predictor.latent(found.covariance.cross(X_star)).own
     plain = np.abs(found.likelihood.average(own.mean, own.variance)[0] - truth).max()
@@ -671,7 +684,8 @@ def test_probabilities_are_corrected_and_their_error_is_told(case, method):
     assert gap < told + 1e-4, (gap, plain, told)
     assert found.diagnostics["probability_rest"] >= told
     assert (found.status == TOO_ROUGH) == (
-        found.diagnostics["probability_rest"] > 0.01 or abs(found.diagnostics["correction_rest"]) > 1
+        found.diagnostics["probability_rest"] > 0.01
+        or abs(found.diagnostics["correction_rest"]) > 1
     )
 
 

@@ -20,7 +20,7 @@ from sklearn.gaussian_process.kernels import (
 )
 from truths import central_differences
 
-import gpcmc.rectangle.gradient as door
+import gpcmc.rectangle.backward as door
 from gpcmc._memory import Limit
 from gpcmc.covariance.gradient import KernelOn, covariance_with_gradient
 from gpcmc.covariance.kernels import orthant_covariance

@@ -312,7 +312,11 @@ def test_a_start_changes_the_work_and_not_the_result(form, name, monkeypatch):
     method = MulticlassLaplace() if softmax else METHODS_OF_TWO[name]
     y, K = one_hot(three_labels()) if softmax else two_labels(), exact(FORMS[form](), monkeypatch)
     cold = method.approximate(K, y)
-    for start in (cold, method.approximate(Dense(1.02 * K.dense()), y), method.approximate(Dense(30.0 * K.dense()), y)):
+    for start in (
+        cold,
+        method.approximate(Dense(1.02 * K.dense()), y),
+        method.approximate(Dense(30.0 * K.dense()), y),
+    ):
         warm = method.approximate(K, y, start)
         assert warm.log_evidence == pytest.approx(cold.log_evidence, rel=1e-9)
         np.testing.assert_allclose(warm.mean, cold.mean, atol=1e-6)
@@ -537,7 +541,9 @@ def test_a_covariance_too_large_for_floating_point_is_refused_by_name():
     x = np.random.default_rng(0).standard_normal((60, 2))
     y = np.where(np.random.default_rng(1).random(60) < 0.5, 1.0, -1.0)
     K = np.exp(-((x[:, None] - x) ** 2).sum(axis=2) / np.exp(16.0))
-    values = [ExpectationPropagation().fit(Prior(np.exp(e) * K), y).log_evidence for e in (16, 18, 20, 24)]
+    values = [
+        ExpectationPropagation().fit(Prior(np.exp(e) * K), y).log_evidence for e in (16, 18, 20, 24)
+    ]
     # a factor e^2 of a variance that is no limit any more: a deviation more of one latent value, of three
     np.testing.assert_allclose(np.diff(values) / np.array([1.0, 1.0, 2.0]), -3.0, atol=0.02)
     for method in (Laplace(), ExpectationPropagation()):

@@ -13,16 +13,16 @@ from scipy.special import log_ndtr, logsumexp, ndtr
 from scipy.stats import binom, multivariate_normal
 from truths import log_half_plane, two_point_posterior
 
-from gpcmc.gp import Prior
-from gpcmc.covariance.kernels import orthant_covariance
-from gpcmc.inference import ConvergenceError, ExpectationPropagation, Laplace
 from gpcmc.covariance import Dense
+from gpcmc.covariance.kernels import orthant_covariance
 from gpcmc.covariance.root import PivotedRoot
 from gpcmc.gaussian.importance import ImportanceSampling, Proposal, log_evidence_estimate
-from gpcmc.posterior import NOT_CONVERGED, OK, UNTRUSTED
+from gpcmc.gp import Prior
+from gpcmc.inference import ConvergenceError, ExpectationPropagation, Laplace
 from gpcmc.orthant import orthant_probability
-from gpcmc.weights import weight_diagnostics
 from gpcmc.orthant.truths import linear_kernel_truth, three_dimensional
+from gpcmc.posterior import NOT_CONVERGED, OK, UNTRUSTED
+from gpcmc.weights import weight_diagnostics
 
 EACH = pytest.mark.parametrize(
     ("proposal", "points"),

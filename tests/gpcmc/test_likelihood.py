@@ -17,11 +17,11 @@ from sklearn.gaussian_process import GaussianProcessClassifier as ScikitLearn
 from truths import reference
 
 from gpcmc.gp import Prior, linear, prior, rbf
+from gpcmc.inference import Laplace, infer
 from gpcmc.likelihood import LIKELIHOODS, LOGISTIC, PROBIT
 from gpcmc.likelihood.form import Likelihood
 from gpcmc.likelihood.logistic import mackay_predictive_probability
 from gpcmc.likelihood.logistic import predictive_probability as logistic_predictive_probability
-from gpcmc.inference import Laplace, infer
 
 BOTH = pytest.mark.parametrize("likelihood", LIKELIHOODS.values(), ids=LIKELIHOODS)
 
@@ -120,8 +120,9 @@ def test_tilted_moments_by_quadrature(likelihood, variance):
             root, m, sign = mpmath.sqrt(variance), mpmath.mpf(mean[k]), int(y[k])
             breaks = sorted({-40, -12, -4, 0, 4, 12, 40, *([-m / root] if variance else [])})
             total = mpmath.quad(
-                lambda u, m=m, root=root, sign=sign: mpmath.npdf(u)
-                / (1 + mpmath.exp(-sign * (m + root * u))),
+                lambda u, m=m, root=root, sign=sign: (
+                    mpmath.npdf(u) / (1 + mpmath.exp(-sign * (m + root * u)))
+                ),
                 breaks,
             )
             assert found.log_z[k] == pytest.approx(float(mpmath.log(total)), abs=2e-8)

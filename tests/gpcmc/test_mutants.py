@@ -4,48 +4,27 @@ A mutant is a function in whose source one piece of text has another in its plac
 called as it is.
 """
 
-import __future__
-
-import ast
-import inspect
-import textwrap
-from typing import NamedTuple
-
 import pytest
 import test_covariance
 import test_evidence
 import test_gaussian
 import test_likelihood
 import test_multiclass
-import test_pseudo_marginal
-import test_tuned_chains
+from planted import Mutant, turns_red
 
 from gpcmc.covariance import correction, dense, induced, lowrank
 from gpcmc.covariance.kernels import check_kernel
 from gpcmc.covariance.lowrank import LowRankConditioned, LowRankConditions, SoftmaxLowRank
 from gpcmc.gaussian import ep, softmax_mode
-from gpcmc.gaussian.ep import ExpectationPropagation
 from gpcmc.gaussian.importance import Proposal
 from gpcmc.gaussian.laplace import Laplace
 from gpcmc.gaussian.softmax_mode import MulticlassLaplace
-from gpcmc.inference import ConvergenceError
-from gpcmc.inference import hyperparameter_steps as steps
 from gpcmc.likelihood import logistic, probit, softmax, tilted
 
 RBF, LAPLACE, LOGISTIC, EP = (
     test_evidence.KERNELS["rbf"],
     *(test_evidence.METHODS[name] for name in ("laplace", "logistic", "ep")),
 )
-
-
-class Mutant(NamedTuple):
-    """What is broken, and the test with its arguments; ``monkeypatch`` stands for the fixture."""
-
-    function: object
-    text: str
-    other: str
-    test: object
-    arguments: tuple = ()
 
 
 GRADIENT, TRACES = (
@@ -196,43 +175,9 @@ MUTANTS = {
         test_covariance.test_hyperparameters_are_refused_by_name_and_value,
         (test_covariance.RBF(-1.0), "length_scale must be a finite number > 0; got -1.0", "dense"),
     ),
-    # chains
-    "SA without the determinant": Mutant(
-        steps.latent_density, "- np.sum(np.log(L.diagonal()))", "",
-        test_tuned_chains.test_acceptance_is_the_ratio_of_joint_densities, ("sufficient",),
-    ),
-    "SA without the determinant, its density": Mutant(
-        steps.latent_density, "- np.sum(np.log(L.diagonal()))", "",
-        test_tuned_chains.test_the_density_of_f_written_out,
-    ),
-    "an estimate that is made anew": Mutant(
-        steps.pseudo_marginal_step, "(state.log_prior + state.log_evidence)",
-        "(state.log_prior + float(estimator(model.covariance(state.theta), model.y, rng)))",
-        test_tuned_chains.test_a_state_that_does_not_move_keeps_its_estimate,
-    ),
-    "an estimate that is made anew, its law": Mutant(
-        steps.pseudo_marginal_step, "(state.log_prior + state.log_evidence)",
-        "(state.log_prior + float(estimator(model.covariance(state.theta), model.y, rng)))",
-        test_pseudo_marginal.test_an_estimate_that_is_kept_keeps_the_law, (0.7,),
-    ),
 }  # fmt: skip
-
-
-def broken(function, text, other):
-    """Return the code of a function with other text in one place."""
-    source = textwrap.dedent(inspect.getsource(function))
-    assert source.count(text) == 1, f"{function.__name__} must have {text!r} once"
-    tree = ast.parse(source.replace(text, other))
-    tree.body[0].decorator_list = []
-    made = {}
-    exec(compile(tree, "<mutant>", "exec", flags=__future__.annotations.compiler_flag), made)
-    return made[function.__name__].__code__
 
 
 @pytest.mark.parametrize("mutant", MUTANTS.values(), ids=MUTANTS)
 def test_a_broken_version_turns_a_test_red(mutant, monkeypatch):
-    function = inspect.unwrap(mutant.function)
-    monkeypatch.setattr(function, "__code__", broken(function, mutant.text, mutant.other))
-    given = [monkeypatch if one == "monkeypatch" else one for one in mutant.arguments]
-    with pytest.raises((AssertionError, ConvergenceError, pytest.fail.Exception)):
-        mutant.test(*given)
+    turns_red(mutant, monkeypatch)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-import test_exact
+import test_evidence
 import test_orthant_methods as methods
 import test_rectangle
 import test_rectangle_parts as parts
@@ -10,10 +10,12 @@ import test_rectangle_truncated as truncated
 from planted import Mutant, turns_red
 
 from gpcmc import weights
-from gpcmc.covariance import factor
-from gpcmc.covariance.factor import DenseFactor, GeneratorFactor
+from gpcmc.covariance import generators
+from gpcmc.covariance.factor import DenseFactor
+from gpcmc.covariance.generators import GeneratorFactor
 from gpcmc.inference import Twisted
 from gpcmc.rectangle import (
+    backward,
     classification,
     closed,
     draws,
@@ -31,7 +33,7 @@ SITED = parts.test_what_sites_make_of_a_factor
 SADDLE = parts.test_the_tilt_is_the_saddle_point
 UNBIASED = parts.test_any_sites_are_unbiased
 SLOPES, RECTANGLES = (
-    test_exact.test_any_guide_will_do_also_far_out,
+    test_evidence.test_any_guide_will_do_also_far_out,
     test_rectangle.test_gradient_of_a_box_by_the_sites,
 )
 LINEAR = methods.test_value_error_and_status_of_the_linear_kernel
@@ -65,7 +67,7 @@ MUTANTS = {
         tilt._Limits.at, "(As - s)", "As", SADDLE, (0, "mixed", "dense")
     ),
     "a Newton step without W": Mutant(
-        factor._LowRankGram.solve, "1.0 - w + w", "1.0 + w", parts.test_a_factor_is_that_of_cholesky,
+        generators._LowRankGram.solve, "1.0 - w + w", "1.0 + w", parts.test_a_factor_is_that_of_cholesky,
         ("generators",),
     ),
     "a bound too low": Mutant(
@@ -115,22 +117,22 @@ MUTANTS = {
     ),
     # gradients
     "the mean's derivative forgotten": Mutant(
-        gradient._Back.covariance, "half = 0.5 * np.outer", "half = 0.0 * np.outer", SLOPES
+        backward.Back.covariance, "half = 0.5 * np.outer", "half = 0.0 * np.outer", SLOPES
     ),
     "the constant's derivative forgotten": Mutant(
-        gradient._Back.covariance, "cov.flat[:: n + 1] -= 0.5", "cov.flat[:: n + 1] -= 0.0", SLOPES
+        backward.Back.covariance, "cov.flat[:: n + 1] -= 0.5", "cov.flat[:: n + 1] -= 0.0", SLOPES
     ),
     "a diagonal of the factor without its rows": Mutant(
-        gradient._Way._gathered, 'np.einsum("ij,ij->i", G, G_bar)', "0.0", SLOPES
+        backward.Way._gathered, 'np.einsum("ij,ij->i", G, G_bar)', "0.0", SLOPES
     ),
     "the defence's derivative in v forgotten": Mutant(
-        gradient._Back._bars, "found[j], by_v = way", "found[j], _ = way", SLOPES
+        backward.Back._bars, "found[j], by_v = way", "found[j], _ = way", SLOPES
     ),
     "an upper limit that moves no draw": Mutant(
-        gradient._Way.drawn, "by_x * q_high)", "0.0 * q_high)", RECTANGLES
+        backward.Way.drawn, "by_x * q_high)", "0.0 * q_high)", RECTANGLES
     ),
     "a lower limit that moves no mass": Mutant(
-        gradient._Terms.add_limits, "rho * self.by_low / self.s)", "0.0 * self.by_low)", RECTANGLES
+        backward._Terms.add_limits, "rho * self.by_low / self.s)", "0.0 * self.by_low)", RECTANGLES
     ),
     "blocks that count twice": Mutant(
         gradient._between_blocks, "= 0.5 * np.outer", "= np.outer", test_rectangle.test_gradient_against_differences

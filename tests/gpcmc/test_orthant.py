@@ -6,22 +6,25 @@ normal mean (the replicates are averaged enough for that), and with fewer than 6
 the file's false-alarm rate is below 1e-4.
 """
 
+import tracemalloc
+
 import numpy as np
 import pytest
 import truths
-from gpcmc.orthant._sampler import Population, innovations, normal_cdf, normal_quantile, predict
+from gpcmc.orthant._sampler import Population, normal_cdf, normal_quantile, predict
 from numpy.random import default_rng
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import log_ndtr, logsumexp, ndtr, ndtri
 from scipy.stats import binom, kstest, norm
 
-from gpcmc import orthant_probability
+from gpcmc import TruncatedNormal, orthant_probability, rectangle_probability
+from gpcmc.chains.hyperparameter_chains import ChainOptions, run_chains
 from gpcmc.gp import Prior, linear, prior, rbf
 from gpcmc.inference import Orthant, infer
-from gpcmc.posterior import MIN_EFFECTIVE, NOT_CONVERGED, OK
 from gpcmc.orthant import ExtinctionError, _reference, populations
 from gpcmc.orthant.sampler import conditional_probability, orthant_ratio, sample_orthant
 from gpcmc.orthant.truths import one_factor_log_probability
+from gpcmc.posterior import MIN_EFFECTIVE, NOT_CONVERGED, OK
 
 SCHEMES = [("bootstrap", "hard"), ("bootstrap", "soft"), ("adapted", "soft")]
 UNBIASED = [("bootstrap", "hard"), ("adapted", "soft")]
@@ -58,6 +61,15 @@ def assert_unbiased(log_values, log_truth):
     assert abs(ratio.mean() - 1.0) < SIGMAS * error + 1e-12  # some cases are exact
 
 
+def innovations(population):
+    """(n, M) innovations of all samples, copied out of the chain of segments."""
+    blocks, link = [], population.link
+    for segment in reversed(population.segments):
+        blocks.append(np.asarray(segment.columns)[:, link])
+        link = np.asarray(segment.link)[link]
+    return np.concatenate(blocks[::-1])
+
+
 def equicorrelated(n, rho):
     return np.full((n, n), rho) + (1.0 - rho) * np.eye(n)
 
@@ -83,7 +95,7 @@ def test_compiled_and_numpy_samplers_agree(n, soft, threshold):
         G, shift, 5000, soft, threshold, other
     )
 
-    assert_allclose(innovations(compiled.segments, compiled.link), E, atol=1e-12)
+    assert_allclose(innovations(compiled), E, atol=1e-12)
     assert_allclose(compiled.log_stages, log_stages, atol=1e-12)
     assert_array_equal(compiled.eves, eves)
     assert_allclose(compiled.weights, np.exp(log_w) / np.mean(np.exp(log_w)), rtol=1e-10)
@@ -148,62 +160,60 @@ def test_normal_draws_are_normal():
 # ---------------------------------------------------------------------------------- closed forms
 
 
-@pytest.mark.parametrize(("scheme", "count"), SCHEMES)
-@pytest.mark.parametrize("rho", [-0.9, 0.0, 0.6])
-def test_two_dimensions(rho, scheme, count):
-    values = log_estimates(equicorrelated(2, rho), 100, 2000, scheme, count)
-    assert_unbiased(values, np.log(0.25 + np.arcsin(rho) / (2 * np.pi)))
-
-
-@pytest.mark.parametrize(("scheme", "count"), UNBIASED)
-def test_three_dimensions(scheme, count):
-    cov = np.array([[1.0, 0.3, -0.4], [0.3, 2.0, 0.5], [-0.4, 0.5, 1.5]])
-    d = np.sqrt(np.diag(cov))
-    corr = cov / np.outer(d, d)
-    angles = np.arcsin(corr[[0, 0, 1], [1, 2, 2]])
-    values = log_estimates(cov, 200, 2000, scheme, count)
-    assert_unbiased(values, np.log(0.125 + angles.sum() / (4 * np.pi)))
-
-
-@pytest.mark.parametrize(("scheme", "count"), SCHEMES)
-def test_identity(scheme, count):
-    n = 40
-    values = log_estimates(np.eye(n), 30, 2000, scheme, count)
-    if (scheme, count) == ("bootstrap", "hard"):
-        assert_unbiased(values, -n * np.log(2))
-    else:  # every half-line has probability 1/2 exactly
-        assert_allclose(values, -n * np.log(2), rtol=1e-12)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("scheme", "count"), UNBIASED)
-@pytest.mark.parametrize("n", [5, 30])
-def test_equicorrelation_one_half(n, scheme, count):
-    assert_unbiased(log_estimates(equicorrelated(n, 0.5), 300, 2000, scheme, count), -np.log(n + 1))
-
-
-@pytest.mark.parametrize(("scheme", "count"), UNBIASED)
-def test_blocks_multiply(scheme, count):
+def blocks():
     cov = np.zeros((9, 9))
     cov[:4, :4], cov[4:, 4:] = equicorrelated(4, 0.5), equicorrelated(5, 0.5)
-    assert_unbiased(log_estimates(cov, 300, 2000, scheme, count), -np.log(5) - np.log(6))
+    return cov
 
 
-def one_factor_loadings(n):
-    """Five different ones, n / 5 times each, for the quadrature's sake."""
-    return default_rng(3).uniform(-1, 1, 5), np.full(5, n // 5)
+def three():
+    cov = np.array([[1.0, 0.3, -0.4], [0.3, 2.0, 0.5], [-0.4, 0.5, 1.5]])
+    d = np.sqrt(np.diag(cov))
+    angles = np.arcsin((cov / np.outer(d, d))[[0, 0, 1], [1, 2, 2]])
+    return cov, float(np.log(0.125 + angles.sum() / (4 * np.pi)))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("scheme", "count"), UNBIASED)
-@pytest.mark.parametrize("n", [5, 20, 60])
-def test_one_factor(n, scheme, count):
-    few, counts = one_factor_loadings(n)
+def one_factor(n):
+    """Five different loadings, n / 5 times each, for the quadrature's sake."""
+    few, counts = default_rng(3).uniform(-1, 1, 5), np.full(5, n // 5)
     d = default_rng(4).permutation(np.repeat(few, counts))
     cov = np.outer(d, d)
     np.fill_diagonal(cov, 1.0)
-    truth = float(truths.log_one_factor(few / np.sqrt(1 - few**2), counts))
-    assert_unbiased(log_estimates(cov, 300, 1000, scheme, count), truth)
+    return cov, float(truths.log_one_factor(few / np.sqrt(1 - few**2), counts))
+
+
+#: Covariance and log probability, replicates, samples, and whether it takes long.
+CLOSED = {
+    **{
+        f"two dimensions, {rho}": (equicorrelated(2, rho), float(truths.log_half_plane(rho)), 100, 2000)
+        for rho in (-0.9, 0.0, 0.6)
+    },
+    "three dimensions": (*three(), 200, 2000),
+    "blocks multiply": (blocks(), -np.log(5) - np.log(6), 300, 2000),
+    "independent": (np.eye(40), -40 * np.log(2), 30, 2000),
+    **{f"correlations of 1/2, {n}": (equicorrelated(n, 0.5), -np.log(n + 1), 300, 2000) for n in (5, 30)},
+    **{f"one factor, {n}": (*one_factor(n), 300, 1000) for n in (5, 20, 60)},
+}  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("scheme", "count"), UNBIASED)
+@pytest.mark.parametrize("name", CLOSED)
+def test_estimates_of_closed_forms_are_unbiased(name, scheme, count):
+    cov, truth, replicates, samples = CLOSED[name]
+    assert_unbiased(log_estimates(cov, replicates, samples, scheme, count), truth)
+
+
+@pytest.mark.parametrize("rho", [-0.9, 0.0, 0.6])
+def test_the_soft_counts_bias_is_far_below_its_error_in_two_dimensions(rho):
+    values = log_estimates(equicorrelated(2, rho), 100, 2000, "bootstrap", "soft")
+    assert_unbiased(values, float(truths.log_half_plane(rho)))
+
+
+@pytest.mark.parametrize(("scheme", "count"), [("bootstrap", "soft"), ("adapted", "soft")])
+def test_half_lines_of_independent_coordinates_are_exact(scheme, count):
+    """Every one has probability 1/2; with means and limits those of the adapted scheme are exact too."""
+    assert_allclose(log_estimates(np.eye(40), 30, 200, scheme, count), -40 * np.log(2), rtol=1e-12)
 
 
 @pytest.mark.parametrize(("scheme", "count"), UNBIASED)
@@ -527,13 +537,54 @@ def test_same_seed_same_bits(scheme, count):
         ({"cov": np.eye(2) + 0j}, "cov must be real numbers; got complex"),
         ({"lower": [[0.0, 0.0]]}, "lower must have 1 dimension"),
         ({"lower": np.inf}, "lower must be finite"),
-        ({"rng": 7}, "rng must be a numpy.random.Generator"),
+        ({"samples": 10**14}, "samples must be at most 2e.11 .1,000,000 populations of 200,000"),
+        ({"samples": 10**10, "runs": 1}, "samples must be fewer than 2,147,483,640 for each"),
+        ({"samples": 10**9, "runs": 10**8}, "runs must be at most 1,000,000; got 1e.08"),
+        ({"rng": -1}, "rng must be a numpy.random.Generator, .* a seed .* None or a RandomState"),
+        ({"rng": "seed"}, "rng must be a numpy.random.Generator"),
+        ({"rng": True}, "rng must be a numpy.random.Generator"),
     ],
 )
 def test_bad_input_is_named(change, message):
     arguments = {"cov": np.eye(2), "samples": 1000, "rng": default_rng(0)} | change
     with pytest.raises(ValueError, match=message):
         orthant_probability(arguments.pop("cov"), **arguments)
+
+
+def test_refusals_of_many_samples_take_no_memory():
+    tracemalloc.start()
+    for method in (orthant_probability, lambda cov, **given: Orthant(**given)):
+        with pytest.raises(ValueError, match="samples must be at most"):
+            method(np.eye(2), samples=10**14)
+    assert tracemalloc.get_traced_memory()[1] < 1e6
+    tracemalloc.stop()
+
+
+@pytest.mark.parametrize("call", ["orthant", "rectangle", "fit", "chains", "truncated"])
+def test_random_numbers_are_given_in_one_way_everywhere(call):
+    """A seed stands for its generator; of a RandomState numbers are drawn; nothing else is taken."""
+    cov, _, _ = random_problem(4)
+    y = [1.0, 1.0, -1.0, 1.0]
+    value = {
+        "orthant": lambda rng: orthant_probability(cov, samples=100, rng=rng).log_probability,
+        "rectangle": lambda rng: rectangle_probability(0, 9, cov=cov, rng=rng).log_probability,
+        "fit": lambda rng: Orthant(samples=100).fit(Prior(cov), y, rng=rng).log_evidence,
+        "chains": lambda rng: run_chains(
+            cov, y, ChainOptions("ancillary", 2, 4, 0, 2), rng=rng
+        ).theta[0, 3, 0],
+        "truncated": lambda rng: TruncatedNormal(0, 9, cov=cov).rvs(1, rng=rng)[0, 0],
+    }[call]
+    assert value(7) == value(np.int64(7)) == value(default_rng(7))
+    assert (
+        value(np.random.RandomState(7))
+        == value(np.random.RandomState(7))
+        != value(np.random.RandomState(8))
+    )
+    for bad in (-1, 7.0, True, "seed", [7], np.random):
+        with pytest.raises(
+            ValueError, match="rng must be a numpy.random.Generator.* RandomState; got"
+        ):
+            value(bad)
 
 
 # ---------------------------------------------------------------------------------- classification

@@ -6,7 +6,8 @@ import pytest
 from scipy.special import log_ndtr, ndtri, ndtri_exp
 from scipy.stats import multivariate_normal, norm
 
-from gpcmc.covariance.factor import BLOCK, DenseFactor, GeneratorFactor
+from gpcmc.covariance.factor import BLOCK, DenseFactor
+from gpcmc.covariance.generators import GeneratorFactor
 from gpcmc.orthant.truths import equicorrelated_half, three_dimensional
 from gpcmc.posterior import NOT_CONVERGED, OK, UNTRUSTED
 from gpcmc.rectangle import mixture, proposals, solve

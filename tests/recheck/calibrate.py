@@ -16,6 +16,7 @@ import argparse
 import math
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -24,20 +25,24 @@ import numpy as np
 import pandas as pd
 import yaml
 
-from recheck.compare import Comparer
-from recheck.judge import judge
-from recheck.measures import estimate
-from recheck.published import STANDARD_ERROR, Contrast, Published, half_unit, number
-from recheck.replay import Predictive
+from recheck.judge.compare import Comparer
+from recheck.judge.measures import estimate
+from recheck.judge.printed import half_unit
+from recheck.judge.published import STANDARD_ERROR, Contrast, Protocol, Published, number
+from recheck.judge.replay import Predictive
+from recheck.judge.samples import NotComparedError
+from recheck.judge.verdicts import judge
 
 __all__ = ["COLUMNS", "SHAPES", "Shape", "calibrate", "family", "main", "simulate"]
 
 LEVEL, POWER, COVERAGE, MARGIN = 0.05, 0.8, 0.9, 2.0
 #: Studies of a shape that the power is computed from, each with its own detectable effect.
 _POWER_STUDIES = 400
+#: The level of one of twenty numbers in Holm's test.
+RARE = LEVEL / 20
 COLUMNS = [
     *["shape", "kind", "studies", "false_alarms", "coverage", "false_agreement"],
-    *["power", "detectable", "scatter_alarms"],
+    *["power", "detectable", "scatter_alarms", "rare_alarms", "compared"],
 ]
 
 
@@ -69,6 +74,15 @@ class Shape:
     linear: float = 0.0
     #: Runs on the first unit, where only that one is repeated.
     repeats: int = 0
+    #: Mean of the first cell, and the step of the grid to which every value is rounded; 0: to none.
+    level: float = 1.0
+    step: float = 0.0
+    #: What the protocol takes for granted, and how numbers are compared; the margin of a difference.
+    distribution: str = "smooth"
+    scale: str = "log"
+    difference: float = 0.0
+    #: Decimals, where digits are not significant ones.
+    decimals: int | None = None
 
     def effects(self, rng: np.random.Generator, size: tuple[int, int, int]) -> np.ndarray:
         """Factors of units: common to the cells of a column, with a little of each cell's own."""
@@ -83,11 +97,33 @@ class Shape:
     def values(self, rng: np.random.Generator, means: np.ndarray, runs: int) -> np.ndarray:
         """Values of runs on units with these means, shape (..., runs)."""
         normal, means = rng.standard_normal((*means.shape, runs)), means[..., None]
+        if self.noise in _DISCRETE:
+            return _DISCRETE[self.noise](self, rng, means * np.ones(runs), normal)
         if self.noise == "half-normal":
             return means * np.abs(normal)
         if self.linear:
             return means + self.run_sd * self.linear * normal
-        return means * np.exp(self.run_sd * normal - self.run_sd**2 / 2)
+        values = means * np.exp(self.run_sd * normal - self.run_sd**2 / 2)
+        return np.round(values / self.step) * self.step if self.step else values
+
+
+def _failing(shape, rng, means, normal):
+    """A fifth of the runs fails: a third of the value."""
+    factor = np.where(rng.random(means.shape) < 0.2, 1 / 3, 1.0)
+    return means * factor * np.exp(shape.run_sd * normal)
+
+
+#: Values of runs with these means, which are no smooth ones, by name.
+_DISCRETE = {
+    "failing": _failing,
+    "two levels": lambda _, rng, means, normal: means * rng.choice([5 / 7, 9 / 7], means.shape),
+    "deterministic": lambda _, rng, means, normal: means * 0.98765432,
+    "items": lambda _, rng, means, normal: rng.binomial(1, np.minimum(means, 1.0)).astype(float),
+    "shares of 20": lambda _, rng, means, normal: rng.binomial(20, np.minimum(means, 1.0)) / 20,
+    "shares of 100": lambda _, rng, means, normal: rng.binomial(100, np.minimum(means, 1.0)) / 100,
+    "shares of 300": lambda _, rng, means, normal: rng.binomial(300, np.minimum(means, 1.0)) / 300,
+    "counts": lambda _, rng, means, normal: rng.poisson(means).astype(float),
+}
 
 
 _TABLE = Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8")
@@ -109,7 +145,7 @@ def simulate(shape: Shape, studies: int, seed: int, shift: np.ndarray | float = 
     """
     rng = np.random.default_rng(seed)
     k, most = len(shape.units), max(shape.units)
-    true = 10.0 ** -np.arange(k) if not shape.linear else np.ones(k)
+    true = shape.level * 10.0 ** -np.arange(k) if not shape.linear else np.ones(k)
     effects = shape.effects(rng, (studies, most, k))
     parts = []
     for cell, (units, runs) in enumerate(zip(shape.units, shape.runs, strict=True)):
@@ -123,8 +159,10 @@ def simulate(shape: Shape, studies: int, seed: int, shift: np.ndarray | float = 
         parts.append(_rows(extra, "between/s{0}/c0", "other{1}"))
     blank = dict.fromkeys(["reading", "source", "seed"], "")
     numbers = dict.fromkeys(["se", "df"], math.nan)
-    measures = pd.concat(parts).assign(scale="log", status="ok", **blank, **numbers)
-    return Simulated(measures, Published(_printed(shape, rng, studies, true, shift)))
+    measures = pd.concat(parts).assign(scale=shape.scale, status="ok", **blank, **numbers)
+    protocol = Protocol(distribution=shape.distribution)
+    cells = _printed(shape, rng, studies, true, shift)
+    return Simulated(measures, Published(cells, protocol=protocol))
 
 
 def _rows(values: np.ndarray, name: str, unit: str) -> pd.DataFrame:
@@ -149,27 +187,35 @@ def _printed(
     effects = shape.effects(rng, size)
     if shape.fresh:
         effects = np.stack([shape.effects(rng, size)[:, :, c] for c in range(k)], axis=2)
-    values = shape.values(rng, true * effects, shape.their_runs).mean(axis=-1)
-    shifts = np.broadcast_to(shift, (studies,))
+    shifts = np.broadcast_to(shift, (studies,))[:, None, None]
+    means = true * effects
+    if not shape.linear:
+        means = means * np.exp(shifts) if shape.scale == "log" else means + shifts
+    values = shape.values(rng, means, shape.their_runs).mean(axis=-1)
     if shape.linear:
-        values[:, :, 0] += shifts[:, None]
-    else:
-        values = values * np.exp(shifts)[:, None, None]
+        values[:, :, 0] += shifts[:, 0]
     errors = np.full((studies, k), math.nan)
     if shape.their_units > 1:
         errors = values.std(axis=1, ddof=1) / math.sqrt(shape.their_units)
-    printed = [f"{mean:.{shape.digits - 1}e}" for mean in values.mean(axis=1).ravel()]
+    form = f".{shape.digits - 1}e" if shape.decimals is None else f".{shape.decimals}f"
+    printed = [f"{mean:{form}}" for mean in values.mean(axis=1).ravel()]
     columns = [f"s{study}" for study in range(studies) for _ in range(k)]
     frame = pd.DataFrame({"column": columns, "printed": printed, "bracket_value": errors.ravel()})
+    value, half = frame["printed"].map(number), frame["printed"].map(half_unit)
     return frame.assign(
         id=[f"s{study}/c{cell}" for study in range(studies) for cell in range(k)],
         table="t",
-        scale="log",
+        scale=shape.scale,
         units=shape.their_units,
         runs=shape.their_runs,
+        bracket="",
         bracket_kind=STANDARD_ERROR if shape.bracket else "",
-        value=frame["printed"].map(number),
-        rounding=frame["printed"].map(half_unit),
+        relation="",
+        value=value,
+        rounding=half,
+        low=value - half,
+        high=value + half,
+        error=frame["bracket_value"] if shape.bracket else math.nan,
     ).set_index("id", drop=False)
 
 
@@ -186,7 +232,8 @@ def _compared(shape: Shape, drawn: Simulated, studies: int, kind: str) -> list[P
         elif kind == "column":
             found.append(comparer.column(f"s{study}", ids, levels))
         else:
-            found.append(comparer.cell(ids[-1], levels))
+            with suppress(NotComparedError):  # a mean of zero is no ratio
+                found.append(comparer.cell(ids[-1], levels))
     return found
 
 
@@ -197,7 +244,8 @@ def calibrate(
 
     ``false_alarms``, ``scatter_alarms`` and ``false_agreement`` are at a level of 5 %, ``coverage`` is that of the
     interval of 90 %, and ``power`` is at each study's own detectable effect at 5 %. ``detectable`` is the median of
-    these effects (a factor; a difference of a contrast).
+    these effects (a factor; a difference of a contrast). ``rare_alarms`` are those at the level of one of twenty
+    numbers, which is where ties and failing runs show, and ``compared`` is the share of studies that could be compared.
     """
     rows = []
     for place, shape in enumerate(SHAPES if shapes is None else shapes):
@@ -212,10 +260,12 @@ def _rates(shape: Shape, kind: str, studies: int, seed: int) -> dict[str, object
     some = np.array([one.detectable(LEVEL, POWER) for one in null[:_POWER_STUDIES]])
     # the published number is off in either direction, by what our own data make detectable
     shift = np.where(np.arange(len(some)) % 2, 1.0, -1.0) * some
-    margin = 0.1 if shape.linear else math.log(MARGIN)
+    margin = shape.difference or (0.1 if shape.linear else math.log(MARGIN))
     off = _compared(shape, simulate(shape, studies, seed + 1, margin), studies, kind)
+    margin = abs(margin)
     power = math.nan
-    if np.isfinite(shift).all():
+    # of what is no smooth distribution, or judged by ranks, the detectable effect is an approximation
+    if np.isfinite(shift).all() and shape.noise not in _DISCRETE and shape.distribution == "smooth":
         every = np.pad(shift, (0, studies - len(shift)))
         shifted = _compared(shape, simulate(shape, studies, seed, every), len(shift), kind)
         power = float(np.mean([one.p <= LEVEL for one in shifted]))
@@ -225,12 +275,25 @@ def _rates(shape: Shape, kind: str, studies: int, seed: int) -> dict[str, object
         "kind": kind,
         "studies": studies,
         "false_alarms": float(np.mean([one.p <= LEVEL for one in null])),
-        "coverage": float(np.mean([tail <= one.above(0.0) <= 1 - tail for one in null])),
+        "coverage": float(np.mean([_covered(one, tail) for one in null])),
         "false_agreement": float(np.mean([one.p_agree(margin) <= LEVEL for one in off])),
         "power": power,
-        "detectable": float(np.median(some if shape.linear else np.exp(some))),
+        "detectable": float(
+            np.median(np.exp(some) if shape.scale == "log" and not shape.linear else some)
+        ),
         "scatter_alarms": (scatter <= LEVEL).mean(),
+        "rare_alarms": float(np.mean([one.p <= RARE for one in null])),
+        "compared": len(null) / studies,
     }
+
+
+def _covered(found: Predictive, tail: float) -> bool:
+    """Whether the interval contains no effect; without its ends, which take longer to find."""
+    inside = min(found.above(0.0), found.below(0.0)) >= tail
+    if found.ranks and not inside:
+        low, high = found.ranks.interval(1 - 2 * tail)
+        inside = low <= 0 <= high
+    return inside
 
 
 def family(studies: int, seed: int = 20210308) -> tuple[float, float]:

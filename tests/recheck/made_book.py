@@ -1,8 +1,8 @@
 """A small book for the tests of tables, look-ups and the audit page."""
 
-from recheck.book import Book
-from recheck.measures import as_measures, estimate
-from recheck.published import read_cells
+from recheck.judge.measures import as_measures, estimate
+from recheck.judge.published import read_cells
+from recheck.report.book import Book
 
 CELLS = """id,table,column,printed,bracket,bracket_kind,scale,units,runs,section
 table1/N50/M100,1,table1/N50,0.245,0.0268,standard error,log,50,1,6.1

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from recheck.measures import as_measures
-from recheck.published import CELLS, read_published
+from recheck.judge.measures import as_measures
+from recheck.judge.published import CELLS, read_published
 
 
 def published(folder, cells, **files):

@@ -7,7 +7,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from recheck.audit import (
+from recheck.judge.published import read_published
+from recheck.paper.summary import summary
+from recheck.record.files import read_csv, write_csv
+from recheck.report.audit import (
     audit_lines,
     audit_tables,
     picture,
@@ -15,11 +18,8 @@ from recheck.audit import (
     readings_table,
     write_audit,
 )
-from recheck.book import read
-from recheck.files import read_csv, write_csv
-from recheck.layout import Layout
-from recheck.published import read_published
-from recheck.summary import summary
+from recheck.report.book import read
+from recheck.report.layout import Layout
 
 PI = Path(__file__).parent / "pi" / "data" / "published" / "pi"
 NONE = math.nan

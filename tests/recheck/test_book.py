@@ -2,9 +2,9 @@ import pandas as pd
 import pytest
 from made_study import measures, published, rows
 
-from recheck.book import Book
-from recheck.files import write_csv
-from recheck.measures import estimate
+from recheck.judge.measures import estimate
+from recheck.record.files import write_csv
+from recheck.report.book import Book
 
 
 @pytest.fixture

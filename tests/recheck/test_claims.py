@@ -4,9 +4,9 @@ import pytest
 from made_study import measures, published, rows
 from scipy import stats
 
-from recheck.claims import Quantity
-from recheck.judge import judge
-from recheck.measures import estimate
+from recheck.judge.claims import Quantity
+from recheck.judge.measures import estimate
+from recheck.judge.verdicts import judge
 
 
 def own(value, se, df=10.0, name="claim/c", **more):

@@ -10,14 +10,15 @@ import pandas as pd
 import pytest
 from calibrate import Shape, simulate
 
-from recheck.command import DIFFERS, NOTHING, SAME, WRONG, main
-from recheck.compare import Comparer
-from recheck.measures import as_measures
-from recheck.planning import Spread, detectable, plan
-from recheck.published import Published
-from recheck.starting import read_ours, read_study
+from recheck.judge.command import DIFFERS, NOTHING, SAME, WRONG, main
+from recheck.judge.compare import Comparer
+from recheck.judge.measures import as_measures
+from recheck.judge.planning import Spread, detectable, plan
+from recheck.judge.published import Published
+from recheck.judge.starting import read_ours, read_study
 
 PI = Path(__file__).parent / "pi"
+ERROR = "bracket,bracket_kind"
 
 
 @pytest.fixture
@@ -77,7 +78,8 @@ def test_verdicts_on_numbers_whose_origin_is_known(files, capsys):
             ours += [f"{name},u{k},{value}" for k, value in enumerate(values[5:])]
         paths = files("\n".join(printed), "\n".join(ours))
         assert main(["judge", *paths]) == DIFFERS
-        verdicts = [line.split()[-2] for line in capsys.readouterr().out.splitlines()[1:]]
+        rows = capsys.readouterr().out.partition("\n\n")[0].splitlines()[1:]
+        verdicts = ["differs" if "differs" in line.split() else "" for line in rows]
         assert verdicts[-1] == "differs"
         alarms += "differs" in verdicts[:-1]
     assert alarms <= 4
@@ -128,6 +130,7 @@ def test_a_folder_is_started_and_judged(files, tmp_path, capsys):
     arguments = ["init", printed, str(folder), "--margin", "1.5", "--rounding", "truncated"]
     assert main(arguments) == SAME and main(arguments) == WRONG  # nothing is overwritten
     study = read_study(folder)
+    assert study.protocol.spreads
     assert study.protocol.margins.agree == 1.5
     assert study.cells.loc["b", ["scale", "value", "rounded"]].tolist() == [
         "linear",
@@ -153,20 +156,35 @@ def test_a_folder_is_started_and_judged(files, tmp_path, capsys):
         ("id,printed\n", None, "it has no rows"),
         ("id,printed,sd\na,1,2\n", None, "columns ['sd'] are unknown"),
         ("id,printed\na,x\n", None, "printed.csv: cell a: printed: needed is a number"),
-        ("id,printed\na,12%\n", None, "cell a: printed: needed is the share"),
-        ("id,printed,bracket\na,1,0.1\n", None, "cell a: units: a bracket needs units of 2"),
+        ("id,printed\na,1e400\n", None, "cell a: printed: needed is a number of at most 25 digits"),
+        ("id,printed\na;b,1\n", None, "id 'a;b': needed are letters, digits and"),
         (
-            "id,printed,bracket,units\na,1,(-0.02),9\n",
+            "id,printed,bracket\na,1,0.1\n",
+            None,
+            "1 numbers have a bracket, the first is '1 0.1' (a). What is it?",
+        ),
+        ("id,printed\na,1 ± 0.1\n", None, "Type --brackets 'standard deviation'"),
+        (
+            f"id,printed,{ERROR}\na,1,0.1,standard error\n",
+            None,
+            "cell a: units: a bracket needs units of 2",
+        ),
+        (
+            f"id,printed,{ERROR},units\na,1,(-0.02),standard error,9\n",
             None,
             "cell a: bracket: needed is a standard error, which is not negative, given was '(-0.02)'",
         ),
-        ("id,printed,bracket,units\na,1,x,9\n", None, "cell a: bracket: needed is a number"),
-        ("\n", None, "printed.csv: needed is a CSV file"),
-        (None, "\n", "ours.csv: needed is a CSV file"),
+        (
+            f"id,printed,{ERROR},units\na,1,x,standard error,9\n",
+            None,
+            "cell a: bracket: needed is a number",
+        ),
+        ("\n", None, "printed.csv: it has no rows; needed is a CSV file"),
+        (None, "\n", "ours.csv: it has no rows; needed is a CSV file"),
         ("id,printed,units\na,1,0\n", None, "units: needed is a positive integer"),
         ("id,printed,rounded\na,1,up\n", None, "rounded: needed is one of"),
         (None, "id,value\nb,1\n", "ids ['b'] are not printed; printed are ['a']"),
-        (None, "id,value\na,one\n", "line 2: value: needed is a number, given was 'one'"),
+        (None, "id,value\na,one\n", "line 2: value: needed is a number such as"),
         (None, "id,number\na,1\n", "columns ['value'] are missing"),
         (None, "id,value,extra\na,1,2\n", "columns ['extra'] are unknown"),
         (None, "id,value\na,-1\n", "is compared as a ratio and negative"),
@@ -213,12 +231,14 @@ def test_a_plan_has_the_detectable_factor_of_the_judge(files, tmp_path, capsys, 
     """On the pilot's own design; runs vary so much that some estimates of the variance between units are below zero."""
     values = 0.12 * np.exp(0.4 * np.random.default_rng(1).standard_normal((8, runs)))
     ours = [f"a,{u},{r},{value}" for (u, r), value in np.ndenumerate(values)]
-    printed = f"id,printed,units,runs,bracket\na,0.12,{design}\n"
+    kind = "" if design.endswith(",") else "standard error"
+    printed = f"id,printed,units,runs,{ERROR}\na,0.12,{design},{kind}\n"
     paths = files(printed, "\n".join(["id,unit,run,value", *ours]))
     main(["judge", *paths, "--json", str(tmp_path / "all.json")])
-    (row,) = json.loads((tmp_path / "all.json").read_text())
+    row = json.loads((tmp_path / "all.json").read_text())[0]
     study = read_study(Path(paths[0]))
-    found = plan(read_ours(Path(paths[1]), study), study, 9.0).iloc[0]
+    pilot, study, _ = read_ours(Path(paths[1]), study)
+    found = plan(pilot, study, 9.0).iloc[0]
     wanted = row["detectable"] or math.inf  # null where nothing was compared
     assert found["detectable"] == pytest.approx(wanted, rel=1e-12)
     capsys.readouterr()

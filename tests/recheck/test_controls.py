@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 from made_study import measures, published, rows
 
-from recheck.controls import COLUMNS, controls
-from recheck.judge import judge
-from recheck.measures import estimate
+from recheck.judge.controls import COLUMNS, controls
+from recheck.judge.measures import estimate
+from recheck.judge.verdicts import judge
 
 
 def study_of(folder, columns=8):
@@ -45,7 +45,7 @@ def test_a_dropped_row_is_always_refused(table):
 def test_a_judge_that_finds_nothing_is_noticed(tmp_path, monkeypatch):
     study, frame = study_of(tmp_path)
     verdicts = judge(frame, estimate(frame), study, 1).frame
-    monkeypatch.setattr("recheck.controls.holm", lambda p: np.ones_like(p))
+    monkeypatch.setattr("recheck.judge.controls.holm", lambda p: np.ones_like(p))
     found = controls(frame, verdicts, study, 1).set_index("control")
     assert not found.loc[
         ["shifted cell, detectable", "swapped pair", "biased truth"], "as_expected"

@@ -10,13 +10,14 @@ pytest.importorskip("rocrate")
 import rocrate
 from rocrate.rocrate import ROCrate
 
-from recheck.crate import PROFILES, run_crate
+from recheck.record.crate import PROFILES, run_crate
 
 ABOUT = {
     "name": "pi: a re-run",
     "description": "Random points in a circle.",
     "authors": "The pi developers",
     "license": "BSD-3-Clause",
+    "language": "snakemake",
 }
 RECORD = {
     **{"scale": "tiny", "seed": 1, "config_sha256": "0" * 64, "commit": "f" * 40, "cpu_hours": 0.1},

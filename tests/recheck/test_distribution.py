@@ -23,7 +23,7 @@ import recheck
 assert recheck.__file__.startswith(sys.argv[1]), recheck.__file__
 found = doctest.testfile(sys.argv[2], module_relative=False)
 assert found.attempted >= 5, found
-from recheck.command import main
+from recheck.judge.command import main
 sys.exit(found.failed or main(["judge", *sys.argv[3:]]))
 """
 
@@ -51,10 +51,10 @@ def test_a_wheel_has_the_judge_and_nothing_else(wheel):
         names = {name for name in archive.namelist() if ".dist-info/" not in name}
         about = {Path(name).name: name for name in archive.namelist() if ".dist-info/" in name}
         metadata = archive.read(about["METADATA"]).decode()
-        assert b"recheck = recheck.command:main" in archive.read(about["entry_points.txt"])
-    kept = [path for end in ("py", "j2", "csl") for path in SOURCE.glob(f"*.{end}")]
+        assert b"recheck = recheck.judge.command:main" in archive.read(about["entry_points.txt"])
+    kept = [path for end in ("py", "j2", "csl") for path in SOURCE.rglob(f"*.{end}")]
     kept.append(SOURCE / "STUDY.md")
-    assert names == {f"recheck/{path.name}" for path in kept}
+    assert names == {f"recheck/{path.relative_to(SOURCE)}" for path in kept}
     needed = [line for line in metadata.splitlines() if line.startswith("Requires-Dist")]
     assert {line.split()[1].split(">")[0] for line in needed if "extra" not in line} == {
         *("numpy", "pandas", "pydantic", "pyyaml", "scipy")

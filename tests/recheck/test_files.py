@@ -1,12 +1,18 @@
 """Result files: equal bytes for equal content, and a clear refusal of every damaged one."""
 
+import gzip
+import io
 import json
+import zipfile
 
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
-from recheck.files import (
+from recheck.record import files
+from recheck.record.files import (
     DamagedFileError,
     digest_path,
     read_arrays,
@@ -73,7 +79,7 @@ def test_every_damage_is_refused_by_name(tmp_path, name):
     for damaged in (whole[:-7], whole.replace(whole[-9:-8], b"7"), b""):
         path.write_bytes(damaged)
         with pytest.raises(
-            DamagedFileError, match=f"{name}: .*changed.*delete it and run snakemake"
+            DamagedFileError, match=f"{name}: .*changed.*delete it and make it again"
         ):
             read_csv(path)
     path.write_bytes(whole)
@@ -115,3 +121,82 @@ def test_json_is_written_in_order(tmp_path):
 def test_a_missing_file_is_missing(tmp_path):
     with pytest.raises(FileNotFoundError):
         read_csv(tmp_path / "no.csv")
+
+
+def packed(path, content, rows):
+    path.write_bytes(content)
+    digest = {"sha256": sha256(path), "rows": rows, "about": {}}
+    digest_path(path).write_text(json.dumps(digest))
+    return path
+
+
+def zipped(entries, **more):
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in entries.items():
+            archive.writestr(name, content)
+    return buffer.getvalue()
+
+
+def plain_array():
+    buffer = io.BytesIO()
+    np.save(buffer, np.arange(3))
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        plain_array(),
+        zipped({"a.npy": b"\x93NUMPY\x01\x00\xff\xff{'descr': '<f8', 'shape': (9"}),
+        zipped({"a.npy": b"x" * 100}).replace(b"PK\x01\x02", b"PK\x01\x03"),
+        zipped({"a.txt": b"no array"}),
+        b"",
+    ],
+)
+def test_odd_archives_are_damaged_files(tmp_path, content):
+    with pytest.raises(DamagedFileError, match="odd.npz"):
+        read_arrays(packed(tmp_path / "odd.npz", content, 2))
+
+
+def test_an_archive_that_unpacks_to_more_than_a_limit_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "_LARGEST", 1000)
+    with pytest.raises(DamagedFileError, match="bytes when it is unpacked"):
+        read_arrays(packed(tmp_path / "bomb.npz", zipped({"a.npy": b"0" * 10_000}), 1))
+
+
+def test_compressed_tables_that_end_early_are_damaged(tmp_path):
+    content = gzip.compress(b"a\n1\n")[:-6]
+    with pytest.raises(DamagedFileError, match="not compressed as its name says"):
+        read_csv(packed(tmp_path / "a.csv.gz", content, 1))
+
+
+@pytest.mark.parametrize(
+    "text", ["[]", "1", "[" * 100_000, '{"a.csv": []}', '{"a.csv": {"sha256": "0", "rows": "x"}}']
+)
+def test_digests_of_another_form_are_damaged(tmp_path, text):
+    (tmp_path / "a.csv").write_text("a\n1\n")
+    (tmp_path / "digests.json").write_text(text)
+    with pytest.raises(DamagedFileError):
+        read_csv(tmp_path / "a.csv")
+
+
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    st.integers(0, 10**6), st.binary(max_size=8), st.sampled_from(["x.npz", "x.csv", "x.csv.gz"])
+)
+def test_nonsense_with_a_matching_digest_is_damaged_or_read(tmp_path, place, bits, name):
+    """Bytes of a file are replaced, and its digest with them: what cannot be read is refused by name."""
+    path = tmp_path / name
+    write, read = (write_arrays, read_arrays) if name.endswith("npz") else (write_csv, read_csv)
+    write(path, ARRAYS if name.endswith("npz") else FRAME)
+    content = path.read_bytes()
+    at = place % (len(content) + 1)
+    packed(path, content[:at] + bits + content[at + len(bits) :], 3)
+    try:
+        read(path)
+    except DamagedFileError as error:
+        if name not in str(error):
+            raise

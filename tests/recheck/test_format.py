@@ -4,7 +4,10 @@ import math
 
 import pytest
 
-from recheck.format import Format, checked, escape, full, latex, missing, plain, printed, short
+from recheck.judge.declared import checked
+from recheck.judge.format import Format, full, plain, short
+from recheck.report import latex as tex
+from recheck.report.latex import escape, latex, missing, printed
 
 
 @pytest.mark.parametrize(
@@ -66,7 +69,7 @@ def test_words_and_full_numbers():
 def test_numbers_in_lists_of_verdicts():
     values = (0.12345, math.inf, -math.inf, math.nan)
     assert [short(value) for value in values] == ["0.123", "∞", "−∞", ""]
-    texts = [short(value, 2, tex=True) for value in values]
+    texts = [tex.short(value, 2) for value in values]
     assert texts == ["$0.12$", r"$\infty$", r"$-\infty$", "--"]
 
 

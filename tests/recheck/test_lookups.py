@@ -10,9 +10,8 @@ import pandas as pd
 import pytest
 from made_book import book_of, rows
 
-from recheck.format import checked
-from recheck.layout import Layout
-from recheck.lookups import (
+from recheck.judge.declared import checked
+from recheck.paper.lookups import (
     Facts,
     Found,
     Study,
@@ -24,8 +23,9 @@ from recheck.lookups import (
     write_origins,
     write_values,
 )
-from recheck.numbers import origins
-from recheck.typeset import typeset
+from recheck.paper.records import origins
+from recheck.paper.typeset import typeset
+from recheck.report.layout import Layout
 
 #: Keys, options, and what stands in the text for them.
 with Path(__file__).with_name("lookups.csv").open(encoding="utf-8") as file:
@@ -172,7 +172,7 @@ def test_scan(tmp_path):
 
 
 def test_links():
-    record = {"remote": "https://x.org/a", "commit": "f0"}
+    record = {"remote": "https://x.org/a", "commit": "f0", "tracked": ["data/reference/", "src/"]}
     assert (
         web_link("data/reference/s/a.csv:17-22,30", record)
         == "https://x.org/a/blob/f0/data/reference/s/a.csv#L17-L22"
@@ -200,7 +200,9 @@ def test_origins_name_files_lines_and_seeds(tmp_path, study):
         r"\href{run:s/tables/one.csv}{numbers}, \href{run:s/measures/part.csv}{measures}" in entry
     )
     assert r"layout.yaml}{code}" in entry
-    _, linked = made(tmp_path, study, {"remote": "https://x.org/a", "commit": "f0"})
+    _, linked = made(
+        tmp_path, study, {"remote": "https://x.org/a", "commit": "f0", "tracked": ["src/"]}
+    )
     assert r"blob/f0/src/studies/s/layout.yaml\#L3" in linked
 
 
@@ -209,10 +211,10 @@ def test_the_table_of_origins_has_every_key_once_and_every_file():
     found = [Found(Use("k", "", "main.tex:1"), "1", True, "1", sources, "1/a", "5 units, 5 runs")]
     found.append(Found(Use("l@a;b", "", "main.tex:2"), "2", True, "2", ""))
     found.append(Found(Use("k", "value", "main.tex:3"), "1", True, "1", sources, "1/a"))
-    first, second = origins(found).to_dict("records")
+    first, second = origins(found, "run {}".format).to_dict("records")
     assert first["source"] == sources and first["rests_on"] == "5 units, 5 runs"
     assert (first["key"], first["number"], first["seed"]) == ("k", "1", "1/a")
-    assert second["command"] == "make number ID='l@a;b'"
+    assert second["command"] == "run l@a;b"
 
 
 @pytest.mark.slow

@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 from made_study import measures, rows
 
-from recheck import measures as m
+from recheck.judge import measures as m
 
 
 def test_an_estimate_is_the_mean_over_units_of_the_means_over_runs():
@@ -103,3 +103,15 @@ def test_templates_have_fields():
 def test_readings_are_text_in_alphabetical_order():
     assert m.reading_text({"b": "1", "a": "2"}) == "a=2;b=1"
     assert m.levels_of("a=2;b=1") == {"a": "2", "b": "1"} and m.levels_of("") == {}
+
+
+def test_sources_of_many_lines_take_no_memory():
+    assert (
+        m.join_sources(["x.csv:1-100000000000", "x.csv:100000000001; y:3,2"])
+        == "x.csv:1-100000000001; y:2-3"
+    )
+
+
+def test_a_field_has_a_name():
+    with pytest.raises(ValueError, match="needed are fields in braces"):
+        m.pattern("t/{0}")

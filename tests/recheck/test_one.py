@@ -4,14 +4,15 @@ import math
 from decimal import ROUND_DOWN, ROUND_HALF_EVEN, ROUND_HALF_UP, Decimal
 
 import numpy as np
+import pandas as pd
 import pytest
 from made_study import measures, published, rows
 
-from recheck.compare import Comparer
-from recheck.judge import judge
-from recheck.measures import estimate
-from recheck.one import Design, judge_one
-from recheck.rounding import region
+from recheck.judge.compare import Comparer
+from recheck.judge.measures import estimate
+from recheck.judge.one import Design, judge_one
+from recheck.judge.printed import region
+from recheck.judge.verdicts import judge
 
 DECIMALS = {"half-up": ROUND_HALF_UP, "half-even": ROUND_HALF_EVEN, "truncated": ROUND_DOWN}
 
@@ -48,7 +49,7 @@ def test_the_region_ends_where_another_number_is_printed(printed, rule):
     ],
 )
 def test_an_exact_number_agrees_if_it_prints_so(printed, ours, rounding, verdict):
-    assert judge_one(printed, ours, rounding=rounding).verdict == verdict
+    assert judge_one(printed, ours, rounding=rounding, exact=True).verdict == verdict
 
 
 def test_it_is_the_verdict_of_a_study_with_one_cell(tmp_path):
@@ -67,7 +68,9 @@ def test_it_is_the_verdict_of_a_study_with_one_cell(tmp_path):
         assert [found.low, found.high, found.p] == pytest.approx(
             row[["low", "high", "p"]], rel=1e-3
         )
-    assert "agrees: printed 1.2" in str(judge_one("1.2", values, design=(4, 2)))
+    assert "agrees within a factor of 2: printed 1.2" in str(
+        judge_one("1.2", values, design=(4, 2))
+    )
 
 
 @pytest.mark.slow
@@ -101,6 +104,17 @@ def test_false_alarms_of_numbers_that_were_truncated(tmp_path, rounding):
         ({"printed": 0.12}, "printed: needed is text"),
         ({"printed": "a"}, "printed: needed is a number"),
         ({"ours": []}, "ours: needed is a number"),
+        ({"ours": 0.12}, "ours: one number is either exact.*exact=True.*or one run"),
+        ({"ours": {"a": 0.12}}, "ours: needed is a list of numbers, given was a dict"),
+        ({"ours": [True, False]}, "ours: needed is a number"),
+        (
+            {"ours": np.ma.masked_array([0.1, 0.2], [0, 1])},
+            "ours: needed are numbers without a mask",
+        ),
+        ({"ours": pd.DataFrame({"a": [0.1, 0.2]})}, "ours: needed is a list .* a DataFrame"),
+        ({"ours": [1e308, 1.0]}, "ours: needed are numbers between"),
+        ({"exact": True}, "exact: needed is one number"),
+        ({"printed": "1e400"}, "printed: needed is a number of at most"),
         ({"ours": [[1.0], []]}, "ours: needed is a number"),
         ({"ours": ["x"]}, "ours: needed is a number"),
         ({"ours": [1.0, math.nan]}, "ours: needed are finite"),
@@ -123,9 +137,27 @@ def test_false_alarms_of_numbers_that_were_truncated(tmp_path, rounding):
         ),
         ({"bracket": 0.06, "design": (2, 1)}, "bracket: needed is text"),
         ({"bracket": "0.06"}, "design: a bracket needs units of 2 or more.*say how many"),
-        ({"printed": "12%"}, "printed: needed is the share.*no percent sign"),
     ],
 )
 def test_wrong_arguments_are_named(change, message):
     with pytest.raises(ValueError, match=message):
         judge_one(**{"printed": "0.12", "ours": [0.1, 0.12, 0.13]} | change)
+
+
+def test_what_no_rule_can_promise_is_said_in_the_verdict():
+    """A fifth of the runs fails, and none of three did: without assumptions nothing differs, else the note says so."""
+    values, design = [0.91, 0.9, 0.905], Design(units=5)
+    usual = judge_one("0.74", values, design=design)
+    assert usual.verdict == "differs" and "63% of runs could fail unseen" in usual.note
+    free = judge_one("0.74", values, design=design, distribution="any")
+    assert free.verdict == "undecided" and free.detectable == math.inf
+
+
+def test_values_that_coincide_are_no_proof():
+    found = judge_one("0.96", [0.99, 0.99, 0.99], design=Design(units=5))
+    assert found.verdict == "undecided" and "ours do not vary" in found.note
+    assert judge_one("0.992", [0.99, 0.99, 0.99], design=Design(units=5)).p > 0.9
+
+
+def test_a_factor_of_a_hundred_is_a_word_about_percent():
+    assert "is one in percent?" in judge_one("96.7", [0.93, 0.95, 0.96]).note

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from recheck import style
-from recheck.provenance import provenance, run_timing, web_address, write_manifest
+from recheck.record.provenance import provenance, run_timing, web_address, write_manifest
+from recheck.report import style
 
 
 @pytest.mark.parametrize(

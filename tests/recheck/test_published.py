@@ -4,7 +4,8 @@ from pathlib import Path
 import pytest
 from made_study import published
 
-from recheck.published import Claim, half_unit, number, read_published
+from recheck.judge.printed import half_unit
+from recheck.judge.published import Claim, number, read_published
 
 STUDY = Path(__file__).parents[2] / "data" / "published" / "atiya2021"
 
@@ -81,7 +82,9 @@ def test_wrong_readings_are_refused(tmp_path, kind, default):
     "wrong",
     ["margins: {agree: 0.5}", "power: 2.0", "families: {a: [cell]}", "history: [{date: x}]",
      "contrasts: [{id: 'c/{q}', first: 't/{p}', second: 't/a', scale: log, margin: 2}]",
-     "contrasts: [{id: c, first: 't/{p}', second: t/a, scale: log, margin: 1}]"],
+     "contrasts: [{id: c, first: 't/{p}', second: t/a, scale: log, margin: 1}]",
+     "contrasts: [{id: 'c\\input{p}', first: 't/{p}', second: t/a, scale: log, margin: 2}]",
+     "contrasts: [{id: c, first: 't/{0}', second: t/a, scale: log, margin: 2}]"],
 )  # fmt: skip
 def test_wrong_protocols_are_refused(tmp_path, wrong):
     with pytest.raises(ValueError, match="protocol.yaml"):

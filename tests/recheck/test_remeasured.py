@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from made_study import measures, rows
 
-from recheck.remeasured import counts, remeasured
+from recheck.record.remeasured import counts, remeasured
 
 # data sets differ, but are the same in each run
 UNITS = np.exp(0.2 * np.random.default_rng(1).normal(size=(30, 8)))

@@ -6,18 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from recheck.replay import (
-    Between,
-    Noise,
-    Predictive,
-    RunNoise,
-    Sampler,
-    combined,
-    excess,
-    printed_error,
-    replayed,
-    run_noise,
-)
+from recheck.judge.noise import Between, Noise, RunNoise, Sampler, run_noise
+from recheck.judge.replay import Predictive, combined, excess, printed_error, replayed
 
 QUIET = RunNoise(0.0, 0.0, 0.0, math.inf)
 

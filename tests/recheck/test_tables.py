@@ -6,11 +6,11 @@ import pandas as pd
 import pytest
 from made_book import book_of, rows
 
-from recheck.book import Book
-from recheck.files import read_csv
-from recheck.format import checked
-from recheck.layout import Layout
-from recheck.tables import tabular, write_tables
+from recheck.judge.declared import checked
+from recheck.record.files import read_csv
+from recheck.report.book import Book
+from recheck.report.layout import Layout
+from recheck.report.tables import tabular, write_tables
 
 LAYOUT = {
     "units": {"table1/*": "%", "*": "s"},

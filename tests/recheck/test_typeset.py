@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from recheck.typeset import too_wide, typeset
+from recheck.paper.typeset import too_wide, typeset
 
 MAIN = r"""\documentclass{article}\pdftrailerid{}\pdfsuppressptexinfo=-1
 \usepackage{xr}\externaldocument{other}

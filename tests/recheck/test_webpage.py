@@ -7,15 +7,16 @@ from html.parser import HTMLParser
 import pytest
 from made_book import book_of, rows
 
-from recheck.format import checked
-from recheck.layout import Layout
-from recheck.lookups import Facts, Study, collect, uses, write_origins
-from recheck.numbers import records
-from recheck.pandoc import find_pandoc
-from recheck.tables import write_tables
-from recheck.text import captions
-from recheck.unfold import Sources, unfold
-from recheck.webpage import write_webpage
+from recheck.judge.declared import checked
+from recheck.paper import unfold as unfold_module
+from recheck.paper.lookups import Facts, Study, collect, uses, write_origins
+from recheck.paper.pandoc import find_pandoc
+from recheck.paper.records import records
+from recheck.paper.text import captions
+from recheck.paper.unfold import Sources, unfold
+from recheck.paper.webpage import write_webpage
+from recheck.report.layout import Layout
+from recheck.report.tables import write_tables
 
 pytestmark = [
     pytest.mark.slow,
@@ -139,7 +140,7 @@ def make(folder):
         main.write_text(text)
         found = collect(uses([main]), {"s": study}, FACTS, "run")
         write_origins(found, {"s": study}, {}, "results/tiny", folder / "origins.tex")
-        numbers = records(found, {"s": study}, {}, "results/tiny", "run")
+        numbers = records(found, {"s": study}, {}, "results/tiny", "run", "run {}".format)
         drawn = folder / "captions.tex", folder / "origins.tex", folder / "drawn"
         bibliography, out = folder / "references.bib", folder / name
         write_webpage(Sources(main, *drawn), numbers, bibliography, out, beside={"PDF": "p.pdf"})
@@ -165,9 +166,9 @@ def test_every_number_has_its_value_and_its_command(text):
     }
     for attrs, *_ in page.links:
         assert attrs["href"] == f"#val:{attrs['data-id']}"
-        assert attrs["title"].endswith(f"; make number ID={attrs['data-id']}")
+        assert attrs["title"].endswith(f"; run {attrs['data-id']}")
         entry = text[text.index(f'<li id="val:{attrs["data-id"]}">') :].partition("</li>")[0]
-        assert f'<code class="command">make number ID={attrs["data-id"]}</code>' in entry
+        assert f'<code class="command">run {attrs["data-id"]}</code>' in entry
     entry = text[text.index('<li id="val:table1/N50/M100">') :].partition("</li>")[0]
     assert "<dd>0.245 (0.0268)</dd>" in entry and "raw.csv:2-4</a>" in entry and "1/a" in entry
 
@@ -229,3 +230,21 @@ def test_a_number_without_an_answer_is_refused(make, folder):
     files = [folder / name for name in ("main.tex", "captions.tex", "origins.tex", "drawn")]
     with pytest.raises(ValueError, match=r"val\[\]\{table1/N50/M100\}: this look-up has no answer"):
         unfold(Sources(*files), [])
+
+
+def test_a_text_that_is_put_into_itself_is_refused():
+    def again(_, name):
+        return rf"\input{{{name}}} and more"
+
+    with pytest.raises(ValueError, match="is put into itself"):
+        unfold_module._expanded(r"\input{main}", {"input": unfold_module._Macro(1, again)})
+    # the same text twice, one after the other, is none
+    plain = unfold_module._Macro(1, lambda _, name: name)
+    assert unfold_module._expanded(r"\input{a} \input{a}", {"input": plain}) == "a a"
+
+
+def test_three_thousand_brackets_are_a_text():
+    text = "{" * 3000 + "x" + "}" * 3000
+    assert unfold_module._group(text, 0)[0] == text[1:-1]
+    with pytest.raises(ValueError, match="not closed"):
+        unfold_module._group("{" * 3000, 0)

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from recheck.files import read_csv, write_csv
+from recheck.record.files import read_csv, write_csv
 from studies.common.measuring import Rows, measured
 from studies.common.rows import Table, write_table
 

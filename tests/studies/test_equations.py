@@ -28,4 +28,4 @@ def test_the_same_seed_gives_the_same_table():
     first, second = (pd.DataFrame(check_equations(np.random.default_rng(7))) for _ in range(2))
     assert first.equals(second)
     with pytest.raises(ValueError, match="rng must be a numpy.random.Generator"):
-        check_equations(7)
+        check_equations("7")

@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 from scipy.stats import t
 
-from recheck.files import DamagedFileError, write_csv
-from recheck.measures import estimate
-from recheck.published import read_cells
+from recheck.judge.measures import estimate
+from recheck.judge.published import read_cells
+from recheck.record.files import DamagedFileError, write_csv
 from studies.atiya2021.measures.common import named, needed
 from studies.atiya2021.measures.convergence import common_slope, jackknife_ratio
 from studies.atiya2021.measures.crossings import Crossing, crossing

@@ -10,10 +10,10 @@ import pandas as pd
 import pytest
 from small import SMALL, modules, plan
 
-from recheck.files import DamagedFileError, write_arrays, write_csv
-from recheck.judge import judge
-from recheck.measures import as_measures, estimate
-from recheck.published import read_published
+from recheck.judge.measures import as_measures, estimate
+from recheck.judge.published import read_published
+from recheck.judge.verdicts import judge
+from recheck.record.files import DamagedFileError, write_arrays, write_csv
 from studies.atiya2021.measures.benchmark import _equal
 from studies.atiya2021.measures.common import statuses
 from studies.atiya2021.measures.experiment4 import PUBLISHED_SETTINGS, _pairs, contrasts

@@ -8,10 +8,10 @@ import pandas as pd
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-from recheck import style
-from recheck.book import Book
-from recheck.measures import as_measures, estimate
-from recheck.published import read_cells
+from recheck.judge.measures import as_measures, estimate
+from recheck.judge.published import read_cells
+from recheck.report import style
+from recheck.report.book import Book
 from studies.atiya2021.figures import FIGURES
 
 NAMES = ("floor", "figure1", "figure2")
@@ -80,7 +80,7 @@ def test_published_points_are_all_there(books):
 
 
 def test_layout_has_a_caption_for_every_figure():
-    from recheck.layout import read_layout
+    from recheck.report.layout import read_layout
 
     folder = made_raw.CELLS.parents[2] / "src/studies/atiya2021"
     layout = read_layout(folder / "layout.yaml")

@@ -7,12 +7,12 @@ import pandas as pd
 import pytest
 from test_experiments45 import Study, tune
 
-from recheck import style
-from recheck.book import Book
-from recheck.layout import read_layout
-from recheck.measures import COLUMNS, ESTIMATES, estimate
-from recheck.published import read_cells, read_published
-from recheck.tables import write_tables
+from recheck.judge.measures import COLUMNS, ESTIMATES, estimate
+from recheck.judge.published import read_cells, read_published
+from recheck.report import style
+from recheck.report.book import Book
+from recheck.report.layout import read_layout
+from recheck.report.tables import write_tables
 from studies.atiya2021 import figures
 
 FIGURES = {

@@ -12,18 +12,17 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
 from small import MIRROR, ROOT, SCALES, load, made_classes, modules, needs_data, plan
 
+from gpcmc.chains.hyperparameter_steps import surrogate_noise
+from gpcmc.chains.hyperparameters import default_prior
 from gpcmc.covariance.kernels import orthant_covariance
 from gpcmc.covariance.prior import Prior
-from gpcmc.gaussian.ep import ExpectationPropagation
 from gpcmc.evidence import Surface, maximize
-from gpcmc.inference.hyperparameter_steps import surrogate_noise
+from gpcmc.gaussian.ep import ExpectationPropagation
 from gpcmc.gaussian.importance import ImportanceSampling
 from gpcmc.posterior import ConvergenceError
-from gpcmc.inference.relevance import relevance_prior
-from gpcmc.inference.tuned_chains import Chain, Counter
-from recheck.book import Book
-from recheck.files import write_csv
-from recheck.measures import as_measures, estimate
+from recheck.judge.measures import as_measures, estimate
+from recheck.record.files import write_csv
+from recheck.report.book import Book
 from studies.common.measuring import Rows, measured
 from studies.common.rows import run_rows
 from studies.filippone2014 import chains, estimates, patterns, prediction, quadrature, weights
@@ -38,6 +37,7 @@ from studies.filippone2014.simulated import (
     standardised,
     truth,
 )
+from studies.filippone2014.tuned_chains import Chain, Counter
 
 PUBLISHED = ROOT / "data/published/filippone2014"
 THETA = np.log([4.0, 0.6])
@@ -98,7 +98,7 @@ def test_labels_are_drawn_from_the_model():
 
 
 def test_the_truth_is_the_medians_of_the_priors():
-    prior = relevance_prior(4, relevance=True)
+    prior = default_prior(4, 4)
     draws = np.array([prior.draw(np.random.default_rng(k)) for k in range(4000)])
     start = median_start(prior)
     assert np.abs((draws < start).mean(axis=0) - 0.5).max() < 4.5 * 0.5 / np.sqrt(4000)
@@ -342,7 +342,7 @@ def test_the_fitted_maximum_is_that_of_the_library():
 
 @pytest.mark.slow
 def test_the_mode_has_the_largest_product_with_the_prior():
-    data, prior = task(), relevance_prior(2, relevance=False)
+    data, prior = task(), default_prior(2)
     kernel = ConstantKernel(1.0) * RBF(1.0)
     surface = Surface(ExpectationPropagation(), kernel, data.X, data.y)
     theta, _ = prediction.maximum(data, prior)
@@ -420,7 +420,7 @@ def test_a_node_is_ep_s_evidence_times_the_prior_and_its_prediction():
     log_p, p = quadrature.at_node(task(), theta)
     kernel = ConstantKernel(1.0) * RBF(1.0)
     surface = Surface(ExpectationPropagation(), kernel, task().X, task().y)
-    prior = relevance_prior(2, relevance=False).log_density(theta)
+    prior = default_prior(2).log_density(theta)
     assert log_p == pytest.approx(surface.value(theta) + prior, abs=1e-4)
     assert np.array_equal(p, prediction.at(task(), theta))
 
@@ -428,7 +428,7 @@ def test_a_node_is_ep_s_evidence_times_the_prior_and_its_prediction():
 @pytest.mark.slow
 def test_the_quadrature_is_the_weighted_mean_over_draws_from_the_prior():
     """Importance weights; four standard errors of 500 draws."""
-    data, prior = task(12), relevance_prior(2, relevance=False)
+    data, prior = task(12), default_prior(2)
     node = partial(quadrature.at_node, data)
     start = median_start(prior)
     found = quadrature.mean_probability(node, start, intervals=16, most=32, tolerance=0.005)

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from recheck.files import DamagedFileError, read_csv, write_csv, write_json
-from recheck.provenance import blas
+from recheck.record.files import DamagedFileError, read_csv, write_csv, write_json
+from recheck.record.provenance import blas
 from studies.common import rerun
 from studies.common.configuration import read_config
 from studies.common.kept import (

@@ -14,10 +14,10 @@ from scipy.stats import binom, multivariate_normal, norm
 from small import MIRROR, ROOT, SCALES, load, modules, neal_classes, neal_outliers, needs_data, plan
 
 from gpcmc._threads import one_thread
-from recheck.files import write_arrays, write_csv
-from recheck.judge import judge
-from recheck.measures import as_measures, estimate
-from recheck.published import read_published
+from recheck.judge.measures import as_measures, estimate
+from recheck.judge.published import read_published
+from recheck.judge.verdicts import judge
+from recheck.record.files import write_arrays, write_csv
 from studies.common.code import code_digests
 from studies.common.data import DamagedFileError
 from studies.common.measuring import Rows

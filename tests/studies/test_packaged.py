@@ -14,12 +14,12 @@ from gpcmc.covariance.prior import prior
 from gpcmc.gaussian.ep import ExpectationPropagation
 from gpcmc.methods import infer
 from gpcmc.weights import weight_diagnostics
-from recheck.book import Book
-from recheck.files import write_arrays, write_csv
-from recheck.layout import read_layout
-from recheck.measures import estimate
-from recheck.published import read_cells
-from recheck.tables import write_tables
+from recheck.judge.measures import estimate
+from recheck.judge.published import read_cells
+from recheck.record.files import write_arrays, write_csv
+from recheck.report.book import Book
+from recheck.report.layout import read_layout
+from recheck.report.tables import write_tables
 from studies.atiya2021 import packaged
 from studies.atiya2021.config import check
 from studies.atiya2021.experiments import packaged as experiment

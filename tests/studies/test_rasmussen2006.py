@@ -19,10 +19,10 @@ from gpcmc.gaussian.ep import ExpectationPropagation
 from gpcmc.gaussian.laplace import Laplace
 from gpcmc.gaussian.softmax_mode import MulticlassLaplace
 from gpcmc.likelihood.softmax import one_hot
-from recheck.files import write_csv
-from recheck.judge import judge
-from recheck.measures import as_measures, estimate
-from recheck.published import read_published
+from recheck.judge.measures import as_measures, estimate
+from recheck.judge.published import read_published
+from recheck.judge.verdicts import judge
+from recheck.record.files import write_csv
 from studies.common.data import load as load_data
 from studies.common.data import read_registry
 from studies.common.data.parse import book_order

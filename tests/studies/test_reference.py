@@ -15,12 +15,12 @@ import pytest
 from scipy.stats import norm
 from truths import reference as stored_case
 
-from gpcmc.gp import prior, rbf
 from gpcmc.covariance.kernels import orthant_covariance
+from gpcmc.gp import prior, rbf
 from gpcmc.inference import Inference, Twisted, infer
-from gpcmc.posterior import NOT_CONVERGED, UNTRUSTED
 from gpcmc.orthant.truths import constant_kernel_truth
-from recheck.files import read_csv, write_csv
+from gpcmc.posterior import NOT_CONVERGED, UNTRUSTED
+from recheck.record.files import read_csv, write_csv
 from studies.atiya2021 import certify as module
 from studies.atiya2021 import reference as reference_module
 from studies.atiya2021 import truths as truths_module

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from recheck.files import read_arrays
+from recheck.record.files import read_arrays
 from studies.common.rows import (
     NO_DATA,
     Result,

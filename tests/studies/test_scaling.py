@@ -11,11 +11,11 @@ from scipy.stats import multivariate_normal
 
 from gpcmc.gp import prior, rbf
 from gpcmc.inference import METHODS as LIBRARY
-from recheck import style
-from recheck.book import Book
-from recheck.files import write_arrays, write_csv
-from recheck.measures import COLUMNS, ESTIMATES, estimate
-from recheck.published import read_cells
+from recheck.judge.measures import COLUMNS, ESTIMATES, estimate
+from recheck.judge.published import read_cells
+from recheck.record.files import write_arrays, write_csv
+from recheck.report import style
+from recheck.report.book import Book
 from studies.atiya2021.evidence_alone import UNDERFLOW, Annealed, GenzBretz
 from studies.atiya2021.figures import FIGURES
 from studies.atiya2021.measures import scaling as measures

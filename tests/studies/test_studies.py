@@ -14,12 +14,12 @@ import small
 import yaml
 from small import SMALL, modules, plan
 
-from recheck.book import Book
-from recheck.judge import judge
-from recheck.layout import read_layout
-from recheck.measures import as_measures, estimate
-from recheck.published import read_published
-from recheck.tables import write_tables
+from recheck.judge.measures import as_measures, estimate
+from recheck.judge.published import read_published
+from recheck.judge.verdicts import judge
+from recheck.report.book import Book
+from recheck.report.layout import read_layout
+from recheck.report.tables import write_tables
 from studies.neal1997 import chains, exact
 from studies.neal1997.measures import classes as neal_classes
 from studies.neal1997.measures import outliers as neal_outliers

@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from recheck.measures import levels_of
+from recheck.judge.measures import levels_of
 
 ROOT = Path(__file__).resolve().parents[2]
 KEPT = ROOT / "data/reference/atiya2021"

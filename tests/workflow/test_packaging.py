@@ -152,7 +152,7 @@ def test_a_wheel_holds_the_library_alone(project, tmp_path):
         "gpcmc",
         f"gpcmc-{project['project']['version']}.dist-info",
     }
-    assert {"gpcmc/py.typed", "gpcmc/classifier.py", "gpcmc/inference/ep.py"} <= set(names)
+    assert {"gpcmc/py.typed", "gpcmc/classifier.py", "gpcmc/gaussian/ep.py"} <= set(names)
     assert about["Description-Content-Type"] == "text/markdown"
     assert about.get_payload(decode=True) == (ROOT / "src/gpcmc/README.md").read_bytes()
     assert {line.split(",")[0] for line in about.get_all("Project-URL")} == set(

@@ -18,7 +18,7 @@ from running import MIRROR, copy_project, digests, made, planned, snakemake
 
 from gpcmc.gp import prior, rbf
 from gpcmc.inference import Orthant, infer
-from recheck.files import gather_digests, read_arrays, read_csv, write_csv
+from recheck.record.files import gather_digests, read_arrays, read_csv, write_csv
 from studies.atiya2021.problems import Problem
 from studies.common.seeds import generator
 
@@ -187,7 +187,7 @@ def edited(finished, tmp_path_factory):
 
 def test_a_comment_runs_nothing(edited):
     files = [
-        *("src/gpcmc/inference/laplace.py", "src/studies/atiya2021/experiments/experiment4.py"),
+        *("src/gpcmc/gaussian/laplace.py", "src/studies/atiya2021/experiments/experiment4.py"),
         *("src/studies/atiya2021/measures/experiment1.py", "src/recheck/judge.py"),
         "src/studies/atiya2021/figures/experiments123.py",
     ]
@@ -223,7 +223,7 @@ def test_the_extensions_are_built_again_for_their_sources_alone(edited):
 
 def test_sources_that_change_during_a_run_are_refused(built):
     table = f"{STUDY}/experiment3/laplace/0.csv"
-    source = built / "src/gpcmc/inference/laplace.py"
+    source = built / "src/gpcmc/gaussian/laplace.py"
     # stands in for a person who edits while jobs wait
     (built / "src/sitecustomize.py").write_text(
         "import sys\n"
@@ -248,7 +248,7 @@ def test_a_damaged_result_is_refused_by_name_and_remade_once_deleted(changed):
         done = snakemake(changed, f"{STUDY}/measures/experiment1.csv", "--cores", "1")
         assert done.returncode != 0
         assert "atiya2021/experiment1.csv" in done.stdout
-        assert "delete it and run snakemake again" in done.stdout
+        assert "delete it and make it again" in done.stdout
     table.unlink()
     done = snakemake(changed, f"{STUDY}/measures/experiment1.csv", "--cores", "1")
     assert done.returncode == 0, done.stdout
@@ -261,7 +261,7 @@ def test_altered_verdicts_are_refused_by_name(changed):
     done = snakemake(changed, "audit", "--cores", "1", "--forcerun", "audit")
     assert done.returncode != 0
     assert "atiya2021/verdicts.csv" in done.stdout
-    assert "delete it and run snakemake again" in done.stdout
+    assert "delete it and make it again" in done.stdout
 
 
 def test_without_rows_all_that_follows_the_measures_is_built(changed):

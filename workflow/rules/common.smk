@@ -21,8 +21,8 @@ sys.path.insert(0, "src")
 # Snakemake starts scripts with this path as it is; without a quote, none would start in a folder with a space.
 sys.executable = shlex.quote(sys.executable)
 
-from recheck.files import read_json, write_json
-from recheck.pandoc import find_pandoc
+from recheck.record.files import read_json, write_json
+from recheck.paper.pandoc import find_pandoc
 from studies.common import locks
 from studies.common.code import digest, digest_of_rows
 from studies.common.configuration import read_config

@@ -14,7 +14,7 @@ rule judge:
         "<results>/logs/{study}/judge.log",
     params:
         seed=GENERAL.seed,
-        code=digest(["recheck.judge"]),
+        code=digest(["recheck.judge.verdicts"]),
     message:
         "Judge what {wildcards.study} published"
     script:
@@ -30,7 +30,7 @@ use rule judge as controls with:
     log:
         "<results>/logs/{study}/controls.log",
     params:
-        code=digest(["recheck.controls"]),
+        code=digest(["recheck.judge.controls"]),
     message:
         "Plant faults, and see which the judge detects"
 
@@ -46,7 +46,7 @@ rule remeasured:
     log:
         "<results>/logs/{study}/remeasured.log",
     params:
-        code=digest(["recheck.remeasured"]),
+        code=digest(["recheck.record.remeasured"]),
         plans=lambda wildcards: plans(wildcards.study),
     message:
         "Set what this run measured beside the kept results"
@@ -57,8 +57,8 @@ rule remeasured:
 rule audit:
     input:
         sorted(glob("data/published/*/*")),
-        "src/recheck/audit.html.j2",
-        "src/recheck/picture.svg.j2",
+        "src/recheck/report/audit.html.j2",
+        "src/recheck/report/picture.svg.j2",
         verdicts=expand("<results>/{study}/verdicts.csv", study=STUDIES),
         layouts=expand("src/studies/{study}/layout.yaml", study=STUDIES),
     output:
@@ -68,7 +68,7 @@ rule audit:
         "<results>/logs/audit.log",
     params:
         studies=STUDIES,
-        code=digest(["recheck.audit"]),
+        code=digest(["recheck.report.audit"]),
     message:
         "Put the verdicts of all studies together"
     script:

@@ -17,7 +17,7 @@ rule measure:
     params:
         experiments=lookup("{study}/{part}", within=MEASURED),
         code=lambda wildcards: digest(
-            [f"studies.{wildcards.study}.measures.{wildcards.part}", "recheck.measures"]
+            [f"studies.{wildcards.study}.measures.{wildcards.part}", "recheck.judge.measures"]
         ),
     message:
         "Measure {wildcards.part} of {wildcards.study}"

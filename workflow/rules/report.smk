@@ -18,9 +18,9 @@ for study in STUDIES:
                 study=study,
                 figures=kind == "figures",
                 code=(
-                    digest(["recheck.book", "recheck.style", *DRAWING[study]])
+                    digest(["recheck.report.book", "recheck.report.style", *DRAWING[study]])
                     if kind == "figures"
-                    else digest(["recheck.book", "recheck.tables"])
+                    else digest(["recheck.report.book", "recheck.report.tables"])
                 ),
             message:
                 f"Draw all {kind} of {study}"
@@ -88,7 +88,7 @@ rule look_up:
         readings=expand("<results>/{study}/readings.csv", study=STUDIES),
         provenance="<results>/provenance.json",
         text=PAPER,
-        templates=["src/recheck/values.tex.j2", "src/recheck/origins.tex.j2"],
+        templates=["src/recheck/paper/values.tex.j2", "src/recheck/paper/origins.tex.j2"],
     output:
         values="<results>/values.tex",
         origins="<results>/origins.tex",
@@ -100,7 +100,7 @@ rule look_up:
     params:
         studies=STUDIES,
         numbers=GENERAL.numbers,
-        code=digest(["recheck.lookups", "recheck.numbers"]),
+        code=digest(["recheck.paper.lookups", "recheck.paper.records"]),
     message:
         "Look up every number of the text"
     script:
@@ -111,7 +111,7 @@ rule draw_paper:
     input:
         book=[path for study in STUDIES for path in book(study)],
         lists=expand("<results>/{study}/{name}.csv", study=STUDIES, name=["readings", "controls"]),
-        templates=expand("src/recheck/{name}.tex.j2", name=["verdicts", "readings", "protocol"]),
+        templates=expand("src/recheck/report/{name}.tex.j2", name=["verdicts", "readings", "protocol"]),
     output:
         [path for paths in on_paper("").values() for path in paths],
     log:
@@ -120,7 +120,7 @@ rule draw_paper:
         studies=STUDIES,
         numbers=GENERAL.numbers,
         code=digest(
-            ["recheck.audit", "recheck.style", "recheck.tables"]
+            ["recheck.report.audit", "recheck.report.style", "recheck.report.tables"]
             + [module for study in STUDIES for module in DRAWING[study]]
         ),
     message:
@@ -143,7 +143,7 @@ rule paper:
     localrule: True  # the nodes of a cluster may have no LaTeX
     params:
         drawn=on_paper(".tex", ".pdf"),
-        code=digest(["recheck.typeset"]),
+        code=digest(["recheck.paper.typeset"]),
     message:
         "Typeset the paper and its supplement"
     script:
@@ -153,8 +153,8 @@ rule paper:
 rule webpage:
     input:
         [path for paths in on_paper(".tex", ".png").values() for path in paths],
-        "src/recheck/webpage.html.j2",
-        "src/recheck/numeric.csl",
+        "src/recheck/paper/webpage.html.j2",
+        "src/recheck/paper/numeric.csl",
         text=PAPER,
         main="paper/main.tex",
         bibliography="paper/references.bib",
@@ -170,7 +170,7 @@ rule webpage:
             **({"PDF": "paper.pdf", "Supplement": "supplement.pdf"} if HAVE_LATEX else {}),
             "All verdicts": "audit.html",
         },
-        code=digest(["recheck.webpage"]),
+        code=digest(["recheck.paper.webpage"]),
     message:
         "Make the paper a web page"
     script:

@@ -1,10 +1,10 @@
 """The verdicts of all studies as one table and one page."""
 
 from begin import begin
-from recheck.audit import write_audit
-from recheck.book import read
-from recheck.layout import read_layout
-from recheck.published import read_published
+from recheck.judge.published import read_published
+from recheck.report.audit import write_audit
+from recheck.report.book import read
+from recheck.report.layout import read_layout
 
 results = begin(snakemake)
 given, made = snakemake.input, snakemake.output

@@ -1,7 +1,7 @@
 """Find the counts that give the rows of Experiment 4 equal CPU seconds."""
 
 from begin import begin
-from recheck.files import read_arrays, write_text
+from recheck.record.files import read_arrays, write_text
 from studies.atiya2021.calibration import calibrate_all
 from studies.atiya2021.config import check
 from studies.atiya2021.problems import Problem

@@ -6,7 +6,7 @@ import sys
 from importlib import import_module
 
 from begin import begin
-from recheck.files import sha256, write_json
+from recheck.record.files import sha256, write_json
 
 begin(snakemake)
 command = [sys.executable, "setup.py", "build_ext", "--inplace"]

@@ -7,8 +7,8 @@ from pathlib import Path
 from rocrate.rocrate import ROCrate
 
 from begin import begin
-from recheck.crate import run_crate
-from recheck.files import read_json
+from recheck.record.crate import run_crate
+from recheck.record.files import read_json
 
 begin(snakemake)
 project = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -17,6 +17,7 @@ about = {
     "description": project["description"],
     "authors": project["authors"][0]["name"],
     "license": project["license"],
+    "language": "snakemake",
 }
 with open("data/registry.csv", newline="", encoding="utf-8") as registry:
     raw = [{**row, "address": row["sources"].split()[0]} for row in DictReader(registry)]

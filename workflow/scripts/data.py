@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from begin import begin
-from recheck.files import write_csv, write_json, write_text
+from recheck.record.files import write_csv, write_json, write_text
 from studies.common import data
 
 begin(snakemake)

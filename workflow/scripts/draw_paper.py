@@ -7,7 +7,7 @@ from importlib import import_module
 from pathlib import Path
 
 from begin import begin, kept_results
-from recheck.documents import draw
+from recheck.report.documents import draw
 
 results = begin(snakemake)
 for number, study in enumerate(snakemake.params.studies):

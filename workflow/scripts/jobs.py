@@ -3,7 +3,7 @@
 import pandas as pd
 
 from begin import begin
-from recheck.files import write_csv
+from recheck.record.files import write_csv
 from studies.common.kept import Kept
 
 results = begin(snakemake)

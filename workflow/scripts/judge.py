@@ -3,11 +3,11 @@
 from pathlib import Path
 
 from begin import begin
-from recheck.book import Book
-from recheck.controls import controls
-from recheck.files import read_csv, write_csv
-from recheck.judge import judge
-from recheck.published import read_published
+from recheck.judge.controls import controls
+from recheck.judge.published import read_published
+from recheck.judge.verdicts import judge
+from recheck.record.files import read_csv, write_csv
+from recheck.report.book import Book
 
 results = begin(snakemake)
 study, made, seed = snakemake.wildcards.study, snakemake.output, snakemake.params.seed

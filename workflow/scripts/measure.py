@@ -6,9 +6,9 @@ from pathlib import Path
 import pandas as pd
 
 from begin import begin
-from recheck.files import read_csv, write_csv
-from recheck.measures import estimate
-from recheck.published import read_published
+from recheck.judge.measures import estimate
+from recheck.judge.published import read_published
+from recheck.record.files import read_csv, write_csv
 from studies.common.measuring import Rows, measured
 from studies.common.rows import TEXT
 

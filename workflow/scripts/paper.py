@@ -6,8 +6,8 @@ Tables, figures and lists of another study than the first are in a folder of its
 import sys
 
 from begin import begin
-from recheck.files import read_json
-from recheck.typeset import typeset
+from recheck.paper.typeset import typeset
+from recheck.record.files import read_json
 
 results = begin(snakemake)
 given, made = snakemake.input, snakemake.output

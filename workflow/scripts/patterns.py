@@ -3,7 +3,7 @@
 from importlib import import_module
 
 from begin import begin
-from recheck.files import read_json, write_arrays
+from recheck.record.files import read_json, write_arrays
 
 begin(snakemake)
 given, path = snakemake.params, snakemake.output[0]

@@ -5,11 +5,11 @@ from pathlib import Path
 import pandas as pd
 
 from begin import begin, kept_results
-from recheck.book import read
-from recheck.files import read_csv, read_json, write_json, write_text
-from recheck.provenance import provenance, run_timing, write_manifest
-from recheck.remeasured import counts
-from recheck.summary import summary
+from recheck.paper.summary import summary
+from recheck.record.files import read_csv, read_json, write_json, write_text
+from recheck.record.provenance import provenance, run_timing, write_manifest
+from recheck.record.remeasured import counts
+from recheck.report.book import read
 
 results = begin(snakemake)
 given = snakemake.params

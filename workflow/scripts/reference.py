@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from begin import begin
-from recheck.files import write_json
-from recheck.provenance import provenance
+from recheck.record.files import write_json
+from recheck.record.provenance import provenance
 from studies.atiya2021.reference import store
 
 begin(snakemake)

@@ -1,11 +1,11 @@
 """Set what a run measured beside the kept results of a study, if there are any."""
 
 from begin import begin, kept_results
-from recheck.book import read
-from recheck.files import write_csv
-from recheck.layout import read_layout
-from recheck.published import read_published
-from recheck.remeasured import remeasured
+from recheck.judge.published import read_published
+from recheck.record.files import write_csv
+from recheck.record.remeasured import remeasured
+from recheck.report.book import read
+from recheck.report.layout import read_layout
 from studies.common.kept import Kept, changed
 
 begin(snakemake)

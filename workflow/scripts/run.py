@@ -3,7 +3,7 @@
 from importlib import import_module
 
 from begin import begin
-from recheck.files import read_arrays, read_json, sha256
+from recheck.record.files import read_arrays, read_json, sha256
 from studies.common.code import digest_of_rows
 from studies.common.rows import run_rows, write_table
 

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from begin import begin
-from recheck.files import read_json
-from recheck.unfold import Sources
-from recheck.webpage import write_webpage
+from recheck.paper.unfold import Sources
+from recheck.paper.webpage import write_webpage
+from recheck.record.files import read_json
 
 results = begin(snakemake)
 given = snakemake.input

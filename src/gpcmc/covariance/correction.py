@@ -128,7 +128,7 @@ def random_columns(
     ValueError
         If `number` is not between 2 and n, or the covariance has no inducing inputs that were chosen.
     """
-    check_rng("rng", rng)
+    rng = check_rng("rng", rng)
     n = len(K)
     if not 2 <= check_positive_int("number", number) <= n:
         raise ValueError(f"number must be between 2 and n = {n}; got {number}")

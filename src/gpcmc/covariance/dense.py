@@ -267,7 +267,9 @@ class SoftmaxConditioned(Conditioned):
 
     @cached_property
     def variance(self) -> FloatArray:
-        return self.latent(DenseCross(self.K, self.K.diagonal()), np.zeros(self.E.shape[:2])).variance
+        return self.latent(
+            DenseCross(self.K, self.K.diagonal()), np.zeros(self.E.shape[:2])
+        ).variance
 
     @cached_property
     def noise_diagonal(self) -> FloatArray:
@@ -294,8 +296,8 @@ class SoftmaxConditioned(Conditioned):
         u = np.stack([solve_triangular(self.M, one, lower=True, check_finite=False) for one in b])
         covariance = np.einsum("cnt,dnt->tcd", u, u)  # line 11, with every E_c
         each = np.arange(len(b))
-        covariance[:, each, each] += (
-            cross.k_star_star[:, None] - np.einsum("nt,cnt->tc", cross.K_star, b)
+        covariance[:, each, each] += cross.k_star_star[:, None] - np.einsum(
+            "nt,cnt->tc", cross.K_star, b
         )
         return Latent(cross.K_star.T @ a.T, covariance)
 

@@ -126,7 +126,9 @@ class LowRankPredictor(Predictor):
         less = finest.truncated((K.rank + finest.rank + 1) // 2)
         half = conditioned.on(less, noise)
         return cls(
-            conditioned, a, ((whole, twice), (half, _moved(half, finest, less, twice)), (whole, once))
+            conditioned,
+            a,
+            ((whole, twice), (half, _moved(half, finest, less, twice)), (whole, once)),
         )
 
     def latent(self, cross: Any) -> Latent:

@@ -110,7 +110,11 @@ def check_kernel(kernel: Any) -> Kernel:
             continue
         value = np.asarray(parameters[one.name], dtype=np.float64)
         may_be_zero = one.fixed and not one.name.endswith("length_scale")
-        if not np.isfinite(value).all() or (value < 0).any() or ((value == 0).any() and not may_be_zero):
+        if (
+            not np.isfinite(value).all()
+            or (value < 0).any()
+            or ((value == 0).any() and not may_be_zero)
+        ):
             raise ValueError(
                 f"kernel: {one.name} must be a finite number > 0; got {parameters[one.name]!r} in {kernel}"
             )
@@ -136,7 +140,9 @@ def evaluate(kernel: Kernel, X: Any, Y: Any = None) -> FloatArray:
             where = " and ".join(
                 str(getattr(one, "shape", (len(one),))) for one in (X, Y) if one is not None
             )
-            raise ValueError(f"kernel {kernel} does not fit inputs of shape {where}: {error}") from error
+            raise ValueError(
+                f"kernel {kernel} does not fit inputs of shape {where}: {error}"
+            ) from error
         return flush_subnormal(real(kernel, given, shape))
 
 
@@ -166,7 +172,9 @@ def real(kernel: Kernel, given: Any, shape: tuple[int, ...]) -> FloatArray:
         found = None
     if found is None or found.shape != shape:
         got = type(given).__name__ if found is None else f"shape {found.shape}"
-        raise ValueError(f"kernel {kernel} must return real covariances of shape {shape}; got {got}")
+        raise ValueError(
+            f"kernel {kernel} must return real covariances of shape {shape}; got {got}"
+        )
     return found
 
 

@@ -39,7 +39,7 @@ from scipy.linalg.blas import dsyrk
 from gpcmc._memory import available_memory
 from gpcmc._validation import FloatArray, as_real, check_array
 from gpcmc.covariance.correction import correction_of
-from gpcmc.covariance.factor import Factor, GeneratorFactor
+from gpcmc.covariance.factor import Factor
 from gpcmc.covariance.form import (
     Conditioned,
     ConditionedFunction,
@@ -47,6 +47,7 @@ from gpcmc.covariance.form import (
     Covariance,
     GradientMatrix,
 )
+from gpcmc.covariance.generators import GeneratorFactor
 from gpcmc.covariance.induced import Answer, LowRankCross, LowRankPredictor
 from gpcmc.covariance.kernels import diagonal
 from gpcmc.covariance.pivoted import (

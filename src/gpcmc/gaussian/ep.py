@@ -116,7 +116,8 @@ class ExpectationPropagation(GaussianApproximation):
             likelihood=likelihood,
             y=y,
             method=self,
-            work={"sweeps": found.sweeps + (first if partial else 0)} | {name: n for name, n in counts.items() if n},
+            work={"sweeps": found.sweeps + (first if partial else 0)}
+            | {name: n for name, n in counts.items() if n},
         )
         if not found.settled:
             raise ConvergenceError(
@@ -232,7 +233,9 @@ def _extrapolated(
     residual = (moves * scale).reshape(len(sites), -1)
     change = residual[1:] - residual[:-1]
     gram = change @ change.T
-    gram.flat[:: len(gram) + 1] += _RIDGE * np.trace(gram)  # updates near the end are nearly parallel
+    gram.flat[:: len(gram) + 1] += _RIDGE * np.trace(
+        gram
+    )  # updates near the end are nearly parallel
     gamma = np.linalg.solve(gram, change @ residual[-1])
     moved = sites + step * moves
     found: FloatArray = moved[-1] - np.einsum("k,kij->ij", gamma, moved[1:] - moved[:-1])

@@ -42,7 +42,6 @@ from gpcmc.gaussian.laplace import Laplace
 from gpcmc.gaussian.posterior import GaussianApproximation, GaussianPosterior
 from gpcmc.likelihood.probit import predictive_probability
 from gpcmc.methods import Method
-from gpcmc.weights import MIN_TAIL, weight_diagnostics
 from gpcmc.posterior import (
     MAX_K_HAT,
     MIN_EFFECTIVE,
@@ -54,6 +53,7 @@ from gpcmc.posterior import (
     Prediction,
     with_prediction,
 )
+from gpcmc.weights import MIN_TAIL, weight_diagnostics
 
 _PROPOSALS: dict[str, GaussianApproximation] = {
     "ep": ExpectationPropagation(),
@@ -293,9 +293,7 @@ def _status(diagnostics: dict[str, float]) -> str:
     return OK if diagnostics["effective_samples"] >= MIN_EFFECTIVE else NOT_CONVERGED
 
 
-def gaussian_proposal(
-    method: GaussianApproximation, K: Any, y: FloatArray
-) -> GaussianPosterior:
+def gaussian_proposal(method: GaussianApproximation, K: Any, y: FloatArray) -> GaussianPosterior:
     """Return the Gaussian that `method` finds, or the last one of its iteration.
 
     The weights are right for any Gaussian of this form: one that has not converged is only a proposal

@@ -70,7 +70,9 @@ class Laplace(GaussianApproximation):
     @property
     def record(self) -> Likelihood:
         """The likelihood that the options name, with the predictive integral that they name."""
-        return Logistic(mackay=True) if self.predictive == "mackay" else LIKELIHOODS[self.likelihood]
+        return (
+            Logistic(mackay=True) if self.predictive == "mackay" else LIKELIHOODS[self.likelihood]
+        )
 
     def approximate(
         self, covariance: Covariance, y: FloatArray, start: GaussianPosterior | None = None

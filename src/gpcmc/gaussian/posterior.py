@@ -128,7 +128,9 @@ class GaussianPosterior(FormPosterior):
         """
         found = self.predictor.latent(
             self.covariance.cross_of(
-                *check_cross_covariance("K_star", K_star, "k_star_star", k_star_star, self._patterns)
+                *check_cross_covariance(
+                    "K_star", K_star, "k_star_star", k_star_star, self._patterns
+                )
             )
         )
         return found.mean, found.variance
@@ -245,12 +247,14 @@ class GaussianApproximation(Method[GaussianPosterior]):
         error = float(np.max(posterior.prediction.form_error, initial=0.0))
         if K.X is not None:
             some = np.linspace(0, len(K) - 1, min(len(K), _JUDGED)).astype(int)
-            judged = posterior._predict_at(K.cross(K.X[some]))
-            error = max(error, float(np.max(judged.form_error)))
+            there = posterior._predict_at(K.cross(K.X[some]))
+            error = max(error, float(np.max(there.form_error)))
         rough = abs(found.rest) > MAX_REST or error > MAX_PROBABILITY_ERROR
-        return replace(
+        judged = replace(
             posterior,
             log_evidence=posterior.log_evidence + found.change,
             diagnostics=posterior.diagnostics | found.diagnostics | {"probability_rest": error},
             status=TOO_ROUGH if rough and posterior.status == OK else posterior.status,
         )
+        judged.__dict__["predictor"] = posterior.predictor  # which takes as long as a sweep or two
+        return judged

@@ -16,7 +16,7 @@ Rasmussen and Williams (2006), Algorithms 3.3, 3.4, 5.1, Eqs. (3.34)-(3.44), (5.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -179,7 +179,9 @@ def _find_mode(
             break
         lifted, higher = (K @ gradient.T).T, None
         if steps < limit:
-            direction = gradient - conditioned.solve(lifted)  # 8-10, a subtracted before it can cancel
+            direction = gradient - conditioned.solve(
+                lifted
+            )  # 8-10, a subtracted before it can cancel
             higher = _climb(K, y, a, direction, -np.inf if whole else psi - psi_rounding)
         if higher is None:  # at the limit, or no ascent along a Newton direction
             if whole or _possible_rise(lifted, gradient) > psi_rounding:

@@ -3,19 +3,19 @@
 A new method is a new module with a subclass of `Method`, and a row in `METHODS`.
 """
 
-from gpcmc.inference.arviz_data import draws_of, to_arviz
-from gpcmc.inference.control_variables import ControlVariables
-from gpcmc.inference.elliptical import EllipticalSlice
+from gpcmc.chains.arviz import draws_of, to_arviz
+from gpcmc.chains.control_variables import ControlVariables
+from gpcmc.chains.elliptical import EllipticalSlice
+from gpcmc.chains.hamiltonian import HamiltonianMonteCarlo
+from gpcmc.chains.pseudo_marginal import PseudoMarginal
 from gpcmc.gaussian.ep import ExpectationPropagation
-from gpcmc.gaussian.posterior import GaussianPosterior
-from gpcmc.inference.hamiltonian import HamiltonianMonteCarlo
 from gpcmc.gaussian.importance import ImportanceSampling
-from gpcmc.methods import Inference, Method, infer
-from gpcmc.posterior import ConvergenceError, Posterior, PosteriorRecord, Prediction
 from gpcmc.gaussian.laplace import Laplace
+from gpcmc.gaussian.posterior import GaussianPosterior
 from gpcmc.gaussian.softmax_mode import MulticlassLaplace
-from gpcmc.inference.orthant import Orthant
-from gpcmc.inference.pseudo_marginal import PseudoMarginal
+from gpcmc.methods import Inference, Method, infer
+from gpcmc.orthant.method import Orthant
+from gpcmc.posterior import ConvergenceError, Posterior, PosteriorRecord, Prediction
 from gpcmc.rectangle.classification import MinimaxTilting, Twisted
 
 #: Methods by name.

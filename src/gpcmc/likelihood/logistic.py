@@ -23,7 +23,6 @@ from gpcmc.likelihood.form import Likelihood
 _CHUNK = 4096  # test inputs at a time
 
 
-
 def log_likelihood(y: FloatArray, f: FloatArray) -> FloatArray:
     """Return -log(1 + exp(-y f)), elementwise."""
     return log_expit(y * f)

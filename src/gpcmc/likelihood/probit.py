@@ -27,7 +27,6 @@ _FAR_THIRD = 5.0  # the same for the third derivative
 _LEVELS_THIRD = 100
 
 
-
 def log_likelihood(y: FloatArray, f: FloatArray) -> FloatArray:
     """Return log Phi(y f), elementwise."""
     return log_ndtr(y * f)

@@ -32,7 +32,9 @@ _PANELS = (2.0, 12.0)  # where the first ones end, in widths of the peak
 _FALL = 40.0  # in log density, where the integral ends
 _STEPS = 120  # of Newton's method, at most
 _HALVINGS = 25  # of a panel, at most
-_AGREED = 1e-8  # of a moment: halves that differ by less from the whole are themselves exact to rounding
+_AGREED = (
+    1e-8  # of a moment: halves that differ by less from the whole are themselves exact to rounding
+)
 _CHUNK = 2048  # patterns at a time
 
 

@@ -237,4 +237,17 @@ CLONES static void gather_index(int n, const int32_t *restrict source, const int
         out[m] = source[index[m]];
 }
 
+/* The sum, in eight parts: the additions do not wait for one another. */
+static inline double sum_of(int n, const double *x)
+{
+    double part[8] = {0.0};
+    int m = 0;
+    for (; m + 8 <= n; m += 8)
+        for (int j = 0; j < 8; j++)
+            part[j] += x[m + j];
+    for (; m < n; m++)
+        part[0] += x[m];
+    return ((part[0] + part[1]) + (part[2] + part[3])) + ((part[4] + part[5]) + (part[6] + part[7]));
+}
+
 #endif

@@ -1,4 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+# cython: freethreading_compatible=True
 """One population of the orthant sampler: the loops over samples, without the interpreter lock.
 
 Implements the training and test passes of Algorithm GPC-MC (paper, sections 5.6 and 5.7) and the
@@ -41,6 +42,7 @@ cdef extern from "_kernels.h" nogil:
     void add_rows(int n, int count, const double *g, const double *rows, int64_t stride, double *out)
     void gather(int n, const double *source, const int32_t *index, double *out)
     void gather_index(int n, const int32_t *source, const int32_t *index, int32_t *out)
+    double sum_of(int n, const double *x)
 
 cdef enum:
     # coordinates drawn one by one between matrix products; the adapted scheme resamples less often, so
@@ -76,8 +78,8 @@ cdef class Segment:
     """
 
     cdef readonly int lo, height, width
-    cdef double[:, ::1] columns
-    cdef int32_t[::1] link
+    cdef readonly double[:, ::1] columns
+    cdef readonly int32_t[::1] link
 
     def __init__(self, int lo, columns, link):
         self.columns = np.require(columns, np.float64, "CW")  # an unpickled array may be read-only
@@ -200,20 +202,21 @@ cdef class Population:
     cdef readonly object eves           # (M,) first-stage ancestor of each sample, never decreasing
     cdef readonly object influence      # (M,) each eve's share in the relative error of the estimate
     cdef readonly object weights        # (M,) of the samples; all one in the bootstrap scheme
-    cdef bint soft
+    cdef bint soft, adapted
     cdef double threshold
+    cdef double lowest, effective       # of the stage at hand: least c, effective samples
     cdef const double[:, ::1] G
     cdef const double[::1] shift
-    cdef object _keep
+    cdef object _keep                   # the arrays behind the pointers
     cdef int leaf                       # coordinates of a leaf
     cdef double *E                      # (leaf, M) innovations of the leaf at hand, in the present order
     cdef double *spare                  # (leaf, M)
-    cdef double *log_p
+    cdef double *log_p                  # (n,), and (M,) all others
     cdef double *infl
     cdef double *w
-    cdef double *c
-    cdef double *p
-    cdef double *q
+    cdef double *c                      # c_i, and in the bootstrap scheme then the scores of the count
+    cdef double *p                      # Phi(c_i), of the adapted scheme
+    cdef double *q                      # what the leaf adds to infl, by slot at its entry
     cdef double *scratch
     cdef int32_t *eve
     cdef int32_t *ancestor              # slot, at the leaf's entry, that a slot descends from
@@ -225,14 +228,14 @@ cdef class Population:
     def __init__(self, const double[:, ::1] G, const double[::1] shift, int samples, bint soft,
                  double ess_threshold):
         self.n, self.M, self.soft, self.threshold = G.shape[0], samples, soft, ess_threshold
-        self.G, self.shift = G, shift
+        self.G, self.shift, self.adapted = G, shift, ess_threshold > 0
         cdef double[::1] log_p, infl, w
         cdef int32_t[::1] eve
         self.log_stages = log_p = np.empty(self.n)
         self.influence = infl = np.empty(samples)
         self.weights = w = np.empty(samples)
         self.eves = eve = np.empty(samples, dtype=np.int32)
-        self.leaf = LEAF_ADAPTED if ess_threshold > 0 else LEAF
+        self.leaf = LEAF_ADAPTED if self.adapted else LEAF
         cdef double[:, ::1] d = np.empty((2 * self.leaf + 4, samples))
         # parent has room for the copies that expand() writes ahead
         cdef int32_t[:, ::1] k = np.empty((5, samples + 4), dtype=np.int32)
@@ -267,19 +270,19 @@ cdef class Population:
                 for m in range(self.M):
                     self.ancestor[m] = m
                     self.q[m] = 0.0
-                if self.threshold > 0:
-                    self.leaf_adapted(bits, lo, hi, means_or_null)
-                else:
-                    failed = self.leaf_bootstrap(bits, lo, hi, means_or_null)
-                # book by eve what the leaf added to the error
+                failed = self.draw(bits, lo, hi, means_or_null)
+                # book by eve what the leaf added to the error, and bring the eves to the present order
                 for m in range(self.M):
                     self.infl[self.eve[m]] += self.q[m]
-                self.compose(self.eve)
+                gather_index(self.M, self.eve, self.ancestor, self.ispare)
+                for m in range(self.M):
+                    self.eve[m] = self.ispare[m]
             if failed:
                 return failed
             self.append(lo, hi)
-        if self.threshold > 0:
-            self.account_weights()
+        if self.adapted:  # the last, unresampled, weights' share in the error; their mean is 1
+            for m in range(self.M):
+                self.infl[self.eve[m]] += self.w[m] - 1.0
         return 0
 
     cdef append(self, int lo, int hi):
@@ -288,7 +291,7 @@ cdef class Population:
         cdef double[:, ::1] leaf = <double[:hi - lo, :self.M]> self.E
         cdef int32_t[::1] distinct, entry = <int32_t[:self.M]> self.ancestor
         cdef int32_t[::1] link = np.arange(self.M, dtype=np.int32)
-        if self.threshold == 0:  # the last stage's copies are not yet apart: one slot of each will do
+        if not self.adapted:  # the last stage's copies are not yet apart: one slot of each will do
             for m in range(self.M):
                 link[m] = self.parent[m]
         distinct = renumber(link, count_distinct(link))
@@ -301,12 +304,32 @@ cdef class Population:
         thin(self.segments, link)
         merge(self.segments)
 
-    cdef void compose(self, int32_t *index) noexcept nogil:
-        """index <- index[ancestor]"""
-        cdef int m
-        gather_index(self.M, index, self.ancestor, self.ispare)
-        for m in range(self.M):
-            index[m] = self.ispare[m]
+    # ------------------------------------------------------------------ one leaf
+
+    cdef int draw(self, bitgen_t *bits, int lo, int hi, const double *base) noexcept nogil:
+        """Carry the samples through coordinates lo .. hi - 1. Returns as `run`."""
+        cdef int i, kept
+        cdef double total
+        for i in range(lo, hi):
+            self.means(i, lo, base)
+            if self.adapted:  # weight by the half-line, resample when uneven, draw inside
+                total = self.weigh(i)
+                if self.effective < self.threshold * self.M:
+                    self.book(self.w, total)
+                    self.systematic(bits, total)
+                    self.resample(i - lo)
+                    self.level()
+                else:
+                    self.scale(total)
+                self.draw_inside(bits, self.E + <int64_t> (i - lo) * self.M)
+            else:  # steps (b) and (c) of Algorithm GPC-MC: draw and count, refill from the survivors
+                kept = self.draw_and_count(bits, i, self.E + <int64_t> (i - lo) * self.M, &total)
+                if kept == 0:
+                    return i + 1
+                self.book(self.c, total)
+                self.refill(bits, kept)
+                self.resample(i + 1 - lo)
+        return 0
 
     cdef void means(self, int i, int lo, const double *base) noexcept nogil:
         """c of coordinate i: the chain's share `base` (in the order at the leaf's entry), and that of the
@@ -327,6 +350,15 @@ cdef class Population:
                     c[j] += shift
             add_rows(count, i - lo, &self.G[i, lo], self.E + m, M, c)
 
+    cdef void book(self, const double *score, double total) noexcept nogil:
+        """Add what scores with that total say of the error, before samples are reordered."""
+        cdef int m
+        cdef double inverse = self.M / total
+        cdef double *q = self.q
+        cdef int32_t *ancestor = self.ancestor
+        for m in range(self.M):
+            q[ancestor[m]] += inverse * score[m] - 1.0
+
     cdef void resample(self, int rows) noexcept nogil:
         """Put slot parent[m] in slot m, in the leaf's first rows and in the map to its entry."""
         cdef int j, M = self.M
@@ -342,53 +374,38 @@ cdef class Population:
 
     # ------------------------------------------------------------------ bootstrap (sections 5.6, 5.7)
 
-    cdef int leaf_bootstrap(self, bitgen_t *bits, int lo, int hi, const double *base) noexcept nogil:
-        cdef int i, k, m, j, count, kept, slot, M = self.M, chunks = (M + CHUNK - 1) // CHUNK
-        cdef double total, inverse
-        cdef double *e
+    cdef int draw_and_count(self, bitgen_t *bits, int i, double *e, double *total) noexcept nogil:
+        """Draw coordinate i from its conditional; scores in c, survivors and their number."""
+        cdef int k, m, j, count, kept = 0, M = self.M
         cdef double *c = self.c
-        for i in range(lo, hi):
-            # Step (b): draw from the conditional, and count
-            self.means(i, lo, base)
-            e = self.E + <int64_t> (i - lo) * M
-            kept = 0
-            total = 0.0
-            for k in range(chunks):
-                m = k * CHUNK
-                count = min(CHUNK, M - m)
-                random_standard_uniform_fill(bits, count, e + m)
-                c_normal_quantile(count, e + m)
+        total[0] = 0.0
+        for k in range((M + CHUNK - 1) // CHUNK):
+            m = k * CHUNK
+            count = min(CHUNK, M - m)
+            random_standard_uniform_fill(bits, count, e + m)
+            c_normal_quantile(count, e + m)
+            for j in range(m, m + count):
+                self.survivors[kept] = j
+                kept += c[j] + e[j] >= 0.0
+            if self.soft:  # Eq. 62
+                c_normal_cdf(count, c + m)
+            else:  # Eq. 57
                 for j in range(m, m + count):
-                    self.survivors[kept] = j
-                    kept += c[j] + e[j] >= 0.0
-                if self.soft:  # Eq. 62
-                    c_normal_cdf(count, c + m)
-                    total += sum_of(count, c + m)
-            if not self.soft:  # Eq. 57
-                total = kept
-            self.log_p[i] = log(total / M)
-            if kept == 0:
-                return i + 1
-            inverse = M / total
-            if self.soft:
-                for m in range(M):
-                    self.q[self.ancestor[m]] += inverse * c[m] - 1.0
-            else:
-                for m in range(M):
-                    self.q[self.ancestor[m]] -= 1.0
-                for j in range(kept):
-                    self.q[self.ancestor[self.survivors[j]]] += inverse
-            # Step (c): keep the survivors, refill the other places from them uniformly
-            random_standard_uniform_fill(bits, M - kept, self.scratch)
-            for j in range(kept):
-                self.offspring[j] = 1
-            for j in range(M - kept):
-                self.offspring[<int> (self.scratch[j] * kept)] += 1
-            slot = 0
-            for j in range(kept):
-                slot = self.expand(slot, self.survivors[j], self.offspring[j])
-            self.resample(i + 1 - lo)
-        return 0
+                    c[j] = c[j] + e[j] >= 0.0
+            total[0] += sum_of(count, c + m)
+        self.log_p[i] = log(total[0] / M)
+        return kept
+
+    cdef void refill(self, bitgen_t *bits, int kept) noexcept nogil:
+        """Keep the survivors, and refill the other places from them uniformly."""
+        cdef int j, slot = 0, M = self.M
+        random_standard_uniform_fill(bits, M - kept, self.scratch)
+        for j in range(kept):
+            self.offspring[j] = 1
+        for j in range(M - kept):
+            self.offspring[<int> (self.scratch[j] * kept)] += 1
+        for j in range(kept):
+            slot = self.expand(slot, self.survivors[j], self.offspring[j])
 
     cdef inline int expand(self, int slot, int source, int copies) noexcept nogil:
         """Write `copies` of `source` from `slot` on. The first four are written whatever the number, for
@@ -402,61 +419,64 @@ cdef class Population:
 
     # ------------------------------------------------------------------ adapted (truncated draws)
 
-    cdef void leaf_adapted(self, bitgen_t *bits, int lo, int hi, const double *base) noexcept nogil:
-        cdef int i, m, M = self.M
-        cdef double lowest, total, squares, scale
-        cdef double *e
+    cdef double weigh(self, int i) noexcept nogil:
+        """w <- w p, p = Phi(c) the probability of the admissible half-line; returns the sum."""
+        cdef int m, M = self.M
+        cdef double total = 0.0, squares = 0.0, scale = 0.0
         cdef double *w = self.w
         cdef double *p = self.p
-        for i in range(lo, hi):
-            self.means(i, lo, base)
-            # reweight by the probability p of the admissible half-line
-            lowest = self.c[0]
+        cdef double lowest = self.c[0]
+        for m in range(M):
+            lowest = min(lowest, self.c[m])
+            p[m] = self.c[m]
+        self.lowest = lowest
+        c_normal_cdf(M, p)
+        if self.lowest < FAR:  # p may be too small for a double: take out the largest weight first
+            scale = self.weigh_far()
+        else:
             for m in range(M):
-                lowest = min(lowest, self.c[m])
-                p[m] = self.c[m]
-            c_normal_cdf(M, p)
-            if lowest < FAR:  # p may be too small for a double: take out the largest weight first
-                scale = self.reweight_far()
-            else:
-                scale = 0.0
-                for m in range(M):
-                    w[m] *= p[m]
-            total = squares = 0.0
-            for m in range(M):
-                total += w[m]
-                squares += w[m] * w[m]
-            self.log_p[i] = scale + log(total / M)
-            if total * total < self.threshold * M * squares:
-                for m in range(M):
-                    self.q[self.ancestor[m]] += w[m] * (M / total) - 1.0
-                self.systematic(bits, total)
-                self.resample(i - lo)
-                gather(M, p, self.parent, self.scratch)
-                self.p, self.scratch = self.scratch, p
-                p = self.p
-                gather(M, self.c, self.parent, self.scratch)
-                self.c, self.scratch = self.scratch, self.c
-                for m in range(M):
-                    w[m] = 1.0
-            else:
-                for m in range(M):
-                    w[m] *= M / total
-            # extend: e ~ N(0, 1) given e >= -c, by inversion
-            e = self.E + <int64_t> (i - lo) * M
-            random_standard_uniform_fill(bits, M, e)
-            if lowest < FAR:
-                for m in range(M):
-                    e[m] = -ndtri_exp(min(log(1.0 - e[m]) + log_ndtr(self.c[m]), LOG_ONE))
-            else:
-                for m in range(M):
-                    e[m] = (1.0 - e[m]) * p[m]
-                    e[m] = min(e[m], 1.0 - 2.0 ** -53)
-                c_normal_quantile(M, e)
-                for m in range(M):
-                    e[m] = -e[m]
+                w[m] *= p[m]
+        for m in range(M):
+            total += w[m]
+            squares += w[m] * w[m]
+        self.log_p[i] = scale + log(total / M)
+        self.effective = total * total / squares
+        return total
 
-    cdef double reweight_far(self) noexcept nogil:
+    cdef void level(self) noexcept nogil:
+        """After resampling: all weights one, and p and c of the new order."""
+        cdef int m
+        gather(self.M, self.p, self.parent, self.scratch)
+        self.p, self.scratch = self.scratch, self.p
+        gather(self.M, self.c, self.parent, self.scratch)
+        self.c, self.scratch = self.scratch, self.c
+        for m in range(self.M):
+            self.w[m] = 1.0
+
+    cdef void scale(self, double total) noexcept nogil:
+        """Make the mean weight one."""
+        cdef int m
+        cdef double inverse = self.M / total
+        cdef double *w = self.w
+        for m in range(self.M):
+            w[m] *= inverse
+
+    cdef void draw_inside(self, bitgen_t *bits, double *e) noexcept nogil:
+        """e ~ N(0, 1) given e >= -c, by inversion."""
+        cdef int m, M = self.M
+        random_standard_uniform_fill(bits, M, e)
+        if self.lowest < FAR:
+            for m in range(M):
+                e[m] = -ndtri_exp(min(log(1.0 - e[m]) + log_ndtr(self.c[m]), LOG_ONE))
+            return
+        for m in range(M):
+            e[m] = (1.0 - e[m]) * self.p[m]
+            e[m] = min(e[m], 1.0 - 2.0 ** -53)
+        c_normal_quantile(M, e)
+        for m in range(M):
+            e[m] = -e[m]
+
+    cdef double weigh_far(self) noexcept nogil:
         """w <- w p / exp(s) on the log scale; returns s, which makes the largest weight 1."""
         cdef int m, M = self.M
         cdef double top = -INFINITY
@@ -477,12 +497,6 @@ cdef class Population:
                 source += 1
                 cumulative += self.w[source]
             self.parent[m] = source
-
-    cdef void account_weights(self) noexcept nogil:
-        """The last, unresampled, weights' share in the error; their mean is 1."""
-        cdef int m
-        for m in range(self.M):
-            self.infl[self.eve[m]] += self.w[m] - 1.0
 
 
 # ---------------------------------------------------------------------- test pass (Eqs 59 to 62)
@@ -557,37 +571,7 @@ cdef void tally(int M, const double *scores, const double *weight, const int32_t
             here = 0.0
 
 
-cdef inline double sum_of(int n, const double *x) noexcept nogil:
-    """Eight partial sums: the additions do not wait for one another."""
-    cdef double s0 = 0, s1 = 0, s2 = 0, s3 = 0, s4 = 0, s5 = 0, s6 = 0, s7 = 0
-    cdef int m = 0
-    while m + 8 <= n:
-        s0 += x[m]
-        s1 += x[m + 1]
-        s2 += x[m + 2]
-        s3 += x[m + 3]
-        s4 += x[m + 4]
-        s5 += x[m + 5]
-        s6 += x[m + 6]
-        s7 += x[m + 7]
-        m += 8
-    while m < n:
-        s0 += x[m]
-        m += 1
-    return ((s0 + s1) + (s2 + s3)) + ((s4 + s5) + (s6 + s7))
-
-
 # ---------------------------------------------------------------------- for the tests
-
-def innovations(list segments, link):
-    """(n, M) innovations of all samples, copied out of the chain."""
-    cdef Segment segment
-    blocks = []
-    for segment in reversed(segments):
-        blocks.append(np.asarray(segment.columns)[:, link])
-        link = np.asarray(segment.link)[link]
-    return np.concatenate(blocks[::-1])
-
 
 def normal_cdf(x):
     """Phi(x) as the soft count evaluates it."""

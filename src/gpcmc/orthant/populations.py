@@ -12,6 +12,7 @@ from scipy.special import logsumexp, ndtri, stdtrit
 
 from gpcmc import _validation as validation
 from gpcmc.orthant._sampler import Population, Segment
+from gpcmc.posterior import MIN_EFFECTIVE, NOT_CONVERGED, OK
 
 Array = NDArray[np.float64]
 T = TypeVar("T")
@@ -19,6 +20,10 @@ Count = Literal["hard", "soft"]
 Scheme = Literal["bootstrap", "adapted"]
 Samples = tuple[list[Segment], np.ndarray, np.ndarray, np.ndarray]
 
+#: Populations at most: their estimates are kept, and a run of so many takes weeks.
+MAX_RUNS = 1_000_000
+#: Samples of one population at most: their indices have 32 bits.
+MAX_SAMPLES = 2**31 - 8
 #: Samples of one population unless `runs` says otherwise (paper, section 6.1).
 MAX_POPULATION = 200_000
 #: The adapted scheme resamples below this fraction of the population.
@@ -82,8 +87,6 @@ class OrthantEstimate:
     @property
     def status(self) -> str:
         """Whether to believe the estimate and its error."""
-        from gpcmc.posterior import MIN_EFFECTIVE, NOT_CONVERGED, OK  # it imports this
-
         return NOT_CONVERGED if self.effective_eves < MIN_EFFECTIVE else OK
 
 
@@ -100,16 +103,29 @@ def population_sizes(samples: int, runs: int | None) -> list[int]:
     Raises
     ------
     ValueError
-        If a count is not an integer of at least 1, or a population would have fewer than 2 samples.
+        If a count is not an integer of at least 1, a population would have fewer than 2 samples, or there are more
+        than `MAX_RUNS` populations, or `MAX_SAMPLES` samples in one.
     """
     samples = validation.check_positive_int("samples", samples)
     if runs is None:
         runs = -(-samples // MAX_POPULATION)
+        if runs > MAX_RUNS:
+            raise ValueError(
+                f"samples must be at most {MAX_RUNS * MAX_POPULATION:.3g} ({MAX_RUNS:,} populations of "
+                f"{MAX_POPULATION:,}); got {samples:.3g}"
+            )
     runs = validation.check_positive_int("runs", runs)
+    if runs > MAX_RUNS:
+        raise ValueError(f"runs must be at most {MAX_RUNS:,}; got {runs:.3g}")
     if samples // runs < 2:
         raise ValueError(
             f"samples must be at least 2 for each of the runs ({runs}), for a standard error; "
             f"got {samples}"
+        )
+    if samples // runs >= MAX_SAMPLES:
+        raise ValueError(
+            f"samples must be fewer than {MAX_SAMPLES:,} for each of the runs ({runs}); got {samples:.3g}: "
+            "more runs, or none given, divide them"
         )
     return [samples // runs + (k < samples % runs) for k in range(runs)]
 

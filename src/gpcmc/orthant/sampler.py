@@ -32,12 +32,11 @@ from scipy.linalg import LinAlgError, cholesky, solve_triangular
 
 from gpcmc import _validation as validation
 from gpcmc._threads import one_thread
+from gpcmc._validation import Rng
 from gpcmc.orthant._sampler import predict
 from gpcmc.orthant.populations import (
-    MAX_POPULATION,
     Array,
     Count,
-    ExtinctionError,
     OrthantEstimate,
     Samples,
     Scheme,
@@ -46,21 +45,6 @@ from gpcmc.orthant.populations import (
     samples_of,
     train,
 )
-
-__all__ = [
-    "MAX_POPULATION",
-    "Array",
-    "Count",
-    "ExtinctionError",
-    "OrthantEstimate",
-    "Particles",
-    "Scheme",
-    "conditional_probability",
-    "orthant_probability",
-    "orthant_ratio",
-    "sample_orthant",
-    "test_rows",
-]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +82,7 @@ def orthant_probability(
     mean: ArrayLike = 0.0,
     lower: ArrayLike = 0.0,
     runs: int | None = None,
-    rng: np.random.Generator,
+    rng: Rng = None,
 ) -> OrthantEstimate:
     r"""Estimate log P(v >= lower) for v ~ N(mean, cov).
 
@@ -120,8 +104,8 @@ def orthant_probability(
     runs : int, optional
         Independent populations whose probability estimates are averaged; by default as few as keep
         each within `MAX_POPULATION` samples.
-    rng : numpy.random.Generator
-        Consumed: equal states give equal bits on one machine.
+    rng : numpy.random.Generator, int or RandomState, optional
+        Consumed: equal states give equal bits on one machine. An integer is a seed; without one every run differs.
 
     Raises
     ------
@@ -147,15 +131,14 @@ def orthant_probability(
     >>> import numpy as np
     >>> from gpcmc import orthant_probability
     >>> cov = 0.5 + 0.5 * np.eye(3)
-    >>> found = orthant_probability(cov, samples=10_000, scheme="adapted", rng=np.random.default_rng(0))
+    >>> found = orthant_probability(cov, samples=10_000, scheme="adapted", rng=0)
     >>> bool(abs(found.log_probability - np.log(0.25)) < 4 * found.standard_error)
     True
     """
-    sizes = population_sizes(samples, runs)
-    _check_options(count, scheme, rng)
-    cov = validation.check_covariance("cov", cov)
-    offset = _check_limits("mean", mean, len(cov)) - _check_limits("lower", lower, len(cov))
-    estimate, _, _ = train(_factor(cov), offset, sizes, count, scheme, rng, lambda _: None)
+    rng = validation.check_rng("rng", rng, optional=True)
+    sizes, L = _prepared(cov, samples, count, scheme, runs)
+    offset = _check_limits("mean", mean, len(L)) - _check_limits("lower", lower, len(L))
+    estimate, _, _ = train(L, offset, sizes, count, scheme, rng, lambda _: None)
     return estimate
 
 
@@ -187,10 +170,7 @@ def sample_orthant(
     ValueError, ExtinctionError
         As there.
     """
-    sizes = population_sizes(samples, runs)
-    _check_options(count, scheme, rng)
-    cov = validation.check_covariance("cov", cov)
-    L = _factor(cov)
+    sizes, L = _prepared(cov, samples, count, scheme, runs)
     estimate, weights, kept = train(
         L, np.zeros(len(L)), sizes, count, scheme, rng, samples_of, reuse=False
     )
@@ -261,10 +241,7 @@ def orthant_ratio(
     ValueError, ExtinctionError
         As these.
     """
-    sizes = population_sizes(samples, runs)
-    _check_options(count, scheme, rng)
-    cov = validation.check_covariance("cov", cov)
-    L = _factor(cov)
+    sizes, L = _prepared(cov, samples, count, scheme, runs)
     A = test_rows(L, cross_cov, variance)
     estimate, weights, passes = train(
         L,
@@ -278,10 +255,18 @@ def orthant_ratio(
     return estimate, *average_predictions(weights, passes, scheme, estimate.effective_eves)
 
 
-def _check_options(count: str, scheme: str, rng: np.random.Generator) -> None:
+def _prepared(
+    cov: ArrayLike, samples: int, count: str, scheme: str, runs: int | None
+) -> tuple[list[int], Array]:
+    """Return the sizes of populations and the Cholesky factor, once all options are known to be good."""
+    sizes = population_sizes(samples, runs)
     validation.check_option("count", count, ("hard", "soft"))
     validation.check_option("scheme", scheme, ("bootstrap", "adapted"))
-    validation.check_rng("rng", rng)
+    cov = validation.check_covariance("cov", cov)
+    try:
+        return sizes, cholesky(cov, lower=True)
+    except LinAlgError as error:
+        raise ValueError(f"cov must be positive definite: {error}") from None
 
 
 def _check_limits(name: str, value: ArrayLike, n: int) -> Array:
@@ -290,13 +275,6 @@ def _check_limits(name: str, value: ArrayLike, n: int) -> Array:
     if ndim == 1 and array.shape != (n,):
         raise ValueError(f"{name} must be a number or of shape ({n},); got shape {array.shape}")
     return np.broadcast_to(array, (n,))
-
-
-def _factor(cov: Array) -> Array:
-    try:
-        return cholesky(cov, lower=True)
-    except LinAlgError as error:
-        raise ValueError(f"cov must be positive definite: {error}") from None
 
 
 def test_rows(L: Array, cross_cov: Array, variance: Array) -> Array:

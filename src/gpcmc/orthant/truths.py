@@ -244,5 +244,7 @@ def _integrate(s: FloatArray, s_star: FloatArray) -> tuple[float, FloatArray]:
     edges, _ = panels(lambda u: _log_integrand(u, s), slope, (-_FAR, _FAR), [0.0], sharpest)
     found, gap = refined(rule, edges, _AGREEMENT)
     if gap > _AGREEMENT + 4e-15 * abs(found[0]):
-        raise ArithmeticError(f"the quadrature of Eq. (63) has not settled: successive gap {gap:.3g}")
+        raise ArithmeticError(
+            f"the quadrature of Eq. (63) has not settled: successive gap {gap:.3g}"
+        )
     return float(found[0]), found[1:]

@@ -12,6 +12,7 @@ from scipy.special import ndtri
 
 from gpcmc import _validation as validation
 from gpcmc._threads import one_thread
+from gpcmc._validation import Rng
 from gpcmc.posterior import OK, UNTRUSTED
 from gpcmc.rectangle import guarantee, rounds
 from gpcmc.rectangle.arguments import check_problem
@@ -30,7 +31,6 @@ from gpcmc.rectangle.solve import (
     solve,
 )
 
-Rng = np.random.Generator | np.random.RandomState | int | None
 _WORST = (NOTHING, UNTRUSTED, NOT_MET, OK)
 _KINDS = ("asymptotic", "guaranteed")
 

@@ -66,7 +66,7 @@ class Tilt:
     t : (n,) array
         Where the tangents touch.
     log_bound : float
-        No log weight is larger, converged or not.
+        No log weight is larger, converged or not; rounding is allowed for.
     converged : bool
         `log_bound` is within `TOLERANCE` of the least one.
     steps : int
@@ -111,6 +111,11 @@ class _Point:
     w: FloatArray
     As: FloatArray
     bound: float
+
+    @property
+    def rounding(self) -> float:
+        """What rounding may have taken from the bound."""
+        return 1e-15 * float(np.abs(self.s) @ (np.abs(self.t) + np.abs(self.As)))
 
     @property
     def residual(self) -> float:
@@ -165,7 +170,7 @@ def minimax_tilt(
         gap = 0.5 * float((root * F) @ solved)
         u = -root * solved
         dt = u - F - gram @ u
-        rounding = 1e-15 * float(np.abs(point.s) @ (np.abs(point.t) + np.abs(point.As)))
+        rounding = point.rounding
         small = gap < TOLERANCE + rounding
         new = _halved(given, point, dt, gap)
         if new is not None:
@@ -176,7 +181,7 @@ def minimax_tilt(
         if new is None:
             break  # rounding hides any further decrease
     mu = factor.transposed(point.s / d) - point.s
-    return Tilt(mu, point.t, point.bound, bool(converged), steps)
+    return Tilt(mu, point.t, point.bound + point.rounding, bool(converged), steps)
 
 
 def _halved(given: _Limits, point: _Point, dt: FloatArray, gap: float) -> _Point | None:

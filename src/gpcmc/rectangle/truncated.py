@@ -11,13 +11,13 @@ from scipy.linalg import block_diag, eigh, lstsq
 
 from gpcmc import _validation as validation
 from gpcmc._threads import one_thread
-from gpcmc._validation import FloatArray
+from gpcmc._validation import FloatArray, Rng
 from gpcmc.posterior import NOT_CONVERGED, OK, UNTRUSTED
 from gpcmc.rectangle import draws, rounds
 from gpcmc.rectangle.arguments import check_problem
 from gpcmc.rectangle.blocks import reduce
 from gpcmc.rectangle.draws import AcceptanceError, BlockSampler
-from gpcmc.rectangle.estimate import RectangleEstimate, Rng, rectangle_probability
+from gpcmc.rectangle.estimate import RectangleEstimate, rectangle_probability
 from gpcmc.rectangle.limits import all_moments, draw
 from gpcmc.rectangle.mixture import check_points
 

@@ -28,8 +28,8 @@ from scipy.stats import norm, t
 
 from gpcmc.covariance.prior import Prior
 from gpcmc.methods import Inference
+from gpcmc.orthant.method import Orthant
 from gpcmc.posterior import MAX_K_HAT, OK
-from gpcmc.inference.orthant import Orthant
 from gpcmc.rectangle.classification import Twisted
 from studies.atiya2021.latent_certifier import STATES, annealed, gaussian, model
 from studies.atiya2021.problems import Problem

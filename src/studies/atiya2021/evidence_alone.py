@@ -1,7 +1,7 @@
 """Methods that estimate the marginal likelihood and predict nothing: annealed runs, and SciPy's normal integral.
 
 `Annealed` spends all of its time on annealed importance sampling, where the chains of the library
-(`gpcmc.inference.chain_method`) draw from the posterior as well. `GenzBretz` is what a user of SciPy has at hand.
+(`gpcmc.chains.chain`) draw from the posterior as well. `GenzBretz` is what a user of SciPy has at hand.
 
 SciPy's `multivariate_normal.cdf` translates Genz's program: a pivoted Cholesky factor, separation of variables,
 and lattice points. What matters here (SciPy 1.17):
@@ -30,15 +30,14 @@ from typing import Any, Literal
 import numpy as np
 
 from gpcmc import _validation as validation
+from gpcmc.chains.annealing import annealed_importance_sampling
+from gpcmc.chains.chain import ChainMethod
 from gpcmc.covariance.kernels import orthant_covariance
 from gpcmc.covariance.prior import Prior
-from gpcmc.inference.annealing import annealed_importance_sampling
-from gpcmc.inference.chain_method import ChainMethod
-from gpcmc.inference.elliptical import EllipticalSlice
-from gpcmc.inference.hamiltonian import HamiltonianMonteCarlo
+from gpcmc.inference import EllipticalSlice, HamiltonianMonteCarlo
 from gpcmc.methods import Method
+from gpcmc.orthant.populations import Array
 from gpcmc.posterior import PosteriorRecord, Prediction
-from gpcmc.orthant.sampler import Array
 
 #: What a run says whose probability is too small for a number of double precision.
 UNDERFLOW = "underflow"

@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from gpcmc.orthant.sampler import Count, OrthantEstimate, Scheme, orthant_probability
+from gpcmc.orthant.populations import Count, OrthantEstimate, Scheme
+from gpcmc.orthant.sampler import orthant_probability
 from gpcmc.orthant.truths import one_factor_log_probability, rectangle_rule_log_probability
 from studies.atiya2021.problems import one_factor
 from studies.common.rows import Line

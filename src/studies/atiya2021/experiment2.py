@@ -12,7 +12,8 @@ import numpy as np
 
 from gpcmc.covariance.kernels import linear, orthant_covariance
 from gpcmc.covariance.prior import Prior, prior
-from gpcmc.orthant.sampler import Count, Scheme, orthant_ratio
+from gpcmc.orthant.populations import Count, Scheme
+from gpcmc.orthant.sampler import orthant_ratio
 from gpcmc.orthant.truths import LinearKernelTruth, linear_kernel_truth
 from studies.atiya2021.experiment1 import sampler_columns
 from studies.atiya2021.problems import EXPERIMENT2, two_class_data

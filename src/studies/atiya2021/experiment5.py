@@ -18,12 +18,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gpcmc.chains.convergence import hyperparameter_convergence
+from gpcmc.chains.estimators import Estimator, orthant_estimator
+from gpcmc.chains.hyperparameter_chains import ChainOptions, run_chains
 from gpcmc.covariance.kernels import rbf
 from gpcmc.covariance.prior import Prior, prior
-from gpcmc.inference.convergence import hyperparameter_convergence
 from gpcmc.gaussian.ep import ExpectationPropagation
-from gpcmc.inference.evidence_estimators import Estimator, orthant_estimator
-from gpcmc.inference.hyperparameter_chains import ChainOptions, run_chains
 from gpcmc.gaussian.importance import gaussian_proposal
 from gpcmc.posterior import NOT_CONVERGED, OK, ConvergenceError, chain_status
 from gpcmc.rectangle.classification import Twisted

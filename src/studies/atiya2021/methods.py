@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 #: Where the options of each method are defined.
 MODULES = {
-    "orthant": "gpcmc.inference.orthant",
+    "orthant": "gpcmc.orthant.method",
     "twisted-ep": "gpcmc.rectangle.classification",
     "minimax-tilting": "gpcmc.rectangle.classification",
     "importance": "gpcmc.gaussian.importance",
-    "ess": "gpcmc.inference.elliptical",
-    "hmc": "gpcmc.inference.hamiltonian",
+    "ess": "gpcmc.chains.elliptical",
+    "hmc": "gpcmc.chains.hamiltonian",
     "gpml": "studies.atiya2021.toolbox",
-    "control-variables": "gpcmc.inference.control_variables",
+    "control-variables": "studies.atiya2021.control_variables",
     "laplace": "gpcmc.gaussian.laplace",
     "ep": "gpcmc.gaussian.ep",
     "ordered": "studies.atiya2021.ordered",
@@ -82,12 +82,14 @@ def __getattr__(name: str) -> Any:
     if name != "METHODS":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from gpcmc.inference import METHODS as LIBRARY
+    from studies.atiya2021.control_variables import FreeControlVariables
     from studies.atiya2021.evidence_alone import Annealed, GenzBretz
     from studies.atiya2021.ordered import OrderedSampler
     from studies.atiya2021.toolbox import GpmlMonteCarlo
 
     globals()["METHODS"] = {key: value for key, value in LIBRARY.items() if key in MODULES} | {
         "gpml": GpmlMonteCarlo,
+        "control-variables": FreeControlVariables,
         "ordered": OrderedSampler,
         "annealed": Annealed,
         "genz-bretz": GenzBretz,

@@ -28,10 +28,10 @@ from numpy.typing import NDArray
 from gpcmc import _validation as validation
 from gpcmc.covariance.kernels import orthant_covariance
 from gpcmc.covariance.prior import Prior
-from gpcmc.inference.orthant import Orthant, OrthantPosterior
 from gpcmc.methods import Method
-from gpcmc.orthant.sampler import Array
-from gpcmc.rectangle.order import ordered
+from gpcmc.orthant.method import Orthant, OrthantPosterior
+from gpcmc.orthant.populations import Array
+from gpcmc.rectangle import order as hardest_first
 
 
 def farthest_first(X: Array) -> NDArray[np.intp]:
@@ -84,9 +84,8 @@ class OrderedSampler(Method[OrthantPosterior]):
 
     def _fit(self, prior: Prior, y: Array, rng: np.random.Generator) -> OrthantPosterior:
         if self.order == "pivoting":
-            n = len(y)
             R = orthant_covariance(prior.K, y)
-            order = ordered(R, np.zeros(n), np.full(n, np.inf), 0.0).order
+            order = hardest_first.ordered(R, np.zeros(len(y)), np.full(len(y), np.inf), 0.0).order
         elif prior.X is None:
             raise ValueError(
                 "prior must have inputs X, for order='min-max'; got a covariance alone"

@@ -12,7 +12,8 @@ import numpy as np
 
 from gpcmc.covariance.kernels import linear, orthant_covariance
 from gpcmc.covariance.prior import prior
-from gpcmc.orthant.sampler import Count, orthant_ratio
+from gpcmc.orthant.populations import Count
+from gpcmc.orthant.sampler import orthant_ratio
 from gpcmc.orthant.truths import linear_kernel_truth
 from studies.atiya2021.experiment1 import variance_eq44
 from studies.atiya2021.problems import EXPERIMENT2, two_class_data

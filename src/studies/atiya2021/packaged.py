@@ -20,12 +20,12 @@ from sklearn.metrics import log_loss
 
 from gpcmc.covariance.kernels import rbf
 from gpcmc.covariance.prior import Prior, prior
-from gpcmc.gaussian.ep import ExpectationPropagation
 from gpcmc.evidence import Surface, maximize, surface_method
+from gpcmc.gaussian.ep import ExpectationPropagation
 from gpcmc.gaussian.importance import ImportanceSampling
+from gpcmc.gaussian.laplace import Laplace
 from gpcmc.methods import Method
 from gpcmc.posterior import OK
-from gpcmc.gaussian.laplace import Laplace
 from gpcmc.rectangle.classification import Twisted
 from studies.atiya2021.problems import Problem
 from studies.atiya2021.rule import (
@@ -85,9 +85,7 @@ def _fitted(method: str, X: bytes, y: bytes, shape: tuple[int, int]) -> Fit:
     kernel = ConstantKernel(1.0, tuple(np.exp(_LOG_BETA))) * RBF(scale, tuple(scale * reach))
     climbed = surface_method(CLIMBED[method], searching=True)
     start = time.process_time()
-    found = maximize(
-        Surface(climbed, kernel, patterns, labels), 0, np.random.default_rng(0)
-    )
+    found = maximize(Surface(climbed, kernel, patterns, labels), 0, np.random.default_rng(0))
     seconds = time.process_time() - start
     log_alpha = found.theta[1] + 0.5 * np.log(2.0)
     theta = (round(float(log_alpha), _DECIMALS), round(float(found.theta[0]), _DECIMALS))

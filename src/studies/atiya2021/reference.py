@@ -20,7 +20,7 @@ import pandas as pd
 from gpcmc.covariance.kernels import rbf
 from gpcmc.covariance.prior import Prior, prior
 from gpcmc.methods import Inference
-from recheck.files import read_arrays, read_csv, write_arrays, write_csv
+from recheck.record.files import read_arrays, read_csv, write_arrays, write_csv
 from studies.atiya2021.certify import (
     CERTIFIED,
     DIFFERS,

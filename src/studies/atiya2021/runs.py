@@ -12,9 +12,9 @@ import numpy as np
 from gpcmc.covariance.prior import Prior
 from gpcmc.gaussian.importance import ImportanceSampling
 from gpcmc.methods import Inference, Method
+from gpcmc.orthant import ExtinctionError
+from gpcmc.orthant.method import Orthant, OrthantPosterior
 from gpcmc.posterior import NOT_CONVERGED, OK, ConvergenceError, Prediction
-from gpcmc.inference.orthant import Orthant, OrthantPosterior
-from gpcmc.orthant.sampler import ExtinctionError
 
 #: What a row says where a run has no answer because all samples were lost.
 EXTINCT = "extinct"

@@ -65,9 +65,9 @@ from gpcmc._validation import (
     check_option,
     check_positive_int,
 )
+from gpcmc.chains.convergence import convergence, monitored
 from gpcmc.covariance.prior import Prior
 from gpcmc.likelihood.probit import log_likelihood
-from gpcmc.inference.convergence import convergence, monitored
 from gpcmc.methods import Method
 from gpcmc.posterior import chain_status, with_prediction
 from studies.atiya2021.toolbox_annealing import (

@@ -11,8 +11,8 @@ from scipy.special import logsumexp, ndtr
 
 from gpcmc._threads import one_thread
 from gpcmc._validation import FloatArray, check_cross_covariance
-from gpcmc.inference.annealing import jackknife
-from gpcmc.inference.convergence import mean_samples
+from gpcmc.chains.annealing import jackknife
+from gpcmc.chains.convergence import mean_samples
 from gpcmc.posterior import Prediction
 from studies.atiya2021.toolbox_annealing import annealed_log_weights
 
@@ -46,7 +46,7 @@ class GpmlPosterior:
     diagnostics : dict of str to float
         ``effective_samples`` and ``r_hat``: the worst over the log likelihood and at most 50 latent
         values, the chain's two halves taken as two chains
-        (`gpcmc.inference.convergence.convergence`); of hybrid Monte Carlo ``acceptance`` of all proposals,
+        (`gpcmc.chains.convergence.convergence`); of hybrid Monte Carlo ``acceptance`` of all proposals,
         ``annealing_acceptance`` and ``step_size``, the chain's last; of slice sampling ``off_slice``,
         the number of moves that the toolbox's limit forced.
     status : str

@@ -7,7 +7,7 @@ import numpy as np
 from gpcmc.covariance.kernels import linear
 from gpcmc.covariance.prior import prior
 from gpcmc.methods import Inference
-from gpcmc.inference.orthant import Orthant
+from gpcmc.orthant.method import Orthant
 from gpcmc.orthant.sampler import orthant_probability
 from gpcmc.orthant.truths import linear_kernel_truth, one_factor_log_probability
 from studies.atiya2021.certify import (

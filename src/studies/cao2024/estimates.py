@@ -68,10 +68,7 @@ def estimates(
     """
     source = proposal(given, method)
     if method == "twisted-ep":
-        rounds = (
-            run_round(source, draws // SCRAMBLES, rng)
-            for _ in range(count)
-        )
+        rounds = (run_round(source, draws // SCRAMBLES, rng) for _ in range(count))
         return np.array([one.log_probability for one in rounds])
     points = _random if method == "minimax-tilting" else _lattice
     n, share = len(source), np.zeros(1)

@@ -30,7 +30,7 @@ STOPS = (
     "studies.*.config",  # what it says is in the rows of the plans
     "studies.common.configuration",
     "studies.common.rows",  # carries numbers and makes none
-    "recheck.files",
+    "recheck.record.files",
 )
 
 _SOURCE = Path(__file__).resolve().parents[2]
@@ -42,7 +42,7 @@ def digest(modules: Iterable[str]) -> str:
     Parameters
     ----------
     modules : iterable of str
-        Full names, as in ``"gpcmc.inference.ep"``.
+        Full names, as in ``"gpcmc.gaussian.ep"``.
 
     Returns
     -------
@@ -69,7 +69,7 @@ def code_digests(modules: Iterable[str]) -> dict[str, str]:
     Parameters
     ----------
     modules : iterable of str
-        Full names, as in ``"gpcmc.inference.ep"``.
+        Full names, as in ``"gpcmc.gaussian.ep"``.
 
     Returns
     -------

@@ -15,6 +15,7 @@ from typing import Annotated, Any, TypeVar
 
 import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict
+from recheck.judge.declared import Loader
 
 from studies.common.refusals import problems_of, refuse, shortly
 
@@ -24,23 +25,6 @@ LARGEST = 2**30
 NINE = 9
 #: The file with every key, and the scale that it is without a file over it.
 DEFAULT, STANDARD = "default", "standard"
-
-
-# in C where PyYAML was built with it, which is ten times as fast
-class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """Refuses a key that is given twice, of which YAML would take the last value without a word."""
-
-    def flatten_mapping(self, node: Any) -> None:
-        if hasattr(node, "flat"):  # keys that `<<` brings in may be given again
-            return
-        node.flat, known = True, set()
-        for key, _ in node.value:
-            if str(key.value) in known:
-                raise yaml.MarkedYAMLError(
-                    None, None, f"{key.value!r} is given twice", key.start_mark
-                )
-            known.add(str(key.value))
-        super().flatten_mapping(node)
 
 
 def read_config(
@@ -301,7 +285,7 @@ def _typed(value: Any) -> Any:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        found = yaml.load(path.read_text(encoding="utf-8"), _Loader)
+        found = yaml.load(path.read_text(encoding="utf-8"), Loader)
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} is no text in UTF-8: {error}") from None
     except yaml.YAMLError as error:

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from recheck.files import (
+from recheck.record.files import (
     gather_digests,
     read_arrays,
     read_csv,
@@ -53,7 +53,7 @@ DERIVED |= dict.fromkeys(("verdicts", "readings", "outcomes", "controls"), ".csv
 #: beyond it: one acceptance that falls otherwise gives another chain.
 ROUNDING = 1e-7
 #: Outcomes of a row that is run again.
-IDENTICAL, ROUNDED, DIFFERENT = "identical", "rounding", "different"
+IDENTICAL, ROUNDED, SAME_LAW, DIFFERENT = "identical", "rounding", "same law", "different"
 
 
 def settings(rows: Iterable[Row]) -> dict[str, dict[str, Any]]:
@@ -160,7 +160,7 @@ class Kept:
 
 
 def kernels(libraries: Iterable[Mapping[str, str]]) -> str:
-    """Return the processors whose kernels libraries of linear algebra use (`recheck.provenance.blas`)."""
+    """Return the processors whose kernels libraries of linear algebra use (`recheck.record.provenance.blas`)."""
     return ", ".join(sorted({one["architecture"] for one in libraries if "architecture" in one}))
 
 
@@ -318,10 +318,10 @@ def differences(kept: Table, found: Table) -> str:
     for column in old.columns.union(new.columns, sort=False):
         pairs = zip(old.get(column, nothing), new.get(column, nothing), strict=True)
         for line, (one, two) in enumerate(pairs, start=1):
-            apart = _apart(one, two)
-            if apart > ROUNDING:
+            distance = apart(one, two)
+            if distance > ROUNDING:
                 return f"line {line}, {column}: {one or 'nothing'} kept, {two or 'nothing'} here"
-            if apart:
+            if distance:
                 rounded = rounded or f"rounding: line {line}, {column}: {one} kept, {two} here"
     if kept.arrays.keys() != found.arrays.keys():
         return f"arrays {sorted(kept.arrays)} kept, {sorted(found.arrays)} here"
@@ -339,7 +339,7 @@ def differences(kept: Table, found: Table) -> str:
     return rounded
 
 
-def _apart(one: str, two: str) -> float:
+def apart(one: str, two: str) -> float:
     """How far two entries are from each other: infinitely far, if they are other texts."""
     try:
         return 0.0 if one == two else _distance(np.array(float(one)), np.array(float(two)))

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import yaml
+from recheck.judge.declared import read_yaml
 
-from recheck.files import read_arrays, read_csv
-from recheck.measures import OK, as_measures, join_sources
-from recheck.published import read_cells
+from recheck.judge.measures import OK, as_measures, join_sources
+from recheck.judge.published import read_cells
+from recheck.record.files import read_arrays, read_csv
 from studies.common.rows import NO_DATA
 
 Row = dict[str, Any]
@@ -121,7 +121,7 @@ def nearest(values: pd.Series, printed: float) -> float:
 def unavailable(published: Path, ids: Sequence[str], source: str) -> pd.DataFrame:
     """Rows that say of all cells and claims whose ids fit globs that the data could not be had."""
     cells = read_cells(Path(published) / "cells.csv").index
-    claims = yaml.safe_load((Path(published) / "claims.yaml").read_text(encoding="utf-8"))
+    claims = read_yaml(Path(published) / "claims.yaml", list)
     known = [*cells, *(f"claim/{claim['id']}" for claim in claims)]
     lost = [id for id in known if any(fnmatchcase(id, glob) for glob in ids)]
     row = {"scale": "linear", "value": math.nan, "status": NO_DATA, "source": source}

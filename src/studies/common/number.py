@@ -14,11 +14,11 @@ from typing import Any
 
 import pandas as pd
 
-from recheck.book import Book
-from recheck.layout import Layout
-from recheck.lookups import Facts, Study, Use, collect
-from recheck.measures import join_sources, pattern
-from recheck.text import facts_of, study_of
+from recheck.judge.measures import join_sources, pattern
+from recheck.paper.lookups import Facts, Study, Use, collect
+from recheck.paper.text import facts_of, study_of
+from recheck.report.book import Book
+from recheck.report.layout import Layout
 from studies.common.kept import Kept
 
 #: CPU seconds that a row costs beside its own: data, kernels, start-up.
@@ -106,7 +106,14 @@ def asked(key: str, studies: Sequence[str], seconds: float) -> Asked:
     kept, reference = Kept(f"data/reference/{study}"), Path("data/reference")
     known = {
         name: replace(
-            study_of(name, reference, None, Path("src/studies", name)), kept=f"{reference}/{name}"
+            study_of(
+                reference / name,
+                Path("data/published", name),
+                None,
+                Path("src/studies", name),
+                ("data/", "src/", "results/"),
+            ),
+            kept=f"{reference}/{name}",
         )
         for name in studies
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache
 from importlib import import_module
@@ -14,11 +14,22 @@ from typing import Any
 
 import pandas as pd
 
-from recheck.files import gather_digests, read_arrays, write_csv
-from recheck.provenance import blas
+from recheck.judge import law
+from recheck.record.files import gather_digests, read_arrays, write_csv
+from recheck.record.provenance import blas
 from studies.common.code import digest_of_rows
-from studies.common.kept import DIFFERENT, IDENTICAL, ROUNDED, Kept, differences, kernels
+from studies.common.kept import (
+    DIFFERENT,
+    IDENTICAL,
+    ROUNDED,
+    SAME_LAW,
+    Kept,
+    differences,
+    kernels,
+    modules_of,
+)
 from studies.common.rows import Row, Table, part_of, run_rows
+from studies.common.samelaw import beside, keys
 
 
 def run_again(jobs: Iterable[Mapping[str, Any]], processes: int) -> pd.DataFrame:
@@ -35,12 +46,15 @@ def run_again(jobs: Iterable[Mapping[str, Any]], processes: int) -> pd.DataFrame
     -------
     DataFrame
         A line a row: ``study``, ``experiment``, ``row``, digest of its ``code``, ``cpu_seconds``, ``outcome``, the
-        first ``difference``, and ``beside``, its first results, the kept one and that of this run.
+        first ``difference``, and ``beside``, its first results, the kept one and that of this run. An outcome is
+        *identical*; *rounding*; *same law*, if differences of estimates are no larger than errors allow, at
+        `recheck.judge.law.RATE` over all rows; or *different*.
     """
     os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1")
     each = [{**job, "row": row} for job in jobs for row in job["rows"]]
     with ProcessPoolExecutor(processes, mp_context=get_context("fork")) as pool:
         found = list(pool.map(_again, each))
+    _judge(found)
     columns = ["study", "experiment", "row", "code", "cpu_seconds"]
     columns += ["outcome", "difference", "beside"]
     return pd.DataFrame(found, columns=columns)
@@ -58,6 +72,7 @@ def _again(job: Mapping[str, Any]) -> dict[str, Any]:
     found, old = run_rows(run, [row], inputs), part_of(_kept(study, experiment), [row["row"]])
     different = differences(old, found)
     rounded = different.startswith(ROUNDED)
+    label = ", ".join([study, experiment, str(row.get("method", modules_of(row)))])
     return {
         **{"study": study, "experiment": experiment, "row": row["row"]},
         "code": digest_of_rows(study, experiment, [row]),
@@ -65,12 +80,34 @@ def _again(job: Mapping[str, Any]) -> dict[str, Any]:
         "outcome": ROUNDED if rounded else DIFFERENT if different else IDENTICAL,
         "difference": different,
         "beside": _beside(old, found, row),
+        "apart": beside(_kept(study, experiment), old, found, row, label)
+        if different and not rounded
+        else None,
     }
+
+
+def _judge(found: list[dict[str, Any]]) -> None:
+    """Tell rows of the same law from others, by all estimates of all rows together."""
+    lines = {f"{k}": line for k, line in enumerate(found) if line["apart"]}
+    right = {key: line for key, line in lines.items() if not line["apart"].wrong}
+    other = law.others(
+        pair._replace(row=key) for key, line in right.items() for pair in line["apart"].pairs
+    )
+    for key, line in lines.items():
+        pairs, unjudged, wrong = line["apart"]
+        counted = all(name.startswith("work_") for name in unjudged)
+        if why := wrong or other.get(key, ""):
+            line["difference"] = why
+        elif pairs or counted:
+            line["outcome"] = SAME_LAW
+            line["difference"] = f"{len(pairs)} estimates within their errors"
+            if unjudged:
+                line["difference"] += f"; without an error: {', '.join(unjudged)}"
 
 
 def _beside(old: Table, found: Table, row: Row) -> str:
     """The first results of a row that are numbers and no settings, the kept one and that of this run."""
-    given = {"row", *_keys(row)}
+    given = {"row", *keys(row)}
     pairs = (
         (name, old.rows[name].iloc[0], found.rows[name].iloc[0])
         for name in found.rows
@@ -78,14 +115,6 @@ def _beside(old: Table, found: Table, row: Row) -> str:
     )
     first = list(islice((pair for pair in pairs if isinstance(pair[2], float)), 4))
     return "; ".join(f"{name} {one} | {two}" for name, one, two in first)
-
-
-def _keys(settings: Mapping[str, Any]) -> Iterator[str]:
-    """The names of settings, and of those within them."""
-    for name, value in settings.items():
-        yield name
-        if isinstance(value, Mapping):
-            yield from _keys(value)
 
 
 def other_kernels(studies: Iterable[str], reference: str | Path) -> str:

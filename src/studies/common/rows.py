@@ -37,7 +37,7 @@ NO_DATA = "data not available"
 _LIMIT = 240.0
 #: Entries of a plan that say how a row runs and not what it is.
 MECHANICS = ("block", "modules")
-#: Options of `recheck.files.read_csv` with which every entry is the text that it is.
+#: Options of `recheck.record.files.read_csv` with which every entry is the text that it is.
 TEXT: dict[str, Any] = {"dtype": str, "keep_default_na": False}
 
 
@@ -153,7 +153,7 @@ def _stacked(arrays: Mapping[str, list[tuple[str, np.ndarray]]]) -> dict[str, np
 
 def write_table(stem: str | Path, table: Table) -> None:
     """Write ``<stem>.csv``, ``<stem>_timing.csv`` and ``<stem>.npz``, with their digests."""
-    from recheck.files import write_arrays, write_csv
+    from recheck.record.files import write_arrays, write_csv
 
     write_csv(f"{stem}.csv", table.rows)
     write_csv(f"{stem}_timing.csv", table.timing)
@@ -162,7 +162,7 @@ def write_table(stem: str | Path, table: Table) -> None:
 
 def read_table(stem: str | Path) -> Table:
     """Read what `write_table` wrote, every entry as the text that it is."""
-    from recheck.files import read_arrays, read_csv
+    from recheck.record.files import read_arrays, read_csv
 
     rows, timing = (read_csv(f"{stem}{end}.csv", **TEXT) for end in ("", "_timing"))
     return Table(rows, timing, read_arrays(f"{stem}.npz"))

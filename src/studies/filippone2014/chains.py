@@ -6,16 +6,16 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from gpcmc.inference.relevance import RelevanceModel
-from gpcmc.inference.tuned_chains import (
+from gpcmc.chains.hyperparameters import Model
+from studies.common.rows import Line
+from studies.common.seeds import generator, seed
+from studies.filippone2014.operations import cubic_operations
+from studies.filippone2014.tuned_chains import (
     PSEUDO_MARGINAL,
     Chain,
     latent_chain,
     pseudo_marginal_chain,
 )
-from studies.common.rows import Line
-from studies.common.seeds import generator, seed
-from studies.filippone2014.operations import cubic_operations
 
 Array = np.ndarray
 #: Parts of the iterations after which R-hat is given.
@@ -23,13 +23,13 @@ PARTS = (0.1, 0.2, 0.5, 1.0)
 
 
 def mix(
-    model: RelevanceModel, root: Array, scheme: str, settings: Mapping[str, int], path: str
+    model: Model, root: Array, scheme: str, settings: Mapping[str, int], path: str
 ) -> list[Line]:
     """Run the chains of a scheme from the prior, and say how they mix.
 
     Parameters
     ----------
-    model : RelevanceModel
+    model : Model
     root : array (1 + k, 1 + k)
         Of the proposal's covariance.
     scheme : str
@@ -57,7 +57,7 @@ def mix(
 
 
 def _chain(
-    model: RelevanceModel,
+    model: Model,
     root: Array,
     scheme: str,
     settings: Mapping[str, int],

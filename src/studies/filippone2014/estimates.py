@@ -8,25 +8,24 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from scipy.special import logsumexp
 
-from gpcmc.covariance.prior import Prior
-from gpcmc.inference.hyperparameter_steps import (
+from gpcmc.chains.hyperparameter_steps import (
     WhitenedState,
-    elliptical_slice,
-    latent_density,
+    slice_latent,
     surrogate,
     surrogate_noise,
     surrogate_state,
     whitened_state,
 )
+from gpcmc.chains.hyperparameters import Model
+from gpcmc.covariance.prior import Prior
 from gpcmc.gaussian.importance import Proposal, gaussian_proposal
+from gpcmc.orthant.method import Orthant
 from gpcmc.posterior import ConvergenceError, Posterior
-from gpcmc.inference.orthant import Orthant
-from gpcmc.inference.relevance import RelevanceModel
-from gpcmc.inference.tuned_chains import GAUSSIAN
 from gpcmc.rectangle.classification import Twisted
 from studies.common.rows import Line
 from studies.common.seeds import generator, seed
 from studies.filippone2014.simulated import Simulated, model_of, simulate
+from studies.filippone2014.tuned_chains import GAUSSIAN, latent_density
 
 Array = np.ndarray
 #: Range of log tau about the true value that the quadrature covers.
@@ -98,19 +97,15 @@ def true_curve(
     return value, error
 
 
-def log_prior(model: RelevanceModel, data: Simulated, grid: Array) -> Array:
+def log_prior(model: Model, data: Simulated, grid: Array) -> Array:
     """Return the log density of log tau at values of it, but for a constant."""
     return np.array([model.prior.log_density(np.array([data.theta[0], x])) for x in grid])
 
 
-def draw_latent(
-    model: RelevanceModel, theta: Array, sweeps: int, rng: np.random.Generator
-) -> WhitenedState:
+def draw_latent(model: Model, theta: Array, sweeps: int, rng: np.random.Generator) -> WhitenedState:
     """Return f from about p(f | y, theta): elliptical slice updates from where the prior puts it."""
     state = whitened_state(model, theta, rng.standard_normal(len(model.y)))
-    for _ in range(sweeps):
-        state, _ = elliptical_slice(model, state, rng)
-    return state
+    return slice_latent(model, state, rng, sweeps)[0]
 
 
 #: The log density of log tau, but for a constant.
@@ -121,7 +116,7 @@ def _at(state: WhitenedState, x: float) -> Array:
     return np.array([state.theta[0], x])
 
 
-def _sufficient(model: RelevanceModel, state: WhitenedState, rng: np.random.Generator) -> Density:
+def _sufficient(model: Model, state: WhitenedState, rng: np.random.Generator) -> Density:
     def density(x: float) -> float:
         other = whitened_state(model, _at(state, x), state.nu)
         return other.log_prior + latent_density(other.L, state.f)
@@ -129,7 +124,7 @@ def _sufficient(model: RelevanceModel, state: WhitenedState, rng: np.random.Gene
     return density
 
 
-def _ancillary(model: RelevanceModel, state: WhitenedState, rng: np.random.Generator) -> Density:
+def _ancillary(model: Model, state: WhitenedState, rng: np.random.Generator) -> Density:
     def density(x: float) -> float:
         other = whitened_state(model, _at(state, x), state.nu)
         return other.log_prior + other.log_likelihood
@@ -137,7 +132,7 @@ def _ancillary(model: RelevanceModel, state: WhitenedState, rng: np.random.Gener
     return density
 
 
-def _surrogate(model: RelevanceModel, state: WhitenedState, rng: np.random.Generator) -> Density:
+def _surrogate(model: Model, state: WhitenedState, rng: np.random.Generator) -> Density:
     s = surrogate_noise(np.exp(state.theta[0]))
     g = state.f + np.sqrt(s) * rng.standard_normal(len(state.f))
     here = surrogate(state.L, s, g)
@@ -229,8 +224,7 @@ def _estimates(
     K: Array, y: Array, method: str, samples: int, repetitions: int, rng: np.random.Generator
 ) -> Array:
     """Return the logarithms of so many estimates (Eq. 25), all from one Gaussian."""
-    posterior = gaussian_proposal(GAUSSIAN[method], K, y)
-    proposal = Proposal.of(posterior)
+    proposal = Proposal.of(gaussian_proposal(GAUSSIAN[method], K, y))
     normals = rng.standard_normal((repetitions * samples, len(proposal.T)))
     log_w = proposal.log_weights(y, normals).reshape(repetitions, samples)
     return logsumexp(log_w, axis=1) - np.log(samples)

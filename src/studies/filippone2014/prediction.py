@@ -18,17 +18,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpcmc.evidence.climbing import climb
+from gpcmc.chains.hyperparameters import (
+    HyperparameterPrior,
+    covariance_at,
+    default_prior,
+    squared_differences,
+)
 from gpcmc.covariance.dense import Dense, gradient_array
+from gpcmc.evidence.climbing import climb
 from gpcmc.gaussian.ep import ExpectationPropagation
-from gpcmc.inference.hyperparameters import rbf_covariance, squared_distances
 from gpcmc.gaussian.importance import gaussian_proposal
-from gpcmc.inference.relevance import RelevancePrior, relevance_prior
-from gpcmc.inference.tuned_chains import pilot, pseudo_marginal_chain
 from studies.common.rows import Line
 from studies.common.seeds import generator
 from studies.filippone2014.chains import effective_samples
 from studies.filippone2014.simulated import median_start, model_of, standardised
+from studies.filippone2014.tuned_chains import pilot, pseudo_marginal_chain
 
 Array = np.ndarray
 _EP = ExpectationPropagation(tolerance=1e-6)
@@ -104,31 +108,32 @@ def scores(p: Array, y: Array) -> dict[str, float]:
 
 def at(task: Task, theta: Array) -> Array:
     """Return EP's probabilities of the test cases at (log sigma, log tau)."""
-    posterior = gaussian_proposal(
-        _EP, rbf_covariance(squared_distances(task.X, task.X), theta), task.y
+    K, K_star = (
+        covariance_at(squared_differences(task.X, other, 1), theta)
+        for other in (task.X, task.X_star)
     )
-    K_star = rbf_covariance(squared_distances(task.X, task.X_star), theta)
+    posterior = gaussian_proposal(_EP, K, task.y)
     return posterior.predict(K_star, np.full(len(task.y_star), np.exp(theta[0]))).probability
 
 
-def maximum(task: Task, prior: RelevancePrior | None) -> tuple[Array, bool]:
+def maximum(task: Task, prior: HyperparameterPrior | None) -> tuple[Array, bool]:
     """Return (log sigma, log tau) of EP's largest evidence, times the prior if there is one; and whether at a bound."""
-    distances = squared_distances(task.X, task.X)
+    squares = squared_differences(task.X, task.X, 1)
     low, high = np.array(BOUNDS).T
 
     def objective(theta: Array) -> tuple[float, Array]:
-        K = rbf_covariance(distances, theta)
+        K = covariance_at(squares, theta)
         covariance = Dense(K)
         posterior = _EP.approximate(covariance, task.y)
         weighted = gradient_array(_EP.gradient(covariance, task.y, posterior)) * K
-        slope = np.array([weighted.sum(), (weighted * distances).sum() * np.exp(-2 * theta[1])])
+        slope = np.array([weighted.sum(), (weighted * squares[0]).sum() * np.exp(-2 * theta[1])])
         value, gradient = posterior.log_evidence, 0.5 * slope
         if prior is not None:
             value += prior.log_density(theta)
             gradient += np.array(prior.shape) - np.array(prior.rate) * np.exp(theta)
         return value, gradient
 
-    start = median_start(relevance_prior(task.X.shape[1], relevance=False))
+    start = median_start(default_prior(task.X.shape[1]))
     starts = [np.clip(one, low, high) for one in (start, start + np.array([1.0, -1.0]))]
     found = climb(objective, starts, BOUNDS, poor=-10.0 * len(task.y))
     best = max(found.ends, key=lambda end: end[1])[0]
@@ -141,7 +146,7 @@ def _fitted(task: Task, chain: Mapping[str, int], rng: np.random.Generator) -> t
 
 
 def _mode(task: Task, chain: Mapping[str, int], rng: np.random.Generator) -> tuple[Array, Line]:
-    theta, bound = maximum(task, relevance_prior(task.X.shape[1], relevance=False))
+    theta, bound = maximum(task, default_prior(task.X.shape[1]))
     return at(task, theta), {"at_bound": bound}
 
 
@@ -176,7 +181,7 @@ def _machine(task: Task, chain: Mapping[str, int], rng: np.random.Generator) -> 
     folds = StratifiedKFold(
         min(_FOLDS, smallest), shuffle=True, random_state=int(rng.integers(2**31))
     )
-    distances = squared_distances(task.X, task.X)
+    distances = squared_differences(task.X, task.X, 1)
     median = np.median(distances[distances > 0])
     grid: dict[str, Any] = {
         "C": np.exp(COSTS),

@@ -13,10 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gpcmc.chains.hyperparameters import covariance_at, default_prior, squared_differences
 from gpcmc.gaussian.ep import ExpectationPropagation
-from gpcmc.inference.hyperparameters import rbf_covariance, squared_distances
 from gpcmc.gaussian.importance import gaussian_proposal
-from gpcmc.inference.relevance import relevance_prior
 from studies.common.rows import Line
 from studies.filippone2014.prediction import Task, scores
 from studies.filippone2014.simulated import median_start
@@ -55,7 +54,7 @@ def integrated(task: Task, *, intervals: int, most: int, tolerance: float) -> Li
     dict
         The scores; ``change`` of the log loss against every other value of each axis; ``intervals`` and ``nodes``.
     """
-    start = median_start(relevance_prior(task.X.shape[1], relevance=False))
+    start = median_start(default_prior(task.X.shape[1]))
     given: dict[str, Any] = {"intervals": intervals, "most": most, "tolerance": tolerance}
     found = mean_probability(partial(at_node, task), start, **given)
     line: Line = {**scores(found.probability, task.y_star)}
@@ -65,11 +64,11 @@ def integrated(task: Task, *, intervals: int, most: int, tolerance: float) -> Li
 
 def at_node(task: Task, theta: Array) -> tuple[float, Array]:
     """Return EP's log evidence and the prior's log density, and EP's probabilities of the test cases."""
-    K = rbf_covariance(squared_distances(task.X, task.X), theta)
+    K = covariance_at(squared_differences(task.X, task.X, 1), theta)
     posterior = gaussian_proposal(_EP, K, task.y)
-    K_star = rbf_covariance(squared_distances(task.X, task.X_star), theta)
+    K_star = covariance_at(squared_differences(task.X, task.X_star, 1), theta)
     p = posterior.predict(K_star, np.full(len(task.y_star), np.exp(theta[0]))).probability
-    prior = relevance_prior(task.X.shape[1], relevance=False)
+    prior = default_prior(task.X.shape[1])
     return posterior.log_evidence + prior.log_density(theta), p
 
 

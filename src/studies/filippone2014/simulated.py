@@ -8,13 +8,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import gamma
 
-from gpcmc.inference.hyperparameter_steps import lower_root
-from gpcmc.inference.relevance import (
-    RelevanceModel,
-    RelevancePrior,
-    relevance_model,
-    relevance_prior,
-)
+from gpcmc.chains import hyperparameters
+from gpcmc.chains.hyperparameter_steps import lower_root
+from gpcmc.chains.hyperparameters import HyperparameterPrior, Model, default_prior
 from studies.common.seeds import generator
 
 Array = np.ndarray
@@ -33,7 +29,7 @@ class Simulated(NamedTuple):
 
 def truth(d: int) -> Array:
     """Return (log sigma, log tau): the medians of the priors. The source's are not stated in what we have of it."""
-    prior = relevance_prior(d, relevance=False)
+    prior = default_prior(d)
     return np.log(gamma.median(prior.shape, scale=1.0 / np.asarray(prior.rate)))
 
 
@@ -59,7 +55,7 @@ def simulate(n: int, d: int, path: str, *, balanced: bool) -> Simulated:
     rng, theta = generator(path), truth(d)
     for _ in range(_DRAWS):
         X = rng.random((_POOL * n, d))
-        K = relevance_model(X, np.ones(len(X)), relevance_prior(d, relevance=False))
+        K = model_of(X, np.ones(len(X)), relevance=False)
         f = lower_root(K.covariance(theta)) @ rng.standard_normal(len(X))
         y = np.where(f + rng.standard_normal(len(X)) > 0, 1.0, -1.0)
         if not balanced:
@@ -83,18 +79,20 @@ def standardised(data: Mapping[str, Array], cases: int = 0) -> tuple[Array, Arra
     return X[order], y[order]
 
 
-def model_of(X: Array, y: Array, *, relevance: bool, jitter: float = 0.0) -> RelevanceModel:
+def model_of(X: Array, y: Array, *, relevance: bool, jitter: float = 0.0) -> Model:
     """Return the model with the source's priors."""
-    return relevance_model(X, y, relevance_prior(X.shape[1], relevance=relevance), jitter=jitter)
+    d = X.shape[1]
+    prior = default_prior(d, d if relevance else 1)
+    return hyperparameters.model_of(X, y, prior, jitter=jitter)
 
 
-def problem(data: Mapping[str, Array], kernel: str, cases: int | None) -> RelevanceModel:
+def problem(data: Mapping[str, Array], kernel: str, cases: int | None) -> Model:
     """Return the model of chains: of simulated data as they are, of real ones (if `cases` is a number) standardised."""
     X, y = (data["X"], data["y"]) if cases is None else standardised(data, cases)
     return model_of(X, y, relevance=kernel == "ard")
 
 
-def median_start(prior: RelevancePrior) -> Array:
+def median_start(prior: HyperparameterPrior) -> Array:
     """Return the medians of a prior as theta (1 + k,)."""
     each = [0] + [1] * prior.length_scales
     medians = gamma.median(prior.shape, scale=1.0 / np.asarray(prior.rate))

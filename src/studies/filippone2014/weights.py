@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from gpcmc.gaussian.importance import Proposal, gaussian_proposal
-from gpcmc.inference.tuned_chains import GAUSSIAN
 from gpcmc.weights import weight_diagnostics
 from studies.common.rows import Line
 from studies.common.seeds import generator, seed
 from studies.filippone2014.simulated import model_of, simulate
+from studies.filippone2014.tuned_chains import GAUSSIAN
 
 #: Weights that a shape is estimated from.
 WEIGHTS = 4096
@@ -38,8 +38,7 @@ def shapes(path: str, *, n: int, d: int) -> list[Line]:
     for length, multiple in LENGTHS.items():
         K = model.covariance(data.theta + np.log([1.0, multiple]))
         for method in GAUSSIAN:
-            posterior = gaussian_proposal(GAUSSIAN[method], K, data.y)
-            proposal = Proposal.of(posterior)
+            proposal = Proposal.of(gaussian_proposal(GAUSSIAN[method], K, data.y))
             normals = rng.standard_normal((WEIGHTS, len(proposal.T)))
             log_w = proposal.log_weights(data.y, normals)
             k_hat = weight_diagnostics(log_w)["k_hat"]

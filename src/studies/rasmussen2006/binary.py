@@ -9,8 +9,8 @@ import numpy as np
 from scipy.special import log_ndtr, ndtr
 
 from gpcmc.gaussian.ep import ExpectationPropagation
-from gpcmc.gaussian.posterior import GaussianPosterior
 from gpcmc.gaussian.laplace import Laplace
+from gpcmc.gaussian.posterior import GaussianPosterior
 from studies.common.rows import Line
 from studies.rasmussen2006.gp import Surface, maximise, squared_exponential
 from studies.rasmussen2006.grid import STEP

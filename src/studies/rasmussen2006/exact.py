@@ -7,13 +7,13 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from gpcmc.covariance.prior import Prior
-from gpcmc.inference.annealing import annealed_importance_sampling
+from gpcmc.chains.annealing import annealed_importance_sampling
 from gpcmc.covariance.dense import Dense
+from gpcmc.covariance.prior import Prior
 from gpcmc.gaussian.ep import ExpectationPropagation
-from gpcmc.inference.hamiltonian import HamiltonianMonteCarlo
-from gpcmc.posterior import NOT_CONVERGED, OK, UNTRUSTED
 from gpcmc.gaussian.laplace import Laplace
+from gpcmc.inference import HamiltonianMonteCarlo
+from gpcmc.posterior import NOT_CONVERGED, OK, UNTRUSTED
 from gpcmc.rectangle.classification import Twisted
 from studies.common.rows import Line
 from studies.rasmussen2006.gp import squared_exponential

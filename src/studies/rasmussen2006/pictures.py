@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 from scipy.special import ndtr
 
-from gpcmc.likelihood.probit import hazard
 from gpcmc.gaussian.laplace import Laplace
+from gpcmc.likelihood.probit import hazard
 from studies.common.rows import Line
 from studies.common.seeds import generator
 from studies.rasmussen2006 import toy

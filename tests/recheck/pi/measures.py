@@ -3,8 +3,8 @@
 import numpy as np
 import pandas as pd
 
-from recheck.files import read_csv, write_csv
-from recheck.measures import as_measures
+from recheck.judge.measures import as_measures
+from recheck.record.files import read_csv, write_csv
 
 SIDES = {"M100": 10, "M1024": 32, "M10000": 100}
 

@@ -9,8 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from recheck import style
-from recheck.layout import Layout, read_layout
+from recheck.report import style
+from recheck.report.layout import Layout, read_layout
 
 
 @cache

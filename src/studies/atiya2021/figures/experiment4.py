@@ -7,8 +7,8 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
 
-from recheck import style
-from recheck.book import Book
+from recheck.report import style
+from recheck.report.book import Book
 from studies.atiya2021.figures.common import handle, label, layout, legend, nothing
 
 _PASSED: dict[str, Any] = {

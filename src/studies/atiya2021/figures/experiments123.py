@@ -10,9 +10,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullFormatter
 
-from recheck import style
-from recheck.book import Book
-from recheck.measures import with_fields
+from recheck.judge.measures import with_fields
+from recheck.report import style
+from recheck.report.book import Book
 from studies.atiya2021.figures.common import handle, label, legend, nothing
 
 _HOLLOW: dict[str, Any] = {"color": style.ORANGE, "marker": "s", "markerfacecolor": "none"}

@@ -6,10 +6,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullLocator
 
-from recheck import style
-from recheck.book import Book
-from recheck.measures import OK, fitting
-from recheck.outcomes import QUANTILES
+from recheck.judge.measures import OK, fitting
+from recheck.judge.outcomes import QUANTILES
+from recheck.report import style
+from recheck.report.book import Book
 from studies.atiya2021.figures.common import handle, label, legend, nothing
 
 #: Two cells of the same runs: one that is informative, and one that is not.

@@ -9,8 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter, NullLocator
 
-from recheck import style
-from recheck.book import Book
+from recheck.report import style
+from recheck.report.book import Book
 from studies.atiya2021.figures.common import handle, label, layout, legend, nothing
 
 _TEMPLATE = "scaling/{kernel}/N{N}/{method}/{quantity}"

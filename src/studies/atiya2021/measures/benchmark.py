@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 
-from recheck.measures import join_sources
+from recheck.judge.measures import join_sources
 from studies.atiya2021.measures.common import Row, combine, estimate, measured
 from studies.atiya2021.measures.experiment4_runs import read_runs
 from studies.common.measuring import Rows

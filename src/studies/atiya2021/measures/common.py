@@ -12,9 +12,9 @@ import numpy as np
 import pandas as pd
 
 from gpcmc.posterior import MIN_EFFECTIVE, NOT_CONVERGED
-from recheck.files import read_csv
-from recheck.measures import OK, as_measures, join_sources, with_fields
-from recheck.published import read_cells
+from recheck.judge.measures import OK, as_measures, join_sources, with_fields
+from recheck.judge.published import read_cells
+from recheck.record.files import read_csv
 from studies.atiya2021.names import REFERENCE
 from studies.common.measuring import Rows
 
@@ -227,7 +227,7 @@ def each(
 
 
 def combine(*parts: Any) -> pd.DataFrame:
-    """Tables, rows, and iterables of either below one another, as `recheck.measures.as_measures` checks them."""
+    """Tables, rows, and iterables of either below one another, as `recheck.judge.measures.as_measures` checks them."""
     flat = list(_flat(parts))
     rows = pd.DataFrame([part for part in flat if isinstance(part, dict)])
     frames = [part for part in (*flat, rows) if isinstance(part, pd.DataFrame) and len(part)]

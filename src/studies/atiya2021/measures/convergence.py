@@ -15,7 +15,7 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 
-from recheck.measures import OK, join_sources
+from recheck.judge.measures import OK, join_sources
 from studies.atiya2021.measures.common import PRINTED, Known, Row, each, estimate
 
 #: Samples of a long run: as many as most of the paper's.

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import stdtr
 
-from recheck.measures import BOUNDS, OK
+from recheck.judge.measures import BOUNDS, OK
 from studies.atiya2021.measures.common import Known, Row, estimate
 
 #: Curves are extrapolated to so many times their longest CPU seconds, and not further.

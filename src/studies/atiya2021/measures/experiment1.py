@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from recheck.judge.noise import DRAWS
 from scipy.special import ndtri
 
-from recheck.measures import OK, join_sources
-from recheck.measures import estimate as summarise
-from recheck.replay import DRAWS
+from recheck.judge.measures import OK, join_sources
+from recheck.judge.measures import estimate as summarise
 from studies.atiya2021.measures import common
 from studies.atiya2021.measures.common import PRINTED, Known, Row, each, estimate, measured
 from studies.atiya2021.measures.convergence import biases, log_slope, slopes, variances

@@ -17,8 +17,8 @@ from itertools import product
 import numpy as np
 import pandas as pd
 
-from recheck.measures import OK, join_sources, reading_text, with_fields
-from recheck.measures import estimate as summarise
+from recheck.judge.measures import OK, join_sources, reading_text, with_fields
+from recheck.judge.measures import estimate as summarise
 from studies.atiya2021.measures.common import (
     READINGS,
     Known,

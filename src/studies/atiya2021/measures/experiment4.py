@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from recheck.measures import OK, join_sources, levels_of, reading_text, with_fields
-from recheck.published import read_published
+from recheck.judge.measures import OK, join_sources, levels_of, reading_text, with_fields
+from recheck.judge.published import read_published
 from studies.atiya2021.measures import common
 from studies.atiya2021.measures.common import Known, Row, combine, each, estimate
 from studies.atiya2021.measures.experiment4_claims import claims, works

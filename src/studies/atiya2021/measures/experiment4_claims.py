@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from gpcmc.posterior import STOPPED
-from recheck.measures import OK, join_sources, levels_of, with_fields
+from recheck.judge.measures import OK, join_sources, levels_of, with_fields
 from studies.atiya2021.measures import common
 from studies.atiya2021.measures.common import (
     READINGS,

@@ -16,8 +16,8 @@ import pandas as pd
 from scipy.special import logsumexp, softmax
 
 from gpcmc.posterior import NOT_CONVERGED, UNTRUSTED
-from recheck.files import read_arrays
-from recheck.measures import OK, join_sources
+from recheck.judge.measures import OK, join_sources
+from recheck.record.files import read_arrays
 from studies.atiya2021.measures import common
 from studies.atiya2021.measures.common import READINGS
 from studies.atiya2021.names import REAL, SCANNED

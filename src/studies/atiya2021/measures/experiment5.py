@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from recheck.measures import OK, join_sources
+from recheck.judge.measures import OK, join_sources
 from studies.atiya2021.measures import common
 from studies.atiya2021.measures.common import Known, Row, each, estimate, measured
 from studies.common.measuring import Rows

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from recheck.measures import join_sources
+from recheck.judge.measures import join_sources
 from studies.atiya2021.measures import common
 from studies.atiya2021.measures.common import PRINTED, Known, each, estimate, measured
 from studies.common.measuring import Rows

@@ -14,7 +14,7 @@ against does not pass its diagnostics.
 import numpy as np
 import pandas as pd
 
-from recheck.measures import OK, join_sources
+from recheck.judge.measures import OK, join_sources
 from studies.atiya2021.experiments.scaling import REFERENCES
 from studies.atiya2021.measures.common import needed
 

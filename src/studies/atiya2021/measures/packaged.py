@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from recheck.measures import OK, join_sources
+from recheck.judge.measures import OK, join_sources
 from studies.atiya2021.experiments.packaged import REFERENCES
 from studies.atiya2021.measures.common import Known, Row, by_eves, combine, estimate, timed
 from studies.atiya2021.measures.long_runs import FIRST, LARGE, SECOND, WIDTH, scored, truths

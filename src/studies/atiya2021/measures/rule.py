@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from recheck.measures import join_sources
+from recheck.judge.measures import join_sources
 from studies.atiya2021.experiments.scaling import REFERENCES
 from studies.atiya2021.measures.common import Known, Row, combine, estimate, timed
 from studies.atiya2021.measures.long_runs import DATA, FIRST, SECOND, WIDTH, scored, truths

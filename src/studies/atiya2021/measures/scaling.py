@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from recheck.measures import OK, join_sources
-from recheck.published import read_published
+from recheck.judge.measures import OK, join_sources
+from recheck.judge.published import read_published
 from studies.atiya2021.experiments.scaling import REFERENCES
 from studies.atiya2021.measures.common import (
     EVES,

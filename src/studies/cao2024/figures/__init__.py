@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from matplotlib.figure import Figure
 
-from recheck import style
-from recheck.book import Book
+from recheck.report import style
+from recheck.report.book import Book
 
 _METHODS = {
     "minimax-tilting": "minimax tilting",

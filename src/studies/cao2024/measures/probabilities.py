@@ -6,7 +6,7 @@ import math
 
 import pandas as pd
 
-from recheck.measures import OK, as_measures, join_sources
+from recheck.judge.measures import OK, as_measures, join_sources
 from studies.cao2024.experiments.reference import DENSE
 from studies.cao2024.experiments.spread import BETWEEN
 from studies.common.measuring import Row, Rows, exact

@@ -34,9 +34,9 @@ def run(row: Row, inputs: Inputs) -> Result:
     """Find a proposal: a standard deviation a line, and its root (1 + k, 1 + k) under the name of the row."""
     import numpy as np
 
-    from gpcmc.inference.tuned_chains import pilot
     from studies.common.seeds import generator, seed
     from studies.filippone2014.simulated import problem
+    from studies.filippone2014.tuned_chains import pilot
 
     model = problem(inputs["data"], row["kernel"], row.get("cases"))
     given = {key: row[key] for key in ("burn_in", "iterations", "method")}

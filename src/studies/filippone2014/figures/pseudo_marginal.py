@@ -10,8 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from recheck import style
-from recheck.book import Book
+from recheck.report import style
+from recheck.report.book import Book
 
 _METHODS = {"laplace": "Laplace", "ep": "EP"}
 _SCHEMES = {"laplace": "Laplace", "ep": "EP", "ancillary": "AA", "surrogate": "SURR"}

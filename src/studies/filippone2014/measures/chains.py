@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from recheck.measures import as_measures
+from recheck.judge.measures import as_measures
 from studies.common.measuring import Row, Rows
 from studies.filippone2014.measures.common import PARTS, log_ratio, row
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from recheck.measures import join_sources
+from recheck.judge.measures import join_sources
 from studies.common.measuring import Row
 from studies.common.rows import NO_DATA
 

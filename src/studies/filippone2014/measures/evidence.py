@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from recheck.measures import as_measures
+from recheck.judge.measures import as_measures
 from studies.common.measuring import Row, Rows
 from studies.filippone2014.estimates import RANDOMIZATIONS
 from studies.filippone2014.measures.common import log_ratio, row

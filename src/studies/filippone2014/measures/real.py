@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from recheck.measures import as_measures
+from recheck.judge.measures import as_measures
 from studies.common.measuring import Rows
 from studies.filippone2014.measures.common import PARTS, row
 

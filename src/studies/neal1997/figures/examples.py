@@ -5,8 +5,8 @@ from __future__ import annotations
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from recheck import style
-from recheck.book import Book
+from recheck.report import style
+from recheck.report.book import Book
 from studies.neal1997.chains import true_function
 
 _LINES = ["solid", "dashed", "dashdot", "dotted"]

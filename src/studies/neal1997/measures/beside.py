@@ -6,7 +6,7 @@ import math
 
 import pandas as pd
 
-from recheck.measures import as_measures
+from recheck.judge.measures import as_measures
 from studies.common.measuring import Row, Rows, exact
 
 #: No cell or claim is of this part.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from recheck.measures import OK, as_measures
+from recheck.judge.measures import OK, as_measures
 from studies.common.measuring import Row, Rows, exact
 from studies.neal1997.runs import CLASSES, CLASSES_ITERATIONS, used
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
-from recheck.measures import OK, as_measures
+from recheck.judge.measures import OK, as_measures
 from studies.common.measuring import Row, Rows, exact
 from studies.neal1997.measures.classes import ASTRAY, FEWER
 from studies.neal1997.runs import MINOR, OUTLIERS_FIRST, OUTLIERS_ITERATIONS, used

@@ -169,7 +169,7 @@ class Classification:
         if not isinstance(persistence, numbers.Real) or not 0.0 <= persistence < 1.0:
             raise ValueError(f"persistence must be at least 0 and below 1; got {persistence!r}")
         check_positive("factor", factor)
-        check_rng("rng", rng)
+        rng = check_rng("rng", rng)
         point, momentum, latent = state.point, state.momentum, state.latent.copy()
         accepted = 0
         for _ in range(updates):
@@ -210,7 +210,7 @@ class Classification:
         """
         self._check_state(state)
         check_positive_int("draws", draws)
-        check_rng("rng", rng)
+        rng = check_rng("rng", rng)
         kernel = self.priors.kernel_at(state.point.x)
         weights, variance = state.point.factor.conditional(kernel, self.X, X_star)
         mean = state.latent @ weights

@@ -89,7 +89,7 @@ class Gamma:
 
     def draw(self, rng: np.random.Generator) -> float:
         """Return x = log theta of a draw."""
-        check_rng("rng", rng)
+        rng = check_rng("rng", rng)
         return float(draw_logarithms(math.log(self.width), self.alpha, 1, rng)[0])
 
 
@@ -274,7 +274,7 @@ class Priors:
         ValueError
             If rng is not a ``numpy.random.Generator``.
         """
-        check_rng("rng", rng)
+        rng = check_rng("rng", rng)
         x = np.empty(len(self))
         for group in self._groups:
             prior, members = group.prior, group.members

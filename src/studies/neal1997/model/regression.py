@@ -187,7 +187,7 @@ class Regression:
                 f"window must be at most leapfrogs + 1 = {leapfrogs + 1}; got {window}"
             )
         check_positive("factor", factor)
-        check_rng("rng", rng)
+        rng = check_rng("rng", rng)
         variances = state.variances
         point, accepted = trajectory(
             state.point,
@@ -220,7 +220,7 @@ class Regression:
             If the state is not one of this model, or rng is not a ``numpy.random.Generator``.
         """
         self._check_state(state)
-        check_rng("rng", rng)
+        rng = check_rng("rng", rng)
         return self._latent(state.point.factor, state.variances, rng)
 
     def predict(self, state: RegressionState, X_star: ArrayLike) -> tuple[FloatArray, FloatArray]:

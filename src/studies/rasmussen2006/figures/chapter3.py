@@ -8,8 +8,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from recheck import style
-from recheck.book import Book
+from recheck.report import style
+from recheck.report.book import Book
 from studies.rasmussen2006.grid import AMPLITUDES, LENGTHS, PRINTED, STEP
 
 _NAMES = {

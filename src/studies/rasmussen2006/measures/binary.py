@@ -12,7 +12,7 @@ from scipy.spatial.distance import pdist
 from scipy.special import ndtr
 from scipy.stats import spearmanr
 
-from recheck.measures import OK, as_measures
+from recheck.judge.measures import OK, as_measures
 from studies.common.measuring import Row, Rows, exact, nearest
 from studies.rasmussen2006.grid import AMPLITUDES, LENGTHS, PRINTED
 

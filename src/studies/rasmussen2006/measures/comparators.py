@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 
-from recheck.measures import as_measures
+from recheck.judge.measures import as_measures
 from studies.common.measuring import Row, Rows, exact
 
 #: Cells and claims of this part.

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pandas as pd
 
-from recheck.measures import as_measures, join_sources
+from recheck.judge.measures import as_measures, join_sources
 from studies.common.measuring import Rows
 
 #: Cells of this part.

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pandas as pd
 
-from recheck.measures import OK, as_measures
+from recheck.judge.measures import OK, as_measures
 from studies.common.measuring import Row, Rows, exact
 
 #: Claims of this part.

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pandas as pd
 
-from recheck.measures import OK, as_measures
+from recheck.judge.measures import OK, as_measures
 from studies.common.measuring import Row, Rows, exact, nearest
 from studies.rasmussen2006.grid import PRINTED, STEP
 from studies.rasmussen2006.measures.binary import control

@@ -1,0 +1,258 @@
+"""Control variables: where they are, and the proposals of the chain with them.
+
+Placement. Control inputs are training inputs, added one at a time: each lowers tr(K - K_xu K_uu^-1 K_ux) most, the
+prior variance of f that f_c leaves open (section 3.1 of the source). The trace cannot be below what the principal
+components of K leave open, so the least possible number of control inputs is known before anything is done
+(`controls_needed`).
+
+Coordinates. Write f_c = L u with L L' = K_uu, and f = root w as in `gpcmc.chains.coordinates`, u and w
+standard normal a priori, and P = E[w u'], whose singular values are at most one. Then
+
+- f_c,i given the others: column i of L^-1 over its length is a unit vector d_i, and drawing f_c,i
+  anew draws the component of u along d_i anew, u' = u + d_i (xi - d_i'u), xi standard normal;
+- f given f_c: w = P u + (I - P P')^(1/2) z, z standard normal. Its mean moves along one direction
+  when one f_c,i moves, and its noise does not depend on the state, so the noise of many proposals
+  comes from one matrix product.
+
+A proposal is then a multiple of a row added to a row, and one evaluation of the likelihood; nothing is
+factorized, and nothing in it grows with M but the scalar product d_i'u.
+
+References
+----------
+Titsias, Lawrence, Rattray (2009), Efficient sampling for Gaussian process inference using control
+variables, Advances in Neural Information Processing Systems 21, 1681.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cholesky, eigvalsh, solve_triangular, svd
+
+from gpcmc._validation import FloatArray
+from gpcmc.chains._probit import log_likelihood_and_slope
+from gpcmc.chains.coordinates import Coordinates
+
+#: Proposals whose noise comes from one product.
+BLOCK = 512
+_NEW = 1e-6  # a control input is added only where it knows this share of the variance by itself
+
+
+def controls_needed(K: FloatArray, fraction: float) -> int:
+    """Return the least number of control inputs that can leave open `fraction` of the trace of K.
+
+    K_xu K_uu^-1 K_ux has rank M and lies below K, so what it leaves open is at least the sum of all
+    eigenvalues of K but the M largest.
+    """
+    variance = np.maximum(eigvalsh(K, check_finite=False), 0.0)  # ascending
+    open_ = np.concatenate([[0.0], np.cumsum(variance)])  # by what the k smallest make
+    # the bound is a proof only within rounding of the sum, which is given to the other side
+    allowed = fraction * open_[-1] * (1.0 + 1e-10)
+    return len(K) - int(np.searchsorted(open_, allowed, side="right") - 1)
+
+
+class Placement:
+    """Control inputs among the training inputs, added one at a time.
+
+    A subclass may move them elsewhere (`blocks`, `settle`), in a limited number of evaluations.
+
+    Parameters
+    ----------
+    K : (n, n) array
+        Prior covariance at the training inputs.
+
+    Attributes
+    ----------
+    chosen : list of int
+        Training inputs that the control inputs are.
+    evaluations : int
+        Of the trace, by placements that move.
+    """
+
+    evaluations: int = 0
+
+    def __init__(self, K: FloatArray) -> None:
+        self.K = K
+        self.chosen: list[int] = []
+
+    def __len__(self) -> int:
+        """Return the number of control inputs."""
+        return len(self.chosen)
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether no evaluation of the trace is left where one is needed."""
+        return False
+
+    def blocks(self) -> tuple[FloatArray, FloatArray]:
+        """Return the covariances K_ux (m, n) and K_uu (m, m)."""
+        return self.K[self.chosen], self.K[np.ix_(self.chosen, self.chosen)]
+
+    def settle(self) -> None:
+        """Move the control inputs to where the trace is least: training inputs stay where they are."""
+
+    def remainder(self) -> FloatArray:
+        """Return the covariance (n, n) of f given f_c: K - K_xu K_uu^-1 K_ux."""
+        if not len(self):
+            return self.K
+        K_ux, K_uu = self.blocks()
+        L = cholesky(K_uu, lower=True, check_finite=False)
+        V = solve_triangular(L, K_ux, lower=True, check_finite=False)
+        return self.K - V.T @ V
+
+    def share(self) -> float:
+        """Return the share of the variance that is left open."""
+        total = float(np.trace(self.K))
+        return float(np.trace(self.remainder())) / total if total > 0.0 else 0.0
+
+    def add(self, rng: np.random.Generator | None = None) -> bool:
+        """Add the training input that lowers the trace most, or with `rng` a random one.
+
+        Returns
+        -------
+        bool
+            False, with nothing added, if f_c already determines f.
+        """
+        S = self.remainder()
+        variance = S.diagonal()
+        open_ = np.flatnonzero(variance > _NEW * self.K.diagonal().max())
+        if not len(open_):
+            return False
+        if rng is None:
+            gain = np.einsum("ij,ij->j", S[:, open_], S[:, open_]) / variance[open_]
+            best = int(open_[np.argmax(gain)])
+        else:
+            best = int(rng.choice(open_))
+        self.chosen.append(best)
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class Controls:
+    """What proposals need of the control inputs; nothing of it changes within a chain.
+
+    Attributes
+    ----------
+    directions : (m, m) array
+        Row i is d_i: the direction in which u moves when f_c,i does.
+    mean_map : (m, n) array
+        Margins y E[f | f_c] are ``u @ mean_map``.
+    shifts : (m, n) array
+        Row i is ``directions[i] @ mean_map``.
+    noise_map : (r, n) array
+        Margins y (f - E[f | f_c]) are ``z @ noise_map``, z standard normal.
+    projection : (r, m) array
+        P, so that E[u | w] = P'w and E[w | u] = P u.
+    control_noise : (m, m) array
+        The symmetric root of I - P'P, the covariance of u given w.
+    """
+
+    directions: FloatArray
+    mean_map: FloatArray
+    shifts: FloatArray
+    noise_map: FloatArray
+    projection: FloatArray
+    control_noise: FloatArray
+
+
+def make_controls(K_ux: FloatArray, K_uu: FloatArray, coordinates: Coordinates) -> Controls:
+    """Precompute the conditionals from covariances K_ux (m, n) and K_uu (m, m), the latter positive definite."""
+    m = len(K_uu)
+    L = cholesky(K_uu, lower=True, check_finite=False)
+    columns = solve_triangular(L, np.eye(m), lower=True, check_finite=False)
+    directions = np.ascontiguousarray((columns / np.linalg.norm(columns, axis=0)).T)
+    Pt = solve_triangular(L, K_ux @ coordinates.back, lower=True, check_finite=False)
+    V, s, Qt = svd(Pt, full_matrices=False, check_finite=False)
+    # I - P P' is the identity but on the range of P, and its root too: 1 - s^2 there, whose root
+    # lies 1 - sqrt(1 - s^2) below one
+    below = 1.0 - np.sqrt(np.maximum(1.0 - s * s, 0.0))
+    margin_map = coordinates.margin_map
+    mean_map = Pt @ margin_map
+    return Controls(
+        directions=directions,
+        mean_map=mean_map,
+        shifts=directions @ mean_map,
+        noise_map=margin_map - (Qt.T * below) @ (Qt @ margin_map),
+        projection=np.ascontiguousarray(Pt.T),
+        control_noise=np.eye(m) - (V * below) @ V.T,
+    )
+
+
+class ControlState(NamedTuple):
+    """States of c chains."""
+
+    u: FloatArray  # (c, m) control values, whitened: f_c = L u
+    mean: FloatArray  # (c, n) y E[f | f_c] = u @ mean_map
+    margin: FloatArray  # (c, n) y f
+    log_likelihood: FloatArray  # (c,) at f
+
+
+def init(
+    w: FloatArray, controls: Controls, coordinates: Coordinates, *, rng: np.random.Generator
+) -> ControlState:
+    """Return states with latent values of coordinates w (c, r), and f_c drawn given f."""
+    z = rng.standard_normal((len(w), len(controls.directions)))
+    u = w @ controls.projection + z @ controls.control_noise
+    margin = w @ coordinates.margin_map
+    return ControlState(u, u @ controls.mean_map, margin, log_likelihood_and_slope(margin)[0])
+
+
+def step(
+    state: ControlState,
+    i: int,
+    xi: FloatArray,
+    noise: FloatArray,
+    log_uniform: FloatArray,
+    controls: Controls,
+) -> tuple[ControlState, NDArray[np.bool_]]:
+    """Propose control variable i and all latent values anew, in every chain; return which moved (c,).
+
+    `xi` (c,), standard normal, is the new component of u along d_i, `noise` (c, n) a draw of y (f - E[f | f_c]), which
+    is ``z @ controls.noise_map``, and `log_uniform` (c,) are logarithms of uniform draws.
+    """
+    move = xi - state.u @ controls.directions[i]
+    mean = np.multiply.outer(move, controls.shifts[i])
+    mean += state.mean
+    margin = mean + noise
+    proposed, _ = log_likelihood_and_slope(margin)
+    accepted = log_uniform < proposed - state.log_likelihood
+    if not accepted.any():
+        return state, accepted
+    rows = accepted[:, None]
+    u = state.u + np.multiply.outer(np.where(accepted, move, 0.0), controls.directions[i])
+    return ControlState(
+        u,
+        np.where(rows, mean, state.mean),
+        np.where(rows, margin, state.margin),
+        np.where(accepted, proposed, state.log_likelihood),
+    ), accepted
+
+
+def run(
+    state: ControlState, controls: Controls, iterations: int, *, rng: np.random.Generator
+) -> Iterator[tuple[ControlState, NDArray[np.int64]]]:
+    """Make iterations, and yield the state after each with each control's acceptances (m,)."""
+    c, (m, r) = len(state.u), controls.projection.T.shape
+    accepted = np.zeros(m, dtype=np.int64)
+    if m == 0:  # f is known: there is nothing to propose
+        for _ in range(iterations):
+            yield state, accepted
+        return
+    block, total = max(1, BLOCK // c), iterations * m
+    for start in range(0, total, block):
+        size = min(block, total - start)
+        noise = rng.standard_normal((size * c, r)) @ controls.noise_map
+        noise = noise.reshape(size, c, -1)
+        xi = rng.standard_normal((size, c))
+        log_uniform = np.log1p(-rng.random((size, c)))
+        for k in range(size):
+            i = (start + k) % m
+            state, hit = step(state, i, xi[k], noise[k], log_uniform[k], controls)
+            accepted[i] += np.count_nonzero(hit)
+            if i == m - 1:
+                yield state, accepted
+                accepted = np.zeros(m, dtype=np.int64)

@@ -1,0 +1,1 @@
+"""A paper that looks its numbers up: LaTeX, PDF and a web page."""

@@ -1,0 +1,121 @@
+"""Kept rows and the same rows run again, as pairs of estimates: what `recheck.judge.law` judges.
+
+A number has a standard error where a column says so (``log_evidence`` and ``log_evidence_se``, ``estimate`` and
+``standard_error``). Another one has the scatter of kept replicates, rows with the same settings but their seed. What
+has neither, such as a count of work, is no estimate by itself; it does not count where the row has an estimate, for
+both come from the same draws.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from recheck.judge.law import Pair, of_errors, of_replicates
+from studies.common.kept import ROUNDING, apart
+from studies.common.rows import Row, Table
+
+#: Settings in which replicates differ.
+_NUMBERS = {"row", "seed", "replicate", "run"}
+
+
+class Beside(NamedTuple):
+    """What is not the same in a row.
+
+    Attributes
+    ----------
+    pairs : list of Pair
+        Estimates to be judged.
+    unjudged : list of str
+        Columns and arrays that have no error.
+    wrong : str
+        What no random number explains, or nothing.
+    """
+
+    pairs: list[Pair]
+    unjudged: list[str]
+    wrong: str
+
+
+def beside(kept: Table, old: Table, new: Table, row: Row, label: str) -> Beside:
+    """Return what is not the same in a row.
+
+    Parameters
+    ----------
+    kept : Table
+        All rows of the experiment.
+    old, new : Table
+        The row as it is kept, and run again.
+    row : mapping
+        Its settings.
+    label : str
+        Of the rows that would be off together: study, experiment and method.
+    """
+    before = old.rows.reset_index(drop=True)
+    after = new.rows.map(str, na_action="ignore").fillna("").reset_index(drop=True)
+    found = Beside([], [], "")
+    if len(before) != len(after):
+        return found._replace(wrong=f"{len(before)} lines kept, {len(after)} here")
+    given = {name for name in keys(row) if name in kept.rows} - _NUMBERS
+    same = (kept.rows[sorted(given)] == before[sorted(given)].iloc[0]).all(axis=1)
+    replicates = kept.rows[same]
+    place = replicates.groupby("row").cumcount()
+    nothing = pd.Series("", before.index)
+    for column in before.columns.union(after.columns, sort=False):
+        pair = before.get(column, nothing), after.get(column, nothing)
+        for line, (one, two) in enumerate(zip(*pair, strict=True)):
+            if apart(one, two) <= ROUNDING:
+                continue
+            others = replicates.loc[place == line, column] if column in replicates else nothing
+            known = _number(one), _number(two)
+            if None in known:
+                if two not in set(others):
+                    text = f"line {line + 1}, {column}: {one or 'nothing'} kept, {two or 'nothing'} here"
+                    return found._replace(wrong=text)
+            elif (error := _error_of(column)) in before and error in after:
+                errors = _number(before[error][line]), _number(after[error][line])
+                if not any(errors):  # of a number that draws nothing
+                    text = f"line {line + 1}, {column}: {one} kept, {two} here, without an error"
+                    return found._replace(wrong=text)
+                sides = ((value, own) for value, own in zip(known, errors, strict=True))
+                _add(found, of_errors(row["row"], f"{label}, {column}", *sides), column)
+            else:
+                values = [value for value in map(_number, others) if value is not None]
+                made = of_replicates(row["row"], f"{label}, {column}", *known, values)
+                _add(found, made, column)
+    arrays = old.arrays.keys() | new.arrays.keys()
+    found.unjudged.extend(sorted(f"array {name}" for name in arrays if not _equal(old, new, name)))
+    return found
+
+
+def keys(settings: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the names of settings, and of those within them."""
+    for name, value in settings.items():
+        yield name
+        if isinstance(value, Mapping):
+            yield from keys(value)
+
+
+def _error_of(column: str) -> str:
+    return "standard_error" if column == "estimate" else f"{column}_se"
+
+
+def _number(text: Any) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def _add(found: Beside, pair: Pair | None, column: str) -> None:
+    if pair:
+        found.pairs.append(pair)
+    elif column not in found.unjudged:
+        found.unjudged.append(column)
+
+
+def _equal(old: Table, new: Table, name: str) -> bool:
+    one, two = old.arrays.get(name), new.arrays.get(name)
+    return one is not None and two is not None and one.tobytes() == two.tobytes()
