@@ -339,8 +339,8 @@ def cholesky_factor(K: FloatArray, S: FloatArray) -> FloatArray:
         If B is not positive definite in floating point.
     """
     root = np.sqrt(S)
-    B = root[:, None] * K
-    B *= root
+    B = root * K
+    B *= root[:, None]
     B.flat[:: len(S) + 1] += 1.0
     # B is symmetric: its transpose has the order of columns that LAPACK wants, and needs no copy
     L, failed = dpotrf(B.T, lower=1, clean=1, overwrite_a=1)
