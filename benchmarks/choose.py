@@ -2,8 +2,8 @@
 
 The patterns are those of benchmarks/large.py: the law of Problem 6, with the rough kernel. Each fit is a process of its
 own, on one thread, with one prediction. Methods have the options of the classifier, but for "twisted-ep, 512 draws",
-eight randomisations of 64 points. "ep, low rank" has ``covariance="low-rank"``, the others the dense one. The memory
-is the largest of all methods.
+eight randomisations of 64 points. "ep, low rank" has ``covariance="low-rank"``. The memory is the largest of all
+methods.
 
 `python benchmarks/choose.py` takes N = 500 to 5000, in ten minutes; sizes may be named. Writes docs/choose.csv, where
 rows of other sizes stay.

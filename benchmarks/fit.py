@@ -59,8 +59,7 @@ def fits(package, method, length_scales):
     from sklearn.gaussian_process import _gpc
     from sklearn.gaussian_process.kernels import RBF
 
-    from gpcmc.classifier import GaussianProcessClassifier
-    from gpcmc.inference import Laplace
+    from gpcmc import GaussianProcessClassifier
     from gpcmc.evidence import Surface
     from gpcmc.inference import Laplace
 

@@ -7,8 +7,8 @@ All seconds are CPU seconds of one thread: other work on the machine makes them 
 
 Methods "softmax" and "softmax, dense" are Laplace's with three classes, at standard normal patterns in the plane and
 labels drawn from the softmax of smooth functions, with the same kernel: `--methods "softmax, dense" softmax`. Methods
-"dense, parallel" and "dense, twisted" are expectation propagation and twisted EP of a kernel's dense covariance: no
-approximation, but sites from one. Their column `factorizations` has their seconds over those of one Cholesky
+"dense, parallel" and "dense, twisted" are expectation propagation and twisted EP on the dense covariance of a kernel:
+no approximation, but sites from one. Their column `factorizations` has their seconds over those of one Cholesky
 factorisation in the same run.
 
 `python benchmarks/lowrank.py` takes the plane, with `--tolerance 3e-5` for the finer line of the picture, and `--wide`
@@ -68,10 +68,12 @@ def measure(method, inputs, n, tolerance):
     """One run: a line of JSON."""
     from scipy.linalg import cholesky
 
-    from gpcmc.evidence import Search, form_of, surface_method
+    from gpcmc.evidence import Search, surface_method
+    from gpcmc.evidence.forms import LowRankForm
+    from gpcmc.gaussian.softmax_mode import MulticlassLaplace
     from gpcmc.gp import Prior, rbf
     from gpcmc.gp import prior as dense_prior
-    from gpcmc.inference import ExpectationPropagation, MulticlassLaplace, Twisted
+    from gpcmc.inference import ExpectationPropagation, Twisted
 
     def low_rank_prior(kernel, X, tolerance=1e-4):
         return dense_prior(kernel, X, covariance="low-rank", tolerance=tolerance)
@@ -81,13 +83,10 @@ def measure(method, inputs, n, tolerance):
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     start = time.process_time()
     if method == "fitted":
-        ep, rng = ExpectationPropagation(), np.random.default_rng(1)
-
-        def form_at(kernel):
-            return form_of("low-rank", tolerance, ep, kernel, X, n)
-
-        climbed = surface_method(ep, searching=True)
-        found, _ = Search("lbfgs").run(climbed, rbf(1.0, 1.0), X, y, rng, form_at=form_at)
+        method = surface_method(ExpectationPropagation(), searching=True)
+        found, _ = Search("lbfgs").run(
+            method, rbf(1.0, 1.0), X, y, None, form_at=lambda kernel: LowRankForm(tolerance)
+        )
         row = {"seconds": time.process_time() - start}
         prior = low_rank_prior(kernel.clone_with_theta(found.theta), X, tolerance=tolerance)
         posterior = ExpectationPropagation().fit(prior, y)

@@ -2,11 +2,11 @@
 
 Up to 300 rows of a data set are for training, drawn with a seed, and up to 1000 others for testing; the inputs are as
 they are, or standardised by the training rows. All fits start from ``1.0 * RBF(1.0)``, and more than two classes are
-fitted one against the rest. A row has log losses (means over test rows, in nats, probabilities no less than 1e-15)
-and CPU seconds of our default fit and of scikit-learn's. For each class the evidence is also climbed from twenty starts that
-are drawn log-uniformly within the bounds, each to its end, by L-BFGS-B alone. `below` is how many nats the default's
-evidence is below the best of them, in the class where this is most, and `problems_below` in how many of the `problems`
-(one a class) it is by more than .1.
+fitted one against the rest. A row has log losses (means over test rows, in nats, probabilities no less than 1e-15) and
+CPU seconds of our default fit and of scikit-learn's. For each class the evidence is also climbed from twenty starts
+that are drawn log-uniformly within the bounds, each to its end, by L-BFGS-B alone. `below` is how many nats the
+default's evidence is below the best of them, in the class where this is most, and `problems_below` in how many of the
+`problems` (one a class) it is by more than .1.
 
 Run with names of data sets as arguments, or without for all, which takes about an hour; writes docs/real.csv, where
 rows of other data sets stay. Needs the packages of benchmarks/peers/real.txt; a data set without its package is left

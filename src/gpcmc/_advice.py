@@ -19,7 +19,7 @@ _SHOWN = (
     "residual",
 )  # fmt: skip
 _UNCORRELATED = 1e-3  # largest correlation of a kernel that tells nothing of other inputs
-_FLAT = 0.05  # probabilities that differ by less are the same
+_FLAT = 0.25  # probabilities that differ by less tell little
 _GAIN = 0.1  # nats; less is not worth a word
 _AHEAD = 3.0  # units of a logarithm over which a slope at a bound may be believed
 _SPREAD = 10.0  # ratio of standard deviations of columns that are not in one scale
@@ -99,7 +99,10 @@ def _of_nothing(fitted: Fitted, X: Any) -> str:
     correlation = 1.0 if fitted.form.held else _correlation(fitted, X)
     if correlation >= _UNCORRELATED and not _knows_nothing(fitted):
         return ""
-    where = f"{fitted.kernel} tells nothing of the classes: their probabilities are about the same everywhere"
+    where = (
+        f"{fitted.kernel} tells nothing of the classes: the marginal likelihood is that of their shares, and "
+        f"probabilities differ by {fitted.spread:.2g} between patterns at most"
+    )
     scale = _length_scale(fitted.kernel)
     if scale is None or not vectors(X):
         return f"{where}. Try n_restarts_optimizer, or another kernel"
@@ -125,7 +128,7 @@ def _correlation(fitted: Fitted, X: Any) -> float:
 
 
 def _knows_nothing(fitted: Fitted) -> bool:
-    """Return whether all patterns have the same probabilities, and the evidence is that of the classes' shares."""
+    """Return whether probabilities differ little between patterns, and the evidence is that of the classes' shares."""
     assert fitted.found is not None
     shares = knowing_shares(fitted.y)
     return fitted.spread < _FLAT and fitted.found.log_evidence < shares + _GAIN

@@ -4,8 +4,8 @@ One against the rest, the problem of class c gives q_c, the probability that a p
 probabilities are these over their sum. Where the fits agree, the sum is one and every q_c stays as it is. To combine
 their odds instead, q_c / (1 - q_c) over the sum, is sharper: better where classes do not overlap, far worse where they
 do (benchmarks/classes.py). Nothing depends on the order of the classes or on their names: every problem has the same
-random numbers, sums run over sorted terms, and the problem that is fitted first, whose optimum is a start of the others,
-is that of the most frequent class.
+random numbers, sums run over sorted terms, and the problem that is fitted first, whose optimum is a start of the
+others, is that of the most frequent class.
 """
 
 from __future__ import annotations
@@ -43,6 +43,8 @@ from gpcmc.inference import Method, Posterior, Prediction, PseudoMarginal
 from gpcmc.likelihood.softmax import one_hot
 from gpcmc.orthant import ExtinctionError
 from gpcmc.posterior import OK, PosteriorRecord
+
+_BLOCK = 200  # test inputs at a time
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,10 +100,18 @@ class Fitted:
         """
         self._check_size(X_star)
         at_inputs = getattr(self.posterior, "predict_inputs", None)
-        if at_inputs is not None and vectors(X_star):
+        if at_inputs is None or not vectors(X_star):
+            return self.posterior.predict(*self._covariances(X, X_star))
+        if not self.form.held:
             found: Prediction = at_inputs(X_star)
             return found
-        return self.posterior.predict(*self._covariances(X, X_star))
+        # where no (n, n) array is made there is no (n, t) one either
+        parts = [at_inputs(X_star[k : k + _BLOCK]) for k in range(0, len(X_star), _BLOCK)]
+        return Prediction(
+            np.concatenate([one.probability for one in parts]),
+            np.concatenate([one.standard_error for one in parts]),
+            np.concatenate([one.form_error + 0.0 * one.probability for one in parts]),
+        )
 
     def latent(self, X: Any, X_star: Any) -> tuple[FloatArray, FloatArray]:
         """Return means and variances of the latent values at test inputs, (t,) or (t, C).

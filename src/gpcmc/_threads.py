@@ -104,7 +104,7 @@ def one_thread() -> Iterator[None]:
     own = _process.enter()
     _here.limited = True
     try:
-        with np.errstate(**_usual({**np.geterr()})):
+        with np.errstate(**_usual(dict(np.geterr()))):
             yield
     finally:
         _here.limited = False

@@ -94,7 +94,8 @@ class GaussianProcessClassifier(ClassifierMixin, arguments.MethodOptions):
         Share of the prior variance that a covariance of low rank may leave unexplained, above 0 and below 1. Where that
         needs a rank above 2000, the rank is 2000, and a warning says what is left.
     verbose : int
-        1 prints how the search goes, and how long it will take if that is more than a minute; 2 each evaluation.
+        1 prints how the search goes, and how long it will take if that is more than a minute; 2 each of its
+        evaluations.
 
     Attributes
     ----------
@@ -258,8 +259,8 @@ class GaussianProcessClassifier(ClassifierMixin, arguments.MethodOptions):
         mean over the classes. That of a Monte Carlo method itself, at `kernel_`, is ``log_marginal_likelihood_``.
 
         With ``optimizer="exact"`` it is the unbiased estimate with the search's points, and sites for `theta`; its
-        error is about ``log_marginal_likelihood_se_``, whose points are others. Its gradient holds the sites, so that it
-        agrees with differences between two `theta` up to that error only.
+        error is about ``log_marginal_likelihood_se_``, whose points are others. Its gradient holds the sites, so that
+        it agrees with differences between two `theta` up to that error only.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""The classifier: scikit-learn's checks, its arguments, several classes, what it warns of, users' reports, threads."""
+"""The classifier: scikit-learn's checks, arguments, several classes, warnings, reports of users, and threads."""
 
 import copy
 import doctest

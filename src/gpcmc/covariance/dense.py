@@ -345,8 +345,8 @@ def cholesky_factor(K: FloatArray, S: FloatArray) -> FloatArray:
     if not S.any():
         return np.eye(len(S))
     root = np.sqrt(S)
-    B = root[:, None] * K
-    B *= root
+    B = root * K
+    B *= root[:, None]
     B.flat[:: len(S) + 1] += 1.0
     # B is symmetric: its transpose has the order of columns that LAPACK wants, and needs no copy
     L, failed = dpotrf(B.T, lower=1, clean=1, overwrite_a=1)

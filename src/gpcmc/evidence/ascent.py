@@ -103,9 +103,8 @@ def drawn(kernel: Kernel, count: int, rng: np.random.Generator | None) -> list[F
             f"n_restarts_optimizer={count} needs a kernel with finite bounds; got {kernel.bounds}"
         )
     assert rng is not None
-    return list(
-        rng.uniform(kernel.bounds[:, 0], kernel.bounds[:, 1], size=(count, len(kernel.bounds)))
-    )
+    low, high = kernel.bounds.T
+    return list(rng.uniform(low, high, size=(count, len(low))))
 
 
 def bounded(kernel: Kernel) -> list[tuple[str, float, str]]:
