@@ -64,27 +64,28 @@ def beside(kept: Table, old: Table, new: Table, row: Row, label: str) -> Beside:
     place = replicates.groupby("row").cumcount()
     nothing = pd.Series("", before.index)
     for column in before.columns.union(after.columns, sort=False):
-        pair = before.get(column, nothing), after.get(column, nothing)
-        for line, (one, two) in enumerate(zip(*pair, strict=True)):
+        entries = before.get(column, nothing), after.get(column, nothing)
+        for line, (one, two) in enumerate(zip(*entries, strict=True)):
             if apart(one, two) <= ROUNDING:
                 continue
             others = replicates.loc[place == line, column] if column in replicates else nothing
-            known = _number(one), _number(two)
-            if None in known:
+            first, second = _number(one), _number(two)
+            if first is None or second is None:
                 if two not in set(others):
                     text = f"line {line + 1}, {column}: {one or 'nothing'} kept, {two or 'nothing'} here"
                     return found._replace(wrong=text)
-            elif (error := _error_of(column)) in before and error in after:
-                errors = _number(before[error][line]), _number(after[error][line])
-                if not any(errors):  # of a number that draws nothing
+                continue
+            group, error = f"{label}, {column}", _error_of(column)
+            if error in before and error in after:
+                its = _number(before[error][line]) or 0.0, _number(after[error][line]) or 0.0
+                if its == (0.0, 0.0):  # of a number that draws nothing
                     text = f"line {line + 1}, {column}: {one} kept, {two} here, without an error"
                     return found._replace(wrong=text)
-                sides = ((value, own) for value, own in zip(known, errors, strict=True))
-                _add(found, of_errors(row["row"], f"{label}, {column}", *sides), column)
+                pair = of_errors(row["row"], group, (first, its[0]), (second, its[1]))
             else:
                 values = [value for value in map(_number, others) if value is not None]
-                made = of_replicates(row["row"], f"{label}, {column}", *known, values)
-                _add(found, made, column)
+                pair = of_replicates(row["row"], group, first, second, values)
+            _add(found, pair, column)
     arrays = old.arrays.keys() | new.arrays.keys()
     found.unjudged.extend(sorted(f"array {name}" for name in arrays if not _equal(old, new, name)))
     return found
