@@ -54,7 +54,7 @@ MacKay (2010), Elliptical slice sampling, Figure 2. Kuss and Rasmussen (2005), f
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -161,7 +161,10 @@ class GpmlMonteCarlo(Method[GpmlPosterior]):
             diagnostics=diagnostics,
             status=chain_status(diagnostics),
         )
-        return with_prediction(posterior, prior)
+        if not len(prior.k_star_star):
+            return posterior
+        prediction = posterior.predict(prior.K_star, prior.k_star_star)
+        return replace(posterior, prediction=prediction)
 
     def _run(
         self,
