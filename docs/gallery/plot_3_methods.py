@@ -45,7 +45,9 @@ methods = {
     "twisted-ep": Twisted(points=128),
     "ess": EllipticalSlice(samples=16000, temperatures=300),
     "hmc": HamiltonianMonteCarlo(samples=3200, temperatures=25),
-    "control-variables": ControlVariables(iterations=400, burn_in=50, adaptation_rounds=4),
+    "control-variables": ControlVariables(
+        iterations=400, burn_in=50, line_searches=20, max_evaluations=500, adaptation_rounds=4
+    ),
 }
 results, seconds = {}, {}
 for name, method in methods.items():

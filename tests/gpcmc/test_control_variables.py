@@ -12,8 +12,9 @@ from truths import band, distance, two_point_posterior
 
 from gpcmc.chains import control_variables
 from gpcmc.chains import controls as controls_module
-from gpcmc.chains.controls import Placement, controls_needed, init, make_controls, run, step
+from gpcmc.chains.controls import init, make_controls, run, step
 from gpcmc.chains.coordinates import whiten
+from gpcmc.chains.placement import Placement, controls_needed, trace_and_gradient
 from gpcmc.covariance.kernels import rbf_parameters
 from gpcmc.gp import Prior, linear, prior, rbf
 from gpcmc.inference import ControlVariables, ConvergenceError, Orthant, infer
@@ -31,19 +32,85 @@ def problem(n=20, d=2, alpha=1.0, beta=3.0, seed=0, test=5):
     return blocks, np.where(f + rng.standard_normal(n) > 0, 1.0, -1.0)
 
 
-def place(blocks, m):
-    placement = Placement(blocks.K)
+def place(blocks, m, free=True):
+    placement = Placement(
+        blocks.K, blocks.kernel, blocks.X if free else None, line_searches=50, evaluations=1000
+    )
     while len(placement) < m and placement.add():
-        pass
+        placement.settle()
     return placement
+
+
+def fixed(K):
+    return Placement(K, None, None, line_searches=1, evaluations=1)
 
 
 # --- placement
 
 
+@pytest.mark.parametrize("length_scale", [np.array(0.8), np.array([0.5, 1.0, 2.0])])
+def test_the_trace_and_its_gradient(length_scale):
+    rng = default_rng(1)
+    X, U = rng.standard_normal((12, 3)), rng.standard_normal((4, 3))
+    kernel = RBF(length_scale if length_scale.ndim else float(length_scale))
+    x, u = X / length_scale, U / length_scale
+    share, gradient = trace_and_gradient(u, x)
+    K_xu = kernel(X, U)
+    left = kernel(X) - K_xu @ np.linalg.solve(kernel(U), K_xu.T)
+    assert share == pytest.approx(np.trace(left) / len(X), abs=1e-12)
+    for j in np.ndindex(U.shape):
+        h = np.zeros_like(U)
+        h[j] = 1e-5
+        ahead, behind = (trace_and_gradient(u + e, x)[0] for e in (h, -h))
+        assert gradient[j] == pytest.approx((ahead - behind) / 2e-5, abs=1e-8)
+
+
+def test_control_inputs_that_coincide_leave_all_open():
+    X = default_rng(2).standard_normal((6, 2))
+    share, gradient = trace_and_gradient(X[[0, 0]] + [[0.0, 0.0], [1e-5, 0.0]], X)
+    assert share == 1.0 and not gradient.any()
+
+
+@pytest.mark.parametrize("free", [True, False])
+def test_placement_covariances_are_the_kernels(free):
+    blocks, _ = problem(n=30)
+    placement = place(blocks, 4, free)
+    K_ux, K_uu = placement.blocks()
+    left = blocks.K - K_ux.T @ np.linalg.solve(K_uu, K_ux)
+    assert_allclose(placement.remainder(), left, atol=1e-10)
+    assert placement.share() == pytest.approx(np.trace(left) / np.trace(blocks.K), abs=1e-12)
+    if free:
+        U = placement.inputs * blocks.kernel.k2.length_scale
+        assert_allclose(K_ux, blocks.kernel(U, blocks.X), atol=1e-13)
+        assert_allclose(K_uu, blocks.kernel(U), atol=1e-13)
+    else:
+        assert placement.evaluations == 0
+
+
+@pytest.mark.slow
+def test_free_inputs_leave_less_open_than_training_inputs():
+    blocks, _ = problem(n=60, alpha=1.0)
+    free, among = place(blocks, 6), place(blocks, 6, free=False)
+    assert free.share() < 0.95 * among.share()
+    before = free.share()
+    free.settle()
+    assert free.share() <= before + 1e-12
+
+
+@pytest.mark.slow
+def test_the_least_number_of_controls_is_a_bound():
+    for alpha in (0.3, 1.0, 3.0):
+        blocks, _ = problem(n=40, alpha=alpha)
+        placement = place(blocks, 1)
+        while placement.share() > 0.1:
+            placement.add()
+            placement.settle()
+        assert controls_needed(blocks.K, 0.1) <= len(placement)
+
+
 def test_the_input_that_is_added_lowers_the_trace_most():
     blocks, _ = problem(n=25, alpha=0.7)
-    placement = place(blocks, 3)
+    placement = place(blocks, 3, free=False)
     K_ux, K_uu = placement.blocks()
     left = blocks.K - K_ux.T @ np.linalg.solve(K_uu, K_ux)
     assert_allclose(placement.remainder(), left, atol=1e-10)
@@ -63,10 +130,10 @@ def test_nothing_is_added_where_the_controls_already_know_the_function():
     X = rng.standard_normal((8, 2))[[0, 1, 2, 0, 1, 2, 0, 0]]
     blocks = prior(rbf(1, 1), X, X[:1])
     for order in (None, rng):
-        placement = Placement(blocks.K)
+        placement = fixed(blocks.K)
         assert [placement.add(order) for _ in range(4)] == [True, True, True, False]
         assert len({tuple(X[j]) for j in placement.chosen}) == 3
-    assert not Placement(np.zeros((3, 3))).add()
+    assert not fixed(np.zeros((3, 3))).add()
 
 
 def test_the_least_number_of_controls():
@@ -100,23 +167,25 @@ def test_which_kernels_are_an_rbf(kernel, expected):
 
 # --- the conditionals
 
-CASES = pytest.mark.parametrize(("n", "m"), [(6, 3), (2, 4), (5, 5), (6, 1)])
+CASES = pytest.mark.parametrize(
+    ("n", "m", "free"), [(6, 3, True), (6, 3, False), (2, 4, True), (5, 5, False), (6, 1, True)]
+)
 
 
-def controls_of(n, m):
+def controls_of(n, m, free=True):
     blocks, y = problem(n=n, alpha=1.5, seed=4)
     if n < m:  # more controls than latent values
         U = default_rng(5).standard_normal((m, 2))
         K_ux, K_uu = blocks.kernel(U, blocks.X), blocks.kernel(U)
     else:
-        K_ux, K_uu = place(blocks, m).blocks()
+        K_ux, K_uu = place(blocks, m, free).blocks()
     coordinates = whiten(blocks.K, y)
     return blocks.K, y, K_ux, K_uu, coordinates, make_controls(K_ux, K_uu, coordinates)
 
 
 @CASES
-def test_conditionals_against_brute_force(n, m):
-    K, y, K_ux, K_uu, coordinates, controls = controls_of(n, m)
+def test_conditionals_against_brute_force(n, m, free):
+    K, y, K_ux, K_uu, coordinates, controls = controls_of(n, m, free)
     L, Q = np.linalg.cholesky(K_uu), np.linalg.inv(K_uu)
     f_c = default_rng(6).standard_normal(m)
     u = np.linalg.solve(L, f_c)
@@ -144,7 +213,7 @@ def test_conditionals_against_brute_force(n, m):
 def test_conditionals_of_a_singular_covariance():
     X = default_rng(7).standard_normal((9, 3))
     K, y = X @ X.T, np.where(X[:, 0] > 0, 1.0, -1.0)
-    placement = Placement(K)
+    placement = fixed(K)
     assert [placement.add() for _ in range(4)] == [True, True, True, False]
     controls = make_controls(*placement.blocks(), whiten(K, y))
     assert np.abs(controls.noise_map).max() < 1e-6
@@ -163,8 +232,8 @@ def fresh(state, controls):
 
 
 @CASES
-def test_a_step_line_by_line(n, m):
-    _, _, _, _, coordinates, controls = controls_of(n, m)
+def test_a_step_line_by_line(n, m, free):
+    _, _, _, _, coordinates, controls = controls_of(n, m, free)
     rng = default_rng(8)
     state = init(coordinates.draw_prior(50, rng=rng), controls, coordinates, rng=rng)
     fresh(state, controls)
@@ -432,6 +501,37 @@ def test_the_limit_of_controls_stops_it():
     with pytest.raises(ConvergenceError, match=rf"{few} control inputs leave open 0.1") as stop:
         posterior.predict(blocks.K_star, blocks.k_star_star)
     assert stop.value.posterior is posterior
+
+
+def test_the_evaluations_of_placement_stop_it():
+    blocks, y = problem(n=60, alpha=0.5)
+    few = controls_needed(blocks.K, 0.1)
+    result = infer(ControlVariables(max_evaluations=30), blocks, y, rng=default_rng(21))
+    assert result.status == STOPPED and result.probability.shape == (0,)
+    assert 30 <= result.work["placement_evaluations"] <= 60
+    assert 3 <= result.work["controls"] < few
+    posterior = ControlVariables(max_evaluations=30).fit(blocks, y, rng=default_rng(21))
+    with pytest.raises(ConvergenceError, match="leave open .* needs a higher max_evaluations"):
+        posterior.predict(blocks.K_star, blocks.k_star_star)
+
+
+def test_free_controls_are_fewer_and_the_probabilities_the_same():
+    """Within 6 standard errors of those where the control inputs are training inputs."""
+    blocks, y = problem(n=30, alpha=1.0)
+    given = {"iterations": 4000, "adaptation_rounds": 2}
+    free = infer(ControlVariables(**given), blocks, y, rng=default_rng(1))
+    fixed = infer(
+        ControlVariables(**given),
+        Prior(blocks.K, blocks.K_star, blocks.k_star_star),
+        y,
+        rng=default_rng(2),
+    )
+    assert free.status == fixed.status == OK
+    assert free.work["placement_evaluations"] > 0 == fixed.work["placement_evaluations"]
+    assert free.diagnostics["trace_share"] <= 0.1 >= fixed.diagnostics["trace_share"]
+    assert free.work["controls"] <= fixed.work["controls"]
+    joint = np.hypot(free.probability_se, fixed.probability_se)
+    assert (np.abs(free.probability - fixed.probability) < 6 * joint).all()
 
 
 def test_a_short_chain_says_that_it_has_not_converged():

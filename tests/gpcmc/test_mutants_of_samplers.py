@@ -48,7 +48,7 @@ MUTANTS = {
     ),
     "a control variable that keeps its old value": Mutant(
         controls.step, "xi - state.u @ controls.directions[i]", "xi",
-        test_control_variables.test_a_step_line_by_line, (6, 3),
+        test_control_variables.test_a_step_line_by_line, (6, 3, True),
     ),
     # the paper's sampler
     "refills that are not sorted": Mutant(

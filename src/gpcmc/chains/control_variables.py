@@ -9,10 +9,11 @@ proposal's density is the prior's own conditional, in the old point as in the ne
     ------------------------------  ----------------------------------
      p(y | f)  p(f | f_c)  p(f_c)    p(f_c,i' | f_c,-i) p(f' | f_c')
 
-all but the ratio of the likelihoods cancels. `gpcmc.chains.controls` places the control inputs and makes the proposals.
+all but the ratio of the likelihoods cancels. `gpcmc.chains.controls` makes the proposals.
 
-Control inputs are added until they leave open a tenth of the prior variance. More are added while the chain refuses
-too much, and then all is frozen. A run that needs more of them than it may have stops before it draws, and says so.
+Control inputs are placed (`gpcmc.chains.placement`) until they leave open a tenth of the prior variance. More are added
+while the chain refuses too much, and then all is frozen. A run that needs more of them than it may have stops before it
+draws, and says so.
 
 References
 ----------
@@ -23,23 +24,16 @@ variables, Advances in Neural Information Processing Systems 21, 1681.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 
-from gpcmc._validation import FloatArray, check_positive, check_positive_int
+from gpcmc._validation import FloatArray, check_array, check_positive, check_positive_int
 from gpcmc.chains.chain import ChainPosterior, check_kept, kept_draws
-from gpcmc.chains.controls import (
-    Controls,
-    ControlState,
-    Placement,
-    controls_needed,
-    init,
-    make_controls,
-    run,
-)
+from gpcmc.chains.controls import Controls, ControlState, init, make_controls, run
 from gpcmc.chains.convergence import convergence, monitored
 from gpcmc.chains.coordinates import Coordinates, whiten
+from gpcmc.chains.placement import Placement, controls_needed
 from gpcmc.covariance.prior import Prior
 from gpcmc.methods import Method
 from gpcmc.posterior import (
@@ -87,7 +81,8 @@ class StoppedPosterior(PosteriorRecord):
 class ControlVariables(Method[ChainPosterior | StoppedPosterior]):
     """Options of the sampler with control variables. It gives no marginal likelihood.
 
-    The control inputs are training inputs. A run that meets a limit before it can sample returns a `StoppedPosterior`.
+    The control inputs are free if the prior holds an RBF kernel and its inputs; else they are training inputs. A run
+    that meets a limit before it can sample returns a `StoppedPosterior`.
 
     The posterior's diagnostics: ``effective_samples``, ``r_hat``, ``acceptance`` (mean),
     ``least_acceptance`` (of a control variable), ``controls``, ``controls_needed`` (at least),
@@ -114,6 +109,11 @@ class ControlVariables(Method[ChainPosterior | StoppedPosterior]):
     max_controls : int
         Control inputs at most. If more are needed to meet `trace_fraction`, the run stops without a
         draw; if that shows only when the chain refuses too much, it goes on with these.
+    line_searches : int
+        At most, each time the control inputs are placed.
+    max_evaluations : int
+        Evaluations of the placement's criterion at most, in all. If they end before `trace_fraction` is met, the run
+        stops without a draw; if later, no further control input is added.
     adaptation_rounds : int
         Rounds at most; may be 0. Adaptation ends sooner after two rounds in sequence in which every
         control variable was accepted more often than 0.2 / M; else every second round adds one.
@@ -135,13 +135,15 @@ class ControlVariables(Method[ChainPosterior | StoppedPosterior]):
     start: int = 3
     trace_fraction: float = 0.1
     max_controls: int = 200
+    line_searches: int = 200
+    max_evaluations: int = 10_000
     adaptation_rounds: int = 80
     adaptation_burn_in: int = 10
     adaptation_iterations: int = 100
 
     def __post_init__(self) -> None:
         may_be_zero = ("burn_in", "adaptation_rounds", "adaptation_burn_in")
-        for name in (one.name for one in fields(self)):  # a subclass may have more options
+        for name in self.__slots__:
             value = getattr(self, name)
             if name == "trace_fraction" or (name in may_be_zero and value == 0):
                 continue
@@ -163,14 +165,16 @@ class ControlVariables(Method[ChainPosterior | StoppedPosterior]):
         """As `Method.memory`; the draws count too."""
         return Method.memory(self, n) + 8.0 * self.chains * self._kept * n
 
-    def placement(self, prior: Prior) -> Placement:
-        """Return what places the control inputs."""
-        return Placement(prior.K)
-
     def _fit(
         self, prior: Prior, y: FloatArray, rng: np.random.Generator
     ) -> ChainPosterior | StoppedPosterior:
-        placement = self.placement(prior)
+        placement = Placement(
+            prior.K,
+            prior.kernel,
+            None if prior.X is None else check_array("prior.X", prior.X, ndim=2),
+            line_searches=self.line_searches,
+            evaluations=self.max_evaluations,
+        )
         needed = controls_needed(prior.K, self.trace_fraction)
         reason = self._place(placement, needed, rng)
         found = {
@@ -250,7 +254,7 @@ class ControlVariables(Method[ChainPosterior | StoppedPosterior]):
                 return (
                     f"control variables: {len(placement)} control inputs leave open {share:.3g} of the "
                     f"prior variance after {placement.evaluations} evaluations; {wanted} needs "
-                    f"{'more evaluations' if placement.exhausted else more}"
+                    f"{'a higher max_evaluations' if placement.exhausted else more}"
                 )
             placement.settle()
         return ""

@@ -1,9 +1,4 @@
-"""Control variables: where they are, and the proposals of the chain with them.
-
-Placement. Control inputs are training inputs, added one at a time: each lowers tr(K - K_xu K_uu^-1 K_ux) most, the
-prior variance of f that f_c leaves open (section 3.1 of the source). The trace cannot be below what the principal
-components of K leave open, so the least possible number of control inputs is known before anything is done
-(`controls_needed`).
+"""The chain with control variables: proposals, and what they need of the control inputs.
 
 Coordinates. Write f_c = L u with L L' = K_uu, and f = root w as in `gpcmc.chains.coordinates`, u and w
 standard normal a priori, and P = E[w u'], whose singular values are at most one. Then
@@ -31,7 +26,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cholesky, eigvalsh, solve_triangular, svd
+from scipy.linalg import cholesky, solve_triangular, svd
 
 from gpcmc._validation import FloatArray
 from gpcmc.chains._probit import log_likelihood_and_slope
@@ -39,96 +34,6 @@ from gpcmc.chains.coordinates import Coordinates
 
 #: Proposals whose noise comes from one product.
 BLOCK = 512
-_NEW = 1e-6  # a control input is added only where it knows this share of the variance by itself
-
-
-def controls_needed(K: FloatArray, fraction: float) -> int:
-    """Return the least number of control inputs that can leave open `fraction` of the trace of K.
-
-    K_xu K_uu^-1 K_ux has rank M and lies below K, so what it leaves open is at least the sum of all
-    eigenvalues of K but the M largest.
-    """
-    variance = np.maximum(eigvalsh(K, check_finite=False), 0.0)  # ascending
-    open_ = np.concatenate([[0.0], np.cumsum(variance)])  # by what the k smallest make
-    # the bound is a proof only within rounding of the sum, which is given to the other side
-    allowed = fraction * open_[-1] * (1.0 + 1e-10)
-    return len(K) - int(np.searchsorted(open_, allowed, side="right") - 1)
-
-
-class Placement:
-    """Control inputs among the training inputs, added one at a time.
-
-    A subclass may move them elsewhere (`blocks`, `settle`), in a limited number of evaluations.
-
-    Parameters
-    ----------
-    K : (n, n) array
-        Prior covariance at the training inputs.
-
-    Attributes
-    ----------
-    chosen : list of int
-        Training inputs that the control inputs are.
-    evaluations : int
-        Of the trace, by placements that move.
-    """
-
-    evaluations: int = 0
-
-    def __init__(self, K: FloatArray) -> None:
-        self.K = K
-        self.chosen: list[int] = []
-
-    def __len__(self) -> int:
-        """Return the number of control inputs."""
-        return len(self.chosen)
-
-    @property
-    def exhausted(self) -> bool:
-        """Whether no evaluation of the trace is left where one is needed."""
-        return False
-
-    def blocks(self) -> tuple[FloatArray, FloatArray]:
-        """Return the covariances K_ux (m, n) and K_uu (m, m)."""
-        return self.K[self.chosen], self.K[np.ix_(self.chosen, self.chosen)]
-
-    def settle(self) -> None:
-        """Move the control inputs to where the trace is least: training inputs stay where they are."""
-
-    def remainder(self) -> FloatArray:
-        """Return the covariance (n, n) of f given f_c: K - K_xu K_uu^-1 K_ux."""
-        if not len(self):
-            return self.K
-        K_ux, K_uu = self.blocks()
-        L = cholesky(K_uu, lower=True, check_finite=False)
-        V = solve_triangular(L, K_ux, lower=True, check_finite=False)
-        return self.K - V.T @ V
-
-    def share(self) -> float:
-        """Return the share of the variance that is left open."""
-        total = float(np.trace(self.K))
-        return float(np.trace(self.remainder())) / total if total > 0.0 else 0.0
-
-    def add(self, rng: np.random.Generator | None = None) -> bool:
-        """Add the training input that lowers the trace most, or with `rng` a random one.
-
-        Returns
-        -------
-        bool
-            False, with nothing added, if f_c already determines f.
-        """
-        S = self.remainder()
-        variance = S.diagonal()
-        open_ = np.flatnonzero(variance > _NEW * self.K.diagonal().max())
-        if not len(open_):
-            return False
-        if rng is None:
-            gain = np.einsum("ij,ij->j", S[:, open_], S[:, open_]) / variance[open_]
-            best = int(open_[np.argmax(gain)])
-        else:
-            best = int(rng.choice(open_))
-        self.chosen.append(best)
-        return True
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,14 +82,12 @@ def __getattr__(name: str) -> Any:
     if name != "METHODS":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from gpcmc.inference import METHODS as LIBRARY
-    from studies.atiya2021.control_variables import FreeControlVariables
     from studies.atiya2021.evidence_alone import Annealed, GenzBretz
     from studies.atiya2021.ordered import OrderedSampler
     from studies.atiya2021.toolbox.gpml import GpmlMonteCarlo
 
     globals()["METHODS"] = {key: value for key, value in LIBRARY.items() if key in MODULES} | {
         "gpml": GpmlMonteCarlo,
-        "control-variables": FreeControlVariables,
         "ordered": OrderedSampler,
         "annealed": Annealed,
         "genz-bretz": GenzBretz,
