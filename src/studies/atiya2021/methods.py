@@ -23,7 +23,7 @@ MODULES = {
     "ess": "gpcmc.chains.elliptical",
     "hmc": "gpcmc.chains.hamiltonian",
     "gpml": "studies.atiya2021.toolbox.gpml",
-    "control-variables": "studies.atiya2021.control_variables",
+    "control-variables": "gpcmc.chains.control_variables",
     "laplace": "gpcmc.gaussian.laplace",
     "ep": "gpcmc.gaussian.ep",
     "ordered": "studies.atiya2021.ordered",
