@@ -7,12 +7,16 @@ with `pytest -s`.
 """
 
 import copy
+import os
 
 import numpy as np
 import pytest
 from before import record, rows
 
 pytestmark = pytest.mark.slow
+ASKED = pytest.mark.skipif(
+    not os.environ.get("TEST_BEFORE"), reason="takes a minute: TEST_BEFORE=1 asks for it"
+)
 #: Kinds whose values are words.
 WORDS = ("status", "refusal")
 
@@ -29,6 +33,7 @@ def found(kept):
     return differences
 
 
+@ASKED
 @pytest.mark.parametrize(
     "kind", ["deterministic", "optimum", "at optimum", "estimate", "status", "refusal"]
 )
@@ -38,6 +43,7 @@ def test_values_are_those_before(found, kind):
     assert [(one.problem, one.quantity, one.said) for one in of_kind if one.failed] == []
 
 
+@ASKED
 def test_no_more_problems_than_chance_has_are_apart(found):
     count, allowed, problems = rows.beyond(found)
     if problems:
