@@ -111,7 +111,9 @@ rule draw_paper:
     input:
         book=[path for study in STUDIES for path in book(study)],
         lists=expand("<results>/{study}/{name}.csv", study=STUDIES, name=["readings", "controls"]),
-        templates=expand("src/recheck/report/{name}.tex.j2", name=["verdicts", "readings", "protocol"]),
+        templates=expand(
+            "src/recheck/report/{name}.tex.j2", name=["verdicts", "readings", "protocol"]
+        ),
     output:
         [path for paths in on_paper("").values() for path in paths],
     log:
