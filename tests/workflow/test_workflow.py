@@ -188,7 +188,7 @@ def edited(finished, tmp_path_factory):
 def test_a_comment_runs_nothing(edited):
     files = [
         *("src/gpcmc/inference/laplace.py", "src/studies/atiya2021/experiments/experiment4.py"),
-        *("src/studies/atiya2021/measures/experiment1.py", "src/recheck/judge.py"),
+        *("src/studies/atiya2021/measures/experiment1.py", "src/recheck/judge/verdicts.py"),
         "src/studies/atiya2021/figures/experiments123.py",
     ]
     assert edited(files, lambda text: text + b"\n# a comment\n") == {}
