@@ -50,7 +50,9 @@ COLUMNS += ["seconds_ep", "seconds_exact", "evaluations"]
 
 def fitted(problem, optimizer):
     """The classifier, and its CPU seconds."""
-    model = GaussianProcessClassifier(1.0 * RBF(1.0), SEARCH, random_state=SEED, optimizer=optimizer)
+    model = GaussianProcessClassifier(
+        1.0 * RBF(1.0), SEARCH, random_state=SEED, optimizer=optimizer
+    )
     start = time.process_time()
     model.fit(problem.X_train, problem.y_train)
     return model, time.process_time() - start

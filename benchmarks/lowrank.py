@@ -71,8 +71,8 @@ def measure(method, inputs, n, tolerance):
     from gpcmc.evidence import Search, surface_method
     from gpcmc.evidence.forms import LowRankForm
     from gpcmc.gaussian.softmax_mode import MulticlassLaplace
-    from gpcmc.gp import Prior, rbf
     from gpcmc.gp import prior as dense_prior
+    from gpcmc.gp import rbf
     from gpcmc.inference import ExpectationPropagation, Twisted
 
     def low_rank_prior(kernel, X, tolerance=1e-4):

@@ -28,8 +28,8 @@ from scipy.linalg import cholesky
 from scipy.linalg.blas import dgemm
 from threadpoolctl import threadpool_limits
 
-from gpcmc.orthant.sampler import orthant_probability
 from gpcmc.orthant.populations import MAX_POPULATION
+from gpcmc.orthant.sampler import orthant_probability
 
 N, SAMPLES, TEXTBOOK_SAMPLES, ROUNDS = 500, 1_000_000, 20_000, 3
 SMALLEST = 8  # coordinates; smaller products do not pay

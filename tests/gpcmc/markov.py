@@ -10,8 +10,8 @@ from functools import cached_property
 import numpy as np
 from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 
-from gpcmc.covariance.factor import DenseFactor
 from gpcmc.covariance.cross import Cross
+from gpcmc.covariance.factor import DenseFactor
 from gpcmc.covariance.form import Conditioned, ConditionedFunction, Covariance, Latent, Predictor
 
 

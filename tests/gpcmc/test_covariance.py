@@ -185,7 +185,7 @@ REMADE = {
 @pytest.mark.parametrize("form", REMADE)
 @pytest.mark.parametrize("several", [False, True])
 def test_contractions_are_traces_with_differences(form, several):
-    (S, nu, pi), K = precisions(), FORMS[form]()
+    (S, _, pi), K = precisions(), FORMS[form]()
     conditioned = K.conditioned_softmax(pi) if several else K.conditioned(S)
     rng = np.random.default_rng(0)
     a, v = rng.standard_normal((2, 3, N)) if several else rng.standard_normal((2, N))

@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 from made_study import measures, rows
 
-from recheck.judge.verdicts import measures as m
+from recheck.judge import measures as m
 
 
 def test_an_estimate_is_the_mean_over_units_of_the_means_over_runs():

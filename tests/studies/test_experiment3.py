@@ -8,9 +8,9 @@ import pandas as pd
 import pytest
 
 from gpcmc.inference import ConvergenceError
-from gpcmc.posterior import UNTRUSTED, Prediction
 from gpcmc.orthant import ExtinctionError
 from gpcmc.orthant.truths import linear_kernel_truth
+from gpcmc.posterior import UNTRUSTED, Prediction
 from studies.atiya2021.experiment2 import data_set
 from studies.atiya2021.experiments import experiment3
 from studies.atiya2021.measures import experiment3 as measures

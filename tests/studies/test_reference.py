@@ -18,8 +18,8 @@ from truths import reference as stored_case
 from gpcmc.covariance.kernels import orthant_covariance
 from gpcmc.gp import prior, rbf
 from gpcmc.inference import Inference, Twisted, infer
-from gpcmc.posterior import NOT_CONVERGED, UNTRUSTED
 from gpcmc.orthant.truths import constant_kernel_truth
+from gpcmc.posterior import NOT_CONVERGED, UNTRUSTED
 from recheck.record.files import read_csv, write_csv
 from studies.atiya2021.config import check as check_configuration
 from studies.atiya2021.experiments import reference_check, reference_truths

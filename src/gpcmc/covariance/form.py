@@ -227,8 +227,8 @@ class Conditioned(ABC):
         """Return what predicts, given a = K^-1 mean: (n,) or (C, n).
 
         `answer` says how the Gaussian terms would move with the posterior, for a form that corrects what it leaves out:
-        it takes a conditioned covariance, a and the mean there, and returns the noise of the terms that match, precisions
-        S (n,) or class probabilities (C, n), and nu - S mean - a.
+        it takes a conditioned covariance, a and the mean there, and returns the noise of the terms that match,
+        precisions S (n,) or class probabilities (C, n), and nu - S mean - a.
         """
 
 

@@ -136,6 +136,7 @@ class ExpectationPropagation(GaussianApproximation):
     def answer(
         self, y: FloatArray, conditioned: Any, a: FloatArray, mean: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
+        """The terms that match a posterior that has moved; see `GaussianApproximation.answer`."""
         m, cavity = _cavities(conditioned, a, mean)
         tau, nu = LIKELIHOODS[self.likelihood].tilted(y, m, cavity).sites(m)
         return tau, nu - tau * mean - a

@@ -150,5 +150,6 @@ class Laplace(GaussianApproximation):
     def answer(
         self, y: FloatArray, conditioned: Any, a: FloatArray, mean: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
+        """The terms that match a posterior that has moved; see `GaussianApproximation.answer`."""
         slope, W = self.record.derivatives(y, mean)
         return W, slope - a

@@ -133,6 +133,7 @@ class MulticlassLaplace(GaussianApproximation):
     def answer(
         self, y: FloatArray, conditioned: Any, a: FloatArray, mean: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
+        """The terms that match a posterior that has moved; see `GaussianApproximation.answer`."""
         pi = softmax(mean, axis=0)
         return pi, y - pi - a
 

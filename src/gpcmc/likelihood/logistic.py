@@ -1,7 +1,8 @@
 """The logistic likelihood 1 / (1 + exp(-y f)), of labels y in {-1, +1}.
 
 Two integrals are in use for its mean over a Gaussian. The exact one is by quadrature, with an absolute error below
-1e-12 for every mean and variance. MacKay's approximation, the logistic of m / sqrt(1 + pi s2 / 8), is off by up to 0.018.
+1e-12 for every mean and variance. MacKay's approximation, the logistic of m / sqrt(1 + pi s2 / 8), is off by up to
+0.018.
 
 References
 ----------

@@ -1,4 +1,4 @@
-"""One printed number beside ours, without a study: the verdict of `recheck.judge.judge` on a single cell.
+"""One printed number beside ours, without a study: the verdict of `recheck.judge.verdicts.judge` on a single cell.
 
 A number that is judged alone has no family. Whoever judges several puts them into one study, where error rates are
 those of the whole.

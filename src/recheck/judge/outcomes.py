@@ -41,7 +41,7 @@ Compared = tuple[Predictive | Quantity, float, float]
 def outcomes(
     measures: pd.DataFrame, estimates: pd.DataFrame, published: Published, seed: int
 ) -> pd.DataFrame:
-    """All hypotheses under all of their readings, a row each, for `recheck.judge.judge`.
+    """All hypotheses under all of their readings, a row each, for `recheck.judge.verdicts.judge`.
 
     ``row`` has the entries that the table shows, ``found`` what was compared; ``verdict`` says why nothing was. ``p``
     is that of the hypothesis that it is as published, ``p_agree`` that it is outside the margin. It ``scatters`` if the

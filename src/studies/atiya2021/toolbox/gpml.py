@@ -69,7 +69,7 @@ from gpcmc.chains.convergence import convergence, monitored
 from gpcmc.covariance.prior import Prior
 from gpcmc.likelihood.probit import log_likelihood
 from gpcmc.methods import Method
-from gpcmc.posterior import chain_status, with_prediction
+from gpcmc.posterior import chain_status
 from studies.atiya2021.toolbox.annealing import (
     FIRST_STEP,
     TARGET_ACCEPTANCE,
