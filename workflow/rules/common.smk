@@ -80,9 +80,20 @@ PACKAGES = [
 
 
 #: The modules that judge measures, whatever the study.
-JUDGES = ["recheck.judge.measures", "recheck.judge.verdicts", "recheck.judge.controls", "recheck.record.remeasured"]
+JUDGES = [
+    "recheck.judge.measures",
+    "recheck.judge.verdicts",
+    "recheck.judge.controls",
+    "recheck.record.remeasured",
+]
 #: What draws tables, figures and lists, whatever the study.
-DRAWS = ["recheck.report.book", "recheck.report.style", "recheck.report.tables", "recheck.report.audit", "recheck.report.documents"]
+DRAWS = [
+    "recheck.report.book",
+    "recheck.report.style",
+    "recheck.report.tables",
+    "recheck.report.audit",
+    "recheck.report.documents",
+]
 
 
 def block(wildcards):

@@ -1,8 +1,8 @@
 r"""Importance sampling with a Gaussian approximation as proposal (Filippone and Girolami, Eq. 25).
 
 With K = A A' + diag(D), f = A u + e, Laplace's method and expectation propagation both end with a Gaussian of u, of
-mean A'a and precision C C' = I + A' diag(t) A, t = S / (1 + S D). e is integrated out: p(y | u) = prod_i Phi(y_i (A u)_i
-/ sqrt(1 + D_i)). At u = A'a + C^-T z the weight p(y | u) p(u) / q(u) has the logarithm
+mean A'a and precision C C' = I + A' diag(t) A, t = S / (1 + S D). e is integrated out: p(y | u) = prod_i Phi(y_i
+(A u)_i / sqrt(1 + D_i)). At u = A'a + C^-T z the weight p(y | u) p(u) / q(u) has the logarithm
 
     sum_i log Phi(y_i (A u)_i / sqrt(1 + D_i)) + (z'z - u'u) / 2 - log |C|.
 
