@@ -207,7 +207,7 @@ TWISTED = {"inference": Twisted(points=64), "optimizer": "exact"}
         (
             {"kernel": RBF(1.0, (1e-2, np.inf)) + WhiteKernel(0.1), "n_restarts_optimizer": 2},
             TWO,
-            "n_restarts=2 needs a kernel with finite bounds",
+            "n_restarts_optimizer=2 needs a kernel with finite bounds",
         ),
     ],
 )

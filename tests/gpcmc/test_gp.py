@@ -140,7 +140,17 @@ def test_a_count_is_an_integer_of_at_least_one(bad):
     assert validation.check_positive_int("samples", np.int64(3)) == 3
 
 
-@pytest.mark.parametrize("bad", [None, 0, np.random.RandomState(0)])
+@pytest.mark.parametrize("bad", [None, -1, 1.5, True, "seed"])
 def test_a_generator_is_needed(bad):
     with pytest.raises(ValueError, match="rng must be a numpy.random.Generator"):
         validation.check_rng("rng", bad)
+
+
+def test_a_seed_stands_for_a_generator():
+    draws = [
+        validation.check_rng("rng", rng).random(3).tolist()
+        for rng in (7, np.int64(7), np.random.default_rng(7))
+    ]
+    assert draws[0] == draws[1] == draws[2]
+    former = [validation.check_rng("rng", np.random.RandomState(s)).random() for s in (0, 0, 1)]
+    assert former[0] == former[1] != former[2]

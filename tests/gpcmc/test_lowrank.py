@@ -182,19 +182,20 @@ def test_draws_agree_with_the_dense_method():
 
 
 @pytest.mark.parametrize(
-    ("rank", "slope", "status"), [(6, 1.0, OK), (3, 0.7, UNTRUSTED), (50, 10.0, NOT_CONVERGED)]
+    ("rank", "slope", "seed", "status"),
+    [(6, 1.0, 0, OK), (3, 0.7, 0, UNTRUSTED), (50, 6.0, 18, NOT_CONVERGED)],
 )
-def test_importance_needs_a_hundred_effective_samples(rank, slope, status):
-    """As the dense method does: in the last case k-hat reads 0.6, and 42 of 4096 samples are effective."""
+def test_importance_needs_a_hundred_effective_samples(rank, slope, seed, status):
+    """As the dense method does: in the last case k-hat reads 0.57, and 21 of 4096 samples are effective."""
     rng = np.random.default_rng(1)
     K = LowRank(slope * rng.standard_normal((60, rank)) / rank**0.5, np.zeros(60))
     y = np.where(rng.random(60) < 0.5, -1.0, 1.0)
     for samples, expected in ((4096, status), (20, NOT_CONVERGED)):
         method = ImportanceSampling(samples=samples)
-        found = method.fit(Prior(K), y, rng=np.random.default_rng(0))
+        found = method.fit(Prior(K), y, rng=np.random.default_rng(seed))
         assert found.status == expected
         assert (found.diagnostics["effective_samples"] < 100) == (expected == NOT_CONVERGED)
-        truth = method.fit(Prior(K.dense()), y, rng=np.random.default_rng(0))
+        truth = method.fit(Prior(K.dense()), y, rng=np.random.default_rng(seed))
         assert truth.diagnostics.keys() <= found.diagnostics.keys()
 
 
@@ -331,7 +332,7 @@ def test_a_class_may_be_missing_from_the_first_patterns(monkeypatch):
 def test_a_softmax_of_too_large_a_rank_is_refused(monkeypatch):
     X, labels = three_classes(9, n=30)
     P = low_rank_prior(ROUGH, X)
-    module = sys.modules["gpcmc.covariance.lowrank"]
+    module = sys.modules["gpcmc.covariance.conditioned"]
     monkeypatch.setattr(module, "available_memory", lambda: Limit(1e3, "this machine has"))
     with pytest.raises(MemoryError, match="tolerance: the softmax with 3 classes and a rank of"):
         MulticlassLaplace().fit(P, labels)

@@ -103,6 +103,15 @@ def test_an_iterate_that_can_rise_no_more_has_converged(seed, beta):
     )
 
 
+@one_thread()
+def test_the_rounding_of_certain_patterns_is_no_rise():
+    """Of so separable classes log p(y | f) is the sum of many log(1 + little)."""
+    for seed in (38, 86, 140, 180, 200, 220):
+        X, labels = three_classes(seed, n=30)
+        K, y = rbf(0.5, 1e7)(X), one_hot(labels)
+        assert_at_the_mode(K, y, MulticlassLaplace().approximate(Dense(K), y))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("beta", [1e4, 1e5, 1e6])
 @pytest.mark.parametrize(("n", "alpha"), [(12, 0.2), (30, 0.5)])

@@ -120,7 +120,7 @@ MUTANTS = {
     ),
     "rounding of log(1 + little) forgotten": Mutant(
         softmax_mode._certain_rounding, "return y.size *", "return 0 * y.size *",
-        test_multiclass.test_an_iterate_that_can_rise_no_more_has_converged, (111, 1e6),
+        test_multiclass.test_the_rounding_of_certain_patterns_is_no_rise,
     ),
     # low rank
     "|I + S D| forgotten": Mutant(

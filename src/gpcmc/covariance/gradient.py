@@ -21,7 +21,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.spatial.distance import pdist, squareform
 
 from gpcmc._validation import FloatArray
 from gpcmc.covariance.kernels import evaluate, flush_subnormal, real
@@ -128,6 +127,8 @@ def _noise(n: int) -> _Function:
 
 
 def _length_scale(X: FloatArray) -> _Function:
+    from scipy.spatial.distance import pdist, squareform
+
     squared = squareform(pdist(X, "sqeuclidean"))
 
     def rbf(theta: FloatArray) -> tuple[FloatArray, Contraction]:
@@ -139,6 +140,8 @@ def _length_scale(X: FloatArray) -> _Function:
 
 
 def _length_scales(X: FloatArray) -> _Function:
+    from scipy.spatial.distance import pdist, squareform
+
     centred = X - X.mean(axis=0)
 
     def rbf(theta: FloatArray) -> tuple[FloatArray, Contraction]:
