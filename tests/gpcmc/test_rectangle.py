@@ -284,6 +284,23 @@ def test_forty_singular_correlation_matrices():
     assert checked > 20
 
 
+@pytest.mark.parametrize("width", [1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7])
+def test_a_thin_box_has_its_volume_times_the_density(width):
+    """To second order: with C = R^-1 (x x' R^-1 - I), log P = n log w + log N(x; 0, R) + tr(C) w^2 / 24, x its centre."""
+    R, n = covariance(8, 3), 8
+    lower = np.full(n, 0.5)
+    upper = lower + width
+    x, widths = 0.5 * (lower + upper), upper - lower
+    C = np.linalg.solve(R, np.outer(x, np.linalg.solve(R, x)) - np.eye(n))
+    truth = np.log(widths).sum() + multivariate_normal(cov=R).logpdf(x)
+    truth += np.sum(np.diag(C) * widths**2) / 24
+    for method in ("minimax-tilting", "twisted-ep"):
+        found = rectangle_probability(lower, upper, cov=R, method=method, rng=0)
+        rounding = 1e-9 + n * np.finfo(float).eps * 0.5 / width  # of weights, and of the limits
+        assert abs(found.log_probability - truth) < 5 * found.standard_error + width**4 + rounding
+        assert found.status == "ok"
+
+
 def test_ties_that_leave_a_strip_or_nothing():
     """1,000 x + y and 1,000 x - y between 3,000 and 3,003: y < 1.5, and x has a strip of (3 - 2 y) / 1,000."""
     B = np.array([[1.0, 0.0], [0.0, 1.0], [1e3, 1.0], [1e3, -1.0]])

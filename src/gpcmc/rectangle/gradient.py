@@ -46,7 +46,7 @@ from gpcmc.rectangle.backward import Back, Way
 from gpcmc.rectangle.blocks import Block, Reduced
 from gpcmc.rectangle.mixture import Average, Means, Mixture, Samples, deviation, draw
 from gpcmc.rectangle.order import Ordered, ordered
-from gpcmc.rectangle.sites import propagate
+from gpcmc.rectangle.sites import held, propagate
 from gpcmc.rectangle.tilt import minimax_tilt
 
 
@@ -276,6 +276,7 @@ def _guide(given: Ordered, mu: FloatArray) -> Guide | FloatArray:
     """Return sites and a tilt; the tilt alone where rounding leaves no proposal of sites."""
     try:
         nu, tau, _ = propagate(given.factor, given.lower, given.upper)
+        nu, tau = held(given.factor, nu, tau)
         proposals.twisted(given.factor.sited(nu, tau), tau, given.lower, given.upper)
     except (LinAlgError, ValueError):
         return mu

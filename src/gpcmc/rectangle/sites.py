@@ -21,6 +21,7 @@ from gpcmc.rectangle.limits import all_moments
 
 _MAX_SWEEPS = 60
 _SETTLED = 1e-3  # change of a site, in standard deviations of its coordinate, that is of no matter to a proposal
+_SHARPEST = 1e6  # of a proposal's site, as a precision over that of its coordinate given all others
 
 
 @one_thread()
@@ -64,3 +65,17 @@ def propagate(
         if change < _SETTLED:
             break
     return nu, tau, sweep
+
+
+def held(factor: DenseFactor, nu: FloatArray, tau: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return sites (n,) that are not so sharp that a proposal's weights are lost in rounding.
+
+    Weights are off by about tau times the variance times machine precision. A site for two limits that are very close
+    is sharp, and a proposal is as good with a wider one: each coordinate is drawn between its own limits, and what a
+    site tells the coordinates before it need not be known to a thousandth of what these leave to it. The centres stay.
+    """
+    if not (tau * factor.d**2 * np.einsum("ij,ij->i", factor.G, factor.G) > _SHARPEST).any():
+        return nu, tau
+    root = factor.solve(np.eye(len(factor)))  # L^-1: its columns' lengths are those precisions
+    sharpest = _SHARPEST * np.einsum("ij,ij->j", root, root)
+    return nu * sharpest / np.maximum(tau, sharpest), np.minimum(tau, sharpest)

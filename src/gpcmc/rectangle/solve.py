@@ -18,7 +18,7 @@ from gpcmc.rectangle.limits import moments
 from gpcmc.rectangle.mixture import Average, Mixture
 from gpcmc.rectangle.order import Ordered, has_interior, ordered
 from gpcmc.rectangle.proposals import Proposal
-from gpcmc.rectangle.sites import propagate
+from gpcmc.rectangle.sites import held, propagate
 from gpcmc.rectangle.tilt import Tilt, minimax_tilt
 from gpcmc.weights import hidden_tail
 
@@ -243,7 +243,9 @@ def _sites(given: Ordered) -> tuple[Sited, Proposal] | None:
     try:
         nu, tau, _ = propagate(given.factor, given.lower, given.upper)
         sited = given.factor.sited(nu, tau)
-        return sited, proposals.twisted(sited, tau, given.lower, given.upper)
+        nu, wider = held(given.factor, nu, tau)
+        own = sited if wider is tau else given.factor.sited(nu, wider)
+        return sited, proposals.twisted(own, wider, given.lower, given.upper)
     except (LinAlgError, ValueError):
         return None
 
