@@ -286,7 +286,7 @@ def test_forty_singular_correlation_matrices():
 
 @pytest.mark.parametrize("width", [1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7])
 def test_a_thin_box_has_its_volume_times_the_density(width):
-    """To second order: with C = R^-1 (x x' R^-1 - I), log P = n log w + log N(x; 0, R) + tr(C) w^2 / 24, x its centre."""
+    """To second order, log P = n log w + log N(x; 0, R) + tr(C) w^2 / 24, C = R^-1 (x x' R^-1 - I), x the centre."""
     R, n = covariance(8, 3), 8
     lower = np.full(n, 0.5)
     upper = lower + width
