@@ -103,7 +103,7 @@ class SampledPosterior(FormPosterior):
     samples : Average
         The average weight of all samples.
     guide : GaussianPosterior or None
-        Expectation propagation's, if its sites on this covariance were used.
+        Expectation propagation's on this covariance, if its sites were used or say what the form leaves out.
     """
 
     log_evidence: float
@@ -275,7 +275,7 @@ class MinimaxTilting(OrthantMethod):
     def prepare(
         self, K: Covariance, y: FloatArray
     ) -> tuple[Mixture, NDArray[np.intp], GaussianPosterior | None, dict[str, int]]:
-        """Order and tilt."""
+        """Order and tilt; sites too, where they say what the form leaves out."""
         low, high = np.zeros(len(y)), np.full(len(y), np.inf)
         R = K.signed(y) if self.order == "gibson" else None
         if R is None:
@@ -286,7 +286,11 @@ class MinimaxTilting(OrthantMethod):
         tilt = minimax_tilt(factor, low, high)
         proposal = proposals.tilted(factor, tilt.mu, low, high)
         work = {"factorizations": 1 + tilt.steps}  # the order and each Newton step
-        return Mixture((proposal,), tilt.log_bound), order, None, work
+        guide = None
+        if not K.exact:
+            guide = ExpectationPropagation().corrected(sites_of(K, y))
+            work |= {f"ep_{name}": count for name, count in guide.work.items()}
+        return Mixture((proposal,), tilt.log_bound), order, guide, work
 
 
 def sites_of(K: Covariance, y: FloatArray) -> GaussianPosterior:
