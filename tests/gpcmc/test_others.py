@@ -316,7 +316,7 @@ FIELDS = load("fields")
 def test_truncatednormal_one_factor(case):
     n = case["n"]
     found = rectangle_probability(
-        0, np.inf, cov=0.5 + 0.5 * np.eye(n), method="minimax-tilting", max_samples=2048, rng=0
+        0, np.inf, cov=0.5 + 0.5 * np.eye(n), method="minimax-tilting", max_samples=8192, rng=0
     )
     assert found.standard_error < 0.03
     assert abs(found.log_probability + np.log(n + 1)) < 5 * found.standard_error
@@ -390,7 +390,7 @@ def test_cao_and_katzfuss(case):
         cov=cov,
         method=case["method"],
         tolerance=0.1,
-        max_samples=2048,
+        max_samples=8192,
         rng=5,
     )
     assert found.standard_error < 0.12
