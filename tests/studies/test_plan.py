@@ -10,7 +10,7 @@ from small import ROOT, SCALES, load
 
 from recheck.record.files import write_json
 from studies.common import code
-from studies.common.configuration import read_yaml
+from recheck.judge.declared import read_yaml
 from studies.common.plan import Plan, declared, seconds_of, studies
 from studies.common.start import (
     OPTIONS,
