@@ -223,7 +223,7 @@ def test_an_edit_of_a_method_concerns_the_blocks_that_have_rows_of_it():
     given = plan("standard")
     rests = {
         block.name: any(
-            "gpcmc.inference.elliptical" in code.code_digests(code.modules_of_row(row))
+            "gpcmc.chains.elliptical" in code.code_digests(code.modules_of_row(row))
             for _, row in block.rows
             if row.get("modules")
         )
