@@ -160,7 +160,7 @@ def test_rules_that_are_grouped_are_there():
     plans = [Plan(read_config(scale, ROOT / "config")) for scale in SCALES]
     there = {*re.findall(r"rule (\w+):", rules)}
     for form in re.findall(r'name:\s+f"(\w*{study}\w*)"', re.sub(r"{group}", "GROUP", rules)):
-        for plan, study in ((plan, study) for plan in plans for study in plan.studies):
+        for plan, study in ((one, study) for one in plans for study in one.studies):
             groups = plan.patterns(study) if "GROUP" in form else [""]
             there |= {form.replace("{study}", study).replace("GROUP", one) for one in groups}
     page = (ROOT / "docs/cluster.rst").read_text(encoding="utf-8")

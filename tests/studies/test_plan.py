@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from small import ROOT, SCALES, load
 
+from recheck.judge.declared import read_yaml
 from recheck.record.files import write_json
 from studies.common import code
-from recheck.judge.declared import read_yaml
 from studies.common.plan import Plan, declared, seconds_of, studies
 from studies.common.start import (
     OPTIONS,
