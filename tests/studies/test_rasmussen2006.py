@@ -302,7 +302,7 @@ def test_weight_space_is_function_space(theta):
     problem = tenclass.first_cases(digits, 30, 30)
     found = tenclass.WeightSpace(problem.X, problem.y, theta)
     K = theta**2 * (problem.X @ problem.X.T + 1.0)
-    other = MulticlassLaplace(points=4096).approximate(K, one_hot(problem.y))
+    other = MulticlassLaplace(points=4096).approximate(Dense(K), one_hot(problem.y))
     assert found.log_evidence == pytest.approx(other.log_evidence, abs=1e-5)
     across = theta**2 * (problem.X @ problem.X_star.T + 1.0)
     own = theta**2 * ((problem.X_star**2).sum(axis=1) + 1.0)
@@ -711,7 +711,7 @@ def test_each_control_turns_red():
     found = {name: log_evidence(name, **given) for name in CONTROLS}
     data = Binary.of_digits(book)
     K = squared_exponential(data.distances, 2.85, 2.35)
-    found["none"] = Laplace().approximate(K, data.y).log_evidence
+    found["none"] = Laplace().approximate(Dense(K), data.y).log_evidence
     for name, value in found.items():
         places = {"theta": "section3.7.3/linear-probit", "raw-ep": "figure3.8/ep"}
         id = f"{places.get(name, 'figure3.7/laplace')}/log-evidence"
