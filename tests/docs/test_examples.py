@@ -126,6 +126,36 @@ def test_attributes_of_classes_on_the_pages_have_a_line_each():
     assert wrong == []
 
 
+def is_there(name):
+    """Whether a dotted name is that of a module, of something in it, or of a field of a class."""
+    module, parts = name, []
+    while module:
+        try:
+            found = import_module(module)
+            break
+        except ModuleNotFoundError:
+            module, _, last = module.rpartition(".")
+            parts.insert(0, last)
+    for part in parts:
+        if part not in getattr(found, "__annotations__", {}) and not hasattr(found, part):
+            return False
+        found = getattr(found, part, None)
+    return True
+
+
+@pytest.mark.slow
+def test_names_of_modules_in_texts_and_docstrings_are_there():
+    """Those of our packages, as ``package.module.name`` between back quotes. The change log names what has gone."""
+    sources = [*(ROOT / "src").rglob("*.py"), *(ROOT / "src").rglob("*.pyx")]
+    named = {}
+    for path in [*PAGES, *(text for text in TEXTS if text.name != "CHANGELOG.md"), *sources]:
+        text = path.read_text(encoding="utf-8")
+        for name in re.findall(r"`[~!]?((?:gpcmc|recheck|studies)(?:\.\w+)+)(?:\(\))?`", text):
+            named.setdefault(name, path.relative_to(ROOT))
+    assert len(named) > 100
+    assert {name: str(path) for name, path in named.items() if not is_there(name)} == {}
+
+
 @pytest.mark.parametrize("text", TEXTS, ids=lambda text: text.name)
 def test_files_that_a_text_links_to_are_there(text):
     links = re.findall(r"\]\(([^)#:]+)\)", text.read_text(encoding="utf-8"))
