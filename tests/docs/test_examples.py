@@ -17,12 +17,15 @@ import yaml
 from sklearn.exceptions import ConvergenceWarning
 
 from recheck.record.files import write_csv
+from studies.common.configuration import read_config
+from studies.common.plan import Plan
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*(ROOT / "docs").glob("*.rst"), *(ROOT / "docs/methods").glob("*.rst")])
 DOCSTRINGS = [
     p for p in sorted((ROOT / "src").rglob("*.py")) if "\n    >>> " in p.read_text("utf-8")
 ]
+SCALES = ["published", "standard", "smoke", "tiny"]
 GALLERY = sorted((ROOT / "docs/gallery").glob("*.py"))
 TEXTS = [
     ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "src/gpcmc/README.md")
@@ -123,6 +126,36 @@ def test_attributes_of_classes_on_the_pages_have_a_line_each():
     assert wrong == []
 
 
+def is_there(name):
+    """Whether a dotted name is that of a module, of something in it, or of a field of a class."""
+    module, parts = name, []
+    while module:
+        try:
+            found = import_module(module)
+            break
+        except ModuleNotFoundError:
+            module, _, last = module.rpartition(".")
+            parts.insert(0, last)
+    for part in parts:
+        if part not in getattr(found, "__annotations__", {}) and not hasattr(found, part):
+            return False
+        found = getattr(found, part, None)
+    return True
+
+
+@pytest.mark.slow
+def test_names_of_modules_in_texts_and_docstrings_are_there():
+    """Those of our packages, as ``package.module.name`` between back quotes. The change log names what has gone."""
+    sources = [*(ROOT / "src").rglob("*.py"), *(ROOT / "src").rglob("*.pyx")]
+    named = {}
+    for path in [*PAGES, *(text for text in TEXTS if text.name != "CHANGELOG.md"), *sources]:
+        text = path.read_text(encoding="utf-8")
+        for name in re.findall(r"`[~!]?((?:gpcmc|recheck|studies)(?:\.\w+)+)(?:\(\))?`", text):
+            named.setdefault(name, path.relative_to(ROOT))
+    assert len(named) > 100
+    assert {name: str(path) for name, path in named.items() if not is_there(name)} == {}
+
+
 @pytest.mark.parametrize("text", TEXTS, ids=lambda text: text.name)
 def test_files_that_a_text_links_to_are_there(text):
     links = re.findall(r"\]\(([^)#:]+)\)", text.read_text(encoding="utf-8"))
@@ -154,13 +187,20 @@ def test_targets_that_a_text_names_are_there(text):
 def test_rules_that_are_grouped_are_there():
     """In the command of the page on clusters, and in the profile."""
     rules = "".join(path.read_text() for path in (ROOT / "workflow/rules").glob("*.smk"))
+    plans = [Plan(read_config(scale, ROOT / "config")) for scale in SCALES]
+    there = {*re.findall(r"rule (\w+):", rules)}
+    for form in re.findall(r'name:\s+f"(\w*{study}\w*)"', re.sub(r"{group}", "GROUP", rules)):
+        for plan, study in ((one, study) for one in plans for study in one.studies):
+            groups = plan.patterns(study) if "GROUP" in form else [""]
+            there |= {form.replace("{study}", study).replace("GROUP", one) for one in groups}
     page = (ROOT / "docs/cluster.rst").read_text(encoding="utf-8")
     profile = yaml.safe_load((ROOT / "profiles/slurm/profile.yaml").read_text(encoding="utf-8"))
     named = {*re.findall(r"(\w+)=(?:patterns|short)\b", page), *profile["groups"]}
-    named = {re.sub(r"^draw_(tables|figures)_.*", "draw_{kind}_{study}", rule) for rule in named}
     assert len(named) > 10
-    missing = [r for r in named if not re.search(rf'(rule|as) {r}\b|f"{re.escape(r)}"', rules)]
-    assert missing == []
+    assert named - there == set()
+    assert {name for name in there if name.endswith("_patterns")} == {
+        name for name in named if name.endswith("_patterns")
+    }
 
 
 def test_files_that_contributing_names_are_there():

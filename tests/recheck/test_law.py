@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from recheck.judge.law import Pair, of_errors, of_replicates, others, score
-from recheck.judge.verdicts import law
+from recheck.judge.law import RATE, Pair, of_errors, of_replicates, others, score
 
 GROUPS, ROWS = 6, 10
 
@@ -40,7 +39,7 @@ def test_other_random_numbers_alone_are_no_other_law(degrees):
     """Of 400 draws: more than binomial(400, RATE) allows at 1e-4 would be a rate that is not as stated."""
     rng = np.random.default_rng(degrees)
     alarms = sum(bool(others(drawn(rng, degrees=degrees))) for _ in range(400))
-    assert alarms <= binom.ppf(1 - 1e-4, 400, law.RATE)
+    assert alarms <= binom.ppf(1 - 1e-4, 400, RATE)
 
 
 def test_a_bias_of_three_standard_errors_is_found_over_the_rows_drawn():
@@ -48,7 +47,7 @@ def test_a_bias_of_three_standard_errors_is_found_over_the_rows_drawn():
     rng = np.random.default_rng(1)
     blamed = [{row.split("/")[0] for row in others(drawn(rng, bias=3.0))} for _ in range(100)]
     assert all("m0" in found for found in blamed)
-    assert sum(len(found) > 1 for found in blamed) <= binom.ppf(1 - 1e-4, 100, law.RATE)
+    assert sum(len(found) > 1 for found in blamed) <= binom.ppf(1 - 1e-4, 100, RATE)
     found = others(drawn(rng, bias=3.0))
     assert len([row for row in found if row.startswith("m0/")]) == ROWS
     assert "errors" in found["m0/0"] and "m0" in found["m0/0"]

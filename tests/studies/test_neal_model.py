@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from planted import broken
 from scipy.special import expit, log_expit, logsumexp, softmax
 from scipy.stats import gamma, kstest, multivariate_normal, norm
 from scipy.stats import t as student
@@ -18,7 +19,6 @@ from sklearn.base import clone
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 from studies.neal1997.model._gibbs import logistic_normal, scan
-from test_mutants import broken
 from truths import central_differences
 
 from gpcmc.gp import orthant_covariance
@@ -571,15 +571,15 @@ SAME, FIVE = np.zeros((5, 2)), np.ones(5)
 WRONG = [
     (lambda **given: Gamma(**{"width": 1.0, "alpha": 1.0} | given), {"width": [0.0], "alpha": [NAN]}),
     (lambda alpha: Hierarchy(Gamma(1.0, 1.0), alpha), {"alpha": [-1.0]}),
-    (Gamma(1.0, 1.0).draw, {"rng": [1]}),
-    (JOINT.draw, {"rng": [2]}),
+    (Gamma(1.0, 1.0).draw, {"rng": [-1]}),
+    (JOINT.draw, {"rng": ["2"]}),
     (classification, {"classes": [1, 2.5]}),
     (regression, {"degrees": [-1.0], "sigma": [0.0], "noise": [0.1]}),
     (iterate_classes, {"updates": [0], "scans": [-1, 2.5], "factor": [-0.5], "rng": [None]}),
     (iterate_classes, {"persistence": [1.5, NAN, -0.1, "0"]}),
-    (iterate_regression, {"leapfrogs": [0], "window": [0, 22], "factor": [NAN], "rng": [3]}),
-    (predict_classes, {"draws": [0], "rng": [4]}),
-    (lambda rng: regression().draw_latent(regression().start(), rng), {"rng": [5]}),
+    (iterate_regression, {"leapfrogs": [0], "window": [0, 22], "factor": [NAN], "rng": [True]}),
+    (predict_classes, {"draws": [0], "rng": [4.0]}),
+    (lambda rng: regression().draw_latent(regression().start(), rng), {"rng": [5.5]}),
 ]  # fmt: skip
 
 

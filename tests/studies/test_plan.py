@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from small import ROOT, SCALES, load
 
+from recheck.judge.declared import read_yaml
 from recheck.record.files import write_json
 from studies.common import code
-from studies.common.configuration import read_yaml
 from studies.common.plan import Plan, declared, seconds_of, studies
 from studies.common.start import (
     OPTIONS,
@@ -223,7 +223,7 @@ def test_an_edit_of_a_method_concerns_the_blocks_that_have_rows_of_it():
     given = plan("standard")
     rests = {
         block.name: any(
-            "gpcmc.inference.elliptical" in code.code_digests(code.modules_of_row(row))
+            "gpcmc.chains.elliptical" in code.code_digests(code.modules_of_row(row))
             for _, row in block.rows
             if row.get("modules")
         )

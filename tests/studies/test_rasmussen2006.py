@@ -2,6 +2,7 @@
 
 import hashlib
 import math
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -301,7 +302,7 @@ def test_weight_space_is_function_space(theta):
     problem = tenclass.first_cases(digits, 30, 30)
     found = tenclass.WeightSpace(problem.X, problem.y, theta)
     K = theta**2 * (problem.X @ problem.X.T + 1.0)
-    other = MulticlassLaplace(points=4096).approximate(K, one_hot(problem.y))
+    other = MulticlassLaplace(points=4096).approximate(Dense(K), one_hot(problem.y))
     assert found.log_evidence == pytest.approx(other.log_evidence, abs=1e-5)
     across = theta**2 * (problem.X @ problem.X_star.T + 1.0)
     own = theta**2 * ((problem.X_star**2).sum(axis=1) + 1.0)
@@ -316,7 +317,7 @@ def test_weight_space_is_function_space(theta):
 def test_the_mode_by_conjugate_gradients():
     problem = tenclass.first_cases(made_digits(n=12, seed=2), 60, 40)
     K = squared_exponential(squared_distances(problem.X, problem.X), 0.5, 2.0)
-    found = MulticlassLaplace().approximate(K, one_hot(problem.y))
+    found = MulticlassLaplace().approximate(Dense(K), one_hot(problem.y))
     assert tenclass.mode(K, one_hot(problem.y)) == pytest.approx(found.a, abs=1e-6)
 
 
@@ -334,8 +335,13 @@ def test_ten_classes_at_a_point():
         tenclass.laplace((0.5, 1.0), digits, training=61, test=40)
 
 
-def test_bounds_on_the_monte_carlo_error_of_ten_classes(monkeypatch):
-    """By hand; and the scores of other Sobol' points are within the bounds."""
+@pytest.mark.slow
+def test_bounds_on_the_monte_carlo_error_of_several_classes(monkeypatch):
+    """By hand; and the scores of other Sobol' points are within the bounds.
+
+    Of these four classes, 1600 seeds have a deviation of .83 of the bound, and each 200 of them .77 to .88, with a
+    deviation of .04: below 1e-4 of such tests fail. Twelve seeds would in about one of ten.
+    """
     p = np.array([[0.5, 0.3, 0.2], [0.25, 0.36, 0.39]])
     error = np.array([[0.01, 0.02, 0.02], [0.01, 0.01, 0.006]])
     problem = tenclass.Problem(np.zeros((1, 1)), np.zeros(1), np.zeros((2, 1)), np.array([0, 1]))
@@ -344,13 +350,16 @@ def test_bounds_on_the_monte_carlo_error_of_ten_classes(monkeypatch):
     by_hand = (0.01 / 0.5 + 0.01 / 0.36) / 2 / np.log(2)
     assert found["information_se"] == pytest.approx(by_hand)
 
-    rows = []
-    for seed in range(12):
+    monkeypatch.setattr(tenclass, "MulticlassLaplace", partial(MulticlassLaplace, points=256))
+    digits, rows = made_digits(n=12, seed=2), []
+    few = digits["digit"] < 4
+    cut = few[: digits["training"]].sum()
+    digits = {"X": digits["X"][few], "digit": digits["digit"][few], "training": cut}
+    for seed in range(200):
         monkeypatch.setattr("gpcmc.likelihood.softmax._SEED", seed)
-        digits = made_digits(n=12, seed=2)
-        rows.append(tenclass.laplace((0.5, 1.0), digits, training=60, test=40))
+        rows.append(tenclass.laplace((0.5, 1.0), digits, training=cut, test=len(few[few]) - cut))
     frame = pd.DataFrame(rows)
-    # a deviation of four randomisations is 0.921 of the true one on average, and points are common to all cases
+    # A deviation of four randomisations is 0.921 of the true one on average, and points are common to all cases.
     assert 0 < frame["information"].std() < frame["information_se"].mean() / 0.921
     errors = frame["error_percent"]
     assert errors.max() - errors.min() <= frame["close_percent"].max()
@@ -702,7 +711,7 @@ def test_each_control_turns_red():
     found = {name: log_evidence(name, **given) for name in CONTROLS}
     data = Binary.of_digits(book)
     K = squared_exponential(data.distances, 2.85, 2.35)
-    found["none"] = Laplace().approximate(K, data.y).log_evidence
+    found["none"] = Laplace().approximate(Dense(K), data.y).log_evidence
     for name, value in found.items():
         places = {"theta": "section3.7.3/linear-probit", "raw-ep": "figure3.8/ep"}
         id = f"{places.get(name, 'figure3.7/laplace')}/log-evidence"

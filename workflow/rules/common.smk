@@ -31,12 +31,13 @@ sys.path.insert(0, str(ROOT / "src"))
 # Snakemake starts scripts with this path as it is; without a quote, none would start in a folder with a space.
 sys.executable = shlex.quote(sys.executable)
 
+from recheck.judge.declared import read_yaml
 from recheck.record.files import read_json, write_json
 from recheck.paper.pandoc import find_pandoc
 from studies.common import locks
 from studies.common.blocks import forget
 from studies.common.code import digest, note_digests, read_digests
-from studies.common.configuration import read_config, read_yaml
+from studies.common.configuration import read_config
 from studies.common.plan import Plan, code_of, declared
 from studies.common.start import (
     OPTIONS,

@@ -50,8 +50,10 @@ class Tilted(NamedTuple):
     ----------
     log_z : (n,) array
         Log of the normaliser.
-    slope, curvature : (n,) array
-        The first, and minus the second, derivative of `log_z` in the Gaussian's mean; the latter is at least zero.
+    slope : (n,) array
+        Derivative of `log_z` in the Gaussian's mean.
+    curvature : (n,) array
+        Minus its second derivative, which is at least zero.
     ratio : (n,) array
         Variance of the tilted law over the Gaussian's: 1 - variance * curvature, without cancellation.
     """

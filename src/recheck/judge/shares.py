@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy.special import betaincinv, gammaln, ndtri
+from scipy.special import bdtr, betaincinv, gammaln, ndtr, ndtri
 
 from recheck.judge.noise import DRAWS
 from recheck.judge.replay import Predictive
@@ -137,14 +137,10 @@ class Shares(Predictive):
 
     def power(self, delta: float, level: float) -> float:
         """Probability with which an effect is found, by the normal approximation."""
-        from scipy.special import ndtr
-
         return float(ndtr(abs(delta) / self.sd - ndtri(1 - level / 2)))
 
     def quantiles(self, probabilities: Sequence[float]) -> list[float]:
         """Quantiles of a share of m items if it is drawn as ours are."""
-        from scipy.special import bdtr
-
         m = self.theirs[1]
         shares = _draws(self.ours, 0.5)[:: DRAWS // 64]
         cumulative = bdtr(np.arange(m + 1)[:, None], m, shares).mean(axis=1) if m <= 5000 else None

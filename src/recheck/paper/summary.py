@@ -29,7 +29,7 @@ def summary(
     complete : mapping of str to DataFrame
         Verdicts by study: those of the complete run where it is kept, else those of this run.
     again : mapping of str to DataFrame
-        What `recheck.remeasured.remeasured` says of this run, by study.
+        What `recheck.record.remeasured.remeasured` says of this run, by study.
     documents : iterable of str
         PDFs, of which there are none without LaTeX, and the web page, which there is not without pandoc.
     left_out : iterable of str

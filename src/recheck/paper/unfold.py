@@ -40,8 +40,8 @@ class _Macro(NamedTuple):
 def unfold(sources: Sources, numbers: Sequence[Mapping[str, Any]]) -> str:
     """The whole text, with the definitions of the preamble that it uses.
 
-    `numbers` are `recheck.numbers.records` of its look-ups. ValueError names a look-up, a caption or a file that is
-    not there.
+    `numbers` are `recheck.paper.records.records` of its look-ups. ValueError names a look-up, a caption or a file that
+    is not there.
     """
     whole = _read(sources.main)
     preamble, _, body = whole.partition(r"\begin{document}")

@@ -41,7 +41,7 @@ def write_webpage(
     ----------
     sources : Sources
     numbers : sequence of mapping
-        `recheck.numbers.records` of the look-ups of the text.
+        `recheck.paper.records.records` of the look-ups of the text.
     bibliography : Path
         A file of BibTeX.
     page : path

@@ -282,14 +282,9 @@ def _typed(value: Any) -> Any:
     return yaml.safe_load(value) if isinstance(value, str) else value
 
 
-def read_yaml(path: Path | str) -> Any:
-    """Return what a YAML file has; one that gives a key twice is a MarkedYAMLError."""
-    return yaml.load(Path(path).read_text(encoding="utf-8"), Loader)
-
-
 def _read(path: Path) -> dict[str, Any]:
     try:
-        found = read_yaml(path)
+        found = yaml.load(path.read_text(encoding="utf-8"), Loader)
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} is no text in UTF-8: {error}") from None
     except yaml.YAMLError as error:

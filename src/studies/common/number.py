@@ -15,7 +15,7 @@ from typing import Any
 import pandas as pd
 
 from recheck.judge.measures import join_sources, pattern
-from recheck.paper.lookups import Facts, Study, Use, collect
+from recheck.paper.lookups import Facts, Study, UnknownKeyError, Use, collect
 from recheck.paper.text import facts_of, study_of
 from recheck.report.book import Book, read
 from recheck.report.layout import Layout
@@ -175,9 +175,11 @@ def _one(
     book = known[kept.study].book
     id = rest.partition("@")[0].removeprefix("verdict:").removeprefix("published:")
     record = Facts(kept.provenance, f"{kept.folder}/provenance.json")
-    (found,) = collect(
-        [Use(key, "", "id")], known, {"run": record, **facts_of(known, "run")}, "run"
-    )
+    facts = {"run": record, **facts_of(known, "run")}
+    try:
+        (found,) = collect([Use(key, "", "id")], known, facts, "run")
+    except UnknownKeyError as error:
+        raise KeyError(error.args[0]) from None
     said, source = [("ours", found.digits), ("units and runs", found.count)], found.source
     if id in book.cells.index:
         cell = book.cells.loc[id]

@@ -28,7 +28,7 @@ def plan(config: Configuration) -> list[Line]:
 
 
 def run(row: Row, inputs: Inputs) -> Result:
-    """Compute and certify a cell: what `studies.atiya2021.reference.certified_cell` returns."""
+    """Compute and certify a cell: what `studies.atiya2021.reference.cells.certified_cell` returns."""
     from studies.atiya2021.problems import Problem
     from studies.atiya2021.reference.cells import CellKey, certified_cell
 

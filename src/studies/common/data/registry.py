@@ -15,7 +15,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-import yaml
+from recheck.judge.declared import read_yaml
 
 COLUMNS = ("name", "file", "sha256", "bytes", "licence", "citation", "sources", "homepage")
 
@@ -102,7 +102,7 @@ def read_registry(path: str | PathLike[str]) -> tuple[Entry, ...]:
         set that has no row.
     """
     beside = Path(path).with_name("facts.yaml")
-    facts = yaml.safe_load(beside.read_text(encoding="utf-8"))
+    facts = read_yaml(beside)
     if not isinstance(facts, dict):
         raise ValueError(f"{beside}: given {facts!r}, need a mapping of data sets to their facts")
     with open(path, newline="", encoding="utf-8") as stream:
