@@ -10,8 +10,9 @@ import os
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
 
-#: They take minutes. Begun last, one worker would be at them long after the other.
-FIRST = ["test_workflow.py", "test_interruption.py", "test_studies.py"]
+#: They take minutes. Begun last, one worker would be at them long after the other. The first makes the tiny run, which
+#: the third needs too: the second keeps the other worker busy meanwhile.
+FIRST = ["test_workflow.py", "test_studies.py", "test_interruption.py"]
 
 
 def pytest_collection_modifyitems(items):

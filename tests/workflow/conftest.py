@@ -2,15 +2,9 @@
 
 import fcntl
 import os
-from pathlib import Path
 
 import pytest
 from running import copy_project, linked, snakemake
-
-
-def pytest_collection_modifyitems(items):
-    """Begin with the tests of the workflow: one worker makes the tiny run while the others do the library."""
-    items.sort(key=lambda item: Path(__file__).parent not in item.path.parents)
 
 
 @pytest.fixture(scope="session")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -101,13 +102,7 @@ def estimate(
     counted = measures["status"].isin(COUNTED)
     empty = ~counted.groupby([measures[key] for key in _KEYS]).transform("any")
     shown = measures[counted | empty]  # rows that an id rests on, or that say why there are none
-    frame = shown.groupby(_KEYS, sort=False).agg(
-        scale=("scale", "first"),
-        status=("status", lambda given: given.value_counts().index[0]),
-        source=("source", join_sources),
-        # the path that all seeds begin with
-        seed=("seed", lambda given: posixpath.commonpath(list(given.unique()))),
-    )
+    frame = _texts(shown)
     order = pd.MultiIndex.from_frame(measures[_KEYS].drop_duplicates())
     frame = (
         frame.join(_numbers(measures[counted], regions or {}))
@@ -115,6 +110,28 @@ def estimate(
         .reset_index()[ESTIMATES]
     )
     return frame.fillna({"units": 0, "runs": 0}).astype({"units": int, "runs": int})
+
+
+def _texts(shown: pd.DataFrame) -> pd.DataFrame:
+    """Scale, status, sources and seed by id and reading; text by text, for there are thousands of small groups."""
+    import pandas as pd
+
+    groups: dict[tuple[str, str], list[tuple[str, ...]]] = {}
+    names = ["scale", "status", "source", "seed"]
+    for *key, scale, status, source, seed in zip(
+        *(shown[n] for n in (*_KEYS, *names)), strict=True
+    ):
+        groups.setdefault((key[0], key[1]), []).append((scale, status, source, seed))
+    found = []
+    for own in groups.values():
+        scales, statuses, sources, seeds = zip(*own, strict=True)
+        (status, _), *_ = Counter(statuses).most_common(1)
+        # the path that all seeds begin with
+        found.append((scales[0], status, join_sources(sources), posixpath.commonpath(set(seeds))))
+    index = (
+        pd.MultiIndex.from_tuples(groups, names=_KEYS) if groups else shown.set_index(_KEYS).index
+    )
+    return pd.DataFrame(found, index, names, dtype=str)
 
 
 def _numbers(good: pd.DataFrame, regions: Mapping[str, tuple[float, float]]) -> pd.DataFrame:

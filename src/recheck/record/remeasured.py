@@ -10,7 +10,8 @@ it is beyond rounding. Else it *agrees*. Runs that share data or seeds vary less
 test is conservative. What rests on CPU seconds is left out.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from fnmatch import translate
 
 import numpy as np
@@ -94,11 +95,13 @@ def _rests_on(
     rows: pd.DataFrame, lines: Mapping[str, Collection[int]], whole: bool = False
 ) -> pd.Series:
     """Which rows have one of these lines among their sources, or, of `whole` files, a file with one of them."""
-    named = {source: _named(source, lines, whole) for source in rows["source"].unique()}
+    ordered = {file: sorted(there) for file, there in lines.items()}
+    named = {source: _named(source, ordered, whole) for source in rows["source"].unique()}
     return rows["source"].map(named).astype(bool)
 
 
-def _named(source: str, lines: Mapping[str, Collection[int]], whole: bool) -> bool:
+def _named(source: str, lines: Mapping[str, Sequence[int]], whole: bool) -> bool:
+    """Whether a source has one of these lines, which are in order."""
     for part in source.split("; "):
         file, _, places = part.partition(":")
         if whole and file.endswith(".npz"):  # arrays belong to the rows of the table beside them
@@ -110,7 +113,8 @@ def _named(source: str, lines: Mapping[str, Collection[int]], whole: bool) -> bo
             return True
         for span in places.split(","):
             first, _, last = span.partition("-")
-            if any(int(first) <= line <= int(last or first) for line in there):
+            place = bisect_left(there, int(first))
+            if place < len(there) and there[place] <= int(last or first):
                 return True
     return False
 
