@@ -45,14 +45,15 @@ def copy_project(folder):
             shutil.copytree(source, folder / part, ignore=left_out)
         elif source.exists():
             shutil.copy2(source, folder / part)
-    if (ROOT / "build/cython").exists():
-        shutil.copytree(ROOT / "build/cython", folder / "build/cython")
+    # what was built from them, without which all would be compiled again
+    for path in [*(ROOT / "build").glob("cython"), *(ROOT / "build").glob("lib.*")]:
+        shutil.copytree(path, folder / "build" / path.name)
     return folder
 
 
 def link(source, target):
-    """A file under a second name, or a copy of one that runs write to in its place: notes of Snakemake, and logs."""
-    if {".snakemake", "logs"} & {*Path(source).parts}:
+    """A file under a second name, or a copy of one that is written to in its place: by Snakemake, a log, a compiler."""
+    if {".snakemake", "logs", "build"} & {*Path(source).parts}:
         shutil.copy2(source, target)
     else:
         os.link(source, target)

@@ -13,7 +13,7 @@ import time
 
 import numpy as np
 import pytest
-from running import command, digests, environment, snakemake
+from running import change, command, digests, environment, snakemake
 
 from studies.common.blocks import read_block
 
@@ -203,7 +203,8 @@ def test_a_full_disk_is_said_and_leaves_nothing_behind(built, kind):
 
 def test_of_extensions_that_a_full_disk_cut_short_nothing_is_left(built):
     (built / "build/compiled.json").unlink()
-    (built / "src/gpcmc/orthant/_sampler.pyx").touch()
+    source = built / "src/gpcmc/orthant/_sampler.pyx"
+    change(source, source.read_bytes())
     limit = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
     run = start(
         *(built, "build/compiled.json", "--cores", "1"),

@@ -110,7 +110,8 @@ def block(wildcards):
 def refuse_target(name):
     """Say of a target that there is not which there are."""
     known = sorted(rule.name for rule in workflow.rules)
-    raise WorkflowError(f"{name}: there is no such target; there are {known}")
+    # Snakemake would put a traceback to any other error of a function of inputs
+    raise SystemExit(f"{name}: there is no such target; there are {known}")
 
 
 def table(stem):
