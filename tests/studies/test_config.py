@@ -13,6 +13,7 @@ from studies.atiya2021.config import check
 from studies.atiya2021.experiments import scaling
 from studies.atiya2021.experiments.experiment4 import PAPER
 from studies.atiya2021.methods import METHODS
+from studies.common.configuration import read_config
 
 
 @pytest.mark.parametrize("scale", SCALES)
@@ -38,6 +39,18 @@ def test_everything_that_is_wrong_is_said_at_once():
     for config in ([1], None, "x"):
         with pytest.raises(ValueError, match="it must be a block"):
             check(config)
+
+
+def test_texts_within_blocks_become_what_yaml_says_and_are_no_sixties():
+    given = {"atiya2021": {"experiment1": {"count": "7"}}}
+    assert (
+        read_config("tiny", ROOT / "config", given=given)["atiya2021"]["experiment1"]["count"] == 7
+    )
+    for text in ("1:30", "[1,"):
+        given = {"atiya2021": {"experiment1": {"count": text}}}
+        with pytest.raises(ValueError, match="a setting cannot be read") as refusal:
+            read_config("tiny", ROOT / "config", given=given)
+        assert repr(text) in str(refusal.value)
 
 
 def test_other_studies_are_not_looked_at():

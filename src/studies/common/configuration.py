@@ -279,7 +279,13 @@ def _typed(value: Any) -> Any:
         return {key: _typed(one) for key, one in value.items()}
     if isinstance(value, list):
         return [_typed(one) for one in value]
-    return yaml.safe_load(value) if isinstance(value, str) else value
+    if not isinstance(value, str):
+        return value
+    try:
+        return yaml.load(value, Loader)
+    except yaml.YAMLError as error:
+        said = getattr(error, "problem", None) or str(error).splitlines()[0]
+        raise ValueError(f"a setting cannot be read: {shortly(value)}: {said}") from None
 
 
 def _read(path: Path) -> dict[str, Any]:
