@@ -76,7 +76,7 @@ def climb(
     poor : float
         Below any value that a search should end at.
     tolerances : mapping of str to float, optional
-        ``ftol`` and ``gtol`` of SciPy's L-BFGS-B; by default its own.
+        ``ftol`` and ``gtol`` of SciPy's L-BFGS-B; by default 1e-8, of the value, and 1e-5.
     stop : callable, optional
         Asked after each step.
     """
