@@ -37,7 +37,7 @@ from gpcmc.evidence import (
 )
 from gpcmc.evidence.exact import sites
 from gpcmc.evidence.forms import LowRankForm
-from gpcmc.evidence.scale import distances, scaled_starts, sizes, some_of
+from gpcmc.evidence.scale import distances, revived, scaled_starts, sizes, some_of
 from gpcmc.gp import prior
 from gpcmc.inference import (
     EllipticalSlice,
@@ -354,6 +354,31 @@ def test_a_large_search_begins_with_some_of_the_patterns():
     on_all = maximize(Surface(ExpectationPropagation(), 1.0 * RBF(1.0), X, y))
     assert found.log_evidence == pytest.approx(on_all.log_evidence, abs=1e-4)
     assert len(found.posterior.mean) == 600 and not told
+
+
+def test_length_scales_that_are_far_away_are_put_back():
+    kernel = 1.0 * RBF([1.0, 1.0, 1.0]) + WhiteKernel(1.0)
+    end, scaled = np.array([3.0, -1.0, 9.0, 11.5, 5.0]), np.array([0.0, 0.5, 0.6, 0.7, 0.0])
+    assert revived(kernel, end, scaled).tolist() == [3.0, -1.0, 0.6, 0.7, 5.0]
+    one = 1.0 * RBF(1.0)
+    assert revived(one, np.array([3.0, 9.0]), np.zeros(2)).tolist() == [3.0, 9.0]
+
+
+@pytest.mark.slow
+def test_an_input_that_few_patterns_do_not_show_is_found():
+    """The search begins with 250 of 767, in which the fifth input's length scale ends at thousands."""
+    rng = np.random.default_rng(767)
+    X = rng.standard_normal((767, 8))
+    f = 2.0 * np.sin(1.5 * X[:, 0]) + X[:, 1] * X[:, 2]
+    y = np.where(f + rng.standard_normal(767) > 0.0, 1.0, -1.0)
+    method, kernel = surface_method(ExpectationPropagation(), searching=True), 1.0 * RBF(np.ones(8))
+    found, _ = Search("lbfgs").run(
+        method, kernel, X, y, np.random.default_rng(0), form_at=lambda _: DENSE
+    )
+    whole = maximize(Surface(method, kernel.clone_with_theta(scaled_starts(kernel, X)[0]), X, y))
+    assert found.log_evidence > whole.log_evidence - 0.01
+    few = np.exp(found.theta[5])
+    assert few < 50.0, "or the problem does not show it"
 
 
 def test_the_scale_of_the_data():

@@ -41,6 +41,23 @@ def scaled_starts(kernel: Kernel, X: Any) -> list[FloatArray]:
     return starts
 
 
+def revived(kernel: Kernel, theta: FloatArray, scaled: FloatArray) -> FloatArray:
+    """Return theta (p,) with those of several length scales that are above the data's put back to these.
+
+    Few patterns may not show that an input matters. Its length scale then ends far away, where the evidence of more
+    patterns is flat as well.
+    """
+    back, at = theta.copy(), 0
+    for one in kernel.hyperparameters:
+        if one.fixed:
+            continue
+        part = slice(at, at + one.n_elements)
+        at += one.n_elements
+        if one.n_elements > 1 and one.name.endswith("length_scale"):
+            back[part] = np.minimum(theta[part], scaled[part])
+    return back
+
+
 def distances(X: FloatArray) -> tuple[float, FloatArray]:
     """Return the median distance between inputs, and for each coordinate alone, times the root of their number.
 

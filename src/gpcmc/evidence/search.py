@@ -4,7 +4,7 @@ A search starts from the kernel as it was given, and in the scale of the data: l
 between inputs, and variances of 1 and of 100. Each may end on a plateau or on a lower maximum, and the best end counts.
 
 With more than 400 patterns the search begins with some of them, and goes on, from its ends, with four times as many,
-until all take part.
+until all take part. It then also starts from the best end with length scales that few patterns left far away put back.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from gpcmc._progress import Progress
 from gpcmc._validation import FloatArray
 from gpcmc.evidence.ascent import Ascent, Optimum, bounded, drawn
 from gpcmc.evidence.forms import DENSE, Form
-from gpcmc.evidence.scale import scaled_starts, sizes, some_of
+from gpcmc.evidence.scale import revived, scaled_starts, sizes, some_of
 from gpcmc.evidence.surface import Approximation, Surface
 from gpcmc.posterior import ConvergenceError
 
@@ -112,7 +112,8 @@ class Search:
                 progress.says(f"no climb with {count} patterns, from {thetas[0]}: {error}")
                 found = replace(found, posterior=None)
                 continue
-            found, thetas, more = peaks[0], [peak.theta for peak in peaks], []
+            found, thetas = peaks[0], [peak.theta for peak in peaks]
+            more = [[revived(kernel, thetas[0], small)]]
             spent = (time.process_time() - begun) / max(found.evaluations, 1)
             self._tell(progress, form_at, kernel.clone_with_theta(thetas[0]), spent, count, len(X))
         assert found is not None
