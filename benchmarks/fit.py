@@ -12,7 +12,7 @@ least of up to five fits if these are short, and include the kernel, and an infe
 process of its own, and one that takes more than `--seconds` of CPU time is listed as longer than that; larger N of that
 method are left out.
 
-`python benchmarks/fit.py` takes N = 200, 767, 2000, in an hour or two where GPy is there. Writes docs/fit.csv, where
+`python benchmarks/fit.py` takes N = 100, 200, 500 and 767, in half an hour where GPy is there. Writes docs/fit.csv, where
 rows of other sizes stay, and docs/fit.png. It ends with a statement, and with an error if the claim does not hold.
 """
 
@@ -33,7 +33,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "benchmarks/peers"))
 from fitting import counted, patterns, repeated  # noqa: E402
 
-SIZES = (200, 767, 2000)
+SIZES = (100, 200, 500, 767)
 #: Length scales of the kernels.
 KERNELS = (1, 8)
 GPY = [ROOT / "build/peers/gpy/bin/python", ROOT / "benchmarks/peers/gpy_fit.py"]
@@ -45,8 +45,8 @@ METHODS = {
 }
 ROWS = [(package, method) for package, methods in METHODS.items() for method in methods]
 PEER, LIKE = ("scikit-learn", "Laplace, logistic"), ("gpcmc", "Laplace, logistic")
-#: Nats that rounding may cost, and the share of the optimum at which a search stops.
-LOWER, STOPS = 1e-6, 1e-8
+#: Nats that are no difference: length scales of inputs that do not matter leave the evidence so flat.
+LOWER = 1e-5
 KEYS = ["N", "length_scales", "package", "method"]
 FOUND = ["status", "cpu_seconds", "evaluations", "log_evidence"]
 COLUMNS = [*KEYS, *FOUND, "seconds_per_evaluation", "time_ratio", "gap"]
@@ -151,9 +151,8 @@ def statement(table):
         said = "not compared"
         if len(there) == 2:
             ratio, gap = of.loc[LIKE, "time_ratio"], of.loc[PEER, "gap"]
-            lowest = -LOWER - STOPS * abs(of.loc[PEER, "log_evidence"])
             said = f"{ratio:.2f} of scikit-learn's CPU seconds, optimum {gap:+.1e} nats"
-        fine = len(there) == 2 and bool(ratio <= 1.0 and gap >= lowest)
+        fine = len(there) == 2 and bool(ratio <= 1.0 and gap >= -LOWER)
         holds &= fine
         verdict = "ok" if fine else "NOT AS CLAIMED"
         lines.append(f"N = {n}, length scales {length_scales}: {said}: {verdict}")

@@ -21,7 +21,7 @@ from scipy.optimize import OptimizeResult, minimize
 from gpcmc._validation import FloatArray
 from gpcmc.posterior import ConvergenceError
 
-_FTOL, _GTOL = 1e-8, 1e-5
+_FTOL, _GTOL = 2e-9, 1e-5
 #: Takes a point (p,), the value there and its gradient (p,), and says whether to stop.
 Stop = Callable[[FloatArray, float, FloatArray], bool]
 
@@ -76,7 +76,7 @@ def climb(
     poor : float
         Below any value that a search should end at.
     tolerances : mapping of str to float, optional
-        ``ftol`` and ``gtol`` of SciPy's L-BFGS-B; by default 1e-8, of the value, and 1e-5.
+        ``ftol`` and ``gtol`` of SciPy's L-BFGS-B; by default 2e-9, of the value, and 1e-5.
     stop : callable, optional
         Asked after each step.
     """
