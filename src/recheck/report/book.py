@@ -78,6 +78,11 @@ class Book:
         ends = [".csv"] if parts is None else [f"/{part}.csv" for part in parts]
         return one(Path(study_folder), ends, old)
 
+    @property
+    def ids(self) -> Iterable[str]:
+        """Ids of all estimates, each once, in their order."""
+        return self._places.keys()
+
     def get(self, id: str, reading: str = "") -> pd.Series:
         """The estimate of an id under a reading; KeyError names the id, and the readings that there are."""
         there = self._places.get(id, {})

@@ -63,9 +63,9 @@ class _Drawn:
     def tidy(self, book: Book, where: str) -> pd.DataFrame:
         """All that the block shows, one row an id and reading, in the order of its rows and columns."""
         block, expression = self.block, pattern(self.block.cell)
-        ids = [*book.estimates["id"], *(book.cells.index if "published" in block.show else [])]
+        ids = [*book.ids, *(book.cells.index if "published" in block.show else [])]
         if book.kept is not None and "kept" in block.show:
-            ids += [*book.kept.estimates["id"]]
+            ids += book.kept.ids
         rows = []
         for id in dict.fromkeys(ids):
             if not (match := expression.fullmatch(id)):
