@@ -12,8 +12,8 @@ least of up to five fits if these are short, and include the kernel, and an infe
 process of its own, and one that takes more than `--seconds` of CPU time is listed as longer than that; larger N of that
 method are left out.
 
-`python benchmarks/fit.py` takes N = 100, 200, 500 and 767, in half an hour where GPy is there. Writes docs/fit.csv, where
-rows of other sizes stay, and docs/fit.png. It ends with a statement, and with an error if the claim does not hold.
+`python benchmarks/fit.py` takes N = 100, 200, 500 and 767, in half an hour where GPy is there. Writes docs/fit.csv,
+where rows of other sizes stay, and docs/fit.png. It ends with a statement, and with an error if the claim does not hold.
 """
 
 import argparse
