@@ -13,7 +13,7 @@ process of its own, and one that takes more than `--seconds` of CPU time is list
 method are left out.
 
 `python benchmarks/fit.py` takes N = 100, 200, 500 and 767, in half an hour where GPy is there. Writes docs/fit.csv,
-where rows of other sizes stay, and docs/fit.png. It ends with a statement, and with an error if the claim does not hold.
+where rows of other sizes stay, and docs/fit.png. It ends with a statement, and with an error if the claim is not met.
 """
 
 import argparse

@@ -26,6 +26,11 @@ def start():
         ("all", {}, []),
         ("all", {"SCALE": "smoke"}, ["scale=smoke"]),
         ("verify", {}, ["scale=published"]),
+        (
+            "verify",
+            {"SHARE": "0.1", "DRAW": "7"},
+            ["scale=published", "share=0.1", "draw=7"],
+        ),
         ("number", {"ID": NASTY, "SECONDS": "5"}, ["scale=published", f"id={NASTY}", "seconds=5"]),
         ("all", {"ID": "x"}, []),
         ("all", {"CONFIG": "seed=1 'data={retries: 1}'"}, ["seed=1", "data={retries: 1}"]),
@@ -44,11 +49,17 @@ def test_further_arguments_come_before_the_configuration(start):
 
 @pytest.mark.parametrize(
     "given",
-    [{"SNAKEMAKE": "--config seed=1"}, {"SNAKEMAKE": "-C seed=1"}, {"CONFIG": "scale=tiny"}],
+    [
+        {"SNAKEMAKE": "--config seed=1"},
+        {"SNAKEMAKE": "--keep-going -C seed=1"},
+        {"SNAKEMAKE": "--configfile config/tiny.yaml"},
+        {"CONFIG": "scale=tiny"},
+    ],
 )
 def test_a_scale_or_a_configuration_in_another_place_is_refused(start, given):
-    with pytest.raises(SystemExit, match="SCALE=<scale> sets the scale"):
+    with pytest.raises(SystemExit, match="SCALE=<scale> sets the scale") as refusal:
         start(["all"], given)
+    assert next(iter(given.values())) in str(refusal.value)
 
 
 @pytest.mark.parametrize("name", ["ID", "SCALE", "CONFIG", "SECONDS", "SHARE", "DRAW", "SNAKEMAKE"])

@@ -206,9 +206,9 @@ def test_a_release_is_tested_by_the_targets_of_make():
     assert all(re.search(rf"(?m)^{target}:", makefile) for target in commands)
 
 
-def test_own_checks_lint_before_they_test():
+def test_own_checks_lint_first_and_then_go_in_the_order_of_readme():
     steps = re.findall(r"(?m)^step (.*)$", (ROOT / ".ci/run").read_text(encoding="utf-8"))
-    assert steps == ["make lint", "make docs", "make test", "make paper SCALE=smoke"]
+    assert steps == ["make lint", "make docs", "make paper SCALE=smoke", "make test"]
 
 
 def dry_make(folder, *arguments, target="paper"):
@@ -233,48 +233,22 @@ def commanded(tmp_path):
     return tmp_path
 
 
-def test_make_paper_makes_the_paper_and_prints_its_own_summary(commanded):
-    done = dry_make(commanded, "SNAKEMAKE=--keep-going")
-    run, summary = done.stdout.splitlines()[-2:]
-    assert run.split()[1:] == ["all", "--cores", "all", "--keep-going"]
-    assert summary == "cat results/half-size/summary.txt"
-
-
-def test_make_gives_scale_and_configuration_at_once(commanded):
-    done = dry_make(commanded, "SCALE=published", "CONFIG=missing_data=fail")
-    run, summary = done.stdout.splitlines()[-2:]
-    assert run.split()[-3:] == ["--config", "scale=published", "missing_data=fail"]
-    assert summary == "cat results/published/summary.txt"
-
-
 @pytest.mark.parametrize(
-    "arguments",
-    [
-        ["SCALE=published", "SNAKEMAKE=--config missing_data=fail"],
-        ["SNAKEMAKE=--keep-going -C missing_data=fail"],
-        ["SNAKEMAKE=--configfile config/tiny.yaml"],
-        ["CONFIG=scale=smoke"],
-    ],
+    ("given", "scale"), [([], "half-size"), (["SCALE=published"], "published")]
 )
-def test_make_refuses_what_would_hide_the_scale(commanded, arguments):
-    """Snakemake heeds the last --config alone: another scale would run than was named."""
-    done = dry_make(commanded, *arguments)
-    assert done.returncode != 0 and "snakemake" not in done.stdout
-    assert "SCALE=<scale> sets the scale" in done.stderr
-    assert arguments[-1].partition("=")[2] in done.stderr
-
-
-@pytest.mark.parametrize(
-    ("name", "given", "said"),
-    [
-        ("verify", ["SHARE=0.1", "DRAW=7"], "scale=published share=0.1 draw=7"),
-        ("number", ["ID=table1/N50/M10000", "SECONDS=5"], 'id="table1/N50/M10000" seconds=5'),
-    ],
-)
-def test_make_looks_at_kept_rows_of_the_published_scale(commanded, name, given, said):
-    done = dry_make(commanded, name, *given, target="")
-    (run,) = [line for line in done.stdout.splitlines() if f"snakemake {name} " in line]
-    assert said in " ".join(run.split())
+def test_make_paper_prints_the_summary_of_its_scale(commanded, given, scale):
+    """What else make gives to Snakemake is in test_make.py."""
+    run, said = dry_make(commanded, *given).stdout.splitlines()[-2:]
+    assert run.split()[1:] == ["workflow/scripts/start.py", "all", "--cores", "all"]
+    for name in ("half-size", "published"):
+        (commanded / f"results/{name}").mkdir(parents=True)
+        (commanded / f"results/{name}/summary.txt").write_text(name)
+    variables = {k: v for k, v in os.environ.items() if k != "SCALE"}
+    variables |= dict(one.split("=") for one in given)
+    done = subprocess.run(
+        ["bash", "-c", said], cwd=commanded, env=variables, capture_output=True, text=True
+    )
+    assert done.stdout == scale
 
 
 def test_make_does_not_empty_what_a_linked_environment_points_to(commanded, tmp_path_factory):
