@@ -6,6 +6,7 @@ import re
 import shlex
 import shutil
 import sys
+from functools import cache
 from glob import glob
 from pathlib import Path
 
@@ -215,3 +216,41 @@ onstart:
 onsuccess:
     for study in STUDIES:
         forget(f"{RESULTS}/{study}/rows")
+
+
+def raw_status(names):
+    """What became of the raw files of data sets; none if they are simulated."""
+    return [
+        f"{RESULTS}/data/{file}.json" for file, row in RAW_FILES.items() if row["name"] in names
+    ]
+
+
+@cache
+def drawn_rows():
+    """Rows that `verify` runs again, with what each reads."""
+    from studies.common.kept import Kept, drawn
+
+    share, seed = ASKED["share"], int(ASKED["draw"])
+    names = {
+        study: drawn(Kept(f"data/reference/{study}"), PLAN.plans(study), share, seed)
+        for study in KEPT_STUDIES
+    }
+    return PLAN.chosen(names)
+
+
+@cache
+def asked_rows():
+    """The number that `number` asks for, and the rows behind it, as many as fit into its seconds."""
+    from studies.common.number import asked
+
+    try:
+        found = asked(str(ASKED["id"]), STUDIES, ASKED["seconds"])
+    except (KeyError, FileNotFoundError) as error:
+        raise WorkflowError(error.args[0]) from None
+    there = {name: [row["row"] for row in PLAN.rows(found.study, name)] for name in found.rows}
+    return found, PLAN.chosen({found.study: found.again(there)})
+
+
+def files_of(rows):
+    """What rows read."""
+    return sorted({path for row in rows for one in row["inputs"].values() for path in one.files})

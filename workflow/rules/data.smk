@@ -7,13 +7,6 @@ with open("data/registry.csv", newline="", encoding="utf-8") as registry:
 RAW_STATUS = [f"{RESULTS}/data/{file}.json" for file in RAW_FILES]
 
 
-def raw_status(names):
-    """What became of the raw files of data sets; none if they are simulated."""
-    return [
-        f"{RESULTS}/data/{file}.json" for file, row in RAW_FILES.items() if row["name"] in names
-    ]
-
-
 rule fetch:
     input:
         registry="data/registry.csv",

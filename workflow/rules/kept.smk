@@ -1,39 +1,6 @@
 # What the repository keeps of long runs, how it is checked, and one file for a repository of record. None of this is part
 # of `all`. These rules have no outputs, so they run whenever they are asked for.
 
-from functools import cache
-
-
-@cache
-def drawn_rows():
-    """Rows that `verify` runs again, with what each reads."""
-    from studies.common.kept import Kept, drawn
-
-    share, seed = ASKED["share"], int(ASKED["draw"])
-    names = {
-        study: drawn(Kept(f"data/reference/{study}"), PLAN.plans(study), share, seed)
-        for study in KEPT_STUDIES
-    }
-    return PLAN.chosen(names)
-
-
-@cache
-def asked_rows():
-    """The number that `number` asks for, and the rows behind it, as many as fit into its seconds."""
-    from studies.common.number import asked
-
-    try:
-        found = asked(str(ASKED["id"]), STUDIES, ASKED["seconds"])
-    except (KeyError, FileNotFoundError) as error:
-        raise WorkflowError(error.args[0]) from None
-    there = {name: [row["row"] for row in PLAN.rows(found.study, name)] for name in found.rows}
-    return found, PLAN.chosen({found.study: found.again(there)})
-
-
-def files_of(rows):
-    """What rows read."""
-    return sorted({path for row in rows for one in row["inputs"].values() for path in one.files})
-
 
 rule keep:
     input:
