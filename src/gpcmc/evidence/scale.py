@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from scipy.special import xlogy
 from gpcmc._validation import FloatArray
 
 if TYPE_CHECKING:  # scikit-learn takes half a second
-    from sklearn.gaussian_process.kernels import Kernel
+    from sklearn.gaussian_process.kernels import Hyperparameter, Kernel
 
 _SAMPLE = 100  # inputs whose distances are looked at
 _RARE = 25  # patterns of a class that a share of all patterns keeps, if there are so many
@@ -27,12 +28,8 @@ def scaled_starts(kernel: Kernel, X: Any) -> list[FloatArray]:
     whole, along = distances(X)
     starts = []
     for variance in (1.0, 100.0):
-        theta, at = np.array(kernel.theta), 0
-        for one in kernel.hyperparameters:
-            if one.fixed:
-                continue
-            part = slice(at, at + one.n_elements)
-            at += one.n_elements
+        theta = np.array(kernel.theta)
+        for one, part in _free(kernel):
             if one.name.endswith("constant_value"):
                 theta[part] = np.log(variance)
             elif one.name.endswith("length_scale"):
@@ -47,15 +44,20 @@ def revived(kernel: Kernel, theta: FloatArray, scaled: FloatArray) -> FloatArray
     Few patterns may not show that an input matters. Its length scale then ends far away, where the evidence of more
     patterns is flat as well.
     """
-    back, at = theta.copy(), 0
-    for one in kernel.hyperparameters:
-        if one.fixed:
-            continue
-        part = slice(at, at + one.n_elements)
-        at += one.n_elements
+    back = theta.copy()
+    for one, part in _free(kernel):
         if one.n_elements > 1 and one.name.endswith("length_scale"):
             back[part] = np.minimum(theta[part], scaled[part])
     return back
+
+
+def _free(kernel: Kernel) -> Iterator[tuple[Hyperparameter, slice]]:
+    """Each hyperparameter that is not fixed, and its place in theta."""
+    at = 0
+    for one in kernel.hyperparameters:
+        if not one.fixed:
+            yield one, slice(at, at + one.n_elements)
+            at += one.n_elements
 
 
 def distances(X: FloatArray) -> tuple[float, FloatArray]:

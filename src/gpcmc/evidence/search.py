@@ -113,7 +113,9 @@ class Search:
                 found = replace(found, posterior=None)
                 continue
             found, thetas = peaks[0], [peak.theta for peak in peaks]
-            more = [[revived(kernel, thetas[0], small)]]
+            back = revived(kernel, thetas[0], small)
+            # a start twice would be an evaluation for nothing
+            more = [] if np.array_equal(back, thetas[0]) else [[back]]
             spent = (time.process_time() - begun) / max(found.evaluations, 1)
             self._tell(progress, form_at, kernel.clone_with_theta(thetas[0]), spent, count, len(X))
         assert found is not None
