@@ -139,6 +139,7 @@ class Plan:
         self.results = f"results/{self.general.scale}"
         self._rows: dict[tuple[str, str], list[Line]] = {}
         self._blocks: dict[str, dict[str, Block]] = {}
+        self._places: dict[str, dict[tuple[str, str], str]] = {}
 
     # ----- rows and blocks
 
@@ -216,21 +217,16 @@ class Plan:
         return sorted(found - {self.path(block)})
 
     def _place(self, study: str, experiment: str, row: str) -> str:
-        places = self._places(study)
-        if (experiment, row) not in places:
-            raise ValueError(f"{study}, {experiment}: there is no row {row}")
-        return places[experiment, row]
-
-    def _places(self, study: str) -> dict[tuple[str, str], str]:
-        known = self.__dict__.setdefault("_where", {})
-        if study not in known:
-            known[study] = {
+        """The file of the block that has a row."""
+        if study not in self._places:
+            self._places[study] = {
                 (experiment, row["row"]): self.path(block)
                 for block in self.blocks(study).values()
                 for experiment, row in block.rows
             }
-        found: dict[tuple[str, str], str] = known[study]
-        return found
+        if (experiment, row) not in self._places[study]:
+            raise ValueError(f"{study}, {experiment}: there is no row {row}")
+        return self._places[study][experiment, row]
 
     def _patterns_file(self, study: str, template: str, row: Row) -> str:
         return f"{self.results}/{study}/{template.format_map(row)}.npz"
