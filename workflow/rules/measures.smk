@@ -17,9 +17,9 @@ for study in STUDIES:
         log:
             f"<results>/logs/{study}/measure.log",
         params:
+            **PLAN.tables(study, PLAN.kept(study)),
             study=study,
             parts=declared(study).measures,
-            files={name: PLAN.files(study, [name]) for name in PLAN.kept(study)},
             plans=PLAN.plans(study),
             seed=GENERAL.seed,
             code=code_of(study, "measures", declared(study).measures, *JUDGES),

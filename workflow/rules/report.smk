@@ -43,17 +43,11 @@ for study in STUDIES:
                 log:
                     f"<results>/logs/{study}/{kind}_{name}.log",
                 params:
+                    **PLAN.tables(study, PLAN.experiments_of(study, parts)),
                     study=study,
                     kind=kind,
                     only=name,
                     parts={part: declared(study).measures[part] for part in parts},
-                    files={
-                        one: PLAN.files(study, [one]) for one in PLAN.experiments_of(study, parts)
-                    },
-                    order={
-                        one: [row["row"] for row in PLAN.rows(study, one)]
-                        for one in PLAN.experiments_of(study, parts)
-                    },
                 message:
                     item["title"]
                 script:

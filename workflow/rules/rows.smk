@@ -67,9 +67,8 @@ for target, (study, experiments) in PLAN.targets.items():
         log:
             f"<results>/logs/{study}/{target}.log",
         params:
+            **PLAN.tables(study, experiments),
             study=study,
-            files={name: PLAN.files(study, [name]) for name in experiments},
-            order={name: [row["row"] for row in PLAN.rows(study, name)] for name in experiments},
         message:
             f"Write the rows of {target} as tables"
         script:
@@ -87,15 +86,8 @@ rule reference:
     log:
         "<results>/logs/atiya2021/reference.log",
     params:
+        **PLAN.tables("atiya2021", ["reference_cells", "reference_truths"]),
         store="data/reference/atiya2021/certified",
-        files={
-            name: PLAN.files("atiya2021", [name])
-            for name in ("reference_cells", "reference_truths")
-        },
-        order={
-            name: [row["row"] for row in PLAN.rows("atiya2021", name)]
-            for name in ("reference_cells", "reference_truths")
-        },
         config=dict(config),
         packages=PACKAGES,
     message:

@@ -16,8 +16,7 @@ from studies.common.moved import keep_last
 
 results = begin(snakemake)
 given, made, study = snakemake.params, snakemake.output, snakemake.params.study
-order = {name: [row["row"] for row in rows] for name, rows in given.plans.items()}
-write_tables(results / study, given.files, order)
+write_tables(results / study, given.files, given.order)
 folder = Path("data/published", study)
 published, kept = read_published(folder), kept_results(study)
 measures, estimates = measure_parts(study, given.parts, results / study, published.regions)

@@ -4,8 +4,8 @@ from importlib import import_module
 
 from begin import begin
 from recheck.record.files import read_json, sha256
-from studies.common.blocks import Reader, Records, Spares, made_from, remember, write_block
-from studies.common.code import digest_of_rows, read_digests
+from studies.common.blocks import Reader, Records, Spares, remember, write_block
+from studies.common.code import read_digests
 from studies.common.plan import Block
 from studies.common.rows import run_row
 
@@ -27,9 +27,7 @@ folder = path.rpartition("/")[0]
 reader, spares = Reader(records), Spares(folder)
 for experiment, row in given.rows:
     inputs = given.inputs[f"{experiment}/{row['row']}"]
-    contents = {name: reader.content(one) for name, one in inputs.items()}
-    code = digest_of_rows(study, experiment, [row])
-    made = made_from(study, experiment, row, code, contents)
+    made = reader.made(study, experiment, row, inputs)
     found = spares.get(made)
     if found is None:
         module = import_module(f"studies.{study}.experiments.{experiment}")

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from recheck.record.files import DamagedFileError, digest_path, read_arrays, read_json, write_arrays
+from studies.common.code import digest_of_rows
 from studies.common.rows import (
     MECHANICS,
     Record,
@@ -138,6 +139,11 @@ class Reader:
         if not given.experiment:
             return str(read_json(digest_path(given.files[0]))["sha256"])
         return [record.made for record in self._records(given)]
+
+    def made(self, study: str, experiment: str, row: Row, inputs: Mapping[str, Input]) -> str:
+        """The digest (`made_from`) of a row under today's code, with its inputs as they are."""
+        contents = {name: self.content(one) for name, one in inputs.items()}
+        return made_from(study, experiment, row, digest_of_rows(study, experiment, [row]), contents)
 
     def arrays(self, given: Input) -> Mapping[str, np.ndarray]:
         """The arrays of a file, or those of rows, stacked."""

@@ -30,7 +30,7 @@ from recheck.record.files import (
     write_csv,
     write_json,
 )
-from studies.common.blocks import BEFORE, Reader, Records, made_from, put, write_block
+from studies.common.blocks import BEFORE, Reader, Records, put, write_block
 from studies.common.code import digest_of_rows, modules_of_row
 from studies.common.plan import Plan
 from studies.common.rows import TEXT, Row, Table, read_table, records_of, settings
@@ -248,16 +248,13 @@ def _put_blocks(kept: Kept, plan: Plan, good: Mapping[str, set[str]], age: float
             if name not in good.get(experiment, ()):
                 continue
             try:
-                inputs = plan.inputs(study, experiment, row)
-                contents = {key: reader.content(one) for key, one in inputs.items()}
+                made = reader.made(study, experiment, row, plan.inputs(study, experiment, row))
             except (FileNotFoundError, KeyError):
                 continue  # it reads a row that is not put back
             if experiment not in tables:
                 every = kept.table(experiment)
                 own = records_of(every, dict.fromkeys(good[experiment], ""))
                 tables[experiment] = {record.row: record for record in own}
-            code = digest_of_rows(study, experiment, [row])
-            made = made_from(study, experiment, row, code, contents)
             found[experiment][name] = tables[experiment][name]._replace(made=made)
         number = sum(map(len, found.values()))
         if number == len(block.rows):

@@ -192,6 +192,14 @@ class Plan:
             if any(experiment in wanted for experiment, _ in block.rows)
         ]
 
+    def tables(self, study: str, experiments: Iterable[str]) -> dict[str, dict[str, list[str]]]:
+        """What tables of experiments are written from: their blocks, and the order of their rows."""
+        names = list(experiments)
+        return {
+            "files": {name: self.files(study, [name]) for name in names},
+            "order": {name: [row["row"] for row in self.rows(study, name)] for name in names},
+        }
+
     # ----- what rows read
 
     def inputs(self, study: str, experiment: str, row: Row) -> dict[str, Input]:
