@@ -16,7 +16,7 @@ Botev (2017), Journal of the Royal Statistical Society B 79, 125. Whiteley and L
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
@@ -30,7 +30,7 @@ from gpcmc.covariance.prior import Prior
 from gpcmc.gaussian.ep import ExpectationPropagation
 from gpcmc.gaussian.posterior import GaussianPosterior
 from gpcmc.methods import Method
-from gpcmc.posterior import OK, ConvergenceError, FormPosterior, Prediction, with_prediction
+from gpcmc.posterior import OK, ConvergenceError, FormPosterior, Prediction
 from gpcmc.rectangle import proposals
 from gpcmc.rectangle._pass import normal_cdf
 from gpcmc.rectangle.mixture import (
@@ -49,7 +49,7 @@ from gpcmc.weights import weights_status
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """All that a pass over the samples needs; every pass draws the same ones.
+    """All that a pass over the samples needs; a pass for later predictions draws the same ones.
 
     Attributes
     ----------
@@ -83,6 +83,33 @@ class Drawing:
         return self.mixture.proposals[-1].factor.test_rows(cross, self.signs, self.order)
 
 
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What all samples say of test inputs: their class probabilities under the weights.
+
+    Attributes
+    ----------
+    rows : (t, q) array
+        See `Factor.test_rows`.
+    sums : Means
+    """
+
+    rows: FloatArray
+    sums: Means
+
+    @classmethod
+    def of(cls, drawing: Drawing, cross: Cross) -> Seen:
+        """Begin with no sample."""
+        return cls(drawing.rows(cross), Means(len(drawing.seeds)))
+
+    def __call__(self, some: Samples) -> None:
+        """See samples."""
+        p = self.rows @ some.passes[-1].state
+        normal_cdf(p)
+        p = p.reshape(len(p), len(some.randomizations), -1)
+        self.sums.add(some, lambda share: np.einsum("tgj,gj->gt", p, share))
+
+
 @dataclass(frozen=True, kw_only=True)
 class SampledPosterior(FormPosterior):
     """Evidence, and what class probabilities at test inputs are averaged over.
@@ -114,20 +141,16 @@ class SampledPosterior(FormPosterior):
     _kept: tuple[Samples, ...] = field(default=(), repr=False)
 
     def _predict_at(self, cross: Cross) -> Prediction:
-        rows, sums = self._drawing.rows(cross), Means(len(self._drawing.seeds))
-
-        def visit(some: Samples) -> None:
-            p = rows @ some.passes[-1].state
-            normal_cdf(p)
-            p = p.reshape(len(p), len(some.randomizations), -1)
-            sums.add(some, lambda share: np.einsum("tgj,gj->gt", p, share))
-
+        seen = Seen.of(self._drawing, cross)
         if self._kept:
             for some in self._kept:
-                visit(some)
+                seen(some)
         else:
-            self._drawing.run(visit)
-        probability, errors = sums.contributions(self.samples.share)
+            self._drawing.run(seen)
+        return self._prediction(seen, cross)
+
+    def _prediction(self, seen: Seen, cross: Cross) -> Prediction:
+        probability, errors = seen.sums.contributions(self.samples.share)
         change, form_error = (0.0, 0.0) if self.guide is None else self.guide.form_change(cross)
         return Prediction(np.clip(probability + change, 0.0, 1.0), deviation(errors), form_error)
 
@@ -179,11 +202,17 @@ class OrthantMethod(Method[SampledPosterior]):
         mixture, order, guide, work = self.prepare(K, y)
         drawing = Drawing(mixture, y[order], order, self.points, seeds, self.n_jobs)
         kept: dict[tuple[int, int, int], Samples] = {}
+        cross = prior.cross()
+        # the prior's own test inputs see the samples as they are drawn
+        seen = None if cross is None else Seen.of(drawing, cross)
 
-        def keep(some: Samples) -> None:
-            kept[some.randomizations.start, some.k, some.columns.start] = some.condensed()
+        def visit(some: Samples) -> None:
+            if drawing.condenses:
+                kept[some.randomizations.start, some.k, some.columns.start] = some.condensed()
+            if seen is not None:
+                seen(some)
 
-        found = drawing.run(keep if drawing.condenses else None)
+        found = drawing.run(visit)
         bound = {"log_weight_bound": mixture.log_bound - found.log_probability}
         diagnostics = found.diagnostics | bound
         status, change = weights_status(diagnostics), 0.0
@@ -203,7 +232,9 @@ class OrthantMethod(Method[SampledPosterior]):
             _drawing=drawing,
             _kept=tuple(kept[key] for key in sorted(kept)),
         )
-        return with_prediction(posterior, prior)
+        if seen is None or cross is None:
+            return posterior
+        return replace(posterior, prediction=posterior._prediction(seen, cross))
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from threading import Lock
 
 import numpy as np
 from numpy.typing import NDArray
@@ -346,6 +347,7 @@ class Means:
     def __init__(self, randomizations: int) -> None:
         self.log_total = np.full(randomizations, -np.inf)
         self.values: FloatArray | None = None
+        self._begun = Lock()  # randomisations are seen in threads; each has its own place
 
     def add(self, some: Samples, mean: Callable[[FloatArray], FloatArray]) -> None:
         """Take samples in; `mean` takes shares (g, m) of weights, and returns sums (g, ...) under them."""
@@ -356,8 +358,9 @@ class Means:
             new = np.logaddexp(old, logsumexp(log_w, axis=1))
         safe = np.where(np.isneginf(new), 0.0, new)
         found = mean(np.exp(log_w - safe[:, None]))
-        if self.values is None:
-            self.values = np.zeros((len(self.log_total), *found.shape[1:]))
+        with self._begun:
+            if self.values is None:
+                self.values = np.zeros((len(self.log_total), *found.shape[1:]))
         kept = np.exp(old - safe).reshape(-1, *[1] * (found.ndim - 1))
         self.values[r] = kept * self.values[r] + found
         self.log_total[r] = new
