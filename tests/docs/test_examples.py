@@ -5,6 +5,7 @@ import doctest
 import os
 import re
 import runpy
+import textwrap
 import warnings
 from importlib import import_module
 from pathlib import Path
@@ -34,6 +35,13 @@ README_CODE = [
     code
     for text in (TEXTS[0], TEXTS[-1])
     for code in re.findall(r"^```python\n(.*?)^```$", text.read_text(encoding="utf-8"), re.M | re.S)
+] + [
+    textwrap.dedent(code)
+    for code in re.findall(
+        r"^\.\. code-block:: python\n\n((?:   .*\n|\n)+)",
+        (ROOT / "docs/workflow.rst").read_text(encoding="utf-8"),
+        re.M,
+    )
 ]
 
 
@@ -51,7 +59,7 @@ def test_code_of_readme_runs(code, monkeypatch, tmp_path):
 
 
 def test_readme_has_examples():
-    assert len(README_CODE) >= 2
+    assert len(README_CODE) >= 3
 
 
 @pytest.mark.slow
@@ -164,7 +172,7 @@ def test_files_that_a_text_links_to_are_there(text):
 
 def test_readme_is_short_and_has_one_picture():
     text = TEXTS[0].read_text(encoding="utf-8")
-    assert len(text.splitlines()) <= 120
+    assert len(text.splitlines()) <= 80
     assert len(re.findall(r"!\[", text)) == 1
 
 
