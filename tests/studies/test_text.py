@@ -37,6 +37,16 @@ def test_numbers_of_the_readme(value):
     assert not (cells["verdict"] == "differs").any()
 
 
+def test_the_abstract_is_short():
+    """At most 180 words and eight numbers."""
+    text = (ROOT / "paper/main.tex").read_text(encoding="utf-8")
+    abstract = re.search(r"\\begin{abstract}\s*\\noindent(.*?)\\end{abstract}", text, re.S)[1]
+    numbers = re.findall(r"\\val(?:\[.*?\])?{.*?}", abstract)
+    assert len(numbers) <= 8
+    assert not re.search(r"\d", re.sub(r"\\val(\[.*?\])?{.*?}|\\cite{.*?}", "", abstract))
+    assert len(re.sub(r"\\cite{.*?}", "", abstract).split()) <= 180
+
+
 def test_numbers_of_the_findings(value):
     text = written("docs/findings.rst")
     for n in (50, 1000):
