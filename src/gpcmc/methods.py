@@ -106,7 +106,7 @@ class Method(ABC, Generic[P]):
                 "prior must be a gpcmc.gp.Prior: Prior(K) for a covariance K, or "
                 f"gpcmc.gp.prior(kernel, X, X_star); got {type(prior).__name__}"
             )
-        with one_thread(), np.errstate(under="ignore"):
+        with one_thread():
             random = None if self.deterministic else check_rng("rng", rng)
             if not self.any_form or prior.covariance.memory(len(prior), self.matrices):
                 self.check_size(len(prior))

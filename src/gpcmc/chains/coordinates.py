@@ -13,7 +13,6 @@ Rasmussen and Williams (2006), Gaussian Processes for Machine Learning, Eqs. (3.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import cast
 
 import numpy as np
 from scipy.linalg import eigh
@@ -21,8 +20,6 @@ from scipy.linalg import eigh
 from gpcmc._validation import FloatArray
 from gpcmc.covariance.dense import Dense
 from gpcmc.gaussian.laplace import Laplace
-from gpcmc.gaussian.posterior import GaussianPosterior
-from gpcmc.posterior import ConvergenceError
 
 _EPS = float(np.finfo(float).eps)
 
@@ -82,10 +79,7 @@ def whiten(K: FloatArray, y: FloatArray) -> Coordinates:
     variance, V = eigh(K, check_finite=False)
     kept = variance > len(K) * _EPS * variance[-1]
     deviation, V = np.sqrt(variance[kept]), V[:, kept]
-    try:
-        laplace = Laplace().approximate(Dense(K), y)
-    except ConvergenceError as error:  # the coordinates serve as well when it is not exact
-        laplace = cast(GaussianPosterior, error.posterior)
+    laplace = Laplace().last(Dense(K), y)  # the coordinates serve as well when it is not exact
     half = np.sqrt(laplace.S)[:, None] * V * deviation
     precision, U = eigh(half.T @ half, check_finite=False)
     root = (V * deviation) @ U

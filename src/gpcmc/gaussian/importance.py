@@ -42,18 +42,8 @@ from gpcmc.gaussian.laplace import Laplace
 from gpcmc.gaussian.posterior import GaussianApproximation, GaussianPosterior
 from gpcmc.likelihood.probit import predictive_probability
 from gpcmc.methods import Method
-from gpcmc.posterior import (
-    MAX_K_HAT,
-    MIN_EFFECTIVE,
-    NOT_CONVERGED,
-    OK,
-    UNTRUSTED,
-    ConvergenceError,
-    FormPosterior,
-    Prediction,
-    with_prediction,
-)
-from gpcmc.weights import MIN_TAIL, weight_diagnostics
+from gpcmc.posterior import OK, ConvergenceError, FormPosterior, Prediction, with_prediction
+from gpcmc.weights import MIN_TAIL, weight_diagnostics, weights_status
 
 _PROPOSALS: dict[str, GaussianApproximation] = {
     "ep": ExpectationPropagation(),
@@ -253,7 +243,7 @@ class ImportanceSampling(Method[ImportancePosterior]):
         weights = np.exp(log_w - total)
         unit_w = weights.reshape(-1, points.unit).sum(axis=1)
         diagnostics = self._diagnostics(log_w, weights, unit_w)
-        status = _status(diagnostics)
+        status = weights_status(diagnostics)
         change = gaussian.diagnostics.get("correction", 0.0)
         posterior = ImportancePosterior(
             covariance=prior.covariance,
@@ -284,13 +274,6 @@ class ImportanceSampling(Method[ImportancePosterior]):
         if long := [tail for tail in tails if len(tail) >= MIN_TAIL]:
             diagnostics["k_hat"] = max(weight_diagnostics(tail)["k_hat"] for tail in long)
         return diagnostics
-
-
-def _status(diagnostics: dict[str, float]) -> str:
-    """Say whether weighted samples with these diagnostics can be believed."""
-    if diagnostics.get("k_hat", 0.0) > MAX_K_HAT:
-        return UNTRUSTED
-    return OK if diagnostics["effective_samples"] >= MIN_EFFECTIVE else NOT_CONVERGED
 
 
 def gaussian_proposal(method: GaussianApproximation, K: Any, y: FloatArray) -> GaussianPosterior:

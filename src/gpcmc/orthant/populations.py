@@ -8,11 +8,12 @@ from typing import Literal, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp, ndtri, stdtrit
+from scipy.special import logsumexp
 
 from gpcmc import _validation as validation
 from gpcmc.orthant._sampler import Population, Segment
 from gpcmc.posterior import MIN_EFFECTIVE, NOT_CONVERGED, OK
+from gpcmc.weights import student_factor
 
 Array = NDArray[np.float64]
 T = TypeVar("T")
@@ -252,12 +253,8 @@ def _log_error(variance: float, degrees: float, contributions: int) -> float:
     1 - exp(-variance) does (Lee and Whiteley 2018). `degrees` are those of the variance: its squared coefficient of
     variation is 2 / degrees.
     """
-    return float(np.sqrt(-np.log1p(-min(variance, 1.0 - 1.0 / contributions)))) * widening(degrees)
-
-
-def widening(degrees: float) -> float:
-    """Return the 97.5 % point of Student's t over the normal's."""
-    return float(stdtrit(max(degrees, 1.0), 0.975) / ndtri(0.975))
+    error = float(np.sqrt(-np.log1p(-min(variance, 1.0 - 1.0 / contributions))))
+    return error * student_factor(max(degrees, 1.0))
 
 
 def average_predictions(
@@ -272,10 +269,10 @@ def average_predictions(
     runs = len(passes)
     if scheme == "adapted" and runs >= MIN_POPULATIONS:
         variance = weights**2 @ (each - probability) ** 2 * runs / (runs - 1)
-        factor = widening(runs - 1.0)
+        factor = student_factor(runs - 1.0)
     else:
         variance = weights**2 @ np.array([v for _, v in passes])
-        factor = widening(eves - 1.0) if scheme == "adapted" else 1.0
+        factor = student_factor(max(eves - 1.0, 1.0)) if scheme == "adapted" else 1.0
     error = np.sqrt(variance) * factor if eves >= LONE else np.full(len(probability), np.inf)
     # the weights sum to one up to rounding: a probability of 1 must not print as 1.0000000000000002
     return np.clip(probability, 0.0, 1.0), error
