@@ -75,12 +75,7 @@ def hidden_tail(diagnostics: dict[str, float]) -> bool:
 
 
 def pareto_shape(log_weights: FloatArray) -> float:
-    """Return k-hat of weights (m,), m at least 25; NaN where a generalised Pareto distribution cannot be fitted.
-
-    Parameters
-    ----------
-    log_weights : (m,) array
-    """
+    """Return k-hat of log weights (m,), m at least 25; NaN where no generalised Pareto distribution can be fitted."""
     m = len(log_weights)
     tail = int(np.floor(3 * m**0.5) if m > _LARGE else np.floor(m / 5))
     ordered = np.sort(log_weights - log_weights.max())[-tail - 1 :]

@@ -191,21 +191,11 @@ S = TypeVar("S", PseudoMarginalState, WhitenedState)
 
 @dataclass
 class Chain(Generic[S]):
-    """One chain: a state, and the update that moves it with a given root of the proposal's covariance.
+    """One chain: a state, and the update that moves it with a given root of the proposal's covariance."""
 
-    Attributes
-    ----------
-    state : PseudoMarginalState or WhitenedState
-        Where it is.
-    update : callable
-        ``update(state, root)`` returns the next state and its `Info`.
-    accepted, evaluations : int
-        Of its updates so far.
-    """
-
-    state: S
-    update: Callable[[S, Root], tuple[S, Info]]
-    accepted: int = 0
+    state: S  # where it is
+    update: Callable[[S, Root], tuple[S, Info]]  # returns the next state and its `Info`
+    accepted: int = 0  # of its updates so far
     evaluations: int = 0
 
     def move(self, root: Root) -> bool:
@@ -297,16 +287,10 @@ def _joined(runs: list[_Run]) -> HyperparameterChains:
 
 
 def adapt(transition: Callable[[float], bool], burn_in: int) -> float:
-    """Run burn-in and return the step it ended with.
+    """Run burn-in, by a transition that takes the step and says whether it was accepted; return the step it ended with.
 
-    Parameters
-    ----------
-    transition : callable
-        Makes one transition with the given step; says whether it was accepted.
-    burn_in : int
-        Transitions, shared evenly by 20 batches, or by as many of 10 as there are; fewer than 10 leave
-        the step as it was. After the b-th batch the step moves by the factor 5 - 3.9 min(b / 4, 1)
-        towards an acceptance of 15 to 30 percent.
+    Burn-in is shared evenly by 20 batches, or by as many of 10 as there are; fewer than 10 leave the step as it was.
+    After the b-th batch the step moves by the factor 5 - 3.9 min(b / 4, 1) towards an acceptance of 15 to 30 percent.
     """
     step = FIRST_STEP
     batches = max(min(_BATCHES, burn_in // _BATCH), 1)

@@ -55,21 +55,11 @@ def correlation(a: FloatArray, b: FloatArray) -> FloatArray:
 
 
 def trace_and_gradient(u: FloatArray, x: FloatArray) -> tuple[float, FloatArray]:
-    """Return the share of the variance that control inputs leave open, and its gradient.
+    """Return the share of the variance that control inputs u (m, d) leave open, and its gradient.
 
-    Parameters
-    ----------
-    u : (m, d) array
-        Control inputs, in units of the RBF's length scale.
-    x : (n, d) array
-        Training inputs, in the same.
-
-    Returns
-    -------
-    share : float
-        tr(K - K_xu K_uu^-1 K_ux) / tr(K); 1.0, and no gradient, where two inputs all but coincide.
-    gradient : (m, d) array
-        With A = K_uu^-1 K_ux, the derivative of the trace is -2 <A', dK_xu> + <A A', dK_uu>.
+    These and the training inputs x (n, d) are in units of the RBF's length scale. The share is tr(K - K_xu K_uu^-1
+    K_ux) / tr(K); 1.0, and no gradient, where two inputs all but coincide. With A = K_uu^-1 K_ux, the derivative of the
+    trace is -2 <A', dK_xu> + <A A', dK_uu>.
     """
     K_ux, K_uu = correlation(u, x), correlation(u, u)
     L = _distinct_factor(K_uu)
@@ -168,13 +158,7 @@ class Placement:
         return float(np.trace(self.remainder())) / total if total > 0.0 else 0.0
 
     def add(self, rng: np.random.Generator | None = None) -> bool:
-        """Add the training input that lowers the trace most, or with `rng` a random one.
-
-        Returns
-        -------
-        bool
-            False, with nothing added, if f_c already determines f.
-        """
+        """Add the training input that lowers the trace most, or with `rng` a random one; False if f_c determines f."""
         S = self.remainder()
         variance = S.diagonal()
         open_ = np.flatnonzero(variance > _NEW * self.K.diagonal().max())

@@ -89,13 +89,7 @@ def maximize(
 
 
 def drawn(kernel: Kernel, count: int, rng: np.random.Generator | None) -> list[FloatArray]:
-    """Return hyperparameters drawn log-uniformly within the bounds.
-
-    Raises
-    ------
-    ValueError
-        If a bound is not finite.
-    """
+    """Return hyperparameters drawn log-uniformly within the bounds, which must be finite."""
     if not count:
         return []
     if not np.isfinite(kernel.bounds).all():
@@ -148,21 +142,10 @@ class Ascent:
         late: Sequence[FloatArray] = (),
         restarts: Sequence[FloatArray] = (),
     ) -> list[Optimum]:
-        """Return the maxima that were found, the highest first.
+        """Return the maxima that were found, the highest first; refuse a surface that fails at all starts.
 
-        Parameters
-        ----------
-        starts : sequence of (p,) array
-            Of which the highest is climbed first.
-        late : sequence of (p,) array
-            Further ones, which are looked at when these have been climbed.
-        restarts : sequence of (p,) array
-            The same; they climb to their ends.
-
-        Raises
-        ------
-        ValueError
-            If the method fails at all starts.
+        Of the starts the highest is climbed first. Late ones are looked at when these have been climbed; so are
+        restarts, which climb to their ends.
         """
         before = self.progress.evaluations
         peaks: list[Optimum] = []
@@ -188,13 +171,7 @@ class Ascent:
         return [self._counted(peak, before) for peak in peaks[:1]] + peaks[1:]
 
     def with_held(self, form: Form, start: FloatArray) -> Optimum:
-        """Return the maximum where what a climb holds is what its own end would choose, or nearly.
-
-        Raises
-        ------
-        ValueError
-            If the method fails.
-        """
+        """Return the maximum where what a climb holds is what its own end would choose, or nearly."""
         surface, before, found = self.surface, self.progress.evaluations, None
         for _ in range(_ROUNDS):
             kernel = surface.kernel.clone_with_theta(start)

@@ -53,22 +53,12 @@ _PROPOSALS: dict[str, GaussianApproximation] = {
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """The Gaussian of u that a posterior of f makes: u = centre + T z.
-
-    Attributes
-    ----------
-    root : Root
-    centre : (r,) array
-    T : (r, r) array
-        T T' is the covariance.
-    half_log_determinant : float
-        Of I + A' diag(t) A.
-    """
+    """The Gaussian of u that a posterior of f makes: u = centre + T z."""
 
     root: Root
-    centre: FloatArray
-    T: FloatArray
-    half_log_determinant: float
+    centre: FloatArray  # (r,)
+    T: FloatArray  # (r, r) T T' is the covariance
+    half_log_determinant: float  # of I + A' diag(t) A
 
     @classmethod
     def of(cls, posterior: GaussianPosterior, root: Root | None = None) -> Proposal:
@@ -101,15 +91,9 @@ class Proposal:
 def log_evidence_estimate(
     posterior: GaussianPosterior, y: FloatArray, normals: FloatArray
 ) -> float:
-    """Return log of an unbiased estimate of p(y | X): the mean of the weights (Eq. 25).
+    """Return log of an unbiased estimate of p(y | X): the mean of the weights (Eq. 25) of a posterior for y.
 
-    Parameters
-    ----------
-    posterior : GaussianPosterior
-        Laplace's or expectation propagation's, for y.
-    y : (n,) array
-    normals : (M, n) array
-        Standard normals; of each row the first rank(K) are used.
+    Of each row of the standard normals (M, n) the first rank(K) are used.
     """
     proposal = Proposal.of(posterior)
     log_w = proposal.log_weights(y, normals[:, : len(proposal.T)])
@@ -277,23 +261,10 @@ class ImportanceSampling(Method[ImportancePosterior]):
 
 
 def gaussian_proposal(method: GaussianApproximation, K: Any, y: FloatArray) -> GaussianPosterior:
-    """Return the Gaussian that `method` finds, or the last one of its iteration.
+    """Return the Gaussian that `method` finds, or the last one of its iteration, for K (n, n) and labels y (n,) -1/+1.
 
-    The weights are right for any Gaussian of this form: one that has not converged is only a proposal
-    that fits less well.
-
-    Parameters
-    ----------
-    method : Laplace or ExpectationPropagation
-    K : (n, n) array or Covariance
-        Prior covariance, positive semidefinite.
-    y : (n,) array
-        Labels -1/+1.
-
-    Raises
-    ------
-    ValueError
-        If K is not a covariance or y are not labels for it.
+    The weights are right for any Gaussian of this form: one that has not converged is only a proposal that fits less
+    well. K, an array or an object, and y are checked.
     """
     try:
         return method.fit(Prior(K), y)

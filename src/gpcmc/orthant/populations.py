@@ -92,20 +92,9 @@ class OrthantEstimate:
 
 
 def population_sizes(samples: int, runs: int | None) -> list[int]:
-    """Divide samples evenly between populations.
+    """Divide samples evenly between so many runs; None is for as few as keep each within `MAX_POPULATION` samples.
 
-    Parameters
-    ----------
-    samples : int
-        In all.
-    runs : int or None
-        Populations; None for as few as keep each within `MAX_POPULATION` samples.
-
-    Raises
-    ------
-    ValueError
-        If a count is not an integer of at least 1, a population would have fewer than 2 samples, or there are more
-        than `MAX_RUNS` populations, or `MAX_SAMPLES` samples in one.
+    A run has two samples at least and fewer than `MAX_SAMPLES`; there are `MAX_RUNS` at most.
     """
     samples = validation.check_positive_int("samples", samples)
     if runs is None:
@@ -144,15 +133,8 @@ def train(
 ) -> tuple[OrthantEstimate, Array, list[T]]:
     """Run the populations one after the other; take from each that lives what `harvest` makes of it.
 
-    With `reuse` they share their arrays, for touching fresh memory costs time: what is harvested must
-    not refer to them.
-
-    Returns
-    -------
-    estimate : OrthantEstimate
-    weights : array
-        Share in the average, of the populations that live.
-    harvested : list
+    With `reuse` they share their arrays, for touching fresh memory costs time: what is harvested must not refer to
+    them. Returns the estimate, the shares in the average of the populations that live, and what was harvested.
     """
     diagonal = np.diag(L)
     G, shift = np.ascontiguousarray(L / diagonal[:, None]), np.ascontiguousarray(offset / diagonal)

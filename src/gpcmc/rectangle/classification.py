@@ -49,24 +49,13 @@ from gpcmc.weights import weights_status
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """All that a pass over the samples needs; a pass for later predictions draws the same ones.
-
-    Attributes
-    ----------
-    mixture : Mixture
-    signs : (n,) array
-        y in the order in which coordinates are drawn.
-    order : (n,) int array
-    points : int
-    seeds : (r,) int array
-    n_jobs : int
-    """
+    """All that a pass over the samples needs; a pass for later predictions draws the same ones."""
 
     mixture: Mixture
-    signs: FloatArray
-    order: NDArray[np.intp]
+    signs: FloatArray  # (n,) y in the order in which coordinates are drawn
+    order: NDArray[np.intp]  # (n,)
     points: int
-    seeds: NDArray[np.int64]
+    seeds: NDArray[np.int64]  # (r,)
     n_jobs: int
 
     @property
@@ -85,16 +74,9 @@ class Drawing:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What all samples say of test inputs: their class probabilities under the weights.
+    """What all samples say of test inputs: their class probabilities under the weights."""
 
-    Attributes
-    ----------
-    rows : (t, q) array
-        See `Factor.test_rows`.
-    sums : Means
-    """
-
-    rows: FloatArray
+    rows: FloatArray  # (t, q) as of `Factor.test_rows`
     sums: Means
 
     @classmethod
@@ -157,23 +139,7 @@ class SampledPosterior(FormPosterior):
 
 @dataclass(frozen=True, slots=True)
 class OrthantMethod(Method[SampledPosterior]):
-    """Options that both methods share. The random numbers of a fit seed its randomisations.
-
-    Attributes
-    ----------
-    points : int
-        Points of a randomisation, a power of two: see `gpcmc.rectangle.mixture`.
-    randomizations : int
-        Independent randomisations: their spread is the standard error.
-    n_jobs : int
-        Threads that the randomisations are spread over. The result has the same bits whatever it is; each thread needs
-        memory for up to 4096 points of n coordinates, a few times over.
-
-    Raises
-    ------
-    ValueError
-        If an option is not as above.
-    """
+    """Options that `Twisted` and `MinimaxTilting` share. The random numbers of a fit seed its randomisations."""
 
     points: int = 1024
     randomizations: int = 16
@@ -249,7 +215,8 @@ class Twisted(OrthantMethod):
     randomizations : int
         Independent randomisations: their spread is the standard error.
     n_jobs : int
-        Threads that these are spread over; the result has the same bits whatever it is.
+        Threads that these are spread over; the result has the same bits whatever it is. Each needs memory for up to
+        4096 points of n coordinates, a few times over.
     """
 
     def prepare(
@@ -287,7 +254,8 @@ class MinimaxTilting(OrthantMethod):
     randomizations : int
         Independent randomisations: their spread is the standard error.
     n_jobs : int
-        Threads that these are spread over; the result has the same bits whatever it is.
+        Threads that these are spread over; the result has the same bits whatever it is. Each needs memory for up to
+        4096 points of n coordinates, a few times over.
     order : {"gibson", "given"}
         Order in which coordinates are drawn: the least likely to be inside first, or that of the patterns. A
         covariance of low rank has that of the patterns.
