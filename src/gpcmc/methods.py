@@ -134,20 +134,12 @@ class Inference:
 
     Attributes
     ----------
-    log_evidence : float or None
-        Log marginal likelihood, in nats; None for a method that gives none.
-    log_evidence_se : float or None
-        Its Monte Carlo standard error, in nats.
     probability : (t,) array
         P(y* = +1 | y) at the test inputs. Of no length when the method stopped before it could predict.
     probability_se : (t,) array
         Its Monte Carlo standard errors.
-    work : dict of str to int
-        Counts of what was done; never seconds.
-    diagnostics : dict of str to float
-        As of the posterior.
-    status : str
-        As of the posterior.
+    log_evidence, log_evidence_se, work, diagnostics, status
+        As of `PosteriorRecord`.
     """
 
     log_evidence: float | None

@@ -16,13 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gpcmc._threads import one_thread
-from gpcmc._validation import (
-    FloatArray,
-    check_array,
-    check_option,
-    check_positive_int,
-    check_rng,
-)
+from gpcmc._validation import FloatArray, check_option, check_positive_int, check_rng
 from gpcmc.chains.convergence import hyperparameter_convergence
 from gpcmc.chains.estimators import Estimator, estimator_named, laplace_log_evidence
 from gpcmc.chains.hyperparameter_steps import (
@@ -36,7 +30,7 @@ from gpcmc.chains.hyperparameter_steps import (
     surrogate_step,
     whitened_state,
 )
-from gpcmc.chains.hyperparameters import HyperparameterPrior, Model, default_prior, model_of
+from gpcmc.chains.hyperparameters import HyperparameterPrior, Model, model_of
 from gpcmc.posterior import OK, chain_status
 
 _NAMES = ("laplace", "ep", "orthant", "ancillary", "surrogate")
@@ -177,8 +171,7 @@ def run_chains(
     """
     rng = check_rng("rng", rng)
     given = ChainOptions() if options is None else options
-    X = check_array("X", X, ndim=2)
-    model = model_of(X, y, default_prior(max(X.shape[1], 1)) if prior is None else prior)
+    model = model_of(X, y, prior)
     generators = [np.random.default_rng(rng.integers(2**63, size=2)) for _ in range(given.chains)]
     if given.method in ("ancillary", "surrogate"):
         return _joined([_latent_run(model, given, one) for one in generators])

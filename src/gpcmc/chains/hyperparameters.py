@@ -112,11 +112,15 @@ class Model:
 
 
 def model_of(
-    X: ArrayLike, y: ArrayLike, prior: HyperparameterPrior, *, jitter: float = 0.0
+    X: ArrayLike, y: ArrayLike, prior: HyperparameterPrior | None, *, jitter: float = 0.0
 ) -> Model:
-    """Return the model of inputs X (n, d) and labels y (n,), -1/+1; the prior has one length scale, or d."""
+    """Return the model of inputs X (n, d) and labels y (n,), -1/+1.
+
+    The prior has one length scale, or d; None is `default_prior` with one.
+    """
     X = check_inputs("X", X)
     y = check_labels("y", y, len(X))
+    prior = default_prior(X.shape[1]) if prior is None else prior
     if prior.length_scales not in (1, X.shape[1]):
         raise ValueError(
             f"prior must have one length scale, or {X.shape[1]} as X has columns; got "

@@ -85,26 +85,8 @@ def _distinct_factor(K_uu: FloatArray) -> FloatArray | None:
 class Placement:
     """Control inputs, which are added one at a time. They stay at training inputs if the kernel is no RBF, or X None.
 
-    Parameters
-    ----------
-    K : (n, n) array
-        Prior covariance at the training inputs.
-    kernel : Kernel or None
-    X : (n, d) array or None
-        Training inputs.
-    line_searches : int
-        At most, of one placement.
-    evaluations : int
-        Of the trace and its gradient at most, in all; a line search that has begun may be ended.
-
-    Attributes
-    ----------
-    chosen : list of int
-        Training inputs where the control inputs began.
-    inputs : (m, d) array
-        Free control inputs, in length scales; there is none where they are not free.
-    evaluations : int
-        Of the trace, so far.
+    K (n, n) is the prior covariance at the training inputs X (n, d). A placement takes so many line searches at most,
+    and all of them so many evaluations of the trace and its gradient; a line search that has begun may be ended.
     """
 
     def __init__(
@@ -117,13 +99,13 @@ class Placement:
         evaluations: int,
     ) -> None:
         self.K, self._line_searches, self._limit = K, line_searches, evaluations
-        self.evaluations = 0
-        self.chosen: list[int] = []
-        self._x: FloatArray | None = None  # training and free control inputs, in length scales
+        self.evaluations = 0  # of the trace, so far
+        self.chosen: list[int] = []  # training inputs where the control inputs began
+        self._x: FloatArray | None = None  # training inputs in length scales, if controls are free
         if X is not None and (parameters := rbf_parameters(kernel)):
             self._variance, length_scale = parameters
             self._x = X / length_scale
-            self.inputs = self._x[:0]
+            self.inputs = self._x[:0]  # (m, d) free control inputs, in length scales
 
     def __len__(self) -> int:
         """Return the number of control inputs."""

@@ -123,6 +123,11 @@ def bounded(kernel: Kernel) -> list[tuple[str, float, str]]:
     return found
 
 
+def at_bound(kernel: Kernel, theta: FloatArray) -> tuple[str, ...]:
+    """Return the names of the hyperparameters that are at a bound at theta (p,)."""
+    return tuple(name for name, _, _ in bounded(kernel.clone_with_theta(theta)))
+
+
 @dataclass(slots=True)
 class Ascent:
     """Climbs one surface from several starts, and tells how that goes."""
@@ -188,8 +193,7 @@ class Ascent:
 
     def _counted(self, found: Optimum, before: int) -> Optimum:
         """Return the same with its bounds, and the evaluations of this ascent."""
-        kernel = self.surface.kernel.clone_with_theta(found.theta)
-        names = tuple(name for name, _, _ in bounded(kernel))
+        names = at_bound(self.surface.kernel, found.theta)
         return replace(found, at_bound=names, evaluations=self.progress.evaluations - before)
 
     def _ordered(self, starts: list[FloatArray]) -> list[FloatArray]:
@@ -224,8 +228,7 @@ class Ascent:
         return peak, found.failure
 
     def _climb(self, start: FloatArray, stop: Stop | None) -> Summit:
-        poor = -10.0 * np.log(2.0) * len(self.surface.X)
-        return climb(self._evaluate, [start], self.bounds, poor=poor, stop=stop)
+        return climb(self._evaluate, [start], self.bounds, poor=self.surface.poor, stop=stop)
 
     def _evaluate(self, theta: FloatArray) -> tuple[float, FloatArray]:
         """Return value and gradient; those of a start are known already."""

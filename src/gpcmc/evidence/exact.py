@@ -21,7 +21,7 @@ from gpcmc._progress import Progress
 from gpcmc._validation import FloatArray
 from gpcmc.covariance import Covariance, GradientMatrix
 from gpcmc.covariance.kernels import orthant_covariance
-from gpcmc.evidence.ascent import Ascent, Optimum, bounded
+from gpcmc.evidence.ascent import Ascent, Optimum, at_bound
 from gpcmc.evidence.surface import Surface
 from gpcmc.gaussian.ep import ExpectationPropagation
 from gpcmc.posterior import ConvergenceError
@@ -194,10 +194,13 @@ def climb_exact(
     other = common.others(rng)
     if found is not start and fresh(found.theta, other) <= fresh(start.theta, other):
         found = start
-    names = tuple(name for name, _, _ in bounded(kernel.clone_with_theta(found.theta)))
-    evaluations = before.evaluations + progress.evaluations
     # the posterior of a search is that of expectation propagation, where the estimate ended
-    return replace(found, at_bound=names, evaluations=evaluations, posterior=before.posterior)
+    return replace(
+        found,
+        at_bound=at_bound(kernel, found.theta),
+        evaluations=before.evaluations + progress.evaluations,
+        posterior=before.posterior,
+    )
 
 
 def sites(covariance: Covariance, y: FloatArray) -> tuple[FloatArray, FloatArray]:
