@@ -6,11 +6,10 @@ from dataclasses import fields, replace
 from numbers import Integral
 from typing import Any
 
-import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.gaussian_process.kernels import RBF, CompoundKernel, Kernel
 
-from gpcmc._validation import check_option, check_positive_int, check_rng
+from gpcmc._validation import check_option, check_positive_int
 from gpcmc.covariance.kernels import check_kernel
 from gpcmc.covariance.pivoted import check_tolerance
 from gpcmc.evidence import Optimizer
@@ -221,8 +220,3 @@ def _check_exact(method: Method) -> None:
             f"optimizer='exact' needs a method with one set of hyperparameters; {name} integrates over them, and "
             f"nothing is maximised: {remedy}"
         )
-
-
-def generator_of(state: Any) -> np.random.Generator:
-    """Return the generator that `random_state` stands for."""
-    return check_rng("random_state", state, optional=True)

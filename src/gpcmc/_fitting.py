@@ -49,34 +49,17 @@ _BLOCK = 200  # test inputs at a time
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """What the fit of one problem leaves.
+    """What the fit of one problem leaves."""
 
-    Attributes
-    ----------
-    kernel : Kernel
-        With the hyperparameters used.
-    method : Method
-    posterior : Posterior
-    y : (n,) or (C, n) array
-        Labels -1/+1, or ones and zeros of C classes.
-    form : Form
-        Of the covariance.
-    found : Optimum or None
-        Where the search ended, without its posterior; None without one.
-    spread : float
-        Of the class probabilities over the training patterns, where the search ended; 1 without one.
-    common : CommonPoints or None
-        Of the exact surface, where that is climbed.
-    """
-
-    kernel: Kernel
+    kernel: Kernel  # with the hyperparameters used
     method: Method
     posterior: Posterior
-    y: FloatArray
-    form: Form
-    found: Optimum | None
+    y: FloatArray  # (n,) or (C, n) labels -1/+1, or ones and zeros of C classes
+    form: Form  # of the covariance
+    found: Optimum | None  # where the search ended, without its posterior; None without one
+    # Of the class probabilities over the training patterns, where the search ended; 1 without one
     spread: float
-    common: CommonPoints | None
+    common: CommonPoints | None  # of the exact surface, where that is climbed
 
     @property
     def at_bound(self) -> tuple[str, ...]:
@@ -91,13 +74,7 @@ class Fitted:
         return Surface(method, kernel, X, self.y, self.form.near(kernel, X))
 
     def predict(self, X: Any, X_star: Any) -> Prediction:
-        """Return probabilities at test inputs: (t,) of class +1, or (t, C).
-
-        Raises
-        ------
-        MemoryError
-            If probabilities at so many test inputs would need more memory than this process may have.
-        """
+        """Return probabilities at test inputs: (t,) of class +1, or (t, C)."""
         self._check_size(X_star)
         at_inputs = getattr(self.posterior, "predict_inputs", None)
         if at_inputs is None or not vectors(X_star):
@@ -114,13 +91,7 @@ class Fitted:
         )
 
     def latent(self, X: Any, X_star: Any) -> tuple[FloatArray, FloatArray]:
-        """Return means and variances of the latent values at test inputs, (t,) or (t, C).
-
-        Raises
-        ------
-        ValueError
-            If the method keeps no Gaussian of the latent function.
-        """
+        """Return means and variances of the latent values at test inputs, (t,) or (t, C)."""
         self._check_size(X_star)
         posterior = self._gaussian()
         if vectors(X_star):
@@ -132,13 +103,7 @@ class Fitted:
         return found.mean, np.einsum("tcc->tc", found.variance) if several else found.variance
 
     def joint_covariance(self, X: Any, X_star: Any) -> FloatArray:
-        """Return the posterior covariance of all latent values at test inputs, (t, t) or (t C, t C).
-
-        Raises
-        ------
-        ValueError
-            If the method keeps no Gaussian of the latent function.
-        """
+        """Return the posterior covariance of all latent values at test inputs, (t, t) or (t C, t C)."""
         conditioned = self._gaussian().conditioned
         K_star, _ = self._covariances(X, X_star)
         K_test, t = evaluate(self.kernel, X_star), len(X_star)
@@ -174,24 +139,13 @@ class Fitted:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What all problems of a fit share.
-
-    Attributes
-    ----------
-    X : (n, d) array, or n things that the kernel takes
-    kernel : Kernel
-        The search starts from its hyperparameters.
-    method : Method
-    search : Search
-    covariance : {"auto", "dense", "low-rank"}
-    tolerance : float
-    """
+    """What all problems of a fit share."""
 
     X: Any
-    kernel: Kernel
+    kernel: Kernel  # the search starts from its hyperparameters
     method: Method
     search: Search
-    covariance: str
+    covariance: str  # one of "auto", "dense", "low-rank"
     tolerance: float
 
     @one_thread()
@@ -201,16 +155,10 @@ class Problem:
         rng: np.random.Generator,
         starts: Sequence[FloatArray] = (),
     ) -> Fitted:
-        """Search, if that is asked for, and find the posterior there.
+        """Search, if that is asked for, with further starts (p,), and find the posterior there.
 
-        Parameters
-        ----------
-        code : (n,) array of int
-            0 or 1; or 0 to C - 1 for the softmax.
-        rng : Generator
-            For restarts, then for a method that draws.
-        starts : sequence of (p,) array
-            Further ones of the search.
+        The code (n,) of a class is 0 or 1, or 0 to C - 1 for the softmax. `rng` is for restarts, then for a method that
+        draws.
         """
         kernel, method, search = self.kernel, self.method, self.search
         two = not isinstance(method, MulticlassLaplace)
@@ -274,15 +222,9 @@ class Problem:
     def fit_each(
         self, code: NDArray[np.integer], rng: np.random.Generator, n_jobs: int | None
     ) -> list[Fitted]:
-        """Fit every class against the rest.
+        """Fit every class (n,), 0 to C - 1, against the rest.
 
-        Parameters
-        ----------
-        code : (n,) array of int
-            0 to C - 1.
-        rng : Generator
-        n_jobs : int or None
-            Processes, as joblib takes them. The result has the same bits whatever it is.
+        `n_jobs` processes, as joblib takes them; the result has the same bits whatever it is.
         """
         seed, counts = rng.integers(2**63, size=4), np.bincount(code)
         places = [int(np.argmax(code == c)) for c in range(len(counts))]
@@ -403,15 +345,9 @@ def combine(q: FloatArray, error: FloatArray) -> Prediction:
 def evidence_of_each(
     fits: list[Fitted], X: Any, theta: FloatArray, eval_gradient: bool
 ) -> float | tuple[float, FloatArray]:
-    """Return the mean of the problems' log marginal likelihoods (nats), and its gradient in theta if asked.
+    """Return the mean of the problems' log marginal likelihoods (nats), and its gradient in theta (p,) if asked.
 
-    Parameters
-    ----------
-    fits : list of Fitted
-    X : (n, d) array, or n things that the kernel takes
-    theta : (p,) array
-        Of all kernels one after the other, or of one that serves all.
-    eval_gradient : bool
+    theta has the hyperparameters of all kernels one after the other, or those of one that serves all.
     """
     values, gradients = [], []
     for one, part in zip(fits, _parts(fits, theta), strict=True):
@@ -441,13 +377,7 @@ def _parts(fits: list[Fitted], theta: FloatArray) -> list[FloatArray]:
 
 
 def check_kernel_matrix(kernel: Kernel, X: Any) -> None:
-    """Refuse a kernel that is no covariance on these inputs.
-
-    Raises
-    ------
-    ValueError
-        If its matrix is not finite, not symmetric, or indefinite.
-    """
+    """Refuse a kernel whose matrix on these inputs is not finite, not symmetric, or indefinite."""
     K = evaluate(kernel, X)
     try:
         check_covariance("kernel", K, semidefinite=True)

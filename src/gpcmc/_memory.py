@@ -77,18 +77,9 @@ def _address_space() -> Limit:
 
 
 def check_predictions(n: int, t: int, matrices: float) -> None:
-    """Refuse t test inputs at once where their covariances with n patterns would not fit.
+    """Refuse t test inputs at once where so many arrays (n, t) of their covariances with n patterns would not fit.
 
-    Parameters
-    ----------
-    n, t : int
-    matrices : float
-        How many arrays (n, t) a prediction holds.
-
-    Raises
-    ------
-    MemoryError
-        If they would not; the message says how many fit.
+    The MemoryError says how many fit.
     """
     needed, there = 8.0 * matrices * n * t, available_memory()
     if needed > there.bytes:

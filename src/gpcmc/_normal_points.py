@@ -30,24 +30,13 @@ def principal_directions(F: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, slots=True)
 class PointSet:
-    """Standard normal points that can be made again from their seed.
+    """Standard normal points that can be made again from their seed."""
 
-    Attributes
-    ----------
-    kind : {"random", "antithetic", "sobol"}
-        Independent; pairs of opposite ones; or scrambled Sobol' points in the first 16 coordinates and
-        independent ones in the others.
-    samples : int
-        Points in all.
-    unit : int
-        Points that belong together, side by side: pairs, or a randomisation of Sobol's.
-    dimension : int
-    seed : tuple of int
-    """
-
+    # Independent; pairs of opposite ones; or scrambled Sobol' points in the first 16 coordinates and
+    # independent ones in the others
     kind: Points
-    samples: int
-    unit: int
+    samples: int  # points in all
+    unit: int  # points that belong together, side by side: pairs, or a randomisation of Sobol's
     dimension: int
     seed: tuple[int, ...]
 

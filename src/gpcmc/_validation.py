@@ -23,13 +23,7 @@ _SYMMETRY = 1e-10  # largest |A - A'| accepted, relative to the largest entry
 
 
 def check_array(name: str, value: ArrayLike, *, ndim: int) -> FloatArray:
-    """Return `value` as a finite, C-contiguous float64 array with `ndim` dimensions.
-
-    Raises
-    ------
-    ValueError
-        If it is not numeric, has another number of dimensions, or holds NaN or infinity.
-    """
+    """Return `value` as a finite, C-contiguous float64 array with `ndim` dimensions."""
     given = as_real(name, value)
     if given.ndim != ndim:
         raise ValueError(f"{name} must have {ndim} dimension(s); got {given.ndim}")
@@ -41,13 +35,7 @@ def check_array(name: str, value: ArrayLike, *, ndim: int) -> FloatArray:
 
 
 def as_real(name: str, value: ArrayLike) -> FloatArray:
-    """Return `value` as a float64 array of its own shape, finite or not.
-
-    Raises
-    ------
-    ValueError
-        If it is complex, ragged or not numeric.
-    """
+    """Return `value`, which may not be complex, ragged or text, as a float64 array of its own shape, finite or not."""
     try:
         if not np.iscomplexobj(value):
             return np.asarray(value, dtype=np.float64)
@@ -58,21 +46,10 @@ def as_real(name: str, value: ArrayLike) -> FloatArray:
 
 
 def check_covariance(name: str, value: ArrayLike, *, semidefinite: bool = False) -> FloatArray:
-    """Return a square, finite, exactly symmetric matrix.
+    """Return a square, finite, exactly symmetric matrix with a row at least and no negative variance.
 
-    Parameters
-    ----------
-    name : str
-        The argument's name, for the message.
-    value : (n, n) array
-        The matrix; asymmetry within rounding is averaged away.
-    semidefinite : bool
-        Also check that no eigenvalue is negative beyond rounding (one Cholesky factorization).
-
-    Raises
-    ------
-    ValueError
-        If the matrix is empty, not square, not finite, not symmetric, or (when asked) indefinite.
+    Asymmetry within rounding is averaged away. If it is to be `semidefinite`, one Cholesky factorization finds whether
+    an eigenvalue is negative beyond rounding.
     """
     A = check_array(name, value, ndim=2)
     n = A.shape[0]
@@ -98,13 +75,7 @@ def check_covariance(name: str, value: ArrayLike, *, semidefinite: bool = False)
 
 
 def check_labels(name: str, value: ArrayLike, n: int) -> FloatArray:
-    """Return labels as an (n,) float64 array of -1 and +1.
-
-    Raises
-    ------
-    ValueError
-        If the shape is not (n,) or another value than -1 and +1 occurs.
-    """
+    """Return labels as an (n,) float64 array of -1 and +1."""
     y = check_array(name, value, ndim=1)
     if y.shape != (n,):
         raise ValueError(f"{name} must have shape ({n},); got {y.shape}")
@@ -119,14 +90,7 @@ def check_labels(name: str, value: ArrayLike, n: int) -> FloatArray:
 def check_cross_covariance(
     name: str, K_star: ArrayLike, variances_name: str, k_star_star: ArrayLike, n: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the (n, t) train x test covariances and the (t,) prior test variances.
-
-    Raises
-    ------
-    ValueError
-        If shapes do not agree with each other and with `n`, an entry is not finite, or a variance
-        is negative.
-    """
+    """Return the (n, t) train x test covariances and the (t,) prior test variances, which are not negative."""
     cross = check_array(name, K_star, ndim=2)
     variances = check_array(variances_name, k_star_star, ndim=1)
     if cross.shape != (n, len(variances)):
@@ -139,26 +103,14 @@ def check_cross_covariance(
 
 
 def check_positive_int(name: str, value: object) -> int:
-    """Return `value` as an int that is at least 1.
-
-    Raises
-    ------
-    ValueError
-        If it is not an integer (a bool or a float is not), or is below 1.
-    """
+    """Return `value`, an integer (a bool or a float is none), as an int that is at least 1."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 1:
         raise ValueError(f"{name} must be an integer >= 1; got {value!r}")
     return int(value)
 
 
 def check_positive(name: str, value: object) -> float:
-    """Return `value` as a finite float above zero.
-
-    Raises
-    ------
-    ValueError
-        If it is not a real number, not finite, or not above zero.
-    """
+    """Return `value`, a real number, as a finite float above zero."""
     if (
         isinstance(value, bool)
         or not isinstance(value, numbers.Real)
@@ -171,19 +123,8 @@ def check_positive(name: str, value: object) -> float:
 def check_rng(name: str, value: object, *, optional: bool = False) -> np.random.Generator:
     """Return a generator: the given one, or one that a seed or NumPy's former generator stands for.
 
-    Parameters
-    ----------
-    name : str
-        The argument's name, for the message.
-    value : Generator, int or RandomState
-        An integer of at least 0 is a seed; of a RandomState four numbers are drawn as one.
-    optional : bool
-        Whether None stands for a generator that is seeded afresh.
-
-    Raises
-    ------
-    ValueError
-        If it is anything else.
+    An integer of at least 0 is a seed; of a RandomState four numbers are drawn as one. None stands for a generator that
+    is seeded afresh, where that is `optional`.
     """
     if isinstance(value, np.random.Generator):
         return value
@@ -200,35 +141,16 @@ def check_rng(name: str, value: object, *, optional: bool = False) -> np.random.
 
 
 def check_option(name: str, value: object, allowed: tuple[str, ...]) -> str:
-    """Return `value` if it is one of `allowed`.
-
-    Raises
-    ------
-    ValueError
-        If it is not.
-    """
+    """Return `value` if it is one of `allowed`."""
     if not isinstance(value, str) or value not in allowed:
         raise ValueError(f"{name} must be one of {', '.join(allowed)}; got {value!r}")
     return value
 
 
 def check_memory(what: str, n: int, needed: float, least: float) -> None:
-    """Refuse n training patterns that a method needs more memory for than this process may have.
+    """Refuse n training patterns that `what` needs more bytes for than this process may have, by a MemoryError.
 
-    Parameters
-    ----------
-    what : str
-        The method's name, for the message.
-    n : int
-    needed : float
-        Bytes that the method needs.
-    least : float
-        Bytes that Laplace's method needs, which needs least of all.
-
-    Raises
-    ------
-    MemoryError
-        If it needs more; the message says what would fit.
+    It says what would fit: by `least`, the bytes that Laplace's method needs, which needs least of all.
     """
     limit = available_memory()
     there = limit.bytes

@@ -26,7 +26,7 @@ from gpcmc._fitting import (
     set_theta,
 )
 from gpcmc._threads import one_thread
-from gpcmc._validation import FloatArray, check_array, check_positive_int
+from gpcmc._validation import FloatArray, check_array, check_positive_int, check_rng
 from gpcmc.covariance.pivoted import TOLERANCE
 from gpcmc.evidence import Optimizer, Search
 from gpcmc.inference import Method, Posterior
@@ -212,7 +212,7 @@ class GaussianProcessClassifier(ClassifierMixin, arguments.MethodOptions):
         form = arguments.covariance_of(
             self.covariance, self.tolerance, method, search.optimizer, kernel
         )
-        rng = arguments.generator_of(self.random_state)
+        rng = check_rng("random_state", self.random_state, optional=True)
         X, y = self._checked(X, y=y)
         check_classification_targets(y)
         classes, code = np.unique(y, return_inverse=True)
@@ -376,7 +376,8 @@ class GaussianProcessClassifier(ClassifierMixin, arguments.MethodOptions):
             As `latent_mean_and_variance`, or if an argument is not as above.
         """
         check_is_fitted(self)
-        X, rng = self._checked(X, reset=False), arguments.generator_of(random_state)
+        X = self._checked(X, reset=False)
+        rng = check_rng("random_state", random_state, optional=True)
         check_positive_int("n_samples", n_samples)
         drawn = [self._draw(one, X, n_samples, rng) for one in self._fits]
         return drawn[0] if len(drawn) == 1 else np.stack(drawn, axis=1)

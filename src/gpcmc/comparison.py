@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import Kernel
 
-from gpcmc._arguments import generator_of, method_of, uses_softmax
-from gpcmc._validation import FloatArray
+from gpcmc._arguments import method_of, uses_softmax
+from gpcmc._validation import FloatArray, check_rng
 from gpcmc.classifier import GaussianProcessClassifier
 from gpcmc.evidence import Optimizer
 from gpcmc.inference import Method
@@ -130,9 +130,8 @@ def compare(
             f"y has {classes} classes, and one against the rest is no model of all of them: use inference='laplace'"
         )
     models: list[Any] = []
-    for (name, kernel), rng in zip(
-        named.items(), generator_of(random_state).spawn(len(named)), strict=True
-    ):
+    generators = check_rng("random_state", random_state, optional=True).spawn(len(named))
+    for (name, kernel), rng in zip(named.items(), generators, strict=True):
         model = GaussianProcessClassifier(
             kernel,
             inference,

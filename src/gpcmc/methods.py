@@ -106,7 +106,7 @@ class Method(ABC, Generic[P]):
                 "prior must be a gpcmc.gp.Prior: Prior(K) for a covariance K, or "
                 f"gpcmc.gp.prior(kernel, X, X_star); got {type(prior).__name__}"
             )
-        with one_thread(), np.errstate(under="ignore"):
+        with one_thread():
             random = None if self.deterministic else check_rng("rng", rng)
             if not self.any_form or prior.covariance.memory(len(prior), self.matrices):
                 self.check_size(len(prior))
@@ -134,20 +134,12 @@ class Inference:
 
     Attributes
     ----------
-    log_evidence : float or None
-        Log marginal likelihood, in nats; None for a method that gives none.
-    log_evidence_se : float or None
-        Its Monte Carlo standard error, in nats.
     probability : (t,) array
         P(y* = +1 | y) at the test inputs. Of no length when the method stopped before it could predict.
     probability_se : (t,) array
         Its Monte Carlo standard errors.
-    work : dict of str to int
-        Counts of what was done; never seconds.
-    diagnostics : dict of str to float
-        As of the posterior.
-    status : str
-        As of the posterior.
+    log_evidence, log_evidence_se, work, diagnostics, status
+        As of `PosteriorRecord`.
     """
 
     log_evidence: float | None

@@ -64,61 +64,40 @@ class Prediction:
 
 
 class Posterior(Protocol):
-    """What `Method.fit` returns: evidence, counts of work, predictions."""
+    """What `Method.fit` returns. `PosteriorRecord`, the base of the library's own, says what each of these is."""
 
     @property
     def log_evidence(self) -> float | None:
-        """Log marginal likelihood, in nats; None for a method that gives none."""
+        """Log marginal likelihood, in nats, if the method gives one."""
         ...
 
     @property
     def log_evidence_se(self) -> float | None:
-        """Its Monte Carlo standard error, in nats; 0.0 for a deterministic method.
-
-        The errors of annealed runs, and of chains' probabilities, allow for the few runs behind them
-        (Student's t over the normal's 97.5 % point); the others are plain.
-        """
+        """Its Monte Carlo standard error, in nats."""
         ...
 
     @property
     def work(self) -> dict[str, int]:
-        """Counts of what was done; never seconds."""
+        """Counts of what was done."""
         ...
 
     @property
     def diagnostics(self) -> dict[str, float]:
-        """Whether to believe the run; empty for a deterministic method on an exact form of covariance.
-
-        ``effective_samples``, ``r_hat``, ``acceptance``, ``k_hat`` and others, as the method has them.
-        """
+        """Whether to believe the run."""
         ...
 
     @property
     def status(self) -> str:
-        """``OK``, ``NOT_CONVERGED``, ``UNTRUSTED``, ``STOPPED`` or ``TOO_ROUGH``."""
+        """The same in a word."""
         ...
 
     @property
     def prediction(self) -> Prediction:
-        """Class probabilities (t,) at the prior's test inputs; of no length if the method stopped."""
+        """At the prior's test inputs."""
         ...
 
     def predict(self, K_star: ArrayLike, k_star_star: ArrayLike) -> Prediction:
-        """Return class probabilities at other test inputs, after the fit.
-
-        Parameters
-        ----------
-        K_star : (n, t) array
-            Covariances between training and test latent values.
-        k_star_star : (t,) array
-            Prior variances at the test inputs.
-
-        Raises
-        ------
-        ValueError
-            If shapes do not agree, an entry is not finite, the covariances cannot belong to one Gaussian
-            process, or the method cannot predict later: the message then says what to do.
-        """
+        """Return class probabilities at other test inputs."""
         ...
 
 
@@ -133,11 +112,14 @@ class PosteriorRecord(ABC):
     log_evidence : float or None
         Log marginal likelihood, in nats; None for a method that gives none.
     log_evidence_se : float or None
-        Its standard error, in nats.
+        Its Monte Carlo standard error, in nats; 0.0 for a deterministic method. The errors of annealed runs, and of
+        chains' probabilities, allow for the few runs behind them (Student's t over the normal's 97.5 % point); the
+        others are plain.
     work : dict of str to int
         Counts of what was done; never seconds.
     diagnostics : dict of str to float
-        Whether to believe the run; empty for a deterministic method on an exact form of covariance.
+        Whether to believe the run: ``effective_samples``, ``r_hat``, ``acceptance``, ``k_hat`` and others, as the
+        method has them; empty for a deterministic method on an exact form of covariance.
     status : str
         ``OK``, ``NOT_CONVERGED``, ``UNTRUSTED``, ``STOPPED`` or ``TOO_ROUGH``.
     prediction : Prediction
@@ -161,9 +143,8 @@ class PosteriorRecord(ABC):
         """Do what `predict` promises with arguments that are checked, in one thread."""
 
     @one_thread()
-    @np.errstate(under="ignore")
     def predict(self, K_star: ArrayLike, k_star_star: ArrayLike) -> Prediction:
-        """Return class probabilities at other test inputs, as `Posterior.predict` says.
+        """Return class probabilities at other test inputs, after the fit.
 
         Parameters
         ----------
@@ -176,7 +157,7 @@ class PosteriorRecord(ABC):
         ------
         ValueError
             If shapes do not agree, an entry is not finite, the covariances cannot belong to one Gaussian
-            process, or the method cannot predict later.
+            process, or the method cannot predict later: the message then says what to do.
         """
         return self._predict(
             *check_cross_covariance("K_star", K_star, "k_star_star", k_star_star, self._patterns)
@@ -206,7 +187,6 @@ class FormPosterior(PosteriorRecord):
         return self._predict_at(self.covariance.cross_of(K_star, k_star_star))
 
     @one_thread()
-    @np.errstate(under="ignore")
     def predict_inputs(self, X: ArrayLike) -> Prediction:
         """Return class probabilities at test inputs X (t, d).
 

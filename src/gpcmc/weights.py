@@ -1,5 +1,7 @@
 """What weights of samples say of themselves: effective samples, Pareto k-hat, and whether to believe their average.
 
+And by what few values lengthen a standard error (`student_factor`).
+
 The fit of the tail is that of Zhang and Stephens (2009), with the prior of Vehtari et al. (2024), section 3: the shape
 is drawn a little towards one half, as by ten weights. It is arviz-stats' operation by operation, and gives its bits up
 to version 0.8; from version 1 on that package refuses tails of fewer than 25 weights.
@@ -13,11 +15,13 @@ Learning Research 25(72).
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import logsumexp
+from scipy.special import logsumexp, stdtrit
 
 from gpcmc._validation import FloatArray
 from gpcmc.posterior import MAX_K_HAT, MIN_EFFECTIVE, NOT_CONVERGED, OK, UNTRUSTED
 
+#: The 97.5 % point of the normal distribution, by which readers multiply a standard error.
+NORMAL_975 = 1.959963984540054
 #: Fewer weights have no tail that a Pareto distribution could be fitted to.
 MIN_TAIL = 25
 _LARGE = 225  # weights, from which on the tail has three times the root of their number, and not a fifth of it
@@ -71,12 +75,7 @@ def hidden_tail(diagnostics: dict[str, float]) -> bool:
 
 
 def pareto_shape(log_weights: FloatArray) -> float:
-    """Return k-hat of weights (m,), m at least 25; NaN where a generalised Pareto distribution cannot be fitted.
-
-    Parameters
-    ----------
-    log_weights : (m,) array
-    """
+    """Return k-hat of log weights (m,), m at least 25; NaN where no generalised Pareto distribution can be fitted."""
     m = len(log_weights)
     tail = int(np.floor(3 * m**0.5) if m > _LARGE else np.floor(m / 5))
     ordered = np.sort(log_weights - log_weights.max())[-tail - 1 :]
@@ -93,3 +92,8 @@ def pareto_shape(log_weights: FloatArray) -> float:
     posterior /= posterior.sum()
     shape = np.mean(np.log1p(-np.sum(b * posterior) * excess))
     return float((tail * shape + _PRIOR_WEIGHTS * _PRIOR_SHAPE) / (tail + _PRIOR_WEIGHTS))
+
+
+def student_factor(degrees: float) -> float:
+    """Return the 97.5 % point of Student's t over the normal's."""
+    return float(stdtrit(degrees, 0.975)) / NORMAL_975

@@ -108,7 +108,7 @@ MUTANTS = {
     ),
     # sites of labels
     "sites that stand for f": Mutant(
-        classification.Twisted.prepare, "y * nu / (1.0 - tau)", "y * nu",
+        classification.orthant_sites, "y * nu / (1.0 - tau)", "y * nu",
         methods.test_weights_are_close_to_equal_where_it_matters,
     ),
     "a tilt that is not that of the stand-in": Mutant(

@@ -36,9 +36,9 @@ from gpcmc._validation import (
     check_positive_int,
     check_rng,
 )
-from gpcmc.chains.kernel import Kernel, KernelMaker, student_factor
+from gpcmc.chains.kernel import Kernel, KernelMaker
 from gpcmc.posterior import MAX_K_HAT, OK, UNTRUSTED
-from gpcmc.weights import MIN_TAIL, weight_diagnostics
+from gpcmc.weights import MIN_TAIL, student_factor, weight_diagnostics
 
 #: A smaller share of effective runs (squared coefficient of variation of the weights above 3), and
 #: their average is not trusted.

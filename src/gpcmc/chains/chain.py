@@ -156,17 +156,7 @@ class ChainMethod(Method[ChainPosterior]):
     def kernel(
         self, K: FloatArray, y: FloatArray, *, rng: np.random.Generator
     ) -> tuple[Kernel, Counter[str]]:
-        """Return the kernel, tuned once and for all, and the work that this took.
-
-        Parameters
-        ----------
-        K : (n, n) array
-            Prior covariance, positive semidefinite.
-        y : (n,) array
-            Labels -1/+1.
-        rng : Generator
-            Consumed by a kernel that is tuned.
-        """
+        """Return the kernel for K (n, n) and y (n,), tuned once and for all by `rng`, and the work that this took."""
 
     def _fit(self, prior: Prior, y: FloatArray, rng: np.random.Generator) -> ChainPosterior:
         kernel, work = self.kernel(prior.K, y, rng=rng)

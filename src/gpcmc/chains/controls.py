@@ -38,30 +38,15 @@ BLOCK = 512
 
 @dataclass(frozen=True, slots=True)
 class Controls:
-    """What proposals need of the control inputs; nothing of it changes within a chain.
+    """What proposals need of the control inputs; nothing of it changes within a chain."""
 
-    Attributes
-    ----------
-    directions : (m, m) array
-        Row i is d_i: the direction in which u moves when f_c,i does.
-    mean_map : (m, n) array
-        Margins y E[f | f_c] are ``u @ mean_map``.
-    shifts : (m, n) array
-        Row i is ``directions[i] @ mean_map``.
-    noise_map : (r, n) array
-        Margins y (f - E[f | f_c]) are ``z @ noise_map``, z standard normal.
-    projection : (r, m) array
-        P, so that E[u | w] = P'w and E[w | u] = P u.
-    control_noise : (m, m) array
-        The symmetric root of I - P'P, the covariance of u given w.
-    """
-
-    directions: FloatArray
-    mean_map: FloatArray
-    shifts: FloatArray
+    directions: FloatArray  # (m, m) row i is d_i: the direction in which u moves when f_c,i does
+    mean_map: FloatArray  # (m, n) margins y E[f | f_c] are ``u @ mean_map``
+    shifts: FloatArray  # (m, n) row i is ``directions[i] @ mean_map``
+    # (r, n) margins y (f - E[f | f_c]) are ``z @ noise_map``, z standard normal
     noise_map: FloatArray
-    projection: FloatArray
-    control_noise: FloatArray
+    projection: FloatArray  # (r, m) P, so that E[u | w] = P'w and E[w | u] = P u
+    control_noise: FloatArray  # (m, m) the symmetric root of I - P'P, the covariance of u given w
 
 
 def make_controls(K_ux: FloatArray, K_uu: FloatArray, coordinates: Coordinates) -> Controls:

@@ -13,7 +13,6 @@ Rasmussen and Williams (2006), Gaussian Processes for Machine Learning, Eqs. (3.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import cast
 
 import numpy as np
 from scipy.linalg import eigh
@@ -21,36 +20,22 @@ from scipy.linalg import eigh
 from gpcmc._validation import FloatArray
 from gpcmc.covariance.dense import Dense
 from gpcmc.gaussian.laplace import Laplace
-from gpcmc.gaussian.posterior import GaussianPosterior
-from gpcmc.posterior import ConvergenceError
 
 _EPS = float(np.finfo(float).eps)
 
 
 @dataclass(frozen=True, slots=True)
 class Coordinates:
-    """Coordinates w, standard normal a priori, of the latent values at n training inputs.
+    """Coordinates w, standard normal a priori, of the latent values at n training inputs."""
 
-    Attributes
-    ----------
-    margin_map : (r, n) array
-        Margins y f are ``w @ margin_map``.
-    gradient_map : (n, r) array
-        Its transpose, stored: gradients with respect to margins, times it, are those with respect to w.
-    back : (n, r) array
-        With cross-covariances K* (n, t), the means of f* given w are ``w @ back.T @ K*``.
-    mode, precision : (r,) array
-        Laplace's approximation of the posterior: N(mode, 1 / (1 + precision)), by coordinate.
-    factorizations : int
-        Of matrices, that it took to find them.
-    """
-
-    margin_map: FloatArray
+    margin_map: FloatArray  # (r, n) margins y f are ``w @ margin_map``
+    # (n, r) its transpose, stored: gradients with respect to margins, times it, are those with respect to w
     gradient_map: FloatArray
-    back: FloatArray
+    back: FloatArray  # (n, r) with cross-covariances K* (n, t), the means of f* given w are ``w @ back.T @ K*``
+    # (r,) Laplace's approximation of the posterior: N(mode, 1 / (1 + precision)), by coordinate
     mode: FloatArray
-    precision: FloatArray
-    factorizations: int
+    precision: FloatArray  # (r,)
+    factorizations: int  # of matrices, that it took to find them
 
     def draw_prior(self, count: int, *, rng: np.random.Generator) -> FloatArray:
         """Return (count, r) draws from the prior."""
@@ -68,24 +53,14 @@ class Coordinates:
 def whiten(K: FloatArray, y: FloatArray) -> Coordinates:
     """Return coordinates in which the prior is white and Laplace's approximation diagonal.
 
-    Along the eigenvectors of K, over their deviations, the prior is white and the precision of Laplace's approximation
-    is I + root' W root. Turned to that matrix's eigenvectors the coordinates remain white.
-
-    Parameters
-    ----------
-    K : (n, n) array
-        Prior covariance, positive semidefinite. Directions of variance below n eps times the largest are rounding
-        errors of K, and left out.
-    y : (n,) array
-        Labels -1/+1.
+    Along the eigenvectors of K (n, n), over their deviations, the prior is white and the precision of Laplace's
+    approximation is I + root' W root. Turned to that matrix's eigenvectors the coordinates remain white. K is positive
+    semidefinite: directions of variance below n eps times the largest are rounding errors of it, and left out.
     """
     variance, V = eigh(K, check_finite=False)
     kept = variance > len(K) * _EPS * variance[-1]
     deviation, V = np.sqrt(variance[kept]), V[:, kept]
-    try:
-        laplace = Laplace().approximate(Dense(K), y)
-    except ConvergenceError as error:  # the coordinates serve as well when it is not exact
-        laplace = cast(GaussianPosterior, error.posterior)
+    laplace = Laplace().last(Dense(K), y)  # the coordinates serve as well when it is not exact
     half = np.sqrt(laplace.S)[:, None] * V * deviation
     precision, U = eigh(half.T @ half, check_finite=False)
     root = (V * deviation) @ U

@@ -28,14 +28,7 @@ _EP = ExpectationPropagation(tolerance=1e-4)
 
 
 def estimator_named(method: str | Estimator, samples: int) -> Estimator:
-    """Return the estimator that a name stands for, or the given one.
-
-    Parameters
-    ----------
-    method : {"laplace", "ep", "orthant"} or callable
-    samples : int
-        Of each estimate.
-    """
+    """Return the estimator that a name stands for, with so many samples for each estimate, or the given one."""
     if method == "orthant":
         return partial(orthant_estimator, samples=samples)
     if method in ("laplace", "ep"):

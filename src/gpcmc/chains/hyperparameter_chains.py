@@ -16,13 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gpcmc._threads import one_thread
-from gpcmc._validation import (
-    FloatArray,
-    check_array,
-    check_option,
-    check_positive_int,
-    check_rng,
-)
+from gpcmc._validation import FloatArray, check_option, check_positive_int, check_rng
 from gpcmc.chains.convergence import hyperparameter_convergence
 from gpcmc.chains.estimators import Estimator, estimator_named, laplace_log_evidence
 from gpcmc.chains.hyperparameter_steps import (
@@ -36,7 +30,7 @@ from gpcmc.chains.hyperparameter_steps import (
     surrogate_step,
     whitened_state,
 )
-from gpcmc.chains.hyperparameters import HyperparameterPrior, Model, default_prior, model_of
+from gpcmc.chains.hyperparameters import HyperparameterPrior, Model, model_of
 from gpcmc.posterior import OK, chain_status
 
 _NAMES = ("laplace", "ep", "orthant", "ancillary", "surrogate")
@@ -177,8 +171,7 @@ def run_chains(
     """
     rng = check_rng("rng", rng)
     given = ChainOptions() if options is None else options
-    X = check_array("X", X, ndim=2)
-    model = model_of(X, y, default_prior(max(X.shape[1], 1)) if prior is None else prior)
+    model = model_of(X, y, prior)
     generators = [np.random.default_rng(rng.integers(2**63, size=2)) for _ in range(given.chains)]
     if given.method in ("ancillary", "surrogate"):
         return _joined([_latent_run(model, given, one) for one in generators])
@@ -191,21 +184,11 @@ S = TypeVar("S", PseudoMarginalState, WhitenedState)
 
 @dataclass
 class Chain(Generic[S]):
-    """One chain: a state, and the update that moves it with a given root of the proposal's covariance.
+    """One chain: a state, and the update that moves it with a given root of the proposal's covariance."""
 
-    Attributes
-    ----------
-    state : PseudoMarginalState or WhitenedState
-        Where it is.
-    update : callable
-        ``update(state, root)`` returns the next state and its `Info`.
-    accepted, evaluations : int
-        Of its updates so far.
-    """
-
-    state: S
-    update: Callable[[S, Root], tuple[S, Info]]
-    accepted: int = 0
+    state: S  # where it is
+    update: Callable[[S, Root], tuple[S, Info]]  # returns the next state and its `Info`
+    accepted: int = 0  # of its updates so far
     evaluations: int = 0
 
     def move(self, root: Root) -> bool:
@@ -297,16 +280,10 @@ def _joined(runs: list[_Run]) -> HyperparameterChains:
 
 
 def adapt(transition: Callable[[float], bool], burn_in: int) -> float:
-    """Run burn-in and return the step it ended with.
+    """Run burn-in, by a transition that takes the step and says whether it was accepted; return the step it ended with.
 
-    Parameters
-    ----------
-    transition : callable
-        Makes one transition with the given step; says whether it was accepted.
-    burn_in : int
-        Transitions, shared evenly by 20 batches, or by as many of 10 as there are; fewer than 10 leave
-        the step as it was. After the b-th batch the step moves by the factor 5 - 3.9 min(b / 4, 1)
-        towards an acceptance of 15 to 30 percent.
+    Burn-in is shared evenly by 20 batches, or by as many of 10 as there are; fewer than 10 leave the step as it was.
+    After the b-th batch the step moves by the factor 5 - 3.9 min(b / 4, 1) towards an acceptance of 15 to 30 percent.
     """
     step = FIRST_STEP
     batches = max(min(_BATCHES, burn_in // _BATCH), 1)

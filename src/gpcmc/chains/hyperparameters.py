@@ -17,14 +17,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gpcmc._validation import (
-    FloatArray,
-    check_array,
-    check_labels,
-    check_positive,
-    check_positive_int,
-)
+from gpcmc._validation import FloatArray, check_labels, check_positive, check_positive_int
 from gpcmc.covariance.kernels import flush_subnormal, rbf_parameters
+from gpcmc.covariance.prior import check_inputs
 
 #: Of the absolute value of a logarithm: beyond 1e150 a gamma density is zero, and squares would overflow.
 _LARGEST = 345.0
@@ -99,24 +94,13 @@ def default_prior(d: int, length_scales: int = 1) -> HyperparameterPrior:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """What all chains share.
+    """What all chains share."""
 
-    Attributes
-    ----------
-    squares : (k, n, n) array
-        Squared differences of the inputs, as of `squared_differences`.
-    y : (n,) array
-        Labels -1/+1.
-    prior : HyperparameterPrior
-        With k length scales.
-    jitter : float
-        Share of sigma that is added to the diagonal. The densities of f need one, because smooth kernels make
-        covariances that are singular to rounding; the evidence does not.
-    """
-
-    squares: FloatArray
-    y: FloatArray
-    prior: HyperparameterPrior
+    squares: FloatArray  # (k, n, n) squared differences of the inputs, as of `squared_differences`
+    y: FloatArray  # (n,) labels -1/+1
+    prior: HyperparameterPrior  # with k length scales
+    # Share of sigma that is added to the diagonal. The densities of f need one, because smooth kernels make
+    # covariances that are singular to rounding; the evidence does not.
     jitter: float = 0.0
 
     def covariance(self, theta: FloatArray) -> FloatArray:
@@ -128,19 +112,15 @@ class Model:
 
 
 def model_of(
-    X: ArrayLike, y: ArrayLike, prior: HyperparameterPrior, *, jitter: float = 0.0
+    X: ArrayLike, y: ArrayLike, prior: HyperparameterPrior | None, *, jitter: float = 0.0
 ) -> Model:
     """Return the model of inputs X (n, d) and labels y (n,), -1/+1.
 
-    Raises
-    ------
-    ValueError
-        If the prior has neither one length scale nor d, or an argument is not as above.
+    The prior has one length scale, or d; None is `default_prior` with one.
     """
-    X = check_array("X", X, ndim=2)
-    if 0 in X.shape:
-        raise ValueError(f"X must not be empty; got shape {X.shape}")
+    X = check_inputs("X", X)
     y = check_labels("y", y, len(X))
+    prior = default_prior(X.shape[1]) if prior is None else prior
     if prior.length_scales not in (1, X.shape[1]):
         raise ValueError(
             f"prior must have one length scale, or {X.shape[1]} as X has columns; got "
@@ -167,13 +147,7 @@ def covariance_at(squares: FloatArray, theta: FloatArray) -> FloatArray:
 
 
 def length_scales_of(kernel: object, d: int) -> int:
-    """Return how many length scales a constant times an RBF has for d inputs: one, or one for each of them.
-
-    Raises
-    ------
-    ValueError
-        If it is another kernel.
-    """
+    """Return how many length scales a constant times an RBF has: one, or d for d inputs; refuse any other kernel."""
     from sklearn.gaussian_process.kernels import Product
 
     if isinstance(kernel, Product):

@@ -12,13 +12,10 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from scipy.special import stdtrit
 
 from gpcmc._validation import FloatArray
 from gpcmc.chains.coordinates import Coordinates
-
-#: The 97.5 % point of the normal distribution, by which readers multiply a standard error.
-NORMAL_975 = 1.959963984540054
+from gpcmc.weights import student_factor
 
 
 class Effort(NamedTuple):
@@ -102,11 +99,6 @@ def draw_chains(
                 w[:, k // thin - 1] = state.w
                 log_likelihood[:, k // thin - 1] = state.log_likelihood
     return Draws(w, log_likelihood, acceptance / (kept * thin))
-
-
-def student_factor(degrees: float) -> float:
-    """Return the 97.5 % point of Student's t over the normal's."""
-    return float(stdtrit(degrees, 0.975)) / NORMAL_975
 
 
 def standard_error(values: FloatArray) -> FloatArray:

@@ -55,21 +55,11 @@ def correlation(a: FloatArray, b: FloatArray) -> FloatArray:
 
 
 def trace_and_gradient(u: FloatArray, x: FloatArray) -> tuple[float, FloatArray]:
-    """Return the share of the variance that control inputs leave open, and its gradient.
+    """Return the share of the variance that control inputs u (m, d) leave open, and its gradient.
 
-    Parameters
-    ----------
-    u : (m, d) array
-        Control inputs, in units of the RBF's length scale.
-    x : (n, d) array
-        Training inputs, in the same.
-
-    Returns
-    -------
-    share : float
-        tr(K - K_xu K_uu^-1 K_ux) / tr(K); 1.0, and no gradient, where two inputs all but coincide.
-    gradient : (m, d) array
-        With A = K_uu^-1 K_ux, the derivative of the trace is -2 <A', dK_xu> + <A A', dK_uu>.
+    These and the training inputs x (n, d) are in units of the RBF's length scale. The share is tr(K - K_xu K_uu^-1
+    K_ux) / tr(K); 1.0, and no gradient, where two inputs all but coincide. With A = K_uu^-1 K_ux, the derivative of the
+    trace is -2 <A', dK_xu> + <A A', dK_uu>.
     """
     K_ux, K_uu = correlation(u, x), correlation(u, u)
     L = _distinct_factor(K_uu)
@@ -95,26 +85,8 @@ def _distinct_factor(K_uu: FloatArray) -> FloatArray | None:
 class Placement:
     """Control inputs, which are added one at a time. They stay at training inputs if the kernel is no RBF, or X None.
 
-    Parameters
-    ----------
-    K : (n, n) array
-        Prior covariance at the training inputs.
-    kernel : Kernel or None
-    X : (n, d) array or None
-        Training inputs.
-    line_searches : int
-        At most, of one placement.
-    evaluations : int
-        Of the trace and its gradient at most, in all; a line search that has begun may be ended.
-
-    Attributes
-    ----------
-    chosen : list of int
-        Training inputs where the control inputs began.
-    inputs : (m, d) array
-        Free control inputs, in length scales; there is none where they are not free.
-    evaluations : int
-        Of the trace, so far.
+    K (n, n) is the prior covariance at the training inputs X (n, d). A placement takes so many line searches at most,
+    and all of them so many evaluations of the trace and its gradient; a line search that has begun may be ended.
     """
 
     def __init__(
@@ -127,13 +99,13 @@ class Placement:
         evaluations: int,
     ) -> None:
         self.K, self._line_searches, self._limit = K, line_searches, evaluations
-        self.evaluations = 0
-        self.chosen: list[int] = []
-        self._x: FloatArray | None = None  # training and free control inputs, in length scales
+        self.evaluations = 0  # of the trace, so far
+        self.chosen: list[int] = []  # training inputs where the control inputs began
+        self._x: FloatArray | None = None  # training inputs in length scales, if controls are free
         if X is not None and (parameters := rbf_parameters(kernel)):
             self._variance, length_scale = parameters
             self._x = X / length_scale
-            self.inputs = self._x[:0]
+            self.inputs = self._x[:0]  # (m, d) free control inputs, in length scales
 
     def __len__(self) -> int:
         """Return the number of control inputs."""
@@ -168,13 +140,7 @@ class Placement:
         return float(np.trace(self.remainder())) / total if total > 0.0 else 0.0
 
     def add(self, rng: np.random.Generator | None = None) -> bool:
-        """Add the training input that lowers the trace most, or with `rng` a random one.
-
-        Returns
-        -------
-        bool
-            False, with nothing added, if f_c already determines f.
-        """
+        """Add the training input that lowers the trace most, or with `rng` a random one; False if f_c determines f."""
         S = self.remainder()
         variance = S.diagonal()
         open_ = np.flatnonzero(variance > _NEW * self.K.diagonal().max())

@@ -89,13 +89,7 @@ def maximize(
 
 
 def drawn(kernel: Kernel, count: int, rng: np.random.Generator | None) -> list[FloatArray]:
-    """Return hyperparameters drawn log-uniformly within the bounds.
-
-    Raises
-    ------
-    ValueError
-        If a bound is not finite.
-    """
+    """Return hyperparameters drawn log-uniformly within the bounds, which must be finite."""
     if not count:
         return []
     if not np.isfinite(kernel.bounds).all():
@@ -129,6 +123,11 @@ def bounded(kernel: Kernel) -> list[tuple[str, float, str]]:
     return found
 
 
+def at_bound(kernel: Kernel, theta: FloatArray) -> tuple[str, ...]:
+    """Return the names of the hyperparameters that are at a bound at theta (p,)."""
+    return tuple(name for name, _, _ in bounded(kernel.clone_with_theta(theta)))
+
+
 @dataclass(slots=True)
 class Ascent:
     """Climbs one surface from several starts, and tells how that goes."""
@@ -148,21 +147,10 @@ class Ascent:
         late: Sequence[FloatArray] = (),
         restarts: Sequence[FloatArray] = (),
     ) -> list[Optimum]:
-        """Return the maxima that were found, the highest first.
+        """Return the maxima that were found, the highest first; refuse a surface that fails at all starts.
 
-        Parameters
-        ----------
-        starts : sequence of (p,) array
-            Of which the highest is climbed first.
-        late : sequence of (p,) array
-            Further ones, which are looked at when these have been climbed.
-        restarts : sequence of (p,) array
-            The same; they climb to their ends.
-
-        Raises
-        ------
-        ValueError
-            If the method fails at all starts.
+        Of the starts the highest is climbed first. Late ones are looked at when these have been climbed; so are
+        restarts, which climb to their ends.
         """
         before = self.progress.evaluations
         peaks: list[Optimum] = []
@@ -188,13 +176,7 @@ class Ascent:
         return [self._counted(peak, before) for peak in peaks[:1]] + peaks[1:]
 
     def with_held(self, form: Form, start: FloatArray) -> Optimum:
-        """Return the maximum where what a climb holds is what its own end would choose, or nearly.
-
-        Raises
-        ------
-        ValueError
-            If the method fails.
-        """
+        """Return the maximum where what a climb holds is what its own end would choose, or nearly."""
         surface, before, found = self.surface, self.progress.evaluations, None
         for _ in range(_ROUNDS):
             kernel = surface.kernel.clone_with_theta(start)
@@ -211,8 +193,7 @@ class Ascent:
 
     def _counted(self, found: Optimum, before: int) -> Optimum:
         """Return the same with its bounds, and the evaluations of this ascent."""
-        kernel = self.surface.kernel.clone_with_theta(found.theta)
-        names = tuple(name for name, _, _ in bounded(kernel))
+        names = at_bound(self.surface.kernel, found.theta)
         return replace(found, at_bound=names, evaluations=self.progress.evaluations - before)
 
     def _ordered(self, starts: list[FloatArray]) -> list[FloatArray]:
@@ -247,8 +228,7 @@ class Ascent:
         return peak, found.failure
 
     def _climb(self, start: FloatArray, stop: Stop | None) -> Summit:
-        poor = -10.0 * np.log(2.0) * len(self.surface.X)
-        return climb(self._evaluate, [start], self.bounds, poor=poor, stop=stop)
+        return climb(self._evaluate, [start], self.bounds, poor=self.surface.poor, stop=stop)
 
     def _evaluate(self, theta: FloatArray) -> tuple[float, FloatArray]:
         """Return value and gradient; those of a start are known already."""

@@ -21,13 +21,12 @@ from gpcmc._progress import Progress
 from gpcmc._validation import FloatArray
 from gpcmc.covariance import Covariance, GradientMatrix
 from gpcmc.covariance.kernels import orthant_covariance
-from gpcmc.evidence.ascent import Ascent, Optimum, bounded
+from gpcmc.evidence.ascent import Ascent, Optimum, at_bound
 from gpcmc.evidence.surface import Surface
 from gpcmc.gaussian.ep import ExpectationPropagation
-from gpcmc.gaussian.posterior import GaussianPosterior
 from gpcmc.posterior import ConvergenceError
-from gpcmc.rectangle.classification import Twisted
-from gpcmc.rectangle.gradient import Guide, OrthantGradient, orthant_gradient
+from gpcmc.rectangle.classification import Twisted, orthant_sites
+from gpcmc.rectangle.gradient import Guide, orthant_gradient
 
 if TYPE_CHECKING:  # scikit-learn takes half a second
     from sklearn.gaussian_process.kernels import Kernel
@@ -66,12 +65,22 @@ class CommonPoints:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """An unbiased estimate of the evidence, and the gradient matrix M (n, n) of the same draws."""
+    """An unbiased estimate of the evidence, and the gradient matrix M (n, n) of the same draws.
+
+    It stands in a `GradientMatrix` in the place of what Gaussian terms make.
+    """
 
     log_evidence: float
-    log_evidence_se: float
-    effective_fraction: float
     M: FloatArray
+
+    def noise_precision(self) -> FloatArray:
+        """Return minus M."""
+        return -self.M
+
+    @property
+    def noise_diagonal(self) -> FloatArray:
+        """Minus the diagonal of M (n,)."""
+        return -self.M.diagonal()
 
 
 @dataclass(slots=True)
@@ -102,9 +111,7 @@ class HeldPoints:
         R, new = orthant_covariance(covariance.dense(), y), self._guide is None
         if self._guide is None:
             self._guide = Guide.at(R, *sites(covariance, y))
-        found: OrthantGradient = orthant_gradient(
-            R, self._guide, points=self.common.points, seeds=self.common.seeds
-        )
+        found = orthant_gradient(R, self._guide, points=self.common.points, seeds=self.common.seeds)
         assert found.cov is not None
         if new:
             self._least = _LEAST * found.effective_fraction
@@ -118,33 +125,14 @@ class HeldPoints:
                 "theta must make smaller variances: the log marginal likelihood is lost in rounding, "
                 f"at {found.log_probability:.3g}"
             )
-        return Estimate(
-            found.log_probability,
-            found.standard_error,
-            found.effective_fraction,
-            2.0 * np.outer(y, y) * found.cov,
-        )
+        return Estimate(found.log_probability, 2.0 * np.outer(y, y) * found.cov)
 
     def gradient(
         self, covariance: Covariance, y: FloatArray, posterior: Estimate
     ) -> GradientMatrix:
         """Return M with d log Z = tr(M dK) / 2."""
         nothing = np.zeros((1, len(y)))
-        return GradientMatrix(nothing, nothing, _Array(posterior.M))
-
-
-@dataclass(frozen=True, slots=True)
-class _Array:
-    """A gradient matrix that is an array, in the place of what Gaussian terms make."""
-
-    M: FloatArray
-
-    def noise_precision(self) -> FloatArray:
-        return -self.M
-
-    @property
-    def noise_diagonal(self) -> FloatArray:
-        return -self.M.diagonal()
+        return GradientMatrix(nothing, nothing, posterior)
 
 
 def exact_surface(kernel: Kernel, X: Any, y: FloatArray, common: CommonPoints) -> Surface:
@@ -206,24 +194,15 @@ def climb_exact(
     other = common.others(rng)
     if found is not start and fresh(found.theta, other) <= fresh(start.theta, other):
         found = start
-    names = tuple(name for name, _, _ in bounded(kernel.clone_with_theta(found.theta)))
-    evaluations = before.evaluations + progress.evaluations
     # the posterior of a search is that of expectation propagation, where the estimate ended
-    return replace(found, at_bound=names, evaluations=evaluations, posterior=before.posterior)
+    return replace(
+        found,
+        at_bound=at_bound(kernel, found.theta),
+        evaluations=before.evaluations + progress.evaluations,
+        posterior=before.posterior,
+    )
 
 
 def sites(covariance: Covariance, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the sites nu and tau (n,) on v that expectation propagation leaves.
-
-    Any sites will do, so those of an iteration that meets its limit do too.
-
-    Raises
-    ------
-    ValueError
-        If the covariance is too large for floating point.
-    """
-    try:
-        ep = ExpectationPropagation().approximate(covariance, y)
-    except ConvergenceError as error:
-        ep = cast(GaussianPosterior, error.posterior)
-    return y * (ep.S * ep.mean + ep.a) / (1.0 - ep.S), ep.S / (1.0 - ep.S)
+    """Return the sites nu and tau (n,) on v that expectation propagation leaves, converged or not: any will do."""
+    return orthant_sites(ExpectationPropagation().last(covariance, y))

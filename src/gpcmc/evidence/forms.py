@@ -38,7 +38,6 @@ _COST = (
     0.5  # nats of correction: with more, a climb has inducing inputs for a tenth of the tolerance
 )
 _REFINED = 3  # times, at most
-_ROUGHEST = 0.5
 
 
 class Form(ABC):

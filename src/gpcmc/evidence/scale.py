@@ -87,13 +87,9 @@ def knowing_shares(y: FloatArray) -> float:
 
 
 def some_of(y: FloatArray, count: int) -> NDArray[np.intp]:
-    """Return about so many patterns, the same for equal arguments; of rare classes more than their share.
+    """Return about `count` patterns, the same for equal arguments; of rare classes more than their share.
 
-    Parameters
-    ----------
-    y : (n,) or (C, n) array
-        Labels -1/+1, or ones and zeros of C classes.
-    count : int
+    y (n,) are labels -1/+1, or y (C, n) ones and zeros of C classes.
     """
     code = (y > 0).astype(int) if y.ndim == 1 else y.argmax(axis=0)
     order = np.random.default_rng(0).permutation(len(code))

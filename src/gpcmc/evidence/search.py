@@ -18,7 +18,7 @@ import numpy as np
 
 from gpcmc._progress import Progress
 from gpcmc._validation import FloatArray
-from gpcmc.evidence.ascent import Ascent, Optimum, bounded, drawn
+from gpcmc.evidence.ascent import Ascent, Optimum, at_bound, drawn
 from gpcmc.evidence.forms import DENSE, Form
 from gpcmc.evidence.scale import revived, scaled_starts, sizes, some_of
 from gpcmc.evidence.surface import Approximation, Surface
@@ -155,7 +155,7 @@ class Search:
         rng: np.random.Generator,
     ) -> Optimum:
         """Search by a user's own optimizer, in scikit-learn's convention."""
-        kernel, poor = surface.kernel, -10.0 * np.log(2.0) * len(surface.X)
+        kernel = surface.kernel
 
         def objective(theta: FloatArray, eval_gradient: bool = True) -> Any:
             progress.evaluations += 1
@@ -163,7 +163,7 @@ class Search:
                 value, gradient = surface.value_and_gradient(np.asarray(theta, dtype=np.float64))
                 progress.evaluated(kernel, theta, value)
             except (ValueError, ConvergenceError):
-                value, gradient = poor, np.zeros(len(kernel.theta))
+                value, gradient = surface.poor, np.zeros(len(kernel.theta))
             return (-value, -gradient) if eval_gradient else -value
 
         starts = [kernel.theta, *drawn(kernel, self.restarts, rng)]
@@ -176,5 +176,5 @@ class Search:
             )
         value = surface.value(theta)
         # whether an own optimizer ends at a maximum is its own affair
-        names = tuple(name for name, _, _ in bounded(kernel.clone_with_theta(theta)))
+        names = at_bound(kernel, theta)
         return Optimum(theta, value, names, True, progress.evaluations, None, surface.posterior)

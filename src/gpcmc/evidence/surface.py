@@ -83,6 +83,11 @@ class Surface:
         if self.form is None:
             self.form = dense(self.kernel, self.X)
 
+    @property
+    def poor(self) -> float:
+        """A value (nats) below any that a search should end at: ten times that of labels by the toss of a coin."""
+        return -10.0 * np.log(2.0) * len(self.X)
+
     @one_thread()
     def value(self, theta: FloatArray) -> float:
         """Return log Z (nats) at theta.

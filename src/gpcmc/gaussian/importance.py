@@ -42,18 +42,8 @@ from gpcmc.gaussian.laplace import Laplace
 from gpcmc.gaussian.posterior import GaussianApproximation, GaussianPosterior
 from gpcmc.likelihood.probit import predictive_probability
 from gpcmc.methods import Method
-from gpcmc.posterior import (
-    MAX_K_HAT,
-    MIN_EFFECTIVE,
-    NOT_CONVERGED,
-    OK,
-    UNTRUSTED,
-    ConvergenceError,
-    FormPosterior,
-    Prediction,
-    with_prediction,
-)
-from gpcmc.weights import MIN_TAIL, weight_diagnostics
+from gpcmc.posterior import OK, ConvergenceError, FormPosterior, Prediction, with_prediction
+from gpcmc.weights import MIN_TAIL, weight_diagnostics, weights_status
 
 _PROPOSALS: dict[str, GaussianApproximation] = {
     "ep": ExpectationPropagation(),
@@ -63,22 +53,12 @@ _PROPOSALS: dict[str, GaussianApproximation] = {
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """The Gaussian of u that a posterior of f makes: u = centre + T z.
-
-    Attributes
-    ----------
-    root : Root
-    centre : (r,) array
-    T : (r, r) array
-        T T' is the covariance.
-    half_log_determinant : float
-        Of I + A' diag(t) A.
-    """
+    """The Gaussian of u that a posterior of f makes: u = centre + T z."""
 
     root: Root
-    centre: FloatArray
-    T: FloatArray
-    half_log_determinant: float
+    centre: FloatArray  # (r,)
+    T: FloatArray  # (r, r) T T' is the covariance
+    half_log_determinant: float  # of I + A' diag(t) A
 
     @classmethod
     def of(cls, posterior: GaussianPosterior, root: Root | None = None) -> Proposal:
@@ -111,15 +91,9 @@ class Proposal:
 def log_evidence_estimate(
     posterior: GaussianPosterior, y: FloatArray, normals: FloatArray
 ) -> float:
-    """Return log of an unbiased estimate of p(y | X): the mean of the weights (Eq. 25).
+    """Return log of an unbiased estimate of p(y | X): the mean of the weights (Eq. 25) of a posterior for y.
 
-    Parameters
-    ----------
-    posterior : GaussianPosterior
-        Laplace's or expectation propagation's, for y.
-    y : (n,) array
-    normals : (M, n) array
-        Standard normals; of each row the first rank(K) are used.
+    Of each row of the standard normals (M, n) the first rank(K) are used.
     """
     proposal = Proposal.of(posterior)
     log_w = proposal.log_weights(y, normals[:, : len(proposal.T)])
@@ -253,7 +227,7 @@ class ImportanceSampling(Method[ImportancePosterior]):
         weights = np.exp(log_w - total)
         unit_w = weights.reshape(-1, points.unit).sum(axis=1)
         diagnostics = self._diagnostics(log_w, weights, unit_w)
-        status = _status(diagnostics)
+        status = weights_status(diagnostics)
         change = gaussian.diagnostics.get("correction", 0.0)
         posterior = ImportancePosterior(
             covariance=prior.covariance,
@@ -286,31 +260,11 @@ class ImportanceSampling(Method[ImportancePosterior]):
         return diagnostics
 
 
-def _status(diagnostics: dict[str, float]) -> str:
-    """Say whether weighted samples with these diagnostics can be believed."""
-    if diagnostics.get("k_hat", 0.0) > MAX_K_HAT:
-        return UNTRUSTED
-    return OK if diagnostics["effective_samples"] >= MIN_EFFECTIVE else NOT_CONVERGED
-
-
 def gaussian_proposal(method: GaussianApproximation, K: Any, y: FloatArray) -> GaussianPosterior:
-    """Return the Gaussian that `method` finds, or the last one of its iteration.
+    """Return the Gaussian that `method` finds, or the last one of its iteration, for K (n, n) and labels y (n,) -1/+1.
 
-    The weights are right for any Gaussian of this form: one that has not converged is only a proposal
-    that fits less well.
-
-    Parameters
-    ----------
-    method : Laplace or ExpectationPropagation
-    K : (n, n) array or Covariance
-        Prior covariance, positive semidefinite.
-    y : (n,) array
-        Labels -1/+1.
-
-    Raises
-    ------
-    ValueError
-        If K is not a covariance or y are not labels for it.
+    The weights are right for any Gaussian of this form: one that has not converged is only a proposal that fits less
+    well. K, an array or an object, and y are checked.
     """
     try:
         return method.fit(Prior(K), y)

@@ -14,7 +14,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -30,6 +30,7 @@ from gpcmc.posterior import (
     MAX_REST,
     OK,
     TOO_ROUGH,
+    ConvergenceError,
     FormPosterior,
     Prediction,
     with_prediction,
@@ -109,16 +110,13 @@ class GaussianPosterior(FormPosterior):
         return self.conditioned.predictor(self.a, partial(self.method.answer, self.y))
 
     @one_thread()
-    @np.errstate(under="ignore")
     def latent(self, K_star: ArrayLike, k_star_star: ArrayLike) -> tuple[FloatArray, FloatArray]:
         """Return the means and variances of the latent values at the test inputs.
 
         Parameters
         ----------
-        K_star : (n, t) array
-            Covariances between training and test latent values.
-        k_star_star : (t,) array
-            Prior variances at the test inputs.
+        K_star, k_star_star
+            As of `predict`.
 
         Returns
         -------
@@ -209,6 +207,13 @@ class GaussianApproximation(Method[GaussianPosterior]):
         ConvergenceError
             If the iteration meets its limit; it carries the last iterate.
         """
+
+    def last(self, covariance: Covariance, y: FloatArray) -> GaussianPosterior:
+        """Return what `approximate` does, or the last iterate: for a sampler, which is right with any Gaussian."""
+        try:
+            return self.approximate(covariance, y)
+        except ConvergenceError as error:
+            return cast(GaussianPosterior, error.posterior)
 
     @abstractmethod
     def gradient(

@@ -86,14 +86,9 @@ class Logistic(Likelihood):
 
     mackay: bool = False
 
-    def log_likelihood(self, y: FloatArray, f: FloatArray) -> FloatArray:
-        return log_likelihood(y, f)
-
-    def derivatives(self, y: FloatArray, f: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return derivatives(y, f)
-
-    def third_derivative(self, y: FloatArray, f: FloatArray) -> FloatArray:
-        return third_derivative(y, f)
+    log_likelihood = staticmethod(log_likelihood)
+    derivatives = staticmethod(derivatives)
+    third_derivative = staticmethod(third_derivative)
 
     def predictive_probability(self, mean: FloatArray, variance: FloatArray) -> FloatArray:
         if self.mackay:

@@ -97,14 +97,10 @@ class Probit(Likelihood):
     name: ClassVar[str] = "probit"
     largest_curvature: ClassVar[float] = 1.0
 
-    def log_likelihood(self, y: FloatArray, f: FloatArray) -> FloatArray:
-        return log_likelihood(y, f)
-
-    def derivatives(self, y: FloatArray, f: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return derivatives(y, f)
-
-    def third_derivative(self, y: FloatArray, f: FloatArray) -> FloatArray:
-        return third_derivative(y, f)
+    log_likelihood = staticmethod(log_likelihood)
+    derivatives = staticmethod(derivatives)
+    third_derivative = staticmethod(third_derivative)
+    predictive_probability = staticmethod(predictive_probability)
 
     def tilted(self, y: FloatArray, mean: FloatArray, variance: FloatArray) -> Tilted:
         """In closed form (Eqs. 3.58, 3.59): with z = y mean / sqrt(1 + variance), nothing cancels."""
@@ -118,9 +114,6 @@ class Probit(Likelihood):
             curvature=w / joint,
             ratio=(1.0 + variance * (1.0 - w)) / joint,
         )
-
-    def predictive_probability(self, mean: FloatArray, variance: FloatArray) -> FloatArray:
-        return predictive_probability(mean, variance)
 
 
 PROBIT = Probit()

@@ -56,16 +56,9 @@ def log_likelihood(y: FloatArray, f: FloatArray) -> float:
 def half_slope_of_log_det(pi: FloatArray, covariance: FloatArray) -> FloatArray:
     """Return s (C, n), the derivative of -log |I + K W| / 2 in f, through the third derivatives of the softmax.
 
-    With the posterior covariance S (C, C) of one pattern's latent values it is
+    With the class probabilities pi (C, n) and the posterior covariance S (C, C) of each pattern's latent values it is
 
         s_c = -pi_c (S_cc - sum_d pi_d S_dd - 2 (S pi)_c + 2 pi' S pi) / 2.
-
-    Parameters
-    ----------
-    pi : (C, n) array
-        Class probabilities.
-    covariance : (n, C, C) array
-        S of each pattern.
     """
     S_pi = np.einsum("ncd,dn->cn", covariance, pi)
     variance = np.einsum("ncc->cn", covariance)
@@ -74,13 +67,7 @@ def half_slope_of_log_det(pi: FloatArray, covariance: FloatArray) -> FloatArray:
 
 
 def check_classes(name: str, value: ArrayLike, n: int) -> FloatArray:
-    """Return a (C, n) array with 1 for the class of each pattern, given n labels 0 to C - 1.
-
-    Raises
-    ------
-    ValueError
-        If there are not n labels, a label is another number, or one of the labels does not occur.
-    """
+    """Return (C, n): 1 for the class of each pattern, else 0; of n labels 0 to C - 1, each of which occurs."""
     labels = np.asarray(value)
     found = np.unique(labels)
     if labels.shape != (n,) or list(found) != list(range(max(len(found), 2))):
@@ -99,21 +86,10 @@ def one_hot(labels: NDArray[np.integer]) -> FloatArray:
 def softmax_average(
     mean: FloatArray, covariance: FloatArray, *, points: int, randomizations: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Return E softmax(f), f ~ N(mean, covariance), of each test input.
+    """Return E softmax(f), f ~ N(mean, covariance), of each test input, (t, C), and standard errors of the same shape.
 
-    Parameters
-    ----------
-    mean : (t, C) array
-    covariance : (t, C, C) array
-    points : int
-        Sobol' points of a randomisation, a power of two; each is used in C rotations.
-    randomizations : int
-        Independent ones: their spread gives the standard errors.
-
-    Returns
-    -------
-    probability, standard_error : (t, C) arrays
-        The errors are zeros with a single randomisation.
+    Each of the Sobol' points, a power of two, is used in C rotations; the spread of independent randomisations gives
+    the errors, which are zeros with a single one. `covariance` is (t, C, C).
     """
     classes = mean.shape[1]
     total = points * randomizations

@@ -75,14 +75,9 @@ def by_quadrature(
     mean: FloatArray,
     variance: FloatArray,
 ) -> Tilted:
-    """Integrate a log-concave likelihood, given by log p(y | f) and its derivatives, over Gaussians.
+    """Integrate a log-concave likelihood, given by log p(y | f) and its derivatives, over Gaussians (n,).
 
-    Parameters
-    ----------
-    log_likelihood, derivatives : callable
-        As of `gpcmc.likelihood.form.Likelihood`.
-    y, mean, variance : (n,) arrays
-        Labels -1/+1; variances may be zero.
+    Labels are -1/+1; variances may be zero.
     """
     y, mean, variance = (np.atleast_1d(one) for one in np.broadcast_arrays(y, mean, variance))
     found = np.empty((4, len(y)))
@@ -95,28 +90,17 @@ def by_quadrature(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Law:
-    """Tilted laws of n patterns in x = (f - mode) / root of the variance.
-
-    Attributes
-    ----------
-    root, mode : (n,) arrays
-    g_mode : (n,) array
-        The likelihood's first derivative at the mode.
-    offset : (n,) array
-        root g_mode, which is (mode - mean) / root where that is not 0 / 0.
-    top : (n,) array
-        Log density at the mode.
-    """
+    """Tilted laws of n patterns in x = (f - mode) / root of the variance."""
 
     log_likelihood: Log
     derivatives: Derivatives
     y: FloatArray
     variance: FloatArray
-    root: FloatArray
-    mode: FloatArray
-    g_mode: FloatArray
-    offset: FloatArray
-    top: FloatArray
+    root: FloatArray  # (n,)
+    mode: FloatArray  # (n,)
+    g_mode: FloatArray  # (n,) the likelihood's first derivative at the mode
+    offset: FloatArray  # (n,) root g_mode, which is (mode - mean) / root where that is not 0 / 0
+    top: FloatArray  # (n,) log density at the mode
 
     @classmethod
     def of(

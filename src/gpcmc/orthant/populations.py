@@ -8,11 +8,12 @@ from typing import Literal, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp, ndtri, stdtrit
+from scipy.special import logsumexp
 
 from gpcmc import _validation as validation
 from gpcmc.orthant._sampler import Population, Segment
 from gpcmc.posterior import MIN_EFFECTIVE, NOT_CONVERGED, OK
+from gpcmc.weights import student_factor
 
 Array = NDArray[np.float64]
 T = TypeVar("T")
@@ -91,20 +92,9 @@ class OrthantEstimate:
 
 
 def population_sizes(samples: int, runs: int | None) -> list[int]:
-    """Divide samples evenly between populations.
+    """Divide samples evenly between so many runs; None is for as few as keep each within `MAX_POPULATION` samples.
 
-    Parameters
-    ----------
-    samples : int
-        In all.
-    runs : int or None
-        Populations; None for as few as keep each within `MAX_POPULATION` samples.
-
-    Raises
-    ------
-    ValueError
-        If a count is not an integer of at least 1, a population would have fewer than 2 samples, or there are more
-        than `MAX_RUNS` populations, or `MAX_SAMPLES` samples in one.
+    A run has two samples at least and fewer than `MAX_SAMPLES`; there are `MAX_RUNS` at most.
     """
     samples = validation.check_positive_int("samples", samples)
     if runs is None:
@@ -143,15 +133,8 @@ def train(
 ) -> tuple[OrthantEstimate, Array, list[T]]:
     """Run the populations one after the other; take from each that lives what `harvest` makes of it.
 
-    With `reuse` they share their arrays, for touching fresh memory costs time: what is harvested must
-    not refer to them.
-
-    Returns
-    -------
-    estimate : OrthantEstimate
-    weights : array
-        Share in the average, of the populations that live.
-    harvested : list
+    With `reuse` they share their arrays, for touching fresh memory costs time: what is harvested must not refer to
+    them. Returns the estimate, the shares in the average of the populations that live, and what was harvested.
     """
     diagonal = np.diag(L)
     G, shift = np.ascontiguousarray(L / diagonal[:, None]), np.ascontiguousarray(offset / diagonal)
@@ -252,12 +235,8 @@ def _log_error(variance: float, degrees: float, contributions: int) -> float:
     1 - exp(-variance) does (Lee and Whiteley 2018). `degrees` are those of the variance: its squared coefficient of
     variation is 2 / degrees.
     """
-    return float(np.sqrt(-np.log1p(-min(variance, 1.0 - 1.0 / contributions)))) * widening(degrees)
-
-
-def widening(degrees: float) -> float:
-    """Return the 97.5 % point of Student's t over the normal's."""
-    return float(stdtrit(max(degrees, 1.0), 0.975) / ndtri(0.975))
+    error = float(np.sqrt(-np.log1p(-min(variance, 1.0 - 1.0 / contributions))))
+    return error * student_factor(max(degrees, 1.0))
 
 
 def average_predictions(
@@ -272,10 +251,10 @@ def average_predictions(
     runs = len(passes)
     if scheme == "adapted" and runs >= MIN_POPULATIONS:
         variance = weights**2 @ (each - probability) ** 2 * runs / (runs - 1)
-        factor = widening(runs - 1.0)
+        factor = student_factor(runs - 1.0)
     else:
         variance = weights**2 @ np.array([v for _, v in passes])
-        factor = widening(eves - 1.0) if scheme == "adapted" else 1.0
+        factor = student_factor(max(eves - 1.0, 1.0)) if scheme == "adapted" else 1.0
     error = np.sqrt(variance) * factor if eves >= LONE else np.full(len(probability), np.inf)
     # the weights sum to one up to rounding: a probability of 1 must not print as 1.0000000000000002
     return np.clip(probability, 0.0, 1.0), error

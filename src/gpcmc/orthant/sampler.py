@@ -49,27 +49,15 @@ from gpcmc.orthant.populations import (
 
 @dataclass(frozen=True, slots=True)
 class Particles:
-    """The samples of a finished training pass: draws from the posterior, ready for test patterns.
+    """The samples of a finished training pass: draws from the posterior, ready for test patterns."""
 
-    Attributes
-    ----------
-    L : (n, n) array
-        Lower Cholesky factor of the covariance.
-    populations : tuple of tuples
-        Of each population that is not extinct: the arguments of `_sampler.predict` that name its
-        samples.
-    weights : (len(populations),) array
-        Share of each population in the average: proportional to its estimated probability.
-    scheme : {"bootstrap", "adapted"}
-    eves : float
-        Effective number of eves.
-    """
-
-    L: Array
+    L: Array  # (n, n) lower Cholesky factor of the covariance
+    # Of each population that is not extinct: the arguments of `_sampler.predict` that name its samples
     populations: tuple[Samples, ...]
+    # Share of each population in the average: proportional to its estimated probability
     weights: Array
-    scheme: Scheme
-    eves: float
+    scheme: Scheme  # one of "bootstrap", "adapted"
+    eves: float  # effective number of eves
 
 
 @one_thread()
@@ -152,24 +140,7 @@ def sample_orthant(
     runs: int | None,
     rng: np.random.Generator,
 ) -> tuple[OrthantEstimate, Particles]:
-    """As `orthant_probability` with zero mean and limits, and keep the samples of all populations.
-
-    Parameters
-    ----------
-    cov : (n, n) array
-    samples, count, scheme, runs, rng
-        As there.
-
-    Returns
-    -------
-    estimate : OrthantEstimate
-    particles : Particles
-
-    Raises
-    ------
-    ValueError, ExtinctionError
-        As there.
-    """
+    """As `orthant_probability` with zero mean and limits, and keep the samples of all populations."""
     sizes, L = _prepared(cov, samples, count, scheme, runs)
     estimate, weights, kept = train(
         L, np.zeros(len(L)), sizes, count, scheme, rng, samples_of, reuse=False
@@ -186,28 +157,10 @@ def conditional_probability(
     count: Count,
     rng: np.random.Generator,
 ) -> tuple[Array, Array]:
-    """P(v* >= 0 | v >= 0) for each test coordinate, from the samples of the training pass.
+    """Return P(v* >= 0 | v >= 0) and standard errors (t,) of test coordinates, from the samples of the training pass.
 
-    Parameters
-    ----------
-    particles : Particles
-    cross_cov : (n, t) array
-        Covariances of v with the test coordinates.
-    variance : (t,) array
-        Variances of the test coordinates.
-    count : {"soft", "hard"}
-        Eq. 62 or Eq. 61.
-    rng : numpy.random.Generator
-        Consumed by the hard count only.
-
-    Returns
-    -------
-    probability, standard_error : (t,) arrays
-
-    Raises
-    ------
-    ValueError
-        If the test coordinates cannot belong to the covariance of v.
+    `cross_cov` (n, t) are the covariances of v with them, `variance` (t,) their own. The count is that of Eq. 62 or Eq.
+    61; the hard one alone consumes `rng`.
     """
     A = test_rows(particles.L, cross_cov, variance)
     passes = [predict(*samples, A, count == "soft", rng) for samples in particles.populations]
@@ -226,20 +179,9 @@ def orthant_ratio(
     runs: int | None,
     rng: np.random.Generator,
 ) -> tuple[OrthantEstimate, Array, Array]:
-    """Training and test pass, one population after the other: P(v >= 0) and P(v* >= 0 | v >= 0).
+    """Make training and test pass: the estimate of P(v >= 0), and P(v* >= 0 | v >= 0) with its standard errors (t,).
 
-    As `sample_orthant` followed by `conditional_probability`, whose parameters these are, but memory is
-    that of one population.
-
-    Returns
-    -------
-    estimate : OrthantEstimate
-    probability, standard_error : (t,) arrays
-
-    Raises
-    ------
-    ValueError, ExtinctionError
-        As these.
+    As `sample_orthant` followed by `conditional_probability`, but one population after the other, in the memory of one.
     """
     sizes, L = _prepared(cov, samples, count, scheme, runs)
     A = test_rows(L, cross_cov, variance)
@@ -278,21 +220,10 @@ def _check_limits(name: str, value: ArrayLike, n: int) -> Array:
 
 
 def test_rows(L: Array, cross_cov: Array, variance: Array) -> Array:
-    """Rows (t, n) that map innovations to (conditional mean)/(conditional sd) of the test coordinates.
+    """Return the rows (t, n) that map innovations to (conditional mean)/(conditional sd) of the test coordinates.
 
-    Parameters
-    ----------
-    L : (n, n) array
-        Lower Cholesky factor of the covariance of v.
-    cross_cov : (n, t) array
-        Covariances of v with the test coordinates.
-    variance : (t,) array
-        Variances of the test coordinates.
-
-    Raises
-    ------
-    ValueError
-        If a conditional variance is not positive.
+    Their covariances (n, t) with v, whose lower Cholesky factor is L, and their variances (t,) must leave each a
+    variance above zero.
     """
     A = solve_triangular(L, cross_cov, lower=True)
     conditional = variance - np.sum(A * A, axis=0)  # Eq. 60

@@ -43,38 +43,18 @@ _LOG_2PI = float(np.log(2.0 * np.pi))
 
 @dataclass(frozen=True, slots=True)
 class LinearKernelTruth:
-    """The exact answer of a classification problem with one latent factor.
+    """The exact answer of a classification problem with one latent factor."""
 
-    Attributes
-    ----------
-    log_evidence : float
-        log p(y | x), in nats.
-    probability : (t,) array
-        P(y* = +1 | y) at the test inputs.
-    """
-
-    log_evidence: float
-    probability: FloatArray
+    log_evidence: float  # log p(y | x), in nats
+    probability: FloatArray  # (t,) P(y* = +1 | y) at the test inputs
 
 
 @one_thread()
 def one_factor_log_probability(d: ArrayLike) -> float:
-    """Return log P(v > 0) for v ~ N(0, R), R_ij = d_i d_j off a unit diagonal (Eq. 63).
+    """Return log P(v > 0), in nats, for v ~ N(0, R), R_ij = d_i d_j off a unit diagonal (Eq. 63).
 
-    Parameters
-    ----------
-    d : (n,) array
-        Loadings, each strictly between -1 and 1.
-
-    Returns
-    -------
-    float
-        In nats; absolute error below 1e-10, also when some |d_i| is within 1e-12 of 1.
-
-    Raises
-    ------
-    ValueError
-        If d is empty, not finite, or some |d_i| >= 1.
+    The loadings d (n,) lie strictly between -1 and 1. The absolute error is below 1e-10, also when some |d_i| is within
+    1e-12 of 1.
     """
     return _integrate(_steepness(d), np.empty(0))[0]
 
@@ -83,19 +63,7 @@ def one_factor_log_probability(d: ArrayLike) -> float:
 def linear_kernel_truth(x: ArrayLike, y: ArrayLike, x_star: ArrayLike) -> LinearKernelTruth:
     """Return evidence and test probabilities for the kernel K = x x' and one feature (Eq. 66).
 
-    Parameters
-    ----------
-    x : (n,) array
-        Training inputs.
-    y : (n,) array
-        Labels -1/+1.
-    x_star : (t,) array
-        Test inputs.
-
-    Raises
-    ------
-    ValueError
-        If shapes do not agree, an input is not finite, or a label is not -1 or +1.
+    x (n,) are training inputs, y (n,) labels -1/+1, x_star (t,) test inputs.
     """
     x = check_array("x", x, ndim=1)
     y = check_labels("y", y, len(x))
@@ -105,26 +73,10 @@ def linear_kernel_truth(x: ArrayLike, y: ArrayLike, x_star: ArrayLike) -> Linear
 
 
 def constant_kernel_truth(beta: float, n1: int, n2: int) -> LinearKernelTruth:
-    """Return the limit of an endless length scale, K = beta everywhere (Eq. 31).
+    """Return the limit of an endless length scale, K = beta everywhere (Eq. 31), and one probability for every input.
 
-    A constant kernel is a linear one with every input at sqrt(beta).
-
-    Parameters
-    ----------
-    beta : float
-        Prior variance.
-    n1, n2 : int
-        Numbers of training patterns labelled +1 and -1, at least one each.
-
-    Returns
-    -------
-    LinearKernelTruth
-        With one probability, the same for every test input.
-
-    Raises
-    ------
-    ValueError
-        If beta is not above zero or a count is below 1.
+    A constant kernel is a linear one with every input at sqrt(beta); n1 patterns are labelled +1 and n2 -1, one of each
+    at least.
     """
     root = np.sqrt(check_positive("beta", beta))
     n1, n2 = check_positive_int("n1", n1), check_positive_int("n2", n2)
@@ -133,36 +85,14 @@ def constant_kernel_truth(beta: float, n1: int, n2: int) -> LinearKernelTruth:
 
 
 def two_dimensional(rho: float) -> float:
-    """Return log P(v > 0) in two dimensions, 1/4 + arcsin(rho) / (2 pi).
-
-    Parameters
-    ----------
-    rho : float
-        Correlation, strictly between -1 and 1.
-
-    Raises
-    ------
-    ValueError
-        If |rho| >= 1 or rho is not finite.
-    """
+    """Return log P(v > 0) in two dimensions of correlation -1 < rho < 1, 1/4 + arcsin(rho) / (2 pi)."""
     if not -1.0 < rho < 1.0:
         raise ValueError(f"rho must lie strictly between -1 and 1; got {rho!r}")
     return float(np.log(np.arccos(-rho)) - _LOG_2PI)  # arccos keeps its digits for rho near -1
 
 
 def three_dimensional(R: ArrayLike) -> float:
-    """Return log P(v > 0) in three dimensions, 1/8 + (sum of the three arcsin(rho_ij)) / (4 pi).
-
-    Parameters
-    ----------
-    R : (3, 3) array
-        Positive definite covariance.
-
-    Raises
-    ------
-    ValueError
-        If R is not a 3 x 3 positive definite covariance.
-    """
+    """Return log P(v > 0) for a positive definite R (3, 3), 1/8 + (sum of the three arcsin(rho_ij)) / (4 pi)."""
     R = check_covariance("R", R, semidefinite=True)
     if R.shape != (3, 3) or np.linalg.eigvalsh(R)[0] <= 0:
         raise ValueError(f"R must be a 3 x 3 positive definite matrix; got shape {R.shape}")
@@ -172,36 +102,16 @@ def three_dimensional(R: ArrayLike) -> float:
 
 
 def equicorrelated_half(n: int) -> float:
-    """Return log P(v > 0) = -log(n + 1) in n dimensions with every correlation 1/2.
-
-    Raises
-    ------
-    ValueError
-        If n is not an integer >= 1.
-    """
+    """Return log P(v > 0) = -log(n + 1) in n dimensions with every correlation 1/2."""
     return float(-np.log1p(check_positive_int("n", n)))
 
 
 @one_thread()
 def rectangle_rule_log_probability(d: ArrayLike, du: float, limit: float) -> float:
-    """Return Eq. (63) by the rectangle rule on an even grid, errors and all.
+    """Return Eq. (63) for loadings d (n,) by the rectangle rule, errors and all: on a grid of step du up to limit.
 
-    The published column N = 500 of Table 1 has a floor that does not fall with the number of
+    The grid begins at -limit. The published column N = 500 of Table 1 has a floor that does not fall with the number of
     samples; a truth computed on too coarse a grid would make one. This is that computation.
-
-    Parameters
-    ----------
-    d : (n,) array
-        Loadings, each strictly between -1 and 1.
-    du : float
-        Step of the grid.
-    limit : float
-        The grid runs from -limit to limit.
-
-    Raises
-    ------
-    ValueError
-        If d is not as in `one_factor_log_probability`, or du or limit is not above zero.
     """
     s = _steepness(d)
     du, limit = check_positive("du", du), check_positive("limit", limit)

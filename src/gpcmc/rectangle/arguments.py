@@ -17,33 +17,17 @@ _SYMMETRY = {2: 1e-2, 4: 1e-5, 8: 1e-8}
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Checked arguments.
+    """Checked arguments."""
 
-    Attributes
-    ----------
-    lower, upper, mean : (n,) array
-        lower <= upper; these two may be infinite.
-    cov : (n, n) array
-        Symmetric, positive semidefinite within `slack`.
-    slack : float
-        A variance below `slack` times the coordinate's own is zero to the precision of `cov`.
-    """
-
-    lower: FloatArray
-    upper: FloatArray
-    mean: FloatArray
-    cov: FloatArray
-    slack: float
+    lower: FloatArray  # (n,) lower <= upper; these two may be infinite
+    upper: FloatArray  # (n,)
+    mean: FloatArray  # (n,)
+    cov: FloatArray  # (n, n) symmetric, positive semidefinite within `slack`
+    slack: float  # a variance below `slack` times the coordinate's own is zero to the precision of `cov`
 
 
 def check_problem(lower: ArrayLike, upper: ArrayLike, mean: ArrayLike, cov: ArrayLike) -> Problem:
-    """Return checked arguments of `gpcmc.rectangle_probability`.
-
-    Raises
-    ------
-    ValueError
-        As said there.
-    """
+    """Return checked arguments of `gpcmc.rectangle_probability`, which says what is refused."""
     C, slack = check_semidefinite("cov", cov)
     n = len(C)
     low, high = check_limits("lower", lower, n), check_limits("upper", upper, n)
@@ -60,13 +44,7 @@ def check_problem(lower: ArrayLike, upper: ArrayLike, mean: ArrayLike, cov: Arra
 
 
 def check_limits(name: str, value: ArrayLike, n: int) -> FloatArray:
-    """Return a number or n numbers as an (n,) array; infinity is a number here, and NaN is not.
-
-    Raises
-    ------
-    ValueError
-        If it is not real, of another shape, or holds NaN.
-    """
+    """Return a number or n numbers as an (n,) array; infinity is a number here, and NaN is not."""
     array = validation.as_real(name, value)
     if array.shape not in ((), (n,)):
         raise ValueError(f"{name} must be a number or of shape ({n},); got shape {array.shape}")
@@ -83,11 +61,6 @@ def check_semidefinite(name: str, value: ArrayLike) -> tuple[FloatArray, float]:
     """Return a covariance, made exactly symmetric, and the slack of its precision.
 
     Symmetry and definiteness are judged in correlations, so that a large variance hides nothing.
-
-    Raises
-    ------
-    ValueError
-        If it is empty, not square, not finite, not symmetric, or has a negative variance or eigenvalue.
     """
     number = validation.as_real(name, value)
     given = np.asarray(value)

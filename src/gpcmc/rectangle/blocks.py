@@ -18,48 +18,26 @@ class Block:
     """Correlated coordinates x = sign (v - mean) / sd with limits lower < x < upper.
 
     Signs are such that a coordinate with one limit has a lower one.
-
-    Attributes
-    ----------
-    index : (m,) int array
-        Their places in the problem.
-    sign, sd : (m,) array
-    lower, upper : (m,) array
-    R : (m, m) array
-        Correlations of x.
-    slack : float
-        A conditional variance below it is zero to rounding.
     """
 
-    index: NDArray[np.intp]
-    sign: FloatArray
-    sd: FloatArray
-    lower: FloatArray
-    upper: FloatArray
-    R: FloatArray
-    slack: float
+    index: NDArray[np.intp]  # (m,) their places in the problem
+    sign: FloatArray  # (m,)
+    sd: FloatArray  # (m,)
+    lower: FloatArray  # (m,)
+    upper: FloatArray  # (m,)
+    R: FloatArray  # (m, m) correlations of x
+    slack: float  # a conditional variance below it is zero to rounding
 
 
 @dataclass(frozen=True, slots=True)
 class Reduced:
-    """A problem in standard form.
+    """A problem in standard form."""
 
-    Attributes
-    ----------
-    size : int
-        Coordinates of the problem.
-    blocks : tuple of Block
-        Independent of each other; the probability is the product of theirs, if `possible`.
-    possible : bool
-        False if a coordinate without variance is outside its limits, or two limits are equal.
-    free : (k,) int array
-        Coordinates without limits that do have a variance.
-    """
-
-    size: int
+    size: int  # coordinates of the problem
+    # Independent of each other; the probability is the product of theirs, if `possible`
     blocks: tuple[Block, ...]
-    possible: bool
-    free: NDArray[np.intp]
+    possible: bool  # false if a coordinate without variance is outside its limits, or two limits are equal
+    free: NDArray[np.intp]  # (k,) coordinates without limits that do have a variance
 
 
 def reduce(problem: Problem) -> Reduced:

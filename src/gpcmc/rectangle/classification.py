@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Literal, cast
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +30,7 @@ from gpcmc.covariance.prior import Prior
 from gpcmc.gaussian.ep import ExpectationPropagation
 from gpcmc.gaussian.posterior import GaussianPosterior
 from gpcmc.methods import Method
-from gpcmc.posterior import OK, ConvergenceError, FormPosterior, Prediction
+from gpcmc.posterior import OK, FormPosterior, Prediction
 from gpcmc.rectangle import proposals
 from gpcmc.rectangle._pass import normal_cdf
 from gpcmc.rectangle.mixture import (
@@ -49,24 +49,13 @@ from gpcmc.weights import weights_status
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """All that a pass over the samples needs; a pass for later predictions draws the same ones.
-
-    Attributes
-    ----------
-    mixture : Mixture
-    signs : (n,) array
-        y in the order in which coordinates are drawn.
-    order : (n,) int array
-    points : int
-    seeds : (r,) int array
-    n_jobs : int
-    """
+    """All that a pass over the samples needs; a pass for later predictions draws the same ones."""
 
     mixture: Mixture
-    signs: FloatArray
-    order: NDArray[np.intp]
+    signs: FloatArray  # (n,) y in the order in which coordinates are drawn
+    order: NDArray[np.intp]  # (n,)
     points: int
-    seeds: NDArray[np.int64]
+    seeds: NDArray[np.int64]  # (r,)
     n_jobs: int
 
     @property
@@ -85,16 +74,9 @@ class Drawing:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What all samples say of test inputs: their class probabilities under the weights.
+    """What all samples say of test inputs: their class probabilities under the weights."""
 
-    Attributes
-    ----------
-    rows : (t, q) array
-        See `Factor.test_rows`.
-    sums : Means
-    """
-
-    rows: FloatArray
+    rows: FloatArray  # (t, q) as of `Factor.test_rows`
     sums: Means
 
     @classmethod
@@ -157,23 +139,7 @@ class SampledPosterior(FormPosterior):
 
 @dataclass(frozen=True, slots=True)
 class OrthantMethod(Method[SampledPosterior]):
-    """Options that both methods share. The random numbers of a fit seed its randomisations.
-
-    Attributes
-    ----------
-    points : int
-        Points of a randomisation, a power of two: see `gpcmc.rectangle.mixture`.
-    randomizations : int
-        Independent randomisations: their spread is the standard error.
-    n_jobs : int
-        Threads that the randomisations are spread over. The result has the same bits whatever it is; each thread needs
-        memory for up to 4096 points of n coordinates, a few times over.
-
-    Raises
-    ------
-    ValueError
-        If an option is not as above.
-    """
+    """Options that `Twisted` and `MinimaxTilting` share. The random numbers of a fit seed its randomisations."""
 
     points: int = 1024
     randomizations: int = 16
@@ -249,7 +215,8 @@ class Twisted(OrthantMethod):
     randomizations : int
         Independent randomisations: their spread is the standard error.
     n_jobs : int
-        Threads that these are spread over; the result has the same bits whatever it is.
+        Threads that these are spread over; the result has the same bits whatever it is. Each needs memory for up to
+        4096 points of n coordinates, a few times over.
     """
 
     def prepare(
@@ -258,8 +225,7 @@ class Twisted(OrthantMethod):
         """Take sites and tilt from the covariance or what stands in for it."""
         low, high = np.zeros(len(y)), np.full(len(y), np.inf)
         near = K.stand_in()
-        guide, factor = sites_of(near, y), K.factor(y)
-        work = {f"ep_{name}": count for name, count in guide.work.items()}
+        guide, factor, work = ExpectationPropagation().last(near, y), K.factor(y), {}
         if near is K:
             tilt = minimax_tilt(factor, low, high)
             work["factorizations"] = tilt.steps
@@ -267,13 +233,11 @@ class Twisted(OrthantMethod):
             rough = minimax_tilt(near.factor(y), low, high)
             tilt = minimax_tilt(factor, low, high, starts=[rough.t], max_steps=0)
             work["stand_in_factorizations"] = rough.steps
-        tau, nu = guide.sites
-        # the site on v = y f + noise which, convolved with that noise, is EP's on f
-        nu, tau = y * nu / (1.0 - tau), tau / (1.0 - tau)
+        nu, tau = orthant_sites(guide)
         main = proposals.twisted(factor.sited(nu, tau), tau, low, high)
         defence = Mixture((proposals.tilted(factor, tilt.mu, low, high),), tilt.log_bound)
         own = ExpectationPropagation().corrected(guide) if near is K else None
-        return Mixture.defended(main, defence), np.arange(len(y)), own, work
+        return Mixture.defended(main, defence), np.arange(len(y)), own, _ep_work(guide) | work
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,7 +254,8 @@ class MinimaxTilting(OrthantMethod):
     randomizations : int
         Independent randomisations: their spread is the standard error.
     n_jobs : int
-        Threads that these are spread over; the result has the same bits whatever it is.
+        Threads that these are spread over; the result has the same bits whatever it is. Each needs memory for up to
+        4096 points of n coordinates, a few times over.
     order : {"gibson", "given"}
         Order in which coordinates are drawn: the least likely to be inside first, or that of the patterns. A
         covariance of low rank has that of the patterns.
@@ -319,14 +284,16 @@ class MinimaxTilting(OrthantMethod):
         work = {"factorizations": 1 + tilt.steps}  # the order and each Newton step
         guide = None
         if not K.exact:
-            guide = ExpectationPropagation().corrected(sites_of(K, y))
-            work |= {f"ep_{name}": count for name, count in guide.work.items()}
+            guide = ExpectationPropagation().corrected(ExpectationPropagation().last(K, y))
+            work |= _ep_work(guide)
         return Mixture((proposal,), tilt.log_bound), order, guide, work
 
 
-def sites_of(K: Covariance, y: FloatArray) -> GaussianPosterior:
-    """Return expectation propagation's posterior, converged or not: the weights are right for any sites."""
-    try:
-        return ExpectationPropagation().approximate(K, y)
-    except ConvergenceError as error:
-        return cast(GaussianPosterior, error.posterior)
+def _ep_work(guide: GaussianPosterior) -> dict[str, int]:
+    return {f"ep_{name}": count for name, count in guide.work.items()}
+
+
+def orthant_sites(guide: GaussianPosterior) -> tuple[FloatArray, FloatArray]:
+    """Return the sites nu and tau (n,) on v = y f + noise which, convolved with that noise, are the guide's on f."""
+    tau, nu = guide.sites
+    return guide.y * nu / (1.0 - tau), tau / (1.0 - tau)

@@ -31,13 +31,9 @@ def one_dimension(lower: float, upper: float) -> tuple[float, float]:
 
 
 def two_dimensions(lower: FloatArray, upper: FloatArray, rho: float) -> tuple[float, float]:
-    """Return log P(lower < x < upper) for x standard normal in two dimensions with correlation rho, and its error.
+    """Return log P(lower < x < upper) and its error, for x standard normal in two dimensions, limits (2,).
 
-    Parameters
-    ----------
-    lower, upper : (2,) array
-    rho : float
-        -1 < rho < 1.
+    The correlation is -1 < rho < 1.
     """
     s = np.sqrt((1.0 - rho) * (1.0 + rho))
 
@@ -72,20 +68,10 @@ def panels(
     steps: list[float],
     width: float,
 ) -> tuple[FloatArray, float]:
-    """Return the edges of panels for a log-concave integrand, and its mode.
+    """Return the edges of panels for a log-concave integrand between two ends, and its mode.
 
-    Parameters
-    ----------
-    log_f : callable
-        Its logarithm at points (m,).
-    slope : callable
-        The derivative of that at one point, falling.
-    ends : tuple of float
-        Between which it is integrated.
-    steps : list of float
-        Where it is sharp.
-    width : float
-        How sharp.
+    `log_f` is its logarithm at points (m,), `slope` the derivative of that at one point, falling; `steps` says where
+    the integrand is sharp, `width` how sharp.
     """
     mode = _root(slope, *ends)
     low, high = _range(log_f, mode, ends)

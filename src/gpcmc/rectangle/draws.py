@@ -28,18 +28,11 @@ class AcceptanceError(RuntimeError):
 
 @dataclass(slots=True)
 class BlockSampler:
-    """A block, and what draws from it.
-
-    Attributes
-    ----------
-    block : Block
-    given : Ordered
-    tilted : Mixture
-        Minimax tilting: of all proposals it has the least bound, so that most of its draws are accepted.
-    """
+    """A block, and what draws from it."""
 
     block: Block
     given: Ordered
+    # Minimax tilting: of all proposals it has the least bound, so that most of its draws are accepted
     tilted: Mixture
     _best: Mixture | None = None
     _guided: bool = False
@@ -68,11 +61,9 @@ class BlockSampler:
     def exact(self, count: int, max_draws: int, rng: np.random.Generator) -> FloatArray:
         """Return independent draws (m, count): a proposal is kept with probability weight / bound.
 
-        Raises
-        ------
-        AcceptanceError
-            If that is expected to take more than `max_draws` proposals, or a weight is above its bound: the rectangle
-            is then so many standard deviations away that rounding is larger than the weights differ.
+        An AcceptanceError says that this is expected to take more than `max_draws` proposals, or that a weight is above
+        its bound: the rectangle is then so many standard deviations away that rounding is larger than the weights
+        differ.
         """
         kept: list[FloatArray] = []
         found, proposed, total, rate = 0, 0, 0.0, 1.0
@@ -161,17 +152,10 @@ class BlockSampler:
 def moments(
     one: BlockSampler, points: int, rng: np.random.Generator
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, float, str]:
-    """Return weighted first and second moments of a block, in the problem's units but for its mean.
+    """Return the weighted mean (m,) and covariance (m, m) of a block, in the problem's units but for its mean.
 
-    Returns
-    -------
-    mean, covariance : (m,), (m, m) array
-    mean_errors, covariance_errors : (r, m), (r, m, m) array
-        What each scramble contributes to their errors: the standard error is the deviation over root r.
-    effective : float
-        Effective samples over samples.
-    status : str
-        See `gpcmc.weights.weights_status`.
+    Then what each scramble contributes to their errors, (r, m) and (r, m, m), whose deviation over root r is the
+    standard error; effective samples over samples; and a status (`gpcmc.weights.weights_status`).
     """
     best, m = one.best(rng), len(one.block.R)
     seeds = rng.integers(2**63, size=rounds.SCRAMBLES)

@@ -154,13 +154,7 @@ class RectangleEstimate:
 
 
 def check_confidence(value: object) -> float:
-    """Return a level strictly between 0 and 1.
-
-    Raises
-    ------
-    ValueError
-        If it is not.
-    """
+    """Return a level strictly between 0 and 1."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 < float(value) < 1:
         raise ValueError(f"confidence must be a number between 0 and 1, e.g. 0.95; got {value!r}")
     return float(value)

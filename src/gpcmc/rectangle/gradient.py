@@ -52,19 +52,11 @@ from gpcmc.rectangle.tilt import minimax_tilt
 
 @dataclass(frozen=True, slots=True)
 class Guide:
-    """What is held while R and the limits change.
+    """What is held while R and the limits change."""
 
-    Attributes
-    ----------
-    nu, tau : (n,) array
-        Sites exp(nu v - tau v^2 / 2), tau >= 0.
-    mu : (n,) array
-        Tilt of the defence.
-    """
-
-    nu: FloatArray
-    tau: FloatArray
-    mu: FloatArray
+    nu: FloatArray  # (n,) sites exp(nu v - tau v^2 / 2), tau >= 0
+    tau: FloatArray  # (n,)
+    mu: FloatArray  # (n,) tilt of the defence
 
     @classmethod
     def at(cls, R: FloatArray, nu: FloatArray, tau: FloatArray) -> Guide:
@@ -75,24 +67,13 @@ class Guide:
 
 @dataclass(frozen=True, slots=True)
 class OrthantGradient:
-    """An orthant probability, and its gradient.
+    """An orthant probability, and its gradient."""
 
-    Attributes
-    ----------
-    log_probability : float
-        Natural logarithm of an unbiased estimate of P(v >= 0).
-    standard_error : float
-        Of the logarithm, from the spread between randomisations.
-    effective_fraction : float
-        Effective samples over samples: low where the guide is not that of R.
-    cov : (n, n) array or None
-        Symmetric: a symmetric change D of R changes `log_probability` by ``np.sum(cov * D)``, to first order. None if
-        it was not asked for.
-    """
-
-    log_probability: float
-    standard_error: float
-    effective_fraction: float
+    log_probability: float  # natural logarithm of an unbiased estimate of P(v >= 0)
+    standard_error: float  # of the logarithm, from the spread between randomisations
+    effective_fraction: float  # effective samples over all: low where the guide is not that of R
+    # (n, n) symmetric: a symmetric change D of R changes `log_probability` by ``np.sum(cov * D)``, to first
+    # order. None if it was not asked for.
     cov: FloatArray | None
 
 
@@ -142,20 +123,11 @@ def orthant_gradient(
     seeds: NDArray[np.int64],
     with_gradient: bool = True,
 ) -> OrthantGradient:
-    """Estimate P(v >= 0), and the derivative of that very estimate.
+    """Estimate P(v >= 0) for v ~ N(0, R), and the derivative of that very estimate, unless it is left out.
 
-    Parameters
-    ----------
-    R : (n, n) array
-        Covariance of v, positive definite.
-    guide : Guide
-    points : int
-        Sobol' points of a randomisation, a power of two; an eighth as many more are of the defence.
-    seeds : (r,) int array
-        One of each randomisation, two at least: with the same seeds the estimate is a smooth function of R. The draws
-        are those of `gpcmc.rectangle.mixture.draw` with these seeds, without its control variate.
-    with_gradient : bool
-        False leaves `cov` out.
+    A randomisation has so many Sobol' points, a power of two, and an eighth as many more of the defence. There are two
+    at least: with the same seeds (r,) the estimate is a smooth function of R. The draws are those of
+    `gpcmc.rectangle.mixture.draw` with these seeds, without its control variate.
 
     Raises
     ------
@@ -181,21 +153,10 @@ def orthant_gradient(
 def gradient(
     reduced: Reduced, guided: Sequence[bool], points: int, rng: np.random.Generator
 ) -> RectangleGradient:
-    """Return the gradient of a problem in standard form.
+    """Return the gradient of a problem in standard form, by so many Sobol' points of each of 16 scrambles.
 
-    Parameters
-    ----------
-    reduced : Reduced
-    guided : sequence of bool
-        Of each block, whether sites pay.
-    points : int
-        Sobol' points of each of 16 scrambles, a power of two.
-    rng : numpy.random.Generator
-
-    Raises
-    ------
-    ValueError
-        If the probability is zero or the covariance singular, where log P has no derivative.
+    `guided` says of each block whether sites pay. Where the probability is zero or the covariance singular, log P has
+    no derivative: ValueError.
     """
     if not reduced.possible:
         raise ValueError(

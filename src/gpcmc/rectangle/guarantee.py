@@ -30,14 +30,9 @@ _ROUNDING = 1e-9
 
 
 def mean_interval(x: FloatArray, confidence: float) -> tuple[float, float]:
-    """Return an interval for the mean of independent variables.
+    """Return an interval for the mean of independent variables x (m,), each in [0, 1].
 
-    Parameters
-    ----------
-    x : (m,) array
-        Each in [0, 1].
-    confidence : float
-        It covers the mean with at least this probability, each side missing with at most half of the rest.
+    It covers the mean with at least the probability `confidence`, each side missing with at most half of the rest.
     """
     alpha = 0.5 * (1.0 - confidence)
     stakes = _stakes(x, alpha)
@@ -77,16 +72,7 @@ def _limit(x: FloatArray, stakes: FloatArray, alpha: float) -> float:
 def log_interval(
     mixture: Mixture, draws: int, confidence: float, rng: np.random.Generator
 ) -> tuple[float, float]:
-    """Return an interval for the log of the probability, from new and independent draws.
-
-    Parameters
-    ----------
-    mixture : Mixture
-        Its log weights are at most its `log_bound`.
-    draws : int
-    confidence : float
-    rng : numpy.random.Generator
-    """
+    """Return an interval for the log of the probability, from so many new and independent draws."""
     counts = np.array(mixture.counts(8))
     share = counts / counts.sum()
     parts = []

@@ -41,22 +41,10 @@ def moments(a: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray, Float
 def all_moments(
     a: FloatArray, b: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Return the mass of an interval on the log scale, and mean and variance inside.
+    """Return the log mass of intervals a < b (n,), and mean, w and variance inside, (n,) each.
 
-    Parameters
-    ----------
-    a, b : (n,) array
-        Limits, a < b.
-
-    Returns
-    -------
-    log_mass : (n,) array
-    mean : (n,) array
-        Its derivative in a shift of both limits is what makes `w`: d mean(a - t, b - t) / dt = -w.
-    w : (n,) array
-        In [0, 1].
-    variance : (n,) array
-        1 - w, to full precision where the interval is narrow.
+    w is 1 - variance, in [0, 1]: d mean(a - t, b - t) / dt = -w in a shift of both limits. The variance has its full
+    precision where the interval is narrow.
     """
     with np.errstate(invalid="ignore"):
         flip = a + b < 0.0  # NaN where both are infinite: not reflected

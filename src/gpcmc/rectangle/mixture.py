@@ -50,36 +50,17 @@ _BLIND = 4.0
 
 @dataclass(frozen=True, slots=True)
 class Samples:
-    """Samples of one proposal, weighed.
+    """Samples of one proposal, weighed."""
 
-    Attributes
-    ----------
-    k : int
-        Which proposal drew them.
-    randomizations : range
-        Whose they are, with equally many of each.
-    columns : slice
-        Their place among the samples of a randomisation.
-    log_weights : (m,) array
-        Target over mixture.
-    log_share : (proposals, m) array
-        Share of each proposal in the mixture's density at each sample.
-    passes : list of Pass
-        Of each proposal.
-    X : (n, m) array or None
-        Coordinates above their lower limits, if they are kept.
-    points : (n, m) array or None
-        What they were made from, if they are kept.
-    """
-
-    k: int
-    randomizations: range
-    columns: slice
-    log_weights: FloatArray
+    k: int  # which proposal drew them
+    randomizations: range  # whose they are, with equally many of each
+    columns: slice  # their place among the samples of a randomisation
+    log_weights: FloatArray  # (m,) target over mixture
+    # (proposals, m) share of each proposal in the mixture's density at each sample
     log_share: FloatArray
-    passes: list[Pass]
-    X: FloatArray | None = None
-    points: FloatArray | None = None
+    passes: list[Pass]  # of each proposal
+    X: FloatArray | None = None  # (n, m) coordinates above their lower limits, if they are kept
+    points: FloatArray | None = None  # (n, m) what they were made from, if they are kept
 
     def condensed(self) -> Samples:
         """Return the same with the last proposal's state alone."""
@@ -92,21 +73,12 @@ class Samples:
 
 @dataclass(frozen=True, slots=True)
 class Mixture:
-    """One proposal, or one and its defence, and a bound on their weights.
+    """One proposal, or one and its defence, and a bound on their weights."""
 
-    Attributes
-    ----------
-    proposals : tuple of Proposal
-        The last one's factor is that of v itself: its innovations are what ties are given in.
-    log_bound : float
-        No log weight of the mixture is larger.
-    ties : dict of int to Tie
-        Further limits, by coordinate.
-    """
-
+    # The last one's factor is that of v itself: its innovations are what ties are given in
     proposals: tuple[Proposal, ...]
-    log_bound: float
-    ties: dict[int, Tie] = field(default_factory=dict)
+    log_bound: float  # no log weight of the mixture is larger
+    ties: dict[int, Tie] = field(default_factory=dict)  # further limits, by coordinate
 
     @classmethod
     def defended(cls, proposal: Proposal, defence: Mixture) -> Mixture:
@@ -131,13 +103,8 @@ class Mixture:
     ) -> tuple[FloatArray, FloatArray, list[Pass], FloatArray | None]:
         """Draw by proposal k, and weigh by the mixture in which each has a share.
 
-        Returns
-        -------
-        log_weights : (m,) array
-        log_share : (proposals, m) array
-            Of each proposal at each sample.
-        passes : list of Pass
-        X : (n, m) array or None
+        Returns log weights (m,), log shares of each proposal at each sample (proposals, m), the passes, and the
+        coordinates (n, m), if it is to `keep` these.
         """
         passes = [Pass.start(one, samples) for one in self.proposals]
         X = np.empty((len(self), samples)) if keep else None
@@ -221,21 +188,10 @@ def draw(
     visit: Callable[[Samples], None] | None = None,
     keep: bool = False,
 ) -> Average:
-    """Draw all randomisations, and average their weights.
+    """Draw all randomisations, each with a seed and so many points of the first proposal, and average their weights.
 
-    Parameters
-    ----------
-    mixture : Mixture
-    points : int
-        Of the first proposal in a randomisation, a power of two.
-    seeds : (r,) int array
-        One of each randomisation: equal seeds give equal bits on one machine.
-    n_jobs : int
-        Threads; the result has the same bits whatever it is.
-    visit : callable, optional
-        Sees all samples, those of one randomisation in order and in one thread.
-    keep : bool
-        Whether it sees coordinates and points.
+    Equal seeds give equal bits on one machine, whatever `n_jobs`, the number of threads. `visit` sees all samples,
+    those of one randomisation in order and in one thread; with their coordinates and points, if it is to `keep` these.
     """
     counts = mixture.counts(points)
     samples = sum(counts)
@@ -380,13 +336,7 @@ def deviation(errors: FloatArray) -> FloatArray:
 
 
 def check_points(points: int, randomizations: int) -> None:
-    """Refuse sizes that Sobol' points or a standard error cannot have.
-
-    Raises
-    ------
-    ValueError
-        If `points` is not a power of two up to 2^30, or there are fewer than two randomisations.
-    """
+    """Refuse points that are no power of two up to 2^30, and fewer than two randomisations."""
     validation.check_positive_int("points", points)
     validation.check_positive_int("randomizations", randomizations)
     if points & (points - 1) or points > 2**30:

@@ -36,46 +36,24 @@ _PANEL = 32
 
 @dataclass(frozen=True, slots=True)
 class Tie:
-    """Limits that coordinates without variance of their own put on one innovation.
+    """Limits that coordinates without variance of their own put on one innovation."""
 
-    Attributes
-    ----------
-    index : (m,) int array
-        Places of the coordinates in the block.
-    rows : (m, k + 1) array
-        The coordinates are ``rows @ e[:k + 1]``; the last column is not zero.
-    lower, upper : (m,) array
-    """
-
-    index: NDArray[np.intp]
-    rows: FloatArray
-    lower: FloatArray
-    upper: FloatArray
+    index: NDArray[np.intp]  # (m,) places of the coordinates in the block
+    rows: FloatArray  # (m, k + 1) the coordinates are ``rows @ e[:k + 1]``; the last column is not zero
+    lower: FloatArray  # (m,)
+    upper: FloatArray  # (m,)
 
 
 @dataclass(frozen=True, slots=True)
 class Ordered:
-    """A rectangle with its coordinates in the order in which they are drawn.
+    """A rectangle with its coordinates in the order in which they are drawn."""
 
-    Attributes
-    ----------
-    order : (r,) int array
-        Places in the block of the coordinates that are drawn.
-    factor : DenseFactor
-        Of their covariance in this order.
-    lower, upper : (r,) array
-        Their limits.
-    ties : dict of int to Tie
-        By innovation. Empty where the covariance has full rank.
-    start : (r,) array
-        Means of the coordinates, over the factor's diagonal, when those before are at their truncated means.
-    """
-
-    order: NDArray[np.intp]
-    factor: DenseFactor
-    lower: FloatArray
-    upper: FloatArray
-    ties: dict[int, Tie]
+    order: NDArray[np.intp]  # (r,) places in the block of the coordinates that are drawn
+    factor: DenseFactor  # of their covariance in this order
+    lower: FloatArray  # (r,) their limits
+    upper: FloatArray  # (r,)
+    ties: dict[int, Tie]  # by innovation; empty where the covariance has full rank
+    # (r,) means of the coordinates, over the factor's diagonal, when those before are at their truncated means
     start: FloatArray
 
     @property

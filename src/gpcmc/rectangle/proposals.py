@@ -48,20 +48,11 @@ Points = Callable[[slice], FloatArray]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Proposal:
-    """How coordinates are drawn.
-
-    Attributes
-    ----------
-    factor : Factor
-    coefficients : (n, 10) array
-        As `_pass.advance` has them.
-    log_constant : float
-        Logarithm of the factor that the average weight is to be multiplied with.
-    """
+    """How coordinates are drawn."""
 
     factor: Factor
-    coefficients: FloatArray
-    log_constant: float = 0.0
+    coefficients: FloatArray  # (n, 10) as `_pass.advance` has them
+    log_constant: float = 0.0  # log of the factor that the average weight is multiplied with
 
     def __len__(self) -> int:
         return len(self.factor)
@@ -75,13 +66,7 @@ def tilted(factor: Factor, mu: FloatArray, lower: FloatArray, upper: FloatArray)
 
 
 def twisted(sited: Sited, tau: FloatArray, lower: FloatArray, upper: FloatArray) -> Proposal:
-    """Return the proposal that Gaussian sites make, for limits (n,).
-
-    Raises
-    ------
-    LinAlgError
-        If a site leaves its coordinate no variance, in floating point.
-    """
+    """Return the proposal that Gaussian sites make, for limits (n,); LinAlgError if a site leaves no variance."""
     d = sited.factor.d
     t, u = tau * d**2, sited.slope * d
     if not (t < 1.0).all():
@@ -112,20 +97,11 @@ def _from(
 
 @dataclass(slots=True)
 class Pass:
-    """One pass over the coordinates of some samples.
-
-    Attributes
-    ----------
-    proposal : Proposal
-    state : array
-        What the factor knows of the innovations so far.
-    log_weights : (m,) array
-        Target over proposal, so far.
-    """
+    """One pass over the coordinates of some samples."""
 
     proposal: Proposal
-    state: FloatArray
-    log_weights: FloatArray
+    state: FloatArray  # what the factor knows of the innovations so far
+    log_weights: FloatArray  # (m,) target over proposal, so far
 
     @classmethod
     def start(cls, proposal: Proposal, samples: int) -> Pass:

@@ -61,12 +61,7 @@ def run_rounds(
 ) -> tuple[Average, int, int]:
     """Go on until the error is small enough, or the samples are spent.
 
-    Returns
-    -------
-    last : Average
-    samples : int
-        Of all rounds.
-    rounds : int
+    Returns the last round, the samples of all rounds, and the number of rounds.
     """
     last, spent, rounds = first, 0, 0
     aim, expected, points = _AIM * largest_se, False, FIRST

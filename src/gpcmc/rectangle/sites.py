@@ -28,13 +28,9 @@ _SHARPEST = 1e6  # of a proposal's site, as a precision over that of its coordin
 def propagate(
     factor: DenseFactor, lower: FloatArray, upper: FloatArray
 ) -> tuple[FloatArray, FloatArray, int]:
-    """Return sites nu and tau (n,), and the number of sweeps; steps are damped when they begin to grow.
+    """Return sites nu and tau (n,) for limits (n,), lower < upper, and the number of sweeps.
 
-    Parameters
-    ----------
-    factor : DenseFactor
-    lower, upper : (n,) array
-        Limits, lower < upper.
+    Steps are damped when they begin to grow.
     """
     n = len(factor)
     nu, tau = np.zeros(n), np.zeros(n)

@@ -39,48 +39,25 @@ _CHEAP = 2**15
 
 @dataclass(frozen=True, slots=True)
 class Solution:
-    """What is known of a block.
-
-    Attributes
-    ----------
-    log_probability, standard_error : float
-    samples : int
-        Of all rounds.
-    status, method : str
-    diagnostics : dict of str to float
-    mixture : Mixture or None
-        What drew the samples; None for a closed form.
-    last : int
-        Samples of the last round.
-    """
+    """What is known of a block."""
 
     log_probability: float
     standard_error: float
-    samples: int
+    samples: int  # of all rounds
     status: str
     method: str
     diagnostics: dict[str, float]
-    mixture: Mixture | None = None
-    last: int = 0
+    mixture: Mixture | None = None  # what drew the samples; None for a closed form
+    last: int = 0  # samples of the last round
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What the caller wants of a block.
-
-    Attributes
-    ----------
-    method : str
-    largest_se : float
-        Standard error to go on to.
-    budget : int
-        Samples at most.
-    n_jobs : int
-    """
+    """What the caller wants of a block."""
 
     method: str
-    largest_se: float
-    budget: int
+    largest_se: float  # standard error to go on to
+    budget: int  # samples at most
     n_jobs: int
 
 

@@ -57,27 +57,13 @@ _RESIDUAL = (
 
 @dataclass(frozen=True, slots=True)
 class Tilt:
-    """A tilt, and what it guarantees.
+    """A tilt, and what it guarantees."""
 
-    Attributes
-    ----------
-    mu : (n,) array
-        Mean of each innovation before it is truncated.
-    t : (n,) array
-        Where the tangents touch.
-    log_bound : float
-        No log weight is larger, converged or not; rounding is allowed for.
-    converged : bool
-        `log_bound` is within `TOLERANCE` of the least one.
-    steps : int
-        Newton steps taken, one factorisation each.
-    """
-
-    mu: FloatArray
-    t: FloatArray
-    log_bound: float
-    converged: bool
-    steps: int
+    mu: FloatArray  # (n,) mean of each innovation before it is truncated
+    t: FloatArray  # (n,) where the tangents touch
+    log_bound: float  # no log weight is larger, converged or not; rounding is allowed for
+    converged: bool  # `log_bound` is within `TOLERANCE` of the least one
+    steps: int  # Newton steps taken, one factorisation each
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +121,8 @@ def minimax_tilt(
 ) -> Tilt:
     """Minimise the bound on the log weights.
 
+    Returns the best tilt found. It has converged when the next step would gain less than `TOLERANCE`, or than rounding.
+
     Parameters
     ----------
     factor : Factor
@@ -145,11 +133,6 @@ def minimax_tilt(
         Of t, beside zero; the minimisation begins at the one of least bound.
     max_steps : int
         Newton steps at most, each one factorisation of order n, or of the rank.
-
-    Returns
-    -------
-    Tilt
-        The best found; it has converged when the next step would gain less than `TOLERANCE`, or than rounding.
     """
     n, d = len(factor), factor.d
     gram = factor.gram() if max_steps else None
