@@ -380,9 +380,6 @@ def test_errors_of_the_evidence_cover_and_dominance_shows():
     assert found.status == UNTRUSTED and found.log_evidence_se > 0.5
 
 
-# --- limits
-
-
 # --- bookkeeping
 
 

@@ -1,6 +1,6 @@
 """Closed forms of chapter 3 of Rasmussen and Williams (2006), and properties that its text states.
 
-Figures 3.1 to 3.4, 3.9 and 3.13; sections 3.2, 3.3, 3.4.2, 3.4.3; exercises 3.10.2, 3 and 5.
+Figures 3.1, 3.9 and 3.13; sections 3.2, 3.3, 3.4.2, 3.4.3; exercises 3.10.2, 3 and 5.
 """
 
 import numpy as np
@@ -167,9 +167,6 @@ def test_the_mode_with_several_classes_is_that_of_their_weights():
     posterior = MulticlassLaplace().approximate(Dense(X @ X.T), y)
     np.testing.assert_allclose(posterior.a @ X, w, atol=1e-10)
     np.testing.assert_allclose(posterior.mean, w @ X.T, atol=1e-10)
-
-
-# --- the latent function
 
 
 # --- averaged and MAP predictions

@@ -1,5 +1,4 @@
-"""Control variables. Each statistical assertion fails a right program with probability below 1e-6,
-but for agreement with another sampler, coverage and predictions (below 1e-5 each: Student's t)."""
+"""Control variables. Each statistical assertion fails a right program with probability below 1e-6."""
 
 import numpy as np
 import pytest
@@ -342,9 +341,6 @@ def test_the_posterior_is_stationary(monkeypatch, n, m, free):
     joint = np.hstack([white_u, residual])
     assert distance(np.sum(joint**2, axis=1), chi2(joint.shape[1]).cdf) < band(R)
     assert distance(joint.sum(axis=1) / np.sqrt(joint.shape[1]), norm.cdf) < band(R)
-
-
-# --- probabilities
 
 
 # --- adaptation, limits, records

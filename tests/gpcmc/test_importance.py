@@ -1,8 +1,4 @@
-"""Importance sampling against closed forms, densities written out, and the orthant sampler.
-
-Where a test is statistical its band is 4.9 standard errors or wider, a false alarm in 1e-6 by the
-normal law; the weights in those tests are those of a few patterns, or nearly equal. Seeds are fixed.
-"""
+"""Importance sampling: its weights are ratios of densities, and what they say. Its answers are in test_truths.py."""
 
 import numpy as np
 import pytest
@@ -54,15 +50,6 @@ def test_the_weight_is_the_ratio_of_the_densities(fit):
     assert_allclose(proposal.log_weights(y, normals), expected, atol=1e-9)
     estimate = log_evidence_estimate(posterior, y, normals)
     assert estimate == pytest.approx(logsumexp(expected) - np.log(20), abs=1e-9)
-
-
-# --- evidence without bias
-
-
-# --- rank one: evidence and probabilities
-
-
-# --- standard errors
 
 
 def test_antithetic_pairs_pay_on_a_smooth_kernel():
@@ -128,6 +115,3 @@ def test_the_root_conditions_as_the_inverse_does(alpha):
     b, left = root.coordinates(Dense(K).cross_of(K, K.diagonal()))
     assert_allclose(b @ b.T, K, atol=1e-7)
     assert_allclose(left, 0.0, atol=1e-7)
-
-
-# --- the posterior as an object

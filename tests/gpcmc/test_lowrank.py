@@ -40,12 +40,6 @@ ROUGH = rbf(0.5, 3.0)
 low_rank_prior = partial(prior, covariance="low-rank")
 
 
-# --- the covariance
-
-
-# --- Laplace's method and expectation propagation
-
-
 # --- gradients, and the search
 
 

@@ -1,8 +1,7 @@
-"""Twisted EP and minimax tilting on every form of covariance, against truths they did not make.
+"""Twisted EP and minimax tilting beyond the table of truths: stand-ins, far tails, what sites and defence are for.
 
-An estimate may be `sigmas` standard errors from the truth. With 16 randomisations (15 degrees of freedom) the
-false-alarm rate of one comparison is 1.6e-4 at 5 and 4e-6 at 7; all seeds are fixed. Other bands are stated where they
-are used.
+With 16 randomisations (15 degrees of freedom) the false-alarm rate of one comparison is 1.6e-4 at 5 standard errors and
+4e-6 at 7; all seeds are fixed. Other bands are stated where they are used.
 """
 
 from dataclasses import replace
