@@ -5,7 +5,6 @@ Statistical tests raise a false alarm with probability 1e-6 at most, unless they
 
 from collections import Counter
 from dataclasses import replace
-from itertools import product
 
 import numpy as np
 import pytest
@@ -13,11 +12,11 @@ from gpcmc.chains._probit import first_on_slice, log_likelihood_and_slope
 from numpy.random import default_rng
 from numpy.testing import assert_allclose, assert_array_equal
 from problems import small_problem
-from scipy.special import log_ndtr, logsumexp, ndtr
-from scipy.stats import binom, chi2, kstest
-from truths import log_half_plane, log_one_factor, reference, two_point_posterior
+from scipy.special import log_ndtr, logsumexp
+from scipy.stats import binom, kstest
+from truths import log_half_plane, log_one_factor
 
-from gpcmc.chains import annealing, chain, elliptical, hamiltonian
+from gpcmc.chains import elliptical, hamiltonian
 from gpcmc.chains.annealing import anneal, annealed_importance_sampling, jackknife, ladder
 from gpcmc.chains.convergence import convergence
 from gpcmc.chains.coordinates import whiten
@@ -25,12 +24,11 @@ from gpcmc.chains.elliptical import Draws, EllipticalKernel
 from gpcmc.chains.hamiltonian import HamiltonianKernel, leapfrog
 from gpcmc.chains.kernel import Effort, standard_error
 from gpcmc.gp import Prior, derivatives, linear, prior, rbf
-from gpcmc.inference import EllipticalSlice, HamiltonianMonteCarlo, infer
-from gpcmc.posterior import NOT_CONVERGED, OK, UNTRUSTED
+from gpcmc.inference import EllipticalSlice, HamiltonianMonteCarlo
+from gpcmc.posterior import NOT_CONVERGED, UNTRUSTED
 
 ESS = EllipticalSlice(samples=16_000, burn_in=100, thin=2, temperatures=0)
 HMC = HamiltonianMonteCarlo(samples=4000, temperatures=0)
-BOTH = pytest.mark.parametrize("method", [ESS, HMC], ids=["ess", "hmc"])
 SHORT = {"samples": 160, "burn_in": 3, "thin": 2, "temperatures": 6, "annealing_runs": 5}
 
 
@@ -255,94 +253,7 @@ def test_moves_leave_the_tempered_posterior_as_it_is(which, temperature):
     assert kstest(*levels).pvalue > 1e-7
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("which", [0, 1])
-def test_data_from_the_model_and_moves_leave_the_prior(which):
-    """400 data sets of 20 patterns, one chain each from the true f: whitened f remains normal.
-
-    Kolmogorov-Smirnov at 1e-7 for the 8000 coordinates pooled, which sees gaps of 3.2 %, and for the
-    400 squared lengths, which sees 14 %.
-    """
-    rng = default_rng(11)
-    K = rbf(1.0, 4.0)(rng.standard_normal((20, 2)))
-    root = np.linalg.cholesky(K)
-    kept = []
-    for _ in range(400):
-        z = rng.standard_normal(20)
-        f = root @ z
-        y = np.where(rng.standard_normal(20) < f, 1.0, -1.0)
-        kernel = kernels(K, y, 0.5, 3)[which]
-        c = kernel.coordinates
-        state = kernel.init(np.linalg.lstsq(c.margin_map.T, y * f, rcond=None)[0][None])
-        for moved, _ in kernel.run(state, np.ones(3), rng=rng):
-            state = moved
-        kept.append(np.linalg.solve(root, y * (state.w[0] @ c.margin_map)))
-    w = np.array(kept)
-    assert kstest(w.ravel(), "norm").pvalue > 1e-7
-    assert kstest((w**2).sum(axis=1), chi2(20).cdf).pvalue > 1e-7
-
-
 # --- probabilities
-
-
-@pytest.mark.slow
-@BOTH
-@pytest.mark.parametrize("case", ["L", "L3"])
-def test_probabilities_of_a_linear_kernel(method, case):
-    """Within 6 standard errors; all test patterns hang on one latent factor."""
-    X, y, X_star, _, truth = reference(case)
-    gp = prior(linear(), X, X_star)
-    posterior = method.fit(Prior(gp.K), y, rng=default_rng(12))
-    found = posterior.predict(gp.K_star, gp.k_star_star)
-    assert posterior.w.shape[2] == 1 and posterior.status == OK
-    assert (np.abs(found.probability - truth) < 6 * found.standard_error).all()
-    assert found.standard_error.max() < 2e-3
-
-
-@BOTH
-@pytest.mark.parametrize("rho", [-0.6, 0.95])
-def test_probabilities_of_two_patterns(method, rho):
-    K = 4.0 * np.array([[1.0, rho], [rho, 1.0]])
-    y, k_star = np.array([1.0, -1.0]), np.array([1.0, 0.6])
-    _, mean, p = two_point_posterior(K, y, k_star, 4.0)
-    posterior = method.fit(Prior(K), y, rng=default_rng(13))
-    found = posterior.predict(k_star[:, None], [4.0])
-    assert abs(found.probability[0] - p) < 6 * found.standard_error[0] < 0.05
-    # at the training inputs the draws are f itself
-    at_training = posterior.predict(K, np.diag(K))
-    assert (at_training.probability[0] > 0.5) and (at_training.probability[1] < 0.5)
-    f = posterior.w.reshape(-1, 2) @ (posterior.back.T @ K)
-    assert np.allclose(f.mean(axis=0), mean, atol=0.15)
-    assert_allclose(at_training.probability, ndtr(f).mean(axis=0), atol=1e-9)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "method",
-    [
-        EllipticalSlice(samples=960, burn_in=10, thin=1, temperatures=0),
-        HamiltonianMonteCarlo(samples=400, burn_in=10, tuning=20, chains=8, temperatures=0),
-    ],
-    ids=["ess", "hmc"],
-)
-def test_standard_errors_cover(method, monkeypatch):
-    """200 problems with one latent factor: between 1e-6 and 1 - 1e-6 of the binomial at 95 %."""
-    monkeypatch.setattr(chain, "convergence", lambda *_: {"effective_samples": 1, "r_hat": 1})
-    rng = default_rng(14)
-    grid = np.linspace(-9, 9, 4001)
-    inside, z = 0, []
-    for _ in range(200):
-        x = 1.5 * rng.standard_normal(15)
-        y = np.where(rng.standard_normal(15) < x * rng.standard_normal(), 1.0, -1.0)
-        log_density = -0.5 * grid**2 + log_ndtr(np.outer(grid, y * x)).sum(axis=1)
-        weight = np.exp(log_density - logsumexp(log_density))
-        posterior = method.fit(Prior(np.outer(x, x)), y, rng=rng)
-        found = posterior.predict(np.array(x)[:, None], [1.0])
-        z.append((found.probability[0] - weight @ ndtr(grid)) / found.standard_error[0])
-        inside += abs(z[-1]) < 1.96
-    low, high = binom(200, 0.95).ppf([1e-6, 1 - 1e-6])
-    assert low <= inside <= high
-    assert 0.75 < np.sqrt(np.mean(np.square(z))) < 1.4  # neither far too long nor too short
 
 
 def test_standard_errors_see_chains_that_disagree():
@@ -448,48 +359,6 @@ def test_the_mean_weight_is_the_evidence_however_few_temperatures(which, case, t
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("which", [0, 1])
-def test_the_evidences_of_all_labelings_sum_to_one(which):
-    rng = default_rng(18)
-    K = rbf(0.8, 5.0)(rng.standard_normal((6, 2)))
-    total, variance = 0.0, 0.0
-    for y in product((-1.0, 1.0), repeat=6):
-        kernel = kernels(K, np.array(y), 0.5, 3)[which]
-        found = annealing.estimate(kernel, Counter(), temperatures=20, runs=300, rng=rng)
-        total += np.exp(found.log_evidence)
-        variance += (np.exp(found.log_evidence) * found.log_evidence_se) ** 2
-    assert abs(total - 1) < 5 * np.sqrt(variance) < 0.1
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("which", [0, 1])
-def test_annealing_both_ways_on_data_from_the_model(which):
-    """Up from the prior and down from the f that made the data: the product of the weights averages 1.
-
-    40 data sets. Within 5 standard errors (6e-7, normal), and the bounds that they make, the mean of the
-    log weights up and minus that down, lie within 2 nats.
-    """
-    rng = default_rng(19)
-    K = rbf(1.0, 4.0)(rng.standard_normal((12, 2)))
-    root = np.linalg.cholesky(K)
-    up, down = [], []
-    for _ in range(40):
-        f = root @ rng.standard_normal(12)
-        y = np.where(rng.standard_normal(12) < f, 1.0, -1.0)
-        kernel = kernels(K, y, 0.5, 3)[which]
-        c, path = kernel.coordinates, ladder(300 if which == 0 else 40)
-        prior_draws = kernel.init(c.draw_prior(20, rng=rng))
-        exact = kernel.init(np.linalg.lstsq(c.margin_map.T, y * f, rcond=None)[0][None])
-        up.append(anneal(kernel, prior_draws, path, Counter(), rng=rng)[0])
-        down.append(anneal(kernel, exact, path[::-1], Counter(), rng=rng)[0])
-    log_up, log_down = np.array(up), np.array(down)[:, 0]
-    ratio = np.exp(logsumexp(log_up, axis=1) - np.log(20) + log_down)
-    assert abs(ratio.mean() - 1) < 5 * ratio.std() / np.sqrt(40) < 1
-    gap = -log_down - log_up.mean(axis=1)
-    assert -1e-3 < gap.mean() < 2
-
-
-@pytest.mark.slow
 def test_errors_of_the_evidence_cover_and_dominance_shows():
     """400 estimates by 16 runs: the binomial at 95 %, with 1e-6 on the low side."""
     K, truth = CLOSED["one factor"]
@@ -509,51 +378,6 @@ def test_errors_of_the_evidence_cover_and_dominance_shows():
         gp.K, y, transition=ESS, temperatures=2, runs=32, rng=default_rng(21)
     )
     assert found.status == UNTRUSTED and found.log_evidence_se > 0.5
-
-
-# --- limits
-
-
-@BOTH
-def test_a_prior_of_independent_patterns(method):
-    # each pattern by itself: log evidence n log 1/2, and a test pattern apart from them is even
-    method = replace(method, temperatures=30, annealing_runs=25)
-    y = np.where(np.arange(20) % 2, 1.0, -1.0)
-    K = 0.3 * np.eye(20)
-    K[0, 1] = K[1, 0] = 1e-17
-    found = infer(method, Prior(K, np.zeros((20, 1)), [0.3]), y, rng=default_rng(22))
-    assert abs(found.log_evidence - 20 * np.log(0.5)) < 5 * found.log_evidence_se < 3
-    assert found.probability[0] == 0.5 and found.probability_se[0] == 0.0
-    assert found.status == OK
-
-
-@BOTH
-@pytest.mark.parametrize("beta", [0.0, 1e-12, 1e6])
-def test_extreme_variances(method, beta):
-    method = replace(method, samples=800, temperatures=5, annealing_runs=3)
-    gp, y = small_problem(beta=1.0)
-    found = infer(
-        method, Prior(beta * gp.K, beta * gp.K_star, beta * gp.k_star_star), y, rng=default_rng(23)
-    )
-    assert np.isfinite(found.log_evidence) and np.isfinite(found.log_evidence_se)
-    assert ((found.probability >= 0) & (found.probability <= 1)).all()
-    if beta < 1:
-        assert found.log_evidence == pytest.approx(12 * np.log(0.5), abs=1e-4)
-        assert_allclose(found.probability, 0.5, atol=1e-5)
-
-
-@BOTH
-def test_exchanging_the_labels_and_duplicating_inputs(method):
-    gp, y = small_problem()
-    twice = np.ix_(np.r_[:12, :12], np.r_[:12, :12])
-    K, K_star = gp.K[twice], np.concatenate([gp.K_star, gp.K_star])
-    p = []
-    for sign in (1, -1):
-        posterior = method.fit(Prior(K), sign * np.r_[y, y], rng=default_rng(24))
-        p.append(posterior.predict(K_star, gp.k_star_star))
-        assert posterior.w.shape[2] <= 12
-    gap = np.abs(p[0].probability + p[1].probability - 1)
-    assert (gap < 6 * (p[0].standard_error + p[1].standard_error)).all()
 
 
 # --- bookkeeping
@@ -599,13 +423,3 @@ def test_annealed_runs_come_after_the_chains(cls):
     without = replace(method, temperatures=0).fit(Prior(gp.K), y, rng=default_rng(26))
     assert without.log_evidence is None and without.log_evidence_se is None
     assert_array_equal(without.w, a.w)
-
-
-@BOTH
-def test_arguments_that_cannot_be(method):
-    gp, y = small_problem()
-    rng = default_rng(27)
-    with pytest.raises(ValueError, match="runs must be at least 2"):
-        annealed_importance_sampling(gp.K, y, transition=method, temperatures=3, runs=1, rng=rng)
-    with pytest.raises(ValueError, match="temperatures must be an integer >= 1; got 0"):
-        annealed_importance_sampling(gp.K, y, transition=method, temperatures=0, runs=4, rng=rng)

@@ -46,7 +46,6 @@ from gpcmc.inference import (
     PseudoMarginal,
     Twisted,
     infer,
-    method_class,
 )
 from gpcmc.posterior import NOT_CONVERGED, OK
 
@@ -324,18 +323,6 @@ def test_every_method_classifies(name):
     else:
         assert -40 * np.log(2) < first.log_marginal_likelihood_ < -10
         assert first.log_marginal_likelihood_se_ >= 0.0
-
-
-@pytest.mark.slow
-@QUIET
-@pytest.mark.parametrize("name", ["orthant", "laplace", "ep", "twisted-ep", "best"])
-def test_a_name_stands_for_the_default_options(name):
-    X, y, _, _, _ = reference("L")
-    by_name, by_options = (
-        GaussianProcessClassifier(inference=inference, optimizer=None, random_state=1).fit(X, y)
-        for inference in (name, method_class(name)())
-    )
-    assert by_name.log_marginal_likelihood_ == by_options.log_marginal_likelihood_
 
 
 @QUIET

@@ -1,14 +1,13 @@
-"""Control variables. Each statistical assertion fails a right program with probability below 1e-6,
-but for agreement with another sampler, coverage and predictions (below 1e-5 each: Student's t)."""
+"""Control variables. Each statistical assertion fails a right program with probability below 1e-6."""
 
 import numpy as np
 import pytest
 from numpy.random import default_rng
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import log_ndtr, ndtr
-from scipy.stats import binom, chi2, norm
+from scipy.stats import chi2, norm
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteKernel
-from truths import band, distance, two_point_posterior
+from truths import band, distance
 
 from gpcmc.chains import control_variables
 from gpcmc.chains import controls as controls_module
@@ -17,10 +16,8 @@ from gpcmc.chains.coordinates import whiten
 from gpcmc.chains.placement import Placement, controls_needed, trace_and_gradient
 from gpcmc.covariance.kernels import rbf_parameters
 from gpcmc.gp import Prior, linear, prior, rbf
-from gpcmc.inference import ControlVariables, ConvergenceError, Orthant, infer
-from gpcmc.posterior import NOT_CONVERGED, OK, STOPPED
-
-ALPHA = 1e-6
+from gpcmc.inference import ControlVariables, ConvergenceError, infer
+from gpcmc.posterior import OK, STOPPED
 
 
 def problem(n=20, d=2, alpha=1.0, beta=3.0, seed=0, test=5):
@@ -346,59 +343,6 @@ def test_the_posterior_is_stationary(monkeypatch, n, m, free):
     assert distance(joint.sum(axis=1) / np.sqrt(joint.shape[1]), norm.cdf) < band(R)
 
 
-# --- probabilities
-
-
-def two_points(rho=0.6, beta=4.0):
-    X = np.array([[0.0], [np.sqrt(-np.log(rho))]])
-    blocks = prior(rbf(1.0, beta), X, [[-0.4], [0.3], [1.5]])
-    return blocks, np.array([1.0, -1.0])
-
-
-@pytest.mark.slow
-def test_probabilities_of_two_patterns_against_quadrature():
-    blocks, y = two_points()
-    method = ControlVariables(iterations=20_000, start=1, trace_fraction=0.3, adaptation_rounds=4)
-    rng = default_rng(12)
-    result = infer(method, blocks, y, rng=rng)
-    p, se = result.probability, result.probability_se
-    assert result.status == OK and result.log_evidence is None
-    assert result.log_evidence_se is None
-    truth = [two_point_posterior(blocks.K, y, k, 4.0)[2] for k in blocks.K_star.T]
-    assert (se < 0.006).all()
-    assert (np.abs(p - truth) < 6 * se).all()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("alpha", [0.7, 3.0])
-def test_probabilities_agree_with_the_orthant_sampler(alpha):
-    blocks, y = problem(n=20, alpha=alpha, beta=2.0, seed=13, test=8)
-    orthant = Orthant(samples=200_000, scheme="adapted", runs=10)
-    truth = infer(orthant, blocks, y, rng=default_rng(14))
-    result = infer(ControlVariables(), blocks, y, rng=default_rng(15))
-    assert result.status == OK
-    joint = np.hypot(result.probability_se, truth.probability_se)
-    assert (np.abs(result.probability - truth.probability) < 6 * joint).all()
-    assert (joint < 0.02).all()
-
-
-@pytest.mark.slow
-def test_standard_errors_cover():
-    """Nominal 95 %: fewer than a program that covers 90 % would show with probability 1e-6 fails."""
-    blocks, y = two_points()
-    truth = two_point_posterior(blocks.K, y, blocks.K_star[:, 0], 4.0)[2]
-    method = ControlVariables(
-        iterations=4000, burn_in=20, start=1, trace_fraction=0.3, adaptation_rounds=2
-    )
-    runs, z = 100, []
-    for k in range(runs):
-        result = infer(method, blocks, y, rng=default_rng([16, k]))
-        z.append((result.probability[0] - truth) / result.probability_se[0])
-    covered = np.count_nonzero(np.abs(z) < 1.96)
-    assert covered >= binom.ppf(ALPHA, runs, 0.9)
-    assert np.mean(np.square(z)) > 0.4  # nor are they idle
-
-
 # --- adaptation, limits, records
 
 
@@ -534,13 +478,6 @@ def test_free_controls_are_fewer_and_the_probabilities_the_same():
     assert (np.abs(free.probability - fixed.probability) < 6 * joint).all()
 
 
-def test_a_short_chain_says_that_it_has_not_converged():
-    blocks, y = problem(n=30)
-    result = infer(ControlVariables(iterations=64), blocks, y, rng=default_rng(22))
-    assert result.status == NOT_CONVERGED and result.diagnostics["effective_samples"] < 100
-    assert result.probability.shape == (5,)
-
-
 @pytest.mark.parametrize("K", [np.zeros((3, 3)), np.ones((3, 3)), np.diag([4.0, 0.0, 1.0])])
 def test_degenerate_covariances(K):
     posterior = ControlVariables(iterations=2000).fit(
@@ -552,11 +489,3 @@ def test_degenerate_covariances(K):
         assert posterior.status == OK and posterior.work["controls"] == 0
     else:
         assert posterior.work["controls"] == np.linalg.matrix_rank(K)
-
-
-def test_one_pattern():
-    # P(y* = 1 | y = 1) at the same input is 2 P(quadrant at correlation 1/2) = 2/3
-    blocks = prior(rbf(1, 1), [[0.0]], [[0.0]])
-    result = infer(ControlVariables(), blocks, [1.0], rng=default_rng(25))
-    assert result.status == OK
-    assert abs(result.probability[0] - 2 / 3) < 6 * result.probability_se[0] < 0.02

@@ -14,7 +14,6 @@ from sklearn.gaussian_process.kernels import (
     RBF,
     ConstantKernel,
     DotProduct,
-    Exponentiation,
     Kernel,
     Matern,
     WhiteKernel,
@@ -55,7 +54,6 @@ FORMS = {
     "Markov chain": lambda: Markov(np.sort(inputs(1), axis=0), 1.7, 0.8),
 }
 EACH = pytest.mark.parametrize("form", FORMS)
-WITH_KERNEL = pytest.mark.parametrize("form", [name for name in FORMS if "given" not in name])
 
 
 def precisions(seed=3):
@@ -220,15 +218,6 @@ def test_what_a_form_leaves_out(form):
 # --- kernels
 
 
-KERNELS = {
-    "rbf": 2.0 * RBF(1.5),
-    "ard": 30.0 * RBF([1.0, 2.0]),
-    "sum": 2.0 * RBF(1.0) + 0.3 * DotProduct(1.0) + WhiteKernel(0.2),
-    "some fixed": Matern(1.2) * ConstantKernel(2.0, "fixed") + RBF(1.0, "fixed") + WhiteKernel(0.3),
-    "power": Exponentiation(RBF(2.0), 2.0) + ConstantKernel(0.1, "fixed"),
-}
-
-
 def test_rbf_is_the_papers_without_a_factor_two():
     X = np.array([[0.0, 0.0], [1.0, 2.0]])
     K = rbf(3.0, 2.0)(X)
@@ -379,55 +368,6 @@ def test_a_prior_of_any_form_can_be_made_an_array(form):
         X_star = inputs(K.X.shape[1], 4)
         made = Prior(K, X_star=X_star).densified()
         np.testing.assert_array_equal(made.K_star, K.cross(X_star).covariances())
-
-
-@pytest.mark.parametrize(
-    ("X", "X_star", "message"),
-    [
-        ([[np.nan]], [[1.0]], "X must be finite"),
-        ([[1.0]], [[1.0, 2.0]], "X_star must have 1 columns"),
-        ([1.0], [[1.0]], "X must have 2 dimension"),
-        ([["a"]], [[1.0]], "X must be real numbers"),
-        (np.empty((0, 1)), [[1.0]], "X must not be empty"),
-        ([[1.0]], np.empty((0, 1)), "X_star must not be empty"),
-    ],
-)
-@pytest.mark.parametrize("covariance", ["dense", "low-rank"])
-def test_prior_names_bad_input(X, X_star, message, covariance):
-    with pytest.raises(ValueError, match=message):
-        prior(linear(), X, X_star, covariance=covariance)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"tolerance": 0.0}, "tolerance must be a finite number > 0"),
-        ({"tolerance": 1.0}, "tolerance is the share"),
-        ({"tolerance": np.nan}, "tolerance"),
-        ({"tolerance": "1e-4"}, "tolerance"),
-        ({"max_rank": 0}, "max_rank must be an integer >= 1"),
-        ({"X_star": np.ones((2, 3))}, "X_star must have 2 columns"),
-        ({"inducing": np.ones((2, 1))}, "inducing must have 2 columns"),
-        ({"covariance": "sparse"}, "covariance must be one of"),
-    ],
-)
-def test_bad_arguments_of_low_rank(change, message):
-    with pytest.raises(ValueError, match=message):
-        prior(**{"kernel": ROUGH, "X": inputs(), "covariance": "low-rank"} | change)
-
-
-@pytest.mark.parametrize(
-    ("F", "D", "message"),
-    [
-        (np.ones((3, 1)), -np.ones(3), "D must not be negative"),
-        (np.ones((3, 1)), np.ones(2), "one row a pattern"),
-        (np.ones((3, 0)), np.ones(3), "F must have a column"),
-        (np.full((3, 1), np.nan), np.ones(3), "F must be finite"),
-    ],
-)
-def test_bad_factors_are_named(F, D, message):
-    with pytest.raises(ValueError, match=message):
-        LowRank(F, D)
 
 
 # --- inducing inputs

@@ -102,37 +102,6 @@ def test_labels_pass_as_they_are(y):
     np.testing.assert_array_equal(validation.check_labels("y", y.astype(int), len(y)), y)
 
 
-@pytest.mark.parametrize(
-    ("y", "message"),
-    [
-        ([0, 1], r"y must hold -1 and \+1 only; got values \{0, 1\} \(use 2\*y - 1 for 0/1\)"),
-        ([1, 1, 1], r"y must have shape \(2,\); got \(3,\)"),
-        ([[1, 1]], "y must have 1 dimension"),
-        ([1, np.nan], "y must be finite"),
-        (["a", "b"], "y must be real numbers"),
-        (1.0, "y must have 1 dimension"),
-    ],
-)
-def test_bad_labels_are_named(y, message):
-    with pytest.raises(ValueError, match=message):
-        validation.check_labels("y", y, 2)
-
-
-@pytest.mark.parametrize(
-    ("K_star", "k_star_star", "message"),
-    [
-        (np.zeros((3, 2)), np.ones(2), r"K_star must have shape \(train, test\) = \(2, 2\)"),
-        (np.zeros((2, 3)), np.ones(2), r"K_star must have shape"),
-        (np.zeros((2, 1)), -np.ones(1), "k_star_star must not be negative"),
-        (np.full((2, 1), np.inf), np.ones(1), "K_star must be finite"),
-        (np.zeros(2), np.ones(1), "K_star must have 2 dimension"),
-    ],
-)
-def test_bad_cross_covariances_are_named(K_star, k_star_star, message):
-    with pytest.raises(ValueError, match=message):
-        validation.check_cross_covariance("K_star", K_star, "k_star_star", k_star_star, 2)
-
-
 @pytest.mark.parametrize("bad", [0, -3, 1.0, "2", True, None])
 def test_a_count_is_an_integer_of_at_least_one(bad):
     with pytest.raises(ValueError, match="samples must be an integer >= 1"):

@@ -1,7 +1,6 @@
 """The one interface of all methods, and what importing the library loads."""
 
 import ast
-import csv
 import pickle
 import subprocess
 import sys
@@ -10,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import yaml
 from numpy.random import default_rng
 from numpy.testing import assert_array_equal
 
@@ -42,9 +40,6 @@ QUICK = {
 }
 FIELDS = ("log_evidence", "log_evidence_se", "work", "diagnostics", "status")
 EVERY = pytest.mark.parametrize("name", METHODS)
-#: Names of methods, options that these refuse, and what they say.
-with Path(__file__).with_name("refused_options.csv").open(encoding="utf-8") as file:
-    REFUSED = list(csv.reader(file))[1:]
 #: Their posteriors predict at other test inputs.
 LATER = [name for name in METHODS if name not in ("orthant", "pseudo-marginal")]
 
@@ -173,13 +168,6 @@ def test_names_and_former_names_of_methods():
     for bad in ("vb", "", None, Orthant):
         with pytest.raises(ValueError, match="method must be one of orthant, twisted-ep.*; got"):
             method_class(bad)
-
-
-@pytest.mark.parametrize(("methods", "options", "message"), REFUSED)
-def test_options_that_cannot_be_are_refused_when_a_method_is_made(methods, options, message):
-    for name in methods.split():
-        with pytest.raises(ValueError, match=message):
-            METHODS[name](**yaml.safe_load(options))
 
 
 def test_options_are_read_by_name_and_are_frozen():

@@ -14,14 +14,13 @@ import pytest
 from problems import noisy_problem
 from scipy.special import softmax
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.gaussian_process.kernels import RBF, Matern, WhiteKernel
+from sklearn.gaussian_process.kernels import RBF, Matern
 from test_multiclass import three_classes
-from truths import central_differences, log_one_factor
 
 from gpcmc import GaussianProcessClassifier
 from gpcmc._memory import Limit
 from gpcmc._progress import Progress
-from gpcmc.covariance import LowRank, low_rank
+from gpcmc.covariance import LowRank
 from gpcmc.evidence import DENSE, Search, Surface, maximize
 from gpcmc.evidence.ascent import Ascent
 from gpcmc.evidence.forms import LowRankForm
@@ -35,83 +34,19 @@ from gpcmc.inference import (
     Twisted,
 )
 from gpcmc.likelihood.softmax import one_hot
-from gpcmc.orthant.truths import equicorrelated_half
 from gpcmc.posterior import NOT_CONVERGED, OK, TOO_ROUGH, UNTRUSTED
 
 ROUGH = rbf(0.5, 3.0)
 low_rank_prior = partial(prior, covariance="low-rank")
-GAUSSIANS = [
-    ExpectationPropagation(tolerance=1e-9),
-    Laplace(),
-    Laplace(likelihood="logistic"),
-]
-
-
-def random_covariance(n, r, seed):
-    rng = np.random.default_rng(seed)
-    D = rng.uniform(0.0, 1.0, n)
-    D[::4] = 0.0
-    return LowRank(rng.standard_normal((n, r)) / np.sqrt(r), D), rng
-
-
-# --- the covariance
-
-
-@pytest.mark.parametrize("tolerance", [0.0, 1.0, 1.5, np.nan, "1e-4"])
-def test_a_tolerance_is_a_share_of_the_variance(tolerance):
-    """Above 1 nothing has to be explained, and there would be no column."""
-    X = np.random.default_rng(0).standard_normal((40, 2))
-    for optimizer in (None, "lbfgs"):
-        model = GaussianProcessClassifier(
-            ROUGH, optimizer=optimizer, covariance="low-rank", tolerance=tolerance
-        )
-        with pytest.raises(ValueError, match="tolerance"):
-            model.fit(X, X[:, 0] > 0)
-
-
-# --- Laplace's method and expectation propagation
 
 
 # --- gradients, and the search
-
-
-def held(kernel, X, Z):
-    """What makes the covariances of a climb with inducing inputs Z."""
-    return lambda theta: low_rank(kernel.clone_with_theta(theta), X, inducing=Z)
 
 
 def climbed(method, kernel, X, y, tolerance):
     """The maximum on covariances of low rank, whose inducing inputs are chosen anew at each end."""
     ascent = Ascent(Surface(method, kernel, X, y), Progress(0))
     return ascent.with_held(LowRankForm(tolerance), kernel.theta)
-
-
-@pytest.mark.parametrize("method", GAUSSIANS)
-@pytest.mark.parametrize(
-    "kernel", [2.0 * RBF([0.7, 1.0]), 1.5 * Matern(1.0, nu=1.5) + WhiteKernel(0.3)]
-)
-def test_gradient(method, kernel, monkeypatch):
-    monkeypatch.setattr(LowRank, "resolution", 0.0)
-    X, y = noisy_problem(6, 80)
-    for tolerance in (3e-2, 1e-14):  # the second: exact
-        Z = low_rank(kernel, X, tolerance=tolerance).inducing.Z
-        surface = Surface(method, kernel, X, y, held(kernel, X, Z))
-        value, gradient = surface.value_and_gradient(kernel.theta)
-        slopes = central_differences(lambda t, s=surface: s.value_and_gradient(t)[0], kernel.theta)
-        np.testing.assert_allclose(gradient, slopes, atol=1e-5)
-    truth, exact = Surface(method, kernel, X, y).value_and_gradient(kernel.theta)
-    assert value == pytest.approx(truth, abs=1e-6)
-    np.testing.assert_allclose(gradient, exact, atol=1e-5)
-
-
-def test_maximum_is_that_of_the_dense_surface(monkeypatch):
-    monkeypatch.setattr("gpcmc.evidence.forms._SEARCHED", 1e-5)
-    X, y = noisy_problem(7, 250)
-    kernel, method = 1.0 * RBF(1.0), ExpectationPropagation(tolerance=1e-6)
-    found = climbed(method, kernel, X, y, 1e-5)
-    truth = maximize(Surface(method, kernel, X, y), 0, np.random.default_rng(0))
-    np.testing.assert_allclose(found.theta, truth.theta, atol=0.02)
-    assert found.converged
 
 
 @pytest.mark.slow
@@ -130,37 +65,6 @@ def test_a_search_ends_where_the_dense_one_does_from_a_rough_start(tolerance):
 
 
 # --- draws
-
-
-@pytest.mark.parametrize("n", [40, 1000])
-@pytest.mark.parametrize("method", [Twisted(points=256), ImportanceSampling(samples=4096)])
-def test_closed_form_of_the_orthant(method, n):
-    """Correlation one half everywhere: 1 / (n + 1); at 5 standard errors, false-alarm rate 1.6e-4 each."""
-    P = Prior(LowRank(np.ones((n, 1)), np.zeros(n)))
-    found = method.fit(P, np.ones(n), rng=np.random.default_rng(0))
-    assert equicorrelated_half(n) == pytest.approx(-np.log(n + 1))
-    assert abs(found.log_evidence + np.log(n + 1)) < 5 * found.log_evidence_se < 0.2
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("defended", [False, True])
-def test_unbiased(defended):
-    """Mean of 150 estimates of few draws at 5 standard errors: false-alarm rate 6e-7."""
-    few = np.random.default_rng(4).standard_normal(5)
-    x, y = np.repeat(few, 6), np.tile([1.0, -1.0, 1.0], 10)
-    pairs, counts = np.unique(y * x, return_counts=True)
-    truth = float(log_one_factor(pairs, counts))
-    P = Prior(LowRank(x[:, None], np.zeros(30)))
-    method = Twisted(points=16, randomizations=2) if defended else ImportanceSampling(samples=64)
-    ratio = np.exp(
-        [
-            method.fit(P, y, rng=np.random.default_rng(seed)).log_evidence - truth
-            for seed in range(150)
-        ]
-    )
-    error = ratio.std(ddof=1) / np.sqrt(len(ratio))
-    assert abs(ratio.mean() - 1.0) < 5 * error
-    assert error < 0.01, "a bias of five per cent must be seen"
 
 
 @pytest.mark.parametrize("method", [Twisted(points=256), MinimaxTilting(points=1024)])

@@ -7,13 +7,13 @@ import test_orthant_methods as methods
 import test_rectangle
 import test_rectangle_parts as parts
 import test_rectangle_truncated as truncated
+import test_truths
 from planted import Mutant, turns_red
 
 from gpcmc import weights
 from gpcmc.covariance import generators
 from gpcmc.covariance.factor import DenseFactor
 from gpcmc.covariance.generators import GeneratorFactor
-from gpcmc.inference import Twisted
 from gpcmc.rectangle import (
     backward,
     classification,
@@ -36,7 +36,7 @@ SLOPES, RECTANGLES = (
     test_evidence.test_any_guide_will_do_also_far_out,
     test_rectangle.test_gradient_of_a_box_by_the_sites,
 )
-LINEAR = methods.test_value_error_and_status_of_the_linear_kernel
+LINEAR = test_truths.test_value_error_and_status
 MUTANTS = {
     # the factors
     "a constant of the other sign": Mutant(
@@ -53,10 +53,12 @@ MUTANTS = {
         GeneratorFactor.follow, "state +=", "state[:] =", parts.test_generators_end_with_what_is_known_of_u
     ),
     "test inputs without what is left of u": Mutant(
-        GeneratorFactor.test_rows, "1.0 + D + np", "1.0 + D + 0.0 * np", LINEAR, (Twisted(), "low rank", 30)
+        GeneratorFactor.test_rows, "1.0 + D + np", "1.0 + D + 0.0 * np",
+        LINEAR, ("linear, 30", "low rank", "twisted-ep"),
     ),
     "test inputs without the noise": Mutant(
-        DenseFactor.test_rows, "1.0 + cross.variance", "cross.variance + 0.5", LINEAR, (Twisted(), "dense", 30)
+        DenseFactor.test_rows, "1.0 + cross.variance", "cross.variance + 0.5",
+        LINEAR, ("linear, 30", "array", "twisted-ep"),
     ),
     # order, tilt and bound
     "the easiest coordinate first": Mutant(

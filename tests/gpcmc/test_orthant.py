@@ -18,7 +18,7 @@ from scipy.special import log_ndtr, logsumexp, ndtr, ndtri
 from scipy.stats import binom, kstest, norm
 
 from gpcmc.chains.hyperparameter_chains import ChainOptions, run_chains
-from gpcmc.gp import Prior, linear, prior, rbf
+from gpcmc.gp import Prior, prior, rbf
 from gpcmc.inference import Orthant, infer
 from gpcmc.orthant import ExtinctionError, _reference, populations
 from gpcmc.orthant.sampler import (
@@ -27,8 +27,7 @@ from gpcmc.orthant.sampler import (
     orthant_ratio,
     sample_orthant,
 )
-from gpcmc.orthant.truths import one_factor_log_probability
-from gpcmc.posterior import MIN_EFFECTIVE, NOT_CONVERGED, OK
+from gpcmc.posterior import MIN_EFFECTIVE, NOT_CONVERGED
 from gpcmc.rectangle.estimate import rectangle_probability
 from gpcmc.rectangle.truncated import TruncatedNormal
 
@@ -188,17 +187,12 @@ def one_factor(n):
     return cov, float(truths.log_one_factor(few / np.sqrt(1 - few**2), counts))
 
 
-#: Covariance and log probability, replicates, samples, and whether it takes long.
+#: Covariance and log probability, replicates and samples.
 CLOSED = {
-    **{
-        f"two dimensions, {rho}": (equicorrelated(2, rho), float(truths.log_half_plane(rho)), 100, 2000)
-        for rho in (-0.9, 0.0, 0.6)
-    },
     "three dimensions": (*three(), 200, 2000),
     "blocks multiply": (blocks(), -np.log(5) - np.log(6), 300, 2000),
-    "independent": (np.eye(40), -40 * np.log(2), 30, 2000),
-    **{f"correlations of 1/2, {n}": (equicorrelated(n, 0.5), -np.log(n + 1), 300, 2000) for n in (5, 30)},
-    **{f"one factor, {n}": (*one_factor(n), 300, 1000) for n in (5, 20, 60)},
+    "correlations of 1/2, 30": (equicorrelated(30, 0.5), -np.log(31), 300, 2000),
+    "one factor, 60": (*one_factor(60), 300, 1000),
 }  # fmt: skip
 
 
@@ -208,12 +202,6 @@ CLOSED = {
 def test_estimates_of_closed_forms_are_unbiased(name, scheme, count):
     cov, truth, replicates, samples = CLOSED[name]
     assert_unbiased(log_estimates(cov, replicates, samples, scheme, count), truth)
-
-
-@pytest.mark.parametrize("rho", [-0.9, 0.0, 0.6])
-def test_the_soft_counts_bias_is_far_below_its_error_in_two_dimensions(rho):
-    values = log_estimates(equicorrelated(2, rho), 100, 2000, "bootstrap", "soft")
-    assert_unbiased(values, float(truths.log_half_plane(rho)))
 
 
 @pytest.mark.parametrize(("scheme", "count"), [("bootstrap", "soft"), ("adapted", "soft")])
@@ -241,41 +229,12 @@ def test_mean_and_lower_enter_by_their_difference():
     assert_array_equal(one.log_stage_probabilities, other.log_stage_probabilities)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("scheme", "count"), UNBIASED)
-def test_all_sign_patterns_sum_to_one(scheme, count):
-    cov, _, _ = random_problem(5)
-    sums = []
-    for k in range(60):
-        rng = default_rng(k)
-        total = 0.0
-        for pattern in range(32):
-            signs = np.array([1.0 if pattern >> i & 1 else -1.0 for i in range(5)])
-            turned = signs[:, None] * cov * signs
-            total += np.exp(
-                orthant_probability(
-                    turned, samples=500, scheme=scheme, count=count, rng=rng
-                ).log_probability
-            )
-        sums.append(total)
-    assert_unbiased(np.log(sums), 0.0)
-
-
 def test_scaling_changes_nothing():
     cov, _, _ = random_problem()
     d = np.geomspace(1e-3, 1e3, len(cov))
     one = estimated(cov, samples=2000)
     other = estimated(cov * np.outer(d, d), samples=2000)
     assert one.log_probability == pytest.approx(other.log_probability, rel=1e-9)
-
-
-def test_permutation_changes_only_the_noise():
-    cov, _, _ = random_problem(20)
-    order = default_rng(0).permutation(20)
-    a = np.exp(log_estimates(cov, 100, 2000, "adapted", "soft"))
-    b = np.exp(log_estimates(cov[np.ix_(order, order)], 100, 2000, "adapted", "soft"))
-    error = np.sqrt((a.var(ddof=1) + b.var(ddof=1)) / 100)
-    assert abs(a.mean() - b.mean()) < SIGMAS * error
 
 
 def test_deep_tail_is_finite():
@@ -299,10 +258,10 @@ def test_far_inside_is_one():
 @pytest.mark.slow
 @pytest.mark.parametrize(("scheme", "count"), SCHEMES)
 def test_standard_errors_are_those_of_replicates(scheme, count):
-    """Stated and observed deviations agree within 25 %; 400 replicates tell them to about 4 %."""
+    """Stated and observed deviations agree within 25 %; 200 replicates tell them to about 5 %."""
     cov, cross, variance = random_problem(30, alpha=1.0)
     logs, errors, probabilities, deviations = [], [], [], []
-    for k in range(400):
+    for k in range(200):
         estimate, p, se = orthant_ratio(
             cov, cross, variance,
             samples=3000, count=count, scheme=scheme, runs=1 + k % 2, rng=default_rng(k),
@@ -315,21 +274,6 @@ def test_standard_errors_are_those_of_replicates(scheme, count):
     assert_allclose(
         np.std(probabilities, axis=0), np.sqrt(np.mean(np.square(deviations), axis=0)), rtol=0.25
     )
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("scheme", "count"), SCHEMES)
-def test_intervals_cover(scheme, count):
-    """95 % intervals on 200 one-factor problems. If coverage is 95 %, fewer than 175 hits has
-    probability 1e-5."""
-    hits = 0
-    for k in range(200):
-        d = default_rng(k).uniform(-1, 1, 25)
-        cov = np.outer(d, d)
-        np.fill_diagonal(cov, 1.0)
-        e = estimated(cov, samples=4000, scheme=scheme, count=count, seed=1000 + k)
-        hits += abs(e.log_probability - one_factor_log_probability(d)) < 1.96 * e.standard_error
-    assert hits >= 175
 
 
 def distant_pairs(count, rho):
@@ -354,9 +298,7 @@ def intervals(cov, truth, replicates, **options):
     ("pairs", "rho", "samples", "runs"),
     [
         (10, -0.7, 400, 1),
-        (20, -0.6, 1000, 1),
         (20, -0.6, 3000, 3),
-        (20, -0.6, 4000, 10),
         (30, 0.8, 500, 1),
     ],
 )
@@ -378,17 +320,6 @@ def test_where_errors_are_too_small_the_eves_are_few(pairs, rho, samples):
     assert np.max(eves) < MIN_EFFECTIVE / 2
     independent = estimated(np.eye(10), samples=300, scheme="adapted")
     assert independent.effective_eves == pytest.approx(300)
-
-
-@pytest.mark.parametrize(("scheme", "samples"), [("bootstrap", 100_000), ("adapted", 1000)])
-@pytest.mark.parametrize(("beta", "status"), [(0.5, OK), (50.0, NOT_CONVERGED)])
-def test_status_follows_the_eves(beta, status, scheme, samples):
-    rng = default_rng(0)
-    gp = prior(rbf(0.5, beta), rng.normal(size=(80, 2)), rng.normal(size=(3, 2)))
-    y = rng.choice([-1.0, 1.0], 80)
-    result = infer(Orthant(samples=samples, scheme=scheme), gp, y, rng=rng)
-    assert result.status == status
-    assert (result.diagnostics["effective_eves"] >= MIN_EFFECTIVE) == (status == OK)
 
 
 def test_one_eve_is_no_certainty():
@@ -433,26 +364,6 @@ def test_ten_populations_or_more_speak_for_themselves():
     _, error = populations.average_predictions(np.full(10, 0.1), passes, "adapted", 1000.0)
     spread = np.std(np.linspace(0.4, 0.6, 10), ddof=1) / np.sqrt(10)
     assert error[0] == pytest.approx(2.26216 / 1.95996 * spread, rel=1e-5)
-
-
-@pytest.mark.slow
-def test_test_pattern_is_a_ratio_of_orthants():
-    """Eq. 28, by independent runs: P(v* >= 0 | v >= 0) = P(v*, v >= 0) / P(v >= 0)."""
-    cov, cross, variance = random_problem(15)
-    joint = np.block([[variance[:1, None], cross[:, :1].T], [cross[:, :1], cov]])
-    direct = [
-        orthant_ratio(
-            cov, cross[:, :1], variance[:1], samples=4000, count="soft", scheme="adapted", runs=1,
-            rng=default_rng(k),
-        )[1][0]
-        for k in range(100)
-    ]  # fmt: skip
-    above = np.exp(log_estimates(joint, 200, 4000, "adapted", "soft"))
-    below = np.exp(log_estimates(cov, 200, 4000, "adapted", "soft"))
-    ratio = above.mean() / below.mean()
-    relative = np.hypot(above.std() / above.mean(), below.std() / below.mean()) / np.sqrt(200)
-    error = np.hypot(np.std(direct) / 10, ratio * relative)
-    assert abs(np.mean(direct) - ratio) < SIGMAS * error
 
 
 def test_stages_add_up_and_populations_are_averaged():
@@ -525,38 +436,6 @@ def test_same_seed_same_bits(scheme, count):
     assert a.standard_error == b.standard_error
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"cov": np.ones((2, 3))}, "cov must be square"),
-        ({"cov": np.array([[1.0, 2.0], [2.0, 1.0]])}, "cov must be positive definite.*2"),
-        ({"cov": np.array([[1.0, 0.5], [0.4, 1.0]])}, "cov must be symmetric"),
-        ({"cov": np.array([[1.0, np.nan], [np.nan, 1.0]])}, "cov must be finite"),
-        ({"samples": 0}, "samples must be an integer >= 1"),
-        ({"samples": 10.5}, "samples must be an integer >= 1"),
-        ({"count": "medium"}, "count must be one of hard, soft"),
-        ({"scheme": "best"}, "scheme must be one of bootstrap, adapted"),
-        ({"runs": 0}, "runs must be an integer >= 1"),
-        ({"runs": 501}, "samples must be at least 2 for each of the runs"),
-        ({"mean": [0.0, 1.0, 2.0]}, r"mean must be a number or of shape \(2,\)"),
-        ({"mean": "a"}, "mean must be real numbers"),
-        ({"cov": np.eye(2) + 0j}, "cov must be real numbers; got complex"),
-        ({"lower": [[0.0, 0.0]]}, "lower must have 1 dimension"),
-        ({"lower": np.inf}, "lower must be finite"),
-        ({"samples": 10**14}, "samples must be at most 2e.11 .1,000,000 populations of 200,000"),
-        ({"samples": 10**10, "runs": 1}, "samples must be fewer than 2,147,483,640 for each"),
-        ({"samples": 10**9, "runs": 10**8}, "runs must be at most 1,000,000; got 1e.08"),
-        ({"rng": -1}, "rng must be a numpy.random.Generator, .* a seed .* None or a RandomState"),
-        ({"rng": "seed"}, "rng must be a numpy.random.Generator"),
-        ({"rng": True}, "rng must be a numpy.random.Generator"),
-    ],
-)
-def test_bad_input_is_named(change, message):
-    arguments = {"cov": np.eye(2), "samples": 1000, "rng": default_rng(0)} | change
-    with pytest.raises(ValueError, match=message):
-        orthant_probability(arguments.pop("cov"), **arguments)
-
-
 def test_refusals_of_many_samples_take_no_memory():
     tracemalloc.start()
     for method in (orthant_probability, lambda cov, **given: Orthant(**given)):
@@ -596,20 +475,6 @@ def test_random_numbers_are_given_in_one_way_everywhere(call):
 # ---------------------------------------------------------------------------------- classification
 
 
-def test_classification_agrees_with_quadrature():
-    """Two patterns: evidence and a test probability against a grid over the two latent values."""
-    X, X_star, y = np.array([[0.0], [0.7]]), np.array([[0.3]]), np.array([1.0, -1.0])
-    gp = prior(rbf(1.0, 2.0), X, X_star)
-    log_evidence, _, probability = truths.two_point_posterior(
-        gp.K, y, gp.K_star[:, 0], gp.k_star_star[0]
-    )
-    for scheme, count in SCHEMES:
-        method = Orthant(samples=200_000, scheme=scheme, count=count)
-        result = infer(method, gp, y, rng=default_rng(0))
-        assert abs(result.log_evidence - log_evidence) < SIGMAS * result.log_evidence_se
-        assert abs(result.probability[0] - probability) < SIGMAS * result.probability_se[0]
-
-
 def test_predictions_with_the_fit_and_after_it_agree():
     rng = default_rng(0)
     gp = prior(rbf(1.0, 2.0), rng.normal(size=(30, 2)), rng.normal(size=(5, 2)))
@@ -628,18 +493,3 @@ def test_predictions_with_the_fit_and_after_it_agree():
     assert_array_equal(at_once.prediction.probability, result.probability)
     with pytest.raises(ValueError, match="fit to a prior without test inputs to predict later"):
         at_once.predict(gp.K_star, gp.k_star_star)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("case", "truth", "kernel"),
-    [("L", None, linear()), ("L3", None, linear()), ("R", "R_alpha3_beta2_truth", rbf(3.0, 2.0))],
-)
-def test_frozen_truths(case, truth, kernel):
-    """The data sets with exact (L, L3) or long-run (R) truths, by the adapted scheme."""
-    X, y, X_star, log_evidence, probability = truths.reference(case, truth)
-    gp = prior(kernel, X, X_star)
-    result = infer(Orthant(samples=40_000, scheme="adapted"), gp, y, rng=default_rng(2))
-    assert abs(result.log_evidence - log_evidence) < SIGMAS * result.log_evidence_se
-    # at 5 standard errors, 50 to 200 patterns at once: false alarm below 2e-4 for the largest case
-    assert np.all(np.abs(result.probability - probability) < SIGMAS * result.probability_se + 1e-4)

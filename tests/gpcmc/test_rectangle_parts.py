@@ -8,7 +8,7 @@ from scipy.stats import multivariate_normal, norm
 
 from gpcmc.covariance.factor import BLOCK, DenseFactor
 from gpcmc.covariance.generators import GeneratorFactor
-from gpcmc.orthant.truths import equicorrelated_half, three_dimensional
+from gpcmc.orthant.truths import three_dimensional
 from gpcmc.posterior import NOT_CONVERGED, OK, UNTRUSTED
 from gpcmc.rectangle import mixture, proposals, solve
 from gpcmc.rectangle.arguments import check_problem
@@ -544,18 +544,6 @@ def test_threads_and_chunks_change_no_bit_and_nothing_else(kind, n_jobs, monkeyp
     monkeypatch.setattr(mixture, "_LEAST", 32)
     three = mixture.draw(many, 64, np.arange(8))
     assert three.log_probability == pytest.approx(one.log_probability, abs=1e-12)
-
-
-@pytest.mark.parametrize("n", [2, 20, 50])
-def test_closed_forms_of_the_orthant(n):
-    low, high = np.zeros(n), np.full(n, INF)
-    for R, known in ((np.eye(n), -n * np.log(2)), (0.5 * (np.eye(n) + 1), equicorrelated_half(n))):
-        factor = DenseFactor.of(R.copy())
-        nu, tau = np.full(n, 0.8), np.full(n, 0.6)
-        alone = Mixture((proposals.twisted(factor.sited(nu, tau), tau, low, high),), INF)
-        found = mixture.draw(alone, 4096, np.arange(16))
-        assert abs(found.log_probability - known) < 5 * found.standard_error + 1e-9
-        assert found.standard_error < 0.1
 
 
 def test_a_few_samples_bound_no_error():

@@ -158,15 +158,3 @@ def test_equal_seeds_give_equal_draws():
     dist = TruncatedNormal(-1, 1, cov=0.5 + 0.5 * np.eye(4))
     assert (dist.rvs(10, rng=1) == dist.rvs(10, rng=np.random.default_rng(1))).all()
     assert "4 coordinates" in repr(dist)
-
-
-def test_bad_input():
-    with pytest.raises(ValueError, match="leave a probability above zero"):
-        TruncatedNormal(1, 1, cov=1.0)
-    dist = TruncatedNormal(0, 1, cov=np.eye(2))
-    with pytest.raises(ValueError, match="size must be an integer >= 1"):
-        dist.rvs(0)
-    with pytest.raises(ValueError, match="method must be one of exact, gibbs"):
-        dist.rvs(1, method="slice")
-    with pytest.raises(ValueError, match="points must be a power of two"):
-        dist.mean(points=100)

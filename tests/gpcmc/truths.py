@@ -6,7 +6,7 @@ from pathlib import Path
 import mpmath
 import numpy as np
 from scipy.special import ndtr
-from scipy.stats import kstest
+from scipy.stats import kstest, norm
 
 REFERENCE = Path(__file__).parent / "reference"
 
@@ -63,17 +63,43 @@ def tilted_moments(y, mean, variance):
     return np.log(total), centre, mass @ (f - centre) ** 2 / total
 
 
-def two_point_posterior(K, y, k_star, k_star_star):
-    """Return log Z, E[f] and P(y* = +1 | y) for two training points, by a dense grid over f."""
+def two_point_posterior(K, y, k_star, k_star_star, at=(0, 1)):
+    """Return log Z, E[f] and P(y* = +1 | y) for patterns at two inputs, by a dense grid over f; `at` is whose input."""
     node, weight = _gauss_legendre(300)
     z = 10.0 * node
     density = 10.0 * weight * np.exp(-0.5 * z * z) / np.sqrt(2 * np.pi)
     f = np.linalg.cholesky(K) @ np.stack(np.meshgrid(z, z, indexing="ij")).reshape(2, -1)
-    mass = np.outer(density, density).ravel() * np.prod(ndtr(y[:, None] * f), axis=0)
+    mass = np.outer(density, density).ravel() * np.prod(ndtr(y[:, None] * f[list(at)]), axis=0)
     weights = np.linalg.solve(K, k_star)
     spread = k_star_star - k_star @ weights
     p = mass @ ndtr(weights @ f / np.sqrt(1.0 + spread)) / mass.sum()
     return np.log(mass.sum()), f @ mass / mass.sum(), p
+
+
+def chain_log_evidence(v, correlations, y):
+    """Return log p(y) of a stationary Gaussian chain of variance v, one latent value integrated after the other."""
+    node, weight = _gauss_legendre(200)
+    f = 9.0 * np.sqrt(v) * node
+    weight = 9.0 * np.sqrt(v) * weight
+    mass, log_p = norm.pdf(f, 0.0, np.sqrt(v)) * weight * ndtr(y[0] * f), 0.0
+    for rho, label in zip(correlations, y[1:], strict=True):
+        step = norm.pdf(f[:, None], rho * f, np.sqrt(v * (1.0 - rho**2)))
+        log_p += np.log(mass.sum())
+        mass = (step @ (mass / mass.sum())) * weight * ndtr(label * f)
+    return log_p + np.log(mass.sum())
+
+
+def chain_truth(v, scale, x, y, x_star):
+    """Return log Z and P(y* = +1 | y) for the covariance v exp(-|x - x'| / scale) at sorted inputs x."""
+
+    def log_evidence(x, y):
+        return chain_log_evidence(v, np.exp(-np.diff(x) / scale), y)
+
+    log_z, p = log_evidence(x, y), []
+    for one in x_star:
+        k = int(np.searchsorted(x, one))
+        p.append(np.exp(log_evidence(np.insert(x, k, one), np.insert(y, k, 1.0)) - log_z))
+    return log_z, np.array(p)
 
 
 def central_differences(function, x, h=1e-4):
