@@ -17,9 +17,10 @@ import pytest
 
 from studies.atiya2021.names import data_set_seed
 from studies.atiya2021.problems import synthetic_problem
-from studies.common.blocks import Records, read_block, table, write_block
+from studies.common.blocks import Records, table, write_block
 from studies.common.configuration import read_config
 from studies.common.measuring import Rows, measured
+from studies.common.plan import declared
 from studies.common.rows import Table, run_row, table_of, write_table
 from studies.common.seeds import generator
 from studies.filippone2014 import patterns
@@ -154,7 +155,7 @@ def made_classes(n=60, d=3, noise=0.5, seed=0):
     return {"X": X, "y": np.where(X[:, 0] + noise * rng.standard_normal(n) > 0, 1.0, -1.0)}
 
 
-def filippone2014_inputs(experiment, row, pilots):
+def filippone2014_inputs(experiment, row):
     if experiment in ("conditionals", "spread", "weights"):
         return {}
     name = f"n{row['n']}_d{row['d']}_set{row['set']}" if experiment == "chains" else ""
@@ -165,7 +166,7 @@ def filippone2014_inputs(experiment, row, pilots):
         return {"data": data}
     name = f"{row['kernel']}/{name}"
     root = np.eye(2 if row["kernel"] == "isotropic" else 1 + data["X"].shape[1])
-    return {"data": data, "pilot": pilots.get(name, {name: root[None]})}
+    return {"data": data, "pilot": {name: root[None]}}
 
 
 # --- Neal (1997)
@@ -194,7 +195,7 @@ NEAL1997 = {
 }
 
 
-def neal1997_inputs(experiment, row, pilots):
+def neal1997_inputs(experiment, row):
     if experiment == "priors":
         return {}
     data = neal_outliers() if experiment in ("outliers", "exact") else neal_classes(70, 50)
@@ -233,7 +234,7 @@ RASMUSSEN2006 = {
 }
 
 
-def rasmussen2006_inputs(experiment, row, pilots):
+def rasmussen2006_inputs(experiment, row):
     if experiment in ("toy", "pictures"):
         return {}
     if experiment == "faults":
@@ -247,7 +248,7 @@ def rasmussen2006_inputs(experiment, row, pilots):
 
 
 class Small(NamedTuple):
-    """A small block of a study's configuration, and the arrays that its rows read: of experiment, row and pilots."""
+    """A small block of a study's configuration, and the arrays that a row of an experiment reads."""
 
     block: dict[str, Any]
     inputs: Callable[..., dict[str, Any]]
@@ -268,23 +269,15 @@ def rows_of(study, experiment, **changes):
     return plan(study, experiment, SMALL[study].block, seed=SMALL[study].seed, **changes)
 
 
-def is_simulated(study, experiment, row):
-    """Whether a row reads no raw data."""
-    pilot = experiment == "pilot" and row["data"].startswith("n")
-    return study == "filippone2014" and (experiment == "chains" or pilot)
-
-
-def write(study, experiment, blocks, folder, pilots=None, *, available=True):
+def write(study, experiment, blocks, folder):
     """Run rows in blocks, and write their table in the order of the plan of the small configuration.
 
-    Every block goes through files of its own, as in the workflow. Raw data may be missing.
+    Every block goes through files of its own, as in the workflow.
     """
     run = modules(study, "experiments")[experiment].run
     paths = []
     for k, rows in enumerate(blocks):
-        inputs = SMALL[study].inputs(experiment, rows[0], pilots or {})
-        if not available and not is_simulated(study, experiment, rows[0]):
-            inputs = {name: {} for name in inputs}
+        inputs = SMALL[study].inputs(experiment, rows[0])
         found: Records = {experiment: {row["row"]: run_row(run, row, inputs) for row in rows}}
         paths.append(folder / f"{experiment}-{k}.npz")
         write_block(paths[-1], found)
@@ -293,20 +286,10 @@ def write(study, experiment, blocks, folder, pilots=None, *, available=True):
     write_table(folder / experiment, table(paths, experiment, order))
 
 
-def write_all(study, folder, *, available=True):
-    """Tables of all experiments of the small configuration, every row run by itself; pilots come first."""
-    pilots = {}
-    for name in sorted(modules(study, "experiments"), key=lambda name: name != "pilot"):
-        rows = rows_of(study, name)
-        write(study, name, [[row] for row in rows], folder, pilots, available=available)
-        if name == "pilot":
-            for k, row in enumerate(rows):
-                record = read_block(folder / f"pilot-{k}.npz")[name][row["row"]]
-                pilots[row["row"]] = table_of([record]).arrays
-
-
 def measures(study, folder, parts=None):
     """Measures of the tables in a folder, of all parts or of some."""
+    published = ROOT / "data/published" / study
+    given = Rows(folder, published, Path(), modules(study, "experiments"))
     known = modules(study, "measures")
-    given = Rows(folder, ROOT / "data/published" / study, Path(), modules(study, "experiments"))
-    return pd.concat([measured(known[name], given) for name in parts or known], ignore_index=True)
+    found = [measured(known[name], given) for name in parts or declared(study).measures]
+    return pd.concat(found, ignore_index=True)

@@ -4,14 +4,12 @@ import hashlib
 import json
 
 import numpy as np
-import pandas as pd
 import pytest
 import small
 import yaml
 from sklearn.gaussian_process.kernels import Matern
 
 from studies.cao2024 import estimates, problems
-from studies.cao2024.measures import probabilities
 from studies.cao2024.problems import LIMITS, NUGGETS, Problem
 from studies.common.kept import settings
 
@@ -96,19 +94,3 @@ def test_a_lattice_is_even_in_each_coordinate():
     assert (whole > 0).all() and (whole < 1).all()
     # the mean of 1000 random points has a deviation of .009; that of a lattice is far closer
     np.testing.assert_allclose(whole.mean(axis=1), 0.5, atol=0.009)
-
-
-def test_a_unit_is_the_deviation_of_its_estimates():
-    values = np.random.default_rng(5).standard_normal(30)
-    own = pd.DataFrame({
-        "row": "minimax-tilting/orthant/code/unit0", "kind": "minimax-tilting", "limits": "orthant",
-        "nugget": "code", "unit": 0, "size": 900, "draws": 10_000, "seed": "1/a", "value": values,
-        "source": [f"spread.csv:{line}" for line in range(2, 32)],
-    })  # fmt: skip
-    spread, mean = probabilities._unit(own)
-    assert spread["id"] == "sd/orthant-900/minimax-tilting" and spread["status"] == "ok"
-    assert spread["reading"] == "nugget=code" and spread["source"] == "spread.csv:2-31"
-    assert spread["value"] == pytest.approx(np.sqrt(values.var() * 30 / 29))
-    assert mean["value"] == pytest.approx(values.mean())
-    fewer = probabilities._unit(own.assign(draws=100))[0]
-    assert fewer["status"] == probabilities.FEWER

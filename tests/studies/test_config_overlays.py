@@ -108,12 +108,12 @@ def folder(tmp_path):
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b"\x80\xff\x00a: b", "is no text in UTF-8"),
+        (b"\x80\xff\x00a: b", "not YAML in UTF-8"),
         (b"- a", "must be a mapping; got ['a']"),
         (b"", "must be a mapping; got None"),
         (b"seed: 1\nseed: 2", "'seed' is given twice"),
         (b"data: {retries: 1, retries: 2}", "'retries' is given twice"),
-        (b"seed: [", "cannot be read"),
+        (b"seed: [", "not YAML"),
         (b"data: {retrys: null}", "data.retrys: null drops a key"),
     ],
 )

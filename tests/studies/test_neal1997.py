@@ -2,31 +2,25 @@
 
 import inspect
 import math
-import subprocess
-import sys
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import binom, multivariate_normal, norm
-from small import MIRROR, ROOT, SCALES, load, modules, neal_classes, neal_outliers, needs_data, plan
+from small import MIRROR, ROOT, SCALES, load, neal_classes, neal_outliers, needs_data, plan
 
 from gpcmc._threads import one_thread
 from recheck.judge.measures import as_measures, estimate
 from recheck.judge.published import read_published
 from recheck.judge.verdicts import judge
-from recheck.record.files import write_arrays, write_csv
 from studies.common.code import code_digests
-from studies.common.data import DamagedFileError
-from studies.common.measuring import Rows
+from studies.common.data import DamagedFileError, parse
 from studies.common.plan import Plan
 from studies.common.seeds import generator
 from studies.neal1997 import chains, exact, laplace, patterns, priors, runs
 from studies.neal1997.bayes import BayesRule, class_of, made, on_new_sets, on_releases
-from studies.neal1997.measures import classes
-from studies.neal1997.measures import outliers as regressions
+from studies.neal1997.measures.outliers import is_astray
 from studies.neal1997.model.classification import Classification
 from studies.neal1997.model.priors import Gamma, Hierarchy
 from studies.neal1997.model.regression import Regression
@@ -40,8 +34,8 @@ def real(tmp_path, monkeypatch):
     """What makes the arrays of an example, from the author's files under their registered names."""
     for release, kind in product(("fbm-1997-01-18", "fbm-2022"), ("cdata", "odata")):
         (tmp_path / f"{release}-{kind}").write_bytes((MIRROR / release / kind).read_bytes())
-    monkeypatch.setattr(patterns, "RAW", tmp_path)
-    monkeypatch.setattr(patterns, "REGISTRY", ROOT / "data/registry.csv")
+    monkeypatch.setattr(parse, "RAW", tmp_path)
+    monkeypatch.setattr(parse, "REGISTRY", ROOT / "data/registry.csv")
     return lambda name: patterns.patterns(name, seed=1, standardise={})
 
 
@@ -284,12 +278,7 @@ def test_every_chain_is_planned_and_no_job_is_long(scale):
         assert sum(seconds[run] for run in chains_in) < 600, block.name
 
 
-@pytest.mark.slow
-def test_plans_need_no_extension_and_chains_rest_on_it():
-    names = [f"studies.neal1997.experiments.{name}" for name in modules("neal1997", "experiments")]
-    heavy = "{'scipy', 'sklearn', 'studies.neal1997.model'} & set(sys.modules)"
-    code = f"import sys, {', '.join(names)}; sys.exit(bool({heavy}))"
-    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT / "src").returncode == 0
+def test_chains_rest_on_the_compiled_scans():
     assert "studies.neal1997.model._gibbs" in code_digests(["studies.neal1997.experiments.classes"])
 
 
@@ -298,104 +287,14 @@ def test_more_test_sets_leave_the_others_as_they_are():
     assert many[:3] == few
 
 
+def test_a_mode_is_minor_on_either_side_of_the_valley():
+    posterior = {"divide": 2.0, "above": 0.97}
+    assert is_astray(1.0, posterior) and not is_astray(3.0, posterior)
+    assert not is_astray(1.0, posterior | {"above": 0.94}) and not is_astray(1.0, {})
+
+
 def judged(frame):
     return judge(frame, estimate(frame), PUBLISHED, 1).frame.set_index("id")
-
-
-def test_a_chain_that_is_nothing_but_jitter_does_not_count():
-    for eta, expected in ((30.0, "ok"), (0.05, classes.ASTRAY)):
-        table = pd.DataFrame({"iteration": np.arange(1, 101), "eta": eta, "rho1": 1.0})
-        assert classes._status("1997-100", table) == (expected, eta < 1)
-    assert CLASSES["2022-logistic"].jitter == 0.1  # there 0.05 is not nothing
-
-
-def test_claims_on_the_chain_by_hand():
-    """The first half is another world; in the second the log relevances have these means, and so on."""
-    half, k = 50, np.arange(50)
-    logs = {"rho1": 3.0, "rho2": 1.0, "rho3": -1.0, "rho4": 0.0}
-    columns = {name: np.exp(np.r_[np.full(half, -9.0), value + 0.1 * (-1.0) ** k])
-               for name, value in logs.items()}  # fmt: skip
-    columns["eta"] = np.exp(np.r_[np.full(half, 9.0), np.full(25, 1.0), np.full(25, 1.3)])
-    columns["latent0"] = np.r_[np.zeros(half), (-1.0) ** k]  # successive values are opposite
-    columns["latent1"] = columns["latent2"] = np.r_[np.zeros(half), k]  # and here on a line
-    columns |= {"accepted": 4.0, "error-rate": 0.25, "log-probability": -0.7}
-    common = {"unit": "u", "run": 0, "seed": "s", "source": "f:2", "status": "ok"}
-    rows = classes._chain("1997-400", pd.DataFrame(columns), common)
-    found = {row["id"]: row["value"] for row in rows}
-    assert found["claim/relevance"] == pytest.approx((3 + 1 + 1 - 0) / 2)
-    assert found["claim/equilibrium"] == pytest.approx(1.3 - 1.0)
-    assert found["claim/latent"] == pytest.approx((-1 + 1 + 1) / 3)
-    assert found["chains/1997-400/rho1"] == pytest.approx(math.exp(3))
-    assert found["chains/1997-400/accepted"] == pytest.approx(0.8)
-    assert found["section6/1997-400/error-percent"] == pytest.approx(25)
-
-
-SCORES = ["squared-error", "function-error", "log-probability", "log-probability-software"]
-POSTERIOR = dict(
-    zip([*SCORES[:3], "eta", "rho", "sigma"], [0.1, 0.01, 0.3, 1, 1, 0.2], strict=True)
-)
-
-
-def regression_rows(run, chain, *, rho, error):
-    """The lines of a chain of 200 iterations with given log relevances and errors."""
-    given = {"row": f"{run}/chain{chain}", "run": run, "chain": chain, "seed": "s", "eta": 1.0}
-    frame = pd.DataFrame(
-        {"iteration": np.arange(1, 201), "rho": np.exp(rho), "sigma": 0.2, **given}
-    )
-    frame.loc[199, SCORES] = error
-    return frame
-
-
-def measured_regressions(folder, frames, posteriors):
-    table = pd.concat(frames)
-    write_csv(folder / "outliers.csv", table)
-    names = list(table["row"].unique())
-    curves = np.tile(np.arange(6.0).reshape(2, 3), (len(names), 1, 1))
-    write_arrays(folder / "outliers.npz", {"curve/rows": np.array(names), "curve": curves})
-    rows = [(run, *one) for run, values in posteriors.items() for one in values.items()]
-    write_csv(folder / "exact.csv", pd.DataFrame(rows, columns=["run", "quantity", "value"]))
-    return regressions.measure(Rows(folder, Path(), Path(), ["outliers", "exact"]))
-
-
-def test_a_chain_in_a_minor_mode_does_not_count(tmp_path):
-    """Two of five predict from the side with 3 %; where it begins, and a short visit, are no matter."""
-    main, minor = np.zeros(200), np.full(200, 2.0)
-    late, visit = minor.copy(), main.copy()
-    late[100:], visit[120:160] = 0.0, 2.0
-    given, error = [main, minor, late, minor, visit], (0.2, 0.05, 0.1, 0.0)
-    frames = [
-        regression_rows("2022-gaussian", k, rho=rho, error=error) for k, rho in enumerate(given)
-    ]
-    known = {"2022-gaussian": POSTERIOR | {"divide": math.exp(1.0), "above": 0.03}}
-    found = measured_regressions(tmp_path, frames, known).set_index("id")
-    shares = found.loc["chains/2022-gaussian/astray"]
-    assert shares["value"].tolist() == [0, 1, 0, 1, 0] and set(shares["status"]) == {"ok"}
-    expected = ["ok", classes.ASTRAY, "ok", classes.ASTRAY, "ok"]
-    for name in ("software2022/2022-gaussian/squared-error", "chains/2022-gaussian/rho"):
-        assert found.loc[name, "status"].tolist() == expected
-    assert found.loc["exact/2022-gaussian/minor", "value"] == 0.03
-    assert found.loc["exact/2022-gaussian/squared-error", "value"] == 0.1
-    # on either side, and of two modes alone
-    posterior = {"divide": 2.0, "above": 0.97}
-    assert regressions.is_astray(1.0, posterior) and not regressions.is_astray(3.0, posterior)
-    assert not regressions.is_astray(1.0, posterior | {"above": 0.94})
-    assert not regressions.is_astray(1.0, {})
-
-
-def test_outliers_are_compared_chain_by_chain(tmp_path):
-    """The error with t noise over that with Gaussian noise, squared distances from the function."""
-    flat = {"1997-t": 0.01, "1997-gaussian": 0.04, "1997-gaussian-100": 0.05}
-    frames = [
-        regression_rows(run, k, rho=np.zeros(200), error=(9.0, error * (1 + k), 0.0, 0.0))
-        for run, error in flat.items()
-        for k in range(2)
-    ]
-    known = dict.fromkeys(("1997-gaussian", "1997-gaussian-100"), POSTERIOR)
-    found = measured_regressions(tmp_path, frames, known)
-    claim = found[found["id"] == "claim/outliers"].set_index(["reading", "unit"])["value"]
-    for k in range(2):
-        assert claim["constant=paper", f"outliers/chain{k}"] == pytest.approx(0.25)
-        assert claim["constant=release", f"outliers/chain{k}"] == pytest.approx(0.2)
 
 
 @pytest.mark.parametrize(("center", "verdict"), [(13.5, "agrees"), (19.0, "differs")])

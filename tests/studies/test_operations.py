@@ -18,8 +18,8 @@ from gpcmc.covariance import dense, root
 from gpcmc.gaussian import ep, importance, laplace, posterior
 from studies.filippone2014 import tuned_chains
 from studies.filippone2014.operations import cubic_operations
+from studies.filippone2014.problems import PSEUDO_MARGINAL
 from studies.filippone2014.tuned_chains import (
-    PSEUDO_MARGINAL,
     CountedEstimator,
     latent_chain,
     pseudo_marginal_chain,

@@ -3,7 +3,6 @@
 import hashlib
 import math
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -11,7 +10,7 @@ import pytest
 from scipy.special import expit
 from scipy.stats import multivariate_normal, norm
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
-from small import MIRROR, ROOT, SCALES, made_digits, modules, needs_data, plan
+from small import MIRROR, ROOT, SCALES, made_digits, needs_data, plan
 
 from gpcmc.classifier import GaussianProcessClassifier
 from gpcmc.covariance import Dense
@@ -24,11 +23,9 @@ from gpcmc.likelihood.softmax import one_hot
 from recheck.judge.measures import as_measures, estimate
 from recheck.judge.published import read_published
 from recheck.judge.verdicts import judge
-from recheck.record.files import write_csv
 from studies.common.data import load as load_data
-from studies.common.data import read_registry
+from studies.common.data import parse, read_registry
 from studies.common.data.parse import book_order
-from studies.common.measuring import Rows
 from studies.common.seeds import generator
 from studies.rasmussen2006 import (
     comparators,
@@ -46,7 +43,6 @@ from studies.rasmussen2006.faults import log_evidence
 from studies.rasmussen2006.gp import Surface, maximise, squared_distances, squared_exponential
 from studies.rasmussen2006.grid import grid
 from studies.rasmussen2006.measures import binary as measures_of_binary
-from studies.rasmussen2006.measures import comparators as measures_of_comparators
 from studies.rasmussen2006.patterns import Binary
 from studies.rasmussen2006.scores import (
     baseline,
@@ -59,7 +55,6 @@ from studies.rasmussen2006.scores import (
 
 PUBLISHED = ROOT / "data/published/rasmussen2006"
 KEPT = ROOT / "data/reference/rasmussen2006"
-PARTS = modules("rasmussen2006", "measures")
 
 
 @pytest.fixture(scope="module")
@@ -97,8 +92,8 @@ def test_the_order_is_the_books():
     ],
 )
 def test_the_data_sets_of_kuss_and_rasmussen(name, facts, monkeypatch):
-    monkeypatch.setattr(patterns, "RAW", MIRROR)
-    monkeypatch.setattr(patterns, "REGISTRY", ROOT / "data/registry.csv")
+    monkeypatch.setattr(parse, "RAW", MIRROR)
+    monkeypatch.setattr(parse, "REGISTRY", ROOT / "data/registry.csv")
     X, y = patterns.patterns(name).values()
     assert (*X.shape, (y > 0).sum()) == facts and set(y) == {-1.0, 1.0}
 
@@ -449,167 +444,6 @@ def test_cross_validation_learns(method):
     assert all(0.3 < row.get("information_logistic", 1.0) <= 1.0 for row in rows)
 
 
-# --- Measures of made raw rows, by hand
-
-
-def measure_of(part, folder, **tables):
-    """Measures of a part of the study on made rows, by experiment."""
-    for experiment, rows in tables.items():
-        write_csv(folder / f"{experiment}.csv", pd.DataFrame(rows))
-    return part.measure(Rows(folder, PUBLISHED, Path(), tables))
-
-
-def values_of(frame):
-    """Values by id and reading of a table of measures with one row each."""
-    return {(row["id"], row["reading"]): row["value"] for row in frame.to_dict("records")}
-
-
-def exact_row(log_length, log_amplitude, log_evidence, ep, se=0.01, status="ok"):
-    return {
-        **{"place": "grid", "method": "twisted-ep"},
-        **{"log_length": log_length, "log_amplitude": log_amplitude},
-        **{"log_evidence": log_evidence, "standard_error": se, "degrees": 15, "information": 0.8},
-        **{"status": status, "laplace": log_evidence - 7.0, "ep": ep, "seed": "1/a"},
-    }
-
-
-def test_the_error_over_the_surface_is_of_trusted_and_precise_points(tmp_path):
-    rows = [
-        exact_row(1.1, 0.1, -100.0, -100.3),
-        exact_row(1.1, 0.6, -90.0, -89.6),
-        exact_row(1.6, 0.1, -90.0, -92.0, se=0.2),
-        exact_row(1.6, 0.6, -90.0, -99.0, status="weights not trusted"),
-    ]
-    figure = [rows[0] | {"place": "figure", "method": name} for name in ("twisted-ep", "annealing")]
-    frame = measure_of(PARTS["exact"], tmp_path, exact=[*figure, *rows])
-    found = values_of(frame[~frame["id"].str.startswith("claim")])
-    base = "surface/exact"
-    numbers = {"points": 4, "not-trusted": 1, "not-precise": 1, "used": 2}
-    assert numbers == {name: found[f"{base}-points/{name}", ""] for name in numbers}
-    assert found[f"{base}-ep-error/largest", ""] == pytest.approx(0.4)
-    assert found[f"{base}-ep-error/log-amplitude", ""] == 0.6
-    assert found[f"{base}-laplace-error/largest", ""] == pytest.approx(7.0)
-    claim = frame[frame["id"] == "claim/exact/ep-surface"]["value"]
-    assert sorted(claim) == pytest.approx([0.3, 0.4])
-    assert found[f"{base}/l1.6/a0.1/information", ""] == 0.8
-
-
-def ten_row(log_length, log_amplitude, log_evidence, error, told):
-    return {
-        **{"training": 4649, "test": 4649, "log_length": log_length, "newton_steps": 1},
-        **{"log_amplitude": log_amplitude, "log_evidence": log_evidence, "as_printed": -4000.0},
-        **{"error_percent": error, "error_percent_by_mean": error, "information": told},
-        **{"information_se": 0.001, "close_percent": 0.2},
-    }
-
-
-def other_row(method, theta, quantity, value):
-    key = {"method": method, "training": 4649, "test": 4649, "theta": theta}
-    return {**key, "quantity": quantity, "value": value}
-
-
-def ten_classes(tmp_path, points):
-    others = [
-        other_row("targets", math.nan, "entropy", 3.25),
-        other_row("targets", math.nan, "baseline", 3.27),
-        other_row("p1nn", math.nan, "information", 2.98),
-        *(other_row("linear", theta, "log_evidence", -theta) for theta in (1.45, 0.69, 1.0)),
-    ]
-    return values_of(measure_of(PARTS["tenclass"], tmp_path, tenclass=points, others=others))
-
-
-def test_one_point_has_to_meet_all_numbers_of_figure_11(tmp_path):
-    points = [
-        ten_row(2.35, 2.6, -1018.75, 3.1, 2.67),  # 1.5 halves of a unit
-        ten_row(2.35, 2.65, -1018.0, 3.1, 2.64),  # 6
-        ten_row(2.35, 2.85, -1018.0, 3.1, 2.67),  # does not round to the printed point
-    ]
-    found = ten_classes(tmp_path, points)
-    assert found["claim/ten/joint", ""] == pytest.approx(1.5)
-    ours = {
-        level: found["figure3.11/laplace/log-evidence", f"optimum={level}"]
-        for level in ("grid", "surface")
-    }
-    assert ours == {"grid": -1018.75, "surface": -1018.0}
-    assert found["ten-others/laplace/by-entropy", ""] == pytest.approx(2.65)
-    assert found["ten-others/p1nn/by-entropy", ""] == pytest.approx(2.96)
-    # 1.45 and its inverse have a name; another theta has none
-    assert found["section3.7.4/linear/log-evidence", "theta=as-printed"] == -1.45
-    assert found["section3.7.4/linear/log-evidence", "theta=inverse"] == -0.69
-    assert found["ten-others/n4649/linear/theta1/log-evidence", ""] == -1.0
-    assert found["control/line-16/distance", ""] == pytest.approx(2 * (4000 - 1018))
-    assert not [id for id, _ in found if id.startswith("claim/ten/s")]
-
-
-def test_the_minimum_along_a_line_has_both_its_sides(tmp_path):
-    lengths = [1.35, 1.6, 1.85, 2.1, 2.35, 2.6]
-    errors, told = [3.0, 2.9, 2.5, 2.8, 3.1, 3.4], [1.0, 1.5, 2.0, 2.3, 2.7, 2.9]
-    evidence = [-1200, -1150, -1100, -1040, -1018, -1045]
-    columns = zip(lengths, evidence, errors, told, strict=True)
-    points = [ten_row(x, 2.6, *rest) for x, *rest in columns]
-    found = ten_classes(tmp_path, points)
-    assert found["claim/ten/minimum", ""] == pytest.approx(0.5)
-    assert found["claim/ten/shorter", ""] == pytest.approx(0.5)
-    assert found["claim/ten/information", ""] == pytest.approx(0.75)
-    few = ten_classes(tmp_path, points[1:])
-    assert {id for id, _ in few if id.startswith("claim")} == {"claim/ten/joint"}
-
-
-def test_claims_on_curves_are_means_over_shares():
-    told = {"ep": [0.8, 1.0], "svm": [0.9, 0.95], "svm-whole": [0.9, 0.9], "lsc": [0.95, 0.96]}
-    told |= {"laplace": [0.7, 1.0], "p1nn": [0.75, 0.8], "linear-probit": [0.72, 0.9]}
-    rows = [
-        {"method": name, "quantity": "information", "share": share, "value": value}
-        for name, values in told.items()
-        for share, value in zip((0.0, 0.5), values, strict=True)
-    ]
-    mean = measures_of_comparators._over_curve(pd.DataFrame(rows))
-    assert mean["ep"] == pytest.approx(0.9) and mean["laplace"] == pytest.approx(0.85)
-    rows = measures_of_comparators._information(mean, "rejected=curve", pd.Series(["made"]))
-    found = values_of(as_measures(rows))
-    # the third of ep, svm and lsc, and Laplace's method
-    half = "machine=half;rejected=curve"
-    assert found["claim/best-three", half] == pytest.approx(0.9 - 0.85)
-    assert found["claim/least-squares-best", half] == pytest.approx(0.955 - 0.925)
-    assert found["claim/p1nn/worse", "rejected=curve"] == pytest.approx(0.775 - 0.81)
-
-
-def test_marks_that_coincide_are_one():
-    places = np.array([[0.0, 0.054], [0.0, 0.0545], [1.0, 0.96], [1.0, 0.98]])
-    rows = {row["id"]: row["value"] for row in measures_of_binary._marks(places, "made")}
-    assert rows["figure3.9/ep/confident-errors"] == 3
-    assert rows["marks/nearest"] == pytest.approx(0.0005) and rows["marks/next"] == pytest.approx(
-        0.02
-    )
-    alone = list(measures_of_binary._marks(places[:1], "made"))
-    assert [row["value"] for row in alone] == [1]
-
-
-def test_shares_of_the_toy_by_hand(tmp_path):
-    def row(draw, setting, method, amplitude, mean, two=0.9, four=0.8):
-        return {
-            **{"draw": draw, "setting": setting, "method": method, "length": 2.0},
-            **{"amplitude": amplitude, "mean_far": mean, "deviation_far": 1.0, "p_far": 0.9},
-            **{"p_two": two, "p_four": four, "seed": f"1/{draw}"},
-        }
-
-    rows = [
-        row(0, "own", "laplace", 4.0, 3.0),
-        row(1, "own", "laplace", 8.0, 1.0, four=0.95),
-        row(0, "printed", "laplace", 7.0, 1.9),
-        row(1, "printed", "laplace", 7.0, 1.0),
-        *(row(k, s, "ep", 7.0, 5.0) for k in (0, 1) for s in ("own", "printed")),
-    ]
-    frame = measure_of(PARTS["toy"], tmp_path, toy=rows)
-    share = frame.groupby(["id", "reading"])["value"].mean()
-    own, printed = "hyperparameters=own", "hyperparameters=printed"
-    assert share["claim/toy/laplace-band", own] == 0.5
-    assert share["claim/toy/laplace-band", printed] == 1.0
-    assert share["claim/toy/falls", own] == 0.5 and share["claim/toy/ep-band", own] == 1.0
-    assert share["claim/toy/length", ""] == 1.0 and share["claim/toy/amplitude", ""] == 0.5
-    assert share["toy/laplace-band/large-amplitude", ""] == 1.0
-
-
 # --- Pictures
 
 
@@ -634,7 +468,7 @@ def test_points_of_the_square_are_on_their_sides_but_two():
 
 
 @pytest.mark.slow
-def test_pictures_are_those_of_the_methods(tmp_path):
+def test_pictures_are_those_of_the_methods():
     rows = [line for k in range(2) for line in pictures.squares(k, f"1/pictures/square{k}")]
     frame = pd.DataFrame(rows)
     square = frame[frame["figure"] == "3.5"]
@@ -649,9 +483,6 @@ def test_pictures_are_those_of_the_methods(tmp_path):
     assert own["errors"] == (classifier.predict(X) != y).sum()
     assert own["lone-errors"] == (classifier.predict(X) != y)[-2:].sum()
     assert own["least"] == pytest.approx(p.min(), abs=1e-6)
-    found = measure_of(PARTS["pictures"], tmp_path, pictures=rows)
-    assert (found["id"] == "claim/lone/long").sum() == 2
-    assert found.loc[found["id"] == "lone/least", "value"].iloc[0] <= own["least"]
 
 
 # --- Kept results

@@ -25,9 +25,8 @@ from truths import band, distance
 from gpcmc.chains import hyperparameter_steps as steps
 from gpcmc.chains.hyperparameters import model_of
 from studies.filippone2014 import tuned_chains
+from studies.filippone2014.problems import LATENT, PSEUDO_MARGINAL
 from studies.filippone2014.tuned_chains import (
-    LATENT,
-    PSEUDO_MARGINAL,
     UPDATES,
     CountedEstimator,
     latent_chain,
@@ -213,26 +212,6 @@ def test_the_same_seed_the_same_chains():
         one, two, other = (make(np.random.default_rng(seed)) for seed in (1, 1, 2))
         assert np.array_equal(one.theta, two.theta) and one.work == two.work
         assert not np.array_equal(one.theta, other.theta)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"method": "orthant"}, "method must be one of"),
-        ({"samples": 0}, "samples must be an integer >= 1"),
-        ({"burn_in": -1}, "burn_in must be an integer >= 1"),
-        ({"root": np.eye(2)}, "root must have shape \\(4, 4\\)"),
-    ],
-)
-def test_arguments_are_checked(change, message):
-    given = {"method": "ep", "root": np.eye(4), "samples": 1, "iterations": 4, "burn_in": 0}
-    with pytest.raises(ValueError, match=message):
-        pseudo_marginal_chain(model(3), rng=np.random.default_rng(0), **given | change)
-
-
-def test_schemes_are_checked():
-    with pytest.raises(ValueError, match="scheme must be one of"):
-        latent_chain(model(3), "ep", np.eye(4), iterations=4, burn_in=0, rng=None)
 
 
 @pytest.mark.parametrize(

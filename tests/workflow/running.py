@@ -103,7 +103,12 @@ def planned(folder, *arguments, **more):
     """The jobs of a dry run: number by rule."""
     done = snakemake(folder, *arguments, "--dry-run", "--quiet", "reason", **more)
     assert done.returncode == 0, done.stdout
-    table = re.search(r"Job stats:\n.*?\n-+.*?\n(.*?)\n\n", done.stdout, flags=re.DOTALL)
+    return jobs_of(done.stdout)
+
+
+def jobs_of(said):
+    """The jobs that a run or a dry run says that there are: number by rule."""
+    table = re.search(r"Job stats:\n.*?\n-+.*?\n(.*?)\n\n", said, flags=re.DOTALL)
     rows = [line.split() for line in table[1].splitlines()] if table else []
     return {name: int(number) for name, number in rows if name != "total"}
 

@@ -39,23 +39,7 @@ _SOURCE = Path(__file__).resolve().parents[2]
 
 
 def digest(modules: Iterable[str]) -> str:
-    """Return one digest for modules and all that they import.
-
-    Parameters
-    ----------
-    modules : iterable of str
-        Full names, as in ``"gpcmc.gaussian.ep"``.
-
-    Returns
-    -------
-    str
-        16 hexadecimal digits.
-
-    Raises
-    ------
-    ValueError
-        If a name is not that of a module of `PACKAGES`.
-    """
+    """Return one digest, 16 hexadecimal digits, of what `code_digests` says of modules."""
     return _short(json.dumps(code_digests(modules)).encode())
 
 

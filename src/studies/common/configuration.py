@@ -16,7 +16,7 @@ from typing import Annotated, Any, TypeVar
 import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 
-from recheck.judge.declared import Loader
+from recheck.judge.declared import Loader, read_yaml
 from studies.common.refusals import problems_of, refuse, shortly
 
 #: Sobol' points end here, and no count of a run of hours is larger.
@@ -289,12 +289,7 @@ def _typed(value: Any) -> Any:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    try:
-        found = yaml.load(path.read_text(encoding="utf-8"), Loader)
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is no text in UTF-8: {error}") from None
-    except yaml.YAMLError as error:
-        raise ValueError(f"{path} cannot be read: {error}") from None
+    found = read_yaml(path)
     if not isinstance(found, dict):
         raise ValueError(f"{path} must be a mapping; got {shortly(found)}")
     return found

@@ -109,28 +109,18 @@ def asked(key: str, studies: Sequence[str], seconds: float) -> Asked:
     if not key:
         raise KeyError(_overview(studies))
     study, rest = _place(key, studies)
-    key = rest if study == studies[0] else f"{study}:{rest}"
-    kept, reference = Kept(f"data/reference/{study}"), Path("data/reference")
-    known = {
-        name: replace(
-            study_of(
-                reference / name,
-                Path("data/published", name),
-                None,
-                Path("src/studies", name),
-                ("data/", "src/", "results/"),
-            ),
-            kept=f"{reference}/{name}",
-        )
-        for name in studies
-    }
+    front = "" if study == studies[0] else f"{study}:"
+    folder = Path("data/reference", study)
+    kept, roots = Kept(folder), ("data/", "src/", "results/")
+    printed, source_of = Path("data/published", study), Path("src/studies", study)
+    known = replace(study_of(folder, printed, None, source_of, roots), kept=str(folder))
     if rest.endswith("/"):
-        raise KeyError(_listed(key, rest, known[study].book))
+        raise KeyError(_listed(front, rest, known.book))
     if rest.startswith(("tables/", "figures/")):
-        facts, source = _shown(rest, known[study].book, known[study].layout)
+        facts, source = _shown(rest, known.book, known.layout)
         own = ""
     else:
-        facts, source, own = _one(key, rest, kept, known)
+        facts, source, own = _one(rest, kept, known)
     first = {(name, row) for name, rows in _rows(kept, own).items() for row in rows}
     return Asked(study, facts, _rows(kept, source), first, seconds)
 
@@ -160,24 +150,23 @@ def _overview(studies: Sequence[str]) -> str:
     return "\n".join(lines)
 
 
-def _listed(key: str, rest: str, book: Book) -> str:
-    front = key.removesuffix(rest)
+def _listed(front: str, rest: str, book: Book) -> str:
     ids = [id for id in dict.fromkeys(book.measures["id"]) if id.startswith(rest)]
     if not ids:
-        return f"{key}: no id begins so; `make number` without an id lists the tables"
-    return "\n".join([f"{len(ids)} ids begin with {key}:", *(f"  {front}{id}" for id in ids)])
+        return f"{front}{rest}: no id begins so; `make number` without an id lists the tables"
+    return "\n".join(
+        [f"{len(ids)} ids begin with {front}{rest}:", *(f"  {front}{id}" for id in ids)]
+    )
 
 
-def _one(
-    key: str, rest: str, kept: Kept, known: Mapping[str, Study]
-) -> tuple[list[tuple[str, str]], str, str]:
+def _one(key: str, kept: Kept, known: Study) -> tuple[list[tuple[str, str]], str, str]:
     """What is known of a number, what it and its verdict rest on, and what it rests on itself."""
-    book = known[kept.study].book
-    id = rest.partition("@")[0].removeprefix("verdict:").removeprefix("published:")
+    book, studies = known.book, {kept.study: known}
+    id = key.partition("@")[0].removeprefix("verdict:").removeprefix("published:")
     record = Facts(kept.provenance, f"{kept.folder}/provenance.json")
-    facts = {"run": record, **facts_of(known, "run")}
+    facts = {"run": record, **facts_of(studies, "run")}
     try:
-        (found,) = collect([Use(key, "", "id")], known, facts, "run")
+        (found,) = collect([Use(key, "", "id")], studies, facts, "run")
     except UnknownKeyError as error:
         raise KeyError(error.args[0]) from None
     said, source = [("ours", found.digits), ("units and runs", found.count)], found.source

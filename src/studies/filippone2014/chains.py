@@ -10,12 +10,8 @@ from gpcmc.chains.hyperparameters import Model
 from studies.common.rows import Line
 from studies.common.seeds import generator, seed
 from studies.filippone2014.operations import cubic_operations
-from studies.filippone2014.tuned_chains import (
-    PSEUDO_MARGINAL,
-    Chain,
-    latent_chain,
-    pseudo_marginal_chain,
-)
+from studies.filippone2014.problems import PSEUDO_MARGINAL
+from studies.filippone2014.tuned_chains import Chain, latent_chain, pseudo_marginal_chain
 
 Array = np.ndarray
 #: Parts of the iterations after which R-hat is given.

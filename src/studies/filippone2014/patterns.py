@@ -6,12 +6,10 @@ import re
 
 import numpy as np
 
-from studies.common.data import load, read_registry
+from studies.common.data import registered
 from studies.filippone2014.problems import data_path
 from studies.filippone2014.simulated import simulate
 
-#: Where raw files and their register are, from the root of the repository.
-RAW, REGISTRY = "data/raw", "data/registry.csv"
 #: Names in the table of recipes, where they are others.
 NAMES = {"breast": "wisconsin", "crabs": "crabs_index"}
 
@@ -22,5 +20,5 @@ def patterns(name: str, *, seed: int, standardise: object) -> dict[str, np.ndarr
         n, d, number = map(int, simulated.groups())
         X, y, _ = simulate(n, d, data_path(seed, "table1", n, d, number), balanced=True)
         return {"X": X, "y": y}
-    raw = load(NAMES.get(name, name), RAW, read_registry(REGISTRY))
+    raw = registered(NAMES.get(name, name))
     return {"X": raw.X, "y": raw.y}

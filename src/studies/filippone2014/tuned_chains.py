@@ -26,7 +26,7 @@ import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 
 from gpcmc._threads import one_thread
-from gpcmc._validation import FloatArray, check_option, check_positive_int
+from gpcmc._validation import FloatArray
 from gpcmc.chains import hyperparameter_chains as library
 from gpcmc.chains.estimators import Estimator
 from gpcmc.chains.hyperparameter_chains import adapt
@@ -49,9 +49,6 @@ from gpcmc.gaussian.importance import gaussian_proposal, log_evidence_estimate
 from gpcmc.gaussian.laplace import Laplace
 from gpcmc.gaussian.posterior import GaussianApproximation
 
-PSEUDO_MARGINAL = ("laplace", "ep")
-#: Names of chains that hold latent values.
-LATENT = ("sufficient", "ancillary", "surrogate")
 #: Approximations of the pseudo-marginal schemes, by name.
 GAUSSIAN: dict[str, GaussianApproximation] = {
     "laplace": Laplace(tolerance=1e-4),
@@ -171,15 +168,7 @@ def pseudo_marginal_chain(
         Of each estimate; draws that are kept, and iterations before them.
     rng : Generator
         Consumed.
-
-    Raises
-    ------
-    ValueError
-        If an argument is not as above.
     """
-    check_option("method", method, PSEUDO_MARGINAL)
-    _check_lengths(samples=samples, iterations=iterations, burn_in=burn_in)
-    _check_root(root, model)
     estimator = CountedEstimator(method, samples)
     chain = _pseudo_marginal(model, estimator, model.prior.draw(rng), rng)
     for _ in range(burn_in):
@@ -214,15 +203,7 @@ def latent_chain(
         Draws that are kept, and iterations before them.
     rng : Generator
         Consumed.
-
-    Raises
-    ------
-    ValueError
-        If an argument is not as above.
     """
-    check_option("scheme", scheme, LATENT)
-    _check_lengths(repeats=repeats, iterations=iterations, burn_in=burn_in)
-    _check_root(root, model)
     start = whitened_state(model, model.prior.draw(rng), rng.standard_normal(len(model.y)))
     chain = library.Chain(start, lambda state, own: UPDATES[scheme](model, state, own, rng))
 
@@ -258,10 +239,8 @@ def pilot(
     Raises
     ------
     ValueError
-        If an argument is not as above, or the pilot does not move.
+        If the pilot does not move.
     """
-    check_option("method", method, PSEUDO_MARGINAL)
-    _check_lengths(iterations=iterations, burn_in=burn_in)
     theta = model.prior.draw(rng)
     chain = _pseudo_marginal(model, CountedEstimator(method, _PILOT_SAMPLES), theta, rng)
     root = np.eye(len(theta))
@@ -292,15 +271,3 @@ def _pseudo_marginal(
     return library.Chain(
         start, lambda state, root: pseudo_marginal_step(model, estimator, state, root, rng)
     )
-
-
-def _check_lengths(**lengths: int) -> None:
-    for name, value in lengths.items():
-        if name != "burn_in" or value != 0:
-            check_positive_int(name, value)
-
-
-def _check_root(root: FloatArray, model: Model) -> None:
-    p = 1 + len(model.squares)
-    if root.shape != (p, p):
-        raise ValueError(f"root must have shape ({p}, {p}), as theta has {p}; got {root.shape}")

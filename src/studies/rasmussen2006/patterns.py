@@ -9,14 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from studies.common.data import load, read_registry
+from studies.common.data import registered
 from studies.rasmussen2006.gp import squared_distances
 from studies.rasmussen2006.scores import baseline
 
 Array = np.ndarray
 
-#: Where raw files and their register are, from the root of the repository.
-RAW, REGISTRY = "data/raw", "data/registry.csv"
 #: The digits of the binary problem: the first one is the class +1.
 THREE, FIVE = 3, 5
 #: Arrays of digits: images, partition, and whether threes and fives alone.
@@ -39,7 +37,7 @@ def usps(*, images: str, partition: str, pair: bool) -> dict[str, Array]:
     Images are "smoothed" or "raw", the partition is that of the "book" or "zip" (of the files), a `pair` is threes and
     fives alone.
     """
-    raw = load(f"usps_{partition}_{images}", RAW, read_registry(REGISTRY))
+    raw = registered(f"usps_{partition}_{images}")
     used = np.isin(raw.y, (THREE, FIVE)) | (not pair)
     training = np.array(int(used[: raw.training].sum()))
     return {"X": raw.X[used], "digit": raw.y[used], "training": training}
@@ -47,7 +45,7 @@ def usps(*, images: str, partition: str, pair: bool) -> dict[str, Array]:
 
 def two_classes(name: str) -> dict[str, Array]:
     """Return ``X`` and ``y`` of a data set of Kuss and Rasmussen, who count the index of Crabs as a feature."""
-    raw = load("crabs_index" if name == "crabs" else name, RAW, read_registry(REGISTRY))
+    raw = registered("crabs_index" if name == "crabs" else name)
     return {"X": raw.X, "y": raw.y}
 
 

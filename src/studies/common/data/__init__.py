@@ -7,7 +7,7 @@ the rest of the package.
 
 from studies.common.data.checking import require, to_html
 from studies.common.data.download import fetch
-from studies.common.data.parse import DATASETS, RawData, check, load
+from studies.common.data.parse import DATASETS, RawData, check, load, registered
 from studies.common.data.registry import (
     DamagedFileError,
     DataUnavailableError,
@@ -29,6 +29,7 @@ __all__ = [
     "files_of",
     "load",
     "read_registry",
+    "registered",
     "require",
     "split",
     "to_html",

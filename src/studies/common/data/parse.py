@@ -29,8 +29,16 @@ from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter
 
 from studies.common.data.checking import COLUMNS, compare, require
-from studies.common.data.registry import DataUnavailableError, Entry, files_of, read_verified
+from studies.common.data.registry import (
+    DataUnavailableError,
+    Entry,
+    files_of,
+    read_registry,
+    read_verified,
+)
 
+#: Where raw files and their registry are, from the root of the repository.
+RAW, REGISTRY = "data/raw", "data/registry.csv"
 LENGTHS, SIDE = ["FL", "RW", "CL", "CW", "BD"], 16
 #: Of the Gaussian that smooths USPS images, in pixels: its standard deviation, and where it is cut off.
 BLUR, CUT = 0.75, 3.0
@@ -204,6 +212,11 @@ def load(dataset: str, folder: str | PathLike[str], registry: Sequence[Entry]) -
         require(facts)
         made += [raw] if raw else []
     return made[0]
+
+
+def registered(dataset: str) -> RawData:
+    """Load one of `DATASETS` from where the workflow has raw files and their registry (`load`)."""
+    return load(dataset, RAW, read_registry(REGISTRY))
 
 
 def check(

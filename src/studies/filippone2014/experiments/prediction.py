@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from studies.common.rows import Inputs, Line, Result, Row, planned
 from studies.common.seeds import seed
 from studies.filippone2014.config import Configuration
@@ -11,29 +13,31 @@ METHODS = ("fitted", "mode", "integrated", "svm")
 
 def plan(config: Configuration) -> list[Line]:
     """Return a row a data set, number of training cases, training set and method."""
-    given = config.filippone2014.prediction
-    chain = {"integrated": {"chain": given.chain.model_dump()}}
+    chain = {"integrated": {"chain": config.filippone2014.prediction.chain.model_dump()}}
     return planned(
         {
-            "row": f"{data}/n{n}/split{split}/{method}",
-            "data": data,
-            "n": n,
-            "split": split,
+            **line,
+            "row": f"{line['row']}/{method}",
             "method": method,
-            "seconds": 0.2 * n if method == "integrated" else 0.02 * n,
+            "seconds": line["n"] * (0.2 if method == "integrated" else 0.02),
             **chain.get(method, {}),
-            "seed": split_path(config.seed, data, n, split),
         }
-        for data in given.data
-        for n in given.sizes
-        for split in range(given.splits)
+        for line in splits(config)
         for method in METHODS
     )
 
 
-def split_path(root: int, data: str, n: int, split: int) -> str:
-    """Return the path of the stream that draws a training set; those of the methods are below it."""
-    return seed(root, "filippone2014", "prediction", data, f"n{n}", f"split{split}")
+def splits(config: Configuration) -> Iterator[Line]:
+    """Yield a line a training set, with the path of the stream that draws it; those of methods are below it."""
+    given = config.filippone2014.prediction
+    for data in given.data:
+        for n in given.sizes:
+            for split in range(given.splits):
+                path = seed(
+                    config.seed, "filippone2014", "prediction", data, f"n{n}", f"split{split}"
+                )
+                row = f"{data}/n{n}/split{split}"
+                yield {"row": row, "data": data, "n": n, "split": split, "seed": path}
 
 
 def run(row: Row, inputs: Inputs) -> Result:

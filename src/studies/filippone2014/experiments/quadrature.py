@@ -4,26 +4,13 @@ from __future__ import annotations
 
 from studies.common.rows import Inputs, Line, Result, Row, planned
 from studies.filippone2014.config import Configuration
-from studies.filippone2014.experiments.prediction import split_path
+from studies.filippone2014.experiments.prediction import splits
 
 
 def plan(config: Configuration) -> list[Line]:
     """Return a row a data set, number of training cases and training set."""
-    given = config.filippone2014.prediction
-    return planned(
-        {
-            "row": f"{data}/n{n}/split{split}",
-            "data": data,
-            "n": n,
-            "split": split,
-            "seconds": 0.3 * n,
-            "grid": given.quadrature.model_dump(),
-            "seed": split_path(config.seed, data, n, split),
-        }
-        for data in given.data
-        for n in given.sizes
-        for split in range(given.splits)
-    )
+    grid = config.filippone2014.prediction.quadrature.model_dump()
+    return planned({**line, "seconds": 0.3 * line["n"], "grid": grid} for line in splits(config))
 
 
 def run(row: Row, inputs: Inputs) -> Result:

@@ -4,23 +4,13 @@ from __future__ import annotations
 
 from studies.common.rows import Inputs, Line, Result, Row, planned
 from studies.filippone2014.config import Configuration
-from studies.filippone2014.problems import INPUTS, data_path
+from studies.filippone2014.experiments import spread
 
 
 def plan(config: Configuration) -> list[Line]:
     """Return a row a data set of Figure 2."""
-    given = config.filippone2014.spread
-    return planned(
-        {
-            "row": f"n{n}/set{number}",
-            "n": n,
-            "d": INPUTS,
-            "set": number,
-            "seed": data_path(config.seed, "figure2", n, INPUTS, number),
-        }
-        for n in given.n
-        for number in range(given.sets)
-    )
+    names = ("row", "n", "d", "set", "seed")
+    return planned({name: row[name] for name in names} for row in spread.plan(config))
 
 
 def run(row: Row, inputs: Inputs) -> Result:

@@ -12,6 +12,7 @@ from matplotlib.lines import Line2D
 
 from recheck.report import style
 from recheck.report.book import Book
+from studies.common.figures import nothing
 
 _METHODS = {"laplace": "Laplace", "ep": "EP"}
 _SCHEMES = {"laplace": "Laplace", "ep": "EP", "ancillary": "AA", "surrogate": "SURR"}
@@ -25,10 +26,6 @@ _DATA = {
 _OTHERS = {"fitted": "fitted", "mode": "mode", "svm": "SVM"}
 
 
-def _nothing(axes: Axes) -> None:
-    axes.text(0.04, 0.04, "not run at this scale", transform=axes.transAxes, color=style.GREY)
-
-
 def curves(book: Book) -> Figure:
     """Estimates over log tau: a row a number of cases, a column a method; fewest and most samples in each panel."""
     rows = book.select("curve/{method}/{n}/{s}/x{x}/{quantity}").astype({"x": float})
@@ -40,7 +37,7 @@ def curves(book: Book) -> Figure:
             axes.set_title(f"{name}, $n={n[1:]}$")
             own = rows[(rows["n"] == n) & (rows["method"] == method)]
             if own.empty:
-                _nothing(axes)
+                nothing(axes)
                 continue
             numbers = sorted(own["s"].unique(), key=lambda s: int(s[1:]))
             # bands of the numbers between would hide these
@@ -79,7 +76,7 @@ def efficiency(book: Book) -> Figure:
         axes.set_title(title)
         own = table[table["kernel"] == kernel] if len(table) else table
         if own.empty:
-            _nothing(axes)
+            nothing(axes)
         else:
             _panel(axes, own, markers)
         axes.set(xscale="log", yscale="log", xlabel="cubic operations an iteration")
@@ -130,7 +127,7 @@ def losses(book: Book) -> Figure:
     )
     rows = book.rows("prediction/{data}/{n}/{method}/log-loss")
     if rows.empty:
-        _nothing(axes)
+        nothing(axes)
         return figure
     table = rows.pivot_table(index=["data", "n", "unit"], columns="method", values="value")
     order = [*_DATA]

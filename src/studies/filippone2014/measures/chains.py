@@ -10,9 +10,8 @@ import pandas as pd
 
 from recheck.judge.measures import as_measures
 from studies.common.measuring import Row, Rows
-from studies.filippone2014.measures.common import PARTS, log_ratio, row
+from studies.filippone2014.measures.common import COUNTS, log_ratio, of_chains, row, scheme_of
 
-_COUNTS = {"source": "operations", "own": "operations_own"}
 _SHORT = {"ancillary": "aa", "surrogate": "surr"}
 #: Least and largest excess of R-hat over one. An R-hat below 1.001 is as good as one, and may be below one; an infinite
 #: one is of chains that stand still. Without these limits the logarithm of a ratio would leave out the best and the
@@ -36,18 +35,9 @@ def _tables(rows: pd.DataFrame) -> list[Row]:
     found, least = [], rows["repeats"].min()
     for _, one in rows.iterrows():
         where = f"{one['kernel']}/n{one['n']}/d{one['d']}"
-        name = one["scheme"] if not one["samples"] else f"{one['scheme']}-{one['samples']}"
-        unit = f"{where}/set{one['set']}"
-        base = f"table1/{where}/{name}" if one["repeats"] == least else f"table3/{where}/{name}"
-        found.append(row(f"{base}/ess", unit, 100 * one["share"], one))
-        for part in PARTS:
-            found.append(row(f"{base}/r-hat-{part}", unit, one[f"r_hat_{part}"], one))
-        found.append(row(f"{base}/acceptance", unit, 100 * one["acceptance"], one))
-        for level, column in _COUNTS.items():
-            own = {"reading": f"counts={level}"}
-            found.append(row(f"{base}/operations", unit, one[column], one, **own))
-            rate = 100 * one["share"] / one[column]
-            found.append(row(f"{base}/rate", unit, rate, one, **own))
+        table = "table1" if one["repeats"] == least else "table3"
+        base, unit = f"{table}/{where}/{scheme_of(one)}", f"{where}/set{one['set']}"
+        found += of_chains(base, unit, one, 100 * one["share"])
     return found
 
 
@@ -91,7 +81,7 @@ class _Chains:
         for samples in sorted({*self.numbers("laplace")} & {*self.numbers("ep")}):
             pair, own = (("ep", samples), ("laplace", samples)), f"{unit}/s{samples}"
             found.append(self.ratio("claim/samples/ep-laplace", own, "ess", *pair))
-            for level, column in _COUNTS.items():
+            for level, column in COUNTS.items():
                 more = {"reading": f"counts={level}"}
                 found.append(self.ratio("claim/operations/ep-laplace", own, column, *pair, **more))
         for scheme in ("laplace", "ep"):
@@ -123,7 +113,7 @@ class _Chains:
         if other == "ancillary":
             found.append(self.ratio("claim/schemes/pm-aa", unit, "ess", *pair, **more))
             found.append(self.ratio("claim/schemes/convergence", unit, "excess", *pair, **more))
-        for level, column in _COUNTS.items():
+        for level, column in COUNTS.items():
             more, own = {"reading": f"{approximation};counts={level}"}, f"{unit}/{other}"
             found.append(self.ratio("claim/operations/pm", own, column, *pair, **more))
             rate = "rate" if level == "source" else "rate_own"

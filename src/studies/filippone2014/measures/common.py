@@ -14,6 +14,8 @@ from studies.common.rows import NO_DATA
 
 #: Percents of the iterations after which R-hat is shown.
 PARTS = (10, 20, 50, 100)
+#: Operations as the source counts and by our own count: columns by the level of the reading.
+COUNTS = {"source": "operations", "own": "operations_own"}
 
 
 def row(id: str, unit: str, value: float, rows: pd.DataFrame | pd.Series, **more: Any) -> Row:
@@ -26,6 +28,24 @@ def row(id: str, unit: str, value: float, rows: pd.DataFrame | pd.Series, **more
     if not np.isfinite(found["value"]):
         found["status"] = "not defined"
     return found
+
+
+def of_chains(base: str, unit: str, one: pd.Series, percent: float, **more: Any) -> list[Row]:
+    """What the tables show of the chains of a line, whose effective samples are so many percent of the draws."""
+    found = [row(f"{base}/ess", unit, percent, one, **more)]
+    for part in PARTS:
+        found.append(row(f"{base}/r-hat-{part}", unit, one[f"r_hat_{part}"], one, **more))
+    found.append(row(f"{base}/acceptance", unit, 100 * one["acceptance"], one, **more))
+    for level, column in COUNTS.items():
+        own = {"reading": f"counts={level}", **more}
+        found.append(row(f"{base}/operations", unit, one[column], one, **own))
+        found.append(row(f"{base}/rate", unit, percent / one[column], one, **own))
+    return found
+
+
+def scheme_of(one: pd.Series) -> str:
+    """The name of what was run: with its importance samples, if it has any."""
+    return str(one["scheme"]) if not one["samples"] else f"{one['scheme']}-{one['samples']}"
 
 
 def log_ratio(above: float, below: float) -> float:

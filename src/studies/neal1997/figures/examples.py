@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from recheck.report import style
 from recheck.report.book import Book
+from studies.common.figures import nothing
 from studies.neal1997.chains import true_function
 
 _LINES = ["solid", "dashed", "dashdot", "dotted"]
-
-
-def _nothing(axes: Axes) -> None:
-    axes.text(0.04, 0.04, "not run at this scale", transform=axes.transAxes, color=style.GREY)
 
 
 def priors(book: Book) -> Figure:
@@ -34,7 +30,7 @@ def priors(book: Book) -> Figure:
             own = own.sort_values("x")
             axes.plot(own["x"], own["value"], linestyle=line, color=colour)
         if rows.empty:
-            _nothing(axes)
+            nothing(axes)
     for axes in panels[1]:
         axes.set_xlabel("input")
     return figure
@@ -56,7 +52,7 @@ def traces(book: Book) -> Figure:
             axes.plot(rows["iteration"], rows["value"], linestyle=line, color=colour, label=label)
         axes.set_xlabel("iteration")
         if not axes.lines or not len(axes.lines[0].get_xdata()):
-            _nothing(axes)
+            nothing(axes)
         else:
             axes.legend(ncols=4, loc="upper center", bbox_to_anchor=(0.5, -0.25), columnspacing=1)
     if len(panels[0].lines[0].get_xdata()):
@@ -72,7 +68,7 @@ def outliers(book: Book) -> Figure:
     for (run, label), colour, line in zip(runs.items(), style.COLOURS, _LINES, strict=False):
         rows = book.select(f"figure5/{run}/{{x}}").astype({"x": float}).sort_values("x")
         if rows.empty:
-            _nothing(axes)
+            nothing(axes)
             continue
         axes.plot(rows["x"], rows["value"], linestyle=line, color=colour, label=label)
         if run == "1997-t":

@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.special import expit, softmax
 
-from gpcmc._validation import (
-    FloatArray,
-    check_array,
-    check_positive,
-    check_positive_int,
-    check_rng,
-)
-from studies.neal1997.model._arguments import check_shape, check_training_inputs
+from gpcmc._validation import FloatArray
 from studies.neal1997.model._gibbs import scan
 from studies.neal1997.model.factor import Factor, factorise
 from studies.neal1997.model.hamiltonian import Point, persistent_step
@@ -70,35 +62,18 @@ class Classification:
         Classes 0, 1, ...
     classes : int
         How many there are. Two have one latent value, the log odds of class 1; more have one each.
-
-    Raises
-    ------
-    ValueError
-        If inputs or classes are not as described.
     """
 
     def __init__(
         self,
         kernel: Kernel,
         priors: Sequence[Gamma | Hierarchy],
-        X: ArrayLike,
-        t: ArrayLike,
+        X: FloatArray,
+        t: NDArray[np.int64],
         *,
         classes: int,
     ) -> None:
-        self.X = check_training_inputs(X)
-        found = check_array("t", t, ndim=1)
-        if check_positive_int("classes", classes) < 2:
-            raise ValueError(f"classes must be 2 or more; got {classes}")
-        if len(found) != len(self.X):
-            raise ValueError(
-                f"t must have one class for each of {len(self.X)} rows of X; got {len(found)}"
-            )
-        if not np.isin(found, np.arange(classes)).all():
-            raise ValueError(
-                f"t must hold whole numbers from 0 to {classes - 1}; got {np.unique(found)}"
-            )
-        self.t: NDArray[np.int64] = found.astype(np.int64)
+        self.X, self.t = X, t
         self.priors = Priors(kernel, priors)
         self.rows = 1 if classes == 2 else classes
 
@@ -116,17 +91,16 @@ class Classification:
             raise ValueError("kernel must be positive definite at the inputs; add a WhiteKernel")
         return ClassificationState(point, np.zeros(len(self.priors)), latent)
 
-    def state(self, x: ArrayLike, latent: ArrayLike) -> ClassificationState:
+    def state(self, x: FloatArray, latent: FloatArray) -> ClassificationState:
         """Return a state at log hyperparameters x (p,) and latent values (k, n), for example a saved one.
 
         Raises
         ------
         ValueError
-            If x or the latent values have another shape or are not finite, or the kernel's matrix is not positive
-            definite at x.
+            If the kernel's matrix is not positive definite at x.
         """
-        values = check_shape("latent", latent, (self.rows, len(self.X))).copy()
-        point = self._at(check_shape("x", x, (len(self.priors),)), values)
+        values = latent.copy()
+        point = self._at(x, values)
         if point is None:
             raise ValueError("x must make the kernel positive definite")
         return ClassificationState(point, np.zeros(len(self.priors)), values)
@@ -157,19 +131,7 @@ class Classification:
         factor : float
             Of the step sizes ``priors.steps``, above 0.
         rng : numpy.random.Generator
-
-        Raises
-        ------
-        ValueError
-            If an argument is not as described, or the state is not one of this model.
         """
-        self._check_state(state)
-        check_positive_int("updates", updates)
-        check_positive_int("scans", scans)
-        if not isinstance(persistence, numbers.Real) or not 0.0 <= persistence < 1.0:
-            raise ValueError(f"persistence must be at least 0 and below 1; got {persistence!r}")
-        check_positive("factor", factor)
-        rng = check_rng("rng", rng)
         point, momentum, latent = state.point, state.momentum, state.latent.copy()
         accepted = 0
         for _ in range(updates):
@@ -188,7 +150,7 @@ class Classification:
     def predict_proba(
         self,
         state: ClassificationState,
-        X_star: ArrayLike,
+        X_star: FloatArray,
         *,
         draws: int = 100,
         rng: np.random.Generator,
@@ -202,15 +164,7 @@ class Classification:
         draws : int
             Of the latent values of each test case, over which probabilities are averaged; at least 1.
         rng : numpy.random.Generator
-
-        Raises
-        ------
-        ValueError
-            If an argument is not as described, or the state is not one of this model.
         """
-        self._check_state(state)
-        check_positive_int("draws", draws)
-        rng = check_rng("rng", rng)
         kernel = self.priors.kernel_at(state.point.x)
         weights, variance = state.point.factor.conditional(kernel, self.X, X_star)
         mean = state.latent @ weights
@@ -226,14 +180,6 @@ class Classification:
             else:
                 total += softmax(latent, axis=0).sum(axis=2).T
         return total / draws
-
-    def _check_state(self, state: ClassificationState) -> None:
-        """Refuse what is not a state of this model. With NaN among the latent values Gibbs scans would not end."""
-        if not isinstance(state, ClassificationState):
-            raise ValueError(f"state must be a ClassificationState; got {type(state).__name__}")
-        check_shape("state.point.x", state.point.x, (len(self.priors),))
-        check_shape("state.momentum", state.momentum, (len(self.priors),))
-        check_shape("state.latent", state.latent, (self.rows, len(self.X)))
 
     def _at(self, x: FloatArray, latent: FloatArray) -> Point | None:
         factor = factorise(self.priors, x, self.X)

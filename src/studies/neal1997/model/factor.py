@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.linalg import LinAlgError, cho_solve, cholesky, eigh
 from scipy.linalg.lapack import dpotri
 
 from gpcmc._validation import FloatArray
 from gpcmc.covariance.gradient import Contraction, covariance_with_gradient
-from studies.neal1997.model._arguments import check_test_inputs
 from studies.neal1997.model.priors import Priors
 
 if TYPE_CHECKING:
@@ -75,7 +73,7 @@ class Factor:
             return vectors * np.sqrt(np.maximum(eigenvalues, 0.0))
 
     def conditional(
-        self, kernel: Kernel, X: FloatArray, X_star: ArrayLike
+        self, kernel: Kernel, X: FloatArray, X_star: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         """Return weights and variances of latent values at test inputs, given what has covariance C: N(4), N(5).
 
@@ -93,13 +91,7 @@ class Factor:
         weights : (n, m) array
             C^-1 K(X, X_star): given y (k, n), the means are ``y @ weights``.
         variance : (m,) array
-
-        Raises
-        ------
-        ValueError
-            If X_star is not a finite array of two dimensions, or has another number of columns than X.
         """
-        X_star = check_test_inputs(X_star, X.shape[1])
         K_star = kernel(X, X_star)
         weights = self.solve(K_star)
         variance = kernel.diag(X_star) - np.einsum("ij,ij->j", K_star, weights)

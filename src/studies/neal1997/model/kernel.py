@@ -20,11 +20,6 @@ class SquaredExponential(StationaryKernelMixin, NormalizedKernelMixin, Kernel):
     ----------
     rho : float or (d,) array
         Relevances, one over a length: one for all inputs, or one for each.
-
-    Raises
-    ------
-    ValueError
-        On evaluation, if a relevance is not positive and finite, or their number is not that of the inputs.
     """
 
     def __init__(self, rho: Any = 1.0) -> None:
@@ -48,21 +43,11 @@ class SquaredExponential(StationaryKernelMixin, NormalizedKernelMixin, Kernel):
         -------
         K : (n, m) array
         gradient : (n, n, p) array, with `eval_gradient` alone
-            With respect to log rho: -2 (rho_u (x_u - x'_u))^2 K, for one rho its sum over u.
+            With respect to log rho, where Y is X: -2 (rho_u (x_u - x'_u))^2 K, for one rho its sum over u.
         """
-        if eval_gradient and Y is not None:
-            raise ValueError("eval_gradient must be False where Y is given: it is of K(X, X) alone")
         X = np.atleast_2d(X)
         Y = X if Y is None else np.atleast_2d(Y)
-        if X.shape[1] != Y.shape[1]:
-            raise ValueError(f"Y must have {X.shape[1]} columns as X has; got {Y.shape[1]}")
         rho = np.asarray(self.rho, dtype=np.float64)
-        if not ((rho > 0) & (rho < np.inf)).all():
-            raise ValueError(f"rho must be positive and finite; got {self.rho}")
-        if rho.shape not in ((), (X.shape[1],)):
-            raise ValueError(
-                f"rho must have one value for each of {X.shape[1]} inputs; got {rho.size}"
-            )
         squares = (rho * (X[:, None, :] - Y[None, :, :])) ** 2
         K = np.exp(-squares.sum(axis=2))
         if not eval_gradient:

@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 
 from recheck.report import style
 from recheck.report.book import Book
+from studies.common.figures import nothing
 from studies.rasmussen2006.grid import AMPLITUDES, LENGTHS, PRINTED, STEP
 
 _NAMES = {
@@ -29,10 +30,6 @@ _CONTOURS: dict[str, list[float]] = {
 }
 #: Of the three surfaces side by side: the printed optima are -99 and -90.
 _SIDE_BY_SIDE = [-300, -200, -150, -120, -105, -100, -95, -92, -90]
-
-
-def _nothing(axes: Axes) -> None:
-    axes.text(0.04, 0.04, "not run at this scale", transform=axes.transAxes, color=style.GREY)
 
 
 def surfaces(book: Book) -> Figure:
@@ -80,7 +77,7 @@ def _contours(axes: Axes, rows: pd.DataFrame, levels: Sequence[float]) -> None:
     """Labelled contours over log l (field x) and log sf (field a); none of a grid with fewer than three lines."""
     table = rows.astype({"x": float, "a": float}).pivot(index="a", columns="x", values="value")
     if min(table.shape) < 3:
-        _nothing(axes)
+        nothing(axes)
         return
     grid = table.columns.to_numpy(), table.index.to_numpy(), table.to_numpy()
     lines = axes.contour(
@@ -99,7 +96,7 @@ def _limits(axes: Axes) -> None:
 def _numbers(axes: Axes, rows: pd.DataFrame) -> None:
     """Numbers in their places; of a fine grid one in so many lines and columns that they do not touch."""
     if rows.empty:  # the data could not be had
-        _nothing(axes)
+        nothing(axes)
         return
     rows = rows.astype({"x": float, "a": float})
     some = [sorted(rows[name].unique()) for name in ("x", "a")]
@@ -126,7 +123,7 @@ def latents(book: Book) -> Figure:
                 label = {"map": "at the mean"}.get(str(part), part)
                 axes.step(own["center"], own["value"], where="mid", color=colour, label=label)
             if rows.empty:
-                _nothing(axes)
+                nothing(axes)
             else:
                 axes.legend()
             if kind == "probability":
@@ -142,7 +139,7 @@ def predictions(book: Book) -> Figure:
     rows = book.select("prediction/{case}/{quantity}")
     table = rows.pivot(index="case", columns="quantity", values="value")
     if table.empty:
-        _nothing(axes)
+        nothing(axes)
         return figure
     right, wrong = (table[table["wrong"] == value] for value in (0, 1))
     axes.plot(right["map"], right["averaged"], ".", color=style.BLUE, label="right")
