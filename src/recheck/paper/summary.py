@@ -7,10 +7,7 @@ import pandas as pd
 from recheck.paper.pandoc import PACKAGE
 from recheck.paper.typeset import LATEX_PACKAGES
 from recheck.record.remeasured import OUTCOMES
-from recheck.report.audit import VERDICTS
-
-#: Kinds of verdicts, as the table calls them.
-_KINDS = {"cell": "cells", "contrast": "contrasts", "column": "columns", "claim": "claims"}
+from recheck.report.audit import KINDS, VERDICTS
 
 
 def summary(
@@ -60,7 +57,7 @@ def _verdicts(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     rows = {
         (study, name): frame.loc[frame["kind"] == kind, "verdict"].value_counts()
         for study, frame in frames.items()
-        for kind, name in _KINDS.items()
+        for kind, name in KINDS.items()
         if (frame["kind"] == kind).any()
     }
     table = pd.DataFrame(rows).T.reindex(columns=list(VERDICTS)).fillna(0).astype(int)
