@@ -259,6 +259,9 @@ def test_every_bad_cell_is_named_at_once(file, capsys):
     assert (
         text.count("needed is a number") == 3 and "row 'a', column 'x'" in text and "--skip" in text
     )
+    # a column of numbers with units is none of names
+    assert main(["judge", str(file("Model,x,y\na,1.0ms,2\nb,1.1ms,3\n")), str(ours)]) == WRONG
+    assert capsys.readouterr().err.count("column 'x': needed is a number") == 2
     rows, _ = long(read_sheet(file("Model,x,note\na,1.0,best\nb,2.0,good\n")), skip=["note"])
     assert [row["id"] for row in rows] == ["a/x", "b/x"]
 

@@ -108,7 +108,11 @@ def _planned(
     known = bool(spread.noise.df)
     designs = []
     for each in RUNS if known else (runs,):
-        if needed := _fewest(lambda n, r=each: detectable(spread, cell, (n, r), *rule), aim):
+
+        def reached(units: int, each: int = each) -> float:
+            return detectable(spread, cell, (units, each), *rule)
+
+        if needed := _fewest(reached, aim):
             designs.append((needed * each, needed, each))
     limit = detectable(spread, cell, (MOST, max(RUNS) if known else runs), *rule)
     note = "" if known else "one run a unit: only units are planned"

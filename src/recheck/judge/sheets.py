@@ -333,9 +333,16 @@ def long(
             f"{sheet.name}: {headers} rows before the first number: needed are one or two with names (--headers 1)"
         )
     body = rows[headers:]
+
+    def numbers_in(column: int) -> bool:
+        """Whether a column has numbers, or begins like them all along: it is refused below and no name."""
+        cells = [row[column] for row in body if row[column]]
+        begin = column > 0 and bool(cells) and all(map(_BEGINS.match, cells))
+        return begin or any(map(numeric, cells))
+
     if labels is None:
         labels = 0
-        while labels < width - 1 and not any(numeric(row[labels]) for row in body):
+        while labels < width - 1 and not numbers_in(labels):
             labels += 1
         if not labels and width > 1 and headers and not any(row[0] for row in rows[:headers]):
             labels = 1  # a column without a name, as an index has none
@@ -366,10 +373,8 @@ def long(
             known[one] = known.get(one, 0) + 1
             one += f":{known[one]}" if known[one] > 1 else ""
             found.append({"id": one, "printed": row[column], "line": str(line)})
-    hint = (
-        "leave columns without numbers out: --skip NAME; in a cell without a number write - or n/a"
-    )
-    refuse(wrong, hint)
+    hint = "leave columns without numbers out: --skip NAME; in a cell without a number write - or n/a; "
+    refuse(wrong, f"{hint}say how many columns name the rows: --labels {max(labels, 1)}")
     if not found:
         raise ValueError(
             f"{sheet.name}: it has no rows with numbers; needed is one for each printed number"

@@ -282,8 +282,8 @@ def _numbers(frame: pd.DataFrame, name: str, said: Said) -> pd.DataFrame:
                 f"{name}: {len(inside)} values of ours have a bracket: what is it, and over how many? Type "
                 "--our-brackets 'standard deviation' --our-units 5"
             )
-        found = [inside.get(place, np.nan) for place in range(len(frame))]
-        frame["sd"] = error_of(np.array(found), said.brackets, said.units) * said.units**0.5
+        errors = np.array([inside.get(place, np.nan) for place in range(len(frame))])
+        frame["sd"] = error_of(errors, said.brackets, said.units) * said.units**0.5
         frame["n"] = float(said.units)
     return frame
 

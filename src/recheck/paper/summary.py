@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 
 import pandas as pd
 
+from recheck.judge.format import aligned
 from recheck.paper.pandoc import PACKAGE
 from recheck.paper.typeset import LATEX_PACKAGES
 from recheck.record.remeasured import OUTCOMES
@@ -75,12 +76,4 @@ def _table(frame: pd.DataFrame) -> str:
     for (study, name), row in frame.iterrows():
         lines.append(["" if study == last else study, name, *(str(n) if n else "-" for n in row)])
         last = study
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    aligned = [
-        "  ".join(
-            text.ljust(width) if place < 2 else text.rjust(width)
-            for place, (text, width) in enumerate(zip(line, widths, strict=True))
-        )
-        for line in lines
-    ]
-    return "\n".join(line.rstrip() for line in aligned)
+    return aligned(lines, 2)
