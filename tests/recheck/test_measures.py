@@ -112,6 +112,18 @@ def test_sources_of_many_lines_take_no_memory():
     )
 
 
-def test_a_field_has_a_name():
-    with pytest.raises(ValueError, match="needed are fields in braces"):
-        m.pattern("t/{0}")
+@pytest.mark.parametrize(
+    ("template", "message"),
+    [
+        ("t/{0}", "needed are fields in braces"),
+        (
+            "t/{a}{b}{c}{d}{e}{f}{g}{h}",
+            "at most three fields",
+        ),  # an id of 190 letters would take years
+        ("t/{a}-{b}-{c}-{d}", "at most three fields"),
+    ],
+)
+def test_a_template_that_cannot_be_used_is_refused(template, message):
+    with pytest.raises(ValueError, match=message):
+        m.pattern(template)
+    assert m.pattern("{s}/t{a}-{b}-{c}").fullmatch("s/t1-2-3")

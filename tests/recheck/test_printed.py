@@ -42,6 +42,16 @@ from recheck.judge.printed import decimal, read
         ("1.", "1", "", ""),
         ("1.32e+03", "1.32e3", "", ""),
         (".034", "0.034", "", ""),
+        (r"$82.2_{\pm 0.7}$", "82.2", "0.7", ""),
+        (r"\textbf{99.5}$_{\pm .1}$", "99.5", "0.1", ""),
+        (r"$75.1_{(0.2)}$", "75.1", "0.2", ""),
+        ("75.1<sub>±0.2</sub>", "75.1", "0.2", ""),
+        (r"82.2\textsuperscript{a}", "82.2", "", ""),
+        ("82.2<sup>*</sup>", "82.2", "", ""),
+        ("1.4 × 10<sup>-3</sup>", "0.0014", "", ""),
+        (r"\SI{82.2}{\percent}", "0.822", "", ""),
+        ("1.32 (95% CI 1.10–1.58)", "1.32", "0.24", ""),
+        ("1.32, 95% CI: [1.10, 1.58]", "1.32", "0.24", ""),
     ],
 )
 def test_numbers_as_tables_write_them(text, digits, bracket, relation):
@@ -69,6 +79,10 @@ def test_a_cell_may_say_that_there_is_no_number(text):
         ("[0.3, 0.1]", "not negative"),
         ("1.2.3", "needed is a number such as"),
         ("x" * 300, "300 characters"),
+        # the 1 of a footnote is no digit
+        ("82.2<sup>1</sup>", "needed is a number such as"),
+        ("82.2¹", "needed is a number such as"),
+        (r"82.2\textsuperscript{1}", "needed is a number such as"),
     ],
 )
 def test_what_is_no_number_is_refused_with_a_remedy(text, remedy):
@@ -80,8 +94,17 @@ def test_what_is_no_number_is_refused_with_a_remedy(text, remedy):
 def test_a_comma_before_decimals_is_asked_for():
     found = read("1.234,5 (0,25)", comma=True)
     assert (found.digits, found.bracket) == ("1234.5", "0.25")
+    assert read("12.345", comma=True).digits == "12345"
 
 
+@pytest.mark.parametrize("text", ["0.845", "93.0", "1.2345", "1.5 (0,2)"])
+def test_a_point_before_decimals_is_refused_where_a_comma_stands(text):
+    """It was once taken away: 0.845 was 845."""
+    with pytest.raises(ValueError, match="needed is a comma before decimals"):
+        read(text, comma=True)
+
+
+@settings(deadline=None)
 @given(
     some.decimals(
         allow_nan=False, allow_infinity=False, places=6, min_value=-(10**9), max_value=10**9
@@ -99,7 +122,7 @@ def test_every_decimal_is_read_as_it_is(number):
     assert decimal(read(f"{number:f}").digits).as_tuple().exponent == number.as_tuple().exponent
 
 
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 @given(some.text(alphabet="0123456789.,;+-−±()[]{}%<>≤~eE×x*^$\\ pmtobfd⁻¹²³ \t", max_size=30))
 def test_nonsense_is_read_or_refused_in_one_way(text):
     """A number that is read prints as something that reads as the same number."""

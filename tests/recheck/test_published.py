@@ -72,6 +72,16 @@ def test_combinations_of_levels(tmp_path):
     assert found.combinations(["t/a"], "design") == [{}]
 
 
+def test_combinations_have_a_limit(tmp_path):
+    """Each is compared: thirty choices would have a thousand million of them."""
+    text = "".join((READING % ("runs", "a")).replace("v:", f"v{k}:") + "\n" for k in range(30))
+    found = published(tmp_path, [{"id": "t/a", "printed": "1"}], readings=text)
+    with pytest.raises(
+        ValueError, match=r"readings.yaml: .* combinations of levels apply to t/a.*fewer ids"
+    ):
+        found.combinations(["t/a"])
+
+
 @pytest.mark.parametrize(("kind", "default"), [("run", "a"), ("runs", "c")])
 def test_wrong_readings_are_refused(tmp_path, kind, default):
     with pytest.raises(ValueError, match="readings.yaml: v"):

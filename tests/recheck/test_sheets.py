@@ -11,6 +11,7 @@ from hypothesis import strategies as some
 
 from recheck.judge.command import DIFFERS, NOTHING, SAME, WRONG, main
 from recheck.judge.declared import read_yaml
+from recheck.judge.one import judge_one
 from recheck.judge.sheets import long, read_sheet
 from recheck.judge.starting import read_study
 
@@ -173,7 +174,12 @@ def test_runs_without_data_sets_are_units(file, capsys):
         file("id,run,value\na,1,.91\na,2,.9\na,3,.89\n", "o.csv"),
     )
     assert main(["judge", *map(str, paths)]) == SAME
-    assert "each run is a unit, on both sides" in capsys.readouterr().out
+    text = capsys.readouterr().out
+    assert "each run is a unit, on both sides" in text and "Nobody chose the margin" in text
+    assert main(["init", str(paths[0]), str(paths[0].with_name("study"))]) == SAME
+    capsys.readouterr()
+    assert main(["judge", str(paths[0].with_name("study")), str(paths[1])]) == SAME
+    assert "Nobody chose" not in capsys.readouterr().out  # it stands in the study's protocol
 
 
 def test_standard_input_percents_and_points_of_comparison(file, monkeypatch, capsys):
@@ -186,9 +192,63 @@ def test_standard_input_percents_and_points_of_comparison(file, monkeypatch, cap
     assert judged("m,x\na,85 %\n") == WRONG  # a share is a difference: within what?
     assert "--difference" in capsys.readouterr().err
     assert judged("m,x\na,85 %\n", "--difference", "0.1") == SAME
+    assert "Nobody chose" not in capsys.readouterr().out  # a factor has no part in it
     assert judged("m;x\na;0,85\n", "--comma") == SAME
+    assert "0.8517 (0.0044)" in capsys.readouterr().out  # the comma is the paper's alone
     assert judged("m,x\na,85.2\n") == DIFFERS
     assert "is one in percent?" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("text", "asks"),
+    [
+        ("N,M,err\n50,100,0.245\n50,1000,0.072\n", "--labels 1 or --labels 2 if they name them"),
+        ("A & 1.0 & 2.0 \\\\\nB & 1.1 & 2.2 \\\\\n", "or --headers 0 if no row has names"),
+        ("m;x\na;1,234\nb;2,345\n", "line 3: '2,345' may be a thousand or have three decimals"),
+        (
+            b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1\0",
+            "a workbook of an old Excel: save it as .xlsx or as CSV",
+        ),
+        (b"PK\x03\x04 no archive", "save it as CSV"),
+    ],
+)
+def test_what_a_table_does_not_say_is_asked_for(file, capsys, text, asks):
+    """A size of a sample is no printed result, and a first row of numbers is no row of names."""
+    paths = file(text, "p.csv"), file("id,value\na/x,1\na/x,2\n", "o.csv")
+    assert main(["judge", *map(str, paths)]) == WRONG
+    assert asks in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "ids"),
+    [
+        ("N,M,err\n50,100,0.245\n50,1000,0.072\n", {"labels": 2}, ["50/100/err", "50/1000/err"]),
+        ("A & 1.0 & 2.0 \\\\\n", {"headers": 0}, ["A/column2", "A/column3"]),
+        ("Model,2019,2020\na,1.2,1.4\n", {}, ["a/2019", "a/2020"]),
+        (",err\n0,0.245\n1,0.072\n", {}, ["0/err", "1/err"]),  # an index has no name
+        ("Model,err\na,0.1\n".encode("utf-16"), {}, ["a/err"]),
+    ],
+)
+def test_names_are_read_or_said(file, text, options, ids):
+    assert [row["id"] for row in long(read_sheet(file(text)), **options)[0]] == ids
+
+
+@pytest.mark.parametrize(
+    ("printed", "value", "status"),
+    [
+        ("<.001", 0.0002, SAME),
+        ("<.001", 0.001, DIFFERS),
+        ("≤.001", 0.001, SAME),
+        (">.05", 0.2, SAME),
+    ],
+)
+def test_an_exact_number_beside_a_bound_has_the_verdict_that_it_has_alone(
+    file, capsys, printed, value, status
+):
+    paths = file(f"id,printed\na,{printed}\n", "p.csv"), file(f"id,value\na,{value}\n", "o.csv")
+    assert main(["judge", *map(str, paths), "--exact"]) == status
+    alone = judge_one(printed, value, exact=True).verdict
+    assert alone == ("agrees" if status == SAME else "differs")
 
 
 def test_every_bad_cell_is_named_at_once(file, capsys):
@@ -199,6 +259,9 @@ def test_every_bad_cell_is_named_at_once(file, capsys):
     assert (
         text.count("needed is a number") == 3 and "row 'a', column 'x'" in text and "--skip" in text
     )
+    # a column of numbers with units is none of names
+    assert main(["judge", str(file("Model,x,y\na,1.0ms,2\nb,1.1ms,3\n")), str(ours)]) == WRONG
+    assert capsys.readouterr().err.count("column 'x': needed is a number") == 2
     rows, _ = long(read_sheet(file("Model,x,note\na,1.0,best\nb,2.0,good\n")), skip=["note"])
     assert [row["id"] for row in rows] == ["a/x", "b/x"]
 

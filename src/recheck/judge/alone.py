@@ -12,7 +12,7 @@ from recheck.judge.compare import Comparer
 from recheck.judge.one import Design, Judgement
 from recheck.judge.outcomes import ROUNDED, cell_note, natural, proved
 from recheck.judge.printed import RULES, read, shortly
-from recheck.judge.published import ALONE, Margins, Protocol, as_cell
+from recheck.judge.published import ALONE, Margins, Protocol, as_cell, inside
 from recheck.judge.replay import LARGEST, Predictive
 from recheck.judge.samples import NotComparedError, Sample
 
@@ -42,8 +42,8 @@ def judged(
     scale = "linear" if exact else _scale(given["scale"], values)
     units, runs = _design(given["design"])
     bracket, kind = given["bracket"], given["bracket_kind"]
-    inside = bracket is None and bool(read_inside(given["printed"], comma))
-    if (bracket is not None or inside) and units < 2:
+    has = bracket is not None or bool(read_inside(given["printed"], comma))
+    if has and units < 2:
         raise ValueError(f"design: {ALONE}; given was {given['design']!r}")
     if given["rounded"] not in RULES:
         raise ValueError(
@@ -54,7 +54,7 @@ def judged(
     least = _margin(margin, scale, exact)
     cell: dict[str, Any] = {**given, "bracket": bracket or "", "scale": scale, "column": _ID}
     cell |= {"units": str(units), "runs": str(runs)}
-    cell["bracket_kind"] = kind if bracket is not None or inside else ""
+    cell["bracket_kind"] = kind if has else ""
     if bracket == "":
         raise ValueError("bracket: needed is a standard error, which is not negative; given was ''")
     cell |= as_cell(cell, comma)
@@ -91,8 +91,8 @@ def _judged(
     found: Predictive | Quantity
     try:
         if exact:
-            ends = _region(cell)
-            found, note = Quantity(float(means[0]), 0.0, math.inf, "linear", *ends), ROUNDED
+            found = Quantity(float(means[0]), 0.0, math.inf, "linear", *inside(cell))
+            note = ROUNDED
         else:
             compared = Comparer.of({_ID: cell}, {_ID: {"": sample}}, distribution, _SEED)
             found = compared.cell(_ID, {})
@@ -111,20 +111,6 @@ def _judged(
     fields |= {"verdict": verdict, "effect": effect, "low": low, "high": high}
     fields |= {"p": p, "p_agree": p_agree, "factor": factor, "detectable": detectable, "note": note}
     return Judgement(**fields)
-
-
-def _region(cell: Mapping[str, Any]) -> tuple[float, float]:
-    """What an exact number has to lie in: what prints so, or the side of a bound."""
-    low, high = cell["low"], cell["high"]
-    if "<" in cell["relation"]:
-        low = -math.inf
-        high = (
-            math.nextafter(cell["value"], -math.inf) if cell["relation"] == "<" else cell["value"]
-        )
-    elif ">" in cell["relation"]:
-        high = math.inf
-        low = math.nextafter(cell["value"], math.inf) if cell["relation"] == ">" else cell["value"]
-    return low, high
 
 
 def _units(ours: Any) -> list[np.ndarray]:

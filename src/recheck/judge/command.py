@@ -109,7 +109,8 @@ def _table(one: argparse.ArgumentParser) -> None:
     one.add_argument(
         "--scale", choices=["log", "linear"], default="", help="compare as ratios or as differences"
     )
-    one.add_argument("--comma", action="store_true", help="decimals stand behind a comma")
+    one.add_argument("--comma", action="store_true", help="printed decimals stand behind a comma")
+    one.add_argument("--our-comma", action="store_true", help="the same of ours")
     one.add_argument("--headers", type=int, help="rows of names above a wide table")
     one.add_argument("--labels", type=int, help="columns of names in front of it")
     one.add_argument(
@@ -139,11 +140,13 @@ _HELP = {
 def _said(given: argparse.Namespace, ours: bool = False) -> "Said":
     from recheck.judge.starting import Said
 
-    tables = {name: getattr(given, name) for name in ("comma", "headers", "labels", "skip")}
+    tables = {name: getattr(given, name) for name in ("headers", "labels", "skip")}
     if ours:
-        return Said(brackets=given.our_brackets, units=given.our_units, **tables)
+        own = {"brackets": given.our_brackets, "units": given.our_units, "comma": given.our_comma}
+        return Said(**own, **tables)
     design = {"units": given.units, "runs": given.runs, "rounded": given.rounding}
-    return Said(brackets=given.brackets, scale=given.scale, **design, **tables)
+    design |= {"brackets": given.brackets, "scale": given.scale, "comma": given.comma}
+    return Said(**design, **tables)
 
 
 def _init(given: argparse.Namespace) -> int:
@@ -213,11 +216,9 @@ def _judge(given: argparse.Namespace) -> int:
         rows = [{name: text for name, text in row.items() if name != "note"} for row in rows]
     print(table(rows))
     print("\n".join(["", summary(frame, study), *notes]))
-    if (
-        given.margin is None
-        and study.protocol.margins.agree == 2.0
-        and (frame["verdict"] == "agrees").any()
-    ):
+    ratios = frame[frame["kind"].isin(["cell", "column"]) & (frame["scale"] == "log")]
+    chosen = "agree" in study.protocol.margins.model_fields_set
+    if not chosen and (ratios["verdict"] == "agrees").any():
         print(
             "Nobody chose the margin of a factor of 2: "
             "for shares and accuracies say what is close (--margin, --difference)."

@@ -32,6 +32,7 @@ from scipy.special import fdtrc
 from recheck.judge.measures import fitting, levels_of
 from recheck.judge.noise import DRAWS, Between, Noise, Sampler, run_noise
 from recheck.judge.printed import half_unit
+from recheck.judge.published import inside
 from recheck.judge.replay import (
     OneSided,
     Predictive,
@@ -179,14 +180,8 @@ class Comparer:
             side = -1 if "<" in cell["relation"] else 1
             found = OneSided(found.effect, found.deviation, found.published, side=side)
         if self._any or (sample.coincides and not self._prints(sample, cell)):
-            low, high = cell["low"], cell["high"]
-            low, high = (
-                (-math.inf if "<" in cell["relation"] else low),
-                (math.inf if ">" in cell["relation"] else high),
-            )
-            logs = cell["scale"] == "log"
-            order = Ranks.of(sample.means(), low, high, int(cell["units"]), logs)
-            found = replace(found, ranks=order)
+            logs, ends = cell["scale"] == "log", inside(cell)
+            found = replace(found, ranks=Ranks.of(sample.means(), *ends, int(cell["units"]), logs))
         return found
 
     @staticmethod

@@ -6,7 +6,7 @@ a power of ten.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pydantic import PositiveInt
@@ -69,6 +69,21 @@ def count(number: float, noun: str) -> str:
     """A number of things in words: ``1 unit``, ``1 320 units``."""
     shown = plain(float(number), form=Format(significant=3, integer=float(number).is_integer()))
     return f"{shown} {noun}{'' if number == 1 else 's'}"
+
+
+def aligned(lines: Iterable[Iterable[str]], left: int | None = None) -> str:
+    """Cells of lines in columns: the first `left` of them (without it all) flush left, the others flush right."""
+    rows = [list(line) for line in lines]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    left = len(widths) if left is None else left
+    padded = [
+        [
+            text.ljust(width) if place < left else text.rjust(width)
+            for place, (text, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        for row in rows
+    ]
+    return "\n".join("  ".join(row).rstrip() for row in padded)
 
 
 def digits_of(value: float, se: float, form: Format) -> tuple[str, str, str]:

@@ -211,12 +211,18 @@ def fitting(by_reading: Mapping[str, Any], levels: Mapping[str, str]) -> Any:
 def pattern(template: str) -> re.Pattern[str]:
     """The regular expression of a template of ids, with fields in braces: ``table1/{N}/{M}``.
 
-    A field is one component or part of a component, and comes once.
+    A field is one component or part of a component, and comes once. A component has three at most, with a character
+    between them: more would be tried on an id in more ways than there is time for.
     """
     pieces = re.split(r"\{([A-Za-z_]\w*)\}", template)
     names, rest = pieces[1::2], "".join(pieces[::2])
     if len(set(names)) < len(names) or "{" in rest or "}" in rest:
         needed = "needed are fields in braces, each once"
+        raise ValueError(f"template: {needed}; given was {template!r}")
+    if "}{" in template or any(part.count("{") > 3 for part in template.split("/")):
+        needed = (
+            "needed are at most three fields between two slashes, with a character between them"
+        )
         raise ValueError(f"template: {needed}; given was {template!r}")
     pieces[::2] = map(re.escape, pieces[::2])
     pieces[1::2] = [f"(?P<{name}>[^/]+)" for name in names]

@@ -14,6 +14,7 @@ from recheck.judge.claims import Quantity, quantity
 from recheck.judge.compare import Comparer, Levels
 from recheck.judge.format import count, plain
 from recheck.judge.measures import COUNTED, fitting, join_sources, levels_of, reading_text
+from recheck.judge.published import inside
 from recheck.judge.replay import Predictive, Ratio
 from recheck.judge.samples import NotComparedError
 from recheck.judge.shares import Shares
@@ -165,7 +166,7 @@ class _Study:
         rows = None if estimate is None else self.rows.get((name, estimate["reading"]))
         if rows is None or cell["scale"] != "linear" or not rows["status"].isin(COUNTED).any():
             return None
-        return quantity((cell["low"], cell["high"]), estimate, rows)
+        return quantity(inside(cell), estimate, rows)
 
     def contrast(
         self, row: Row, name: str, levels: Levels, pair: tuple[str, str], rule: Contrast

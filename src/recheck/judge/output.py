@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from recheck.judge.format import count, effect, is_number, plain, short
+from recheck.judge.format import aligned, count, effect, is_number, plain, short
 from recheck.judge.measures import UNSEEN
 from recheck.judge.outcomes import ROUNDED
 from recheck.judge.published import Margins, Published
@@ -60,15 +60,7 @@ def within(row: Mapping[str, Any], margins: Margins) -> str:
 
 def table(rows: Sequence[Mapping[str, Any]]) -> str:
     """Rows of text as aligned columns under their names."""
-    if not rows:
-        return ""
-    lines = [list(rows[0]), *([str(value) for value in row.values()] for row in rows)]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    padded = (
-        "  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True))
-        for line in lines
-    )
-    return "\n".join(line.rstrip() for line in padded)
+    return aligned([[*rows[0]], *(map(str, row.values()) for row in rows)]) if rows else ""
 
 
 def line(row: Mapping[str, Any], study: Published, notes: bool = False) -> dict[str, str]:

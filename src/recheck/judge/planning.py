@@ -5,7 +5,6 @@ replay that judges (`recheck.judge.replay`), with the degrees of freedom that th
 does not get better with our runs: where its own variation hides the factor, no design finds it, and the plan says so.
 """
 
-import functools
 import math
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -109,9 +108,11 @@ def _planned(
     known = bool(spread.noise.df)
     designs = []
     for each in RUNS if known else (runs,):
-        factors = functools.partial(_detectable, spread, cell, each, rule)
-        needed = _fewest(factors, aim)
-        if needed:
+
+        def reached(units: int, each: int = each) -> float:
+            return detectable(spread, cell, (units, each), *rule)
+
+        if needed := _fewest(reached, aim):
             designs.append((needed * each, needed, each))
     limit = detectable(spread, cell, (MOST, max(RUNS) if known else runs), *rule)
     note = "" if known else "one run a unit: only units are planned"
@@ -136,12 +137,6 @@ def _now(comparer: Comparer, name: str, rule: tuple[float, float]) -> float:
         with suppress(NotComparedError):
             found.append(comparer.cell(name, levels).detectable(*rule))
     return max(found, default=math.inf)
-
-
-def _detectable(
-    spread: Spread, cell: Mapping[str, Any], runs: int, rule: tuple[float, float], units: int
-) -> float:
-    return detectable(spread, cell, (units, runs), *rule)
 
 
 def _fewest(factors: Callable[[int], float], aim: float) -> int:

@@ -8,6 +8,7 @@ round to the nearest and differ in ties alone (away from zero; to an even last d
 
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -36,6 +37,7 @@ ABSENT = frozenset(
 )
 #: Characters of a cell, digits of a number, and its size: more is no printed number.
 _LONGEST, _DIGITS, _LARGEST = 200, 25, 290
+_LINES = 20  # of a message
 _RAISED = "⁻⁺⁰¹²³⁴⁵⁶⁷⁸⁹"
 _LOWERED = str.maketrans(_RAISED, "-+0123456789")
 #: One character for all that look or mean alike.
@@ -69,7 +71,13 @@ _LATEX = (
     (r"\{,\}", ","),
     (r"\\%", "%"),
     (r"\\[,;:! ]|\\(?:quad|qquad|hfill|phantom\{[^{}]*\}|hphantom\{[^{}]*\})|&nbsp;", " "),
-    (r"\\(?:left|right|big|Big)(?![A-Za-z])", ""),
+    (r"\\(?:left|right|big|Big)(?![A-Za-z])|\\footnotemark(?:\[[^\]]*\])?", ""),
+    (r"\\(?:SI|qty)\s*\{([^{}]*)\}\s*\{\s*\\percent\s*\}", r"\1%"),
+    # what is raised stays so: a footnote's 1 is no digit of the number
+    (r"\\(?:textsuperscript|tnote)(?![A-Za-z])\s*(?=\{)", "^"),
+    (r"<sup>([^<]*)</sup>", r"^{\1}"),
+    (r"\\textsubscript(?![A-Za-z])\s*(?=\{)", "_"),
+    (r"<sub>([^<]*)</sub>", r"_{\1}"),
 )
 _BOLD = re.compile(
     r"\\(?:textbf|mathbf|bm|boldsymbol|bf|bfseries)(?![A-Za-z])\s*|__|</?(?:b|strong)>"
@@ -77,22 +85,26 @@ _BOLD = re.compile(
 _STYLE = re.compile(
     r"\\(?:textit|textsf|texttt|textrm|mathit|mathrm|mathsf|emph|underline|uline|num|text|mbox|ensuremath|"
     r"it|rm|small|footnotesize|scriptsize|tiny|color\{[^{}]*\}|textcolor\{[^{}]*\}|cellcolor(?:\[[^\]]*\])?\{[^{}]*\})"
-    r"(?![A-Za-z])\s*|</?(?:i|em|u|span|sup)>"
+    r"(?![A-Za-z])\s*|</?(?:i|em|u|span)>"
 )
 _MARKS = re.compile(
     r"(?:\^?\{?(?:\\(?:ast|star|dagger|ddagger)|[*†‡§¶])+\}?|\^\{?\s*[a-z]{1,2}\s*\}?)+$|[ᵃᵇᶜᵈ]+$"
 )
+#: An error below the line: ``82.2_{\pm 0.7}``, ``75.1_{(0.2)}``.
+_BELOW = re.compile(r"\s*_\s*\{?\s*[(\[]?\s*(±?)\s*(\d[\d.,]*\s*%?|\.\d+\s*%?)\s*[)\]]?\s*\}?$")
 _PLAIN = r"[+-]?(?:\d+\.?\d*|\.\d+)"
 _POWER = r"(?:\s*(?:[eE]|[x*]\s*10)\s*\^?\s*\{?\s*([+-]?\s*\d{1,4})\s*\}?)"
 _NUMBER = re.compile(rf"({_PLAIN}){_POWER}?|10\s*\^\s*\{{?\s*([+-]?\d{{1,4}})\s*\}}?")
 _GROUPS = re.compile(r"(?<![\d.])(\d{1,3})((?:[,' ]\d{3})+)(?![\d])")
+_POINTS = re.compile(r"(?<![\d.,])[1-9]\d{0,2}(?:\.\d{3})+(?![\d.])")
 _N = rf"{_PLAIN}{_POWER}?".replace("(", "(?:").replace("(?:?:", "(?:")
 _BETWEEN = r"\s*(?:,|;|\.\.+|\bto\b|(?<=[\d.%])\s*-(?=\s*[-+.\d]))\s*"
+_CI = r"(?:(?:\d\d(?:\.\d)?\s*%?\s*)?(?:ci|cri|hdi)\s*[:=,]?)?\s*"
 _WHOLE = re.compile(
     rf"(?P<value>{_N}|10\s*\^\s*\{{?\s*[+-]?\d+\s*\}}?)\s*(?P<percent>%)?"
     rf"(?:\s*±\s*(?P<error>{_N})\s*(?P<percent2>%)?"
     rf"|[(\[{{]\s*(?:sd|se|s\.d\.|s\.e\.|±)?\s*=?\s*(?P<bracket>{_N})\s*(?P<percent3>%)?\s*[)\]}}]"
-    rf"|\s*(?:95\s*%?\s*ci)?:?\s*[(\[{{]\s*(?P<low>{_N})\s*%?{_BETWEEN}(?P<high>{_N})\s*%?\s*[)\]}}])?"
+    rf"|\s*[,;]?\s*{_CI}:?\s*[(\[{{]\s*{_CI}(?P<low>{_N})\s*%?{_BETWEEN}(?P<high>{_N})\s*%?\s*[)\]}}])?"
     rf"(?P<power>\s*x\s*10\s*\^\s*\{{?\s*[+-]?\d+\s*\}}?)?",
     re.IGNORECASE,
 )
@@ -143,7 +155,8 @@ def read(text: str, comma: bool = False) -> Printed | None:
     bare = _bare(text, notes)
     if bare.lower() in ABSENT:
         return None
-    bare = _with_point(bare, comma, text, notes)
+    # spaces are folded, for patterns that allow them would try all of them
+    bare = re.sub(r"\s{2,}", " ", _with_point(bare, comma, text, notes))
     relation = next((sign for sign in RELATIONS if bare.startswith(sign)), "")
     bare = bare[len(relation) :].strip()
     common = _COMMON.fullmatch(bare)
@@ -225,6 +238,13 @@ def shortly(text: object) -> str:
     return shown if len(shown) <= 60 else f"{shown[:57]}..."
 
 
+def refuse(wrong: Sequence[str], *more: str) -> None:
+    """Raise a ValueError with a line for each thing that is wrong, of many the first ones, and `more`; none of none."""
+    if wrong:
+        rest = [f"and {len(wrong) - _LINES} more"] if len(wrong) > _LINES else []
+        raise ValueError("\n".join([*wrong[:_LINES], *rest, *more]))
+
+
 def _bare(text: str, notes: dict[str, None]) -> str:
     """The text without what is only for the eye, in the characters of a keyboard."""
     bare = re.sub(f"[{_RAISED}]+", lambda run: "^" + run[0].translate(_LOWERED), text)
@@ -241,6 +261,7 @@ def _bare(text: str, notes: dict[str, None]) -> str:
     unmarked = _MARKS.sub("", bare.rstrip())
     if unmarked != bare.rstrip() and re.search(r"\d", unmarked):
         notes["stars"], bare = None, unmarked
+    bare = _BELOW.sub(lambda found: f" ± {found[2]}" if found[1] else f" ({found[2]})", bare)
     # braces that only group; those of a power are read with it
     while (inner := re.sub(r"(?<![\^\w])\{([^{}]*)\}", r"\1", bare)) != bare:
         bare = inner
@@ -250,7 +271,10 @@ def _bare(text: str, notes: dict[str, None]) -> str:
 def _with_point(bare: str, comma: bool, text: str, notes: dict[str, None]) -> str:
     """The text with a point before decimals, and no mark between thousands."""
     if comma:
-        bare = re.sub(r"(?<=\d)\.(?=\d{3}(?!\d))", "", bare)
+        bare = _POINTS.sub(lambda found: found[0].replace(".", ""), bare)
+        if re.search(r"(?<!\.)\.(?!\.)", bare):
+            needed = "needed is a comma before decimals, and a point between thousands alone"
+            raise ValueError(f"{needed}; given was {shortly(text)}")
         return re.sub(r"(?<=\d),(?=\d)|(?<![\d\s]),(?=\d)", ".", bare)
     if re.search(r"[(\[{].*,", bare):  # the comma between two ends
         if re.search(r"[(\[{]\s*\d+,\d+\s*[)\]}]", bare):
@@ -295,7 +319,7 @@ def _parts(
 def _refusal(text: str, bare: str) -> str:
     needed = "needed is a number such as 0.029, 1.4e-3, <.001 or 0.92 ± 0.03"
     if re.search(r"\d,\d", bare):
-        needed = "needed is a point before decimals; or say that a comma stands there (--comma)"
+        needed = "needed is a point before decimals; or say that a comma stands there (--comma, of ours --our-comma)"
     elif re.search(r"\d\s+[A-Za-z]", bare):
         needed += ", without words or units"
     return f"{needed}; given was {shortly(text)}"

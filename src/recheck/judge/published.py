@@ -22,7 +22,7 @@ from pydantic import Field, FiniteFloat, model_validator
 
 from recheck.judge.declared import Declared, check_ids, checked, read_yaml
 from recheck.judge.measures import pattern, with_fields
-from recheck.judge.printed import RULES, Printed, decimal, half_unit, read, region, shortly
+from recheck.judge.printed import RULES, Printed, decimal, half_unit, read, refuse, region, shortly
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -46,7 +46,8 @@ UNSAID = (
     "what is the number behind ± or in brackets? Write bracket_kind: standard error, standard deviation or "
     "interval 95%"
 )
-_LINES = 20  # of a message
+#: Combinations of levels that one hypothesis may have: each is compared.
+_COMBINATIONS = 4096
 
 
 class Claim(Declared):
@@ -228,6 +229,11 @@ class Published:
             if choice.kind in (kinds or (choice.kind,))
             and any(fnmatch.fnmatchcase(name, glob) for name in ids for glob in choice.applies)
         }
+        if (many := math.prod(map(len, applying.values()))) > _COMBINATIONS:
+            raise ValueError(
+                f"readings.yaml: {many} combinations of levels apply to {ids[0]}, those of {list(applying)[:20]}; "
+                f"needed are at most {_COMBINATIONS}: let each choice apply to fewer ids"
+            )
         product = itertools.product(*applying.values())
         return [dict(zip(applying, levels, strict=True)) for levels in product]
 
@@ -267,10 +273,7 @@ def as_cells(frame: pd.DataFrame, where: str, comma: bool = False) -> pd.DataFra
             rows.append(row | as_cell(row, comma))
         except ValueError as error:
             wrong.append(f"{where}: cell {row['id']}: {error}")
-    if wrong:
-        raise ValueError(
-            "\n".join(wrong[:_LINES] + [f"and {len(wrong) - _LINES} more"] * (len(wrong) > _LINES))
-        )
+    refuse(wrong)
     names = [*frame.columns, *(name for name in NUMBERS if name not in frame.columns)]
     return pd.DataFrame(rows, columns=names).set_index("id", drop=False)
 
@@ -282,8 +285,7 @@ def as_cell(row: Mapping[str, Any], comma: bool = False) -> dict[str, Any]:
         return ValueError(f"{name}: needed is {needed}, given was {shortly(row[name])}")
 
     kind, scale, rule = row["bracket_kind"], row["scale"], row.get("rounded", "")
-    level = _LEVEL.fullmatch(kind)
-    if kind not in BRACKETS and not level:
+    if not is_kind(kind):
         raise fails("bracket_kind", f"one of {[*BRACKETS, 'interval 95%']}")
     if scale not in ("log", "linear"):
         raise fails("scale", "log or linear")
@@ -319,7 +321,7 @@ def as_cell(row: Mapping[str, Any], comma: bool = False) -> dict[str, Any]:
     error = math.nan
     if text and float(text) < 0:
         raise fails("bracket", "a standard error, which is not negative")
-    if kind in (STANDARD_ERROR, STANDARD_DEVIATION) or level:
+    if kind in (STANDARD_ERROR, STANDARD_DEVIATION) or _LEVEL.fullmatch(kind):
         if not text:
             raise fails(
                 "bracket",
@@ -330,13 +332,7 @@ def as_cell(row: Mapping[str, Any], comma: bool = False) -> dict[str, Any]:
         if design["units"] < 2:
             raise ValueError(f"units: {ALONE}; given was {row['units']!r}")
         # a bracket that prints as zero is below half a unit of its last place
-        error = max(float(text), half_unit(text))
-        if kind == STANDARD_DEVIATION:
-            error /= math.sqrt(design["units"])
-        elif level:
-            from scipy.special import stdtrit
-
-            error /= float(stdtrit(design["units"] - 1.0, 0.5 + float(level[1]) / 200))
+        error = error_of(max(float(text), half_unit(text)), kind, design["units"])
     elif text and not kind and not row["bracket"]:
         raise ValueError(f"bracket_kind: {UNSAID}; given was {shortly(row['printed'])}")
     found: dict[str, Any] = {
@@ -352,6 +348,32 @@ def as_cell(row: Mapping[str, Any], comma: bool = False) -> dict[str, Any]:
     if not row["bracket"]:
         found |= {"printed": number.relation + number.digits, "bracket": number.bracket}
     return found | design
+
+
+def is_kind(text: str) -> bool:
+    """Whether a text says what a bracket is: one of `BRACKETS`, or an interval of some level."""
+    return text in BRACKETS or bool(_LEVEL.fullmatch(text))
+
+
+def error_of(bracket: Any, kind: str, units: int) -> Any:
+    """The standard error over so many units that a bracket of this kind says."""
+    if kind == STANDARD_DEVIATION:
+        return bracket / math.sqrt(units)
+    if level := _LEVEL.fullmatch(kind):
+        from scipy.special import stdtrit
+
+        return bracket / float(stdtrit(units - 1.0, 0.5 + float(level[1]) / 200))
+    return bracket
+
+
+def inside(cell: Mapping[str, Any]) -> tuple[float, float]:
+    """What a number without chance has to lie in: what prints as the cell, or the side of a bound."""
+    low, high, value, relation = (cell[name] for name in ("low", "high", "value", "relation"))
+    if "<" in relation:
+        return -math.inf, math.nextafter(value, -math.inf) if relation == "<" else value
+    if ">" in relation:
+        return math.nextafter(value, math.inf) if relation == ">" else value, math.inf
+    return low, high
 
 
 def _plain(text: str) -> bool:

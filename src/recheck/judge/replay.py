@@ -184,7 +184,10 @@ class Predictive:
         """Effect that a two-sided test at a level finds with a probability."""
         if self.ranks and 2 / (len(self.ranks.means) + 1) > level:
             return math.inf
-        needed = _needed(self._off(0.0)[1], self._level(level), power)
+        return self._reached(_needed(self._off(0.0)[1], self._level(level), power))
+
+    def _reached(self, needed: float) -> float:
+        """The effect of so many deviations."""
         return float(np.median(self.deviation)) * needed
 
     def _error(self) -> tuple[np.ndarray | float, np.ndarray]:
@@ -286,11 +289,8 @@ class Ratio(Predictive):
         scale = float(np.median(sd))
         return abs(self.ours - theirs) / scale, sd / scale
 
-    def detectable(self, level: float, power: float) -> float:
-        """Effect that is found, in the harder direction."""
-        if self.ranks and 2 / (len(self.ranks.means) + 1) > level:
-            return math.inf
-        needed = _needed(self._off(0.0)[1], self._level(level), power)
+    def _reached(self, needed: float) -> float:
+        """The same, in the harder direction."""
 
         def found(sign: float) -> float:
             return _root(lambda x: self._off(sign * x)[0] - needed, 0.0, far=_FAR_RATIO)

@@ -4,20 +4,23 @@ r"""Tables as people have them: CSV with any separator, Excel, Markdown, a LaTeX
 that a person recognises: ``ResNet-18/CIFAR-10/Top-1``.
 """
 
+import codecs
 import csv
 import io
+import itertools
 import re
 import sys
 import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
-from recheck.judge.printed import ABSENT, read, shortly
+from recheck.judge.printed import ABSENT, Printed, read, refuse, shortly
 
 #: Bytes and cells of a table.
 _BYTES, _CELLS = 20_000_000, 500_000
-_LINES = 20  # of a message
+#: What a packed file begins with, such as a workbook of Excel, and an old workbook.
+_PACKED, _OLD = b"PK\x03\x04", b"\xd0\xcf\x11\xe0"
 _RULES = re.compile(
     r"\\(?:hline|toprule|midrule|bottomrule|endhead|endfoot|endfirsthead|endlastfoot|tabularnewline)(?![A-Za-z])(?:\[[^\]]*\])?"
     r"|\\(?:cmidrule|cline|cmidrule)\s*(?:\([^)]*\))?\s*\{[^{}]*\}|\\addlinespace(?:\[[^\]]*\])?"
@@ -46,9 +49,10 @@ def read_sheet(path: str | Path, comma: bool = False) -> Sheet:
     `comma` says that decimals stand behind a comma, which then separates no columns.
     """
     name = "standard input" if str(path) == "-" else str(path)
-    if Path(path).suffix.lower() in (".xlsx", ".xlsm"):
-        return _excel(Path(path))
-    text = _text(path, name)
+    content = _content(path, name)
+    if content.startswith(_PACKED) or Path(path).suffix.lower() in (".xlsx", ".xlsm"):
+        return _excel(content, name)
+    text = _text(content, name)
     if r"\begin{tabular" in text or r"\begin{longtable" in text or re.search(r"&.*\\\\", text):
         rows, lines = _latex(text)
     elif re.search(r"^\s*\|.*\|\s*$", text, re.M) and re.search(
@@ -60,18 +64,25 @@ def read_sheet(path: str | Path, comma: bool = False) -> Sheet:
     return _checked(rows, lines, name)
 
 
-def _text(path: str | Path, name: str) -> str:
+def _content(path: str | Path, name: str) -> bytes:
     if str(path) == "-":
         content = sys.stdin.buffer.read(_BYTES + 1)
     else:
-        if not Path(path).is_file():
+        if not Path(path).exists() or Path(path).is_dir():
             raise ValueError(f"{path}: there is no such file")
         with Path(path).open("rb") as stream:
             content = stream.read(_BYTES + 1)
     if len(content) > _BYTES:
         raise ValueError(f"{name}: needed is a table of at most {_BYTES} bytes")
+    return content
+
+
+def _text(content: bytes, name: str) -> str:
+    if content.startswith(_OLD):
+        raise ValueError(f"{name}: this is a workbook of an old Excel: save it as .xlsx or as CSV")
+    wide = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     try:
-        text = content.decode("utf-8-sig")
+        text = content.decode("utf-16" if wide else "utf-8-sig")
     except UnicodeDecodeError as error:
         line = content[: error.start].count(b"\n") + 1
         raise ValueError(f"{name}: line {line}: needed is text in UTF-8; save it as that") from None
@@ -95,29 +106,25 @@ def _checked(rows: list[list[str]], lines: list[int], name: str) -> Sheet:
     )
 
 
-def _excel(path: Path) -> Sheet:
+def _excel(content: bytes, name: str) -> Sheet:
     """The first sheet of a workbook; numbers have the decimals of their format."""
     try:
         from openpyxl import load_workbook  # type: ignore[import-untyped]
     except ImportError:
         raise ValueError(
-            f"{path}: Excel needs openpyxl: pip install openpyxl, or save it as CSV"
+            f"{name}: Excel needs openpyxl: pip install openpyxl, or save it as CSV"
         ) from None
-    if not path.is_file():
-        raise ValueError(f"{path}: there is no such file")
-    if path.stat().st_size > _BYTES:
-        raise ValueError(f"{path}: needed is a table of at most {_BYTES} bytes")
     try:
-        sheet = load_workbook(path, read_only=True, data_only=True).worksheets[0]
+        sheet = load_workbook(io.BytesIO(content), read_only=True, data_only=True).worksheets[0]
         rows = [
             [_shown(one.value, getattr(one, "number_format", "")) for one in row]
             for row in sheet.iter_rows()
         ]
     except Exception as error:  # the library has many kinds of them
         raise ValueError(
-            f"{path}: not a workbook of Excel ({type(error).__name__}); save it as CSV"
+            f"{name}: not a workbook of Excel ({type(error).__name__}); save it as CSV"
         ) from None
-    return _checked(rows, list(range(1, len(rows) + 1)), str(path))
+    return _checked(rows, list(range(1, len(rows) + 1)), name)
 
 
 def _shown(value: object, form: str) -> str:
@@ -212,7 +219,8 @@ def _separated(text: str, name: str, comma: bool) -> tuple[list[list[str]], list
     if bare and not good and any(" " in line.strip() for line in sample[1:]):
         return _spaced(every)
     mark = good[0] if good else ","
-    kept = "\n".join(line if keep else "" for line, keep in _lines(text))
+    # a # within a line begins no comment
+    kept = "\n".join("" if line.lstrip().startswith("#") else line for line in text.split("\n"))
     rows, lines = [], []
     reader = csv.reader(io.StringIO(kept), delimiter=mark, strict=True)
     try:
@@ -221,12 +229,18 @@ def _separated(text: str, name: str, comma: bool) -> tuple[list[list[str]], list
             lines.append(reader.line_num)
     except csv.Error as error:
         raise ValueError(f"{name}: line {reader.line_num}: not CSV: {error}") from None
+    if (
+        mark == ";" and not comma
+    ):  # where a semicolon sets columns apart, a comma may stand before decimals
+        unclear = [
+            f"{name}: line {line}: {shortly(cell)} may be a thousand or have three decimals: type --comma (of ours "
+            "--our-comma) if a comma stands before decimals, else leave it out"
+            for row, line in zip(rows, lines, strict=True)
+            for cell in row
+            if re.fullmatch(r"\W*[1-9]\d{0,2},\d{3}\W*", cell)
+        ]
+        refuse(unclear)
     return rows, lines
-
-
-def _lines(text: str) -> list[tuple[str, bool]]:
-    """Lines, and whether they are no comments: a # within a line is none."""
-    return [(line, not line.lstrip().startswith("#")) for line in text.split("\n")]
 
 
 def _steady(counts: Sequence[int]) -> bool:
@@ -240,12 +254,10 @@ def _spaced(every: Sequence[tuple[int, str]]) -> tuple[list[list[str]], list[int
     if len(wide[0]) > 1 and _steady([len(row) for row in wide]):
         return wide, [n for n, _ in every]
     split = [_BLANK.sub(r"±", line.strip()).split() for _, line in every]
-    numbers = []
-    for row in split:
-        count = 0
-        while count < len(row) and _numeric(row[-1 - count]):
-            count += 1
-        numbers.append(count)
+    numbers = [
+        len(list(itertools.takewhile(lambda one: _number(one) is not False, reversed(row))))
+        for row in split
+    ]
     body = [count for count in numbers if count]
     columns = max(set(body), key=body.count) if body else 0
     rows = []
@@ -257,12 +269,12 @@ def _spaced(every: Sequence[tuple[int, str]]) -> tuple[list[list[str]], list[int
     return rows, [n for n, _ in every]
 
 
-def _numeric(text: str) -> bool:
+def _number(text: str, comma: bool = False) -> Printed | Literal[False] | None:
+    """The number in a cell, None where it says that there is none, False where it is neither."""
     try:
-        read(text)
+        return read(text, comma)
     except ValueError:
         return False
-    return True
 
 
 def slug(label: str) -> str:
@@ -302,23 +314,43 @@ def long(
     rows = [row + [""] * (width - len(row)) for row in sheet.rows]
 
     def numeric(text: str) -> bool:
-        try:
-            return read(text, comma) is not None
-        except ValueError:
-            return False
+        return bool(_number(text, comma))
 
     if headers is None:  # what begins as a number but is none is no name: it is refused below
         numbers = (any(numeric(one) or _BEGINS.match(one) for one in row[1:]) for row in rows[1:])
         headers = next((n for n, there in enumerate(numbers, 1) if there), 1)
+        # 2020 may be the name of a column, and 93.02 is hardly one
+        heads = zip(sheet.lines, rows[:headers], strict=False)
+        for line, text in ((line, one) for line, row in heads for one in row[1:]):
+            name = _number(text, comma)
+            if name and not name.digits.isdigit() and headers < len(rows):
+                raise ValueError(
+                    f"{sheet.name}: line {line}: is {shortly(text)} the name of a column? Type --headers {headers} if "
+                    "it is, or --headers 0 if no row has names"
+                )
     if not 0 <= headers <= 2 or headers >= len(rows):
         raise ValueError(
             f"{sheet.name}: {headers} rows before the first number: needed are one or two with names (--headers 1)"
         )
     body = rows[headers:]
+
+    def numbers_in(column: int) -> bool:
+        """Whether a column has numbers, or begins like them all along: it is refused below and no name."""
+        cells = [row[column] for row in body if row[column]]
+        begin = column > 0 and bool(cells) and all(map(_BEGINS.match, cells))
+        return begin or any(map(numeric, cells))
+
     if labels is None:
         labels = 0
-        while labels < width - 1 and not any(numeric(row[labels]) for row in body):
+        while labels < width - 1 and not numbers_in(labels):
             labels += 1
+        if not labels and width > 1 and headers and not any(row[0] for row in rows[:headers]):
+            labels = 1  # a column without a name, as an index has none
+        if not labels and min(width, len(body)) > 1:
+            raise ValueError(
+                f"{sheet.name}: do the first columns name the rows, or are they numbers of the table? "
+                "Type --labels 1 or --labels 2 if they name them, or --labels 0 if none does"
+            )
     if not 0 <= labels < width:
         raise ValueError(f"{sheet.name}: labels: needed are at most {width - 1} of {width} columns")
     names = _names(rows[:headers], width)
@@ -341,10 +373,8 @@ def long(
             known[one] = known.get(one, 0) + 1
             one += f":{known[one]}" if known[one] > 1 else ""
             found.append({"id": one, "printed": row[column], "line": str(line)})
-    if wrong:
-        more = [f"and {len(wrong) - _LINES} more"] if len(wrong) > _LINES else []
-        hint = "leave columns without numbers out: --skip NAME"
-        raise ValueError("\n".join([*wrong[:_LINES], *more, hint]))
+    hint = "leave columns without numbers out: --skip NAME; in a cell without a number write - or n/a; "
+    refuse(wrong, f"{hint}say how many columns name the rows: --labels {max(labels, 1)}")
     if not found:
         raise ValueError(
             f"{sheet.name}: it has no rows with numbers; needed is one for each printed number"

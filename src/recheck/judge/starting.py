@@ -1,7 +1,6 @@
 """Studies from tables of numbers: what was printed and what was measured, as people have them."""
 
 import difflib
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,15 +12,16 @@ import yaml
 
 from recheck.judge.declared import check_ids, checked
 from recheck.judge.measures import COLUMNS, as_measures
-from recheck.judge.printed import ABSENT, RULES, Printed, decimal, read, shortly
+from recheck.judge.printed import ABSENT, RULES, Printed, decimal, read, refuse, shortly
 from recheck.judge.published import (
     BRACKETS,
     CELLS,
-    STANDARD_DEVIATION,
     Margins,
     Protocol,
     Published,
     as_cells,
+    error_of,
+    is_kind,
     read_published,
 )
 from recheck.judge.replay import LARGEST
@@ -59,7 +59,7 @@ class Said:
 
     def __post_init__(self) -> None:
         """Refuse what is no kind, no rule or no number; the message has the remedy."""
-        if self.brackets and not _kind(self.brackets):
+        if not is_kind(self.brackets):
             needed = f"{[one for one in BRACKETS if one]} or 'interval 95%'"
             raise ValueError(f"brackets: needed is one of {needed}, given was {self.brackets!r}")
         if self.rounded not in (*RULES, ""):
@@ -75,10 +75,6 @@ class Said:
         return long(
             sheet, headers=self.headers, labels=self.labels, skip=self.skip, comma=self.comma
         )
-
-
-def _kind(text: str) -> bool:
-    return text in BRACKETS or bool(re.fullmatch(r"interval \d{2}(?:\.\d+)? ?%", text))
 
 
 def table_of(path: str | Path, said: Said, value: str) -> tuple[pd.DataFrame, Sheet, int]:
@@ -136,9 +132,7 @@ def completed(frame: pd.DataFrame, where: str, said: Said) -> pd.DataFrame:
         except ValueError as error:
             numbers.append(Printed("1"))
             wrong.append(f"{where}: cell {row['id']}: printed: {error}")
-    if wrong:
-        more = [f"and {len(wrong) - _LINES} more"] if len(wrong) > _LINES else []
-        raise ValueError("\n".join(wrong[:_LINES] + more))
+    refuse(wrong)
     inside = [bool(one.bracket) for one in numbers]
     frame["bracket_kind"] = frame["bracket_kind"].where(
         (frame["bracket_kind"] != "") | ((frame["bracket"] == "") & ~np.array(inside)),
@@ -281,22 +275,15 @@ def _numbers(frame: pd.DataFrame, name: str, said: Said) -> pd.DataFrame:
                 line = str(where).rpartition(":")[2]
                 wrong.append(f"{name}: line {line}: {column}: {error}")
         frame[column] = pd.Series(values, frame.index, dtype=float)
-    if wrong:
-        more = [f"and {len(wrong) - _LINES} more"] if len(wrong) > _LINES else []
-        raise ValueError("\n".join(wrong[:_LINES] + more))
+    refuse(wrong)
     if inside:
         if not said.brackets or not said.units:
             raise ValueError(
                 f"{name}: {len(inside)} values of ours have a bracket: what is it, and over how many? Type "
                 "--our-brackets 'standard deviation' --our-units 5"
             )
-        frame["sd"] = [inside.get(place, np.nan) for place in range(len(frame))]
-        if said.brackets != STANDARD_DEVIATION:
-            frame["sd"] *= said.units**0.5
-        if level := re.fullmatch(r"interval (\d{2}(?:\.\d+)?) ?%", said.brackets):
-            from scipy.special import stdtrit
-
-            frame["sd"] /= float(stdtrit(said.units - 1.0, 0.5 + float(level[1]) / 200))
+        errors = np.array([inside.get(place, np.nan) for place in range(len(frame))])
+        frame["sd"] = error_of(errors, said.brackets, said.units) * said.units**0.5
         frame["n"] = float(said.units)
     return frame
 
@@ -380,7 +367,7 @@ def with_rules(study: Published, given: Mapping[str, Any]) -> Published:
     }
     if "agree" in margins:
         margins["informative"] = margins["agree"]
-    rules = {**study.protocol.margins.model_dump(), **margins}
+    rules = {**study.protocol.margins.model_dump(exclude_unset=True), **margins}
     update: dict[str, Any] = {"margins": checked(Margins, rules, "margins")}
     if given.get("distribution"):
         update["distribution"] = given["distribution"]

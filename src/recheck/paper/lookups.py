@@ -22,17 +22,17 @@ from recheck.judge.declared import checked, read_yaml
 from recheck.judge.format import Format, full
 from recheck.judge.published import Protocol
 from recheck.record.files import write_text
-from recheck.report.audit import COMPARED, VERDICTS, informative
+from recheck.report.audit import COMPARED, KINDS, VERDICTS, informative
 from recheck.report.book import Book
 from recheck.report.latex import escape, latex, missing, printed
 from recheck.report.layout import Layout
 from recheck.report.tables import shown
 from recheck.report.templates import rendered
 
-_KINDS = {"cells": "cell", "contrasts": "contrast", "columns": "column", "claims": "claim"}
 _FLAGS = {"value", "percent", "integer", "nounit"}
 _USE = re.compile(r"\\(?:val|valtext|ifval)(?![A-Za-z])\s*(?:\[([^\]]*)\])?\s*\{([^{}]*)\}")
-_MOST = 3  # files listed of one number
+#: Files listed of one number.
+MOST = 3
 
 
 class UnknownKeyError(LookupError):
@@ -167,11 +167,8 @@ def evidence(readings: pd.DataFrame) -> dict[str, dict[str, Any]]:
 def _answer(
     use: Use, studies: Mapping[str, Study], facts: Mapping[str, Facts], numbers: str
 ) -> Found:
-    options, (kind, _, rest) = _options(use), use.key.partition(":")
-    study, key, front = next(iter(studies.values())), use.key, ""
-    if kind in studies:
-        study, key, front = studies[kind], rest, f"{kind}:"
-        kind, _, rest = key.partition(":")
+    options, (front, study, key) = _options(use), study_and_key(use.key, studies)
+    kind, _, rest = key.partition(":")
     old = study.book.kept if numbers == "kept" else None
     asked = _Asked(use, options, study, old or study.book, study.kept if old else study.results)
     if not rest:
@@ -182,6 +179,14 @@ def _answer(
     if kind not in answers:
         raise KeyError(f"begins with {kind!r}; known are {[*facts, *answers, *studies]}")
     return answers[kind](asked, rest)
+
+
+def study_and_key(key: str, studies: Mapping[str, Study]) -> tuple[str, Study, str]:
+    """What a key has in front of it to name a study, that study (the first without a name), and the rest of the key."""
+    name, _, rest = key.partition(":")
+    if name in studies:
+        return f"{name}:", studies[name], rest
+    return "", next(iter(studies.values())), key
 
 
 def _options(use: Use) -> dict[str, str]:
@@ -250,7 +255,7 @@ def _count(asked: _Asked, path: str) -> Found:
     frame, parts = asked.book.verdicts, path.split("/")
     tables = frame["table"].astype(str)
     masks = {
-        **{name: frame["kind"] == kind for name, kind in _KINDS.items()},
+        **{name: frame["kind"] == kind for kind, name in KINDS.items()},
         **{verdict.replace(" ", "-"): frame["verdict"] == verdict for verdict in VERDICTS},
         **{f"table{name}": tables == name for name in tables.unique()},
         **{"informative": informative(frame), "compared": frame["verdict"].isin(COMPARED)},
@@ -259,7 +264,7 @@ def _count(asked: _Asked, path: str) -> Found:
     masks |= {f"except-{name}": ~mask for name, mask in masks.items()}
     if wrong := [part for part in parts if part not in masks]:
         raise KeyError(f"has the part {wrong[0]!r}; known are {list(masks)}")
-    parts += [] if _KINDS.keys() & parts else ["cells"]
+    parts += [] if {*KINDS.values()} & {*parts} else ["cells"]
     number = pd.DataFrame({part: masks[part] for part in parts}).all(axis=1).sum()
     return _given(asked._replace(options={}), number, f"{asked.folder}/verdicts.csv")
 
@@ -337,6 +342,11 @@ def web_link(place: str, record: Mapping[str, object]) -> str | None:
     return f"{remote}/blob/{commit}/{quote(path)}{anchor}"
 
 
+def address(place: str, record: Mapping[str, object], folder: str, front: str = "") -> str:
+    """Where a link from `folder` finds a file: on the web, or beside it with `front` before the path."""
+    return web_link(place, record) or front + relpath(place.partition(":")[0], folder)
+
+
 def write_values(found: Iterable[Found], path: str | Path) -> None:
     """Write ``values.tex``: the texts of look-ups and the macros that print them."""
 
@@ -369,15 +379,17 @@ def write_origins(
 
 def _link(place: str, word: str, *, record: Mapping[str, object], folder: str) -> str:
     """A word that is a link to a file, at the commit on the web or where it lies beside the PDF."""
-    address = web_link(place, record) or f"run:{relpath(place.partition(':')[0], folder)}"
-    address = re.sub("[%#]", r"\\\g<0>", address)
-    return rf"\href{{{address}}}{{{word}}}"
+    target = re.sub("[%#]", r"\\\g<0>", address(place, record, folder, "run:"))
+    return rf"\href{{{target}}}{{{word}}}"
 
 
 def _short(source: str) -> str:
     """A source whose lists of lines and of files are cut short."""
-    places = []
-    for place in source.split("; "):
-        file, colon, lines = place.partition(":")
-        places.append(file + colon + (lines if len(lines) <= 24 else f"{lines[:21]}..."))
-    return "; ".join([*places[:_MOST], *(["..."] if len(places) > _MOST else [])])
+    places = [cut(place, 24) for place in source.split("; ")]
+    return "; ".join([*places[:MOST], *(["..."] if len(places) > MOST else [])])
+
+
+def cut(place: str, most: int) -> str:
+    """A file with its list of lines, of which so many characters are shown at most."""
+    file, colon, lines = place.partition(":")
+    return file + colon + (lines if len(lines) <= most else f"{lines[: most - 3]}...")

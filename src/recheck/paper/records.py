@@ -6,17 +6,12 @@ the table of origins for whoever opens it beside the PDF.
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
-from os.path import relpath
 from typing import Any
 
 import pandas as pd
 
 from recheck.judge.format import full
-from recheck.paper.lookups import Found, Study, web_link
-
-#: Files listed of one number.
-_MOST = 3
+from recheck.paper.lookups import MOST, Found, Study, address, cut, study_and_key
 
 
 def records(
@@ -32,15 +27,14 @@ def records(
     `command` says how to run the number of a key again. `places` are files with their lines and where a link from
     `folder` finds them; `more` is how many are not listed.
     """
-    address = partial(_address, record=record, folder=folder)
     answers = []
     for one in found:
         use = one.use
         places = [place for place in one.source.split("; ") if place]
         named = {"key": use.key, "options": use.options, "tex": one.text, "known": one.known}
         origin = {
-            "places": [(_cut(place), address(place)) for place in places[:_MOST]],
-            "more": max(len(places) - _MOST, 0),
+            "places": [(cut(one, 40), address(one, record, folder)) for one in places[:MOST]],
+            "more": max(len(places) - MOST, 0),
             "seed": one.seed,
             "rests_on": one.count,
             "command": command(use.key),
@@ -68,10 +62,7 @@ def origins(found: Iterable[Found], command: Callable[[str], str]) -> pd.DataFra
 
 def _judged(one: Found, studies: Mapping[str, Study], numbers: str) -> dict[str, str]:
     """What was printed, what is ours, and the verdict, as plain text; empty where there is none."""
-    name, _, rest = one.use.key.partition(":")
-    study, key = next(iter(studies.values())), one.use.key
-    if name in studies:
-        study, key = studies[name], rest
+    _, study, key = study_and_key(one.use.key, studies)
     kind = re.match(r"verdict:|published:", key)
     id = key.removeprefix(kind[0] if kind else "").partition("@")[0]
     cells, old = study.book.cells, study.book.kept
@@ -85,13 +76,3 @@ def _judged(one: Found, studies: Mapping[str, Study], numbers: str) -> dict[str,
         printed, verdict = printed or str(row["printed"]), str(row["verdict"])
         ours = ours or full(float(row["ours"]), float(row["ours_se"]))
     return {"printed": printed, "ours": "" if ours == "nan" else ours, "verdict": verdict}
-
-
-def _address(place: str, record: Mapping[str, object], folder: str) -> str:
-    return web_link(place, record) or relpath(place.partition(":")[0], folder)
-
-
-def _cut(place: str) -> str:
-    """A file with a list of lines that is cut short."""
-    file, colon, lines = place.partition(":")
-    return file + colon + (lines if len(lines) <= 40 else f"{lines[:37]}...")

@@ -4,13 +4,11 @@ from collections.abc import Iterable, Mapping
 
 import pandas as pd
 
+from recheck.judge.format import aligned
 from recheck.paper.pandoc import PACKAGE
 from recheck.paper.typeset import LATEX_PACKAGES
 from recheck.record.remeasured import OUTCOMES
-from recheck.report.audit import VERDICTS
-
-#: Kinds of verdicts, as the table calls them.
-_KINDS = {"cell": "cells", "contrast": "contrasts", "column": "columns", "claim": "claims"}
+from recheck.report.audit import KINDS, VERDICTS
 
 
 def summary(
@@ -60,7 +58,7 @@ def _verdicts(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     rows = {
         (study, name): frame.loc[frame["kind"] == kind, "verdict"].value_counts()
         for study, frame in frames.items()
-        for kind, name in _KINDS.items()
+        for kind, name in KINDS.items()
         if (frame["kind"] == kind).any()
     }
     table = pd.DataFrame(rows).T.reindex(columns=list(VERDICTS)).fillna(0).astype(int)
@@ -78,12 +76,4 @@ def _table(frame: pd.DataFrame) -> str:
     for (study, name), row in frame.iterrows():
         lines.append(["" if study == last else study, name, *(str(n) if n else "-" for n in row)])
         last = study
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    aligned = [
-        "  ".join(
-            text.ljust(width) if place < 2 else text.rjust(width)
-            for place, (text, width) in enumerate(zip(line, widths, strict=True))
-        )
-        for line in lines
-    ]
-    return "\n".join(line.rstrip() for line in aligned)
+    return aligned(lines, 2)

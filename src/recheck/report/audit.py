@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from recheck.judge.format import effect, is_number, short
+from recheck.judge.format import count, effect, is_number, short
 from recheck.judge.printed import half_unit
 from recheck.judge.published import Published
 from recheck.record.files import write_csv, write_text
@@ -25,7 +25,9 @@ VERDICTS = {
     "not run": ("was not run", "were not run"),
     "data not available": ("has no data here", "have no data here"),
 }
-#: Those of what was compared.
+#: Kinds of verdicts, as several of them are called.
+KINDS = {"cell": "cells", "contrast": "contrasts", "column": "columns", "claim": "claims"}
+#: Verdicts on what was compared.
 COMPARED = ("agrees", "differs", "depends on a reading", "undecided")
 _QUANTILES = ("q05", "q25", "q50", "q75", "q95")
 #: The axis of ratios reaches this factor to both sides; what is outside is drawn at the edge as an arrow.
@@ -123,7 +125,7 @@ def audit_tables(verdicts: pd.DataFrame, layout: Layout, published: Published) -
     """
     claims = {f"claim/{claim.id}": claim for claim in published.claims}
     tables = {}
-    for kind in ("cell", "contrast", "column", "claim"):
+    for kind in KINDS:
         rows = verdicts[verdicts["kind"] == kind].to_dict("records")
         if not rows:
             continue
@@ -174,12 +176,8 @@ def audit_lines(verdicts: pd.DataFrame, factor: float = 2.0) -> list[str]:
     for kind in ("contrast", "column", "claim", "spread"):
         rows = verdicts[verdicts["kind"] == kind]
         if len(rows):
-            lines.append(f"{_several(len(rows), kind)}: {_counts(rows)}.")
+            lines.append(f"{count(len(rows), kind)}: {_counts(rows)}.")
     return lines
-
-
-def _several(number: int, name: str) -> str:
-    return f"{number} {name}{'s' if number > 1 else ''}"
 
 
 def _counts(rows: pd.DataFrame) -> str:
