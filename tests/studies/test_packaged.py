@@ -1,9 +1,8 @@
-"""Packaged data sets: their patterns, the fits, the rule for users, measures and tables."""
+"""Packaged data sets: their patterns, the fits, the rule for users, and rows."""
 
 import math
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy.special import logsumexp
 from small import ROOT, load, needs_data, plan, put
@@ -14,22 +13,13 @@ from gpcmc.covariance.prior import prior
 from gpcmc.gaussian.ep import ExpectationPropagation
 from gpcmc.methods import infer
 from gpcmc.weights import weight_diagnostics
-from recheck.judge.measures import estimate
-from recheck.judge.published import read_cells
-from recheck.record.files import write_arrays, write_csv
-from recheck.report.book import Book
-from recheck.report.layout import read_layout
-from recheck.report.tables import write_tables
 from studies.atiya2021.config import check
 from studies.atiya2021.experiments import packaged as experiment
-from studies.atiya2021.measures import packaged as measures
-from studies.atiya2021.measures import rule as rule_measures
 from studies.atiya2021.packaged import runs as packaged
 from studies.atiya2021.packaged.data import packaged_problem, two_classes
 from studies.atiya2021.packaged.names import DATA_SETS, DataSet
 from studies.atiya2021.rule import Pilot, advise, sampler_samples, samples_needed
 from studies.atiya2021.scaling import patterns
-from studies.common.measuring import Rows
 
 RAW = [name for name, given in DATA_SETS.items() if given.registered]
 SHIPPED = [name for name in DATA_SETS if name not in RAW]
@@ -208,179 +198,7 @@ def test_what_is_wrong_is_refused(path, value, said):
         check(config)
 
 
-# --- measures
-
-#: Log L of two long runs, EP, Laplace and the sampler on one data set; and points of the grid.
-LONG = {"reference-twisted-ep": (-10.0, 0.01), "reference-minimax-tilting": (-10.0, 0.01)}
-OPTIMUM = LONG | {"ep": (-10.3, 0.0), "laplace": (-12.0, 0.0), "twisted-ep": (-10.05, 0.02)}
-OPTIMUM |= {"importance-ep": (-10.02, 0.02), "sampler": (-11.0, 0.5)}
-OPTIMUM |= {"sampler-pilot": (-9.0, 0.2)}
-INFERENCE = {"reference-twisted-ep": "twisted-ep", "reference-minimax-tilting": "minimax-tilting"}
-INFERENCE |= {"importance-ep": "importance", "sampler": "orthant", "sampler-pilot": "orthant"}
-GRID = {
-    "twisted-ep": {"grid4": -10.0, "grid5": -9.0, "laplace": -11.0},
-    "ep": {"grid4": -10.3, "grid5": -9.4, "laplace": -11.2},
-    "laplace": {"grid4": -12.0, "grid5": -12.5, "laplace": -11.9},
-}
-#: The rule: what was chosen, log L, its standard error, and the stated error, of two runs.
-FOLLOWED = [("ep", -10.3, 0.0, 0.35), ("importance-ep", -10.2, 0.02, 0.06)]
-
-
-def made(folder):
-    """Tables of rows that nobody ran."""
-    key = {"data": "iris-1-2", "N": 67, "inputs": 4, "test": 4, "alpha": 1.0, "beta": 1.0}
-    rows, arrays = [], {}
-
-    def add(name, stage, point, method, value, se, **more):
-        row = {"row": f"iris-1-2/{name}", **key, "stage": stage, "point": point, "method": method}
-        row |= {"inference": INFERENCE.get(method, method), "status": "ok"}
-        rows.append(row | {"log_evidence": value, "log_evidence_se": se, "log_loss": 0.5} | more)
-
-    for name in ("ep", "laplace"):
-        add(f"fit-{name}", "fit", name, f"fit-{name}", -1.0, 0.0, at_bound=name == "ep")
-    for name, (value, se) in OPTIMUM.items():
-        samples = {"sampler": 100_000, "sampler-pilot": 10_000}.get(name)
-        more = {"samples": samples, "effective_eves": 25.0} if samples else {}
-        add(name, "optimum", "ep", name, value, se, **more)
-        probability = [0.9, 0.8, 0.4 if name == "ep" else 0.6, 0.1]
-        arrays[name] = np.array(probability)
-    for method, values in GRID.items():
-        for point, value in values.items():
-            add(f"{point}/{method}", "grid", point, method, value, 0.01)
-    for k, (chosen, value, se, stated) in enumerate(FOLLOWED):
-        more = {"chosen": chosen, "stated_error": stated, "tolerance": 0.1, "replicate": k}
-        add(f"rule-0.1/replicate{k}", "rule", "ep", "rule-0.1", value, se, **more)
-    write_csv(folder / "packaged.csv", pd.DataFrame(rows))
-    timing = [{"row": row["row"], "cpu_seconds": 1.0} for row in rows]
-    write_csv(folder / "packaged_timing.csv", pd.DataFrame(timing))
-    names = np.array([f"iris-1-2/{name}" for name in arrays])
-    stacked = {"iris-1-2/probability": np.stack([*arrays.values()])}
-    write_arrays(folder / "packaged.npz", stacked | {"iris-1-2/probability/rows": names})
-    scaling = [
-        {"row": name, "kernel": "rough", "N": 50, "dataset": 0, "method": name, "status": "ok"}
-        | {"inference": INFERENCE.get(name, name), "log_evidence": value, "log_evidence_se": se}
-        | {"effective_samples": 900.0, "k_hat": 0.3, "samples": 4096, "effective_eves": 16.0}
-        for name, (value, se) in OPTIMUM.items()
-    ]
-    write_csv(folder / "scaling.csv", pd.DataFrame(scaling))
-    timing = [{"row": row["row"], "cpu_seconds": 1.0} for row in scaling]
-    write_csv(folder / "scaling_timing.csv", pd.DataFrame(timing))
-    return Rows(folder, folder, folder, ["packaged", "scaling"])
-
-
-@pytest.fixture(scope="module")
-def book(tmp_path_factory):
-    given = made(tmp_path_factory.mktemp("made"))
-    found = pd.concat([part.measure(given) for part in (measures, rule_measures)])
-    found = found.reset_index(drop=True)
-    return Book(estimate(found), found, read_cells("data/published/atiya2021/cells.csv"))
-
-
-def test_errors_and_what_they_change(book):
-    def value(name):
-        return book.get(f"packaged/{name}")["value"]
-
-    assert value("iris-1-2/log-evidence") == pytest.approx(-10.0)
-    assert value("iris-1-2/error-ep") == pytest.approx(0.3)
-    assert value("iris-1-2/error-laplace") == pytest.approx(2.0)
-    # not resolved by minimax tilting's long run alone, beside which twisted EP is set
-    assert value("iris-1-2/error-importance-ep") == pytest.approx(0.02)
-    assert value("iris-1-2/mae-ep") == pytest.approx(0.2 / 4)
-    assert value("iris-1-2/decisions-ep") == 1 and value("iris-1-2/decisions-sampler") == 0
-    assert [value(f"all/{name}/wrong") for name in ("ep", "laplace")] == [0, 1]
-    assert [value(f"all/{name}/small") for name in ("ep", "twisted-ep")] == [0, 1]
-    # Laplace's method takes its own optimum, and EP that of the truth
-    assert value("iris-1-2/lost-laplace") == pytest.approx(2.0)
-    assert value("iris-1-2/lost-ep") == 0.0
-    assert value("all/ep/choice-same") == 1
-    assert value("iris-1-2/lost-laplace-optimum") == pytest.approx(1.0)
-    # at its own optimum Laplace's method is 0.9 nats off, by twisted EP
-    assert value("all/laplace/own-optimum/largest") == pytest.approx(0.9)
-    assert value("all/laplace/own-optimum/wrong") == 0
-    # with 25 eves the sampler is a nat off, and its pilot as well: neither is certainly off by more
-    assert [value(f"eves/{kind}/all") for kind in ("off", "right")] == [0, 0]
-    assert value("all/ep/closer-than-sampler") == 0
-    assert value("all/fit-ep/at-bound") == 1 and value("all/fit-laplace/at-bound") == 0
-
-
-def test_the_rule_is_judged_by_the_truth(book):
-    def value(name):
-        return book.get(f"rule/{name}")["value"]
-
-    tested = "tested/tolerance-100"
-    assert [value(f"{tested}/{name}") for name in ("runs", "covered", "within")] == [2, 1, 0]
-    assert value(f"{tested}/seconds-share") == 1.0
-    assert book.pick(f"rule/{tested}/fresh/runs") is None, "the rule was tried on iris-1-2"
-    assert value(f"{tested}/ep") == value(f"{tested}/importance-ep") == 1
-    assert book.get("packaged/iris-1-2/choice-100")["status"] == "EP or importance"
-    assert value("tested/ep-enough") == 0
-    # 25 eves of a tenth of the samples: a standard error of 0.063, and 1 nat off
-    assert value("tested/eves/told") == 1
-    assert value("tested/eves/rms") == pytest.approx(1.0 / math.hypot(250**-0.5, 0.01 / 2**0.5))
-    assert value("tested/eves/largest-ratio") == pytest.approx(0.5 * 250**0.5)
-    assert value("made/tolerance-100/importance-ep") == 1, "0.28 nats from EP"
-    # its error of 0.02 nats is more than two standard errors of the truth, by 0.02 - 2 * 0.01 / 2**0.5
-    assert value("made/tolerance-100/largest") == pytest.approx(0.02 - 0.02 / 2**0.5)
-    assert value("made/tolerance-100/blind") == 0
-    assert value("made/eves/largest") == pytest.approx(0.5 * 4.0)
-
-
-def test_tables_name_the_choice(book, tmp_path):
-    layout = read_layout(ROOT / "src/studies/atiya2021/layout.yaml")
-    write_tables(layout, book, ["packaged", "packaged_all", "rule"], tmp_path)
-    text = (tmp_path / "packaged.tex").read_text()
-    assert r"\textit{EP or importance}" in text and "not run" not in text
-    assert "-2" not in text.replace("iris-1-2", "").replace("-10", "")
-
-
 def test_every_row_can_be_run_by_itself():
     rows = experiment.plan(check(load("tiny")))
     assert {row["stage"] for row in rows} == {"fit", "optimum", "grid", "rule"}
     assert all(row["data"] in DATA_SETS for row in rows)
-
-
-def test_minimax_tilting_is_dearer_or_cheaper_by_the_variance_that_is_fitted():
-    """Twisted EP takes 2.25 s to minimax tilting's error, which takes a half and twice and four times as much.
-
-    To the error of minimax tilting's long run it takes 3 s.
-    """
-    seconds = {"a": 1.125, "b": 4.5, "c": 9.0}
-    longer = {"a": 1.2, "b": 9.0, "c": 20.0}
-    length = {"points": 50, "randomizations": 2, "cpu_seconds": 3.0, "log_evidence_se": 0.1}
-    further = {"points": 400, "cpu_seconds": 10.0, "log_evidence_se": 0.1 / 8**0.5}
-    at = pd.DataFrame(
-        [
-            {"data": data, "method": method, "source": "packaged.csv:2", **length, **more}
-            for data, mine in seconds.items()
-            for method, more in (
-                ("twisted-ep", {}),
-                ("reference-twisted-ep", further),
-                ("minimax-tilting", {"cpu_seconds": mine, "log_evidence_se": 0.2}),
-                ("reference-minimax-tilting", {"cpu_seconds": longer[data]}),
-            )
-        ]
-    )
-    exact = at[at["data"] == "a"].assign(data="exact", log_evidence_se=0.0)
-    fits = pd.DataFrame(
-        {
-            "data": [*seconds, "exact"],
-            "method": "fit-ep",
-            "beta": [9.0, 9.0, 7.0, 9.0],
-            "at_bound": True,
-        }
-    )
-    rows = measures._costs(pd.concat([at, exact], ignore_index=True), fits)
-    found = {row["id"]: row["value"] for row in rows}
-    path = "packaged/all/minimax-tilting"
-    assert found == {
-        f"{path}/{kind}{name}": pytest.approx(value)
-        for kind, values in (
-            ("", (2.0, 1, 1, 3)),
-            ("bounded/", (1.25, 1, 1, 2)),
-            ("free/", (4.0, 0, 0, 1)),
-        )
-        for name, value in zip(("dearer", "cheaper", "falls", "data-sets"), values, strict=True)
-    }
-    # a fit that ends inside its bounds is free, however large its variance
-    free = measures._costs(pd.concat([at, exact], ignore_index=True), fits.assign(at_bound=False))
-    assert {row["id"]: row["value"] for row in free}[f"{path}/free/data-sets"] == 3

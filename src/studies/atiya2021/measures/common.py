@@ -204,6 +204,14 @@ def estimate(name: str, found: Known | float, source: str, **more: Any) -> Row:
     return row | {"status": "not defined"} if undefined else row
 
 
+def estimates(
+    path: str, found: Mapping[str, Known | float], source: str, *, scale: str = "linear"
+) -> Iterator[Row]:
+    """An estimate of every quantity that was found; the path stands before its name."""
+    for quantity, value in found.items():
+        yield estimate(f"{path}{quantity}", value, source, scale=scale)
+
+
 def each(
     frame: pd.DataFrame,
     by: str | list[str],
@@ -215,13 +223,17 @@ def each(
 ) -> Iterator[Row]:
     """An estimate of every quantity for every group of rows: a function of them, or a column and how to aggregate it.
 
-    The template has the columns of `by` in braces, and ``{quantity}``. Without a source it is that of the rows.
+    The name of a column alone is its entry in a group of one row. The template has the columns of `by` in braces, and
+    ``{quantity}``. Without a source it is that of the rows.
     """
     by = [by] if isinstance(by, str) else by
     for key, group in frame.groupby(by, sort=False):
         where = source or join_sources(group["source"])
         for quantity, find in quantities.items():
-            found = find(group) if callable(find) else group[find[0]].agg(find[1])
+            if isinstance(find, str):
+                found = group[find].item()
+            else:
+                found = find(group) if callable(find) else group[find[0]].agg(find[1])
             name = template.format(**dict(zip(by, key, strict=True)), quantity=quantity)
             yield estimate(name, found, where, scale=scale)
 

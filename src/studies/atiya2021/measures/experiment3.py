@@ -25,6 +25,7 @@ from studies.atiya2021.measures.common import (
     Row,
     combine,
     estimate,
+    estimates,
     measured,
     statuses,
     timed,
@@ -139,8 +140,7 @@ def _weights(rows: pd.DataFrame) -> Iterator[Row]:
         found = {"runs": Known(n, 0.0), "error": Known(group["error"].mean())}
         found |= {"mean-z": Known(z.mean(), z.std() / math.sqrt(n), n - 1.0)}
         found |= {"rms-z": Known(rms, rms / math.sqrt(2.0 * n), float(n))}
-        for quantity, known in found.items():
-            yield estimate(f"{path}{quantity}", known, join_sources(group["source"]))
+        yield from estimates(path, found, join_sources(group["source"]))
 
 
 def _states(rows: pd.DataFrame) -> pd.Series:

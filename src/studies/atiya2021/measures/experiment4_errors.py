@@ -18,6 +18,7 @@ from studies.atiya2021.measures.common import (
     by_eves,
     each,
     estimate,
+    estimates,
     eves_of,
     measured,
 )
@@ -58,46 +59,31 @@ def calibration(runs: Runs) -> Iterator[Any]:
     # a run is a unit
     one = {"unit": "experiment4/P{problem}/S{set}/run{replicate}", "scale": "linear"}
     yield measured(drawn, "calibration/{method}/coverage", "covered", **one)
-    off = drawn["off"] > OFF
-    flagged = drawn.assign(
-        off_runs=off,
-        off_warned=off & (drawn["log_evidence_se"] >= WARNS),
-        off_confident=off & (drawn["log_evidence_se"] <= CONFIDENT),
-        off_refused=off & (drawn["status"] != OK),
-        off_certified=off & drawn["certified"],
-        right=~off,
-        right_refused=~off & (drawn["status"] != OK),
-        right_warned=~off & (drawn["log_evidence_se"] >= WARNS),
-        confident=drawn["log_evidence_se"] <= CONFIDENT,
-        refused=drawn["status"] != OK,
-    )
-    quantities: dict[str, Any] = {
-        "runs": len,
-        "rms-z": _root_mean_square,
-        "off": ("off_runs", "sum"),
-        "off-warned": ("off_warned", "sum"),
-        "off-confident": ("off_confident", "sum"),
-        "off-refused": ("off_refused", "sum"),
-        "off-certified": ("off_certified", "sum"),
-        "confident": ("confident", "sum"),
-        "refused": ("refused", "sum"),
-        "largest-error": ("off", "max"),
-    }
+    off, refused, reported = drawn["off"] > OFF, drawn["status"] != OK, drawn["log_evidence_se"]
+    warned, confident = reported >= WARNS, reported <= CONFIDENT
+    kinds = {"off": off, "off-warned": off & warned, "off-confident": off & confident}
+    kinds |= {"off-refused": off & refused, "off-certified": off & drawn["certified"]}
+    kinds |= {"confident": confident, "refused": refused}
+    kinds |= {"right": ~off, "right-refused": ~off & refused, "right-warned": ~off & warned}
+    flagged = drawn.assign(**{f"is {kind}": of_kind for kind, of_kind in kinds.items()})
+    counts = {kind: (f"is {kind}", "sum") for kind in kinds}
+    quantities: dict[str, Any] = {"runs": len, "rms-z": _root_mean_square}
+    quantities |= {kind: count for kind, count in counts.items() if "right" not in kind}
+    quantities |= {"largest-error": ("off", "max")}
     yield from each(flagged, "method", "calibration/{method}/{quantity}", quantities)
     ends = ("off", "off-refused", "off-warned", "right", "right-refused", "right-warned")
-    alike = {"off": ("off_runs", "sum")}
-    alike |= {end: (end.replace("-", "_"), "sum") for end in ends[1:]}
+    alike = {end: counts[end] for end in ends}
     large = flagged["problem"].isin(LARGE)
     for name, own in {"large": flagged[large], "small": flagged[~large]}.items():
         yield from each(own, "method", f"calibration/{{method}}/{name}/{{quantity}}", alike)
-    sure = flagged[flagged["confident"]]
+    sure = flagged[confident]
     worst = {"confident-largest-error": ("off", "max"), "confident-rms-z": _root_mean_square}
     yield from each(sure, "method", "calibration/{method}/{quantity}", worst)
     own = flagged[flagged["method"] == SAMPLER]
-    kinds = {"off": own["off_runs"], "right": own["right"]}
-    kinds |= {"short": own["off_runs"] & (own["signed"] < 0)}
-    yield from by_eves("calibration/orthant/eves/", own, kinds)
-    wrong = own[own["off_runs"]]
+    wrong_or_right = {"off": own["is off"], "right": own["is right"]}
+    wrong_or_right |= {"short": own["is off"] & (own["signed"] < 0)}
+    yield from by_eves("calibration/orthant/eves/", own, wrong_or_right)
+    wrong = own[own["is off"]]
     pairs = wrong.groupby(["problem", "set"]).ngroups
     yield estimate("calibration/orthant/off-pairs", pairs, join_sources(wrong["source"]))
     few = own[eves_of(own).between(20.0, 50.0, inclusive="left")]
@@ -145,9 +131,9 @@ def seconds(runs: Runs, loose: pd.DataFrame) -> Iterator[Row]:
         groups = {"equal": own[own["set"] == _EQUAL], "rough": rough}
         groups |= {f"P{problem}/rough": group for problem, group in rough.groupby("problem")}
         for name, group in groups.items():
-            for end in ("min", "max") if len(group) else ():
-                found = Known(float(group[method].agg(end)))
-                yield estimate(f"budget/{method}/{name}-{end}", found, source, scale="log")
+            ends = ("min", "max") if len(group) else ()
+            found = {end: Known(float(group[method].agg(end))) for end in ends}
+            yield from estimates(f"budget/{method}/{name}-", found, source, scale="log")
 
 
 def gains(loose: pd.DataFrame, strict: pd.DataFrame) -> Iterator[Row]:
@@ -181,6 +167,6 @@ def gains(loose: pd.DataFrame, strict: pd.DataFrame) -> Iterator[Row]:
             for path, ratio in {"": passing, "every-run/": every}.items():
                 name = f"gain/{method}/{last}/{path}"
                 yield estimate(f"{name}problems", len(ratio), source)
-                for end in ("min", "median", "max") if len(ratio) else ():
-                    found = Known(float(ratio.agg(end)))
-                    yield estimate(f"{name}{end}", found, source, scale="log")
+                ends = ("min", "median", "max") if len(ratio) else ()
+                found = {end: Known(float(ratio.agg(end))) for end in ends}
+                yield from estimates(name, found, source, scale="log")

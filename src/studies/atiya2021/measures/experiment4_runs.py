@@ -142,7 +142,10 @@ def _reference(
     folder: Path, rows: pd.DataFrame, problems: dict[int, dict[str, np.ndarray]]
 ) -> pd.DataFrame:
     """The reference of the settings that were run, by problem and setting; without those that have none."""
-    from studies.atiya2021.reference.cells import digest  # the library's kernels come with it
+    from studies.atiya2021.reference.cells import (  # the library's kernels come with it
+        digest,
+        refuse_other_data,
+    )
 
     keys, columns = ["problem", "set"], [*_REFERENCE, "digest", "alpha", "beta"]
     evidence = common.certified(folder, [*keys, *columns])
@@ -152,12 +155,7 @@ def _reference(
     found = found[found["problem"].isin(there)]
     for row in found.itertuples():
         of_run = digest(Problem(**problems[row.problem]), row.alpha_run, row.beta_run)
-        if of_run != row.digest:
-            raise ValueError(
-                f"the reference of problem {row.problem}, setting {row.set} was computed on other data or "
-                f"hyperparameters: its digest is {row.digest}, that of these is {of_run}; "
-                "run `snakemake reference` to compute it anew"
-            )
+        refuse_other_data(row.problem, row.set, row.digest, of_run)
     arrays = read_arrays(folder / "certified" / "probabilities.npz") if len(found) else {}
     names = [f"problem{row.problem}_set{row.set}" for row in found.itertuples()]
     found["probability"] = pd.Series([arrays[name] for name in names], found.index, dtype=object)

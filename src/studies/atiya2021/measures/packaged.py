@@ -13,7 +13,16 @@ import pandas as pd
 
 from recheck.judge.measures import OK, join_sources
 from studies.atiya2021.experiments.packaged import REFERENCES
-from studies.atiya2021.measures.common import Known, Row, by_eves, combine, estimate, timed
+from studies.atiya2021.measures.common import (
+    Known,
+    Row,
+    by_eves,
+    combine,
+    each,
+    estimate,
+    estimates,
+    timed,
+)
 from studies.atiya2021.measures.long_runs import FIRST, LARGE, SECOND, WIDTH, scored, truths
 from studies.atiya2021.measures.scaling import LENGTH, SAMPLER, seconds_at
 from studies.common.measuring import Rows
@@ -100,19 +109,10 @@ def choices(grid: pd.DataFrame) -> pd.DataFrame:
             lost = judge.loc[best, "log_evidence"] - gap["log_evidence"]
             se = np.hypot(judge.loc[best, "log_evidence_se"], gap["log_evidence_se"])
             more = gap["log_loss"] - judge.loc[best, "log_loss"]
-            found.append(
-                {
-                    **{
-                        "data": data,
-                        "method": method,
-                        "lost": lost,
-                        "lost_se": se if lost else 0.0,
-                    },
-                    **{"own": there.idxmax() == best, "log_loss": more},
-                    "centre": there.idxmax() == CENTRE,
-                    "source": join_sources([*own["source"], *judge["source"]]),
-                }
-            )
+            line = {"data": data, "method": method, "lost": lost, "lost_se": se if lost else 0.0}
+            line |= {"own": there.idxmax() == best, "centre": there.idxmax() == CENTRE}
+            source = join_sources([*own["source"], *judge["source"]])
+            found.append(line | {"log_loss": more, "source": source})
     columns = ["data", "method", "lost", "lost_se", "own", "centre", "log_loss", "source"]
     return pd.DataFrame(found, columns=columns)
 
@@ -158,11 +158,11 @@ def _data_sets(
         if not np.isnan(mae):
             yield estimate(f"{path}mae-reference", mae, source)
     source = join_sources(known["source_combined"])
-    yield estimate("packaged/reference/data-sets", len(known), source)
-    yield estimate("packaged/reference/agree", known["agree"].sum(), source)
+    found = {"data-sets": len(known), "agree": known["agree"].sum()}
     if known["z"].notna().any():
-        yield estimate("packaged/reference/largest-z", known["z"].abs().max(), source)
-    yield estimate("packaged/reference/largest-se", known["se_combined"].max(), source)
+        found |= {"largest-z": known["z"].abs().max()}
+    found |= {"largest-se": known["se_combined"].max()}
+    yield from estimates("packaged/reference/", found, source)
 
 
 def _runs(runs: pd.DataFrame) -> Iterator[Row]:
@@ -182,19 +182,25 @@ def _runs(runs: pd.DataFrame) -> Iterator[Row]:
 
 def _over_all(runs: pd.DataFrame) -> Iterator[Row]:
     """Over data sets: errors, how many are certainly small or large, and what they do to predictions."""
-    for method, group in runs.groupby("method", sort=False):
-        path, source = f"packaged/all/{method}/", join_sources(group["error_source"])
-        there = group[group["error"].notna()]
-        counts: dict[str, Any] = {"runs": len(group), "flagged": group["flagged"].sum()}
-        counts |= {"small": (there["error"] <= SMALL).sum(), "right": there["right"].sum()}
-        counts |= {"wrong": there["wrong"].sum(), "failed": group["failed"].sum()}
-        counts |= {"wrong-flagged": (there["wrong"] & there["flagged"]).sum()}
-        counts |= {"median": there["error"].median(), "largest": there["error"].max()}
-        counts |= {"mean-mae": group["mae"].mean(), "largest-mae": group["mae"].max()}
-        counts |= {"decisions": group["decisions"].sum(), "tests": group["test"].sum()}
-        counts |= {"log-loss": group["log_loss"].mean(), "seconds": group["cpu_seconds"].sum()}
-        for name, value in counts.items():
-            yield estimate(f"{path}{name}", value, source)
+    quantities: dict[str, Any] = {
+        "runs": len,
+        "flagged": ("flagged", "sum"),
+        "small": lambda group: (group["error"] <= SMALL).sum(),
+        "right": ("right", "sum"),
+        "wrong": ("wrong", "sum"),
+        "failed": ("failed", "sum"),
+        "wrong-flagged": lambda group: (group["wrong"] & group["flagged"]).sum(),
+        "median": ("error", "median"),
+        "largest": ("error", "max"),
+        "mean-mae": ("mae", "mean"),
+        "largest-mae": ("mae", "max"),
+        "decisions": ("decisions", "sum"),
+        "tests": ("test", "sum"),
+        "log-loss": ("log_loss", "mean"),
+        "seconds": ("cpu_seconds", "sum"),
+    }
+    rows = runs.assign(source=runs["error_source"])
+    return each(rows, "method", "packaged/all/{method}/{quantity}", quantities)
 
 
 def _choices(chosen: pd.DataFrame) -> Iterator[Row]:
@@ -202,16 +208,18 @@ def _choices(chosen: pd.DataFrame) -> Iterator[Row]:
     for row in chosen.to_dict("records"):
         lost, path = Known(row["lost"], row["lost_se"]), f"packaged/{row['data']}/"
         yield estimate(f"{path}lost-{row['method']}", lost, row["source"])
-    for method, group in chosen.groupby("method", sort=False):
-        path, source = f"packaged/all/{method}/choice-", join_sources(group["source"])
-        found = {"same": group["own"].sum(), "runs": len(group)}
-        found |= {"centre": group["centre"].sum()}
-        found |= {"centre-same": (group["own"] & group["centre"]).sum()}
-        found |= {"median": group["lost"].median(), "largest": group["lost"].max()}
-        found |= {"small": (group["lost"] <= SMALL).sum(), "log-loss": group["log_loss"].mean()}
-        found |= {"largest-log-loss": group["log_loss"].max()}
-        for name, value in found.items():
-            yield estimate(f"{path}{name}", value, source)
+    quantities: dict[str, Any] = {
+        "same": ("own", "sum"),
+        "runs": len,
+        "centre": ("centre", "sum"),
+        "centre-same": lambda group: (group["own"] & group["centre"]).sum(),
+        "median": ("lost", "median"),
+        "largest": ("lost", "max"),
+        "small": lambda group: (group["lost"] <= SMALL).sum(),
+        "log-loss": ("log_loss", "mean"),
+        "largest-log-loss": ("log_loss", "max"),
+    }
+    yield from each(chosen, "method", "packaged/all/{method}/choice-{quantity}", quantities)
 
 
 def _own_optimum(grid: pd.DataFrame, arrays: Mapping[str, np.ndarray]) -> Iterator[Row]:
@@ -229,8 +237,8 @@ def _own_optimum(grid: pd.DataFrame, arrays: Mapping[str, np.ndarray]) -> Iterat
     apart = apart[~np.isnan(apart[:, 0])]
     if len(apart):
         found |= {"mean-mae": apart[:, 0].mean(), "decisions": apart[:, 1].sum()}
-    for name, value in found.items() if len(error) else ():
-        yield estimate(f"packaged/all/laplace/own-optimum/{name}", value, source)
+    if len(error):
+        yield from estimates("packaged/all/laplace/own-optimum/", found, source)
 
 
 def _closer(runs: pd.DataFrame) -> Iterator[Row]:
@@ -265,11 +273,9 @@ def _costs(at: pd.DataFrame, fits: pd.DataFrame) -> Iterator[Row]:
     most = fit["at_bound"].astype(str).eq("True") & (fit["beta"] == fits["beta"].max())
     source = join_sources(line for one in (short, own, long, longer) for line in one["source"])
     for kind, chosen in (("", most | ~most), ("bounded/", most), ("free/", ~most)):
-        path = f"packaged/all/{SECOND}/{kind}"
-        yield estimate(f"{path}dearer", ratio[chosen].median(), source)
-        yield estimate(f"{path}cheaper", (ratio[chosen] < 1.0).sum(), source)
-        yield estimate(f"{path}falls", (further < ratio)[chosen].sum(), source)
-        yield estimate(f"{path}data-sets", chosen.sum(), source)
+        found = {"dearer": ratio[chosen].median(), "cheaper": (ratio[chosen] < 1.0).sum()}
+        found |= {"falls": (further < ratio)[chosen].sum(), "data-sets": chosen.sum()}
+        yield from estimates(f"packaged/all/{SECOND}/{kind}", found, source)
 
 
 def _eves(runs: pd.DataFrame, grid: pd.DataFrame) -> Iterator[Row]:
@@ -298,15 +304,13 @@ def _eves(runs: pd.DataFrame, grid: pd.DataFrame) -> Iterator[Row]:
 def _fits(rows: pd.DataFrame) -> Iterator[Row]:
     """Hyperparameters that are fitted, and what Laplace's optimum loses against EP's."""
     fits = rows[rows["stage"] == "fit"]
-    for row in fits.to_dict("records"):
-        for name in ("alpha", "beta"):
-            path = f"packaged/{row['data']}/{name}-{row['method']}"
-            yield estimate(path, row[name], row["source"])
-    for method, group in fits.groupby("method", sort=False):
-        bound = group["at_bound"].astype(str).eq("True").sum()
-        source = join_sources(group["source"])
-        yield estimate(f"packaged/all/{method}/at-bound", bound, source)
-        yield estimate(f"packaged/all/{method}/seconds", group["cpu_seconds"].sum(), source)
+    where = "packaged/{data}/{quantity}-{method}"
+    yield from each(fits, ["data", "method"], where, {"alpha": "alpha", "beta": "beta"})
+    quantities: dict[str, Any] = {
+        "at-bound": lambda group: group["at_bound"].astype(str).eq("True").sum(),
+        "seconds": ("cpu_seconds", "sum"),
+    }
+    yield from each(fits, "method", "packaged/all/{method}/{quantity}", quantities)
     judge = rows[(rows["stage"] == "grid") & (rows["method"] == FIRST)]
     points = judge.pivot(index="data", columns="point", values=["log_evidence", "log_loss"])
     if len(points):
@@ -316,7 +320,6 @@ def _fits(rows: pd.DataFrame) -> Iterator[Row]:
         lost = points["log_evidence"][CENTRE] - points["log_evidence"]["laplace"]
         more = points["log_loss"]["laplace"] - points["log_loss"][CENTRE]
         found = {"largest": lost.max(), "median": lost.median(), "log-loss": more.mean()}
-        for name, value in found.items():
-            yield estimate(f"packaged/all/laplace-optimum/{name}", value, source)
+        yield from estimates("packaged/all/laplace-optimum/", found, source)
         for data in points.index:
             yield estimate(f"packaged/{data}/lost-laplace-optimum", lost[data], source)

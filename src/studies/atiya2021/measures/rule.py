@@ -14,7 +14,7 @@ import pandas as pd
 
 from recheck.judge.measures import join_sources
 from studies.atiya2021.experiments.scaling import REFERENCES
-from studies.atiya2021.measures.common import Known, Row, combine, estimate, timed
+from studies.atiya2021.measures.common import Known, Row, combine, estimate, estimates, timed
 from studies.atiya2021.measures.long_runs import DATA, FIRST, SECOND, WIDTH, scored, truths
 from studies.atiya2021.measures.packaged import SMALL, optima, read
 from studies.atiya2021.rule import MIN_EVES, Pilot, advise, sampler_samples
@@ -81,8 +81,8 @@ def _made(given: Rows) -> Iterator[Row]:
                 continue
             ratio = group["log_evidence_se"] * np.sqrt(group["effective_eves"])
             source = join_sources(group["source"])
-            yield estimate(f"rule/made/{path}/{end}least", ratio.min(), source)
-            yield estimate(f"rule/made/{path}/{end}largest", ratio.max(), source)
+            extremes = {"least": ratio.min(), "largest": ratio.max()}
+            yield from estimates(f"rule/made/{path}/{end}", extremes, source)
 
 
 def _name(tolerance: float) -> str:
@@ -99,8 +99,7 @@ def _coverage(runs: pd.DataFrame, tolerance: float, path: str) -> Iterator[Row]:
     found |= {"largest": sure.max(), "largest-ratio": (sure / runs["stated_error"]).max()}
     found |= {"blind": (WIDTH * runs["truth_se"] > runs["stated_error"]).sum()}
     found |= {name: (runs["chosen"] == name).sum() for name in CHOICES}
-    for name, value in found.items():
-        yield estimate(f"{path}{name}", value, source)
+    yield from estimates(path, found, source)
 
 
 def _tested(followed: pd.DataFrame, runs: pd.DataFrame) -> Iterator[Row]:
@@ -169,5 +168,4 @@ def _sampler(runs: pd.DataFrame) -> Iterator[Row]:
         more = long["effective_eves"] / pilot["effective_eves"]
         found |= {"growth": more[told].median()}
         found |= {"median-needed": np.median(needed), "most-needed": max(needed)}
-    for name, value in found.items():
-        yield estimate(f"rule/tested/eves/{name}", value, source)
+    yield from estimates("rule/tested/eves/", found, source)

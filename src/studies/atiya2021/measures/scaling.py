@@ -22,6 +22,7 @@ from studies.atiya2021.measures.common import (
     combine,
     each,
     estimate,
+    estimates,
     measured,
     timed,
 )
@@ -152,46 +153,45 @@ def _calibration(runs: pd.DataFrame) -> Iterator[Row]:
     the truth is added to the reported one. ``rms-alone`` leaves the truth's out, and ``truth-share`` is the median
     share of the truth's in the sum. Each is given for every number of patterns, too.
     """
-    groups = {f"{method}/": group for method, group in runs.groupby("method", sort=False)}
-    sizes = runs.groupby(["method", "N"], sort=False)
-    groups |= {f"{method}/N{n}/": group for (method, n), group in sizes}
-    for end, group in groups.items():
-        path = f"scaling/calibration/{end}"
-        source = join_sources(group["error_source"])
-        yield estimate(f"{path}runs", len(group), source)
-        for name in ("failed", "flagged"):
-            yield estimate(f"{path}{name}", group[name].sum(), source)
-        for name in ("wrong", "right"):
-            own = group[group[name]]
-            yield estimate(f"{path}{name}", len(own), source)
-            yield estimate(f"{path}{name}-flagged", _share(own), source)
-        reported = _reported(group)
-        joint = reported["joint"]
-        yield estimate(f"{path}ok", len(reported), source)
-        yield estimate(f"{path}rms", _rms(reported["difference"] / joint), source)
-        alone = reported["difference"] / reported["log_evidence_se"]
-        yield estimate(f"{path}rms-alone", _rms(alone), source)
-        share = (reported["truth_se"] / joint) ** 2
-        yield estimate(f"{path}truth-share", share.median() if len(share) else math.nan, source)
+    quantities: dict[str, Any] = {
+        "runs": len,
+        "failed": ("failed", "sum"),
+        "flagged": ("flagged", "sum"),
+        "wrong": ("wrong", "sum"),
+        "wrong-flagged": lambda group: _share(group[group["wrong"]]),
+        "right": ("right", "sum"),
+        "right-flagged": lambda group: _share(group[group["right"]]),
+        "ok": ("z", "count"),
+        "rms": lambda group: _rms(group["z"].dropna()),
+        "rms-alone": lambda group: _rms(group["alone"].dropna()),
+        "truth-share": ("share", "median"),
+    }
+    rows, path = _over_reported(runs), "scaling/calibration/{method}/"
+    yield from each(rows, "method", f"{path}{{quantity}}", quantities)
+    yield from each(rows, ["method", "N"], f"{path}N{{N}}/{{quantity}}", quantities)
 
 
-def _reported(runs: pd.DataFrame) -> pd.DataFrame:
-    """Runs whose status is "ok" and whose error is known, with the ``joint`` standard error of run and truth."""
-    passed = runs[(runs["status"] == OK) & (runs["log_evidence_se"] > 0)]
-    passed = passed[passed["difference"].notna() & passed["truth_sound"]]
-    return passed.assign(joint=np.hypot(passed["log_evidence_se"], passed["truth_se"]))
+def _over_reported(runs: pd.DataFrame) -> pd.DataFrame:
+    """Runs with their errors over what is reported, of those whose status is "ok" and whose error is known.
+
+    ``z`` is over the joint standard error of run and truth, ``alone`` over the run's; ``share`` is the truth's in the
+    joint variance.
+    """
+    passed = (runs["status"] == OK) & (runs["log_evidence_se"] > 0)
+    passed &= runs["difference"].notna() & runs["truth_sound"]
+    own = runs["log_evidence_se"].where(passed)
+    joint = np.hypot(own, runs["truth_se"])
+    error = runs["difference"]
+    more = {"z": error / joint, "alone": error / own, "share": (runs["truth_se"] / joint) ** 2}
+    return runs.assign(source=runs["error_source"], **more)
 
 
 def _large(runs: pd.DataFrame) -> Iterator[Row]:
     """Errors over reported ones on many patterns, by kernel, of runs whose status is "ok"."""
-    passed = _reported(runs[runs["N"] >= _LARGE_N])
-    for (method, kernel), own in passed.groupby(["method", "kernel"], sort=False):
-        path = f"scaling/calibration/{method}/large/{kernel}/"
-        z = own["difference"] / own["joint"]
-        source = join_sources(own["error_source"])
-        yield estimate(f"{path}rms", _rms(z), source)
-        yield estimate(f"{path}mean-z", float(z.mean()), source)
-        yield estimate(f"{path}ok", len(own), source)
+    passed = _over_reported(runs[runs["N"] >= _LARGE_N]).dropna(subset="z")
+    path = "scaling/calibration/{method}/large/{kernel}/{quantity}"
+    quantities = {"rms": lambda group: _rms(group["z"]), "mean-z": ("z", "mean"), "ok": len}
+    return each(passed, ["method", "kernel"], path, quantities)
 
 
 def _suited(runs: pd.DataFrame, known: pd.DataFrame) -> Iterator[Row]:
@@ -224,22 +224,21 @@ def _suited(runs: pd.DataFrame, known: pd.DataFrame) -> Iterator[Row]:
             found |= {f"best/inputs{inputs}/off": part["wrong"].sum()}
             found |= {f"best/inputs{inputs}/runs": len(part)}
         source = join_sources(group["error_source"])
-        for name, value in found.items():
-            yield estimate(f"scaling/suited/{path}{name}", value, source)
-    for method, group in best[best["error"].notna()].groupby("method", sort=False):
-        path = f"scaling/suited/best/{method}/largest"
-        yield estimate(path, group["error"].max(), join_sources(group["error_source"]))
+        yield from estimates(f"scaling/suited/{path}", found, source)
+    known_errors = best.assign(source=best["error_source"])[best["error"].notna()]
+    template, largest = "scaling/suited/best/{method}/{quantity}", {"largest": ("error", "max")}
+    yield from each(known_errors, "method", template, largest)
     kernels = own.groupby("data")["kernel"].nunique()
     for method, group in own.dropna(subset=["log_evidence"]).groupby("method", sort=False):
         whole = group[
             group.groupby("data")["kernel"].transform("size") == group["data"].map(kernels)
         ]
         chosen = whole.loc[whole.groupby("data")["log_evidence"].idxmax()]
-        path, source = f"scaling/suited/{method}/", join_sources(chosen["error_source"])
-        found = chosen.set_index(["data", "kernel"]).index
-        agreed = found.isin(best.set_index(["data", "kernel"]).index).sum()
-        yield estimate(f"{path}first", agreed, source)
-        yield estimate(f"{path}data-sets", len(chosen), source)
+        pairs = chosen.set_index(["data", "kernel"]).index
+        agreed = pairs.isin(best.set_index(["data", "kernel"]).index).sum()
+        counts = {"first": agreed, "data-sets": len(chosen)}
+        source = join_sources(chosen["error_source"])
+        yield from estimates(f"scaling/suited/{method}/", counts, source)
 
 
 def _closer(runs: pd.DataFrame) -> Iterator[Row]:
@@ -249,24 +248,21 @@ def _closer(runs: pd.DataFrame) -> Iterator[Row]:
     is given by kernel, too.
     """
     by = {str(name): group for name, group in runs.groupby("method", sort=False)}
+    counts = {"data-sets": len, "closer": ("closer", "sum"), "seconds": ("seconds", "median")}
     for first, second in _PAIRS:
         if not {first, second} <= by.keys():
             continue
         pairs = by[first].merge(by[second], on=DATA, suffixes=("", "_other"))
         pairs = pairs[pairs["difference"].notna() & pairs["difference_other"].notna()]
+        sources = zip(pairs["error_source"], pairs["error_source_other"], strict=True)
         frame = pairs.assign(
             closer=pairs["difference"].abs() < pairs["difference_other"].abs(),
             seconds=pairs["cpu_seconds"] / pairs["cpu_seconds_other"],
+            source=[join_sources(two) for two in sources],
         )
-        groups = {f"N{n}": group for n, group in frame.groupby("N")}
-        both = frame.groupby(["N", "kernel"], sort=False)
-        groups |= {f"N{n}/{kernel}": group for (n, kernel), group in both}
-        for end, group in groups.items():
-            path = f"scaling/closer/{first}/{second}/{end}/"
-            source = join_sources([*group["error_source"], *group["error_source_other"]])
-            yield estimate(f"{path}data-sets", len(group), source)
-            yield estimate(f"{path}closer", group["closer"].sum(), source)
-            yield estimate(f"{path}seconds", group["seconds"].median(), source)
+        path = f"scaling/closer/{first}/{second}/N{{N}}/"
+        yield from each(frame.sort_values("N", kind="stable"), "N", f"{path}{{quantity}}", counts)
+        yield from each(frame, ["N", "kernel"], f"{path}{{kernel}}/{{quantity}}", counts)
 
 
 def seconds_at(error: pd.Series, short: pd.DataFrame, long: pd.DataFrame) -> pd.Series:
@@ -314,14 +310,12 @@ def _dearer(runs: pd.DataFrame, long: pd.DataFrame) -> Iterator[Row]:
         for n, group in frame.groupby("N"):
             path, source = f"scaling/dearer/{method}/N{n}", join_sources(group["source"])
             yield estimate(path, group["ratio"].median(), source)
-            each_kernel = group.groupby("kernel", sort=False)
-            medians = each_kernel["ratio"].median()
-            for kernel, part in each_kernel:
-                yield estimate(f"{path}/{kernel}", medians[kernel], join_sources(part["source"]))
-            yield estimate(f"{path}/cheaper", (group["ratio"] < 1.0).sum(), source)
-            yield estimate(f"{path}/pairs", len(group), source)
-            yield estimate(f"{path}/least", medians.min(), source)
-            yield estimate(f"{path}/most", medians.max(), source)
+            medians = group.groupby("kernel")["ratio"].median()
+            of_kernels = {"ratio": ("ratio", "median")}
+            yield from each(group, "kernel", f"{path}/{{kernel}}", of_kernels)
+            found = {"cheaper": (group["ratio"] < 1.0).sum(), "pairs": len(group)}
+            found |= {"least": medians.min(), "most": medians.max()}
+            yield from estimates(f"{path}/", found, source)
 
 
 def _claim(runs: pd.DataFrame, published: Path) -> Iterator[Any]:
@@ -374,11 +368,7 @@ def _references(known: pd.DataFrame) -> Iterator[Any]:
         yield measured(there, f"{path}se-{name}", f"se_{name}", unit=_UNIT)
         passed, own = f"sound_{name}", join_sources(frame[f"source_{name}"])
         yield estimate(f"scaling/reference/sound-{name}", frame[passed].sum(), own)
-    source = join_sources(frame["source"])
-    yield estimate("scaling/reference/data-sets", len(frame), source)
-    for name in ("agree", "sound"):
-        yield estimate(f"scaling/reference/{name}", frame[name].sum(), source)
-    sound = frame[frame["sound"] & frame["z"].notna()]
-    if len(sound):
-        yield estimate("scaling/reference/rms-z", _rms(sound["z"]), source)
-        yield estimate("scaling/reference/largest-z", sound["z"].abs().max(), source)
+    found = {"data-sets": len(frame), "agree": frame["agree"].sum(), "sound": frame["sound"].sum()}
+    if len(sound := frame[frame["sound"] & frame["z"].notna()]):
+        found |= {"rms-z": _rms(sound["z"]), "largest-z": sound["z"].abs().max()}
+    yield from estimates("scaling/reference/", found, join_sources(frame["source"]))

@@ -28,6 +28,7 @@ from studies.atiya2021.reference.certify import (
     Array,
     Plan,
     best,
+    certifier_columns,
     differences,
     latent,
     latent_again,
@@ -104,12 +105,7 @@ class Reference:
         if rows.empty:
             return None
         row = rows.iloc[0]
-        if row["digest"] != expected:
-            raise ValueError(
-                f"the reference of problem {problem}, set {number_of_set} was computed on other data "
-                f"or hyperparameters: its digest is {row['digest']}, that of these is {expected}; "
-                "run `snakemake reference` to compute it anew"
-            )
+        refuse_other_data(problem, number_of_set, row["digest"], expected)
         name = _name(problem, number_of_set)
         return Cell(
             log_evidence=float(row["log_evidence"]),
@@ -131,6 +127,15 @@ def digest(problem: Problem, alpha: float, beta: float) -> str:
         found.update(digest_bytes(array))
     found.update(np.array([alpha, beta], dtype="<f8").tobytes())
     return found.hexdigest()[:16]
+
+
+def refuse_other_data(problem: int, number_of_set: int, known: str, expected: str) -> None:
+    """Raise ValueError if the `digest` of a cell is not the expected one."""
+    if known != expected:
+        raise ValueError(
+            f"the reference of problem {problem}, set {number_of_set} was computed on other data or hyperparameters: "
+            f"its digest is {known}, that of these is {expected}; run `snakemake reference` to compute it anew"
+        )
 
 
 def load_reference(folder: str | Path) -> Reference:
@@ -244,10 +249,7 @@ def _certifier_columns(value: Inference, other: Inference, second: Inference | N
     z, max_z = (np.nan, np.nan) if second is None else differences(value, second)
     return {
         "certifier": "latent annealing",
-        "certifier_log_evidence": other.log_evidence,
-        "certifier_se": other.log_evidence_se,
-        "certifier_max_probability_se": float(np.max(other.probability_se)),
-        "certifier_samples": other.work["samples"],
+        **certifier_columns(other),
         "certifier_k_hat": other.diagnostics["k_hat"],
         "sampler_log_evidence": np.nan if second is None else second.log_evidence,
         "sampler_se": np.nan if second is None else second.log_evidence_se,

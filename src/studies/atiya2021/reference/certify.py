@@ -241,6 +241,16 @@ def sized(
     return found
 
 
+def certifier_columns(found: Inference) -> Line:
+    """What a line says of a certifier's value."""
+    return {
+        "certifier_log_evidence": found.log_evidence,
+        "certifier_se": found.log_evidence_se,
+        "certifier_max_probability_se": float(np.max(found.probability_se, initial=0.0)),
+        "certifier_samples": found.work["samples"],
+    }
+
+
 def _needed(found: Inference, samples: int) -> int:
     """Samples for the certifier's errors: a tenth more than the variance asks for."""
     return int(1.1 * _excess(found, CERTIFIER) ** 2 * samples)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from gpcmc.covariance.kernels import linear
@@ -18,6 +20,7 @@ from studies.atiya2021.reference.certify import (
     UNCERTIFIED,
     Array,
     Plan,
+    certifier_columns,
     differences,
     largest_of,
     sized,
@@ -58,10 +61,7 @@ def certified_orthant(dimension: int, path: str, together: int, plan: Plan | Non
         return Inference(found.log_probability, found.formula_error, none, none, work)
 
     truth = _exact(one_factor_log_probability(d), np.empty(0))
-    plan = plan or Plan()
-    pilot = run(plan.pilot, rng=generator(seed(path, "pilot")))
-    found = sized(run, pilot, path, plan.pilot, plan.max_samples)
-    return _compared(truth, found, together)
+    return _certified(truth, run, path, together, plan or Plan())
 
 
 def certified_classes(number: int, path: str, together: int, plan: Plan | None = None) -> Line:
@@ -77,13 +77,15 @@ def certified_classes(number: int, path: str, together: int, plan: Plan | None =
     def run(samples: int, *, rng: np.random.Generator) -> Inference:
         return infer(Orthant(samples=samples, scheme="adapted"), gp, y, rng=rng)
 
-    plan = plan or Plan()
+    return _certified(truth, run, path, together, plan or Plan())
+
+
+def _certified(
+    truth: Inference, run: Callable[..., Inference], path: str, together: int, plan: Plan
+) -> Line:
+    """A truth beside the sampler with as many samples as its errors ask for."""
     pilot = run(plan.pilot, rng=generator(seed(path, "pilot")))
     found = sized(run, pilot, path, plan.pilot, plan.max_samples)
-    return _compared(truth, found, together)
-
-
-def _compared(truth: Inference, found: Inference, together: int) -> Line:
     z, max_z = differences(truth, found)
     everyone = -float(np.expm1(np.log1p(-LEVEL) / together))
     limit, threshold = largest_of(1, everyone), largest_of(len(truth.probability), everyone)
@@ -91,10 +93,7 @@ def _compared(truth: Inference, found: Inference, together: int) -> Line:
         "truth": truth.log_evidence,
         "test_patterns": len(truth.probability),
         "certifier": "adapted orthant",
-        "certifier_log_evidence": found.log_evidence,
-        "certifier_se": found.log_evidence_se,
-        "certifier_max_probability_se": float(np.max(found.probability_se, initial=0.0)),
-        "certifier_samples": found.work["samples"],
+        **certifier_columns(found),
         "z": z,
         "max_z": max_z,
         "z_threshold": limit,

@@ -208,7 +208,7 @@ def _energy(
 
 
 def log_likelihood_gradient(y: FloatArray, f: FloatArray) -> FloatArray:
-    """Return the gradient of log p(y | f); `gp.likelihood.derivatives` has the second one too, ten times dearer."""
+    """Return the gradient of log p(y | f); `derivatives` of the library has the second one too, ten times dearer."""
     return (np.sqrt(2.0 / np.pi) * y) / erfcx((-y / np.sqrt(2.0)) * f)
 
 

@@ -1,0 +1,514 @@
+"""Measures of Atiya, Fayed and Abdel-Gawad's study where what they should be is known; `test_golden` has the others."""
+
+import math
+from importlib import import_module
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import t
+from small import ROOT, SMALL, modules, plan
+
+from recheck.judge.measures import as_measures, estimate
+from recheck.record.files import DamagedFileError, write_arrays, write_csv
+from studies.atiya2021.measures import scaling as of_scaling
+from studies.atiya2021.measures.benchmark import _equal
+from studies.atiya2021.measures.common import by_eves, named, needed, statuses
+from studies.atiya2021.measures.convergence import common_slope, jackknife_ratio
+from studies.atiya2021.measures.crossings import Crossing, crossing
+from studies.atiya2021.measures.experiment1 import effective_number
+from studies.atiya2021.measures.experiment4 import _pairs, contrasts
+from studies.atiya2021.measures.experiment4_claims import _only_chains
+from studies.atiya2021.measures.experiment4_runs import from_median
+from studies.common.measuring import Rows, measured
+from studies.common.plan import declared
+from studies.common.rows import Table, run_row, table_of, write_table
+
+STUDY = "atiya2021"
+
+
+def measure(part, folder):
+    """Measures of a part, of tables in a folder."""
+    given = Rows(folder, ROOT / "data/published" / STUDY, folder, declared(STUDY).measures[part])
+    return measured(import_module(f"studies.{STUDY}.measures.{part}"), given)
+
+
+def write(folder, experiment, lines, seconds):
+    """A table of made lines, each with its CPU seconds."""
+    names = [f"row{k}" for k in range(len(lines))]
+    rows, timing = pd.DataFrame(lines), pd.DataFrame({"cpu_seconds": seconds})
+    write_table(folder / experiment, Table(rows.assign(row=names), timing.assign(row=names), {}))
+
+
+# --- Experiments 1 to 3
+
+#: Data sets, and runs on each at six M; the last data sets of the first design have none at the two largest.
+DESIGNS = {
+    "kept": (20, [20, 20, 4, 2, 2, 2], 10),
+    "one-run": (50, [1] * 6, 50),
+    "two": (2, [40, 40, 8, 4, 2, 2], 2),
+}
+
+
+@pytest.mark.parametrize("design", DESIGNS)
+def test_intervals_of_slopes_cover_as_they_say(design):
+    """Of 300 studies whose slope is known, 5 % leave it outside; 5 to 28 do but for one test in a thousand."""
+    clusters, runs, long = DESIGNS[design]
+    where = [
+        (cluster, level)
+        for cluster in range(clusters)
+        for level, count in enumerate(runs)
+        if level < 4 or cluster < long
+        for _ in range(count)
+    ]
+    cluster, level = np.array(where).T
+    x, rng, outside = np.log(1e4 * 10 ** (0.5 * level)), np.random.default_rng(11), 0
+    for study in range(300):
+        # errors of log L are |N(0, 1)|, of probabilities lognormal; in half of the studies the spread rises with M
+        noise = np.log(np.abs(rng.standard_normal(len(x)))) + 0.635
+        noise = noise if study % 2 else 0.2 * rng.standard_normal(len(x))
+        noise *= 1 + 0.1 * level * (study % 4 < 2)
+        y = -0.5 * x + 0.5 * rng.standard_normal(clusters)[cluster] + noise
+        found = common_slope(pd.Series(x), pd.Series(y), pd.Series(cluster))
+        outside += abs(found.value + 0.5) > t.ppf(0.975, found.df) * found.se
+    assert 5 <= outside <= 28
+
+
+def printed_floor(wrong, own, seed):
+    """Mean, standard error and our own error of 50 problems of which some truths are wrong."""
+    rng = np.random.default_rng(seed)
+    noise = own * np.abs(rng.standard_normal(50)) / math.sqrt(2 / math.pi)
+    errors = noise.copy()
+    errors[: len(wrong)] = np.abs(
+        np.array(wrong) + noise[: len(wrong)] * rng.choice([-1, 1], len(wrong))
+    )
+    theirs = (errors.mean(), errors.std(ddof=1) / math.sqrt(50))
+    mine = own * np.abs(rng.standard_normal(50)) / math.sqrt(2 / math.pi)
+    return (round(theirs[0], 3), 5e-4), (round(theirs[1], 4), 5e-5), (mine.mean(), mine.std(ddof=1))
+
+
+def first_rule(value, bracket):
+    """The first rule: if a bracket is a wrong truth's, it is one; its error is sqrt(n (n - 1)) brackets."""
+    return 1, math.sqrt(50 * 49) * bracket[0]
+
+
+def test_two_wrong_truths_are_not_taken_for_one():
+    wrong = [1.44, 0.50]
+    misled, found = 0, []
+    for seed in range(40):
+        value, bracket, own = printed_floor(wrong, 0.006, seed)
+        number, size = first_rule(value, bracket)
+        misled += number == 1 and 1.4 < size < 1.7
+        found.append(effective_number(value, bracket, 50, own))
+    assert misled > 30  # the first rule states one truth, wrong by 1.5 to 1.7 percent
+    true = sum(wrong) ** 2 / sum(w**2 for w in wrong)
+    assert np.median([number for number, _, _ in found]) == pytest.approx(true, rel=0.05)
+    assert all(1 < low <= 2 for _, low, _ in found)  # two or more, and two may be enough
+    assert np.mean([low <= true <= high for _, low, high in found]) > 0.7
+
+
+def test_one_wrong_truth_does_not_rule_out_two():
+    for seed in range(40):
+        value, bracket, own = printed_floor([1.5], 0.006, seed)
+        found, low, _ = effective_number(value, bracket, 50, own)
+        assert found == pytest.approx(1.0, abs=0.15)
+        assert low < 1.1
+
+
+def test_monte_carlo_error_alone_has_no_wrong_truths():
+    value, bracket, own = printed_floor([], 0.05, 3)
+    found, _, high = effective_number(value, bracket, 50, own)
+    assert math.isnan(found) or high > 5
+    with pytest.raises(ValueError, match="three units"):
+        effective_number(value, bracket, 2, own)
+
+
+def on_data_sets(name, factors, levels, read):
+    """Lines and seconds of a method whose error by data set is level/sqrt(s/factor) after s seconds.
+
+    There are two runs on the first data set, and one on others. `read` has factors of the error of class
+    probabilities, by ways to read a chain of the toolbox.
+    """
+    for dataset, (factor, level) in enumerate(zip(factors, levels, strict=True)):
+        for size, seconds in enumerate((1.0, 10.0, 100.0)):
+            for run in range(2 if dataset == 0 else 1):
+                row = {"method": name, "dataset": dataset, "size": size, "run": run}
+                error = level * (seconds / factor) ** -0.5
+                row |= dict.fromkeys(
+                    ("ape_percent", "probability_mae", "log_evidence_error"), error
+                )
+                row |= {f"probability_mae_{way}": error * by for way, by in read.items()}
+                yield row | {"status": "ok", "seed": f"1/{name}/dataset{dataset}/run{run}"}, seconds
+
+
+def claims_on_data_sets(root, factors, levels, read=None):
+    """Claims on slice sampling where it takes `factors` times as long by data set, at errors of `levels`/sqrt(s)."""
+    rows = [*on_data_sets("orthant", np.ones(len(levels)), levels, {})]
+    rows += on_data_sets("ess-gpml", factors, levels, read or {})
+    write(root, "experiment3", *zip(*rows, strict=True))
+    found = estimate(measure("experiment3", root)).set_index(["id", "reading"])
+    return found[found.index.get_level_values("id").str.startswith("claim/time/")]
+
+
+@pytest.mark.slow
+def test_claims_about_seconds_are_paired_over_data_sets(tmp_path):
+    factors, levels = np.array([4.0, 9.0, 16.0, 25.0]), np.array([1.0, 1.0, 1.0, 1.0])
+    row = (
+        claims_on_data_sets(tmp_path / "a", factors, levels).loc["claim/time/evidence-ess"].iloc[0]
+    )
+    mean = lambda chosen: 2 * np.log(np.sqrt(chosen).mean())  # noqa: E731
+    left = [mean(np.delete(factors, k)) for k in range(4)]
+    assert row["value"] == pytest.approx(3.5**2)
+    assert row["se"] / row["value"] == pytest.approx(math.sqrt(3 / 4 * np.var(left) * 4))
+    assert (row["status"], row["df"]) == ("ok", 3)
+    # data sets differ by a factor of 20 in both methods, and the ratio is known none the less
+    levels = np.array([1.0, 2.0, 20.0, 5.0])
+    rows = claims_on_data_sets(tmp_path / "b", np.full(4, 10.0), levels)
+    for claim in ("evidence-ess", "probability-ess"):
+        row = rows.loc[f"claim/time/{claim}"].iloc[0]
+        assert row["value"] == pytest.approx(10.0)
+        assert row["se"] == pytest.approx(0.0, abs=1e-9)
+
+
+@pytest.mark.slow
+def test_claims_on_probabilities_read_the_toolboxs_chain_in_three_ways(tmp_path):
+    read = {"twice": 0.3, "moments": 0.1, "once": 0.2}
+    found = claims_on_data_sets(tmp_path, np.full(3, 10.0), np.array([1.0, 2.0, 3.0]), read=read)
+    for name, share in read.items():
+        reading = f"chain=as-distributed;variance={name}"
+        for claim in ("probability-ess", "probability-tie"):
+            # an error that is so much smaller takes the sampler so much longer
+            assert found.loc[(f"claim/time/{claim}", reading), "value"] == pytest.approx(
+                10 * share**2
+            )
+    assert found.loc[("claim/time/evidence-ess", "chain=as-distributed"), "value"] == pytest.approx(
+        10
+    )
+    assert len(found.loc["claim/time/probability-ess"]) == 3
+
+
+@pytest.fixture
+def line():
+    return pd.DataFrame(
+        {"seconds": [1.0, 10.0, 100.0], "log_error": [-1.0, -2.0, -3.0], "log_error_se": 0.1}
+        | {"df": 9.0, "exact": False}
+    )
+
+
+def test_crossing_interpolates_between_sizes(line):
+    found = crossing(line, -1.5)
+    assert math.exp(found.log) == pytest.approx(math.sqrt(10))
+    assert found.status == "ok"
+    # of each end half a standard error, times log 10 a unit of log error
+    assert found.se == pytest.approx(math.log(10) * 0.1 * math.sqrt(0.5))
+    assert crossing(line, -1.5, 0.1, 5.0).se > found.se
+
+
+def test_crossing_says_what_is_a_bound_or_extrapolated(line):
+    assert crossing(line, 0.0).status == "at most"
+    assert crossing(line, -1.01).doubt == 0 and crossing(line, -0.99).doubt > 0.4
+    further = crossing(line, -4.0)
+    assert further.log == pytest.approx(math.log(100) + 2) and further.beyond == pytest.approx(2)
+    assert crossing(line, -9.0).status == "at least"
+    assert crossing(line, -4.0, converges=False).status == "at least"
+    assert crossing(line.assign(exact=True), -4.0).status == "not reached"
+    assert crossing(line[:0], -1.0).status == "not run"
+
+
+@pytest.mark.parametrize(
+    ("above", "below", "status"),
+    [
+        ("ok", "ok", "ok"),
+        ("at least", "ok", "at least"),
+        ("ok", "at least", "at most"),
+        ("at least", "at most", "at least"),
+        ("at most", "at most", "not comparable"),
+        ("not reached", "ok", "not reached"),
+    ],
+)
+def test_ratios_of_bounds(above, below, status):
+    ratio = Crossing(1.0, 0.3, 9.0, above).over(Crossing(0.5, 0.4, 9.0, below))
+    assert ratio.status == status
+    if status in ("ok", "at least", "at most"):
+        assert (ratio.log, ratio.se) == pytest.approx((0.5, 0.5))
+
+
+def test_a_claim_rests_on_no_doubtful_bound():
+    doubtful = Crossing(1.0, 0.0, 9.0, "at least", doubt=0.1)
+    assert doubtful.row("claim/time/x", "")["status"] == "not comparable"
+    assert doubtful.row("time/x", "")["status"] == "at least"
+
+
+# --- Experiments 4 and 5
+
+
+def test_methods_are_compared_at_equal_seconds():
+    """Errors of power laws, whose ratio at any time is known; a curve that begins after the other ends is left out."""
+    laws = {"orthant": (1.0, -0.5), "hmc": (3.0, -0.75), "ess": (0.2, -0.5), "late": (1.0, -0.5)}
+    spans = {"orthant": (1.0, 64.0), "hmc": (0.5, 16.0), "ess": (2.0, 300.0), "late": (65.0, 90.0)}
+    runs = pd.DataFrame(
+        {"problem": problem, "set": 4, "method": method, "part": part, "source": "benchmark.csv:2"}
+        | {"cpu_seconds": seconds, "nats": problem * laws[method][0] * seconds ** laws[method][1]}
+        for problem in (1, 2)
+        for method, span in spans.items()
+        for part, seconds in zip("81", span, strict=True)
+    )
+    found = {row["id"]: row["value"] for row in _equal(runs, "nats")}
+    ratios = {"hmc": 3.0 * 16.0**-0.25, "ess": 0.2}
+    for method, ratio in ratios.items():
+        path = f"equal/{method}/nats"
+        assert found[f"{path}/common"] == 2 and found[f"{path}/closer"] == 2 * (ratio < 1)
+        assert found[f"{path}/ratio"] == pytest.approx(ratio)
+    assert not any("late" in name for name in found)
+
+
+def test_deviations_pair_runs_in_order():
+    found = from_median({"a": [[0.1], [0.2], [0.9]], "b": [[0.3], [0.2]]})
+    np.testing.assert_allclose(found["a"], [0.1, 0.0])
+
+
+def test_contrasts_are_between_cells_on_the_same_images():
+    rows = [
+        {"id": f"table4/P9/{paper}/mae-post", "reading": f"images={images}", "value": number}
+        | {"unit": "experiment4/P9/dataset0", "run": 0, "scale": "log"}
+        for paper, images, number in (
+            ("new", "raw", 0.1),
+            ("new", "smoothed", 0.2),
+            ("ess", "raw", 0.4),
+        )
+    ]
+    (row,) = contrasts(as_measures(rows)).to_dict("records")
+    assert (row["id"], row["reading"]) == ("contrast/table4/P9/ess-new/mae-post", "images=raw")
+    assert row["value"] == pytest.approx(0.3)
+
+
+def test_one_rule_of_status_for_all_methods():
+    """Rows that tell no eves are judged by their standard error, and a row's own status is never improved."""
+    rows = pd.DataFrame(
+        [
+            ("bootstrap", "ok", np.nan, 0.05, "ok"),
+            ("bootstrap", "ok", np.nan, 0.2, "not converged"),
+            ("bootstrap", "ok", 150.0, 0.2, "ok"),
+            ("bootstrap", "ok", 50.0, 0.05, "not converged"),
+            ("bootstrap", "extinct", np.nan, np.nan, "extinct"),
+            ("adapted", "ok", 150.0, 0.2, "ok"),
+            (np.nan, "ok", np.nan, 5.0, "ok"),
+        ],
+        columns=["scheme", "status", "effective_eves", "log_evidence_se", "expected"],
+    )
+    assert statuses(rows).tolist() == rows["expected"].tolist()
+
+
+def test_the_claim_on_chains_takes_the_better_chain_of_each_setting():
+    errors = {"ep": [2e-4, 4e-4, 1e-3], "ess": [1e-4, 8e-4, 1e-3], "hmc": [4e-4, 2e-4, np.nan]}
+    rows = pd.DataFrame({"problem": [1, 1, 2], "set": [1, 2, 1], "certified": True, "source": "x"})
+    strict = pd.concat([rows.assign(method=m, mae_reference=e) for m, e in errors.items()])
+    found = _only_chains(
+        strict
+    )  # twice the better error in both settings of Problem 1, once in Problem 2
+    np.testing.assert_allclose(found["value"], np.sqrt(2))
+
+
+def test_only_problems_with_all_settings_count_the_sampler_as_closer():
+    nats = {"orthant": [0.1, 0.3, 0.2, 0.5], "ep": [0.4, 0.1, 0.1, 0.6], "ess": [1, 1, 1, np.nan]}
+    rows = pd.DataFrame({"problem": [1, 1, 2, 3], "set": [1, 2, 1, 1], "source": "x"})
+    several = [rows.assign(method=m, nats=e, mae_reference=np.nan) for m, e in nats.items()]
+    found = pd.DataFrame(_pairs(pd.concat(several), "")).set_index("id")["value"]
+    assert dict(found) == {
+        # by setting; and below by problem
+        "ep/common/nats/orthant": 4,
+        "ep/closer/nats/orthant": 2,
+        "ep/common/nats/ess": 3,
+        "ep/closer/nats/ess": 3,
+        "sampler/common/nats/ep": 3,
+        "sampler/closer/nats/ep": 2,
+        "sampler/common/nats/ess": 2,
+        "sampler/closer/nats/ess": 2,
+    }
+
+
+def test_without_data_experiment_5_says_so(tmp_path):
+    for experiment in declared(STUDY).measures["experiment5"]:
+        rows = plan(STUDY, experiment, SMALL[STUDY].block)
+        run = modules(STUDY, "experiments")[experiment].run
+        write_table(
+            tmp_path / experiment, table_of([run_row(run, row, {"problem": {}}) for row in rows])
+        )
+    found = measure("experiment5", tmp_path)
+    assert set(found["status"]) == {"data not available"}
+    assert not found["id"].str.contains("nan").any()
+
+
+# --- The study of scaling
+
+
+def made(folder, lines, kernels=("rough",)):
+    """Rows of made runs of each kernel: (N, data set, method, log evidence or None, standard error, status)."""
+    names = {"twisted-ep": "twisted-ep", "minimax-tilting": "minimax-tilting"}
+    rows = [
+        {
+            "row": f"{kernel}/N{n}/dataset{dataset}/{method}",
+            **{"kernel": kernel, "N": n, "dataset": dataset, "method": method, "inputs": 2},
+            "alpha": {"rough": 0.5, "smooth": 3.0}.get(kernel, 1.0),
+            "inference": names.get(method, "orthant"),
+            "data": f"1/inputs2/N{n}/dataset{dataset}",
+            **{
+                "status": status,
+                "seed": f"1/{method}",
+                "log_evidence": value,
+                "log_evidence_se": se,
+            },
+        }
+        for kernel in kernels
+        for n, dataset, method, value, se, status in lines
+    ]
+    write_csv(folder / "scaling.csv", pd.DataFrame(rows))
+    timing = [{"row": row["row"], "cpu_seconds": 2.0} for row in rows]
+    write_csv(folder / "scaling_timing.csv", pd.DataFrame(timing))
+    write_arrays(folder / "scaling.npz", {})
+    return Rows(folder, ROOT / "data/published" / STUDY, folder, ["scaling"])
+
+
+TWISTED, MINIMAX = "reference-twisted-ep", "reference-minimax-tilting"
+#: The truth of data set 0 is -10.02 (0.0894). On data set 1 the long runs differ: the truth is -20 (1.5).
+RUNS = [
+    (50, 0, TWISTED, -10.0, 0.1, "ok"), (50, 0, MINIMAX, -10.1, 0.2, "ok"),
+    (50, 1, TWISTED, -20.0, 0.1, "ok"), (50, 1, MINIMAX, -21.5, 0.1, "ok"),
+    (50, 0, "sampler", -14.02, 0.5, "not converged"), (50, 1, "sampler", -18.0, 1.0, "ok"),
+    (50, 0, "twisted-ep", -12.1, 1.0, "ok"), (50, 1, "twisted-ep", -20.0, 0.1, "ok"),
+    (50, 0, "minimax-tilting", -10.0, 0.1, "ok"), (50, 1, "minimax-tilting", -20.0, 0.1, "ok"),
+    (50, 0, "adapted", None, None, "extinct"), (50, 1, "adapted", -30.0, 1.0, "ok"),
+    (50, 0, "good", -10.22, 0.1, "ok"), (50, 1, "good", -20.0, 0.1, "ok"),
+]  # fmt: skip
+
+
+#: Status and error of runs on the two data sets.
+SCORED = {
+    # the long runs differ by 10 standard errors on the second: twisted EP's, and a bound
+    "sampler": [("not converged", 4.0), ("at most", 2.0 + 2 * 1.5)],
+    # scored against minimax tilting alone, and the other way round
+    "twisted-ep": [("ok", 2.0), ("ok", 1.5)],
+    "minimax-tilting": [("at most", 2 * 0.1), ("at most", 2 * 0.1)],
+    "adapted": [("extinct", None), ("at most", 10.0 + 2 * 1.5)],
+    "good": [("ok", 0.2), ("at most", 2 * 1.5)],
+}
+
+
+def test_errors_are_against_what_stands_for_the_truth(tmp_path):
+    found = of_scaling.measure(made(tmp_path, RUNS))
+    for method, expected in SCORED.items():
+        rows = found[found["id"] == f"scaling/rough/N50/{method}/error"].sort_values("unit")
+        assert [*rows["status"]] == [status for status, _ in expected], method
+        values = [np.nan if value is None else value for _, value in expected]
+        np.testing.assert_allclose(rows["value"], values, atol=1e-9, err_msg=method)
+    found = found.set_index("id")
+    twisted = found.loc["scaling/rough/N50/twisted-ep/error", "source"]
+    assert twisted.iloc[0] == "scaling.csv:3,8", "its own line, and that of the long run"
+    path = "scaling/calibration"
+    # of the second data set the truth does not tell
+    flagged = [found.loc[f"{path}/sampler/{name}", "value"] for name in ("wrong", "wrong-flagged")]
+    assert flagged == [1, 1]
+    assert found.loc[f"{path}/sampler/right-flagged", "status"] == "none"
+    assert found.loc[f"{path}/twisted-ep/wrong-flagged", "value"] == 0.0, "2 nats off, and ok"
+    # against an unsound truth nothing is calibrated
+    assert found.loc[f"{path}/good/ok", "value"] == 1
+    se = math.hypot(0.1, 0.1 * 0.2 / math.hypot(0.1, 0.2))
+    assert found.loc[f"{path}/good/rms", "value"] == pytest.approx(0.2 / se)
+
+
+def test_a_long_run_that_is_not_trusted_confirms_within_its_own_error(tmp_path):
+    lines = [(50, 0, "sampler", -3.0, 0.1, "ok"), (50, 0, "twisted-ep", -5.0, 0.1, "ok")]
+    lines += [
+        (50, 0, TWISTED, -1.0, 0.01, "ok"),
+        (50, 0, MINIMAX, -1.5, 0.5, "weights not trusted"),
+    ]
+    found = of_scaling.measure(made(tmp_path, lines)).set_index("id")
+    row = found.loc["scaling/rough/N50/sampler/error"]
+    assert (row["status"], row["value"]) == ("ok", pytest.approx(2.0, abs=1e-3))
+    row = found.loc["scaling/rough/N50/twisted-ep/error"]
+    assert (row["status"], row["value"]) == ("at most", pytest.approx(3.5 + 2 * 0.5))
+    assert found.loc["scaling/reference/agree", "value"] == 1
+    assert found.loc["scaling/reference/sound", "value"] == 0
+    assert found.loc["scaling/calibration/twisted-ep/wrong", "value"] == 0, "nobody knows"
+    assert found.loc["scaling/calibration/sampler/wrong", "value"] == 1
+
+
+def test_exact_long_runs_agree_up_to_rounding(tmp_path):
+    lines = [(50, 0, TWISTED, -1.0, 0.0, "ok"), (50, 0, MINIMAX, -1.0 - 1e-12, 0.0, "ok")]
+    known = of_scaling.truths(made(tmp_path, lines).lines("scaling"))
+    assert known["agree"].all() and known["z"].item() == 0.0
+    assert known["se_combined"].item() == 0.0
+
+
+def test_the_claim_on_2000_dimensions_is_judged_with_the_samples_that_the_paper_states(tmp_path):
+    long = [(2000, 0, TWISTED, -9.0, 0.1, "ok"), (2000, 0, MINIMAX, -9.0, 0.1, "ok")]
+    few = (2000, 0, "sampler", -19.0, 1.0, "not converged")
+    found = of_scaling.measure(made(tmp_path, [*long, few])).set_index("id")
+    assert found.loc["claim/works/dimension", "status"] == "not comparable"
+    runs = [*long, few, (2000, 0, "million", -12.0, 1.0, "not converged")]
+    # a kernel that is no reading is left out
+    given = made(tmp_path, runs, ["rough", "smooth", "other"])
+    rows = of_scaling.measure(given).set_index("id").loc["claim/works/dimension"]
+    assert [*rows["reading"]] == ["kernel=rough", "kernel=smooth"]
+    assert [*rows["value"]] == pytest.approx([3.0, 3.0])
+    assert [*rows["se"]] == pytest.approx([0.1 / math.sqrt(2)] * 2)
+
+
+def test_seconds_at_another_error_leave_what_comes_before_the_points_as_it_is():
+    """Two seconds, and a hundredth for each point: for half of the error four times the points, for twice a quarter.
+
+    What the short run says of its error does not matter.
+    """
+    short = pd.DataFrame({"points": [50], "randomizations": [2], "cpu_seconds": [3.0]})
+    short["log_evidence_se"] = 0.01
+    long = short.assign(points=400, cpu_seconds=10.0, log_evidence_se=0.1 / 8**0.5)
+    for error, seconds in ((0.1, 3.0), (0.05, 6.0), (0.2, 2.25), (1e9, 2.0)):
+        found = of_scaling.seconds_at(pd.Series([error]), short, long)
+        assert found.item() == pytest.approx(seconds)
+
+
+def test_runs_are_counted_by_their_eves():
+    """Of five runs two are off, with 3 and 15 eves, and one of these falls short."""
+    eves = [3.0, np.nan, 8.0, 60.0, 500.0]
+    runs = pd.DataFrame({"effective_eves": eves, "source": "a.csv:2"})
+    # for a run that does not tell its eves, one over the squared standard error
+    runs["log_evidence_se"] = 15.0**-0.5
+    off = pd.Series([True, True, False, False, False])
+    kinds = {"off": off, "right": ~off, "short": off & (runs.index == 0)}
+    found = {row["id"]: row["value"] for row in by_eves("x/", runs, kinds)}
+    below = {name: [found[f"x/{name}/below-{few}"] for few in (10, 20, 100)] for name in kinds}
+    assert below == {"off": [1, 2, 2], "right": [1, 1, 2], "short": [1, 1, 1]}
+    assert (found["x/off/all"], found["x/off/largest"], found["x/right/largest"]) == (
+        2,
+        pytest.approx(15),
+        500,
+    )
+
+
+# --- Reading
+
+
+def test_lines_are_checked(tmp_path):
+    lines = pd.DataFrame({"a": [1.0, np.nan], "source": ["x.csv:2", "x.csv:3"]})
+    with pytest.raises(ValueError, match=r"x.csv: columns \['b'\] are missing"):
+        needed(lines, ["b"])
+    with pytest.raises(ValueError, match=r"x.csv: line 3: a is nan"):
+        needed(lines, ["a"], finite=["a"])
+    assert needed(lines[:0], ["b"], optional=["c"]).columns.tolist() == ["a", "source", "b", "c"]
+    write(tmp_path, "experiment2", [{"problem": 1}], [1.0])
+    (tmp_path / "experiment2.csv").write_text("row\nx\n")
+    with pytest.raises(DamagedFileError, match="experiment2.csv"):
+        measure("experiment2", tmp_path)
+
+
+def test_named_fills_a_template():
+    frame = pd.DataFrame({"N": [50, 200], "M": [1, 2]})
+    assert named(frame, "t/N{N}/M{M}").tolist() == ["t/N50/M1", "t/N200/M2"]
+
+
+def test_jackknife_of_a_mean_is_its_standard_error():
+    x = np.array([1.0, 2.0, 4.0, 9.0])
+    found = jackknife_ratio(x, np.ones(4), pd.Series(range(4)))
+    assert found.value == 4.0
+    assert found.se == pytest.approx(x.std(ddof=1) / 2)
+    assert math.isnan(jackknife_ratio(x, np.ones(4), pd.Series([0] * 4)).se)
