@@ -274,11 +274,11 @@ def write(study, experiment, blocks, folder):
 
     Every block goes through files of its own, as in the workflow.
     """
-    run = modules(study, "experiments")[experiment].run
+    run, inputs = modules(study, "experiments")[experiment].run, SMALL[study].inputs
     paths = []
     for k, rows in enumerate(blocks):
-        inputs = SMALL[study].inputs(experiment, rows[0])
-        found: Records = {experiment: {row["row"]: run_row(run, row, inputs) for row in rows}}
+        records = [run_row(run, row, inputs(experiment, row)) for row in rows]
+        found: Records = {experiment: {record.row: record for record in records}}
         paths.append(folder / f"{experiment}-{k}.npz")
         write_block(paths[-1], found)
     names = {row["row"] for rows in blocks for row in rows}
