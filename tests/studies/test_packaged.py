@@ -12,6 +12,7 @@ from gpcmc.covariance.kernels import rbf
 from gpcmc.covariance.prior import prior
 from gpcmc.gaussian.ep import ExpectationPropagation
 from gpcmc.methods import infer
+from gpcmc.posterior import UNTRUSTED
 from gpcmc.weights import weight_diagnostics
 from studies.atiya2021.config import check
 from studies.atiya2021.experiments import packaged as experiment
@@ -158,7 +159,7 @@ def test_a_long_run_that_is_not_trusted_gives_way_to_twisted_ep(monkeypatch):
     monkeypatch.setattr(
         packaged, "advise", lambda *given: packaged.Advice("importance-ep", 50, 0.1)
     )
-    monkeypatch.setattr("gpcmc.gaussian.importance.MAX_K_HAT", -10.0)
+    monkeypatch.setattr("gpcmc.gaussian.importance.weights_status", lambda diagnostics: UNTRUSTED)
     X, y = patterns(2, 20, "1/some")
     found = packaged.advised(prior(rbf(0.3, 20.0), X), y, 0.1, np.random.default_rng(3))
     assert found["chosen"] == "twisted-ep" and found["status"] == "ok"
