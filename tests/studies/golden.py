@@ -34,7 +34,7 @@ CHOSEN = {
         "inexact": r"N\d+/problem[0-3]",
         "experiment2": r"problem[12]/dataset[01]/M(10000|30000|100000)/run[01]",
         "experiment3": r"(orthant|ess(-ais|-gpml)?|hmc-gpml|importance-ep|laplace|ep)/dataset[01]/size[0-2]/run[01]",
-        "experiment4": r"problem1/(orthant|control-variables|ess-gpml(-400)?|hmc-gpml|ess|ep)"
+        "experiment4": r"problem1/(orthant(-million-hard)?|control-variables|ess-gpml(-400)?|hmc-gpml(-20)?|ess|ep)"
         r"/set\d/dataset[01]/replicate[01]",
         "spread": r"problem[16]/dataset[0-2]",
         "benchmark": r"problem1/(orthant|ess)-part\d+/set[34]/dataset0/replicate[01]",
@@ -64,6 +64,11 @@ def tables(study: str, folder: Path, part: str = "") -> Path:
     drawn = patterns("problem1", seed=kept.provenance["seed"], standardise={})
     write_arrays(folder / "experiment4/problem1.npz", drawn)
     return folder
+
+
+def rows_of(study: str, experiment: str) -> pd.DataFrame:
+    """The golden rows of an experiment."""
+    return numbers(Kept(GOLDEN / study).table(experiment).rows)
 
 
 def alter(folder: Path, experiment: str, query: str, **values: Any) -> None:

@@ -287,6 +287,61 @@ def test_runs_that_are_off_are_counted_by_what_they_report(tmp_path):
     assert counts == [12, 4, 2, 2, 2, 2]
 
 
+def test_a_reading_takes_its_own_runs(made):
+    """A count that the paper may have meant has runs of its own, and a median moves with the other methods' runs."""
+    _, _, found = made
+    value = found.set_index(["id", "reading"])["value"].astype(float)
+    rows = golden.rows_of(STUDY, "experiment4")
+    own = rows[rows["method"] == "orthant-million-hard"].groupby(["dataset", "replicate"])
+    means = own["mae_post"].mean().groupby("dataset").mean()
+    hard = value[("table4/P1/new/mae-post", "count=million-hard")]
+    assert hard == pytest.approx(means.mean())
+    changes = [{}, {"hmc": "20"}, {"count": "million-hard"}, {"ess": "400"}]
+    changes.append({"hmc": "20", "count": "million-hard"})
+    readings = [with_levels(**change) for change in changes]
+    assert len({value[("table4/P1/ess/mae-med", one)] for one in readings}) == len(readings)
+
+
+def with_levels(**given):
+    """The reading of a median, with some levels that are not the defaults."""
+    return ";".join(
+        f"{name}={given.get(name, level)}"
+        for name, _, level in (one.partition("=") for one in DEFAULTS.split(";"))
+    )
+
+
+def test_a_setting_with_one_run_has_the_mean_variance_of_the_others(tmp_path):
+    query = "method == 'orthant' and dataset == 0 and `set` == 2 and replicate == 1"
+    measures = altered("experiment4", [("experiment4", query, NOT_CONVERGED)], tmp_path)
+    rows = golden.rows_of(STUDY, "experiment4").query(
+        "method == 'orthant' and dataset == 0"
+    )
+    rows = rows[~rows.eval(query)]
+    truth = certified(rows)
+    variances = (rows["log_evidence"] - truth).abs().groupby(rows["set"]).var() / 2
+    expected = np.sqrt(variances.fillna(variances.mean()).sum()) / 6
+    found = estimate(measures).set_index("id")["se"]
+    assert found["experiment4/P1/certified/orthant/nats"] == pytest.approx(expected)
+
+
+def certified(rows):
+    """The kept reference's log evidence at the settings of rows of Problem 1."""
+    kept = read_csv(golden.ROOT / "data/reference/atiya2021/certified/evidence.csv")
+    kept = kept[kept["problem"].astype(str) == "1"].set_index("set")["log_evidence"]
+    return rows["set"].astype(int).map(kept.astype(float))
+
+
+def test_a_claim_on_table_4_is_read_under_each_count_of_the_variance(tmp_path):
+    changes = [
+        ("experiment4", "method in ('orthant', 'control-variables')", {"mae_post": 0.2}),
+        ("experiment4", "method == 'hmc-gpml'", {"mae_post_twice": 0.2, "mae_post_once": 0.2}),
+        ("experiment4", "method == 'ess-gpml'", {"mae_post_twice": 0.2, "mae_post_once": 0.4}),
+    ]
+    found = estimate(altered("experiment4", changes, tmp_path)).set_index(["id", "reading"])
+    levels = [("claim/mae-post/alike", f"variance={level}") for level in ("twice", "once")]
+    assert [found["value"][level] for level in levels] == [1, 0]
+
+
 def test_a_pair_of_wrong_truths_has_the_printed_mean_and_the_effective_number(made):
     found, printed = made[2].set_index("id")["value"], read_published(PUBLISHED).cells["value"]
     cell, name = "table1/N500/M3000000", "finding/floor/N500/M3000000"
