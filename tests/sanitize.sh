@@ -12,8 +12,8 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 # what runs compiled code; the rest of the tests is the same with any build
 tests=()
-for name in gp interface likelihood mcmc orthant rectangle rectangle_parts rectangle_truncated separated tilting tuned_chains \
-    twisted; do
+for name in chains control_variables gp hyperparameter_chains interface likelihood orthant orthant_methods rectangle \
+    rectangle_parts rectangle_truncated truths; do
     tests+=("tests/gpcmc/test_$name.py")
 done
 
