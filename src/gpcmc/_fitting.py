@@ -183,7 +183,7 @@ class Problem:
         The search starts from its hyperparameters.
     method : Method
     search : Search
-    covariance : {"auto", "dense", "low-rank"}
+    covariance : {"auto", "dense", "low-rank", "sparse"}
     tolerance : float
     """
 

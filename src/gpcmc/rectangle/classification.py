@@ -225,9 +225,9 @@ class Twisted(OrthantMethod):
         self, K: Covariance, y: FloatArray
     ) -> tuple[Mixture, NDArray[np.intp], GaussianPosterior | None, dict[str, int]]:
         """Take sites and tilt from the covariance or what stands in for it."""
-        low, high = np.zeros(len(y)), np.full(len(y), np.inf)
         near = K.stand_in()
         guide, factor = sites_of(near, y), K.factor(y)
+        low, high = factor.limits(np.zeros(len(y)), np.full(len(y), np.inf))
         work = {f"ep_{name}": count for name, count in guide.work.items()}
         if near is K:
             tilt = minimax_tilt(factor, low, high)
@@ -238,7 +238,7 @@ class Twisted(OrthantMethod):
             work["stand_in_factorizations"] = rough.steps
         tau, nu = guide.sites
         # the site on v = y f + noise which, convolved with that noise, is EP's on f
-        nu, tau = y * nu / (1.0 - tau), tau / (1.0 - tau)
+        nu, tau = map(factor.coordinates, (y * nu / (1.0 - tau), tau / (1.0 - tau)))
         main = proposals.twisted(factor.sited(nu, tau), tau, low, high)
         defence = Mixture((proposals.tilted(factor, tilt.mu, low, high),), tilt.log_bound)
         own = ExpectationPropagation().corrected(guide) if near is K else None
@@ -280,6 +280,7 @@ class MinimaxTilting(OrthantMethod):
         R = K.signed(y) if self.order == "gibson" else None
         if R is None:
             factor, order = K.factor(y), np.arange(len(y))
+            low, high = factor.limits(low, high)
         else:
             given = ordered(R, low, high, 0.0)
             factor, order = given.factor, given.order
