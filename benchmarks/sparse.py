@@ -139,7 +139,7 @@ def field(n, m):
 
     given, _ = spatial.problem("exponential", n) if n > 20_000 else spatial.problem("exponential")
     kernel = ConstantKernel(spatial.VARIANCE) * Matern(spatial.LENGTH_SCALE, nu=0.5)
-    costs(given["X"][:n], given["y"][:n], kernel, m, 64)
+    costs(given["X"][:n], given["y"][:n], kernel, m, 256)
 
 
 def chain(n):

@@ -89,14 +89,14 @@ def test_the_softmax_is_that_of_the_dense_form(n, d, neighbours):
 @EXACT
 @pytest.mark.parametrize(
     "method",
-    [Twisted(), MinimaxTilting(), ImportanceSampling(samples=16384)],
+    [Twisted(points=256), MinimaxTilting(points=512), ImportanceSampling()],
     ids=["twisted", "minimax", "importance"],
 )
 def test_monte_carlo_has_the_evidence_of_the_dense_form(n, d, neighbours, method):
-    """Within four standard errors of a long dense run: a false alarm in 16,000."""
+    """Within four standard errors of a dense run: a false alarm in 16,000."""
     X, y, X_star = problem(n, d)
     dense, own = both(EXPONENTIAL, X, X_star, neighbours)
-    truth = Twisted(points=4096).fit(dense, y, rng=np.random.default_rng(1))
+    truth = Twisted(points=512).fit(dense, y, rng=np.random.default_rng(1))
     found = method.fit(own, y, rng=np.random.default_rng(0))
     error = np.hypot(found.log_evidence_se, truth.log_evidence_se)
     assert abs(found.log_evidence - truth.log_evidence) < 4.0 * error
@@ -109,9 +109,9 @@ def test_twisted_ep_is_exact_for_the_sparse_law_itself():
     """With six neighbours the law is another than the kernel's, and its array has the same evidence: four errors."""
     X, y, X_star = problem(150)
     K = sparse(EXPONENTIAL, X, neighbours=6)
-    own = Twisted().fit(Prior(K, X_star=X_star), y, rng=np.random.default_rng(0))
+    own = Twisted(points=256).fit(Prior(K, X_star=X_star), y, rng=np.random.default_rng(0))
     K_star, k_star_star = K.cross(X_star).covariances(), K.cross(X_star).variance
-    array = Twisted(points=4096).fit(
+    array = Twisted(points=512).fit(
         Prior(K.dense(), K_star, k_star_star), y, rng=np.random.default_rng(1)
     )
     change = own.diagnostics["correction"]
@@ -220,13 +220,15 @@ def test_neighbours_are_the_nearest_of_the_earlier(d):
         assert set(near.index[i, : near.counts[i]]) == set(nearest)
 
 
-def test_the_correction_is_first_order_and_honest():
-    """Against the dense form: the correction takes away most of the error, and the rest covers what is left."""
+@pytest.mark.parametrize("exactly", [True, False])
+def test_what_is_left_out_is_told(exactly, monkeypatch):
+    """Against the dense form: corrections leave less than the rest, with all columns of the error and without them."""
+    monkeypatch.setattr("gpcmc.covariance.sparse._EXACT", 2000 if exactly else 100)
     X, y, X_star = problem(400, kernel=EXPONENTIAL)
     dense = ExpectationPropagation().fit(
         both(EXPONENTIAL, X, X_star, 1)[0], y, rng=np.random.default_rng(0)
     )
-    for neighbours in (4, 8, 16):
+    for neighbours in (12, 16, 24):
         found = ExpectationPropagation().fit(
             both(EXPONENTIAL, X, X_star, neighbours)[1], y, rng=np.random.default_rng(0)
         )
@@ -235,7 +237,7 @@ def test_the_correction_is_first_order_and_honest():
         left = abs(found.log_evidence - dense.log_evidence)
         assert left <= told["correction_rest"] + 1e-3
         gap = np.abs(found.prediction.probability - dense.prediction.probability)
-        assert (gap <= found.prediction.form_error + 0.02).all()
+        assert (gap <= found.prediction.form_error + 1e-3).all()
 
 
 def test_a_kernel_must_be_stationary():

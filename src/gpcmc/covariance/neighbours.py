@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpcmc._validation import FloatArray
-from gpcmc.covariance import _sparse
+from gpcmc.covariance._sparse import conditionals, entries, regressed
 from gpcmc.covariance.kernels import diagonal, evaluate
 from gpcmc.covariance.sparse_cholesky import Index, Symbolic, fill_reducing
 
@@ -103,7 +103,7 @@ class Neighbours:
     def places(self) -> Index:
         """Where each value's pairs with and of its neighbours are in the precision's pattern; see `_sparse.entries`."""
         s = self.symbolic
-        return _sparse.entries(s.place, self.index, self.counts, s.pointers, s.rows)
+        return entries(s.place, self.index, self.counts, s.pointers, s.rows)
 
     def nearest(self, X: FloatArray) -> Index:
         """Return the values (t, k) that those at inputs X (t, d) are regressed on, the nearest first."""
@@ -222,7 +222,7 @@ def contracted(
         A, k = _covariances(kernel, X, X[here], own, index)
         _solved(A, k, counts, np.ones(len(k)), kernel)
         h = np.array(of_beta[here])
-        _sparse.regressed(A, h, counts)
+        regressed(A, h, counts)
         there = np.arange(m) < counts[:, None]
         g = of_D[here, None]
         on_k = np.where(there, h - 2.0 * g * b, 0.0)
@@ -264,7 +264,7 @@ def _covariances(
 
 
 def _solved(A: FloatArray, k: FloatArray, counts: Index, left: FloatArray, kernel: Kernel) -> None:
-    if not _sparse.conditionals(A, k, counts, left):
+    if not conditionals(A, k, counts, left):
         raise ValueError(
             f"kernel {kernel}: covariances of neighbours are not positive definite in floating point; use a covariance "
             "of low rank, or add a WhiteKernel"

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from gpcmc._memory import available_memory
 from gpcmc._validation import FloatArray
-from gpcmc.covariance import _sparse
+from gpcmc.covariance._sparse import grouped, multiplied, precision
 from gpcmc.covariance.cross import Cross
 from gpcmc.covariance.factor import Factor
 from gpcmc.covariance.form import (
@@ -52,7 +52,6 @@ _COARSE = 500  # patterns from which on sites are looked for with a third of the
 _FEWEST = 4
 _COLUMNS = 64  # solved for at once
 _EXACT = 2000  # patterns up to which every column of the error is evaluated
-_DRAWN = 256  # columns of it beyond
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,13 +87,13 @@ class Sparse(Covariance):
         return 0.0 if self.exact else _RESOLUTION
 
     @cached_property
-    def diagonal(self) -> FloatArray:  # type: ignore[override]
+    def diagonal(self) -> FloatArray:
         return self._of_diagonal(self.prior.inverse())
 
     def __matmul__(self, x: FloatArray) -> FloatArray:
         X = np.array(x.reshape(len(x), -1), dtype=np.float64, order="C")
         near = self.near
-        _sparse.multiplied(near.order, near.index, near.counts, self.by.beta, self.by.D, X)
+        multiplied(near.order, near.index, near.counts, self.by.beta, self.by.D, X)
         return X.reshape(x.shape)
 
     @cached_property
@@ -102,7 +101,7 @@ class Sparse(Covariance):
         """The entries of K^-1 at the pattern of `near.symbolic`."""
         near = self.near
         data = np.zeros(len(near.symbolic.rows))
-        _sparse.precision(near.places, near.counts, self.by.beta, self.by.D, data)
+        precision(near.places, near.counts, self.by.beta, self.by.D, data)
         return data
 
     @cached_property
@@ -167,7 +166,7 @@ class Sparse(Covariance):
         u, w = (self @ M.p.T).T, (self @ M.q.T).T
         there = np.arange(near.most) < near.counts[:, None]
         group = np.zeros((len(self), near.most + 1))
-        _sparse.grouped(near.places, near.counts, beta, M.conditioned.own_entries(), group)
+        grouped(near.places, near.counts, beta, M.conditioned.own_entries(), group)
         bu, bw = self._rest(u), self._rest(w)
         # -beta_j stands at the neighbours in each row of B
         of_row = (
@@ -199,27 +198,42 @@ class Sparse(Covariance):
         return 0.0
 
     def correction(self, M: GradientMatrix) -> Correction:
-        """Return sum_ij M_ij E_ij / 2, E what the kernel has beyond K, and how far off that may be.
+        """Return what K leaves out of the evidence.
 
-        With up to 2000 patterns all columns are evaluated, and first order leaves about half of the correction at most
-        (docs/sparse). With more, 256 columns are drawn: the change is taken where it exceeds two standard errors of its
-        own.
+        With up to 2000 patterns that is sum_ij M_ij E_ij / 2 over all columns of E, what the kernel has beyond K. With
+        more it is what half as many neighbours again would change, to all orders with the Gaussian terms held. The rest
+        is as large as either, and as half of what half the neighbours would change: a judgement, and no bound.
         """
         if self.exact:
             return Correction()
-        n, drawn = len(self), len(self) > _EXACT
-        J = np.random.default_rng(0).choice(n, _DRAWN, replace=False) if drawn else np.arange(n)
-        sums = np.concatenate(
-            [self._error_columns(M, J[k : k + _COLUMNS]) for k in range(0, len(J), _COLUMNS)]
+        change = more = self._on_others(M, self.finer)
+        if len(self) <= _EXACT:
+            change = self._first_order(M)
+        half = self.near.fewer(max(self.near.most // 2, 1))
+        fewer = self._on_others(M, on_neighbours(self.kernel, self.X, half))
+        rest = max(abs(change), abs(more), 0.5 * abs(fewer))
+        told = {"neighbours": float(self.near.most), "correction": change, "correction_rest": rest}
+        return Correction(change, rest, told)
+
+    def _on_others(self, M: GradientMatrix, neighbours: Sparse) -> float:
+        """Return what other neighbours change in the evidence, with the Gaussian terms held."""
+        conditioned, mean = M.conditioned, (self @ M.q.T).T
+        nu = M.q + conditioned.times_noise(mean)
+        other = conditioned.on(neighbours)
+        held = float(np.sum(nu * (other.lifted(nu) - mean)))
+        held -= other.log_determinant - conditioned.log_determinant
+        # where the terms move with the mode, to first order
+        moving = float(np.sum((M.p - 0.5 * M.q) * ((neighbours @ M.q.T).T - mean)))
+        return 0.5 * held + moving
+
+    def _first_order(self, M: GradientMatrix) -> float:
+        J = np.arange(len(self))
+        return float(
+            sum(
+                self._error_columns(M, J[k : k + _COLUMNS]).sum()
+                for k in range(0, len(J), _COLUMNS)
+            )
         )
-        change = float(n * sums.mean())
-        se = (
-            float(n * np.std(sums, ddof=1) * np.sqrt((1.0 - len(J) / n) / len(J))) if drawn else 0.0
-        )
-        taken = change if abs(change) > 2.0 * se else 0.0
-        rest = 0.5 * abs(taken) + abs(change - taken) + 2.0 * se
-        told = {"neighbours": float(self.near.most), "correction": taken, "correction_rest": rest}
-        return Correction(taken, rest, told)
 
     def _error_columns(self, M: GradientMatrix, J: NDArray[np.intp]) -> FloatArray:
         """Return sum_i M_ij E_ij / 2 (m,) for columns j."""
@@ -237,6 +251,11 @@ class Sparse(Covariance):
         if len(self) < _COARSE or fewer < _FEWEST:
             return ()
         return (on_neighbours(self.kernel, self.X, self.near.fewer(fewer)),)
+
+    @cached_property
+    def finer(self) -> Sparse:
+        """The process with half as many neighbours again, which says how far off this one is."""
+        return sparse(self.kernel, self.X, neighbours=(3 * self.near.most + 1) // 2)
 
     def _of_diagonal(self, data: FloatArray) -> FloatArray:
         symbolic = self.near.symbolic
@@ -343,7 +362,8 @@ def _quadratic(made: SparseCholesky, cross: SparseCross, classes: int) -> FloatA
         right = np.zeros((len(place), classes, len(some), classes))
         for c in range(classes):
             rows = place[cross.index[some]]
-            np.add.at(right, (rows, c, np.arange(len(some))[:, None], c), cross.by.beta[some])
+            # of one pattern the nearest are different ones
+            right[rows, c, np.arange(len(some))[:, None], c] = cross.by.beta[some]
         half = made.forward(right.reshape(len(place) * classes, -1))
         half = half.reshape(-1, len(some), classes)
         found[some] = np.einsum("ktc,ktd->tcd", half, half)
@@ -366,11 +386,28 @@ class SparseConditions(Conditioned):
         """Return the sum over functions of their own entries of P^-1, at the pattern of K^-1."""
 
     @abstractmethod
+    def on(self, K: Sparse) -> SparseConditions:
+        """Return another covariance with the same noise."""
+
+    @abstractmethod
+    def times_noise(self, f: FloatArray) -> FloatArray:
+        """Return W f of each pattern for f (C, n)."""
+
+    @abstractmethod
+    def lifted(self, nu: FloatArray) -> FloatArray:
+        """Return P^-1 nu for nu (C, n)."""
+
+    @abstractmethod
     def own_columns(self, X: FloatArray) -> FloatArray:
         """Return the sum over functions of R_cc X, X (n, m)."""
 
     def predictor(self, a: FloatArray, answer: Answer | None = None) -> SparsePredictor:
-        return SparsePredictor(self, a)
+        mean = (self.K @ a.T).T
+        if self.K.exact:
+            return SparsePredictor(self, mean)
+        # to first order, with the terms held: E a - K R E a
+        left_out = (self.K.finer @ a.T).T - mean
+        return SparsePredictor(self, mean, left_out - (self.K @ self.solve(left_out).T).T)
 
 
 @dataclass(frozen=True, eq=False)
@@ -406,6 +443,15 @@ class SparseConditioned(SparseConditions, ConditionedFunction):
     def weights(self, nu: FloatArray) -> FloatArray:
         return nu - self.S * self.made.solve(nu)
 
+    def on(self, K: Sparse) -> SparseConditioned:
+        return K.conditioned(self.S)
+
+    def times_noise(self, f: FloatArray) -> FloatArray:
+        return self.S * f
+
+    def lifted(self, nu: FloatArray) -> FloatArray:
+        return self.made.solve(nu[0])[None]
+
     def own_entries(self) -> FloatArray:
         return self._entries
 
@@ -416,12 +462,13 @@ class SparseConditioned(SparseConditions, ConditionedFunction):
 
 @dataclass(frozen=True, eq=False)
 class SoftmaxSparse(SparseConditions):
-    """Several latent functions; W (n, C, C) are the precisions of the noise."""
+    """Several latent functions; W (n, C, C) are the precisions of the noise at class probabilities pi (C, n)."""
 
     K: Sparse
     made: SparseCholesky
     log_determinant: float
     W: FloatArray
+    pi: FloatArray
 
     @classmethod
     def of(cls, K: Sparse, pi: FloatArray) -> SoftmaxSparse:
@@ -442,7 +489,7 @@ class SoftmaxSparse(SparseConditions):
             whole.indptr.astype(np.int32), whole.indices.astype(np.int32)
         )
         made = symbolic.factorize(whole.data)
-        return cls(K, made, made.log_determinant + C * K.log_determinant, W)
+        return cls(K, made, made.log_determinant + C * K.log_determinant, W, pi)
 
     @property
     def classes(self) -> int:
@@ -472,10 +519,18 @@ class SoftmaxSparse(SparseConditions):
     def noise_diagonal(self) -> FloatArray:
         return np.einsum("icc->i", self.W - self.W @ self.variance @ self.W)
 
+    def on(self, K: Sparse) -> SoftmaxSparse:
+        return K.conditioned_softmax(self.pi)
+
+    def times_noise(self, f: FloatArray) -> FloatArray:
+        return np.einsum("icd,di->ci", self.W, f)
+
+    def lifted(self, nu: FloatArray) -> FloatArray:
+        return self.made.solve(nu.T.ravel()).reshape(nu.T.shape).T
+
     def solve(self, x: FloatArray) -> FloatArray:
-        Wx = np.einsum("icd,di->ic", self.W, x)
-        solved = self.made.solve(Wx.ravel()).reshape(Wx.shape)
-        return (Wx - np.einsum("icd,id->ic", self.W, solved)).T
+        Wx = self.times_noise(x)
+        return Wx - self.times_noise(self.lifted(Wx))
 
     def own_entries(self) -> FloatArray:
         from scipy import sparse
@@ -502,22 +557,32 @@ class SoftmaxSparse(SparseConditions):
 
 @dataclass(frozen=True, slots=True)
 class SparsePredictor(Predictor):
-    """A conditioned covariance with its weights a, (n,) or (C, n)."""
+    """A conditioned covariance with the posterior mean, (n,) or (C, n), and how more neighbours would move it.
+
+    How far off a prediction may be is told by that move, and by a regression on half of the patterns.
+    """
 
     conditioned: SparseConditions
-    a: FloatArray
+    mean: FloatArray
+    move: FloatArray | None = None
 
     def latent(self, cross: Any) -> Latent:
         own = self._through(cross)
-        if self.conditioned.K.exact:
+        if self.move is None:
             return own
-        # probabilities with half of the patterns say how far off they may be with all
-        return Latent(own.mean, own.variance, own, (self._through(cross.fewer()),))
+        rows, half = cross.rows(), cross.fewer()
+        moved = Latent(own.mean + rows @ self.move.T, own.variance)
+        # a regression on fewer leaves more, and knows about as much of the patterns
+        more, each = half.by.D - cross.by.D, np.arange(self.conditioned.classes)
+        variance = own.variance.reshape(len(cross), len(each), -1).copy()
+        variance[:, each, each] += more[:, None]
+        fewer = Latent(half.rows() @ self.mean.T, variance.reshape(own.variance.shape))
+        return Latent(own.mean, own.variance, own, (fewer, moved))
 
     def _through(self, cross: SparseCross) -> Latent:
-        K, C = self.conditioned.K, self.conditioned.classes
-        mean = cross.rows() @ (K @ self.a.T)
+        C = self.conditioned.classes
+        mean = cross.rows() @ self.mean.T
         variance = _quadratic(self.conditioned.made, cross, C)
         each = np.arange(C)
         variance[:, each, each] += cross.by.D[:, None]
-        return Latent(mean, variance if self.a.ndim > 1 else variance[:, 0, 0])
+        return Latent(mean, variance if self.mean.ndim > 1 else variance[:, 0, 0])

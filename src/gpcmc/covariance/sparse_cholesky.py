@@ -15,7 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpcmc._validation import FloatArray
-from gpcmc.covariance import _sparse
+from gpcmc.covariance._sparse import (
+    column_counts,
+    elimination_tree,
+    factorized,
+    postorder,
+    selected,
+    solve_lower,
+    solve_upper,
+    structures,
+)
 
 Index = NDArray[np.int32]
 
@@ -57,9 +66,9 @@ class Symbolic:
         """Analyse a symmetric pattern (n, n), a sparse matrix, which is to be eliminated about in this order."""
         lower = _lower(pattern, order)
         by_rows = lower.tocsr()
-        parent = _sparse.elimination_tree(by_rows.indptr, by_rows.indices)
-        count = _sparse.column_counts(by_rows.indptr, by_rows.indices, parent)
-        later = _sparse.postorder(parent, count)
+        parent = elimination_tree(by_rows.indptr, by_rows.indices)
+        count = column_counts(by_rows.indptr, by_rows.indices, parent)
+        later = postorder(parent, count)
         place = np.empty(len(later), dtype=np.int32)
         place[later] = np.arange(len(later), dtype=np.int32)
         parent = np.where(parent >= 0, place[parent], -1)[later]
@@ -69,7 +78,7 @@ class Symbolic:
         node = np.repeat(np.arange(len(cuts) - 1), np.diff(cuts))
         last = parent[cuts[1:] - 1]
         above = np.where(last >= 0, node[last], -1).astype(np.int32)
-        fronts, begin = _sparse.structures(lower.indptr, lower.indices, cuts, above)
+        fronts, begin = structures(lower.indptr, lower.indices, cuts, above)
         return cls(
             order, lower.indptr, lower.indices, cuts, above, fronts, begin, _panels(begin, cuts)
         )
@@ -123,7 +132,7 @@ class Symbolic:
             If it is not positive definite in floating point.
         """
         L = np.empty(int(self.panels[-1]))
-        if not _sparse.factorized(
+        if not factorized(
             self.cuts,
             self.above,
             self.fronts,
@@ -162,18 +171,16 @@ class SparseCholesky:
         """Return the entries of the inverse at the pattern."""
         s = self.symbolic
         found = np.empty(len(s.rows))
-        _sparse.selected(
-            s.cuts, s.above, s.fronts, s.begin, s.panels, s.pointers, s.rows, self.L, found
-        )
+        selected(s.cuts, s.above, s.fronts, s.begin, s.panels, s.pointers, s.rows, self.L, found)
         return found
 
     def forward(self, x: FloatArray) -> FloatArray:
         """Return L^-1 x, x (n,) or (n, k) in the order of elimination."""
-        return self._solved(_sparse.solve_lower, x)
+        return self._solved(solve_lower, x)
 
     def back(self, x: FloatArray) -> FloatArray:
         """Return L'^-1 x."""
-        return self._solved(_sparse.solve_upper, x)
+        return self._solved(solve_upper, x)
 
     def solve(self, x: FloatArray) -> FloatArray:
         """Return the inverse times x, (n,) or (n, k) in the order of the values."""
