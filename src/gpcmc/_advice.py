@@ -188,7 +188,9 @@ def _of_status(fitted: Fitted) -> str:
         NOT_CONVERGED: f"more samples help (at least {MIN_EFFECTIVE:.0f} effective ones are needed), or "
         "inference='twisted-ep' or 'ep'",
         UNTRUSTED: "a few weights make the average: more samples seldom help; use inference='twisted-ep' or 'ep'",
-        TOO_ROUGH: "lower tolerance, or use covariance='dense'",
+        TOO_ROUGH: "lower tolerance, or use covariance='dense'"
+        if fitted.form.name == "low-rank"
+        else "use covariance='dense', or the numbers as an approximation",
     }.get(status, "raise the limits of the method, or use inference='ep'")
     return (
         f"{type(fitted.method).__name__}: {status} ({numbers or 'no diagnostics'}), so that its probabilities, its "

@@ -149,14 +149,14 @@ def restarts_of(value: Any) -> int:
 def covariance_of(
     covariance: Any, tolerance: Any, method: Method, optimizer: Any, kernel: Kernel
 ) -> tuple[str, float]:
-    """Return "auto", "dense" or "low-rank", and the tolerance; what has no form but the dense one gets that.
+    """Return "auto", "dense", "low-rank" or "sparse", and the tolerance; what has no form but the dense one gets that.
 
     Raises
     ------
     ValueError
-        If "low-rank" was asked for, and another argument does not go with it.
+        If "low-rank" or "sparse" was asked for, and another argument does not go with it.
     """
-    check_option("covariance", covariance, ("auto", "dense", "low-rank"))
+    check_option("covariance", covariance, ("auto", "dense", "low-rank", "sparse"))
     tolerance = check_tolerance(tolerance)
     reason = ""
     if not method.any_form:
@@ -168,7 +168,7 @@ def covariance_of(
         reason = f"with optimizer={optimizer!r}: inducing inputs are chosen anew between the climbs of 'lbfgs' alone"
     elif not kernel.requires_vector_input:
         reason = f"with kernel {kernel}, whose inputs are no vectors"
-    if reason and covariance == "low-rank":
+    if reason and covariance in ("low-rank", "sparse"):
         raise ValueError(f"covariance must be 'auto' or 'dense' {reason}")
     return ("dense" if reason else covariance), tolerance
 

@@ -145,7 +145,7 @@ class Problem:
     kernel: Kernel  # the search starts from its hyperparameters
     method: Method
     search: Search
-    covariance: str  # one of "auto", "dense", "low-rank"
+    covariance: str  # one of "auto", "dense", "low-rank", "sparse"
     tolerance: float
 
     @one_thread()

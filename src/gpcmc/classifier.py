@@ -84,12 +84,14 @@ class GaussianProcessClassifier(ClassifierMixin, arguments.MethodOptions):
         How more than two classes are fitted. "auto" is "softmax" for Laplace's method, else "one_vs_rest".
     n_jobs : int or None
         Processes for the problems of one against the rest. The result is the same whatever it is.
-    covariance : {"auto", "dense", "low-rank"}
+    covariance : {"auto", "dense", "low-rank", "sparse"}
         "dense" is the matrix of all patterns, whose time grows as n^3. "low-rank" replaces it by one of low rank r and
         a diagonal, which takes n r^2: for 100,000 patterns in few dimensions, with ``"ep"``, ``"laplace"``,
         ``"twisted-ep"`` or ``"importance"``. The evidence is corrected for what is left out, and ``diagnostics_`` says
-        how much that was. "auto" takes it above 2000 patterns, for these methods and the optimizer "lbfgs" or None,
-        where the kernel that some of the patterns find has a low rank, or where the dense one does not fit in memory.
+        how much that was. "sparse" regresses each latent value of a stationary kernel on 20 nearest neighbours, for
+        rough kernels in few dimensions. Above 2000 patterns, for these methods and the optimizer "lbfgs" or None,
+        "auto" takes low rank where the kernel that some of the patterns find has one, else the sparse form where
+        neighbours say nearly all, else the dense one if it fits in memory.
     tolerance : float
         Share of the prior variance that a covariance of low rank may leave unexplained, above 0 and below 1. Where that
         needs a rank above 2000, the rank is 2000, and a warning says what is left.
@@ -104,7 +106,7 @@ class GaussianProcessClassifier(ClassifierMixin, arguments.MethodOptions):
     n_classes_ : int
         Their number.
     covariance_ : str
-        The form of covariance that was chosen, "dense" or "low-rank".
+        The form of covariance that was chosen, "dense", "low-rank" or "sparse".
     kernel_ : Kernel
         The kernel with the hyperparameters used; a ``CompoundKernel`` of one a class, fitted one against the rest.
         ``"pseudo-marginal"`` uses many, which are in ``posterior_.chains``; this is then the kernel that was given.

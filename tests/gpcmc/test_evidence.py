@@ -421,6 +421,7 @@ def test_the_form_is_decided_in_one_place(monkeypatch):
     rng = np.random.default_rng(0)
     X, wide = rng.standard_normal((3000, 2)), rng.standard_normal((3000, 20))
     smooth, ep = 1.0 * RBF(1.0), ExpectationPropagation()
+    far = 1.0 * RBF(4.0)  # in twenty inputs no rank is low, and no neighbour near
 
     def chosen(kernel=smooth, X=X, covariance="auto", method=ep):
         return form_of(covariance, 1e-4, method, kernel, X, len(X)).name
@@ -428,13 +429,17 @@ def test_the_form_is_decided_in_one_place(monkeypatch):
     assert chosen(X=X[:2000]) == "dense" and chosen() == "low-rank"
     assert chosen(covariance="dense") == "dense"
     assert chosen(X=X[:50], covariance="low-rank") == "low-rank"
-    assert chosen(kernel=ROUGH) == "dense" and chosen(X=wide) == "dense"
+    assert chosen(X=X[:50], covariance="sparse") == "sparse" and chosen(kernel=ROUGH) == "sparse"
+    assert (
+        chosen(kernel=far, X=wide) == "dense"
+        and chosen(kernel=far * DotProduct(), X=wide) == "dense"
+    )
     assert chosen(method=EllipticalSlice()) == "dense"
     assert chosen(method=ImportanceSampling()) == chosen(method=Laplace()) == "low-rank"
     # where the array does not fit there is no other way
     limit = Limit(1e6, "this machine has")
     monkeypatch.setattr("gpcmc.evidence.forms.available_memory", lambda: limit)
-    assert chosen(kernel=ROUGH) == "low-rank"
+    assert chosen(kernel=ROUGH) == "sparse" and chosen(kernel=far, X=wide) == "low-rank"
     monkeypatch.setattr("gpcmc._validation.available_memory", lambda: limit)
     with pytest.raises(MemoryError, match="n = 3000"):
         chosen(covariance="dense")

@@ -24,7 +24,7 @@ LAYERS = [
     ["_arguments", "_advice", "_fitting", "classifier", "comparison", ""],
 ]
 #: Names of covariances: what no method may ask for.
-COVARIANCES = {"Covariance", "Dense", "LowRank"}
+COVARIANCES = {"Covariance", "Dense", "LowRank", "Sparse"}
 
 
 def name_of(path: Path) -> str:

@@ -6,6 +6,7 @@ from gpcmc.covariance.form import Conditioned, Correction, Covariance, GradientM
 from gpcmc.covariance.kernels import linear, rbf
 from gpcmc.covariance.lowrank import LowRank, low_rank
 from gpcmc.covariance.prior import Prior, prior
+from gpcmc.covariance.sparse import Sparse
 
 __all__ = [
     "Conditioned",
@@ -17,6 +18,7 @@ __all__ = [
     "Latent",
     "LowRank",
     "Prior",
+    "Sparse",
     "linear",
     "low_rank",
     "prior",

@@ -85,6 +85,17 @@ class Factor(ABC):
     def __len__(self) -> int:
         return len(self.d)
 
+    def coordinates(self, x: FloatArray) -> FloatArray:
+        """Return what belongs to v (n,) at its coordinates, in the order in which these are drawn; zeros at others.
+
+        A factor of v alone has no others, and draws in the order of the patterns.
+        """
+        return x
+
+    def limits(self, lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return limits of v (n,) as those of all coordinates; others have limits that no draw comes near."""
+        return lower, upper
+
     @abstractmethod
     def __matmul__(self, x: FloatArray) -> FloatArray:
         """Return L x, x (n,) or (n, m)."""

@@ -15,6 +15,7 @@ from gpcmc._validation import (
     check_covariance,
     check_cross_covariance,
     check_option,
+    check_positive_int,
 )
 from gpcmc.covariance.cross import Cross
 from gpcmc.covariance.dense import Dense
@@ -22,6 +23,7 @@ from gpcmc.covariance.form import Covariance
 from gpcmc.covariance.kernels import check_kernel, diagonal, evaluate
 from gpcmc.covariance.lowrank import low_rank
 from gpcmc.covariance.pivoted import MAX_RANK, TOLERANCE
+from gpcmc.covariance.sparse import NEIGHBOURS, sparse
 
 if TYPE_CHECKING:  # scikit-learn takes half a second
     from sklearn.gaussian_process.kernels import Kernel
@@ -115,6 +117,7 @@ def prior(
     tolerance: float = TOLERANCE,
     max_rank: int = MAX_RANK,
     inducing: ArrayLike | None = None,
+    neighbours: int = NEIGHBOURS,
 ) -> Prior:
     """Evaluate a kernel at the training and test inputs.
 
@@ -125,8 +128,9 @@ def prior(
         Training inputs.
     X_star : (t, d) array, optional
         Test inputs; without them the prior has none, and t is 0.
-    covariance : {"dense", "low-rank"}
-        The array K (n, n), or F F' + D from a pivoted Cholesky factorisation of it, which is never made.
+    covariance : {"dense", "low-rank", "sparse"}
+        The array K (n, n), which the others never make: F F' + D from a pivoted Cholesky factorisation of it; or, of a
+        stationary kernel, each latent value regressed on its nearest neighbours.
     tolerance : float
         Of low rank: mean of the variance that the inducing inputs may leave unexplained, over the mean of the prior
         variance. Above 0 and below 1.
@@ -135,16 +139,19 @@ def prior(
     inducing : (r, d) array, optional
         Of low rank: inducing inputs; by default patterns are chosen, until the tolerance is met. Where they are given,
         neither `tolerance` nor `max_rank` matters.
+    neighbours : int
+        Of the sparse form: at most so many. It is exact with n - 1; with one input, and for a Markov process with 1.
 
     Raises
     ------
     ValueError
         If an input is not a finite two-dimensional array, is empty, or the two differ in d; if the kernel is none, or
+        is not stationary and the covariance is to be sparse, or
         has a hyperparameter that is not above zero; or if the tolerance needs more inducing inputs than `max_rank`: the
         message then says about how many.
     """
     check_kernel(kernel)
-    check_option("covariance", covariance, ("dense", "low-rank"))
+    check_option("covariance", covariance, ("dense", "low-rank", "sparse"))
     X = check_inputs("X", X)
     if X_star is not None and len(X_star := check_array("X_star", X_star, ndim=2)) == 0:
         raise ValueError("X_star must not be empty (leave it out for a prior without test inputs)")
@@ -155,6 +162,9 @@ def prior(
             inducing = check_inputs("inducing", inducing, X.shape[1])
         found = low_rank(kernel, X, tolerance=tolerance, max_rank=max_rank, inducing=inducing)
         return Prior(found, X_star=X_star)
+    if covariance == "sparse":
+        most = check_positive_int("neighbours", neighbours)
+        return Prior(sparse(kernel, X, neighbours=most), X_star=X_star)
     if X_star is None:
         return Prior(evaluate(kernel, X), kernel=kernel, X=X)
     return Prior(

@@ -11,12 +11,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
+
 from gpcmc._memory import available_memory
 from gpcmc._validation import FloatArray
 from gpcmc.covariance import Covariance, Dense, LowRank, Prior, low_rank
 from gpcmc.covariance.gradient import KernelOn
 from gpcmc.covariance.kernels import evaluate
+from gpcmc.covariance.neighbours import left_by
 from gpcmc.covariance.pivoted import MAX_RANK
+from gpcmc.covariance.sparse import NEIGHBOURS, on_neighbours, sparse
 from gpcmc.evidence.scale import vectors
 from gpcmc.methods import Method
 from gpcmc.posterior import ConvergenceError
@@ -38,6 +42,11 @@ _COST = (
     0.5  # nats of correction: with more, a climb has inducing inputs for a tenth of the tolerance
 )
 _REFINED = 3  # times, at most
+_SEARCHED_NEIGHBOURS = 10  # of a climb: its maximum moves by less than its own uncertainty
+_SCREENED = (
+    0.02  # variance, beside the noise of one, that the further half of the neighbours may explain
+)
+_LOOKED_AT = 200  # patterns whose neighbours say whether the kernel is screened
 
 
 class Form(ABC):
@@ -161,23 +170,52 @@ class LowRankForm(Form):
             return False
 
 
+@dataclass(frozen=True, slots=True)
+class SparseForm(Form):
+    """Conditionals on nearest neighbours: 20 for a posterior, 10 in a climb, which holds those at its start."""
+
+    name: ClassVar[str] = "sparse"
+    held: ClassVar[bool] = True
+
+    def prior(self, kernel: Kernel, X: Any) -> Prior:
+        """Return that with the neighbours for the kernel."""
+        return Prior(sparse(kernel, X))
+
+    def around(self, kernel: Kernel, X: Any, y: FloatArray, method: Any) -> Climbed:
+        """Return what makes covariances with few neighbours for the kernel."""
+        return self._held(kernel, X, _SEARCHED_NEIGHBOURS)
+
+    def near(self, kernel: Kernel, X: Any) -> Climbed:
+        """Return what makes covariances with the neighbours that the posterior of the kernel has."""
+        return self._held(kernel, X, NEIGHBOURS)
+
+    @staticmethod
+    def _held(kernel: Kernel, X: Any, neighbours: int) -> Climbed:
+        near = sparse(kernel, X, neighbours=neighbours).near
+        return lambda theta: on_neighbours(kernel.clone_with_theta(theta), X, near)
+
+
 def form_of(
     covariance: str, tolerance: float, method: Method, kernel: Kernel, X: Any, n: int
 ) -> Form:
     """Return the form that a covariance gets.
 
-    "dense" and "low-rank" are what they say. "auto" is dense
+    "dense", "low-rank" and "sparse" are what they say. "auto" is dense
 
     - up to 2000 patterns;
-    - for a method that works on arrays, and for a kernel on other things than vectors;
-    - where the kernel has no low rank: of 2000 of the patterns the tolerance asks for a quarter, or for the largest
-      rank that is allowed, and the method's memory allows the array.
+    - for a method that works on arrays, and for a kernel on other things than vectors.
 
-    Else it is of low rank: F F' + D of at most 2000 columns.
+    Else it is the first of these that serves:
+
+    - of low rank, F F' + D of at most 2000 columns, where 2000 of the patterns need no more than a quarter of their
+      number, and no more than is allowed, for the tolerance;
+    - sparse, where the kernel is stationary and near patterns screen far ones: of 200 patterns, the further ten of 20
+      nearest ones explain a variance of no more than .02, beside the noise of one;
+    - dense, where the method's memory allows the array; else of low rank, with the largest rank that is allowed.
 
     Parameters
     ----------
-    covariance : {"auto", "dense", "low-rank"}
+    covariance : {"auto", "dense", "low-rank", "sparse"}
     tolerance : float
         Share of the prior variance that a covariance of low rank may leave unexplained.
     method : Method
@@ -193,15 +231,31 @@ def form_of(
     MemoryError
         If the form is dense, and the method needs more memory than this process may have.
     """
-    wanted = LowRankForm(tolerance)
-    if covariance == "low-rank":
-        return wanted
+    named = {"low-rank": LowRankForm(tolerance), "sparse": SparseForm()}
+    if covariance in named:
+        return named[covariance]
     no_choice = covariance == "dense" or n <= FEW or not method.any_form or not vectors(X)
-    fits = no_choice or method.memory(n) <= available_memory().bytes
-    if fits and (no_choice or not _has_low_rank(kernel, X, tolerance)):
-        method.check_size(n)
-        return DENSE
-    return wanted
+    if not no_choice:
+        if _has_low_rank(kernel, X, tolerance):
+            return named["low-rank"]
+        if _is_screened(kernel, X):
+            return named["sparse"]
+        if method.memory(n) > available_memory().bytes:
+            return named["low-rank"]
+    method.check_size(n)
+    return DENSE
+
+
+def _is_screened(kernel: Kernel, X: Any) -> bool:
+    """Return whether patterns that are near leave little for those that are somewhat further away."""
+    if not kernel.is_stationary():
+        return False
+    some = np.linspace(0, len(X) - 1, min(len(X), _LOOKED_AT)).astype(int)
+    try:
+        left = left_by(kernel, X, some, NEIGHBOURS)
+    except ValueError:
+        return False
+    return float(np.mean(left[0] - left[1])) <= _SCREENED
 
 
 def _has_low_rank(kernel: Kernel, X: Any, tolerance: float) -> bool:

@@ -223,9 +223,9 @@ class Twisted(OrthantMethod):
         self, K: Covariance, y: FloatArray
     ) -> tuple[Mixture, NDArray[np.intp], GaussianPosterior | None, dict[str, int]]:
         """Take sites and tilt from the covariance or what stands in for it."""
-        low, high = np.zeros(len(y)), np.full(len(y), np.inf)
         near = K.stand_in()
         guide, factor, work = ExpectationPropagation().last(near, y), K.factor(y), {}
+        low, high = factor.limits(np.zeros(len(y)), np.full(len(y), np.inf))
         if near is K:
             tilt = minimax_tilt(factor, low, high)
             work["factorizations"] = tilt.steps
@@ -233,7 +233,7 @@ class Twisted(OrthantMethod):
             rough = minimax_tilt(near.factor(y), low, high)
             tilt = minimax_tilt(factor, low, high, starts=[rough.t], max_steps=0)
             work["stand_in_factorizations"] = rough.steps
-        nu, tau = orthant_sites(guide)
+        nu, tau = map(factor.coordinates, orthant_sites(guide))
         main = proposals.twisted(factor.sited(nu, tau), tau, low, high)
         defence = Mixture((proposals.tilted(factor, tilt.mu, low, high),), tilt.log_bound)
         own = ExpectationPropagation().corrected(guide) if near is K else None
@@ -276,6 +276,7 @@ class MinimaxTilting(OrthantMethod):
         R = K.signed(y) if self.order == "gibson" else None
         if R is None:
             factor, order = K.factor(y), np.arange(len(y))
+            low, high = factor.limits(low, high)
         else:
             given = ordered(R, low, high, 0.0)
             factor, order = given.factor, given.order

@@ -42,6 +42,8 @@ DEFENCE = 8
 MANY = 500
 # Samples worked on at once: few enough for arrays of 32 MB, many enough for products of matrices.
 _MOST, _LEAST, _NUMBERS = 4096, 256, 2**22
+# Numbers of the states of draws that are worked on at once, where a state is all that is kept of them.
+_STATES = 2**25
 # Points of so many numbers are cut so that several threads have work.
 _LONG = 2**24
 # With fewer effective samples, of many, nothing is known of how far off the average is.
@@ -198,8 +200,10 @@ def draw(
     log_share = np.log(np.array(counts) / samples)
     log_w, ratio = np.empty((len(seeds), samples)), np.ones((len(seeds), samples))
     size = int(np.clip(_NUMBERS // len(mixture), _LEAST, _MOST))
-    if mixture.proposals[-1].factor.condenses and not keep and len(mixture) > MANY:
-        size = _MOST  # nothing of it is as long as the coordinates
+    last = mixture.proposals[-1].factor
+    if last.condenses and not keep and len(mixture) > MANY:
+        # nothing else of it is as long as the coordinates
+        size = int(np.clip(_STATES // len(last.begin(1)), _LEAST, _MOST))
 
     def work(group: range) -> None:
         first = 0

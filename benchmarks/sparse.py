@@ -1,0 +1,173 @@
+"""How far the sparse form (Vecchia) is from the dense one: error of EP's log evidence, a row a kernel, inputs and m.
+
+Labels are drawn from the process itself, of variance 3, at uniform inputs in the unit cube of 2, 4 and 8 dimensions;
+the length scale grows as the root of the dimension. Each row has the error of the log evidence before and after its
+correction, what the correction says of its own rest, and the largest error of a class probability at 200 test inputs.
+
+``python benchmarks/sparse.py [N]`` writes docs/sparse.csv, row by row, and docs/sparse.png; rows that are there stay.
+``python benchmarks/sparse.py --field N m`` prints what a rough field of N patterns costs at given hyperparameters, and
+``--chain N`` an autoregressive chain.
+"""
+
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern
+
+from gpcmc.gp import prior
+from gpcmc.inference import ExpectationPropagation, Twisted
+
+ROOT = Path(__file__).resolve().parents[1]
+FILE, PICTURE = ROOT / "docs/sparse.csv", ROOT / "docs/sparse.png"
+N, TESTED, NEIGHBOURS, DIMENSIONS = 2000, 200, (10, 20, 30), (2, 4, 8)
+VARIANCE, LENGTH_SCALE = 3.0, 0.1
+SHAPES = {
+    "exponential": lambda scale: Matern(scale, nu=0.5),
+    "Matern 3/2": lambda scale: Matern(scale, nu=1.5),
+    "Matern 5/2": lambda scale: Matern(scale, nu=2.5),
+    "RBF": RBF,
+}
+KEY = ["N", "kernel", "inputs", "neighbours"]
+COLUMNS = [
+    *KEY,
+    "error",
+    "error_corrected",
+    "rest",
+    "probability_error",
+    "status",
+    "cpu_seconds",
+    "dense_cpu_seconds",
+]
+
+
+def problem(name, d, n):
+    """Inputs, labels of a draw from the process, test inputs and the kernel."""
+    rng = np.random.default_rng([20261127, d, n])
+    kernel = ConstantKernel(VARIANCE) * SHAPES[name](LENGTH_SCALE * np.sqrt(d))
+    X = rng.random((n + TESTED, d))
+    K = kernel(X[:n])
+    K.flat[:: n + 1] += 1e-8
+    f = np.linalg.cholesky(K) @ rng.standard_normal(n)
+    y = np.where(f + rng.standard_normal(n) > 0, 1.0, -1.0)
+    return X[:n], y, X[n:], kernel
+
+
+def fitted(y, X, X_star, kernel, **how):
+    """EP's posterior, and its CPU seconds with those of the prior."""
+    start = time.process_time()
+    found = ExpectationPropagation().fit(
+        prior(kernel, X, X_star, **how), y, rng=np.random.default_rng(0)
+    )
+    return found, time.process_time() - start
+
+
+def rows(n, done):
+    """A row a kernel, number of inputs and of neighbours that is not done."""
+    for d in DIMENSIONS:
+        for name in SHAPES:
+            left = [m for m in NEIGHBOURS if (n, name, d, m) not in done]
+            if not left:
+                continue
+            X, y, X_star, kernel = problem(name, d, n)
+            truth, of_dense = fitted(y, X, X_star, kernel)
+            for m in left:
+                found, seconds = fitted(y, X, X_star, kernel, covariance="sparse", neighbours=m)
+                error = found.log_evidence - truth.log_evidence
+                gap = np.abs(found.prediction.probability - truth.prediction.probability)
+                told = found.diagnostics
+                yield [
+                    n, name, d, m, error - told["correction"], error, told["correction_rest"], gap.max(), found.status,
+                    seconds, of_dense,
+                ]  # fmt: skip
+
+
+def picture(table, path):
+    """Error of the log evidence over the neighbours, a panel a number of inputs."""
+    import matplotlib
+
+    matplotlib.use("agg")
+    import matplotlib.pyplot as plt
+
+    dimensions = sorted(table["inputs"].unique())
+    figure, axes = plt.subplots(
+        1, len(dimensions), figsize=(9.0, 3.6), sharey=True, layout="constrained", squeeze=False
+    )
+    for place, d in zip(axes[0], dimensions, strict=True):
+        for k, name in enumerate(SHAPES):
+            seen = table[(table["inputs"] == d) & (table["kernel"] == name)].sort_values(
+                "neighbours"
+            )
+            place.plot(seen["neighbours"], seen["error"].abs(), "o-", color=f"C{k}", label=name)
+            place.plot(
+                seen["neighbours"],
+                seen["error_corrected"].abs(),
+                "o:",
+                color=f"C{k}",
+                fillstyle="none",
+            )
+        place.axhline(1.0, color="0.6", linewidth=0.8)
+        place.set(yscale="log", xlabel="neighbours", title=f"{d} inputs", xticks=NEIGHBOURS)
+        place.grid(alpha=0.3)
+    axes[0, 0].set_ylabel("error of EP's log evidence, nats")
+    handles, labels = axes[0, 0].get_legend_handles_labels()
+    handles += [plt.Line2D([], [], color="k", linestyle=style) for style in ("-", ":")]
+    labels += ["as it is", "corrected"]
+    figure.legend(handles, labels, loc="outside lower center", ncols=6, frameon=False)
+    figure.savefig(path, dpi=130, metadata={"Software": None})
+
+
+def costs(X, y, kernel, m, points):
+    """Print evidence and CPU seconds of EP and twisted EP."""
+    for method in (ExpectationPropagation(), Twisted(points=points, randomizations=8)):
+        start = time.process_time()
+        given = prior(kernel, X, covariance="sparse", neighbours=m)
+        found = method.fit(given, y, rng=np.random.default_rng(0))
+        spent = time.process_time() - start
+        print(
+            f"{type(method).__name__}: {found.log_evidence:.3f} (se {found.log_evidence_se:.3f}), {found.status}, "
+            f"{spent:.1f} CPU s, {found.work}, { {k: round(v, 3) for k, v in found.diagnostics.items()} }",
+            flush=True,
+        )
+
+
+def field(n, m):
+    """The rough field of benchmarks/spatial.py at its true hyperparameters."""
+    import spatial
+
+    given, _ = spatial.problem("exponential", n) if n > 20_000 else spatial.problem("exponential")
+    kernel = ConstantKernel(spatial.VARIANCE) * Matern(spatial.LENGTH_SCALE, nu=0.5)
+    costs(given["X"][:n], given["y"][:n], kernel, m, 256)
+
+
+def chain(n):
+    """Labels of an AR(.9) process of variance one: a Markov field, exact with one neighbour."""
+    rng = np.random.default_rng(0)
+    e, f = rng.standard_normal(n), np.empty(n)
+    f[0] = e[0]
+    for i in range(1, n):
+        f[i] = 0.9 * f[i - 1] + np.sqrt(1.0 - 0.81) * e[i]
+    y = np.where(f + rng.standard_normal(n) > 0, 1.0, -1.0)
+    costs(np.arange(float(n))[:, None], y, 1.0 * Matern(-1.0 / np.log(0.9), nu=0.5), 1, 256)
+
+
+def main():
+    n = int(sys.argv[1]) if sys.argv[1:] else N
+    table = pd.read_csv(FILE) if FILE.exists() else pd.DataFrame(columns=COLUMNS)
+    done = set(map(tuple, table[KEY].to_numpy().tolist()))
+    for row in rows(n, done):
+        print(row, flush=True)
+        table = pd.concat([table, pd.DataFrame([row], columns=COLUMNS)])
+        table.to_csv(FILE, index=False, float_format="%.4g")
+    picture(table[table["N"] == n], PICTURE)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--field"]:
+        field(int(sys.argv[2]), int(sys.argv[3]))
+    elif sys.argv[1:2] == ["--chain"]:
+        chain(int(sys.argv[2]))
+    else:
+        main()

@@ -1,0 +1,261 @@
+"""The sparse form (Vecchia): exact with all neighbours and for a Markov process, and what it leaves out elsewhere.
+
+The contract of a covariance is tested in `test_covariance`, for this form too.
+"""
+
+import numpy as np
+import pytest
+from sklearn.gaussian_process.kernels import RBF, DotProduct, Matern, WhiteKernel
+
+from gpcmc.covariance import Dense, Prior
+from gpcmc.covariance.kernels import evaluate
+from gpcmc.covariance.neighbours import Neighbours
+from gpcmc.covariance.sparse import sparse
+from gpcmc.inference import (
+    ExpectationPropagation,
+    ImportanceSampling,
+    Laplace,
+    MinimaxTilting,
+    MulticlassLaplace,
+    Twisted,
+)
+from gpcmc.posterior import OK
+from gpcmc.rectangle import proposals
+from gpcmc.rectangle.tilt import minimax_tilt
+
+EXPONENTIAL = 3.0 * Matern(0.3, nu=0.5)
+
+
+def problem(n, d=2, seed=0, kernel=EXPONENTIAL):
+    rng = np.random.default_rng(seed)
+    X = rng.random((n, d))
+    K = evaluate(kernel, X) + 1e-10 * np.eye(n)
+    f = np.linalg.cholesky(K) @ rng.standard_normal(n)
+    return X, np.where(f + rng.standard_normal(n) > 0, 1.0, -1.0), rng.random((7, d))
+
+
+def both(kernel, X, X_star, neighbours):
+    """The dense prior and the sparse one."""
+    return (
+        Prior(Dense(evaluate(kernel, X), kernel, X), X_star=X_star),
+        Prior(sparse(kernel, X, neighbours=neighbours), X_star=X_star),
+    )
+
+
+EXACT = pytest.mark.parametrize(
+    ("n", "d", "neighbours"), [(120, 2, 119), (250, 1, 1)], ids=["all neighbours", "Markov"]
+)
+METHODS = [
+    ExpectationPropagation(),
+    ExpectationPropagation(likelihood="logistic"),
+    Laplace(),
+    Laplace(likelihood="logistic"),
+]
+
+
+@EXACT
+@pytest.mark.parametrize("method", METHODS, ids=str)
+def test_gaussian_methods_are_those_of_the_dense_form(n, d, neighbours, method):
+    X, y, X_star = problem(n, d)
+    dense, own = (
+        method.fit(one, y, rng=np.random.default_rng(0))
+        for one in both(EXPONENTIAL, X, X_star, neighbours)
+    )
+    assert own.log_evidence == pytest.approx(dense.log_evidence, abs=1e-6) and own.status == OK
+    np.testing.assert_allclose(own.prediction.probability, dense.prediction.probability, atol=1e-6)
+    np.testing.assert_allclose(own.variance, dense.variance, atol=1e-6)
+    gradients = [
+        one.covariance.contract(method.gradient(one.covariance, y, one)) for one in (dense, own)
+    ]
+    np.testing.assert_allclose(gradients[1], gradients[0], rtol=1e-4, atol=1e-4)
+
+
+@EXACT
+def test_the_softmax_is_that_of_the_dense_form(n, d, neighbours):
+    X, _, X_star = problem(n, d)
+    labels, method = np.random.default_rng(1).integers(3, size=n), MulticlassLaplace()
+    dense, own = (
+        method.fit(one, labels, rng=np.random.default_rng(0))
+        for one in both(EXPONENTIAL, X, X_star, neighbours)
+    )
+    assert own.log_evidence == pytest.approx(dense.log_evidence, abs=1e-6)
+    np.testing.assert_allclose(own.prediction.probability, dense.prediction.probability, atol=1e-6)
+    gradients = [
+        one.covariance.contract(method.gradient(one.covariance, one.y, one)) for one in (dense, own)
+    ]
+    np.testing.assert_allclose(gradients[1], gradients[0], rtol=1e-4, atol=1e-4)
+
+
+@EXACT
+@pytest.mark.parametrize(
+    "method",
+    [Twisted(points=256), MinimaxTilting(points=512), ImportanceSampling()],
+    ids=["twisted", "minimax", "importance"],
+)
+def test_monte_carlo_has_the_evidence_of_the_dense_form(n, d, neighbours, method):
+    """Within four standard errors of a dense run: a false alarm in 16,000."""
+    X, y, X_star = problem(n, d)
+    dense, own = both(EXPONENTIAL, X, X_star, neighbours)
+    truth = Twisted(points=512).fit(dense, y, rng=np.random.default_rng(1))
+    found = method.fit(own, y, rng=np.random.default_rng(0))
+    error = np.hypot(found.log_evidence_se, truth.log_evidence_se)
+    assert abs(found.log_evidence - truth.log_evidence) < 4.0 * error
+    errors = np.hypot(found.prediction.standard_error, truth.prediction.standard_error)
+    gap = np.abs(found.prediction.probability - truth.prediction.probability)
+    assert (gap < 5.0 * errors + 1e-4).all()
+
+
+def test_twisted_ep_is_exact_for_the_sparse_law_itself():
+    """With six neighbours the law is another than the kernel's, and its array has the same evidence: four errors."""
+    X, y, X_star = problem(150)
+    K = sparse(EXPONENTIAL, X, neighbours=6)
+    own = Twisted(points=256).fit(Prior(K, X_star=X_star), y, rng=np.random.default_rng(0))
+    K_star, k_star_star = K.cross(X_star).covariances(), K.cross(X_star).variance
+    array = Twisted(points=512).fit(
+        Prior(K.dense(), K_star, k_star_star), y, rng=np.random.default_rng(1)
+    )
+    change = own.diagnostics["correction"]
+    error = np.hypot(own.log_evidence_se, array.log_evidence_se)
+    assert abs(own.log_evidence - change - array.log_evidence) < 4.0 * error
+    gap = np.abs(own.prediction.probability - array.prediction.probability)
+    assert (
+        gap < 5.0 * np.hypot(own.prediction.standard_error, array.prediction.standard_error)
+    ).all()
+
+
+# --- the factor
+
+
+def factor_and_joint(noise=0.7, n=60):
+    """A factor, and the covariance of its coordinates: v and f of each pattern, in the order of the draws."""
+    X, y, _ = problem(n)
+    K = sparse(EXPONENTIAL, X, neighbours=5)
+    factor, order = K.factor(y, noise), K.near.symbolic.order[::-1]
+    A, c = K.dense()[np.ix_(order, order)], y[order]
+    joint = np.empty((2 * n, 2 * n))
+    joint[::2, ::2] = c[:, None] * A * c + noise * np.eye(n)
+    joint[::2, 1::2], joint[1::2, ::2], joint[1::2, 1::2] = c[:, None] * A, A * c, A
+    return factor, joint, y
+
+
+def test_a_factor_is_that_of_the_values_and_the_latent_ones():
+    factor, joint, _ = factor_and_joint()
+    n, L = len(joint), np.linalg.cholesky(joint)
+    x = np.random.default_rng(0).standard_normal(n)
+    np.testing.assert_allclose(factor @ np.eye(n), L, atol=1e-9)
+    np.testing.assert_allclose(factor.transposed(x), L.T @ x, atol=1e-9)
+    np.testing.assert_allclose(factor.d, L.diagonal(), rtol=1e-9)
+    G = L / L.diagonal()[:, None]
+    A, w = (G @ G.T)[::2, ::2], np.random.default_rng(1).uniform(0, 1, n)
+    np.testing.assert_allclose((factor.gram() @ x)[::2], A @ x[::2], atol=1e-8)
+    root = np.sqrt(w[::2])
+    matrix = np.diag(1 - w[::2]) + root[:, None] * A * root
+    np.testing.assert_allclose(
+        factor.gram().solve(w, x)[::2], np.linalg.solve(matrix, x[::2]), atol=1e-8
+    )
+
+
+def test_sites_make_of_a_factor_what_they_make_of_its_covariance():
+    factor, joint, y = factor_and_joint()
+    rng = np.random.default_rng(3)
+    nu, tau = (
+        factor.coordinates(rng.standard_normal(len(y))),
+        factor.coordinates(rng.uniform(0, 2, len(y))),
+    )
+    found = factor.sited(nu, tau)
+    S = np.linalg.inv(np.linalg.inv(joint) + np.diag(tau))
+    L = found.factor @ np.eye(len(joint))
+    np.testing.assert_allclose(L @ L.T, S, atol=1e-8)
+    np.testing.assert_allclose(found.mean, S @ nu, atol=1e-8)
+    np.testing.assert_allclose(found.slope, nu - tau * (S @ nu), atol=1e-8)
+    half = 0.5 * np.linalg.slogdet(np.eye(len(joint)) + joint * tau)[1]
+    assert found.log_constant == pytest.approx(
+        -0.5 * (S @ nu) @ (nu - tau * (S @ nu)) - half, rel=1e-8
+    )
+
+
+def test_blocks_draw_and_weigh_by_the_factor():
+    """What a pass takes for innovations is L^-1 of its coordinates, and its state the latent values."""
+    factor, joint, y = factor_and_joint()
+    rng = np.random.default_rng(0)
+    low, high = factor.limits(np.zeros(len(y)), np.full(len(y), np.inf))
+    one = proposals.Pass.start(proposals.tilted(factor, np.zeros(len(joint)), low, high), 4)
+    V = np.abs(rng.standard_normal((len(joint), 4)))
+    for k, here in enumerate(factor.parts):
+        one.weigh(k, one.ahead(k), V[here] - low[here, None])
+    np.testing.assert_allclose(one.state, V[1::2][::-1], atol=1e-8)
+
+
+def test_the_bound_of_minimax_tilting_holds():
+    factor, _, y = factor_and_joint()
+    low, high = factor.limits(np.zeros(len(y)), np.full(len(y), np.inf))
+    tilt = minimax_tilt(factor, low, high)
+    assert tilt.converged
+    one = proposals.Pass.start(proposals.tilted(factor, tilt.mu, low, high), 2000)
+    rng = np.random.default_rng(0)
+    for k, here in enumerate(factor.parts):
+        size = here.stop - here.start
+        one.draw(
+            k,
+            one.ahead(k),
+            np.empty((size, 2000)),
+            lambda part: rng.random((part.stop - part.start, 2000)),
+        )
+    assert one.log_weights.max() <= tilt.log_bound
+
+
+# --- neighbours, and what is left out
+
+
+@pytest.mark.parametrize("d", [1, 2, 5])
+def test_neighbours_are_the_nearest_of_the_earlier(d):
+    X = np.random.default_rng(0).random((700, d))
+    near = Neighbours.of(RBF(np.arange(1.0, d + 1)), X, 7)
+    Z, place = X / np.arange(1.0, d + 1), np.argsort(near.order)
+    for i in (0, 3, 100, 511, 650, 699):
+        earlier = np.flatnonzero(place < place[i])
+        # with one input those just before, on the line
+        far = -place[earlier] if d == 1 else np.linalg.norm(Z[earlier] - Z[i], axis=1)
+        nearest = earlier[np.argsort(far)[:7]]
+        assert set(near.index[i, : near.counts[i]]) == set(nearest)
+
+
+@pytest.mark.parametrize("exactly", [True, False])
+def test_what_is_left_out_is_told(exactly, monkeypatch):
+    """Against the dense form: corrections leave less than the rest, with all columns of the error and without them."""
+    monkeypatch.setattr("gpcmc.covariance.sparse._EXACT", 2000 if exactly else 100)
+    X, y, X_star = problem(400, kernel=EXPONENTIAL)
+    dense = ExpectationPropagation().fit(
+        both(EXPONENTIAL, X, X_star, 1)[0], y, rng=np.random.default_rng(0)
+    )
+    for neighbours in (12, 16, 24):
+        found = ExpectationPropagation().fit(
+            both(EXPONENTIAL, X, X_star, neighbours)[1], y, rng=np.random.default_rng(0)
+        )
+        told = found.diagnostics
+        assert told["neighbours"] == neighbours
+        left = abs(found.log_evidence - dense.log_evidence)
+        assert left <= told["correction_rest"] + 1e-3
+        gap = np.abs(found.prediction.probability - dense.prediction.probability)
+        assert (gap <= found.prediction.form_error + 1e-3).all()
+
+
+def test_a_kernel_must_be_stationary():
+    with pytest.raises(ValueError, match="must be stationary for a sparse covariance"):
+        sparse(RBF(1.0) + DotProduct(), np.ones((3, 2)), neighbours=2)
+
+
+def test_duplicates_are_no_error():
+    X, y, _ = problem(60)
+    X, y = np.vstack([X, X]), np.concatenate([y, y])
+    found = ExpectationPropagation().fit(
+        Prior(sparse(2.0 * RBF(0.5), X, neighbours=10)), y, rng=np.random.default_rng(0)
+    )
+    dense = ExpectationPropagation().fit(
+        Prior(evaluate(2.0 * RBF(0.5), X)), y, rng=np.random.default_rng(0)
+    )
+    assert abs(found.log_evidence - dense.log_evidence) < 0.1
+    noisy = sparse(2.0 * RBF(0.5) + WhiteKernel(0.1), X, neighbours=10)
+    assert np.isfinite(
+        ExpectationPropagation().fit(Prior(noisy), y, rng=np.random.default_rng(0)).log_evidence
+    )
