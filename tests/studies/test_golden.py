@@ -313,9 +313,7 @@ def with_levels(**given):
 def test_a_setting_with_one_run_has_the_mean_variance_of_the_others(tmp_path):
     query = "method == 'orthant' and dataset == 0 and `set` == 2 and replicate == 1"
     measures = altered("experiment4", [("experiment4", query, NOT_CONVERGED)], tmp_path)
-    rows = golden.rows_of(STUDY, "experiment4").query(
-        "method == 'orthant' and dataset == 0"
-    )
+    rows = golden.rows_of(STUDY, "experiment4").query("method == 'orthant' and dataset == 0")
     rows = rows[~rows.eval(query)]
     truth = certified(rows)
     variances = (rows["log_evidence"] - truth).abs().groupby(rows["set"]).var() / 2
