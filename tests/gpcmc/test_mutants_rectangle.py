@@ -7,9 +7,10 @@ import test_orthant_methods as methods
 import test_rectangle
 import test_rectangle_parts as parts
 import test_rectangle_truncated as truncated
+import test_small
 from planted import Mutant, turns_red
 
-from gpcmc import weights
+from gpcmc import TruncatedNormal, weights
 from gpcmc.covariance import generators
 from gpcmc.covariance.factor import DenseFactor
 from gpcmc.covariance.generators import GeneratorFactor
@@ -17,14 +18,16 @@ from gpcmc.inference import Twisted
 from gpcmc.rectangle import (
     backward,
     classification,
-    closed,
     draws,
     gradient,
     guarantee,
+    many,
     mixture,
     order,
     proposals,
     rounds,
+    small,
+    student,
     tilt,
 )
 
@@ -150,9 +153,24 @@ MUTANTS = {
         guarantee._limit, "target = -np.log(alpha)", "target = -0.0 * np.log(alpha)",
         parts.test_coverage_of_the_mean_of_bounded_variables, ("uniform",),
     ),
-    "a step that is not seen": Mutant(
-        closed.panels, "_edges(low, high, steps, width)", "_edges(low, high, [], width)",
-        parts.test_quadrant, (0.999999,),
+    "a corner of the wrong sign": Mutant(
+        small.slopes, "0.5 * corner if p == q else", "0.5 * corner if p != q else",
+        test_small.test_slopes_against_differences, (2,),
+    ),
+    "correlations that stay where variances move": Mutant(
+        small.slopes, "0.5 * (moved - pulled)", "0.5 * moved",
+        test_small.test_slopes_against_differences, (2,),
+    ),
+    "a scale that is not weighed": Mutant(
+        student.student_estimate, "log_density(x[k], df) + one.log_probability", "0.0 + one.log_probability",
+        test_small.test_orthants_of_student_are_the_normal_ones,
+    ),
+    "a batch that mixes its problems": Mutant(
+        many.Problems.one, "self.lower[k]", "self.lower[0]", test_small.test_a_batch_of_larger_problems,
+    ),
+    "a density of the wrong mass": Mutant(
+        TruncatedNormal.logpdf, "heights.reshape(inside.shape) - mass", "heights.reshape(inside.shape)",
+        test_small.test_density_and_distribution_function,
     ),
 }  # fmt: skip
 

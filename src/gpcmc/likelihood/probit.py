@@ -122,5 +122,9 @@ class Probit(Likelihood):
     def predictive_probability(self, mean: FloatArray, variance: FloatArray) -> FloatArray:
         return predictive_probability(mean, variance)
 
+    def rectangle(self, y: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return signs and limits with p(y | f) = P(lower < sign f + noise < upper): an orthant of y f + noise."""
+        return y, np.zeros(len(y)), np.full(len(y), np.inf)
+
 
 PROBIT = Probit()

@@ -16,11 +16,12 @@ Botev (2017), Journal of the Royal Statistical Society B 79, 125. Whiteley and L
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from gpcmc import _validation as validation
 from gpcmc._validation import FloatArray
@@ -29,6 +30,7 @@ from gpcmc.covariance.form import Covariance
 from gpcmc.covariance.prior import Prior
 from gpcmc.gaussian.ep import ExpectationPropagation
 from gpcmc.gaussian.posterior import GaussianPosterior
+from gpcmc.likelihood import PROBIT, Likelihood, Ordinal
 from gpcmc.methods import Method
 from gpcmc.posterior import OK, ConvergenceError, FormPosterior, Prediction, with_prediction
 from gpcmc.rectangle import proposals
@@ -55,11 +57,13 @@ class Drawing:
     ----------
     mixture : Mixture
     signs : (n,) array
-        y in the order in which coordinates are drawn.
+        Of the latent values, in the order in which coordinates are drawn.
     order : (n,) int array
     points : int
     seeds : (r,) int array
     n_jobs : int
+    edges : (C - 1,) array or None
+        Between ordered classes; None of two.
     """
 
     mixture: Mixture
@@ -68,6 +72,7 @@ class Drawing:
     points: int
     seeds: NDArray[np.int64]
     n_jobs: int
+    edges: FloatArray | None = None
 
     @property
     def condenses(self) -> bool:
@@ -78,9 +83,34 @@ class Drawing:
         """Draw the samples, and have them seen."""
         return draw(self.mixture, self.points, self.seeds, n_jobs=self.n_jobs, visit=visit)
 
-    def rows(self, cross: Cross) -> FloatArray:
-        """Return the rows (t, q) of test inputs; see `Factor.test_rows`."""
-        return self.mixture.proposals[-1].factor.test_rows(cross, self.signs, self.order)
+    def classes(self, cross: Cross) -> Callable[[FloatArray], FloatArray]:
+        """Return what makes class probabilities at t test inputs, given draws, of their states (q, m).
+
+        They are (t, m), of class +1; or (t C, m), of all ordered classes.
+        """
+        factor, edges = self.mixture.proposals[-1].factor, self.edges
+        rows = factor.test_rows(cross, self.signs, self.order)
+
+        def of_two(state: FloatArray) -> FloatArray:
+            p = rows @ state
+            normal_cdf(p)
+            return p
+
+        if edges is None:
+            return of_two
+        levels = edges / factor.test_spread(cross, rows)[:, None]
+
+        def of_ordered(state: FloatArray) -> FloatArray:
+            mean = rows @ state
+            below = np.empty((len(rows), len(edges) + 2, state.shape[1]))
+            below[:, 0], below[:, -1] = 0.0, 1.0
+            for c in range(len(edges)):
+                p = levels[:, c, None] - mean
+                normal_cdf(p)
+                below[:, c + 1] = p
+            return np.diff(below, axis=1).reshape(-1, state.shape[1])
+
+        return of_ordered
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,11 +144,10 @@ class SampledPosterior(FormPosterior):
     _kept: tuple[Samples, ...] = field(default=(), repr=False)
 
     def _predict_at(self, cross: Cross) -> Prediction:
-        rows, sums = self._drawing.rows(cross), Means(len(self._drawing.seeds))
+        classes, sums = self._drawing.classes(cross), Means(len(self._drawing.seeds))
 
         def visit(some: Samples) -> None:
-            p = rows @ some.passes[-1].state
-            normal_cdf(p)
+            p = classes(some.passes[-1].state)
             p = p.reshape(len(p), len(some.randomizations), -1)
             sums.add(some, lambda share: np.einsum("tgj,gj->gt", p, share))
 
@@ -129,7 +158,10 @@ class SampledPosterior(FormPosterior):
             self._drawing.run(visit)
         probability, errors = sums.contributions(self.samples.share)
         change, form_error = (0.0, 0.0) if self.guide is None else self.guide.form_change(cross)
-        return Prediction(np.clip(probability + change, 0.0, 1.0), deviation(errors), form_error)
+        error = deviation(errors)
+        if self._drawing.edges is not None:
+            probability, error = (one.reshape(len(cross), -1) for one in (probability, error))
+        return Prediction(np.clip(probability + change, 0.0, 1.0), error, form_error)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +190,8 @@ class OrthantMethod(Method[SampledPosterior]):
 
     any_form: ClassVar[bool] = True
     matrices: ClassVar[float] = 8.0
+    #: A likelihood whose labels are rectangles of the latent values with unit noise.
+    likelihood: ClassVar[Any] = PROBIT
 
     def __post_init__(self) -> None:
         check_points(self.points, self.randomizations)
@@ -177,7 +211,8 @@ class OrthantMethod(Method[SampledPosterior]):
     def _fit(self, prior: Prior, y: FloatArray, rng: np.random.Generator) -> SampledPosterior:
         K, seeds = prior.covariance, rng.integers(2**63, size=self.randomizations)
         mixture, order, guide, work = self.prepare(K, y)
-        drawing = Drawing(mixture, y[order], order, self.points, seeds, self.n_jobs)
+        signs, edges = self.likelihood.rectangle(y)[0][order], getattr(self.likelihood, "at", None)
+        drawing = Drawing(mixture, signs, order, self.points, seeds, self.n_jobs, edges)
         kept: dict[tuple[int, int, int], Samples] = {}
 
         def keep(some: Samples) -> None:
@@ -225,24 +260,41 @@ class Twisted(OrthantMethod):
         self, K: Covariance, y: FloatArray
     ) -> tuple[Mixture, NDArray[np.intp], GaussianPosterior | None, dict[str, int]]:
         """Take sites and tilt from the covariance or what stands in for it."""
-        low, high = np.zeros(len(y)), np.full(len(y), np.inf)
+        signs, low, high = self.likelihood.rectangle(y)
         near = K.stand_in()
-        guide, factor = sites_of(near, y), K.factor(y)
+        guide, factor = sites_of(near, y, self.likelihood), K.factor(signs)
         work = {f"ep_{name}": count for name, count in guide.work.items()}
         if near is K:
             tilt = minimax_tilt(factor, low, high)
             work["factorizations"] = tilt.steps
         else:
-            rough = minimax_tilt(near.factor(y), low, high)
+            rough = minimax_tilt(near.factor(signs), low, high)
             tilt = minimax_tilt(factor, low, high, starts=[rough.t], max_steps=0)
             work["stand_in_factorizations"] = rough.steps
         tau, nu = guide.sites
-        # the site on v = y f + noise which, convolved with that noise, is EP's on f
-        nu, tau = y * nu / (1.0 - tau), tau / (1.0 - tau)
+        # the site on v = sign f + noise which, convolved with that noise, is EP's on f
+        nu, tau = signs * nu / (1.0 - tau), tau / (1.0 - tau)
         main = proposals.twisted(factor.sited(nu, tau), tau, low, high)
         defence = Mixture((proposals.tilted(factor, tilt.mu, low, high),), tilt.log_bound)
-        own = ExpectationPropagation().corrected(guide) if near is K else None
+        own = guide.method.corrected(guide) if near is K else None
         return Mixture.defended(main, defence), np.arange(len(y)), own, work
+
+
+@dataclass(frozen=True, slots=True)
+class OrdinalTwisted(Twisted):
+    """The same for ordered classes: the labels are a rectangle between edges.
+
+    Attributes
+    ----------
+    likelihood : Ordinal
+        For the others see `Twisted`.
+    """
+
+    likelihood: Ordinal = field(default=Ordinal((0.0,)))  # type: ignore[misc]
+
+    def check_labels(self, y: ArrayLike, n: int) -> FloatArray:
+        """Return class numbers (n,)."""
+        return self.likelihood.check_labels(y, n)
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,9 +345,11 @@ class MinimaxTilting(OrthantMethod):
         return Mixture((proposal,), tilt.log_bound), order, guide, work
 
 
-def sites_of(K: Covariance, y: FloatArray) -> GaussianPosterior:
+def sites_of(
+    K: Covariance, y: FloatArray, likelihood: Likelihood | Literal["probit"] = "probit"
+) -> GaussianPosterior:
     """Return expectation propagation's posterior, converged or not: the weights are right for any sites."""
     try:
-        return ExpectationPropagation().approximate(K, y)
+        return ExpectationPropagation(likelihood=likelihood).approximate(K, y)
     except ConvergenceError as error:
         return cast(GaussianPosterior, error.posterior)
