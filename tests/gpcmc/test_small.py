@@ -174,6 +174,9 @@ def test_a_batch_of_larger_problems():
     lower = np.array([[0.0] * 5, [-1.0] * 5])
     found = rectangle_probability(lower, INF, cov=cov, rng=0)
     assert abs(found.log_probability[0] + np.log(6)) < 7 * found.standard_error[0]
+    alone = rectangle_probability(-1, INF, cov=cov, rng=1)
+    both = np.hypot(found.standard_error[1], alone.standard_error)
+    assert abs(found.log_probability[1] - alone.log_probability) < 7 * both
     again = rectangle_probability(lower, INF, cov=cov, rng=0, n_jobs=2)
     np.testing.assert_array_equal(found.log_probability, again.log_probability)
     g = found.gradient(64)

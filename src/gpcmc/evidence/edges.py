@@ -7,7 +7,6 @@ its sites, its gradient in an edge is that of the normalisers alone, with the ca
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -71,8 +70,9 @@ class EdgedKernel:
         edges = own[0] + np.concatenate([[0.0], np.cumsum(np.exp(own[1:]))])
         return EdgedKernel(self.kernel.clone_with_theta(theta[:p]), edges)
 
-    def on(self, method: ExpectationPropagation) -> ExpectationPropagation:
+    def on(self, method: Any) -> ExpectationPropagation:
         """Return a method with these edges."""
+        assert isinstance(method, ExpectationPropagation)
         return replace(method, likelihood=Ordinal(tuple(self.edges)))
 
     def chained(self, slopes: FloatArray) -> FloatArray:
@@ -155,7 +155,7 @@ def edges_of_shares(kernel: Kernel, X: Any, shares: FloatArray) -> FloatArray:
     return edges
 
 
-def scaled_with_edges(shares: FloatArray, kernel: EdgedKernel, X: Any) -> Sequence[FloatArray]:
+def scaled_with_edges(shares: FloatArray, kernel: EdgedKernel, X: Any) -> list[FloatArray]:
     """Return the starts of `scaled_starts`, each with the edges of the shares."""
     found = []
     for theta in scaled_starts(kernel.kernel, X):

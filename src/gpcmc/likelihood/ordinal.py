@@ -133,9 +133,9 @@ class Ordinal(Likelihood):
         log_z = all_moments(*ends)[0]
         # a density of an infinite edge is zero
         below, above = (np.exp(-0.5 * z**2 - _LOG_ROOT_2PI - log_z) / scale for z in ends)
-        every = np.bincount(c + 1, above, self.n_classes + 1) - np.bincount(
-            c, below, self.n_classes + 1
-        )
+        every = np.zeros(self.n_classes + 1)
+        every += np.bincount(c + 1, above, self.n_classes + 1)
+        every -= np.bincount(c, below, self.n_classes + 1)
         return every[1:-1]
 
     def average(self, mean: FloatArray, variance: FloatArray) -> tuple[FloatArray, FloatArray]:

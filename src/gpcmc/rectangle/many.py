@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import pairwise
 from math import prod
 from typing import Any
@@ -145,8 +146,7 @@ class RectangleEstimates:
         shape, n = self._problems.shape, self._problems.lower.shape[1]
         if self._each:
             found = [
-                _named(lambda one=one: one.gradient(points), k, shape)
-                for k, one in enumerate(self._each)
+                _named(partial(one.gradient, points), k, shape) for k, one in enumerate(self._each)
             ]
             names = [name for name in RectangleGradient.__slots__ if name != "effective_fraction"]
             arrays = {name: np.stack([getattr(one, name) for one in found]) for name in names}
@@ -288,7 +288,7 @@ def estimates(
     if n <= small.LARGEST and df is None and options.request.method == "auto":
         log_p, error = _closed(problems, n_jobs)
         samples, status, method = np.zeros(m, int), np.full(m, OK), np.full(m, CLOSED)
-        for k in np.flatnonzero(np.isinf(error)):
+        for k in np.flatnonzero(np.isinf(error)).tolist():
             found = _alone(problems.one(k), df, alone, (seed, k))
             log_p[k], error[k] = found.log_probability, found.standard_error
     else:
@@ -304,8 +304,16 @@ def estimates(
         samples = np.array([found.samples for found in each], int)
         status = np.array([found.status for found in each], dtype=str)
         method = np.array([found.method for found in each], dtype=str)
-    arrays = (array.reshape(shape) for array in (log_p, error, samples, status, method))
-    return RectangleEstimates(*arrays, options.confidence, problems, each)
+    return RectangleEstimates(
+        log_p.reshape(shape),
+        error.reshape(shape),
+        samples.reshape(shape),
+        status.reshape(shape),
+        method.reshape(shape),
+        options.confidence,
+        problems,
+        each,
+    )
 
 
 def _closed(problems: Problems, n_jobs: int) -> tuple[FloatArray, FloatArray]:

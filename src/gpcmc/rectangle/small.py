@@ -132,5 +132,5 @@ def _given(
     mean = np.einsum("mki,mk->mi", W, values)
     sd = np.sqrt(np.einsum("mii->mi", S))
     corr = np.clip(S / sd[:, :, None] / sd[:, None, :], -1.0, 1.0)
-    limits = ((one[:, others] - mean) / sd for one in (lower, upper))
-    return log_probabilities(*limits, corr)[0]
+    low, high = ((one[:, others] - mean) / sd for one in (lower, upper))
+    return log_probabilities(low, high, corr)[0]

@@ -130,7 +130,7 @@ class TruncatedNormal:
             L = np.zeros((1, 1))
         if (L.diagonal() ** 2 <= p.slack * p.cov.diagonal()).any():
             raise ValueError("cov must be regular, for a density")
-        inside = ((p.lower < points) & (points < p.upper)).all(axis=-1)
+        inside = np.asarray(((p.lower < points) & (points < p.upper)).all(axis=-1))
         away = np.where(inside[..., None], points - p.mean, 0.0).reshape(-1, len(p.mean))
         z = solve_triangular(L, away.T, lower=True, check_finite=False)
         heights = -0.5 * np.einsum("ij,ij->j", z, z) - np.sum(np.log(L.diagonal()))
