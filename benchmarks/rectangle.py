@@ -10,7 +10,8 @@ peer-botorch`` sets up what can be; what is not there is shown as missing.
 
 ``python benchmarks/rectangle.py [word of a problem's name ...]`` writes docs/rectangle.csv, where other problems stay,
 and docs/rectangle.png. ``--public [size ...]`` runs the five problems whose times Cao and Katzfuss state, and writes
-docs/vecchia.csv.
+docs/vecchia.csv. ``--small`` measures single calls and batches of few coordinates beside SciPy, and the likelihood of a
+multinomial probit, and writes docs/small.csv and docs/choice.csv.
 """
 
 import argparse
@@ -294,6 +295,89 @@ def public(sizes):
         pd.DataFrame(rows, columns=names + stated).to_csv(file, index=False, float_format="%.4g")
 
 
+def cpu(call, times):
+    """The least CPU seconds of so many calls."""
+    found = INF
+    for _ in range(times):
+        begun = time.process_time()
+        call()
+        found = min(found, time.process_time() - begun)
+    return found
+
+
+def small():
+    """Single calls beside SciPy's at its default error; batches of 10,000 boxes and orthants; gradients."""
+    rows = []
+
+    def row(problem, *seconds):
+        rows.append([problem, *(1e3 * one for one in seconds)])
+        print(*rows[-1], flush=True)
+
+    def alone(n):
+        cov, lower, upper = equicorrelated(n), np.full(n, -1.0), np.full(n, 1.5)
+        ours = cpu(lambda: rectangle_probability(lower, upper, cov=cov, rng=0), 30)
+        coarse = {"cov": cov, "rng": 0, "tolerance": 1e-2}
+        quick = cpu(lambda: rectangle_probability(lower, upper, **coarse), 30)
+        theirs = cpu(lambda: multivariate_normal.cdf(upper, cov=cov, lower_limit=lower), 30)
+        row(f"one box, n = {n}", ours, quick, theirs)
+
+    def together(n, m, some):
+        lower = rng.standard_normal((m, n)) - 1.0
+        upper = lower + rng.exponential(2.0, (m, n))
+        A = rng.standard_normal((m, n, n + 2))
+        cov = A @ A.transpose(0, 2, 1)
+        few = list(zip(upper[:some], cov[:some], strict=True))
+        theirs = cpu(lambda: [multivariate_normal.cdf(u, cov=c) for u, c in few], 1) * m / some
+        ours = cpu(lambda: rectangle_probability(-INF, upper, cov=cov), 3)
+        row(f"{m:,} orthants, n = {n}", ours, ours, theirs)
+        ours = cpu(lambda: rectangle_probability(lower, upper, cov=cov), 3)
+        row(f"{m:,} boxes, n = {n}", ours, ours, np.nan)
+        found = rectangle_probability(lower, upper, cov=cov)
+        ours = cpu(found.gradient, 2)
+        row(f"gradients of {m:,} boxes, n = {n}", ours, ours, np.nan)
+
+    for n in (1, 2, 3, 4, 5):
+        alone(n)
+    rng = np.random.default_rng(0)
+    for n in (1, 2, 3):
+        together(n, 10_000, 50)
+    names = ["problem", "ours", "ours at tolerance .01", f"SciPy {scipy.__version__}"]
+    table = pd.DataFrame(rows, columns=names)
+    table.to_csv(ROOT / "docs/small.csv", index=False, float_format="%.3g")
+    choice(10_000)
+
+
+def choice(m):
+    """Log likelihood of m choices among four, and its gradient in all means and covariances."""
+    rng, beta = np.random.default_rng(1), np.array([1.0, -0.5])
+    x = rng.standard_normal((m, 4, 2))
+    S = 0.5 * np.eye(4) + 0.5
+    chosen = (x @ beta + rng.multivariate_normal(np.zeros(4), S, m)).argmax(axis=1)
+    D = np.array([np.delete(np.eye(4), i, axis=0) - np.eye(4)[i] for i in range(4)])
+    mean, cov = D[chosen] @ x @ beta, (D @ S @ D.transpose(0, 2, 1))[chosen]
+    found = rectangle_probability(-INF, 0.0, mean=mean, cov=cov)
+    rows = [
+        [
+            "gpcmc",
+            cpu(lambda: rectangle_probability(-INF, 0.0, mean=mean, cov=cov), 3),
+            cpu(found.gradient, 2),
+        ]
+    ]
+    rows[0].append(float(found.standard_error.max()))
+    some = 200
+    begun = time.process_time()
+    theirs = [multivariate_normal.cdf(np.zeros(3), mean[k], cov[k]) for k in range(some)]
+    error = np.abs(np.log(theirs) - found.log_probability[:some]).max()
+    rows.append(
+        [f"SciPy {scipy.__version__}", (time.process_time() - begun) * m / some, np.nan, error]
+    )
+    names = ["package", "likelihood, s", "gradient, s", "largest error of log P, nats"]
+    pd.DataFrame(rows, columns=names).to_csv(
+        ROOT / "docs/choice.csv", index=False, float_format="%.2g"
+    )
+    print(rows)
+
+
 def picture(table, path):
     """Error against CPU seconds, a panel a problem; hollow where a result is not to be trusted.
 
@@ -343,8 +427,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("words", nargs="*", help="words of problems' names; with --public, sizes")
     parser.add_argument("--public", action="store_true", help="beside published figures")
+    parser.add_argument(
+        "--small", action="store_true", help="few coordinates, alone and many at once"
+    )
     given = parser.parse_args()
     rectangle_probability(0, INF, cov=equicorrelated(5), rng=0)  # imports
+    if given.small:
+        small()
+        return
     if given.public:
         public([int(n) for n in given.words] or [900, 6400])
         return

@@ -19,14 +19,22 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from gpcmc.classifier import GaussianProcessClassifier
     from gpcmc.comparison import Comparison, compare
+    from gpcmc.ordinal import OrdinalGaussianProcessClassifier
     from gpcmc.orthant import OrthantEstimate, orthant_probability
-    from gpcmc.rectangle import RectangleEstimate, TruncatedNormal, rectangle_probability
+    from gpcmc.rectangle import (
+        RectangleEstimate,
+        RectangleEstimates,
+        TruncatedNormal,
+        rectangle_probability,
+    )
 
 __all__ = [
     "Comparison",
     "GaussianProcessClassifier",
+    "OrdinalGaussianProcessClassifier",
     "OrthantEstimate",
     "RectangleEstimate",
+    "RectangleEstimates",
     "TruncatedNormal",
     "compare",
     "orthant_probability",
@@ -38,8 +46,10 @@ __version__ = "0.2.0"
 _HOME = {
     "Comparison": "gpcmc.comparison",
     "GaussianProcessClassifier": "gpcmc.classifier",
+    "OrdinalGaussianProcessClassifier": "gpcmc.ordinal",
     "OrthantEstimate": "gpcmc.orthant",
     "RectangleEstimate": "gpcmc.rectangle",
+    "RectangleEstimates": "gpcmc.rectangle",
     "TruncatedNormal": "gpcmc.rectangle",
     "compare": "gpcmc.comparison",
     "orthant_probability": "gpcmc.orthant",

@@ -70,7 +70,7 @@ class Call(NamedTuple):
 
 
 def is_estimate(found):
-    assert found.log_probability <= 0 and found.standard_error >= 0
+    assert np.all(found.log_probability <= 0) and np.all(found.standard_error >= 0)
     assert not np.isnan([found.log_probability, found.standard_error]).any()
 
 
@@ -109,6 +109,10 @@ def fit(X, y, **options):
     return gpcmc.GaussianProcessClassifier(**options).fit(X, y)
 
 
+def fit_ordered(X, y, **options):
+    return gpcmc.OrdinalGaussianProcessClassifier(**options).fit(X, y)
+
+
 def truncated(lower, upper, mean, cov):
     return gpcmc.TruncatedNormal(lower, upper, mean, cov).rvs(4, rng=0)
 
@@ -125,7 +129,7 @@ CALLS = {
     ),
     "rectangle_probability": Call(
         gpcmc.rectangle_probability,
-        {"lower": -1.0, "upper": 2.0, "mean": 0.0, "cov": COV, "method": "auto", "tolerance": 0.1,
+        {"lower": -1.0, "upper": 2.0, "mean": 0.0, "cov": COV, "df": None, "method": "auto", "tolerance": 0.1,
          "max_samples": 4352, "confidence": 0.95, "n_jobs": 1, "rng": 0},
         is_estimate,
     ),
@@ -139,6 +143,14 @@ CALLS = {
     ),
     "mean": Call(INSIDE.mean, {"points": 64, "rng": 0}, is_moment),
     "cov": Call(INSIDE.cov, {"points": 64, "rng": 0}, is_moment),
+    "logcdf": Call(INSIDE.logcdf, {"x": np.zeros(3), "rng": 0}, lambda found: None),
+    "quantile": Call(INSIDE.quantile, {"p": 0.5, "tail": "lower", "rng": 0}, is_finite),
+    "OrdinalGaussianProcessClassifier": Call(
+        fit_ordered,
+        {"X": X, "y": Y, "kernel": rbf(1.0, 2.0), "inference": "ep", "categories": [0, 1], "edges": [0.0],
+         "optimizer": None, "random_state": 0},
+        is_fitted,
+    ),
     "fit": Call(fit, {"X": X, "y": Y, **OPTIONS}, is_fitted),
     "compare": Call(
         gpcmc.compare, {"kernels": [rbf(1.0, 2.0), rbf(2.0, 1.0)], "X": X, "y": Y, **OPTIONS_OF_EACH},
@@ -152,7 +164,12 @@ CALLS = {
 
 
 def test_every_public_name_is_tried():
-    results = {"Comparison", "OrthantEstimate", "RectangleEstimate"}  # of functions that are
+    results = {
+        "Comparison",
+        "OrthantEstimate",
+        "RectangleEstimate",
+        "RectangleEstimates",
+    }  # of functions that are
     tried = {*CALLS, "GaussianProcessClassifier"}
     assert set(gpcmc.__all__) - results <= tried
 

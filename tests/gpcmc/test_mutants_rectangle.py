@@ -7,24 +7,27 @@ import test_orthant_methods as methods
 import test_rectangle
 import test_rectangle_parts as parts
 import test_rectangle_truncated as truncated
+import test_small
 import test_truths
 from planted import Mutant, turns_red
 
-from gpcmc import weights
+from gpcmc import TruncatedNormal, weights
 from gpcmc.covariance import generators
 from gpcmc.covariance.factor import DenseFactor
 from gpcmc.covariance.generators import GeneratorFactor
 from gpcmc.rectangle import (
     backward,
     classification,
-    closed,
     draws,
     gradient,
     guarantee,
+    many,
     mixture,
     order,
     proposals,
     rounds,
+    small,
+    student,
     tilt,
 )
 
@@ -53,7 +56,7 @@ MUTANTS = {
         GeneratorFactor.follow, "state +=", "state[:] =", parts.test_generators_end_with_what_is_known_of_u
     ),
     "test inputs without what is left of u": Mutant(
-        GeneratorFactor.test_rows, "1.0 + D + np", "1.0 + D + 0.0 * np",
+        GeneratorFactor.test_spread, "1.0 + D + np", "1.0 + D + 0.0 * np",
         LINEAR, ("linear, 30", "low rank", "twisted-ep"),
     ),
     "test inputs without the noise": Mutant(
@@ -110,7 +113,7 @@ MUTANTS = {
     ),
     # sites of labels
     "sites that stand for f": Mutant(
-        classification.orthant_sites, "y * nu / (1.0 - tau)", "y * nu",
+        classification.orthant_sites, "signs * nu / (1.0 - tau)", "signs * nu",
         methods.test_weights_are_close_to_equal_where_it_matters,
     ),
     "a tilt that is not that of the stand-in": Mutant(
@@ -152,9 +155,24 @@ MUTANTS = {
         guarantee._limit, "target = -np.log(alpha)", "target = -0.0 * np.log(alpha)",
         parts.test_coverage_of_the_mean_of_bounded_variables, ("uniform",),
     ),
-    "a step that is not seen": Mutant(
-        closed.panels, "_edges(low, high, steps, width)", "_edges(low, high, [], width)",
-        parts.test_quadrant, (0.999999,),
+    "a corner of the wrong sign": Mutant(
+        small.slopes, "0.5 * corner if p == q else", "0.5 * corner if p != q else",
+        test_small.test_slopes_against_differences, (2,),
+    ),
+    "correlations that stay where variances move": Mutant(
+        small.slopes, "0.5 * (moved - pulled)", "0.5 * moved",
+        test_small.test_slopes_against_differences, (2,),
+    ),
+    "a scale that is not weighed": Mutant(
+        student.student_estimate, "log_density(x[k], df) + one.log_probability", "0.0 + one.log_probability",
+        test_small.test_orthants_of_student_are_the_normal_ones,
+    ),
+    "a batch that mixes its problems": Mutant(
+        many.Problems.one, "self.lower[k]", "self.lower[0]", test_small.test_a_batch_of_larger_problems,
+    ),
+    "a density of the wrong mass": Mutant(
+        TruncatedNormal.logpdf, "heights.reshape(inside.shape) - mass", "heights.reshape(inside.shape)",
+        test_small.test_density_and_distribution_function,
     ),
 }  # fmt: skip
 

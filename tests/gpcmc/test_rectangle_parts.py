@@ -10,10 +10,9 @@ from gpcmc.covariance.factor import BLOCK, DenseFactor
 from gpcmc.covariance.generators import GeneratorFactor
 from gpcmc.orthant.truths import three_dimensional
 from gpcmc.posterior import NOT_CONVERGED, OK, UNTRUSTED
-from gpcmc.rectangle import mixture, proposals, solve
+from gpcmc.rectangle import mixture, proposals, small, solve
 from gpcmc.rectangle.arguments import check_problem
 from gpcmc.rectangle.blocks import reduce
-from gpcmc.rectangle.closed import two_dimensions
 from gpcmc.rectangle.guarantee import mean_interval
 from gpcmc.rectangle.limits import all_moments, draw, log_mass, moments
 from gpcmc.rectangle.mixture import DEFENCE, Mixture
@@ -111,7 +110,14 @@ def test_an_end_of_the_uniform_grid_is_not_an_infinite_draw():
     assert np.isfinite(z).all()
 
 
-# --- closed form in two dimensions
+# --- two dimensions
+
+
+def two_dimensions(lower, upper, rho):
+    found, error = small.log_probabilities(
+        lower[None], upper[None], np.array([[[1.0, rho], [rho, 1.0]]])
+    )
+    return found[0], error[0]
 
 
 def half_plane(rho):

@@ -134,7 +134,7 @@ REFUSED = {
     ],
     "truncated draws": [
         ({"lower": 1, "upper": 1}, "leave a probability above zero"),
-        ({"size": 0}, "size must be an integer >= 1"),
+        ({"size": -1}, "size must be an integer >= 0"),
         ({"method": "slice"}, "method must be one of exact, gibbs"),
     ],
     "truncated moments": [

@@ -21,7 +21,7 @@ LAYERS = [
     ["rectangle", "orthant", "chains"],
     ["gp", "inference"],  # thin facades of what is below
     ["evidence"],
-    ["_arguments", "_advice", "_fitting", "classifier", "comparison", ""],
+    ["_arguments", "_advice", "_fitting", "classifier", "comparison", "ordinal", ""],
 ]
 #: Names of covariances: what no method may ask for.
 COVARIANCES = {"Covariance", "Dense", "LowRank", "Sparse"}

@@ -139,6 +139,13 @@ class Factor(ABC):
             If the covariances of `cross` cannot belong to K.
         """
 
+    def test_spread(self, cross: Any, rows: FloatArray) -> FloatArray:
+        """Return the deviations (t,) of latent values with unit noise given v, from their `test_rows`.
+
+        Here for a factor whose state is the innovations, which are independent.
+        """
+        return np.sqrt((1.0 + cross.variance) / (1.0 + np.einsum("ij,ij->i", rows, rows)))
+
     @abstractmethod
     def begin(self, draws: int) -> FloatArray:
         """Return the state of so many draws of which nothing is drawn."""

@@ -134,9 +134,13 @@ class GeneratorFactor(Factor):
         self, cross: Any, signs: FloatArray, order: NDArray[np.intp] | slice = slice(None)
     ) -> FloatArray:
         """As of `Factor`."""
+        F, _ = cross.rows()
+        return F / self.test_spread(cross, F)[:, None]
+
+    def test_spread(self, cross: Any, rows: FloatArray) -> FloatArray:
+        """As of `Factor`; the state is not the innovations, and `rows` are not looked at."""
         F, D = cross.rows()
-        variance = 1.0 + D + np.einsum("ij,ij->i", F @ self.left, F)
-        return F / np.sqrt(variance)[:, None]
+        return np.sqrt(1.0 + D + np.einsum("ij,ij->i", F @ self.left, F))
 
     def begin(self, draws: int) -> FloatArray:
         """As of `Factor`."""

@@ -192,7 +192,10 @@ class SparseFactor(Factor):
         self, cross: Any, signs: FloatArray, order: NDArray[np.intp] | slice = slice(None)
     ) -> Any:
         rows = cross.rows()[:, self.made.symbolic.order]
-        return rows.multiply(1.0 / np.sqrt(1.0 + cross.by.D)[:, None]).tocsr()
+        return rows.multiply(1.0 / self.test_spread(cross, rows)[:, None]).tocsr()
+
+    def test_spread(self, cross: Any, rows: Any) -> FloatArray:
+        return np.sqrt(1.0 + cross.by.D)
 
     def begin(self, draws: int) -> FloatArray:
         return np.zeros((len(self.c), draws))

@@ -205,4 +205,4 @@ def climb_exact(
 
 def sites(covariance: Covariance, y: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the sites nu and tau (n,) on v that expectation propagation leaves, converged or not: any will do."""
-    return orthant_sites(ExpectationPropagation().last(covariance, y))
+    return orthant_sites(ExpectationPropagation().last(covariance, y), y)

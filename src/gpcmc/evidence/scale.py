@@ -82,16 +82,17 @@ def vectors(X: Any) -> bool:
 
 def knowing_shares(y: FloatArray) -> float:
     """Return the log probability (nats) of labels (n,) or (C, n) for one who knows the shares of the classes alone."""
-    shares = np.array([np.mean(y > 0), np.mean(y < 0)]) if y.ndim == 1 else y.mean(axis=1)
+    counts = np.unique(y, return_counts=True)[1] if y.ndim == 1 else y.sum(axis=1)
+    shares = counts / y.shape[-1]
     return float(y.shape[-1] * np.sum(xlogy(shares, shares)))
 
 
 def some_of(y: FloatArray, count: int) -> NDArray[np.intp]:
     """Return about `count` patterns, the same for equal arguments; of rare classes more than their share.
 
-    y (n,) are labels -1/+1, or y (C, n) ones and zeros of C classes.
+    y (n,) are labels -1/+1 or numbers of classes, or y (C, n) ones and zeros of C classes.
     """
-    code = (y > 0).astype(int) if y.ndim == 1 else y.argmax(axis=0)
+    code = np.unique(y, return_inverse=True)[1] if y.ndim == 1 else y.argmax(axis=0)
     order = np.random.default_rng(0).permutation(len(code))
     chosen = order[:count]
     more = [chosen]

@@ -63,6 +63,8 @@ class Search:
         *,
         form_at: Callable[[Kernel], Form],
         starts: Sequence[FloatArray] = (),
+        surface_of: Callable[..., Surface] = Surface,
+        scaled: Callable[..., list[FloatArray]] = scaled_starts,
     ) -> tuple[Optimum, Form]:
         """Return the highest point that was found, and the form of covariance that the last climb was on.
 
@@ -80,6 +82,8 @@ class Search:
             Says which form a covariance gets, given the kernel that the first climbs found.
         starts : sequence of (p,) array
             Further ones, besides the scale of the data.
+        surface_of, scaled : callable
+            `Surface` and `scaled_starts`, or others for a kernel that has more to be searched for than its own.
 
         Raises
         ------
@@ -87,19 +91,19 @@ class Search:
             If the method fails at all starts.
         """
         progress = Progress(self.verbose)
-        surface = Surface(method, kernel, X, y)
+        surface = surface_of(method, kernel, X, y)
         if callable(self.optimizer):
             form = form_at(kernel)
             surface.form = form.around(kernel, X, y, method)
             return self._by(self.optimizer, surface, progress, rng), form
-        small, large = scaled_starts(kernel, X)
+        small, large = scaled(kernel, X)
         thetas, more = [kernel.theta, small, *starts], [[large], drawn(kernel, self.restarts, rng)]
         found, form = None, DENSE
         for count in sizes(len(X), _FIRST):
             if count > _DENSE or count == len(X):
                 form = form_at(kernel.clone_with_theta(thetas[0]))
             here = slice(None) if count == len(X) else some_of(y, count)
-            surface = Surface(method, kernel, X[here], y[..., here])
+            surface = surface_of(method, kernel, X[here], y[..., here])
             ascent, begun = Ascent(surface, progress), time.process_time()
             try:
                 if form.held and count > _DENSE:

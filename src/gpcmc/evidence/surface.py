@@ -22,6 +22,7 @@ from gpcmc.evidence.forms import Climbed, dense
 from gpcmc.gaussian.ep import ExpectationPropagation
 from gpcmc.gaussian.posterior import GaussianApproximation
 from gpcmc.methods import Method
+from gpcmc.rectangle.classification import OrdinalTwisted
 
 if TYPE_CHECKING:  # scikit-learn takes half a second
     from sklearn.gaussian_process.kernels import Kernel
@@ -47,7 +48,12 @@ def surface_method(method: Method, *, searching: bool = False) -> Approximation:
     The evidence of a Monte Carlo method is noisy, and has no gradient; expectation propagation is near it. While
     `searching`, expectation propagation stops earlier, which saves a third of the time.
     """
-    found = method if isinstance(method, GaussianApproximation) else ExpectationPropagation()
+    if isinstance(method, GaussianApproximation):
+        found = method
+    elif isinstance(method, OrdinalTwisted):
+        found = ExpectationPropagation(likelihood=method.likelihood)
+    else:
+        found = ExpectationPropagation()
     if searching and isinstance(found, ExpectationPropagation):
         return replace(found, tolerance=max(found.tolerance, _TOLERANCE))
     return found

@@ -28,6 +28,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from gpcmc._validation import FloatArray, check_option, check_positive, check_positive_int
 from gpcmc.covariance.form import ConditionedFunction, Covariance, GradientMatrix
@@ -58,8 +59,9 @@ class ExpectationPropagation(GaussianApproximation):
         low rank. The evidence is flat in the sites, and good to about the square of it.
     max_sweeps : int
         Sweeps at most.
-    likelihood : {"probit", "logistic"}
-        p(y | f): Phi(y f), or 1 / (1 + exp(-y f)), whose moments are by quadrature.
+    likelihood : {"probit", "logistic"} or Likelihood
+        p(y | f): Phi(y f), or 1 / (1 + exp(-y f)), whose moments are by quadrature; or an object, such as
+        `gpcmc.likelihood.Ordinal`, which says what labels are.
     nested : bool
         Whether sweeps without a start begin with the covariance's coarser forms, where it has some: of a kernel's dense
         covariance of 500 patterns and more one of low rank, of one of low rank a quarter and a half of the rank. It
@@ -73,13 +75,24 @@ class ExpectationPropagation(GaussianApproximation):
 
     tolerance: float = 1e-8
     max_sweeps: int = 500
-    likelihood: Literal["probit", "logistic"] = "probit"
+    likelihood: Literal["probit", "logistic"] | Likelihood = "probit"
     nested: bool = True
 
     def __post_init__(self) -> None:
         check_positive("tolerance", self.tolerance)
         check_positive_int("max_sweeps", self.max_sweeps)
-        check_option("likelihood", self.likelihood, tuple(LIKELIHOODS))
+        if not isinstance(self.likelihood, Likelihood):
+            check_option("likelihood", self.likelihood, tuple(LIKELIHOODS))
+
+    @property
+    def record(self) -> Likelihood:
+        """The likelihood that the options name, or are."""
+        known = self.likelihood
+        return known if isinstance(known, Likelihood) else LIKELIHOODS[known]
+
+    def check_labels(self, y: ArrayLike, n: int) -> FloatArray:
+        """Return labels as the likelihood has them."""
+        return self.record.check_labels(y, n)
 
     def approximate(
         self, covariance: Covariance, y: FloatArray, start: GaussianPosterior | None = None
@@ -88,7 +101,7 @@ class ExpectationPropagation(GaussianApproximation):
 
         Its work counts ``sweeps``, and those on coarser forms and those with shortened steps where there were any.
         """
-        likelihood = LIKELIHOODS[self.likelihood]
+        likelihood = self.record
         sites = np.zeros((2, len(y))) if start is None else start.sites
         coarse_sweeps = 0
         if start is None and self.nested:
@@ -137,8 +150,8 @@ class ExpectationPropagation(GaussianApproximation):
         self, y: FloatArray, conditioned: Any, a: FloatArray, mean: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         """The terms that match a posterior that has moved; see `GaussianApproximation.answer`."""
-        m, cavity = _cavities(conditioned, a, mean)
-        tau, nu = LIKELIHOODS[self.likelihood].tilted(y, m, cavity).sites(m)
+        m, cavity = cavities(conditioned, a, mean)
+        tau, nu = self.record.tilted(y, m, cavity).sites(m)
         return tau, nu - tau * mean - a
 
 
@@ -176,7 +189,7 @@ def _iterate(
         conditioned = K.conditioned(tau)
         a = conditioned.weights(nu)
         mean, variance = K @ a, conditioned.variance
-        m, cavity = _cavities(conditioned, a, mean)
+        m, cavity = cavities(conditioned, a, mean)
         tilted = likelihood.tilted(y, m, cavity)
         target = tilted.sites(m)
         joint = 1.0 + tau * cavity
@@ -211,7 +224,7 @@ def _iterate(
     return _State(sites, conditioned, a, mean, log_evidence, moved, settled, sweep, damped)
 
 
-def _cavities(
+def cavities(
     conditioned: ConditionedFunction, a: FloatArray, mean: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Return means and variances (n,) of the marginals with their own site taken out (Eq. 3.56)."""

@@ -10,8 +10,9 @@ from abc import ABC, abstractmethod
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from gpcmc._validation import FloatArray
+from gpcmc._validation import FloatArray, check_labels
 from gpcmc.likelihood.tilted import Tilted, by_quadrature
 
 
@@ -24,6 +25,16 @@ class Likelihood(ABC):
     name: ClassVar[str]
     #: The largest value of minus the second derivative, which no site's precision exceeds.
     largest_curvature: ClassVar[float]
+
+    def check_labels(self, y: ArrayLike, n: int) -> FloatArray:
+        """Return n labels as the other functions take them: -1/+1 (n,).
+
+        Raises
+        ------
+        ValueError
+            If they are not.
+        """
+        return check_labels("y", y, n)
 
     @abstractmethod
     def log_likelihood(self, y: FloatArray, f: FloatArray) -> FloatArray:

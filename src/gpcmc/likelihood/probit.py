@@ -115,5 +115,9 @@ class Probit(Likelihood):
             ratio=(1.0 + variance * (1.0 - w)) / joint,
         )
 
+    def rectangle(self, y: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return signs and limits with p(y | f) = P(lower < sign f + noise < upper): an orthant of y f + noise."""
+        return y, np.zeros(len(y)), np.full(len(y), np.inf)
+
 
 PROBIT = Probit()

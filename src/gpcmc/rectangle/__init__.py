@@ -1,13 +1,16 @@
 """Gaussian rectangle probabilities, their gradients, and normal distributions truncated to rectangles."""
 
 from gpcmc.rectangle.draws import AcceptanceError
-from gpcmc.rectangle.estimate import RectangleEstimate, rectangle_probability
+from gpcmc.rectangle.estimate import RectangleEstimate
 from gpcmc.rectangle.gradient import RectangleGradient
+from gpcmc.rectangle.many import RectangleEstimates
+from gpcmc.rectangle.probability import rectangle_probability
 from gpcmc.rectangle.truncated import TruncatedMoment, TruncatedNormal
 
 __all__ = [
     "AcceptanceError",
     "RectangleEstimate",
+    "RectangleEstimates",
     "RectangleGradient",
     "TruncatedMoment",
     "TruncatedNormal",

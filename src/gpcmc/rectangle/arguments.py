@@ -85,11 +85,18 @@ def check_semidefinite(name: str, value: ArrayLike) -> tuple[FloatArray, float]:
             f"{name}[{j}, {i}] = {A[j, i]:.10g} (if that is rounding, average: ({name} + {name}.T) / 2)"
         )
     A = 0.5 * (A + A.T)
-    slack = 10.0 * n * np.finfo(float).eps
-    if size < 8:  # each entry is rounded by itself, so the norm of all of it grows as sqrt(n)
-        slack += 4.0 * np.sqrt(n) * float(np.finfo(given.dtype).eps)
+    slack = slack_of(given, n)
     _check_definite(name, A, sd, slack)
     return A, slack
+
+
+def slack_of(given: np.ndarray, n: int) -> float:
+    """Return the relative variance that is zero to the precision of covariances of order n."""
+    slack = 10.0 * n * float(np.finfo(float).eps)
+    if given.dtype.kind == "f" and given.dtype.itemsize < 8:
+        # each entry is rounded by itself, so the norm of all of it grows as sqrt(n)
+        slack += 4.0 * float(np.sqrt(n)) * float(np.finfo(given.dtype).eps)
+    return slack
 
 
 def _check_definite(name: str, A: FloatArray, sd: FloatArray, slack: float) -> None:

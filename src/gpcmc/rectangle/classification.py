@@ -16,11 +16,12 @@ Botev (2017), Journal of the Royal Statistical Society B 79, 125. Whiteley and L
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from gpcmc import _validation as validation
 from gpcmc._validation import FloatArray
@@ -29,6 +30,7 @@ from gpcmc.covariance.form import Covariance
 from gpcmc.covariance.prior import Prior
 from gpcmc.gaussian.ep import ExpectationPropagation
 from gpcmc.gaussian.posterior import GaussianPosterior
+from gpcmc.likelihood import PROBIT, Ordinal
 from gpcmc.methods import Method
 from gpcmc.posterior import OK, FormPosterior, Prediction
 from gpcmc.rectangle import proposals
@@ -52,11 +54,12 @@ class Drawing:
     """All that a pass over the samples needs; a pass for later predictions draws the same ones."""
 
     mixture: Mixture
-    signs: FloatArray  # (n,) y in the order in which coordinates are drawn
+    signs: FloatArray  # (n,) of the latent values, in the order in which coordinates are drawn
     order: NDArray[np.intp]  # (n,)
     points: int
     seeds: NDArray[np.int64]  # (r,)
     n_jobs: int
+    edges: FloatArray | None = None  # (C - 1,) between ordered classes; None of two
 
     @property
     def condenses(self) -> bool:
@@ -67,27 +70,51 @@ class Drawing:
         """Draw the samples, and have them seen."""
         return draw(self.mixture, self.points, self.seeds, n_jobs=self.n_jobs, visit=visit)
 
-    def rows(self, cross: Cross) -> FloatArray:
-        """Return the rows (t, q) of test inputs; see `Factor.test_rows`."""
-        return self.mixture.proposals[-1].factor.test_rows(cross, self.signs, self.order)
+    def classes(self, cross: Cross) -> Callable[[FloatArray], FloatArray]:
+        """Return what makes class probabilities at t test inputs, given draws, of their states (q, m).
+
+        They are (t, m), of class +1; or (t C, m), of all ordered classes.
+        """
+        factor, edges = self.mixture.proposals[-1].factor, self.edges
+        rows = factor.test_rows(cross, self.signs, self.order)
+
+        def of_two(state: FloatArray) -> FloatArray:
+            p = rows @ state
+            normal_cdf(p)
+            return p
+
+        if edges is None:
+            return of_two
+        levels = edges / factor.test_spread(cross, rows)[:, None]
+
+        def of_ordered(state: FloatArray) -> FloatArray:
+            mean = rows @ state
+            below = np.empty((len(rows), len(edges) + 2, state.shape[1]))
+            below[:, 0], below[:, -1] = 0.0, 1.0
+            for c in range(len(edges)):
+                p = levels[:, c, None] - mean
+                normal_cdf(p)
+                below[:, c + 1] = p
+            return np.diff(below, axis=1).reshape(-1, state.shape[1])
+
+        return of_ordered
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
     """What all samples say of test inputs: their class probabilities under the weights."""
 
-    rows: FloatArray  # (t, q) as of `Factor.test_rows`
+    classes: Callable[[FloatArray], FloatArray]  # as of `Drawing.classes`
     sums: Means
 
     @classmethod
     def of(cls, drawing: Drawing, cross: Cross) -> Seen:
         """Begin with no sample."""
-        return cls(drawing.rows(cross), Means(len(drawing.seeds)))
+        return cls(drawing.classes(cross), Means(len(drawing.seeds)))
 
     def __call__(self, some: Samples) -> None:
         """See samples."""
-        p = self.rows @ some.passes[-1].state
-        normal_cdf(p)
+        p = self.classes(some.passes[-1].state)
         p = p.reshape(len(p), len(some.randomizations), -1)
         self.sums.add(some, lambda share: np.einsum("tgj,gj->gt", p, share))
 
@@ -134,7 +161,10 @@ class SampledPosterior(FormPosterior):
     def _prediction(self, seen: Seen, cross: Cross) -> Prediction:
         probability, errors = seen.sums.contributions(self.samples.share)
         change, form_error = (0.0, 0.0) if self.guide is None else self.guide.form_change(cross)
-        return Prediction(np.clip(probability + change, 0.0, 1.0), deviation(errors), form_error)
+        error = deviation(errors)
+        if self._drawing.edges is not None:
+            probability, error = (one.reshape(len(cross), -1) for one in (probability, error))
+        return Prediction(np.clip(probability + change, 0.0, 1.0), error, form_error)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +177,8 @@ class OrthantMethod(Method[SampledPosterior]):
 
     any_form: ClassVar[bool] = True
     matrices: ClassVar[float] = 8.0
+    #: A likelihood whose labels are rectangles of the latent values with unit noise.
+    likelihood: ClassVar[Any] = PROBIT
 
     def __post_init__(self) -> None:
         check_points(self.points, self.randomizations)
@@ -166,7 +198,8 @@ class OrthantMethod(Method[SampledPosterior]):
     def _fit(self, prior: Prior, y: FloatArray, rng: np.random.Generator) -> SampledPosterior:
         K, seeds = prior.covariance, rng.integers(2**63, size=self.randomizations)
         mixture, order, guide, work = self.prepare(K, y)
-        drawing = Drawing(mixture, y[order], order, self.points, seeds, self.n_jobs)
+        signs, edges = self.likelihood.rectangle(y)[0][order], getattr(self.likelihood, "at", None)
+        drawing = Drawing(mixture, signs, order, self.points, seeds, self.n_jobs, edges)
         kept: dict[tuple[int, int, int], Samples] = {}
         cross = prior.cross()
         # the prior's own test inputs see the samples as they are drawn
@@ -223,21 +256,39 @@ class Twisted(OrthantMethod):
         self, K: Covariance, y: FloatArray
     ) -> tuple[Mixture, NDArray[np.intp], GaussianPosterior | None, dict[str, int]]:
         """Take sites and tilt from the covariance or what stands in for it."""
-        near = K.stand_in()
-        guide, factor, work = ExpectationPropagation().last(near, y), K.factor(y), {}
-        low, high = factor.limits(np.zeros(len(y)), np.full(len(y), np.inf))
+        signs, low, high = self.likelihood.rectangle(y)
+        near, ep = K.stand_in(), ExpectationPropagation(likelihood=self.likelihood)
+        guide, factor, work = ep.last(near, y), K.factor(signs), {}
+        low, high = factor.limits(low, high)
         if near is K:
             tilt = minimax_tilt(factor, low, high)
             work["factorizations"] = tilt.steps
         else:
-            rough = minimax_tilt(near.factor(y), low, high)
+            rough = minimax_tilt(near.factor(signs), low, high)
             tilt = minimax_tilt(factor, low, high, starts=[rough.t], max_steps=0)
             work["stand_in_factorizations"] = rough.steps
-        nu, tau = map(factor.coordinates, orthant_sites(guide))
+        nu, tau = map(factor.coordinates, orthant_sites(guide, signs))
         main = proposals.twisted(factor.sited(nu, tau), tau, low, high)
         defence = Mixture((proposals.tilted(factor, tilt.mu, low, high),), tilt.log_bound)
-        own = ExpectationPropagation().corrected(guide) if near is K else None
+        own = ep.corrected(guide) if near is K else None
         return Mixture.defended(main, defence), np.arange(len(y)), own, _ep_work(guide) | work
+
+
+@dataclass(frozen=True, slots=True)
+class OrdinalTwisted(Twisted):
+    """The same for ordered classes: the labels are a rectangle between edges.
+
+    Attributes
+    ----------
+    likelihood : Ordinal
+        For the others see `Twisted`.
+    """
+
+    likelihood: Ordinal = field(default=Ordinal((0.0,)))  # type: ignore[misc]
+
+    def check_labels(self, y: ArrayLike, n: int) -> FloatArray:
+        """Return class numbers (n,)."""
+        return self.likelihood.check_labels(y, n)
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,7 +345,7 @@ def _ep_work(guide: GaussianPosterior) -> dict[str, int]:
     return {f"ep_{name}": count for name, count in guide.work.items()}
 
 
-def orthant_sites(guide: GaussianPosterior) -> tuple[FloatArray, FloatArray]:
-    """Return the sites nu and tau (n,) on v = y f + noise which, convolved with that noise, are the guide's on f."""
+def orthant_sites(guide: GaussianPosterior, signs: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the sites nu and tau (n,) on v = sign f + noise which, convolved with it, are the guide's on f."""
     tau, nu = guide.sites
-    return guide.y * nu / (1.0 - tau), tau / (1.0 - tau)
+    return signs * nu / (1.0 - tau), tau / (1.0 - tau)

@@ -1,11 +1,8 @@
-"""Rectangles in one and two dimensions, to rounding, and the quadrature of log-concave integrands.
+"""The quadrature of log-concave integrands with steps of a known place and width.
 
 All that matters of a log-concave integrand lies in one interval about its mode, found by bisection. Where its only
 sharp features are steps of a known place and width, Gauss-Legendre panels, even in width and geometric towards these,
 reach rounding on the log scale; the result is compared with that of all panels halved.
-
-In two dimensions P = integral over l_1 < x < u_1 of phi(x) P(l_2 < rho x + s Z < u_2), s^2 = 1 - rho^2, with two
-steps at x = l_2 / rho and u_2 / rho, of width s / |rho|.
 """
 
 from __future__ import annotations
@@ -13,52 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from scipy.special import logsumexp
 
 from gpcmc._validation import FloatArray
-from gpcmc.rectangle.limits import moments
 
 _DEPTH = 46.0  # nats below the mode where the interval ends: e^-46 = 1e-20 of the peak
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
-_LOG_ROOT_2PI = 0.5 * float(np.log(2.0 * np.pi))
-_FAR = 1e18  # beyond it nothing of a standard normal is left
-
-
-def one_dimension(lower: float, upper: float) -> tuple[float, float]:
-    """Return log P(lower < Z < upper) and a bound on its rounding."""
-    log_p = float(moments(np.array([lower]), np.array([upper]))[0][0])
-    return log_p, 1e-15 * (1.0 + abs(log_p))
-
-
-def two_dimensions(lower: FloatArray, upper: FloatArray, rho: float) -> tuple[float, float]:
-    """Return log P(lower < x < upper) and its error, for x standard normal in two dimensions, limits (2,).
-
-    The correlation is -1 < rho < 1.
-    """
-    s = np.sqrt((1.0 - rho) * (1.0 + rho))
-
-    def log_f(x: FloatArray) -> FloatArray:
-        inner = moments((lower[1] - rho * x) / s, (upper[1] - rho * x) / s)[0]
-        return inner - 0.5 * x * x - _LOG_ROOT_2PI
-
-    def slope(x: float) -> float:
-        at = np.array([x])
-        return (
-            rho / s * float(moments((lower[1] - rho * at) / s, (upper[1] - rho * at) / s)[1][0]) - x
-        )
-
-    ends = (max(float(lower[0]), -_FAR), min(float(upper[0]), _FAR))
-    steps = [limit / rho for limit in (lower[1], upper[1]) if rho and np.isfinite(limit)]
-    edges, mode = panels(log_f, slope, ends, steps, s / abs(rho) if rho else np.inf)
-
-    def rule(edges: FloatArray) -> FloatArray:
-        x, weight = nodes(edges)
-        return np.array([logsumexp(log_f(x), b=weight)])
-
-    found, gap = refined(rule, edges, 1e-12)
-    value = float(found[0])
-    # the exponent is a sum of terms as large as x^2 / 2, each rounded
-    return value, max(gap, 4e-15 * (1.0 + abs(value) + mode**2))
 
 
 def panels(

@@ -1,24 +1,24 @@
-"""Gaussian rectangle probabilities: the public function and its result."""
+"""The probability of one rectangle: its estimate, from independent blocks of coordinates."""
 
 from __future__ import annotations
 
 import math
 import numbers
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
 from gpcmc import _validation as validation
 from gpcmc._threads import one_thread
-from gpcmc._validation import Rng
 from gpcmc.posterior import OK, UNTRUSTED
 from gpcmc.rectangle import guarantee, rounds
-from gpcmc.rectangle.arguments import check_problem
+from gpcmc.rectangle.arguments import Problem
 from gpcmc.rectangle.blocks import Reduced, reduce
 from gpcmc.rectangle.gradient import RectangleGradient, gradient
 from gpcmc.rectangle.mixture import check_points
+from gpcmc.rectangle.small import LARGEST
 from gpcmc.rectangle.solve import (
     CLOSED,
     METHODS,
@@ -54,14 +54,17 @@ class RectangleEstimate:
         have so heavy a tail (Pareto k-hat above 0.7) that the standard error may miss what no sample has seen; ``"no
         sample inside"``. Of several independent blocks of coordinates, the worst.
     method : str
-        ``"closed form"`` (one or two dimensions, or several independent of each other), or the one that drew the
-        samples of the largest block.
+        ``"closed form"`` (blocks of one to three dimensions, by quadrature), or the one that drew the samples of the
+        largest block.
     diagnostics : dict of str to float
         Of the largest sampled block: ``k_hat``, ``effective_samples``, ``effective_fraction`` (see
         `gpcmc.rectangle.mixture.Average`), ``log_weight_bound``, the proven bound on log(weight / mean
         weight), ``rank`` and ``rounds``. And ``blocks``, the number of independent blocks.
     confidence : float
         Level of `interval` unless it is given another.
+
+    Of Student's t the samples are those of all scales that the normal is averaged over, and `method` and
+    `diagnostics` those of the scale that counts most.
     """
 
     log_probability: float
@@ -74,6 +77,7 @@ class RectangleEstimate:
     _blocks: tuple[Solution, ...] = field(repr=False, compare=False)
     _reduced: Reduced = field(repr=False, compare=False)
     _seed: int = field(repr=False, compare=False)
+    _scales: tuple[Scale, ...] = field(default=(), repr=False, compare=False)
 
     @property
     def probability(self) -> float:
@@ -99,19 +103,22 @@ class RectangleEstimate:
         Raises
         ------
         ValueError
-            If `confidence` is not between 0 and 1, or `kind` is not one of these.
+            If `confidence` is not between 0 and 1, `kind` is not one of these, or a guaranteed interval is asked of
+            Student's t.
         """
         level = self.confidence if confidence is None else check_confidence(confidence)
         validation.check_option("kind", kind, _KINDS)
         log_p = self.log_probability
         if kind == "asymptotic":
-            sampled = any(block.mixture is not None for block in self._blocks)
-            quantile = rounds.student(level) if sampled else float(ndtri(0.5 + 0.5 * level))
+            half = quantile_of(level, self.samples) * self.standard_error
             if not math.isfinite(log_p):
                 return -math.inf, 0.0 if self.standard_error > 0 else log_p
-            half = quantile * self.standard_error
             low = log_p + math.log1p(-half) if half < 1.0 else -math.inf
             return low, min(log_p + math.log1p(half), 0.0)
+        if self._scales:
+            raise ValueError(
+                "kind='guaranteed' is for the normal: of Student's t the quadrature over its scale is not proven"
+            )
         return self._guaranteed(level)
 
     def _guaranteed(self, level: float) -> tuple[float, float]:
@@ -149,8 +156,51 @@ class RectangleEstimate:
             If `points` is not a power of two, the probability is zero, or the covariance is singular.
         """
         check_points(points, rounds.SCRAMBLES)
+        if self._scales:
+            return averaged_gradient(
+                [(one.weight, one.scale, one.estimate.gradient(points)) for one in self._scales]
+            )
         guided = [block.method == "twisted-ep" for block in self._blocks]
         return gradient(self._reduced, guided, points, np.random.default_rng([self._seed, 1]))
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """A normal rectangle that a Student's t is averaged over.
+
+    Attributes
+    ----------
+    weight : float
+        Its share of the probability.
+    scale : float
+        By which the limits, less the mean, are multiplied.
+    estimate : RectangleEstimate
+    """
+
+    weight: float
+    scale: float
+    estimate: RectangleEstimate
+
+
+def quantile_of(level: float, samples: int) -> float:
+    """Return the quantile of a two-sided interval: Student's t where anything was sampled."""
+    return rounds.student(level) if samples else float(ndtri(0.5 + 0.5 * level))
+
+
+def averaged_gradient(parts: list[tuple[float, float, RectangleGradient]]) -> RectangleGradient:
+    """Return the gradient of a mean of rectangles, from (share, factor of the limits, gradient) of each."""
+    found: dict[str, Any] = {}
+    for name in ("lower", "upper", "mean", "cov"):
+        by = [share * (scale if name != "cov" else 1.0) for share, scale, _ in parts]
+        each = [weight * getattr(one, name) for weight, (*_, one) in zip(by, parts, strict=True)]
+        errors = [
+            (weight * getattr(one, f"{name}_se")) ** 2
+            for weight, (*_, one) in zip(by, parts, strict=True)
+        ]
+        found[name], found[f"{name}_se"] = sum(each), np.sqrt(sum(errors))
+    return RectangleGradient(
+        **found, effective_fraction=min(one.effective_fraction for *_, one in parts)
+    )
 
 
 def check_confidence(value: object) -> float:
@@ -160,98 +210,55 @@ def check_confidence(value: object) -> float:
     return float(value)
 
 
-@one_thread()
-def rectangle_probability(
-    lower: ArrayLike,
-    upper: ArrayLike,
-    *,
-    mean: ArrayLike = 0.0,
-    cov: ArrayLike,
-    method: Method = "auto",
-    tolerance: float = 1e-3,
-    max_samples: int = 2**22,
-    confidence: float = 0.95,
-    n_jobs: int = 1,
-    rng: Rng = None,
-) -> RectangleEstimate:
-    """Estimate P(lower < v < upper) for v ~ N(mean, cov), in one to thousands of dimensions and far into the tails.
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the caller wants, checked.
 
-    Coordinates that do not depend on each other are taken apart. One and two dimensions are closed forms. Elsewhere
-    samples are drawn in rounds, each larger than the last, until the relative half-width of the interval meets
-    `tolerance`.
-
-    Parameters
+    Attributes
     ----------
-    lower, upper : float or (n,) array
-        Limits; ``-np.inf`` and ``np.inf`` stand for none.
-    mean : float or (n,) array
-    cov : (n, n) array
-        Covariance, which may be singular.
-    method : {"auto", "minimax-tilting", "twisted-ep", "separation"}
-        Botev's minimax exponential tilting; a proposal twisted by expectation propagation, defended by the former;
-        Genz's separation of variables. ``"auto"`` uses closed forms, and otherwise the one of the first two with
-        the smaller error for its work in a pilot round.
-    tolerance : float
-        Half-width of the interval at `confidence`, over the probability.
-    max_samples : int
-        Samples of all rounds; the result says so where the tolerance needs more. The first rounds, of up to 4,352, are
-        made in any case.
+    request : Request
     confidence : float
-    n_jobs : int
-        Threads; the result has the same bits whatever it is.
-    rng : numpy.random.Generator, RandomState or int, optional
-        Or a seed: equal seeds give equal bits on one machine.
-
-    Returns
-    -------
-    RectangleEstimate
-
-    Raises
-    ------
-    ValueError
-        If a limit is NaN, a lower limit is above its upper one, shapes do not agree, `cov` is not symmetric
-        (relative to the variances of each pair), has a negative variance or eigenvalue, or an option is not as
-        above.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gpcmc import rectangle_probability
-    >>> cov = 0.5 + 0.5 * np.eye(100)
-    >>> found = rectangle_probability(0.0, np.inf, cov=cov, rng=0)
-    >>> bool(abs(found.log_probability + np.log(101)) < 5 * found.standard_error)
-    True
-    >>> found.status
-    'ok'
-
-    References
-    ----------
-    Botev (2017), Journal of the Royal Statistical Society B 79, 125. Genz (1992), Journal of Computational and
-    Graphical Statistics 1, 141. Cunningham, Hennig and Lacoste-Julien (2011), "Gaussian probabilities and
-    expectation propagation".
     """
-    reduced = reduce(check_problem(lower, upper, mean, cov))
-    validation.check_option("method", method, METHODS)
-    tolerance = validation.check_positive("tolerance", tolerance)
-    max_samples = validation.check_positive_int("max_samples", max_samples)
-    confidence = check_confidence(confidence)
-    n_jobs = validation.check_positive_int("n_jobs", n_jobs)
-    random = validation.check_rng("rng", rng, optional=True)
-    largest_se = tolerance / rounds.student(confidence)
-    return _estimate(reduced, Request(method, largest_se, max_samples, n_jobs), confidence, random)
+
+    request: Request
+    confidence: float
+
+    @classmethod
+    def of(
+        cls,
+        method: Method = "auto",
+        tolerance: float = 1e-3,
+        max_samples: int = 2**22,
+        confidence: float = 0.95,
+        n_jobs: int = 1,
+    ) -> Options:
+        """Check options of `gpcmc.rectangle_probability`.
+
+        Raises
+        ------
+        ValueError
+            If one is not as said there.
+        """
+        validation.check_option("method", method, METHODS)
+        tolerance = validation.check_positive("tolerance", tolerance)
+        max_samples = validation.check_positive_int("max_samples", max_samples)
+        confidence = check_confidence(confidence)
+        n_jobs = validation.check_positive_int("n_jobs", n_jobs)
+        largest_se = tolerance / rounds.student(confidence)
+        return cls(Request(method, largest_se, max_samples, n_jobs), confidence)
 
 
-def _estimate(
-    reduced: Reduced, request: Request, confidence: float, rng: np.random.Generator
-) -> RectangleEstimate:
+def estimate(problem: Problem, options: Options, rng: np.random.Generator) -> RectangleEstimate:
+    """Estimate the probability of one checked rectangle."""
+    reduced, request = reduce(problem), options.request
     blocks, seed = reduced.blocks, int(rng.integers(2**63))
     if not (reduced.possible and blocks):
         exact = 0.0 if reduced.possible else -math.inf
         return RectangleEstimate(
-            exact, 0.0, 0, OK, CLOSED, {"blocks": 0.0}, confidence, (), reduced, seed
+            exact, 0.0, 0, OK, CLOSED, {"blocks": 0.0}, options.confidence, (), reduced, seed
         )
     # the error and the samples are shared between the blocks that need any
-    closed = 2 if request.method == "auto" else 1
+    closed = LARGEST if request.method == "auto" else 1
     large = max(1, sum(len(block.R) > closed for block in blocks))
     share = replace(
         request,
@@ -266,11 +273,16 @@ def _estimate(
         log_probability=min(log_p, 0.0),
         standard_error=error,
         samples=sum(s.samples for s in solved),
-        status=min((s.status for s in solved), key=_WORST.index),
+        status=worst([s.status for s in solved]),
         method=largest.method,
         diagnostics=largest.diagnostics | {"blocks": float(len(solved))},
-        confidence=confidence,
+        confidence=options.confidence,
         _blocks=tuple(solved),
         _reduced=reduced,
         _seed=seed,
     )
+
+
+def worst(statuses: list[str]) -> str:
+    """Return the worst status."""
+    return min(statuses, key=_WORST.index)

@@ -41,7 +41,7 @@ from scipy.linalg import LinAlgError
 from gpcmc._threads import one_thread
 from gpcmc._validation import FloatArray
 from gpcmc.covariance.factor import DenseFactor
-from gpcmc.rectangle import proposals, rounds
+from gpcmc.rectangle import proposals, rounds, small
 from gpcmc.rectangle.backward import Back, Way
 from gpcmc.rectangle.blocks import Block, Reduced
 from gpcmc.rectangle.mixture import Average, Means, Mixture, Samples, deviation, draw
@@ -81,6 +81,8 @@ class OrthantGradient:
 class RectangleGradient:
     """Derivatives of log P(lower < v < upper), and their standard errors.
 
+    Of many rectangles at once all arrays have the leading axes of these.
+
     Attributes
     ----------
     lower : (n,) array
@@ -92,7 +94,8 @@ class RectangleGradient:
     cov : (n, n) array
         Symmetric: a symmetric change D of the covariance changes log P by ``np.sum(cov * D)``, to first order.
     lower_se : (n,) array
-        Standard errors, from the spread between 16 scrambles.
+        Standard errors, from the spread between 16 scrambles; zero where one to three coordinates depend on each
+        other, whose derivatives are exact.
     upper_se : (n,) array
         The same, of `upper`.
     mean_se : (n,) array
@@ -202,6 +205,8 @@ def _block(
         raise ValueError(
             f"cov must be regular, for a gradient; {len(block.R)} correlated coordinates have rank {given.rank}"
         )
+    if len(block.R) <= small.LARGEST:
+        return _exact_block(block)
     mu = minimax_tilt(given.factor, given.lower, given.upper, starts=[given.start]).mu
     guide = _guide(given, mu) if guided else mu
     seeds = rng.integers(2**63, size=rounds.SCRAMBLES)
@@ -230,6 +235,22 @@ def _block(
         np.stack([low[0], deviation(low_errors), of_mean]),
         np.stack([high[0], deviation(high_errors), of_mean]),
         np.stack([each[0], deviation(each[1:])]),
+    )
+
+
+def _exact_block(block: Block) -> tuple[float, FloatArray, FloatArray, FloatArray]:
+    """Return the same of one to three coordinates, whose derivatives are exact: their errors are zeros."""
+    _, low, high, cov = small.slopes(block.lower[None], block.upper[None], block.R[None])
+    unit, none = block.sign * block.sd, np.zeros(len(block.R))
+    low, high = low[0] / unit, high[0] / unit
+    flipped = unit < 0
+    ends = np.where(flipped, high, low), np.where(flipped, low, high)
+    of_cov = cov[0] / unit / unit[:, None]
+    return (
+        1.0,
+        np.stack([ends[0], none, none]),
+        np.stack([ends[1], none, none]),
+        np.stack([of_cov, np.zeros_like(of_cov)]),
     )
 
 

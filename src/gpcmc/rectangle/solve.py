@@ -11,9 +11,8 @@ from scipy.linalg import LinAlgError
 from gpcmc._validation import FloatArray
 from gpcmc.covariance.factor import Sited
 from gpcmc.posterior import MAX_K_HAT, OK, UNTRUSTED
-from gpcmc.rectangle import proposals, rounds
+from gpcmc.rectangle import proposals, rounds, small
 from gpcmc.rectangle.blocks import Block
-from gpcmc.rectangle.closed import one_dimension, two_dimensions
 from gpcmc.rectangle.limits import moments
 from gpcmc.rectangle.mixture import Average, Mixture
 from gpcmc.rectangle.order import Ordered, has_interior, ordered
@@ -97,12 +96,16 @@ def solve(block: Block, request: Request, rng: np.random.Generator) -> Solution:
 
 
 def closed_form(block: Block) -> Solution | None:
-    """Return the exact probability of a block of one or two coordinates; None of others."""
-    if len(block.R) == 1:
-        return _exact(*one_dimension(block.lower[0], block.upper[0]))
-    if len(block.R) == 2 and abs(rho := float(block.R[0, 1])) < 1.0 - block.slack:
-        return _exact(*two_dimensions(block.lower, block.upper, rho))
-    return None
+    """Return the probability of a block of up to three coordinates, by quadrature; None of others.
+
+    None, too, where floating point holds nothing of the probability: whether it is zero another way has to say.
+    """
+    if len(block.R) > small.LARGEST:
+        return None
+    log_p, error = small.log_probabilities(
+        block.lower[None], block.upper[None], block.R[None], block.slack
+    )
+    return None if np.isinf(error[0]) else _exact(float(log_p[0]), float(error[0]))
 
 
 def _one_innovation(given: Ordered) -> tuple[float, float]:
@@ -111,7 +114,7 @@ def _one_innovation(given: Ordered) -> tuple[float, float]:
     for tie in given.ties.values():
         one, other = tie.lower / tie.rows[:, 0], tie.upper / tie.rows[:, 0]
         low, high = max(low, *np.minimum(one, other)), min(high, *np.maximum(one, other))
-    return one_dimension(low, high) if low < high else (-np.inf, 0.0)
+    return small.one_dimension(low, high) if low < high else (-np.inf, 0.0)
 
 
 def _exact(log_p: float, error: float, rank: int | None = None) -> Solution:

@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
+import math
+import numbers
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.linalg import block_diag, eigh, lstsq
+from scipy.linalg import LinAlgError, block_diag, cholesky, eigh, lstsq, solve_triangular
+from scipy.optimize import brentq
 
 from gpcmc import _validation as validation
 from gpcmc._threads import one_thread
 from gpcmc._validation import FloatArray, Rng
 from gpcmc.posterior import NOT_CONVERGED, OK, UNTRUSTED
 from gpcmc.rectangle import draws, rounds
-from gpcmc.rectangle.arguments import check_problem
+from gpcmc.rectangle.arguments import Problem, check_problem
 from gpcmc.rectangle.blocks import reduce
 from gpcmc.rectangle.draws import AcceptanceError, BlockSampler
-from gpcmc.rectangle.estimate import RectangleEstimate, rectangle_probability
+from gpcmc.rectangle.estimate import Options, RectangleEstimate, estimate
 from gpcmc.rectangle.limits import all_moments, draw
+from gpcmc.rectangle.many import Problems, estimates
 from gpcmc.rectangle.mixture import check_points
 
 __all__ = ["AcceptanceError", "TruncatedMoment", "TruncatedNormal"]
+
+_TAILS = ("lower", "upper", "both")
+_REACH = 1e6  # standard deviations beyond which no quantile is looked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +54,7 @@ class TruncatedMoment:
 
 
 class TruncatedNormal:
-    """v ~ N(mean, cov) given lower < v < upper.
+    """v ~ N(mean, cov) given lower < v < upper; without limits it is the normal itself.
 
     Parameters
     ----------
@@ -88,21 +95,150 @@ class TruncatedNormal:
     def __repr__(self) -> str:
         return f"TruncatedNormal({self._reduced.size} coordinates, {len(self._reduced.blocks)} independent blocks)"
 
-    def log_probability(self, **options: Any) -> RectangleEstimate:
+    @one_thread()
+    def log_probability(self, *, rng: Rng = None, **options: Any) -> RectangleEstimate:
         """Return the log of the probability of the rectangle.
 
         Parameters
         ----------
+        rng : numpy.random.Generator, RandomState or int, optional
         **options
-            Those of `gpcmc.rectangle_probability` but for the limits, the mean and the covariance.
+            Those of `gpcmc.rectangle_probability` but for the limits, the mean, the covariance and `df`.
         """
-        p = self._problem
-        return rectangle_probability(p.lower, p.upper, mean=p.mean, cov=p.cov, **options)
+        random = validation.check_rng("rng", rng, optional=True)
+        return estimate(self._problem, Options.of(**options), random)
+
+    @one_thread()
+    def logpdf(self, x: ArrayLike, *, rng: Rng = 0, **options: Any) -> Any:
+        """Return the log density at x (..., n): (...), minus infinity outside the limits.
+
+        Parameters
+        ----------
+        x : (..., n) array, or (...) of one coordinate
+        rng, **options
+            Of `log_probability`, whose error all values share. Equal calls give equal values.
+
+        Raises
+        ------
+        ValueError
+            If the covariance is singular: then there is no density.
+        """
+        p, points = self._problem, self._points(x)
+        try:
+            L = cholesky(p.cov, lower=True, check_finite=False)
+        except LinAlgError:
+            L = np.zeros((1, 1))
+        if (L.diagonal() ** 2 <= p.slack * p.cov.diagonal()).any():
+            raise ValueError("cov must be regular, for a density")
+        inside = np.asarray(((p.lower < points) & (points < p.upper)).all(axis=-1))
+        away = np.where(inside[..., None], points - p.mean, 0.0).reshape(-1, len(p.mean))
+        z = solve_triangular(L, away.T, lower=True, check_finite=False)
+        heights = -0.5 * np.einsum("ij,ij->j", z, z) - np.sum(np.log(L.diagonal()))
+        heights -= 0.5 * len(p.mean) * math.log(2.0 * math.pi)
+        mass = self.log_probability(rng=rng, **options).log_probability
+        return np.where(inside, heights.reshape(inside.shape) - mass, -np.inf)[()]
+
+    def pdf(self, x: ArrayLike, *, rng: Rng = 0, **options: Any) -> Any:
+        """Return the density at x (..., n): (...); see `logpdf`."""
+        return np.exp(self.logpdf(x, rng=rng, **options))
+
+    @one_thread()
+    def logcdf(self, x: ArrayLike, *, rng: Rng = 0, **options: Any) -> Any:
+        """Return log P(v <= x) at x (..., n): (...), minus infinity where a coordinate is at its lower limit or below.
+
+        Parameters
+        ----------
+        x : (..., n) array, or (...) of one coordinate
+        rng, **options
+            Of `log_probability`: of the two probabilities whose quotient it is. Up to three coordinates are exact.
+        """
+        p, points = self._problem, self._points(x)
+        if np.isnan(points).any():
+            raise ValueError("x must not be NaN")
+        shape, n = points.shape[:-1], len(p.mean)
+        high = np.clip(points, p.lower, p.upper).reshape(-1, n)
+        low, mean = (np.broadcast_to(one, high.shape) for one in (p.lower, p.mean))
+        problems = Problems(shape, low, high, mean, p.cov[None], p.slack)
+        random = validation.check_rng("rng", rng, optional=True)
+        part = estimates(problems, None, Options.of(**options), random).log_probability
+        whole = estimate(p, Options.of(**options), random).log_probability
+        return np.minimum(part - whole, 0.0)[()]
+
+    def cdf(self, x: ArrayLike, *, rng: Rng = 0, **options: Any) -> Any:
+        """Return P(v <= x) at x (..., n): (...); see `logcdf`."""
+        return np.exp(self.logcdf(x, rng=rng, **options))
+
+    @one_thread()
+    def quantile(
+        self,
+        p: float,
+        tail: Literal["lower", "upper", "both"] = "lower",
+        *,
+        rng: int = 0,
+        **options: Any,
+    ) -> float:
+        """Return the equicoordinate quantile: the q for which all coordinates are on its side with probability p.
+
+        Parameters
+        ----------
+        p : float
+            Between 0 and 1.
+        tail : {"lower", "upper", "both"}
+            P(v_i <= q for all i), P(v_i >= q for all i), or P(-q <= v_i <= q for all i).
+        rng : int
+            A seed: all probabilities of the search have the same random numbers.
+        **options
+            Of `log_probability`; the quantile is as good as its `tolerance`.
+
+        Raises
+        ------
+        ValueError
+            If p is not between 0 and 1, or an option is not as above.
+        """
+        if isinstance(p, bool) or not isinstance(p, numbers.Real) or not 0.0 < float(p) < 1.0:
+            raise ValueError(f"p must be a number between 0 and 1; got {p!r}")
+        validation.check_option("tail", tail, _TAILS)
+        given, wanted = self._problem, Options.of(**options)
+        validation.check_rng("rng", rng)
+
+        def log_p(low: float, high: float) -> float:
+            lower, upper = np.maximum(given.lower, low), np.minimum(given.upper, high)
+            if (lower >= upper).any():
+                return -np.inf
+            part = Problem(lower, upper, given.mean, given.cov, given.slack)
+            return estimate(part, wanted, np.random.default_rng(rng)).log_probability
+
+        target = log_p(-np.inf, np.inf) + math.log(p)
+        sd = np.sqrt(given.cov.diagonal())
+
+        def gap(q: float) -> float:
+            low, high = {"lower": (-np.inf, q), "upper": (q, np.inf), "both": (-q, q)}[tail]
+            # a finite value where nothing is left, for the search
+            return max(log_p(low, high) - target, -1e9)
+
+        ends = [0.0, 0.0] if tail == "both" else [float(np.mean(given.mean))] * 2
+        for side in (-1, 1) if tail != "both" else (1,):
+            step, below = float(sd.max()) or 1.0, (side < 0) == (tail != "upper")
+            edge = ends[0]
+            while (gap(edge) < 0.0) != below and step < _REACH * max(float(sd.max()), 1e-300):
+                step *= 2.0
+                edge += side * step
+            ends[(side + 1) // 2] = edge
+        return float(brentq(gap, *ends, xtol=1e-13 * max(sd.max(), 1e-300), rtol=1e-14))
+
+    def _points(self, x: ArrayLike) -> FloatArray:
+        """Return points (..., n)."""
+        points, n = validation.as_real("x", x), len(self._problem.mean)
+        if n == 1 and points.shape[-1:] != (1,):
+            points = points[..., None]
+        if points.shape[-1:] != (n,):
+            raise ValueError(f"x must have shape (..., {n}); got {points.shape}")
+        return points
 
     @one_thread()
     def rvs(
         self,
-        size: int = 1,
+        size: int | tuple[int, ...] | None = 1,
         rng: Rng = None,
         *,
         method: Literal["exact", "gibbs"] = "exact",
@@ -113,7 +249,8 @@ class TruncatedNormal:
 
         Parameters
         ----------
-        size : int
+        size : int, tuple of int or None
+            As NumPy's: how many, in which shape; None is one draw (n,).
         rng : numpy.random.Generator or int, optional
         method : {"exact", "gibbs"}
             Exact draws are independent: a proposal of minimax tilting is kept with probability weight over bound.
@@ -126,7 +263,7 @@ class TruncatedNormal:
 
         Returns
         -------
-        (size, n) array
+        (*size, n) array
 
         Raises
         ------
@@ -135,23 +272,29 @@ class TruncatedNormal:
         ValueError
             If an option is not as above.
         """
-        size = validation.check_positive_int("size", size)
+        shape = _check_size(size)
+        count = math.prod(shape)
         validation.check_option("method", method, ("exact", "gibbs"))
         max_draws = validation.check_positive_int("max_draws", max_draws)
         sweeps = validation.check_positive_int("sweeps", sweeps)
         random = validation.check_rng("rng", rng, optional=True)
-        V = np.zeros((self._reduced.size, size))
+        if not count:
+            return np.empty((*shape, self._reduced.size))
+        V = np.zeros((self._reduced.size, count))
         for k, block in enumerate(self._reduced.blocks):
             if len(block.R) == 1:
-                low, high = np.full(size, block.lower[0]), np.full(size, block.upper[0])
-                V[block.index] = block.sign * block.sd * draw(low, high, random.random(size))[1]
+                low, high = np.full(count, block.lower[0]), np.full(count, block.upper[0])
+                V[block.index] = block.sign * block.sd * draw(low, high, random.random(count))[1]
                 continue
             one = self._sampler(k)
             exact = method == "exact"
-            drawn = one.exact(size, max_draws, random) if exact else one.gibbs(size, sweeps, random)
+            drawn = (
+                one.exact(count, max_draws, random) if exact else one.gibbs(count, sweeps, random)
+            )
             V[block.index] = one.units(drawn)
         self._add_free(V, random)
-        return np.ascontiguousarray((V + self._problem.mean[:, None]).T)
+        drawn = np.ascontiguousarray((V + self._problem.mean[:, None]).T)
+        return drawn.reshape(*shape, self._reduced.size)
 
     @one_thread()
     def mean(self, points: int = 1024, rng: Rng = None) -> TruncatedMoment:
@@ -242,3 +385,22 @@ class TruncatedNormal:
                 status,
             ),
         )
+
+
+def _check_size(size: object) -> tuple[int, ...]:
+    """Return a shape, from a number, several, or None for a single draw without an axis.
+
+    Raises
+    ------
+    ValueError
+        If it is neither.
+    """
+    if size is None:
+        return ()
+    several = size if isinstance(size, tuple) else (size,)
+    for one in several:
+        if isinstance(one, bool) or not isinstance(one, numbers.Integral) or one < 0:
+            raise ValueError(
+                f"size must be an integer >= 0, a tuple of them, or None; got {size!r}"
+            )
+    return tuple(int(one) for one in several)
