@@ -18,7 +18,7 @@ from gpcmc import _arguments as arguments
 from gpcmc._advice import advice
 from gpcmc._fitting import Fitted
 from gpcmc._threads import one_thread
-from gpcmc._validation import FloatArray, check_array
+from gpcmc._validation import FloatArray, check_array, check_rng
 from gpcmc.classifier import GaussianProcessClassifier
 from gpcmc.covariance.kernels import evaluate
 from gpcmc.covariance.pivoted import TOLERANCE
@@ -163,7 +163,7 @@ class OrdinalGaussianProcessClassifier(GaussianProcessClassifier):
         form = arguments.covariance_of(
             self.covariance, self.tolerance, method, search.optimizer, kernel
         )
-        rng = arguments.generator_of(self.random_state)
+        rng = check_rng("random_state", self.random_state, optional=True)
         X, y = self._checked(X, y=y)
         check_classification_targets(y)
         classes, code = _coded(y, self.categories)
