@@ -156,7 +156,7 @@ REFUSED = {
         ({"max_rank": 0}, "max_rank must be an integer >= 1"),
         ({"X_star": np.ones((2, 3))}, "X_star must have 2 columns"),
         ({"inducing": np.ones((2, 1))}, "inducing must have 2 columns"),
-        ({"covariance": "sparse"}, "covariance must be one of"),
+        ({"covariance": "banded"}, "covariance must be one of"),
     ],
     "factors": [
         ({"F": np.ones((3, 1)), "D": -np.ones(3)}, "D must not be negative"),
