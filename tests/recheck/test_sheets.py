@@ -279,7 +279,7 @@ def test_every_bad_cell_is_named_at_once(file, capsys):
         (b"id,printed\na,1\0\n", None, "line 2: needed is text"),
         ("id,printed,id\na,1,b\n", None, "columns ['id'] are there twice"),
         ("id,printed\na,1,2,3\n", None, "line 2: 4 fields"),
-        ('id,printed\n"a,1\n', None, "not CSV"),
+        ('id,printed\n"a,1\n', None, "a quote that opens is never closed"),
         (
             "id,printed\na,1\n",
             "id,value\na,1e308\n",
@@ -385,6 +385,7 @@ _CELLS = some.one_of(
     some.binary(max_size=12),
 )
 @example([["id", "printed"], ["a", "1"]], ",", b"")
+@example([], ",", b'"')
 def test_nonsense_ends_with_an_answer_or_one_line(tmp_path, rows, mark, tail):
     end = r" \\" if "&" in mark else ""
     text = (

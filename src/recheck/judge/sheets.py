@@ -228,7 +228,10 @@ def _separated(text: str, name: str, comma: bool) -> tuple[list[list[str]], list
             rows.append(row)
             lines.append(reader.line_num)
     except csv.Error as error:
-        raise ValueError(f"{name}: line {reader.line_num}: not CSV: {error}") from None
+        what = f"not CSV: {error}"
+        if "end of data" in str(error):
+            what = "a quote that opens is never closed: close it, or take it out"
+        raise ValueError(f"{name}: line {reader.line_num}: {what}") from None
     if (
         mark == ";" and not comma
     ):  # where a semicolon sets columns apart, a comma may stand before decimals
