@@ -6,8 +6,11 @@ from dataclasses import fields, replace
 from numbers import Integral
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.gaussian_process.kernels import RBF, CompoundKernel, Kernel
+from sklearn.utils.multiclass import check_classification_targets
 
 from gpcmc._validation import check_option, check_positive_int
 from gpcmc.covariance.kernels import check_kernel
@@ -119,6 +122,18 @@ def kernel_of(kernel: Any) -> Kernel:
     return check_kernel(clone(kernel))
 
 
+def classes_of(y: Any) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """Return the classes, sorted, and the number of each label's; labels of one class are refused."""
+    with np.errstate(invalid="ignore"):  # labels that no integer holds
+        check_classification_targets(y)
+    classes, code = np.unique(y, return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(
+            f"y must hold two classes at least; got one class only: {classes.tolist()}"
+        )
+    return classes, code
+
+
 def takes_vectors(kernel: Any) -> bool:
     """Return whether the inputs must be rows of numbers."""
     return not isinstance(kernel, Kernel) or bool(kernel.requires_vector_input)
@@ -128,7 +143,7 @@ def optimizer_of(optimizer: Any, method: Method) -> str | Optimizer | None:
     """Return "lbfgs", "exact", an own optimizer, or None."""
     if optimizer is None or callable(optimizer):
         return optimizer
-    if optimizer not in ("lbfgs", "fmin_l_bfgs_b", "exact"):
+    if not isinstance(optimizer, str) or optimizer not in ("lbfgs", "fmin_l_bfgs_b", "exact"):
         raise ValueError(
             "optimizer must be one of lbfgs, fmin_l_bfgs_b (the same, by scikit-learn's name), exact, a callable "
             f"or None; got {optimizer!r}"

@@ -11,7 +11,6 @@ from sklearn.base import ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils import Tags
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gpcmc import _arguments as arguments
@@ -216,12 +215,7 @@ class GaussianProcessClassifier(ClassifierMixin, arguments.MethodOptions):
         )
         rng = check_rng("random_state", self.random_state, optional=True)
         X, y = self._checked(X, y=y)
-        check_classification_targets(y)
-        classes, code = np.unique(y, return_inverse=True)
-        if len(classes) < 2:
-            raise ValueError(
-                f"y must hold two classes at least; got one class only: {classes.tolist()}"
-            )
+        classes, code = arguments.classes_of(y)
         if softmax and len(classes) > 2:
             method = arguments.softmax_of(method, len(classes))
         self.classes_, self.n_classes_, self._X_train = classes, len(classes), np.array(X)

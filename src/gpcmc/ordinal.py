@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import Kernel
-from sklearn.utils.multiclass import check_classification_targets
 
 from gpcmc import _arguments as arguments
 from gpcmc._advice import advice
@@ -66,7 +65,7 @@ class OrdinalGaussianProcessClassifier(GaussianProcessClassifier):
         Limit of the sweeps of expectation propagation.
     random_state : int, Generator, RandomState or None
         Seeds the restarts and ``"twisted-ep"``.
-    covariance : {"auto", "dense", "low-rank"}
+    covariance : {"auto", "dense", "low-rank", "sparse"}
         As of `GaussianProcessClassifier`.
     tolerance : float
         As of `GaussianProcessClassifier`.
@@ -165,7 +164,6 @@ class OrdinalGaussianProcessClassifier(GaussianProcessClassifier):
         )
         rng = check_rng("random_state", self.random_state, optional=True)
         X, y = self._checked(X, y=y)
-        check_classification_targets(y)
         classes, code = _coded(y, self.categories)
         self.classes_, self.n_classes_, self._X_train = classes, len(classes), np.array(X)
         fitted, self.edges_ = self._fitted(kernel, method, search, form, code, rng)
@@ -269,11 +267,7 @@ def _coded(y: Any, categories: Sequence[Any] | None) -> tuple[NDArray[Any], NDAr
     ValueError
         If there is one class only, or the categories are not the labels.
     """
-    classes, code = np.unique(y, return_inverse=True)
-    if len(classes) < 2:
-        raise ValueError(
-            f"y must hold two classes at least; got one class only: {classes.tolist()}"
-        )
+    classes, code = arguments.classes_of(y)
     if categories is None:
         return classes, code
     try:

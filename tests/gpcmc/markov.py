@@ -188,8 +188,9 @@ class OneChain(Chain, ConditionedFunction):
     def solve(self, x):
         return super().solve(x[None])[0]
 
-    def weights(self, nu):
-        return nu - self.S * self._inverse(nu[:, None])[:, 0]
+    def shifted(self, nu):
+        mean = self._inverse(nu[:, None])[:, 0]
+        return nu - self.S * mean, mean
 
 
 @dataclass(frozen=True)

@@ -186,8 +186,8 @@ TWISTED = {"inference": Twisted(points=64), "optimizer": "exact"}
         ({"n_restarts_optimizer": -1}, TWO, "n_restarts_optimizer must be an integer >= 0; got -1"),
         ({"n_restarts_optimizer": 1.5}, TWO, "n_restarts_optimizer must be an integer >= 0"),
         ({"max_iter_predict": 0}, TWO, "max_iter_predict must be an integer >= 1"),
-        ({"covariance": "sparse"}, TWO, "covariance must be one of auto, dense, low-rank"),
-        ({"covariance": None}, TWO, "covariance must be one of auto, dense, low-rank"),
+        ({"covariance": "banded"}, TWO, "covariance must be one of auto, dense, low-rank, sparse"),
+        ({"covariance": None}, TWO, "covariance must be one of auto, dense, low-rank, sparse"),
         ({"tolerance": 1.0}, TWO, "tolerance is the share of the prior variance"),
         (
             {"covariance": "low-rank", "inference": "hmc"},

@@ -104,8 +104,9 @@ def test_conditioning_is_that_of_dense_matrices(form):
     np.testing.assert_allclose(found.noise_diagonal, R.diagonal(), rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(found.kept, 1.0 - S * Sigma.diagonal(), rtol=1e-11)
     np.testing.assert_allclose(found.solve(nu), R @ nu, atol=1e-11)
-    a = found.weights(nu)
+    a, mean = found.shifted(nu)
     np.testing.assert_allclose(K @ a, Sigma @ nu, atol=1e-10)
+    np.testing.assert_allclose(mean, Sigma @ nu, atol=1e-10)
     np.testing.assert_allclose(a, nu - S * (Sigma @ nu), atol=1e-10)
 
 
@@ -145,7 +146,7 @@ def test_predictions_are_those_of_dense_matrices(form, several):
     a = (
         np.random.default_rng(6).standard_normal((3, N))
         if several
-        else K.conditioned(S).weights(nu)
+        else K.conditioned(S).shifted(nu)[0]
     )
     R = (
         W
@@ -216,7 +217,7 @@ def test_contractions_are_traces_with_differences(form, several):
 def test_what_a_form_leaves_out(form):
     K, (S, nu, _) = FORMS[form](), precisions()
     conditioned = K.conditioned(S)
-    found = K.correction(GradientMatrix.of(conditioned.weights(nu), 0.0, conditioned))
+    found = K.correction(GradientMatrix.of(conditioned.shifted(nu)[0], 0.0, conditioned))
     if form in ("low rank, pivoted", "sparse"):
         assert found.change != 0.0 and found.rest != 0.0
     else:

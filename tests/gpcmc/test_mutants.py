@@ -87,7 +87,7 @@ MUTANTS = {
     ),
     # the sites
     "a cavity that keeps its site": Mutant(
-        ep._cavities, "mean - cavity * a", "mean + 0.0 * a",
+        ep.cavities, "mean - cavity * a", "mean + 0.0 * a",
         test_gaussian.test_a_method_on_any_form_is_the_textbook_one, ("dense", "ep", "monkeypatch"),
     ),
     "log Z without the determinant": Mutant(

@@ -17,6 +17,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import log_ndtr, logsumexp, ndtr, ndtri
 from scipy.stats import binom, kstest, norm
 
+from gpcmc import rectangle_probability
 from gpcmc.chains.hyperparameter_chains import ChainOptions, run_chains
 from gpcmc.gp import Prior, prior, rbf
 from gpcmc.inference import Orthant, infer
@@ -28,7 +29,6 @@ from gpcmc.orthant.sampler import (
     sample_orthant,
 )
 from gpcmc.posterior import MIN_EFFECTIVE, NOT_CONVERGED
-from gpcmc.rectangle.estimate import rectangle_probability
 from gpcmc.rectangle.truncated import TruncatedNormal
 
 SCHEMES = [("bootstrap", "hard"), ("bootstrap", "soft"), ("adapted", "soft")]

@@ -28,10 +28,10 @@ from scipy.special import ndtr, ndtri
 from scipy.stats import norm, truncnorm
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteKernel
 
+from gpcmc import rectangle_probability
 from gpcmc.classifier import GaussianProcessClassifier
 from gpcmc.gp import Prior
 from gpcmc.inference import Laplace
-from gpcmc.rectangle.estimate import rectangle_probability
 from gpcmc.rectangle.truncated import TruncatedNormal
 
 

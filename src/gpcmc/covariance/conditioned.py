@@ -65,10 +65,14 @@ class LowRankConditions(Conditioned):
         for here in blocks(len(F), max(BLOCK // classes, 1)):
             half: list[FloatArray] = []
             for c in range(classes):  # the rows above block c are zeros
-                right = np.zeros((len(self.C) - c * r, len(F[here])))
+                right = np.zeros((len(F[here]), len(self.C) - c * r)).T  # as LAPACK stores it
                 right[:r] = F[here].T
                 factor = self.C[c * r :, c * r :]
-                half.append(solve_triangular(factor, right, lower=True, check_finite=False))
+                half.append(
+                    solve_triangular(
+                        factor, right, lower=True, overwrite_b=True, check_finite=False
+                    )
+                )
                 for d in range(c + 1):
                     both = np.einsum("ki,ki->i", half[d][(c - d) * r :], half[c])
                     found[here, c, d] = found[here, d, c] = both
@@ -127,10 +131,11 @@ class LowRankConditioned(LowRankConditions, ConditionedFunction):
     def solve(self, x: FloatArray) -> FloatArray:
         return self._solve(x[None])[0]
 
-    def weights(self, nu: FloatArray) -> FloatArray:
+    def shifted(self, nu: FloatArray) -> tuple[FloatArray, FloatArray]:
         s, F = self._shrinkage, self.K.F
         b = cho_solve((self.C, True), F.T @ (s * nu), check_finite=False)
-        return s * nu - self.V[0, 0] * (F @ b)
+        Fb = F @ b
+        return s * nu - self.V[0, 0] * Fb, s * (Fb + self.K.D * nu)
 
 
 @dataclass(frozen=True, eq=False)

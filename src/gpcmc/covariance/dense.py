@@ -219,8 +219,9 @@ class DenseConditioned(ConditionedFunction):
         found: FloatArray = root * dpotrs(self.L, root * x, lower=1)[0]
         return found
 
-    def weights(self, nu: FloatArray) -> FloatArray:
-        return nu - self.solve(self.K @ nu)
+    def shifted(self, nu: FloatArray) -> tuple[FloatArray, FloatArray]:
+        a = nu - self.solve(self.K @ nu)
+        return a, self.K @ a
 
     def noise_precision(self) -> FloatArray:
         """Return R (n, n)."""

@@ -243,8 +243,8 @@ class ConditionedFunction(Conditioned):
         """1 - S_i variance_i (n,), the share of a cavity that is left, without cancellation where S is large."""
 
     @abstractmethod
-    def weights(self, nu: FloatArray) -> FloatArray:
-        """Return a = K^-1 mean (n,) of the posterior that terms exp(nu_i f_i - S_i f_i^2 / 2) make; mean = K a."""
+    def shifted(self, nu: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return a = K^-1 mean and the mean (n,) of the posterior that terms exp(nu_i f_i - S_i f_i^2 / 2) make."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -438,10 +438,12 @@ class SparseConditioned(SparseConditions, ConditionedFunction):
         return 1.0 - self.S * self.variance
 
     def solve(self, x: FloatArray) -> FloatArray:
-        return self.weights(self.S * x)
+        Sx = self.S * x
+        return Sx - self.S * self.made.solve(Sx)
 
-    def weights(self, nu: FloatArray) -> FloatArray:
-        return nu - self.S * self.made.solve(nu)
+    def shifted(self, nu: FloatArray) -> tuple[FloatArray, FloatArray]:
+        mean = self.made.solve(nu)
+        return nu - self.S * mean, mean
 
     def on(self, K: Sparse) -> SparseConditioned:
         return K.conditioned(self.S)

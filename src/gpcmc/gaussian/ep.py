@@ -37,7 +37,7 @@ from gpcmc.likelihood import LIKELIHOODS, Likelihood
 from gpcmc.posterior import ConvergenceError
 
 _EPS = float(np.finfo(float).eps)
-_ROUGH = 1e-2  # tolerance of sites to start from
+_ROUGH = 0.25  # the power of the tolerance that sites to start from are good to
 _DEPTH = 4  # updates that the extrapolation looks back on
 _RIDGE = 1e-14
 _FAR = 2.0  # where sites move so much, the last updates say little of the next
@@ -104,11 +104,11 @@ class ExpectationPropagation(GaussianApproximation):
         likelihood = self.record
         sites = np.zeros((2, len(y))) if start is None else start.sites
         coarse_sweeps = 0
+        tolerance = max(self.tolerance, covariance.resolution)
         if start is None and self.nested:
             for coarser in covariance.coarser():
-                rough = _iterate(coarser, likelihood, y, sites, _ROUGH, self.max_sweeps)
+                rough = _iterate(coarser, likelihood, y, sites, tolerance**_ROUGH, self.max_sweeps)
                 sites, coarse_sweeps = rough.sites, coarse_sweeps + rough.sweeps
-        tolerance = max(self.tolerance, covariance.resolution)
         first, partial = min(self.max_sweeps, _FIRST), 0
         found = _iterate(covariance, likelihood, y, sites, tolerance, first)
         if not found.settled and first < self.max_sweeps:
@@ -187,8 +187,8 @@ def _iterate(
     for sweep in range(1, max_sweeps + 1):
         tau, nu = sites
         conditioned = K.conditioned(tau)
-        a = conditioned.weights(nu)
-        mean, variance = K @ a, conditioned.variance
+        a, mean = conditioned.shifted(nu)
+        variance = conditioned.variance
         m, cavity = cavities(conditioned, a, mean)
         tilted = likelihood.tilted(y, m, cavity)
         target = tilted.sites(m)

@@ -295,10 +295,10 @@ def estimates(
         if n_jobs == 1:
             each = tuple(_alone(problems.one(k), df, alone, (seed, k)) for k in range(m))
         else:
-            from joblib import Parallel, delayed
+            from sklearn.utils.parallel import Parallel, delayed
 
             calls = (delayed(_alone)(problems.one(k), df, alone, (seed, k)) for k in range(m))
-            each = tuple(Parallel(n_jobs)(calls))
+            each = tuple(Parallel(n_jobs=n_jobs)(calls))
         log_p = np.array([found.log_probability for found in each])
         error = np.array([found.standard_error for found in each])
         samples = np.array([found.samples for found in each], int)

@@ -19,7 +19,7 @@ from gpcmc.rectangle._small import log_probabilities as fill
 
 #: Coordinates of a block that needs no samples.
 LARGEST = 3
-_DEEP = -1e6  # log probability that no one asks of a singular covariance
+_DEEP = -25.0  # log probability below which rounding of a singular covariance may be all of it
 _LOG_ROOT_2PI = 0.5 * float(np.log(2.0 * np.pi))
 
 

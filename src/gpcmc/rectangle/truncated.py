@@ -10,7 +10,6 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import LinAlgError, block_diag, cholesky, eigh, lstsq, solve_triangular
-from scipy.optimize import brentq
 
 from gpcmc import _validation as validation
 from gpcmc._threads import one_thread
@@ -210,6 +209,8 @@ class TruncatedNormal:
 
         target = log_p(-np.inf, np.inf) + math.log(p)
         sd = np.sqrt(given.cov.diagonal())
+
+        from scipy.optimize import brentq  # which takes a tenth of a second
 
         def gap(q: float) -> float:
             low, high = {"lower": (-np.inf, q), "upper": (q, np.inf), "both": (-q, q)}[tail]
