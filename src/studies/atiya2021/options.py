@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import types
 import typing
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -33,6 +34,7 @@ _AUXILIARY = {
     "ancillary": ("latent_updates",),
     "surrogate": ("latent_updates",),
 }
+_PLAIN = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
 #: What a method's burn-in is a part of.
 _LENGTHS = {"control-variables": "iterations", "ess": "samples", "hmc": "samples"}
 
@@ -119,23 +121,23 @@ def _rows(key: str, rows: Mapping[str, GradientRow | ScalingRow | PackagedRow]) 
 
 def problems_of_options(key: str, method: str, options: Mapping[str, Any]) -> Iterator[str]:
     """Yield what is wrong with the options of one method, a line each: key, value given, what is allowed."""
-    types = _types(method)
+    known = _types(method)
     wrong = False
     for option, value in options.items():
         where = f"{key}.{option}"
-        if option not in types:
+        if option not in known:
             wrong = True
-            yield f"{where}: unknown key (given {shortly(value)}); known are {sorted(types)}"
+            yield f"{where}: unknown key (given {shortly(value)}); known are {sorted(known)}"
         elif isinstance(value, int) and abs(value) > LARGEST:
             wrong = True
             yield f"{where}: given {value}; allowed is a number up to {LARGEST}"
         else:
             try:
                 plain = tuple(value) if isinstance(value, list) else value
-                types[option][0].validate_python(plain, strict=True)
+                known[option][0].validate_python(plain, strict=True)
             except ValidationError:
                 wrong = True
-                yield f"{where}: given {shortly(value)}; allowed is {types[option][1]}"
+                yield f"{where}: given {shortly(value)}; allowed is {known[option][1]}"
     if wrong:
         return
     try:
@@ -153,11 +155,23 @@ def problems_of_options(key: str, method: str, options: Mapping[str, Any]) -> It
 @cache
 def _types(method: str) -> dict[str, tuple[TypeAdapter[Any], str]]:
     """Of each option of a method: what validates it, and what it allows in words."""
-    hints = typing.get_type_hints(METHODS[method])
+    hints = {name: _written(hint) for name, hint in typing.get_type_hints(METHODS[method]).items()}
     return {
         field.name: (TypeAdapter(hints[field.name]), _words(hints[field.name]))
         for field in dataclasses.fields(METHODS[method])
     }
+
+
+def _written(hint: Any) -> Any:
+    """Return what a file can hold of a union; an object, which some options take, has a name there."""
+    if typing.get_origin(hint) not in (typing.Union, types.UnionType):
+        return hint
+    kept = [
+        part
+        for part in typing.get_args(hint)
+        if not isinstance(part, type) or part in (*_PLAIN, type(None))
+    ]
+    return typing.Union[tuple(kept)]  # noqa: UP007
 
 
 def _words(hint: Any) -> str:
@@ -165,8 +179,7 @@ def _words(hint: Any) -> str:
         return f"one of {list(typing.get_args(hint))}"
     if typing.get_origin(hint) is tuple:
         return f"a list, each {_words(typing.get_args(hint)[0])}"
-    plain = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
-    if hint in plain:
-        return plain[hint]
+    if hint in _PLAIN:
+        return _PLAIN[hint]
     parts = [_words(part) for part in typing.get_args(hint) if part is not type(None)]
     return " or ".join(parts) or str(hint)
