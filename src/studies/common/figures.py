@@ -31,8 +31,8 @@ class Look(NamedTuple):
         return self.points | {"markerfacecolor": "white"}
 
 
-#: Every method of every figure, and what rows and ids call it. Those of the first part are drawn beside one another, and
-#: no two of them share a marker. Colours of the first seven differ for deuteranopes and protanopes, too.
+#: Every method of every figure, and what rows and ids call it. Those of the first part are drawn beside one another:
+#: no two of them share a marker, and deuteranopes and protanopes tell the colours of the first seven apart.
 _METHODS = {
     Look("sampler", style.BLUE, "o"): "sampler orthant new",
     Look("EP", "#e69f00", "D"): "ep",
@@ -48,7 +48,8 @@ _METHODS = {
     Look("toolbox ESS", "#007f99", ">"): "ess-gpml",
     Look("control variables", "#4c1900", "h"): "control-variables titsias",
     Look("Genz and Bretz", "#2d1e4c", "H"): "genz-bretz separation",
-    # comparators of other studies
+    # comparators
+    Look("NUTS", "#663311", "p"): "nuts",
     Look("linear probit", "#004c99", "s"): "linear-probit",
     Look("SVM", "#4cacee", "^"): "svm",
     Look("SVM without 1/2", "#222255", "v"): "svm-whole",
@@ -96,7 +97,9 @@ _LITTLE = "did too little"
 
 def few(axes: Axes) -> None:
     """Say of a figure that the run did too little for it."""
-    axes.get_figure(root=True).set_gid(_LITTLE)
+    figure = axes.get_figure(root=True)
+    assert figure is not None
+    figure.set_gid(_LITTLE)
 
 
 def nothing(axes: Axes, text: str = "not run at this scale") -> None:
@@ -123,4 +126,5 @@ def shown(draw: Callable[[Book], Figure], scale: float = 1.0) -> Callable[[Book]
             axes.tick_params(labelsize=8.0 / scale)
         return figure
 
+    drawn.scale = scale  # type: ignore[attr-defined]
     return drawn

@@ -71,7 +71,8 @@ def accuracy(book: Book) -> Figure:
     for name in texts:
         every, passed = (book.rows(template % of + name) for of in ("every-run", "certified"))
         passed = passed.loc[passed["status"] == "ok", keys].assign(passed=True)
-        frames[name] = every[every["problem"].isin(_PROBLEMS)].merge(passed, "left", keys)
+        both = every[every["problem"].isin(_PROBLEMS)].merge(passed, "left", keys)
+        frames[name] = both.assign(passed=both["passed"].eq(True))
     first = frames["mae-reference"].fillna({"value": np.inf})
     # importance sampling with the 64 points of a pseudo-marginal chain has no look: it is no competitor at equal time
     middles = first.groupby("method")["value"].median()
@@ -88,7 +89,7 @@ def accuracy(book: Book) -> Figure:
         for row in rows.itertuples():
             look = METHODS[row.method]
             y = methods.index(row.method) + 0.06 * (int(row.problem[1:]) - 5)
-            points = look.points if row.passed is True else look.hollow
+            points = look.points if row.passed else look.hollow
             if row.value > 0:
                 axes.plot(row.value, y, **points)
             else:

@@ -33,7 +33,9 @@ def floor(book: Book) -> Figure:
     coarse = _columns(book, "experiment1/N{N}/step{step}/M{M}/error", "mape").sort_values("M")
     steps = sorted(coarse["step"].unique(), key=float, reverse=True)
     ramp = zip(("#c8c8c8", "#9a9a9a", "#6c6c6c", "#3e3e3e"), ("-", "--", "-.", ":"), strict=True)
-    looks = {step: {"color": c, "linestyle": line} for step, (c, line) in zip(steps, ramp)}
+    looks = {
+        step: {"color": c, "linestyle": line} for step, (c, line) in zip(steps, ramp, strict=False)
+    }
     figure = style.figure(2.5)
     panels = figure.subplots(1, 3, sharey=True)
     for axes, dimension in zip(panels, (50, 200, 500), strict=True):
@@ -89,7 +91,12 @@ def _curves(axes: Axes, book: Book, quantity: str, annealed: dict[str, str]) -> 
         axes.errorbar(good["seconds"], good["error"], good["error_se"], linewidth=0.9, **solid)
         axes.plot(hollow["seconds"], hollow["error"], **look.hollow)
         if len(good) and method in _FIXED:
-            level = {"color": look.color, "linestyle": ":", "linewidth": 0.9, "zorder": 1}
+            level: dict[str, Any] = {
+                "color": look.color,
+                "linestyle": ":",
+                "linewidth": 0.9,
+                "zorder": 1,
+            }
             axes.axhline(good["error"].iloc[0], **level)
     axes.set(xscale="log", xlabel="CPU seconds")
     axes.xaxis.set_major_locator(LogLocator(numticks=12))

@@ -16,8 +16,8 @@ from studies.common.figures import METHODS, PASSING, handle, legend, nothing
 
 _TEMPLATE = "scaling/{kernel}/N{N}/{method}/{quantity}"
 _QUANTITIES = ["median", "flagged", "failed", "seconds", "truth-se"]
-#: What is drawn; the table has all kernels and methods. The CPU seconds of the first method are one: those of all grow a
-#: hundredfold, and would hide how they differ.
+#: What is drawn; the table has all kernels and methods. The CPU seconds of the first method are one: those of all
+#: grow a hundredfold, and would hide how they differ.
 _KERNELS = ("smooth", "rough", "rough-8")
 _METHODS = ("sampler", "hmc-annealed", "ep", "importance-ep", "minimax-tilting", "twisted-ep")
 #: A method of which the truth's standard error is the same as of all but the two that have a long run.

@@ -29,11 +29,16 @@ def spread(book: Book) -> Figure:
                 if own.empty:
                     few(axes)
         names = [METHODS[method].label + more for method, more in _METHODS.items()]
-        axes.set(yticks=[-place for place in range(len(names))], yticklabels=names, ylim=(-2.5, 0.5))
+        axes.set(
+            yticks=[-place for place in range(len(names))], yticklabels=names, ylim=(-2.5, 0.5)
+        )
     panels[0].set_xticks([0.01, 0.1, 1], ["0.01", "0.1", "1"])
     panels[0].minorticks_off()
     published = handle("published", style.ORANGE, marker="D", fillstyle="none")
-    legend(figure, [handle("ours, full, in the colour of the method", style.INK, marker="o"), published])
+    legend(
+        figure,
+        [handle("ours, full, in the colour of the method", style.INK, marker="o"), published],
+    )
     return figure
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -109,15 +110,15 @@ def _panel(axes: Axes, table: pd.DataFrame, markers: Mapping[tuple[str, str], st
                 continue
             some = some.assign(samples=some["scheme"].str.partition("-")[2].replace("", "0"))
             some = some.astype({"samples": int}).sort_values("samples")
-            axes.plot(some["operations"], some["ess"], f"{markers[n, d]}-", color=METHODS[scheme].color)
+            axes.plot(
+                some["operations"], some["ess"], f"{markers[n, d]}-", color=METHODS[scheme].color
+            )
 
 
 def losses(book: Book) -> Figure:
     """Log losses of the other methods, less that of predictions integrated by quadrature, over data sets and sizes."""
     figure = style.figure(4.2)
-    axes = figure.add_subplot(
-        xlabel="data set, training cases", ylabel="excess log loss (nats)"
-    )
+    axes = figure.add_subplot(xlabel="data set, training cases", ylabel="excess log loss (nats)")
     rows = book.rows("prediction/{data}/{n}/{method}/log-loss")
     if rows.empty:
         nothing(axes)
@@ -135,7 +136,7 @@ def losses(book: Book) -> Figure:
         look = METHODS[method]
         axes.errorbar(at, means, bars, label=look.label, **look.points)
     axes.axhline(0.0, color=style.GREY, linewidth=0.8)
-    turned = {"rotation": 38, "ha": "right", "rotation_mode": "anchor"}
+    turned: dict[str, Any] = {"rotation": 38, "ha": "right", "rotation_mode": "anchor"}
     axes.set_xticks(range(len(places)), [f"{_DATA[data]}, {n[1:]}" for data, n in places], **turned)
     figure.legend(loc="outside lower center", ncols=3)
     return figure

@@ -121,7 +121,10 @@ def latents(book: Book) -> Figure:
             if rows.empty:
                 nothing(axes)
             elif method == "laplace":  # that of the other is the same
-                axes.legend(handlelength=1.2, columnspacing=1.0, loc="upper center", ncols=2)
+                solid = {"frameon": True, "framealpha": 1.0, "edgecolor": "none"}
+                axes.legend(
+                    handlelength=1.2, columnspacing=1.0, loc="upper center", ncols=2, **solid
+                )
             axes.margins(y=0.25)
             if kind == "probability":
                 axes.set_ylim(0, 30)  # as in Figure 3.9
