@@ -8,7 +8,6 @@ from matplotlib.ticker import LogLocator, NullFormatter
 
 from recheck.report import style
 from recheck.report.book import Book
-from studies.atiya2021.figures.common import label
 from studies.common.figures import METHODS, PASSING, handle, in_order, legend, named, nothing
 
 _PROBLEMS = tuple(f"P{p}" for p in range(1, 10))

@@ -88,7 +88,7 @@ def _by_reading(axes: Axes, book: Book, template: str, problems: range) -> None:
     axes.set(ylim=(problems[-1] + 0.6, problems[0] - 0.6))
     axes.set_yticks(list(problems), [label("short", f"P{problem}") for problem in problems])
     width, empty = 0.16, True
-    for problem in problems:
+    for problem in [] if book.outcomes.empty else problems:
         own = book.outcomes[book.outcomes["id"] == template.format(problem)]
         own = own[np.isfinite(own["effect"].astype(float))]
         rows = dict(own.set_index("reading", drop=False).iterrows())
