@@ -21,6 +21,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from studies.common.figures import METHODS as LOOKS
+
 ROOT = Path(__file__).resolve().parents[1]
 SIZES = (500, 1000, 2000, 5000)
 METHODS = {
@@ -119,16 +121,15 @@ def picture(table, path):
     }
     sizes = sorted(table["N"].unique())
     for k, (place, (column, label)) in enumerate(zip(axes, panels.items(), strict=True)):
-        for marker, (method, rows) in zip(
-            "osDv^", table.groupby("method", sort=False), strict=True
-        ):
+        for method, rows in table.groupby("method", sort=False):
             seen = rows[rows[column].notna()].sort_values("N")
-            name = method
+            look = LOOKS["adapted" if method == "orthant, adapted" else method]
+            name = look.label
             if column != "distance" and method in slopes:
                 name += f": $N^{{{slopes[method][k]:.1f}}}$"
             elif column == "distance" and method == BEST:
                 name += ": its standard error"
-            place.loglog(seen["N"], seen[column], marker + "-", label=name)
+            place.loglog(seen["N"], seen[column], label=name, **look.points | {"linestyle": "-"})
         place.set(xlabel="number of patterns N", ylabel=label)
         place.set_xticks(sizes, [f"{n:,}" for n in sizes])
         place.xaxis.set_minor_locator(NullLocator())

@@ -7,20 +7,22 @@ from pathlib import Path
 
 import pandas as pd
 
+from studies.common.figures import METHODS
+
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 #: The middle problem with the kernel that tells methods apart.
 CELL = {"N": 400, "kernel": "rough"}
-#: What is drawn, and where its name stands: alignment, and the shift in points.
+#: What is drawn, the method in our dictionary of looks, and where its name stands: alignment, and the shift in points.
 NAMED = {
-    ("gpcmc", "EP"): ("EP", "right", -7, 0),
-    ("gpcmc", "Laplace"): ("Laplace", "center", 0, -12),
-    ("gpcmc", "twisted EP, 512 points"): ("twisted EP", "left", 7, -3),
-    ("gpcmc", "minimax tilting, 64 points"): ("minimax tilting", "left", 7, -8),
-    ("gpcmc", "orthant, 10000 samples"): ("the paper's sampler", "left", 7, 2),
-    ("scikit-learn", "Laplace, logistic"): ("scikit-learn", "right", -7, 2),
-    ("GPy", "EP"): ("GPy, EP", "left", 7, 0),
-    ("GPy", "Laplace"): ("GPy, Laplace", "left", 7, -8),
-    ("mvtnorm", "Genz-Bretz, 25000 points"): ("Genz and Bretz", "left", 7, -3),
+    ("gpcmc", "EP"): ("ep", "right", -7, 0),
+    ("gpcmc", "Laplace"): ("laplace", "center", 0, -12),
+    ("gpcmc", "twisted EP, 512 points"): ("twisted-ep", "left", 7, -3),
+    ("gpcmc", "minimax tilting, 64 points"): ("minimax-tilting", "left", 7, -8),
+    ("gpcmc", "orthant, 10000 samples"): ("sampler", "left", 7, 2),
+    ("scikit-learn", "Laplace, logistic"): ("laplace", "left", 7, -1),
+    ("GPy", "EP"): ("ep", "left", 7, 0),
+    ("GPy", "Laplace"): ("laplace", "left", 7, -8),
+    ("mvtnorm", "Genz-Bretz, 25000 points"): ("genz-bretz", "center", 0, -11),
 }
 
 
@@ -34,17 +36,18 @@ def picture(table, path):
     rows = table[(table["N"] == CELL["N"]) & (table["kernel"] == CELL["kernel"])]
     rows = rows.set_index(["peer", "method"])
     figure, axes = plt.subplots(figsize=(4.4, 3.2), layout="constrained")
-    for key, (name, side, right, up) in NAMED.items():
+    for key, (method, side, right, up) in NAMED.items():
         if key not in rows.index:  # a peer that was not there
             continue
         seconds, *errors = rows.loc[key, ["cpu_seconds", "error_log_evidence", "standard_error"]]
         # a run that is closer than its standard error was lucky
         point = seconds, max(error for error in errors if not pd.isna(error))
-        own = key[0] == "gpcmc"
-        axes.scatter(*point, s=36, color="C0" if own else "none", edgecolors="C0" if own else "C7")
+        look, own = METHODS[method], key[0] == "gpcmc"
+        axes.plot(*point, **look.points if own else look.hollow)
+        name = look.label if own else f"{key[0]}, {look.label}"
         axes.annotate(
             name, point, (right, up), textcoords="offset points", ha=side, va="center",
-            fontsize=9, color="C0" if own else "0.35",
+            fontsize=9, color=look.color if own else "0.35",
         )  # fmt: skip
     axes.set(xscale="log", yscale="log", xlim=(6e-3, 2e1), ylim=(4e-4, 3e1))
     axes.set(xlabel="CPU seconds", ylabel="error of the log evidence (nats)")

@@ -24,9 +24,11 @@ import pandas as pd
 
 from gpcmc.gp import orthant_covariance, prior, rbf
 from gpcmc.inference import Twisted, infer
-from studies.atiya2021.problems import data_set_seed, real_problem, synthetic_problem
+from studies.atiya2021.names import data_set_seed
+from studies.atiya2021.problems import real_problem, synthetic_problem
 from studies.atiya2021.reference.cells import digest, load_reference
 from studies.common.data import DataUnavailableError, read_registry
+from studies.common.figures import METHODS
 from studies.common.seeds import generator
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -148,15 +150,11 @@ def picture(table, path):
     # of these there is nothing to draw
     numbers = ["error_log_evidence", "error_probability"]
     never = {peer for peer, of in table.groupby("peer") if of[numbers].isna().all(axis=None)}
-    # a colour a peer, and a marker for each of its methods
-    colours = dict(zip(PEERS, ("C0", "C1", "C2", "C3", "C4", "C5"), strict=True))
+    # the colour of a method as everywhere, and a marker a peer
+    markers = dict(zip(PEERS, "osD^vP", strict=True))
     table = table.assign(kind=table["method"].str.split(",").str[0])
-    kinds = table.drop_duplicates(["peer", "kind"]).groupby("peer", sort=False)["kind"]
-    markers = {
-        (peer, kind): marker
-        for peer, of in kinds
-        for kind, marker in zip(of, "osD^vP", strict=False)
-    }
+    kinds = table["kind"].drop_duplicates()
+    looks = {kind: METHODS[kind.lower().replace(" ", "-")] for kind in kinds}
     cells = list(table.groupby(["N", "kernel"], sort=False))
     for column, ((n, kernel), rows) in enumerate(cells):
         for place, what in zip(axes[:, column], numbers, strict=True):
@@ -164,16 +162,16 @@ def picture(table, path):
                 seen = of[of[what].notna()]
                 x, y = seen["cpu_seconds"].clip(lower=1e-3), seen[what].clip(lower=1e-7)
                 # hollow where the peer itself, or its error bar, failed
+                color, marker = looks[kind].color, markers[peer]
                 for face, which in (
-                    (colours[peer], seen["status"] == "ok"),
+                    (color, seen["status"] == "ok"),
                     ("none", seen["status"] != "ok"),
                 ):
-                    style = {"marker": markers[peer, kind], "facecolors": face}
-                    place.scatter(x[which], y[which], edgecolors=colours[peer], **style)
+                    style = {"marker": marker, "facecolors": face}
+                    place.scatter(x[which], y[which], edgecolors=color, **style)
                 if peer not in never:
-                    label = peer if len(kinds.get_group(peer)) == 1 else f"{peer}, {kind}"
-                    style = {"color": colours[peer], "linestyle": "none", "label": label}
-                    place.plot([], [], markers[peer, kind], **style)
+                    style = {"color": color, "label": f"{peer}, {looks[kind].label}"}
+                    place.plot([], [], marker, linestyle="none", **style)
             place.set(xscale="log", yscale="log")
             place.set(xlabel="CPU seconds")
         axes[0, column].set_title(f"N = {n}, {kernel}")

@@ -19,8 +19,8 @@ from studies.atiya2021.patterns import patterns
 
 STUDY = "atiya2021"
 PUBLISHED = golden.ROOT / "data/published" / STUDY
-#: Widest figure, inches; and smallest print, points: the calibration has a title over each of many small panels.
-WIDTH, SMALLEST, SMALL_TITLES = 166 / 25.4, 8.0, {"calibration": 7.0}
+#: Widest figure, inches; and smallest print, points.
+WIDTH, SMALLEST = 166 / 25.4, 8.0
 #: The reading of a median: the defaults of what the paper leaves unsaid.
 DEFAULTS = "count=equal-seconds;ess=equal-seconds;hmc=equal-seconds;variance=once"
 
@@ -94,7 +94,7 @@ def texts_of(figure):
 def test_every_figure_can_be_read(books, name, which):
     figure = draw(name, books[which])
     smallest = min(text.get_fontsize() for text in texts_of(figure))
-    assert smallest >= SMALL_TITLES.get(name, SMALLEST)
+    assert smallest >= SMALLEST
     assert figure.get_size_inches()[0] <= WIDTH
     width, height = figure.canvas.get_width_height()
     for legend in figure.legends:

@@ -244,7 +244,7 @@ def drawn(figure):
         legends = [*figure.legends, *filter(None, [axes.get_legend()])]
         names = [text.get_text() for legend in legends for text in legend.get_texts()]
         points = sum(len(line.get_xdata()) for line in axes.lines)
-        labels = [axes.get_title(), axes.get_xlabel(), axes.get_ylabel()]
+        labels = [axes.get_title(loc="left"), axes.get_xlabel(), axes.get_ylabel()]
         yield [*labels, str(points), str(len(axes.collections)), "; ".join(names)]
 
 

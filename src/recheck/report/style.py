@@ -15,16 +15,23 @@ from matplotlib.style import context
 WIDTH = 6.3
 
 INK, GREY, BLUE, ORANGE = "#1a1a1a", "#8c8c8c", "#0072b2", "#d55e00"
-COLOURS = [
-    *(BLUE, ORANGE, "#009e73", "#cc79a7", "#e69f00"),
-    *("#56b4e9", INK, "#999933", "#882255", "#44aa99"),
+GREEN, PINK = "#009e73", "#cc79a7"
+#: Looks of lines that are told by their number alone.
+LINES: list[dict[str, Any]] = [
+    {"color": BLUE, "linestyle": "solid"},
+    {"color": ORANGE, "linestyle": "dashed"},
+    {"color": GREEN, "linestyle": "dashdot"},
+    {"color": PINK, "linestyle": "dotted"},
 ]
-MARKERS = ["o", "s", "^", "D", "v", "P", "X", "<", ">", "*"]
 
+#: Points in print; of text without a size of its own "small" is 8.
+_SIZES = {
+    **dict.fromkeys(("axes.titlesize", "axes.labelsize", "figure.titlesize"), 9),
+    **dict.fromkeys(("xtick.labelsize", "ytick.labelsize", "legend.fontsize"), 8),
+    "font.size": 9.61,
+}
 _STYLE: dict[str, Any] = {
     **{"font.family": "STIXGeneral", "mathtext.fontset": "stix"},
-    **dict.fromkeys(("font.size", "axes.titlesize", "axes.labelsize"), 9),
-    **dict.fromkeys(("xtick.labelsize", "ytick.labelsize", "legend.fontsize"), 8),
     **dict.fromkeys(("legend.frameon", "axes.spines.top", "axes.spines.right"), False),
     **{"axes.edgecolor": INK, "axes.linewidth": 0.6, "axes.grid": True, "axes.axisbelow": True},
     **{"grid.color": "#dddddd", "grid.linewidth": 0.4, "errorbar.capsize": 1.5},
@@ -35,9 +42,13 @@ _STYLE: dict[str, Any] = {
 }
 
 
-def style() -> AbstractContextManager[None]:
-    """Matplotlib's defaults with the settings of this module on top, whatever the user's own file says."""
-    return context(_STYLE, after_reset=True)
+def style(scale: float = 1.0) -> AbstractContextManager[None]:
+    """Matplotlib's defaults with the settings of this module on top, whatever the user's own file says.
+
+    The paper prints the figure at this scale, and text is so much larger before.
+    """
+    sizes = {name: points / scale for name, points in _SIZES.items()}
+    return context(_STYLE | sizes, after_reset=True)
 
 
 def figure(height: float, width: float = WIDTH) -> Figure:

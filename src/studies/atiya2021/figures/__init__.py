@@ -4,6 +4,7 @@ from studies.atiya2021.figures.experiment4 import accuracy, benchmark, calibrati
 from studies.atiya2021.figures.experiments123 import figure1, figure2, floor
 from studies.atiya2021.figures.judged import replay, table4
 from studies.atiya2021.figures.scaling import scaling
+from studies.common.figures import shown
 
 __all__ = ["FIGURES"]
 
@@ -12,4 +13,4 @@ _ALL = (
     scaling,
 )
 #: Every figure by name.
-FIGURES = {draw.__name__: draw for draw in _ALL}
+FIGURES = {draw.__name__: shown(draw) for draw in _ALL}

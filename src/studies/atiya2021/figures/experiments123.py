@@ -13,7 +13,7 @@ from matplotlib.ticker import LogLocator, NullFormatter
 from recheck.judge.measures import with_fields
 from recheck.report import style
 from recheck.report.book import Book
-from studies.atiya2021.figures.common import handle, label, legend, nothing
+from studies.common.figures import METHODS, PASSING, handle, in_order, legend, named, nothing
 
 _HOLLOW: dict[str, Any] = {"color": style.ORANGE, "marker": "s", "markerfacecolor": "none"}
 _OURS: dict[str, Any] = {"color": style.BLUE, "marker": "o"}
@@ -32,7 +32,10 @@ def floor(book: Book) -> Figure:
     ours = _columns(book, "table1/N{N}/M{M}", "mape")
     coarse = _columns(book, "experiment1/N{N}/step{step}/M{M}/error", "mape").sort_values("M")
     steps = sorted(coarse["step"].unique(), key=float, reverse=True)
-    colours = dict(zip(steps, style.COLOURS[2:], strict=False))
+    ramp = zip(("#c8c8c8", "#9a9a9a", "#6c6c6c", "#3e3e3e"), ("-", "--", "-.", ":"), strict=True)
+    looks = {
+        step: {"color": c, "linestyle": line} for step, (c, line) in zip(steps, ramp, strict=False)
+    }
     figure = style.figure(2.5)
     panels = figure.subplots(1, 3, sharey=True)
     for axes, dimension in zip(panels, (50, 200, 500), strict=True):
@@ -44,41 +47,25 @@ def floor(book: Book) -> Figure:
             axis.set_minor_formatter(NullFormatter())
         axes.set_title(f"$N={dimension}$")
         theirs, own = (rows[rows["N"] == dimension] for rows in (cells, ours))
-        for step, color in colours.items():
+        for step, look in looks.items():
             rows = coarse[(coarse["N"] == dimension) & (coarse["step"] == step)]
-            axes.plot(rows["M"], rows["mape"], color=color, linewidth=1.1)
+            axes.plot(rows["M"], rows["mape"], linewidth=1.3, **look)
         axes.plot(theirs["M"], theirs["value"], linestyle="none", **_HOLLOW)
         axes.plot(own["M"], own["mape"], linestyle="none", **_OURS)
         if own.empty:
             nothing(axes)
     panels[0].set_ylabel("MAPE of $\\log I$ (%)")
     handles = [handle("published", **_HOLLOW), handle("ours, exact truth", **_OURS)]
-    for step, color in colours.items():
-        handles.append(handle(rf"ours, grid truth, $\Delta u={step}$", color, linestyle="-"))
+    for step, look in looks.items():
+        handles.append(handle(rf"ours, grid truth, $\Delta u={step}$", **look))
     legend(figure, handles, 3)
     return figure
 
 
 #: Rows of the configuration that stand for a method in the curves of the marginal likelihood.
 _ANNEALED = {"ess": "ess-ais", "hmc": "hmc-ais"}
-#: Forms of chains between the toolbox's and ours, which a table has.
-_TABLED = {f"{sampler}-{form}" for sampler in ("ess", "hmc") for form in ("repaired", "scheduled")}
-#: Colour, marker and line of each method.
-_LOOKS = {
-    "orthant": (style.BLUE, "o", "-"),
-    "orthant-adapted": ("#56b4e9", "s", "-"),
-    "best": (style.INK, "*", "-"),
-    "minimax-tilting": ("#009e73", "P", "-"),
-    "importance-ep": ("#882255", "X", "-"),
-    "ess": (style.ORANGE, "^", "-"),
-    "ess-gpml": (style.ORANGE, "v", "--"),
-    "hmc": ("#e69f00", "<", "-"),
-    "hmc-gpml": ("#e69f00", ">", "--"),
-    "laplace": (style.GREY, "D", ":"),
-    "ep": ("#cc79a7", "h", ":"),
-}
-#: Looks of methods that have none of their own.
-_FURTHER = [("#999933", "p", "-"), ("#44aa99", "d", "-"), ("#332288", "8", "-")]
+#: Methods that more time does not improve.
+_FIXED = ("laplace", "ep")
 
 
 def _curve(book: Book, base: str, quantity: str) -> pd.DataFrame:
@@ -94,34 +81,31 @@ def _curve(book: Book, base: str, quantity: str) -> pd.DataFrame:
 def _curves(axes: Axes, book: Book, quantity: str, annealed: dict[str, str]) -> list[Line2D]:
     """Draw log errors of every method against CPU seconds, and return a legend's handles."""
     full, unconverged = (_curve(book, base, quantity) for base in ("", "/unconverged"))
-    rows = {annealed.get(method, method): method for method in _LOOKS}
-    further = sorted({*full["method"]} - {*rows, *_ANNEALED, *_ANNEALED.values(), *_TABLED})
-    rows |= {method: method for method in further}
-    looks, handles = _LOOKS | dict(zip(further, _FURTHER, strict=False)), []
-    for row, method in rows.items():
-        color, marker, line = looks[method]
-        look: dict[str, Any] = {"color": color, "marker": marker}
-        look["markersize"] = {"*": 7.0, "D": 4.0}.get(marker, 5.0)
-        good, other = (points[points["method"] == row] for points in (full, unconverged))
-        if good.empty and other.empty:
-            continue
-        curve: dict[str, Any] = {"linestyle": line, "linewidth": 0.9}
-        axes.errorbar(good["seconds"], good["error"], yerr=good["error_se"], **curve, **look)
-        if len(good) and line == ":":
-            level = good["error"].iloc[0]
-            axes.axhline(level, color=color, linestyle=":", linewidth=0.8, zorder=1)
-        hollow = {"linestyle": "none", "markerfacecolor": "white", **look}
-        axes.plot(other["seconds"], other["error"], **hollow)
-        look |= {"markerfacecolor": "white"} if good.empty else {}
-        text = label("method", method) + (" (not converged)" if good.empty else "")
-        handles.append(handle(text, **curve, **look))
+    # of the chains one row stands for the method
+    other = {*annealed, *_ANNEALED.values()} - {*annealed.values()}
+    methods = in_order({*full["method"], *unconverged["method"]} - other)
+    for method in methods:
+        look = METHODS[method]
+        good, hollow = (points[points["method"] == method] for points in (full, unconverged))
+        solid = look.points | {"linestyle": "-"}
+        axes.errorbar(good["seconds"], good["error"], good["error_se"], linewidth=0.9, **solid)
+        axes.plot(hollow["seconds"], hollow["error"], **look.hollow)
+        if len(good) and method in _FIXED:
+            level: dict[str, Any] = {
+                "color": look.color,
+                "linestyle": ":",
+                "linewidth": 0.9,
+                "zorder": 1,
+            }
+            axes.axhline(good["error"].iloc[0], **level)
     axes.set(xscale="log", xlabel="CPU seconds")
     axes.xaxis.set_major_locator(LogLocator(numticks=12))
     axes.xaxis.set_major_formatter("{x:g}")
     axes.xaxis.set_minor_formatter(NullFormatter())
-    if not handles:
+    if not methods:
         nothing(axes)
-    return handles
+        return []
+    return [*named(methods, linestyle="-"), *PASSING]
 
 
 def figure1(book: Book) -> Figure:
@@ -135,33 +119,40 @@ def figure1(book: Book) -> Figure:
 
 
 def figure2(book: Book) -> Figure:
-    """Figure 2 of the paper: log of the MAPE of the log marginal likelihood against CPU seconds; nats at the right."""
-    figure = style.figure(3.0)
+    """Figure 2 of the paper: errors of the log marginal likelihood against CPU seconds, in nats and as it has them.
+
+    What the paper quotes stands at the right edge, because its seconds are of another machine.
+    """
+    figure = style.figure(3.2)
     axes = figure.subplots()
     handles = _curves(axes, book, "mape", _ANNEALED)
-    named = (("new", "sampler", "$\\oplus$"), ("ess", "ESS", "$\\otimes$"))
-    for name, text, marker in named:
-        place = [
+    named_there = (("new", "sampler", "$\\oplus$", 0.985), ("ess", "ESS", "$\\otimes$", 0.96))
+    for name, text, marker, place in named_there:
+        seconds, level = (
             book.get(f"experiment3/quoted/{name}/{of}").value for of in ("seconds", "log-mape")
-        ]
+        )
         look: dict[str, Any] = {"marker": marker, "markersize": 9, "markeredgewidth": 0.4}
-        axes.plot(*place, color=style.INK, linestyle="none", **look)
-        handles.append(handle(f"published {text}", style.INK, **look))
-    axes.set_ylabel(r"$\ln$ MAPE of $\log L$ (MAPE in %)")
+        look |= {"color": style.INK, "linestyle": "none"}
+        axes.plot(place, level, transform=axes.get_yaxis_transform(), **look)
+        handles.append(handle(f"published {text}, {seconds:g} s", **look))
+    axes.yaxis.tick_right()
+    axes.yaxis.set_label_position("right")
+    axes.spines[["left", "right"]].set_visible(True)
+    axes.set_ylabel(r"$\ln$ (MAPE in %), as published")
     template, sizes = "experiment3/{method}/size{size}/", ["method", "size"]
     nats, mape = (_columns(book, template + name, name) for name in ("nats", "mape"))
     both = nats.merge(mape, on=sizes)
     if len(both):  # the truth is one number: nats are percents times a constant
         factor = math.exp(np.log(both["nats"] / both["mape"]).mean())
-        right = axes.secondary_yaxis(
-            "right",
+        left = axes.secondary_yaxis(
+            "left",
             functions=(
                 lambda y: factor * np.exp(np.clip(y, -50, 50)),
                 lambda y: np.log(np.maximum(y, 1e-20) / factor),
             ),
         )
-        right.set_yticks([10.0**k for k in range(-4, 2)])
-        right.yaxis.set_major_formatter("{x:g}")
-        right.set_ylabel(r"mean $|\log\hat L-\log L|$ (nats)")
-    legend(figure, handles, 3)
+        left.set_yticks([10.0**k for k in range(-4, 2)])
+        left.yaxis.set_major_formatter("{x:g}")
+        left.set_ylabel(r"mean $|\log\hat L-\log L|$ (nats)")
+    legend(figure, handles)
     return figure

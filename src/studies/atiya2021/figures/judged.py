@@ -10,7 +10,8 @@ from recheck.judge.measures import OK, fitting
 from recheck.judge.outcomes import QUANTILES
 from recheck.report import style
 from recheck.report.book import Book
-from studies.atiya2021.figures.common import handle, label, legend, nothing
+from studies.atiya2021.figures.common import label
+from studies.common.figures import handle, legend, nothing
 
 #: Two cells of the same runs: one that is informative, and one that is not.
 _EXAMPLES = ("table2/P2/M10000", "table3/P2/M10000")
@@ -19,8 +20,8 @@ _TITLES = ("(a) probability (Table 2)", r"(b) marginal likelihood (Table 3)")
 _SHOWN = {
     "counted twice": ({"variance": "twice"}, style.ORANGE, "s"),
     "counted once": ({"variance": "once"}, style.BLUE, "o"),
-    "once, sampler with $10^6$, hard": ({"count": "million-hard"}, style.COLOURS[2], "^"),
-    "once, HMC with 20, ESS with 400": ({"hmc": "20", "ess": "400"}, style.COLOURS[3], "v"),
+    "once, sampler with $10^6$, hard": ({"count": "million-hard"}, style.GREEN, "^"),
+    "once, HMC with 20, ESS with 400": ({"hmc": "20", "ess": "400"}, style.PINK, "v"),
 }
 
 
@@ -68,13 +69,13 @@ def table4(book: Book) -> Figure:
         _by_reading(axes, book, f"table4/P{{}}/{method}/mae-med", range(1, 10))
         axes.set(xscale="log", xlim=(0.07, 14), xlabel="ours / printed")
         _ticks(axes, (1.0,))
-    panels[0].set_ylabel("MAE-MED of problem")
+    panels[0].set_ylabel("MAE-MED")
     panels = below.subplots(1, 3, sharey=True, squeeze=False, width_ratios=[1, 1, 0.8])[0]
     for axes, method in zip(panels, ("ess", "hmc"), strict=False):
         axes.set_title(f"{label('paper', method)} less {label('paper', 'new')}")
         _by_reading(axes, book, f"contrast/table4/P{{}}/{method}-new/mae-post", range(1, 7))
         axes.set(xlabel="percentage points", xlim=(-1.3, 2.2))
-    panels[0].set_ylabel("MAE-POST of problem")
+    panels[0].set_ylabel("MAE-POST")
     handles = [handle(name, color, marker=mark) for name, (_, color, mark) in _SHOWN.items()]
     handles.append(handle("printed", style.INK, marker="D"))
     panels[2].set_axis_off()
@@ -84,11 +85,10 @@ def table4(book: Book) -> Figure:
 
 def _by_reading(axes: Axes, book: Book, template: str, problems: range) -> None:
     """A row a problem, in it the intervals of our ratio or value under each reading that is drawn."""
-    axes.set(ylim=(problems[-1] + 0.6, problems[0] - 0.6), yticks=list(problems))
-    if book.outcomes.empty:
-        return
-    width = 0.16
-    for problem in problems:
+    axes.set(ylim=(problems[-1] + 0.6, problems[0] - 0.6))
+    axes.set_yticks(list(problems), [label("short", f"P{problem}") for problem in problems])
+    width, empty = 0.16, True
+    for problem in [] if book.outcomes.empty else problems:
         own = book.outcomes[book.outcomes["id"] == template.format(problem)]
         own = own[np.isfinite(own["effect"].astype(float))]
         rows = dict(own.set_index("reading", drop=False).iterrows())
@@ -98,12 +98,15 @@ def _by_reading(axes: Axes, book: Book, template: str, problems: range) -> None:
             if row is None or row["reading"] in drawn:  # these levels do not apply, or were not run
                 continue
             drawn.add(row["reading"])
+            empty = False
             y = problem + width * (place - (len(_SHOWN) - 1) / 2)
             center, low, high = _interval(row)
             axes.plot([low, high], [y, y], color=color, linewidth=1)
             axes.plot(center, y, color=color, marker=marker, markersize=3.2)
         if len(own) and own["scale"].iloc[0] == "linear":
             axes.plot(100 * own["published"].iloc[0], problem, color=style.INK, marker="D")
+    if empty:
+        nothing(axes)
 
 
 def _interval(row: pd.Series) -> tuple[float, float, float]:

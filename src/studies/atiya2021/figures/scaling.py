@@ -11,48 +11,39 @@ from matplotlib.ticker import LogLocator, NullFormatter, NullLocator
 
 from recheck.report import style
 from recheck.report.book import Book
-from studies.atiya2021.figures.common import handle, label, layout, legend, nothing
+from studies.atiya2021.figures.common import label, layout
+from studies.common.figures import METHODS, PASSING, handle, legend, nothing
 
 _TEMPLATE = "scaling/{kernel}/N{N}/{method}/{quantity}"
-#: Colour, marker and line of each method that is drawn, from what is least accurate where kernels are rough to what is
-#: most accurate. The table has the others.
-_LOOKS = {
-    "sampler": (style.BLUE, "o", "-"),
-    "sampler-pivoting": (style.BLUE, "v", "--"),
-    "adapted": ("#56b4e9", "s", "-"),
-    "hmc-annealed": ("#e69f00", "<", "-"),
-    "ep": ("#cc79a7", "h", "-"),
-    "minimax-tilting": ("#009e73", "P", "-"),
-    "importance-ep": ("#882255", "X", "-"),
-    "twisted-ep": (style.INK, "*", "-"),
-}
+_QUANTITIES = ["median", "flagged", "failed", "seconds", "truth-se"]
+#: What is drawn; the table has all kernels and methods. The CPU seconds of the first method are one: those of all
+#: grow a hundredfold, and would hide how they differ.
+_KERNELS = ("smooth", "rough", "rough-8")
+_METHODS = ("sampler", "hmc-annealed", "ep", "importance-ep", "minimax-tilting", "twisted-ep")
 #: A method of which the truth's standard error is the same as of all but the two that have a long run.
 _PLAIN = "ep"
-#: The method whose CPU seconds are one: those of all methods grow a hundredfold, and would hide how they differ.
-_UNIT = "sampler"
-#: Nats; a bound above it has an arrow.
-_SMALL = 0.03
+#: Nats: a bound above the first has an arrow, and an error above the second is in the title.
+_SMALL, _LARGE = 0.03, 1.0
 _DASHED: dict[str, Any] = {"color": style.GREY, "linestyle": "--", "linewidth": 0.8}
 #: Ticks of the axis of N, among which there is room for labels.
-_TICKS = (50, 200, 1000)
+_TICKS = (50, 200, 500, 2000)
 
 
 def scaling(book: Book) -> Figure:
     """Median error of log L above and CPU seconds over the sampler's below: a column a kernel, a line a method."""
     rows = book.select(_TEMPLATE).astype({"N": int})
-    rows = rows[rows["quantity"].isin(["median", "flagged", "failed", "seconds", "truth-se"])]
+    rows = rows[rows["quantity"].isin(_QUANTITIES)]
     keys = ["kernel", "method", "N"]
-    points = rows.pivot(index=keys, columns="quantity", values="value")
-    points = points.reindex(columns=["median", "flagged", "failed", "seconds", "truth-se"])
+    points = rows.pivot(index=keys, columns="quantity", values="value").reindex(columns=_QUANTITIES)
     middle = rows[rows["quantity"] == "median"].set_index(keys)["status"]
     bound = (middle == "at most").reindex(points.index, fill_value=False)
     points = points.astype(float).assign(bound=bound).reset_index().sort_values("N")
-    points["times"] = points["seconds"] / _seconds_of(_UNIT, points)
-    known = [*layout().order["kernel"]]
-    kernels = [name for name in known if name in {*points["kernel"]}] or known[:1]
-    figure = style.figure(3.3)
+    points["times"] = points["seconds"] / _seconds_of(_METHODS[0], points)
+    there = [name for name in layout().order["kernel"] if name in {*points["kernel"]}]
+    kernels = [name for name in there if name in _KERNELS] or there[:1] or [*_KERNELS[:1]]
+    figure = style.figure(4.2)
     # a narrow column more, for the names of the methods
-    widths = [*[1.0] * len(kernels), 0.2 * len(kernels)]
+    widths = [*[1.0] * len(kernels), 0.24 * len(kernels)]
     shape: dict[str, Any] = {"width_ratios": widths, "height_ratios": [1.7, 1.0]}
     panels = figure.subplots(2, len(widths), sharex=True, sharey="row", **shape)
     panels, margin = panels[:, :-1], panels[:, -1]
@@ -60,24 +51,37 @@ def scaling(book: Book) -> Figure:
         axes.set_axis_off()
     for kernel, upper, lower in zip(kernels, *panels, strict=True):
         own = points[points["kernel"] == kernel]
-        upper.set_title(label("kernel", kernel), fontsize=8)
+        upper.set_title(label("kernel", kernel))
         _axes(upper, lower, [*points["N"].unique()])
         if own.empty:
             nothing(upper)
             continue
         _panel(upper, lower, own)
-    errors = points.loc[points["median"] > 0, "median"]
+    errors = points.loc[(points["median"] > 0) & points["method"].isin(_METHODS), "median"]
     if len(errors):  # errors of the truth may be far below all others
         panels[0, 0].set_ylim(bottom=errors.min() / 2.0)
+        figure.suptitle(_message(points[points["kernel"].isin(kernels)]), x=0.01, ha="left")
     for axes in panels[:, 0]:
         _ticks(axes)
     _names(margin[0], points[points["kernel"] == kernels[-1]])
-    panels[0, 0].set_ylabel("error of $\\log L$, nats")
-    panels[1, 0].set_ylabel("time / sampler's")
+    panels[0, 0].set_ylabel("median error of $\\log L$ (nats)")
+    panels[1, 0].set_ylabel("CPU time\n(sampler's = 1)")
     for axes in panels[1]:
-        axes.set_xlabel("$N$")
+        axes.set_xlabel("training patterns $N$")
     legend(figure, _handles(), 5)
     return figure
+
+
+def _message(points: pd.DataFrame) -> str:
+    """On how many kernels the sampler, and twisted EP, err by more than a nat."""
+    largest = points[points["N"] == points["N"].max()]
+    errors = largest.pivot(index="kernel", columns="method", values="median")
+    errors = errors.reindex(columns=["sampler", "twisted-ep"])
+    wrong = (errors > _LARGE).sum()
+    return (
+        f"More than a nat from $\\log L$ at $N={largest['N'].iloc[0]}$: the sampler on {wrong['sampler']}"
+        f" of {len(errors)} kernels, twisted EP on {wrong['twisted-ep'] or 'none'}"
+    )
 
 
 def _seconds_of(method: str, points: pd.DataFrame) -> pd.Series:
@@ -90,18 +94,15 @@ def _panel(upper: Axes, lower: Axes, own: pd.DataFrame) -> None:
     """The lines of one kernel: a marker is hollow where most runs warn of themselves."""
     truth = own[(own["method"] == _PLAIN) & (own["truth-se"] > 0)]
     upper.plot(truth["N"], truth["truth-se"], zorder=1, **_DASHED)
-    for method, (color, marker, line) in _LOOKS.items():
-        mine = own[own["method"] == method]
-        look: dict[str, Any] = {"color": color, "linewidth": 0.9, "linestyle": line}
-        mark: dict[str, Any] = {"color": color, "marker": marker, "linestyle": "none"}
-        # a hollow star has to be told from a full one
-        mark |= {"markersize": {"*": 7.0}.get(marker, 3.6), "markeredgewidth": 0.7}
+    for method in _METHODS:
+        mine, look = own[own["method"] == method], METHODS[method]
+        color = look.color
         for axes, quantity in ((upper, "median"), (lower, "times")):
             there = mine[mine[quantity] > 0]
-            axes.plot(there["N"], there[quantity], **look)
+            axes.plot(there["N"], there[quantity], color=color, linewidth=0.9)
             warned = there["flagged"] >= 0.5
-            for part, face in ((there[~warned], color), (there[warned], "white")):
-                axes.plot(part["N"], part[quantity], markerfacecolor=face, **mark)
+            for part, mark in ((there[~warned], look.points), (there[warned], look.hollow)):
+                axes.plot(part["N"], part[quantity], **mark)
         bounds = mine[mine["bound"] & (mine["median"] > _SMALL)]
         if len(bounds):
             arrows: dict[str, Any] = {"color": color, "elinewidth": 0.6, "capsize": 1.5}
@@ -135,21 +136,16 @@ def _ticks(axes: Axes) -> None:
 
 def _names(axes: Axes, own: pd.DataFrame) -> None:
     """The names of the methods beside the ends of their lines, apart from one another."""
-    there = own[own["method"].isin(_LOOKS) & (own["median"] > 0)]
+    there = own[own["method"].isin(_METHODS) & (own["median"] > 0)]
     ends = there.groupby("method")["median"].last().sort_values()
     low, high = np.log10(axes.get_ylim())
     places = (np.log10(ends.to_numpy()) - low) / (high - low)
-    for (method, _), place in zip(ends.items(), _apart(places, 0.105), strict=True):
-        color, marker, line = _LOOKS[str(method)]
+    for (method, _), place in zip(ends.items(), _apart(places, 0.1), strict=True):
+        look = METHODS[str(method)]
         across: dict[str, Any] = {"transform": axes.transAxes, "clip_on": False}
-        axes.plot(
-            [-0.08, 0.0], [place, place], color=color, linestyle=line, linewidth=0.9, **across
-        )
-        axes.plot(-0.04, place, color=color, marker=marker, markersize=3.6, **across)
-        name = label("method", str(method))
-        axes.text(0.06, place, name, color=color, fontsize=8, va="center", **across).set_in_layout(
-            False
-        )
+        axes.plot(-0.1, place, **across, **look.points)
+        text = axes.text(0.02, place, look.label, color=look.color, va="center", **across)
+        text.set_in_layout(False)
 
 
 def _apart(places: np.ndarray, least: float) -> np.ndarray:
@@ -169,8 +165,7 @@ def _apart(places: np.ndarray, least: float) -> np.ndarray:
 def _handles() -> list[Any]:
     """What the markers mean."""
     return [
-        handle("diagnostics pass", style.INK, marker="o"),
-        handle("do not pass", style.INK, marker="o", markerfacecolor="white"),
+        *PASSING,
         handle("no estimate", style.INK, marker="x"),
         handle("at most", style.INK, marker=r"$\downarrow$", markersize=6),
         handle("s.e. of the truth", **_DASHED),

@@ -6,36 +6,41 @@ from matplotlib.figure import Figure
 
 from recheck.report import style
 from recheck.report.book import Book
+from studies.common.figures import METHODS, few, handle, legend, shown
 
-_METHODS = {
-    "minimax-tilting": "minimax tilting",
-    "separation": "separation of variables",
-    "twisted-ep": "twisted EP, 256 draws",
-}
+#: Methods by row, and what is said of them beside their names.
+_METHODS = {"minimax-tilting": "", "separation": "", "twisted-ep": ",\n256 draws"}
 _LIMITS = {"orthant": "orthant", "shifted": "shifted limits"}
 
 
 def spread(book: Book) -> Figure:
     """Standard deviations of both kinds of limits by method: published, and each of ours."""
-    figure = style.figure(2.0, width=5.0)
+    figure = style.figure(2.4)
     panels = figure.subplots(1, 2, sharex=True, sharey=True)
     measures, printed = book.measures[book.measures["status"] == "ok"], book.cells["value"]
     for axes, (limits, title) in zip(panels, _LIMITS.items(), strict=True):
-        axes.set(title=title, xscale="log", xlabel="standard deviation of log P")
+        axes.set(title=title, xscale="log", xlabel="s.d. of $\\log P$ (nats)")
         for place, method in enumerate(_METHODS):
             id = f"sd/{limits}-900/{method}"
             own = measures[(measures["id"] == id) & (measures["reading"] != "nugget=code")]
-            axes.plot(own["value"], [-place] * len(own), ".", color=style.BLUE, label="ours")
+            axes.plot(own["value"], [-place] * len(own), **METHODS[method].points)
             if id in printed:
-                axes.plot(printed[id], -place, "D", color=style.ORANGE, label="published")
-        axes.set_yticks([-place for place in range(len(_METHODS))], list(_METHODS.values()))
-    panels[0].set_xticks([0.01, 0.03, 0.1, 0.3, 1], ["0.01", "0.03", "0.1", "0.3", "1"])
+                axes.plot(printed[id], -place, "D", color=style.ORANGE, fillstyle="none")
+                if own.empty:
+                    few(axes)
+        names = [METHODS[method].label + more for method, more in _METHODS.items()]
+        axes.set(
+            yticks=[-place for place in range(len(names))], yticklabels=names, ylim=(-2.5, 0.5)
+        )
+    panels[0].set_xticks([0.01, 0.1, 1], ["0.01", "0.1", "1"])
     panels[0].minorticks_off()
-    handles, labels = panels[0].get_legend_handles_labels()
-    known = dict(zip(labels, handles, strict=True))
-    figure.legend(known.values(), known.keys(), loc="outside lower center", ncols=2)
+    published = handle("published", style.ORANGE, marker="D", fillstyle="none")
+    legend(
+        figure,
+        [handle("ours, full, in the colour of the method", style.INK, marker="o"), published],
+    )
     return figure
 
 
 #: Every figure by name.
-FIGURES = {"spread": spread}
+FIGURES = {"spread": shown(spread, 0.8)}

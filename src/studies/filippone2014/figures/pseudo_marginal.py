@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
 from recheck.report import style
 from recheck.report.book import Book
-from studies.common.figures import nothing
+from studies.common.figures import METHODS, handle, nothing
 
-_METHODS = {"laplace": "Laplace", "ep": "EP"}
-_SCHEMES = {"laplace": "Laplace", "ep": "EP", "ancillary": "AA", "surrogate": "SURR"}
+_METHODS = ("laplace", "ep")
+_SCHEMES = (*_METHODS, "ancillary", "surrogate")
 _DATA = {
     "pima": "Pima",
     "breast": "Breast",
@@ -23,7 +23,7 @@ _DATA = {
     "sonar": "Sonar",
     "crabs": "Crabs",
 }
-_OTHERS = {"fitted": "fitted", "mode": "mode", "svm": "SVM"}
+_OTHERS = ("fitted", "mode", "svm")
 
 
 def curves(book: Book) -> Figure:
@@ -33,8 +33,8 @@ def curves(book: Book) -> Figure:
     figure = style.figure(1.2 + 1.7 * len(sizes))
     panels = figure.subplots(len(sizes), 2, sharex=True, squeeze=False)
     for line, n in zip(panels, sizes, strict=True):
-        for axes, (method, name) in zip(line, _METHODS.items(), strict=True):
-            axes.set_title(f"{name}, $n={n[1:]}$")
+        for axes, method in zip(line, _METHODS, strict=True):
+            axes.set_title(f"{METHODS[method].label}, $n={n[1:]}$")
             own = rows[(rows["n"] == n) & (rows["method"] == method)]
             if own.empty:
                 nothing(axes)
@@ -83,16 +83,10 @@ def efficiency(book: Book) -> Figure:
     panels[0].set_ylabel("effective samples, % of draws")
     if markers:
         ran = {scheme.partition("-")[0] for scheme in table["scheme"]}
-        handles = [
-            Line2D([], [], color=colour, label=name)
-            for (scheme, name), colour in zip(_SCHEMES.items(), style.COLOURS, strict=False)
-            if scheme in ran
-        ]
+        looks = [METHODS[scheme] for scheme in _SCHEMES if scheme in ran]
+        handles = [handle(look.label, look.color, linestyle="-") for look in looks]
         for (n, d), marker in markers.items():
-            label = f"$n={n[1:]}$, $d={d[1:]}$"
-            handles.append(
-                Line2D([], [], color=style.GREY, linestyle="none", marker=marker, label=label)
-            )
+            handles.append(handle(f"$n={n[1:]}$, $d={d[1:]}$", style.INK, marker=marker))
         figure.legend(handles=handles, loc="outside lower center", ncols=4)
     return figure
 
@@ -110,21 +104,21 @@ def _sizes(*names: str) -> list[int]:
 def _panel(axes: Axes, table: pd.DataFrame, markers: Mapping[tuple[str, str], str]) -> None:
     """A line a method and problem."""
     for (n, d), own in table.groupby(["n", "d"]):
-        for scheme, colour in zip(_SCHEMES, style.COLOURS, strict=False):
+        for scheme in _SCHEMES:
             some = own[own["scheme"].str.partition("-")[0] == scheme]
             if some.empty:  # not run on this problem
                 continue
             some = some.assign(samples=some["scheme"].str.partition("-")[2].replace("", "0"))
             some = some.astype({"samples": int}).sort_values("samples")
-            axes.plot(some["operations"], some["ess"], f"{markers[n, d]}-", color=colour)
+            axes.plot(
+                some["operations"], some["ess"], f"{markers[n, d]}-", color=METHODS[scheme].color
+            )
 
 
 def losses(book: Book) -> Figure:
     """Log losses of the other methods, less that of predictions integrated by quadrature, over data sets and sizes."""
-    figure = style.figure(2.9)
-    axes = figure.add_subplot(
-        xlabel="data set, training cases", ylabel="log loss less integrated, nats"
-    )
+    figure = style.figure(4.2)
+    axes = figure.add_subplot(xlabel="data set, training cases", ylabel="excess log loss (nats)")
     rows = book.rows("prediction/{data}/{n}/{method}/log-loss")
     if rows.empty:
         nothing(axes)
@@ -134,15 +128,15 @@ def losses(book: Book) -> Figure:
     places = sorted(
         {key[:2] for key in table.index}, key=lambda key: (order.index(key[0]), _sizes(key[1]))
     )
-    for shift, ((method, name), colour) in enumerate(
-        zip(_OTHERS.items(), style.COLOURS, strict=False)
-    ):
+    for shift, method in enumerate(_OTHERS):
         found = [(table.loc[place][method] - table.loc[place]["quadrature"]) for place in places]
         means = [one.mean() for one in found]
         bars = [one.std(ddof=1) / np.sqrt(len(one)) if len(one) > 1 else 0.0 for one in found]
         at = np.arange(len(places)) + 0.2 * (shift - 1)
-        axes.errorbar(at, means, bars, fmt="o", color=colour, label=name)
+        look = METHODS[method]
+        axes.errorbar(at, means, bars, label=look.label, **look.points)
     axes.axhline(0.0, color=style.GREY, linewidth=0.8)
-    axes.set_xticks(range(len(places)), [f"{_DATA[data]}\n{n[1:]}" for data, n in places])
+    turned: dict[str, Any] = {"rotation": 38, "ha": "right", "rotation_mode": "anchor"}
+    axes.set_xticks(range(len(places)), [f"{_DATA[data]}, {n[1:]}" for data, n in places], **turned)
     figure.legend(loc="outside lower center", ncols=3)
     return figure

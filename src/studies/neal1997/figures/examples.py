@@ -6,10 +6,11 @@ from matplotlib.figure import Figure
 
 from recheck.report import style
 from recheck.report.book import Book
-from studies.common.figures import nothing
+from studies.common.figures import few, nothing
 from studies.neal1997.chains import true_function
 
-_LINES = ["solid", "dashed", "dashdot", "dotted"]
+#: Fewest iterations of a chain that is drawn: the relevances need half of them to fall.
+_ITERATIONS = 100
 
 
 def priors(book: Book) -> Figure:
@@ -25,14 +26,15 @@ def priors(book: Book) -> Figure:
     for axes, (name, title) in zip(panels.flat, titles.items(), strict=True):
         axes.set_title(title)
         rows = book.select(f"figure1/{name}/{{draw}}/{{x}}").astype({"x": float})
-        looks = zip(rows.groupby("draw"), style.COLOURS, _LINES, strict=False)
-        for (_, own), colour, line in looks:
+        for (_, own), look in zip(rows.groupby("draw"), style.LINES, strict=False):
             own = own.sort_values("x")
-            axes.plot(own["x"], own["value"], linestyle=line, color=colour)
+            axes.plot(own["x"], own["value"], **look)
         if rows.empty:
             nothing(axes)
     for axes in panels[1]:
         axes.set_xlabel("input")
+    for axes in panels[:, 0]:
+        axes.set_ylabel("function")
     return figure
 
 
@@ -45,16 +47,18 @@ def traces(book: Book) -> Figure:
     titles = ("relevances", "latent values of one case")
     for axes, own, texts, title in zip(panels, names, labels, titles, strict=True):
         axes.set_title(title)
-        look = zip(own, texts, style.COLOURS, _LINES, strict=False)
-        for name, label, colour, line in look:
+        for name, label, look in zip(own, texts, style.LINES, strict=False):
             rows = book.select(f"trace/{name}/{{iteration}}").astype({"iteration": int})
             rows = rows.sort_values("iteration")
-            axes.plot(rows["iteration"], rows["value"], linestyle=line, color=colour, label=label)
+            axes.plot(rows["iteration"], rows["value"], label=label, **look)
         axes.set_xlabel("iteration")
         if not axes.lines or not len(axes.lines[0].get_xdata()):
             nothing(axes)
         else:
-            axes.legend(ncols=4, loc="upper center", bbox_to_anchor=(0.5, -0.25), columnspacing=1)
+            compact = {"columnspacing": 0.8, "handlelength": 1.6, "handletextpad": 0.4}
+            axes.legend(ncols=4, loc="upper center", bbox_to_anchor=(0.5, -0.3), **compact)
+            if len(axes.lines[0].get_xdata()) < _ITERATIONS:
+                few(axes)
     if len(panels[0].lines[0].get_xdata()):
         panels[0].set_yscale("log")
     return figure
@@ -65,12 +69,12 @@ def outliers(book: Book) -> Figure:
     figure = style.figure(2.6, width=4.4)
     axes = figure.add_subplot(xlabel="input", ylabel="predictive mean")
     runs = {"1997-t": "t noise", "1997-gaussian": "Gaussian noise"}
-    for (run, label), colour, line in zip(runs.items(), style.COLOURS, _LINES, strict=False):
+    for (run, label), look in zip(runs.items(), style.LINES, strict=False):
         rows = book.select(f"figure5/{run}/{{x}}").astype({"x": float}).sort_values("x")
         if rows.empty:
             nothing(axes)
             continue
-        axes.plot(rows["x"], rows["value"], linestyle=line, color=colour, label=label)
+        axes.plot(rows["x"], rows["value"], label=label, **look)
         if run == "1997-t":
             x = rows["x"].to_numpy()
             axes.plot(x, true_function(x), color=style.GREY, label="true function")

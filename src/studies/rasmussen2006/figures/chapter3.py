@@ -10,23 +10,19 @@ from matplotlib.figure import Figure
 
 from recheck.report import style
 from recheck.report.book import Book
-from studies.common.figures import nothing
+from studies.common.figures import METHODS, few, legend, named, nothing
 from studies.rasmussen2006.grid import AMPLITUDES, LENGTHS, PRINTED, STEP
 
-_NAMES = {
-    "laplace": "Laplace",
-    "ep": "EP",
-    "linear-probit": "linear probit",
-    "svm": "SVM",
-    "svm-whole": "SVM without 1/2",
-    "lsc": "least squares",
-    "p1nn": "nearest neighbour",
-}
 _PANELS = {"log-evidence": "log evidence", "information": "information", "errors": "test errors"}
+#: Methods whose surfaces stand side by side.
+_NAMES = {"laplace": METHODS["laplace"].label, "ep": METHODS["ep"].label, "exact": "exact"}
+_REJECTING = ("laplace", "ep", "linear-probit", "svm", "svm-whole", "lsc", "p1nn")
+#: Fewest values of log l of a grid whose contours are where the surface has them.
+_FINE = 8
 _LABELS = {"xlabel": r"$\log\ell$", "ylabel": r"$\log\sigma_f$"}
 _CONTOURS: dict[str, list[float]] = {
-    "log-evidence": [-300, -200, -150, -120, -105, -95],
-    "information": [0.1, 0.3, 0.5, 0.7, 0.8, 0.86],
+    "log-evidence": [-300, -150, -105, -95],
+    "information": [0.1, 0.5, 0.8, 0.86],
 }
 #: Of the three surfaces side by side: the printed optima are -99 and -90.
 _SIDE_BY_SIDE = [-300, -200, -150, -120, -105, -100, -95, -92, -90]
@@ -34,7 +30,7 @@ _SIDE_BY_SIDE = [-300, -200, -150, -120, -105, -100, -95, -92, -90]
 
 def surfaces(book: Book) -> Figure:
     """Evidence, information and errors over (log l, log sf), by both methods, with the printed points."""
-    figure = style.figure(4.2)
+    figure = style.figure(5.0)
     panels = figure.subplots(2, 3, sharex=True, sharey=True)
     for line, method in zip(panels, ("laplace", "ep"), strict=True):
         for axes, (quantity, title) in zip(line, _PANELS.items(), strict=True):
@@ -56,15 +52,14 @@ def surfaces(book: Book) -> Figure:
 
 def evidence(book: Book) -> Figure:
     """Log evidence by Laplace's method, by EP and exact, with the printed points."""
-    figure = style.figure(2.7)
+    figure = style.figure(3.3)
     panels = figure.subplots(1, 3, sharex=True, sharey=True)
-    names = {"laplace": "Laplace", "ep": "EP", "exact": "exact"}
-    for axes, (method, name) in zip(panels, names.items(), strict=True):
+    for axes, (method, name) in zip(panels, _NAMES.items(), strict=True):
         rows = book.select(f"surface/{method}/l{{x}}/a{{a}}/log-evidence")
         _contours(axes, rows[rows["status"] == "ok"], _SIDE_BY_SIDE)
         for other, marker in (("laplace", "s"), ("ep", "D")):
             if method in (other, "exact"):
-                label = f"printed optimum, {names[other]}"
+                label = f"printed optimum, {_NAMES[other]}"
                 axes.plot(*PRINTED[other], marker, color=style.ORANGE, zorder=3, label=label)
         axes.set(title=name, xlabel=_LABELS["xlabel"])
         _limits(axes)
@@ -79,12 +74,14 @@ def _contours(axes: Axes, rows: pd.DataFrame, levels: Sequence[float]) -> None:
     if min(table.shape) < 3:
         nothing(axes)
         return
+    if len(table.columns) < _FINE:
+        few(axes)
     grid = table.columns.to_numpy(), table.index.to_numpy(), table.to_numpy()
     lines = axes.contour(
         *grid, levels=levels, colors=style.BLUE, linewidths=0.8, linestyles="solid"
     )
     # where contours are close, every other one has its number
-    axes.clabel(lines, [*lines.levels][::2], fontsize=8, inline_spacing=2)
+    axes.clabel(lines, [*lines.levels][:: 2 if len(levels) > 6 else 1], fontsize="small", fmt="%g")
 
 
 def _limits(axes: Axes) -> None:
@@ -104,12 +101,12 @@ def _numbers(axes: Axes, rows: pd.DataFrame) -> None:
         values[:: -(-len(values) // most)] for values, most in zip(some, (6, 9), strict=True)
     )
     for row in rows[rows["x"].isin(lengths) & rows["a"].isin(amplitudes)].itertuples():
-        axes.text(row.x, row.a, f"{row.value:.0f}", ha="center", va="center", fontsize=8)
+        axes.text(row.x, row.a, f"{row.value:.0f}", ha="center", va="center", fontsize="small")
 
 
 def latents(book: Book) -> Figure:
     """Histograms of latent means, and of probabilities averaged and at the mean."""
-    figure = style.figure(4.0)
+    figure = style.figure(4.8)
     panels = figure.subplots(2, 2)
     label_of = {"latent": "latent mean", "probability": "predictive probability"}
     for line, method in zip(panels, ("laplace", "ep"), strict=True):
@@ -117,15 +114,18 @@ def latents(book: Book) -> Figure:
             rows = book.select(f"histogram/{method}/{kind}/{{part}}/{{center}}")
             rows = rows.astype({"center": float}).sort_values("center")
             axes.set(title=_NAMES[method], xlabel=label_of[kind])
-            colours = zip(rows["part"].unique(), style.COLOURS, strict=False)
-            for part, colour in colours:
+            for part, look in zip(rows["part"].unique(), style.LINES, strict=False):
                 own = rows[rows["part"] == part]
                 label = {"map": "at the mean"}.get(str(part), part)
-                axes.step(own["center"], own["value"], where="mid", color=colour, label=label)
+                axes.step(own["center"], own["value"], where="mid", label=label, **look)
             if rows.empty:
                 nothing(axes)
-            else:
-                axes.legend()
+            elif method == "laplace":  # that of the other is the same
+                solid = {"frameon": True, "framealpha": 1.0, "edgecolor": "none"}
+                axes.legend(
+                    handlelength=1.2, columnspacing=1.0, loc="upper center", ncols=2, **solid
+                )
+            axes.margins(y=0.25)
             if kind == "probability":
                 axes.set_ylim(0, 30)  # as in Figure 3.9
         line[0].set_ylabel("cases")
@@ -151,43 +151,39 @@ def predictions(book: Book) -> Figure:
 
 def rejects(book: Book) -> Figure:
     """Error rate and information of the cases that are kept."""
-    figure = style.figure(2.8)
+    figure = style.figure(3.3)
     panels = figure.subplots(1, 2)
     for axes, quantity in zip(panels, ("error", "information"), strict=True):
         rows = book.select(f"figure3.10/{{method}}/{quantity}/{{share}}").astype({"share": float})
-        looks = zip(_NAMES.items(), style.COLOURS, style.MARKERS, strict=False)
-        for (method, name), colour, marker in looks:
+        for method in _REJECTING:
             own = rows[rows["method"] == method].sort_values("share")
-            look = {"color": colour, "marker": marker, "markersize": 3}
-            axes.plot(own["share"], own["value"], label=name, **look)
-        axes.set(xlabel="rejected share", ylabel={"error": "error rate"}.get(quantity, "bits"))
-    handles, labels = panels[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=4)
+            axes.plot(own["share"], own["value"], **METHODS[method].points | {"linestyle": "-"})
+        axes.set(xlabel="rejected share")
+        axes.set_ylabel({"error": "error rate"}.get(quantity, "information, bits"))
+    legend(figure, named(_REJECTING, linestyle="-"), 3)
     return figure
 
 
 def exact(book: Book) -> Figure:
     """Errors of both approximations over the grid, and information by both and exact."""
-    figure = style.figure(4.6)
+    figure = style.figure(5.4)
     above, below = figure.subfigures(2, 1, squeeze=False)[:, 0]
     panels = above.subplots(1, 2)
     base = "surface/exact/l{x}/a{a}/"
     truth = book.select(f"{base}log-evidence").set_index(["x", "a"])["value"]
-    looks = (("ep", style.BLUE, "o"), ("laplace", style.ORANGE, "s"))
-    for axes, (method, colour, marker) in zip(panels, looks, strict=True):
+    for axes, method in zip(panels, ("ep", "laplace"), strict=True):
         rows = book.select(f"{base}{method}-error")
         rows = rows[rows["status"] == "ok"].set_index(["x", "a"])
         bars = 2 * rows["se"].fillna(0.0)
-        look = {"fmt": marker, "color": colour, "markersize": 2.5, "elinewidth": 0.6}
+        look = METHODS[method].points | {"markersize": 3.0, "elinewidth": 0.6}
         axes.errorbar(-truth.reindex(rows.index), rows["value"], bars, **look)
         axes.axhline(0.0, color=style.GREY, linewidth=0.8)
         axes.set(title=_NAMES[method], xlabel="minus exact log evidence", xscale="log")
         axes.set_xticks(ticks := [90, 120, 200, 300, 500], [str(tick) for tick in ticks])
         axes.minorticks_off()
-    panels[0].set_ylabel("error of log evidence, nats")
-    names = {"laplace": "Laplace", "ep": "EP", "exact": "exact"}
+    panels[0].set_ylabel("error (nats)")
     lower = below.subplots(1, 3, sharex=True, sharey=True)
-    for axes, (method, name) in zip(lower, names.items(), strict=True):
+    for axes, (method, name) in zip(lower, _NAMES.items(), strict=True):
         rows = book.select(f"surface/{method}/l{{x}}/a{{a}}/information")
         _contours(axes, rows[rows["status"] == "ok"], _CONTOURS["information"])
         axes.set(title=f"{name}: information", xlabel=_LABELS["xlabel"])
@@ -200,17 +196,14 @@ def terms(book: Book) -> Figure:
     """One likelihood term and its Gaussian; one draw of the one-dimensional example by both methods."""
     figure = style.figure(2.7)
     term, shares, functions = figure.subplots(1, 3)
-    for name, colour, label in (
-        ("likelihood", style.GREY, "likelihood"),
-        ("cavity", style.COLOURS[2], "cavity"),
-        ("posterior", style.BLUE, "product"),
-        ("gaussian", style.ORANGE, "matched Gaussian"),
-    ):
+    names = {"posterior": "product", "gaussian": "matched Gaussian"}
+    parts = ("likelihood", "cavity", "posterior", "gaussian")
+    for name, look in zip(parts, style.LINES, strict=True):
         own = _curve(book, f"figure3.4/{name}")
-        term.plot(own["x"], own["value"], color=colour, label=label)
-    term.set(xlabel="$f$", title="Figure 3.4")
-    term.legend(loc="center right", bbox_to_anchor=(1.0, 0.6), handlelength=1)
-    for method, colour in (("laplace", style.ORANGE), ("ep", style.BLUE)):
+        term.plot(own["x"], own["value"], label=names.get(name, name), **look)
+    term.set(xlabel="$f$", ylabel="value or density", title="Figure 3.4")
+    for method in ("laplace", "ep"):
+        colour = METHODS[method].color
         own = _curve(book, f"figure3.6/{method}-probability")
         shares.plot(own["x"], own["value"], color=colour, label=_NAMES[method])
         mean, spread = (_curve(book, f"figure3.6/{method}-{q}") for q in ("mean", "deviation"))
@@ -218,14 +211,14 @@ def terms(book: Book) -> Figure:
             curve = mean["value"].to_numpy() + times * spread["value"].to_numpy()
             functions.plot(mean["x"], curve, color=colour, linewidth=width)
     own = _curve(book, "figure3.6/truth-probability")
-    shares.plot(own["x"], own["value"], color=style.GREY, label="true probability")
+    shares.plot(own["x"], own["value"], ":", color=style.INK, label="true probability")
     own = _curve(book, "figure3.6/points")
     shares.plot(own["x"], (own["value"] > 0).astype(float), ".", color=style.INK, markersize=3)
     shares.set(xlabel="$x$", ylabel="probability of $+1$", title="Figure 3.6(a)")
     functions.axhline(0.0, color=style.GREY, linewidth=0.8)
     functions.set(xlabel="$x$", ylabel="$f(x)$", title="Figure 3.6(b)")
-    handles, labels = shares.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=3)
+    handles = [handle for axes in (term, shares) for handle in axes.get_legend_handles_labels()[0]]
+    legend(figure, handles)
     return figure
 
 
@@ -246,12 +239,14 @@ def lone(book: Book) -> Figure:
         grid = table.columns.to_numpy(), table.index.to_numpy(), table.to_numpy()
         levels = [0.2, 0.3, 0.4, 0.6, 0.7, 0.8]
         lines = axes.contour(*grid, levels=levels, colors=style.BLUE, linewidths=0.7)
-        axes.clabel(lines, fontsize=7, inline_spacing=1)
+        axes.clabel(lines, fontsize="small", inline_spacing=1)
         axes.contour(*grid, levels=[0.5], colors=style.INK, linewidths=1.8)
         for label, fill in ((1.0, "none"), (-1.0, "full")):
             own = points[points["value"] == label]
             axes.plot(own["x"], own["y"], "o", color=style.INK, fillstyle=fill, markersize=4)
         axes.set(title=rf"$\ell={length}$", aspect="equal", xlim=(0, 1), ylim=(0, 1))
+        axes.set(xlabel="$x_1$", xticks=[0, 0.5, 1], yticks=[0, 0.5, 1])
+    panels[0].set_ylabel("$x_2$")
     return figure
 
 
@@ -276,7 +271,9 @@ def tenclass(book: Book) -> Figure:
                 axes.plot(rest["x"], rest["value"], "s", label=r"other $\log\sigma_f$", **look)
         axes.set(xlabel=_LABELS["xlabel"], ylabel=title)
         cell = f"figure3.11/laplace/{quantity}"
-        if cell in book.cells.index and "4649" in set(rows["n"]):
+        if "4649" not in set(rows["n"]):  # what is printed is of all of them
+            few(axes)
+        elif cell in book.cells.index:
             printed = PRINTED["ten"][0], book.cells.loc[cell, "value"]
             axes.plot(*printed, "D", color=style.INK, label="printed")
     handles, labels = panels[0].get_legend_handles_labels()
