@@ -1,17 +1,16 @@
 """Rectangle probabilities: error and CPU seconds of each method, and of other packages, in one run on one core.
 
 Each row is one call: the estimate of log P, its standard error, the error where the truth is known, CPU seconds of all
-of the call, and what the result says of itself. The Matern problems are those that Cao and Katzfuss time (Matern 3/2,
-range .1 as R's GpGp means it, nugget .03, unit square), on a regular grid; of their shifted limits we know no more than
-that. The truth of these is a longer run, with other random numbers, whose standard error is in its row.
+of the call, and what the result says of itself. The Matern problems are on a regular grid (Matern 3/2, range .1 as R's
+GpGp means it, nugget .03, unit square); those of Cao and Katzfuss themselves are in benchmarks/vecchia.py. The truth of
+these is a longer run, with other random numbers, whose standard error is in its row.
 
 The packages are SciPy, mvtnorm of R, MVNXPB of BoTorch, and for an orthant scikit-learn's classifier. ``make peer-r
 peer-botorch`` sets up what can be; what is not there is shown as missing.
 
 ``python benchmarks/rectangle.py [word of a problem's name ...]`` writes docs/rectangle.csv, where other problems stay,
-and docs/rectangle.png. ``--public [size ...]`` runs the five problems whose times Cao and Katzfuss state, and writes
-docs/vecchia.csv. ``--small`` measures single calls and batches of few coordinates beside SciPy, and the likelihood of a
-multinomial probit, and writes docs/small.csv and docs/choice.csv.
+and docs/rectangle.png. ``--small`` measures single calls and batches of few coordinates beside SciPy, and the
+likelihood of a multinomial probit, and writes docs/small.csv and docs/choice.csv.
 """
 
 import argparse
@@ -29,12 +28,9 @@ import sklearn
 from scipy.special import gammaln, ndtr
 from scipy.stats import multivariate_normal, norm
 from sklearn.gaussian_process import GaussianProcessClassifier
-from sklearn.gaussian_process.kernels import ConstantKernel, Matern, PairwiseKernel
+from sklearn.gaussian_process.kernels import PairwiseKernel
 
 from gpcmc import orthant_probability, rectangle_probability
-from gpcmc.gp import prior as prior_of
-from gpcmc.inference import Twisted
-from gpcmc.rectangle import rounds
 
 ROOT = Path(__file__).resolve().parents[1]
 HERE, BUILD = ROOT / "benchmarks/peers", ROOT / "build/peers"
@@ -44,15 +40,6 @@ SECONDS = 60.0  # SciPy's evaluations are as many as it can make in about so lon
 #: Standard errors from the truth beyond which an error bar is wrong.
 FAR = 4.0
 LONGEST = 1800.0  # seconds that another package may take
-#: What Cao and Katzfuss state: size, limits, their m, seconds, and standard deviation of log P; then Botev's, and
-#: separation of variables.
-PUBLIC = [
-    (900, "orthant", 0, INF, 1.05, 0.034, 19.2, 0.051, 13.8, 0.106),
-    (900, "shifted", -1, INF, 1.01, 0.016, 21.4, 0.024, 12.9, 0.340),
-    (6400, "orthant", 0, INF, 52.5, 0.298, np.nan, np.nan, 587, 0.94),
-    (6400, "shifted", -1, INF, 52, 0.043, np.nan, np.nan, 588, 1.28),
-    (6400, "box", -1, 1, 54, 3.5, np.nan, np.nan, 463, 2.5),
-]
 COLUMNS = [
     "problem", "package", "method", "log_probability", "error", "standard_error", "cpu_seconds", "note",
 ]  # fmt: skip
@@ -249,52 +236,6 @@ def measure(words):
                 yield name, package, method, log_p, log_p - truth, *rest
 
 
-def low_rank(n):
-    """The orthant as an evidence: K is the Matern part over the nugget, and all labels are +1."""
-    kernel = ConstantKernel(1 / 0.03) * Matern(0.1 * 3**0.5, nu=1.5)
-    prior = prior_of(kernel, grid(n), covariance="low-rank", tolerance=1e-2)
-    method = Twisted(points=512, randomizations=16)
-    found = method.fit(prior, np.ones(n), rng=np.random.default_rng(0))
-    told = found.diagnostics
-    rest = f"correction {told['correction']:.1g}, rest {told['correction_rest']:.1g}"
-    note = f"{found.status} (twisted-ep, rank {told['rank']:.0f}, {rest})"
-    return found.log_evidence, found.log_evidence_se, found.work["samples"], note
-
-
-def public(sizes):
-    """What is stated of Vecchia's approximation, of Botev's method and of separation of variables, beside ours.
-
-    At n = 900 ours is asked for the standard deviation that is stated of the first. At n = 6400 the orthant has a
-    covariance of low rank, which other rectangles cannot have.
-    """
-    file = ROOT / "docs/vecchia.csv"
-    names = ["n", "limits", "log_probability", "standard_error", "cpu_seconds", "samples", "status"]
-    stated = [f"{who} {what}" for who in ("Vecchia", "Botev", "separation") for what in ("s", "sd")]
-    rows = []
-    old = pd.read_csv(file).set_index(["n", "limits"]) if file.exists() else None
-    for n, limits, lower, upper, *theirs in PUBLIC:
-        if n in sizes and n > 1000 and limits == "orthant":
-            seconds, found = timed(lambda n=n: low_rank(n))
-            own = [*found[:2], seconds, *found[2:]]
-        elif n in sizes and n < 1000:
-            tolerance = rounds.student(0.95) * theirs[1]
-            options = {"tolerance": tolerance, "max_samples": 2**17, "rng": 0}
-            seconds, found = timed(
-                lambda n=n, lower=lower, upper=upper, options=options: rectangle_probability(
-                    lower, upper, cov=matern(n), **options
-                )
-            )
-            note = f"{found.status} ({found.method})"
-            own = [found.log_probability, found.standard_error, seconds, found.samples, note]
-        elif old is not None and (n, limits) in old.index:
-            own = old.loc[(n, limits), names[2:]].tolist()
-        else:
-            own = [np.nan] * 4 + ["not run"]
-        rows.append([n, limits, *own, *theirs])
-        print(rows[-1], flush=True)
-        pd.DataFrame(rows, columns=names + stated).to_csv(file, index=False, float_format="%.4g")
-
-
 def cpu(call, times):
     """The least CPU seconds of so many calls."""
     found = INF
@@ -425,8 +366,7 @@ def picture(table, path):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("words", nargs="*", help="words of problems' names; with --public, sizes")
-    parser.add_argument("--public", action="store_true", help="beside published figures")
+    parser.add_argument("words", nargs="*", help="words of problems' names")
     parser.add_argument(
         "--small", action="store_true", help="few coordinates, alone and many at once"
     )
@@ -434,9 +374,6 @@ def main():
     rectangle_probability(0, INF, cov=equicorrelated(5), rng=0)  # imports
     if given.small:
         small()
-        return
-    if given.public:
-        public([int(n) for n in given.words] or [900, 6400])
         return
     file, found = ROOT / "docs/rectangle.csv", []
     order = [name for name, *_ in problems()]
