@@ -28,7 +28,10 @@ def test_numbers_of_the_readme(value):
     closer, common = (value(f"ep/{what}-every-run/orthant") for what in ("closer", "common"))
     assert f"closer than the sampler's in {closer:.0f} of {common:.0f} cases" in text
     runs, off = value("scaling/reference/data-sets"), value("scaling/eves/off/all")
-    assert f"Of our {runs:.0f} runs, {off:.0f} miss the log likelihood by more than a nat" in text
+    assert (
+        f"study of scaling {off:.0f} of {runs:.0f} runs miss the log likelihood by more than a nat"
+        in text
+    )
     assert value("scaling/eves/off/below-20") == off
     verdicts = pd.read_csv(KEPT / "verdicts.csv")
     cells = verdicts[verdicts["kind"] == "cell"]
