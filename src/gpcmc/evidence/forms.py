@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -81,11 +82,14 @@ class Form(ABC):
 
 
 def dense(kernel: Kernel, X: Any) -> Climbed:
-    """Return what makes dense covariances of a kernel at inputs, for gradients."""
-    on = KernelOn(kernel, X)
+    """Return what makes dense covariances of a kernel at inputs, for gradients; no array (n, n) before the first."""
+
+    @cache
+    def on() -> KernelOn:
+        return KernelOn(kernel, X)
 
     def at(theta: FloatArray) -> Dense:
-        K, contract = on.at(theta)
+        K, contract = on().at(theta)
         return Dense(K, kernel.clone_with_theta(theta) if len(K) >= _NESTED else None, X, contract)
 
     return at

@@ -91,9 +91,8 @@ class Search:
             If the method fails at all starts.
         """
         progress = Progress(self.verbose)
-        surface = surface_of(method, kernel, X, y)
         if callable(self.optimizer):
-            form = form_at(kernel)
+            surface, form = surface_of(method, kernel, X, y), form_at(kernel)
             surface.form = form.around(kernel, X, y, method)
             return self._by(self.optimizer, surface, progress, rng), form
         small, large = scaled(kernel, X)
