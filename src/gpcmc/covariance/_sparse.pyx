@@ -1,9 +1,10 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 """Sparse Cholesky factors by supernodes, entries of inverses on their pattern, and conditionals on neighbours.
 
-`Symbolic` finds, once for a pattern, how the lower factor of P = L L' fills in. `factorized` is multifrontal: a supernode's
-dense front takes its columns of P and what its children leave, is factorised by LAPACK, and leaves an update to its
-parent. `selected` goes back from the root (Takahashi's recursion by blocks): with G = L21 L11^-1 and Z = P^-1,
+`Symbolic` finds, once for a pattern, how the lower factor of P = L L' fills in. `factorized` is multifrontal: a
+supernode's dense front takes its columns of P and what its children leave, is factorised by LAPACK, and leaves an
+update to its parent. `selected` goes back from the root (Takahashi's recursion by blocks): with G = L21 L11^-1 and Z
+= P^-1,
 
     Z21 = -Z22 G,      Z11 = (L11 L11')^-1 + G' Z22 G,
 
@@ -157,12 +158,12 @@ def structures(const int32_t[::1] pointers, const int32_t[::1] rows, const int32
 def factorized(const int32_t[::1] cuts, const int32_t[::1] above, const int32_t[::1] fronts,
                const int64_t[::1] begin, const int64_t[::1] panels, const int32_t[::1] pointers,
                const int32_t[::1] rows, const double[::1] data, double[::1] L):
-    """Factorise P, given by the columns of its lower triangle, into the panels L; return whether it is positive definite.
+    """Factorise P, given by the columns of its lower triangle, into the panels L; return whether it is definite.
 
     A panel is (rows, columns) in Fortran's order; `panels` says where each begins.
     """
     cdef int supernodes = above.shape[0], s, j, k, w, r, rest, info, n = pointers.shape[0] - 1, child, c, i
-    cdef int64_t at, column, target
+    cdef int64_t column, target
     cdef double **updates = <double **> malloc(supernodes * sizeof(double *))
     first_ = np.full(supernodes, -1, dtype=np.int32)
     following_ = np.full(supernodes, -1, dtype=np.int32)
@@ -299,7 +300,7 @@ def selected(const int32_t[::1] cuts, const int32_t[::1] above, const int32_t[::
 def solve_lower(const int32_t[::1] cuts, const int32_t[::1] fronts, const int64_t[::1] begin,
                 const int64_t[::1] panels, const double[::1] L, double[:, ::1] X):
     """Replace X (n, k) by L^-1 X; supernodes where X is zero are passed over."""
-    cdef int supernodes = cuts.shape[0] - 1, s, j, i, w, r, rest, columns = X.shape[1], some
+    cdef int supernodes = cuts.shape[0] - 1, s, j, i, w, r, rest, columns = X.shape[1]
     cdef int64_t k
     cdef double *panel
     cdef double *T
@@ -366,7 +367,7 @@ def solve_upper(const int32_t[::1] cuts, const int32_t[::1] fronts, const int64_
 def conditionals(double[:, :, ::1] A, double[:, ::1] k, const int32_t[::1] counts, double[::1] left):
     """Regress values on their neighbours: replace k (n, m) by A^-1 k, and subtract k' A^-1 k from `left` (n,).
 
-    A (n, m, m) are the neighbours' covariances, of which the first counts (n,) matter; their lower triangles are replaced
+    A (n, m, m) are the neighbours' covariances; the first counts (n,) matter. Their lower triangles are replaced
     by Cholesky factors. Returns whether all are positive definite.
     """
     cdef int n = A.shape[0], m = A.shape[1], i, a, b, c, size
@@ -454,8 +455,8 @@ def entries(const int32_t[::1] place, const int32_t[:, ::1] neighbours, const in
             const int32_t[::1] pointers, const int32_t[::1] rows):
     """Return where in the lower triangle, by columns, the pairs of each value and its neighbours are (n, pairs).
 
-    The value is the first of its group, and pairs are in the order (0, 0), (1, 0), (1, 1), (2, 0), ... `place` (n,) says
-    which row is whose.
+    The value is the first of its group, and pairs are in the order (0, 0), (1, 0), (1, 1), (2, 0), ...; `place` (n,)
+    says which row is whose.
     """
     cdef int n = neighbours.shape[0], m = neighbours.shape[1], i, a, b, lo, hi, mid, row, column, one, other
     found_ = np.zeros((n, (m + 1) * (m + 2) // 2), dtype=np.int32)
@@ -495,7 +496,7 @@ def precision(const int32_t[:, ::1] where, const int32_t[::1] counts, const doub
 
 def grouped(const int32_t[:, ::1] where, const int32_t[::1] counts, const double[:, ::1] beta,
             const double[::1] data, double[:, ::1] found):
-    """Add Sigma b of each value and its neighbours to `found` (n, m + 1), b = (1, -beta), entries of Sigma in `data`."""
+    """Add Sigma b of each value and its neighbours to `found` (n, m + 1), b = (1, -beta), Sigma's entries in `data`."""
     cdef int n = where.shape[0], i, a, b
     cdef double one, other, value
     with nogil:

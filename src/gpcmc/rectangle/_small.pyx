@@ -9,7 +9,8 @@ standard limits a < b, in two dimensions and with r = sin t
 
 and in three, with the first coordinate's correlations r_12 = rho_12 sin x and r_13 = rho_13 sin x and r_23 as it is,
 
-    P = P_1 P_23 + integral_0^(pi/2) cos x sum over pairs (1, j) of rho_1j sum_corners +- phi_2(h, k; r_1j) P(other | h, k) dx.
+    P = P_1 P_23 + integral_0^(pi/2) cos x sum over pairs (1, j) of
+        rho_1j sum_corners +- phi_2(h, k; r_1j) P(other | h, k) dx.
 
 The determinant along that way is a sum of two terms that are not negative, so that singular covariances are cases like
 any other. The differences of corners leave an absolute error of about 1e-16.
@@ -39,7 +40,7 @@ cdef enum:
 cdef double AGREED = 1e-10   # halves so near to the whole, over the integral, are much nearer to the truth
 cdef double NOTHING = 1e-15  # and halves so near to it, over all of the sum, need not be nearer
 cdef double GAINED = 1e-4    # share of that distance that is left, at most
-cdef double ROUNDING = 4e-16 # of a sum of terms, over their sizes
+cdef double ROUNDING = 4e-16  # of a sum of terms, over their sizes
 cdef double ENOUGH = 5e-13   # relative error up to which the differences of corners are taken
 cdef double FALL = 42.0      # nats below the mode where an integrand ends
 cdef double ROOT_2 = sqrt(2.0), LOG_2 = log(2.0), LOG_ROOT_2PI = 0.5 * log(2.0 * M_PI)
@@ -200,7 +201,7 @@ cdef double pairs(double x, const double *p, double *size) noexcept nogil:
     """The integrand in three dimensions: p has lower limits, upper ones, rho_12, rho_13, rho_23, det, q, 1 - rho^2."""
     cdef double s = sin(x), c = cos(x), total = 0.0, r, w, other, mean, sd, h, k, one, rho, own
     cdef double r_23 = p[8], det = p[9] + c * c * p[10]
-    cdef int j, m, i, l
+    cdef int j, m, i, corner
     size[0] = 0.0
     for j in range(1, 3):
         m, rho = 3 - j, p[5 + j]
@@ -213,8 +214,8 @@ cdef double pairs(double x, const double *p, double *size) noexcept nogil:
             h = p[3 * i]
             if isinf(h):
                 continue
-            for l in range(2):
-                k = p[3 * l + j]
+            for corner in range(2):
+                k = p[3 * corner + j]
                 if isinf(k):
                     continue
                 mean = (h * (other - r * r_23) + k * (r_23 - r * other)) / w
@@ -222,7 +223,7 @@ cdef double pairs(double x, const double *p, double *size) noexcept nogil:
                 if own > 0.0:
                     mean = c * rho * exp(-exponent(h, k, r, w)) / (2.0 * M_PI * sqrt(w))
                     size[0] += fabs(mean) * own
-                    total += mean * one if i == l else -mean * one
+                    total += mean * one if i == corner else -mean * one
     return total
 
 
@@ -270,14 +271,14 @@ cdef struct Peak:
 cdef Peak peak_of(Height log_f, const double *p, double a, double b) noexcept nogil:
     """The mode of a log-concave function between a and b, and where it is `FALL` below that."""
     cdef double x = fmin(fmax(0.0, a), b), step, left, right, f_left, f_right, f, trial, f_trial, near, far, end, ended
-    cdef int k, side
+    cdef int _k, side
     cdef Peak found
     f = log_f(x, p)
     step = 1e-3
     # a bracket: x is the highest of three
     for side in range(-1, 2, 2):
         step = 1e-3 * (1.0 + fabs(x))
-        for k in range(200):
+        for _k in range(200):
             trial = fmin(fmax(x + side * step, a), b)
             f_trial = log_f(trial, p)
             # where nothing is left of the mass its logarithm is minus infinity: on
@@ -287,7 +288,7 @@ cdef Peak peak_of(Height log_f, const double *p, double a, double b) noexcept no
     left = right = x
     step = 1e-3 * (1.0 + fabs(x))
     f_left = f_right = f
-    for k in range(200):
+    for _k in range(200):
         if left > a and f_left >= f:
             left = fmax(left - step, a)
             f_left = log_f(left, p)
@@ -301,7 +302,7 @@ cdef Peak peak_of(Height log_f, const double *p, double a, double b) noexcept no
         if (left <= a or f_left < f) and (right >= b or f_right < f):
             break
         step *= 2.0
-    for k in range(200):  # golden section, until the bracket is flat
+    for _k in range(200):  # golden section, until the bracket is flat
         if f - fmin(f_left, f_right) < 0.1 or right - left <= 1e-14 * (1.0 + fabs(x)):
             break
         if right - x > x - left:
@@ -323,13 +324,13 @@ cdef Peak peak_of(Height log_f, const double *p, double a, double b) noexcept no
     for side in range(-1, 2, 2):
         end = a if side < 0 else b
         near, far = 0.0, fmax(fabs((left if side < 0 else right) - x), 1e-13 * (1.0 + fabs(x)))
-        for k in range(1100):
+        for _k in range(1100):
             if far >= fabs(end - x) or log_f(x + side * far, p) < f - FALL:
                 break
             near, far = far, 2.0 * far
         far = fmin(far, fabs(end - x))
         if far < fabs(end - x) or log_f(end, p) < f - FALL:
-            for k in range(12):
+            for _k in range(12):
                 trial = 0.5 * (near + far)
                 if log_f(x + side * trial, p) < f - FALL:
                     far = trial
@@ -357,7 +358,7 @@ cdef double of_one(double x, const double *p, double *size) noexcept nogil:
 cdef double two_by_coordinate(const double *a, const double *b, double rho, double *error) noexcept nogil:
     """log P, and its error."""
     cdef double[5] p
-    cdef double value, far
+    cdef double value
     cdef Sum low, high
     cdef Peak peak
     p[0], p[1], p[2], p[3], p[4] = a[1], b[1], rho, sqrt((1.0 - rho) * (1.0 + rho)), 0.0
