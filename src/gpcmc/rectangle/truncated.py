@@ -194,6 +194,8 @@ class TruncatedNormal:
         ValueError
             If p is not between 0 and 1, or an option is not as above.
         """
+        from scipy.optimize import brentq  # which takes a tenth of a second
+
         if isinstance(p, bool) or not isinstance(p, numbers.Real) or not 0.0 < float(p) < 1.0:
             raise ValueError(f"p must be a number between 0 and 1; got {p!r}")
         validation.check_option("tail", tail, _TAILS)
@@ -209,8 +211,6 @@ class TruncatedNormal:
 
         target = log_p(-np.inf, np.inf) + math.log(p)
         sd = np.sqrt(given.cov.diagonal())
-
-        from scipy.optimize import brentq  # which takes a tenth of a second
 
         def gap(q: float) -> float:
             low, high = {"lower": (-np.inf, q), "upper": (q, np.inf), "both": (-q, q)}[tail]
