@@ -7,7 +7,7 @@ from importlib.machinery import PathFinder
 from importlib.util import find_spec
 
 from studies.atiya2021.methods import DETERMINISTIC, MODULES
-from studies.atiya2021.settings import Packaged, Posterior, Study, on_problem
+from studies.atiya2021.settings import Packaged, Posterior, Scaling, Study, on_problem
 from studies.common.code import digest
 from studies.common.notes import note, noted
 
@@ -38,14 +38,31 @@ def combinations(study: Study) -> Iterator[str]:
     for name in study.benchmark.methods:
         if name not in known:
             yield f"{_STUDY}.benchmark.methods: given {name!r}; allowed are {known}"
-    for name in study.scaling.methods:
-        if name.startswith("reference-"):
-            yield f"{_STUDY}.scaling.methods: given {name!r}; allowed are names without `reference-` in front"
+    yield from _scaling(study.scaling)
     yield from _packaged(study.packaged)
     yield from _chains(study.experiment5.posterior)
     searches = study.experiment5.tuning.methods
     for name in sorted(searches.keys() & study.experiment5.gradient.keys()):
         yield f"{_STUDY}.experiment5.gradient: given {name!r}; allowed are names that tuning has not"
+
+
+def _scaling(given: Scaling) -> Iterator[str]:
+    if not given.kernels:
+        return
+    key = f"{_STUDY}.scaling"
+    for name in given.methods:
+        if name.startswith("reference-"):
+            yield f"{key}.methods: given {name!r}; allowed are names without `reference-` in front"
+    named = {f"sizes.N{size.patterns}": size.kernels for size in given.sizes}
+    named |= {f"methods.{name}": row.kernels for name, row in given.methods.items()}
+    for where, kernels in {**named, "curve": given.curve.kernels}.items():
+        if not {*kernels} <= given.kernels.keys():
+            yield f"{key}.{where}.kernels: given {kernels}; allowed are some of {[*given.kernels]}"
+    sizes = [size.patterns for size in given.sizes]
+    if given.curve.patterns not in sizes:
+        yield f"{key}.curve.patterns: given {given.curve.patterns}; allowed is one of {sizes}"
+    for name in sorted(given.curve.counts.keys() - given.methods.keys()):
+        yield f"{key}.curve.counts: given {name!r}; allowed are some of {[*given.methods]}"
 
 
 def _chains(posterior: Posterior) -> Iterator[str]:

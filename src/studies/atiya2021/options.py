@@ -19,6 +19,7 @@ from studies.atiya2021.settings import (
     GradientRow,
     PackagedRow,
     Posterior,
+    Scaling,
     ScalingRow,
     Study,
     Tuning,
@@ -48,6 +49,7 @@ def problems_of_methods(study: Study) -> list[str]:
         *_tuning(study.experiment5.tuning),
         *_rows("experiment5.gradient", study.experiment5.gradient),
         *_rows("scaling.methods", study.scaling.methods),
+        *_curve(study.scaling),
         *_rows("packaged.methods", study.packaged.methods),
     ]
     return [f"atiya2021.{line}" for line in dict.fromkeys(lines)]
@@ -117,6 +119,17 @@ def _tuning(given: Tuning) -> Iterator[str]:
 def _rows(key: str, rows: Mapping[str, GradientRow | ScalingRow | PackagedRow]) -> Iterator[str]:
     for name, row in rows.items():
         yield from problems_of_options(f"{key}.{name}", row.method, row.options)
+
+
+def _curve(given: Scaling) -> Iterator[str]:
+    counts = given.curve.counts if given.kernels else {}
+    for name, options in counts.items():
+        row, key = given.methods.get(name), f"scaling.curve.counts.{name}"
+        if row is None:
+            continue  # which is refused elsewhere
+        for option, values in options.items():
+            for value in values:
+                yield from problems_of_options(key, row.method, row.options | {option: value})
 
 
 def problems_of_options(key: str, method: str, options: Mapping[str, Any]) -> Iterator[str]:

@@ -1,7 +1,9 @@
 """One estimate of the marginal likelihood of one data set: how each method scales with patterns and roughness.
 
-Patterns are drawn from the laws of the paper's Experiment 4 (section 6.4): with two inputs from that of Problem 6, and
-with eight from that of Problem 5 without its last two inputs. Both have two overlapping normal classes.
+There are two laws of data. Under ``model`` the labels are drawn from the probit model whose kernel is fitted, so that the
+kernel is true. Under ``normals`` there are two overlapping normal classes, by the laws of the paper's Experiment 4
+(section 6.4): with two inputs that of Problem 6, and with eight that of Problem 5 without its last two inputs. The
+boundary between these classes is smooth, whatever kernel is fitted.
 """
 
 from __future__ import annotations
@@ -19,25 +21,47 @@ from studies.common.rows import Line
 from studies.common.seeds import generator
 from studies.common.timing import import_late
 
-#: The problem of Experiment 4 whose law has the patterns, by number of inputs.
-LAWS = {2: 6, 8: 5}
+#: The problem of Experiment 4 whose law the two normal classes have, by number of inputs.
+PROBLEMS = {2: 6, 8: 5}
 #: What a method says of its own run that is kept.
 DIAGNOSTICS = ("effective_eves", "effective_samples", "effective_runs", "k_hat")
 
 
-def patterns(inputs: int, n: int, path: str) -> tuple[np.ndarray, np.ndarray]:
+def from_process(
+    inputs: int, n: int, path: str, *, alpha: float, beta: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Draw standard normal features (n, inputs), and labels (n,) by the probit model of the RBF kernel.
+
+    A label is the sign of a latent value, drawn from the Gaussian process, plus standard normal noise.
+
+    Parameters
+    ----------
+    inputs, n : int
+        At least 1.
+    path : str
+        Seed of the data set.
+    alpha, beta : float
+        Length scale and variance of the kernel.
+    """
+    rng = generator(path)
+    X = rng.standard_normal((n, inputs))
+    factor = np.linalg.cholesky(rbf(alpha, beta)(X) + np.eye(n))
+    return X, np.where(factor @ rng.standard_normal(n) >= 0.0, 1.0, -1.0)
+
+
+def two_normals(inputs: int, n: int, path: str) -> tuple[np.ndarray, np.ndarray]:
     """Draw features (n, inputs) and labels (n,), shuffled; half of them of each class, or one more of class 1.
 
     Parameters
     ----------
     inputs : int
-        A key of `LAWS`.
+        A key of `PROBLEMS`.
     n : int
         Patterns, at least 1.
     path : str
         Seed of the data set.
     """
-    law, rng = SYNTHETIC[LAWS[inputs]], generator(path)
+    law, rng = SYNTHETIC[PROBLEMS[inputs]], generator(path)
     mean, cov = law.mean[:inputs], law.cov[:inputs, :inputs]
     first = rng.standard_normal((n - n // 2, inputs))
     second = rng.multivariate_normal(mean, cov, size=n // 2, method="cholesky")

@@ -276,18 +276,20 @@ class Ordering(Block):
 
 
 class Kernel(Block):
-    """An RBF kernel, and the number of inputs of the patterns."""
+    """An RBF kernel, the number of inputs of the patterns, and the law of their labels."""
 
+    law: Annotated[str, one_of("model", "normals")]
     inputs: Annotated[int, one_of(2, 8)]
     alpha: Positive
     beta: Positive
 
 
 class Size(Block):
-    """A number of patterns."""
+    """A number of patterns, the data sets of each kernel, and the kernels: all, where none are named."""
 
     patterns: Annotated[int, whole(2, MANY)]
     data_sets: Repeats
+    kernels: list[Name] = []
 
 
 class Points(Block):
@@ -298,11 +300,20 @@ class Points(Block):
 
 
 class ScalingRow(WithOptions):
-    """A method, and the smallest and the largest number of patterns that it is for."""
+    """A method, and the numbers of patterns and the kernels that it is for: all, where none are named."""
 
     method: EvidenceMethod
     smallest: Annotated[int, whole(2, MANY)] = 2
     largest: Annotated[int, whole(2, MANY)] = MANY
+    kernels: list[Name] = []
+
+
+class Curve(Block):
+    """Error against seconds: further counts of methods, each an option with its values, at a number of patterns."""
+
+    patterns: Annotated[int, whole(2, MANY)]
+    kernels: Annotated[list[Name], listed(1)]
+    counts: dict[Name, dict[Name, Annotated[list[Count], listed(1)]]]
 
 
 #: The two long runs that stand for the truth, by method.
@@ -318,6 +329,7 @@ class Scaling(Block):
     sizes: Annotated[list[Size], listed(1)]
     references: References
     methods: dict[Name, ScalingRow] = Field(min_length=1)
+    curve: Curve
 
 
 #: A study of nothing. Kept rows may be of a configuration that has no such block.
