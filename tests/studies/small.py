@@ -120,6 +120,7 @@ def atiya2021(methods=QUICK, sets=((3, 3.0, 2.0),)):
     study["experiment3"]["methods"] = {"adapted": adapted, "laplace": {"method": "laplace"}}
     study["ordering"] |= {"samples": 100, "data_sets": 3, "runs": 1}
     study["scaling"]["sizes"] = [{"patterns": n, "data_sets": 1} for n in (12, 16)]
+    study["scaling"]["curve"] |= {"patterns": 16}
     points = {"points": 16, "randomizations": 8}
     study["scaling"]["references"] = {"twisted-ep": points, "minimax-tilting": points}
     own = study["packaged"]

@@ -11,6 +11,7 @@ from small import ROOT, SMALL, modules, plan
 
 from recheck.judge.measures import as_measures, estimate
 from recheck.record.files import DamagedFileError, write_arrays, write_csv
+from studies.atiya2021.experiments.scaling import CURVE
 from studies.atiya2021.measures import scaling as of_scaling
 from studies.atiya2021.measures.benchmark import _equal
 from studies.atiya2021.measures.common import by_eves, named, needed, statuses
@@ -348,9 +349,8 @@ def made(folder, lines, kernels=("rough",)):
     rows = [
         {
             "row": f"{kernel}/N{n}/dataset{dataset}/{method}",
-            **{"kernel": kernel, "N": n, "dataset": dataset, "method": method, "inputs": 2},
-            "alpha": {"rough": 0.5, "smooth": 3.0}.get(kernel, 1.0),
-            "inference": names.get(method, "orthant"),
+            **{"kernel": kernel, "N": n, "dataset": dataset, "method": method, "law": "model"},
+            "inference": names.get(method.partition(CURVE)[0], "orthant"),
             "data": f"1/inputs2/N{n}/dataset{dataset}",
             **{
                 "status": status,
@@ -431,6 +431,28 @@ def test_a_long_run_that_is_not_trusted_confirms_within_its_own_error(tmp_path):
     assert found.loc["scaling/reference/sound", "value"] == 0
     assert found.loc["scaling/calibration/twisted-ep/wrong", "value"] == 0, "nobody knows"
     assert found.loc["scaling/calibration/sampler/wrong", "value"] == 1
+
+
+def test_further_counts_make_a_curve_and_count_nowhere_else(tmp_path):
+    lines = [(50, 0, TWISTED, -1.0, 0.01, "ok"), (50, 0, MINIMAX, -1.1, 0.1, "ok")]
+    lines += [(50, 0, "twisted-ep", -1.02, 0.02, "ok"), (50, 0, "sampler", -3.0, 0.5, "ok")]
+    more = [
+        (50, 0, f"twisted-ep{CURVE}16", -1.3, 0.2, "ok"),
+        (50, 0, f"sampler{CURVE}9", -5.0, 0.9, "ok"),
+    ]
+    folders = [tmp_path / name for name in ("without", "with")]
+    for folder in folders:
+        folder.mkdir()
+    without = of_scaling.measure(made(folders[0], lines))
+    found = of_scaling.measure(made(folders[1], [*lines, *more]))
+    curve = found["id"].str.startswith("scaling/curve/")
+    assert [*found.loc[~curve, "id"]] == [*without["id"]]
+    value = found.set_index("id")["value"]
+    assert value["scaling/rough/N50/twisted-ep/apart"] == pytest.approx(0.02)
+    assert value["scaling/curve/rough/N50/twisted-ep/16/apart"] == pytest.approx(0.3)
+    truth = -1.0 - 0.1 * 0.01**2 / (0.01**2 + 0.1**2)
+    assert value["scaling/curve/rough/N50/sampler/9/median"] == pytest.approx(5.0 + truth)
+    assert value["scaling/curve/rough/N50/sampler/9/seconds"] == 2.0
 
 
 def test_exact_long_runs_agree_up_to_rounding(tmp_path):

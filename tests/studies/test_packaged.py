@@ -20,7 +20,7 @@ from studies.atiya2021.packaged import runs as packaged
 from studies.atiya2021.packaged.data import packaged_problem, two_classes
 from studies.atiya2021.packaged.names import DATA_SETS, DataSet
 from studies.atiya2021.rule import Pilot, advise, sampler_samples, samples_needed
-from studies.atiya2021.scaling import patterns
+from studies.atiya2021.scaling import two_normals
 
 RAW = [name for name, given in DATA_SETS.items() if given.registered]
 SHIPPED = [name for name in DATA_SETS if name not in RAW]
@@ -146,7 +146,7 @@ def test_stated_errors_cover_where_the_answer_is_known(spread):
 
 def test_the_rule_is_followed_where_the_truth_is_known():
     for tolerance in (0.1, 1e-3):
-        X, y = patterns(2, 3, "1/three/N3")
+        X, y = two_normals(2, 3, "1/three/N3")
         rng = np.random.default_rng(1)
         found = packaged.advised(prior(rbf(1.0, 2.0), X), y, tolerance, rng)
         error = abs(found["log_evidence"] - arcsine((X, y), 1.0, 2.0))
@@ -160,7 +160,7 @@ def test_a_long_run_that_is_not_trusted_gives_way_to_twisted_ep(monkeypatch):
         packaged, "advise", lambda *given: packaged.Advice("importance-ep", 50, 0.1)
     )
     monkeypatch.setattr("gpcmc.gaussian.importance.weights_status", lambda diagnostics: UNTRUSTED)
-    X, y = patterns(2, 20, "1/some")
+    X, y = two_normals(2, 20, "1/some")
     found = packaged.advised(prior(rbf(0.3, 20.0), X), y, 0.1, np.random.default_rng(3))
     assert found["chosen"] == "twisted-ep" and found["status"] == "ok"
 

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
+from small import check, load
 
 from gpcmc.gp import prior, rbf
 from gpcmc.inference import METHODS as LIBRARY
@@ -12,12 +13,12 @@ from studies.atiya2021.evidence_alone import UNDERFLOW, Annealed, GenzBretz
 from studies.atiya2021.methods import METHODS
 from studies.atiya2021.ordered import OrderedSampler, farthest_first
 from studies.atiya2021.runs import EXTINCT
-from studies.atiya2021.scaling import columns, patterns, run_once
+from studies.atiya2021.scaling import columns, from_process, run_once, two_normals
 
 #: Every method of the study, with options that take a moment.
 QUICK = {
-    "sampler": ("orthant", {"count": "hard", "samples": 4000}),
-    "sampler-soft": ("orthant", {"count": "soft", "samples": 4000}),
+    "sampler": ("orthant", {"count": "soft", "samples": 4000}),
+    "sampler-hard": ("orthant", {"count": "hard", "samples": 4000}),
     "sampler-min-max": ("ordered", {"order": "min-max", "samples": 4000}),
     "sampler-pivoting": ("ordered", {"order": "pivoting", "samples": 4000}),
     "adapted": ("orthant", {"scheme": "adapted", "samples": 4000}),
@@ -61,29 +62,57 @@ def arcsine(data, alpha, beta):
 @pytest.mark.parametrize("name", QUICK)
 def test_methods_are_right_where_the_truth_is_known(name):
     for n in (1, 2, 3):
-        data = patterns(2, n, f"1/three/N{n}")
+        data = two_normals(2, n, f"1/three/N{n}")
         check_estimate(name, data, 1.0, 2.0, arcsine(data, 1.0, 2.0))
     # patterns that are alone
-    check_estimate(name, patterns(8, 9, "1/alone"), 1e-4, 3.0, -9 * math.log(2.0))
+    check_estimate(name, two_normals(8, 9, "1/alone"), 1e-4, 3.0, -9 * math.log(2.0))
     # the same pattern n times: n + 1 variables, each as likely to be the least
     same = np.zeros((10, 2)), np.ones(10)
     check_estimate(name, same, 1.0, 1.0, -math.log(11.0))
 
 
 def test_patterns_are_balanced_and_keyed_by_their_seed():
-    X, y = patterns(8, 21, "1/a")
+    X, y = two_normals(8, 21, "1/a")
     assert X.shape == (21, 8) and sorted(y) == [-1.0] * 10 + [1.0] * 11
     assert len(set(np.flatnonzero(np.diff(y)))) > 4, "shuffled"
-    again, other = patterns(8, 21, "1/a")[0], patterns(8, 21, "1/b")[0]
+    again, other = two_normals(8, 21, "1/a")[0], two_normals(8, 21, "1/b")[0]
     assert np.array_equal(X, again) and not np.array_equal(X, other)
-    many, labels = patterns(8, 20_000, "1/many")
+    many, labels = two_normals(8, 20_000, "1/many")
     np.testing.assert_allclose(many[labels > 0].mean(axis=0), 0.0, atol=0.05)
     np.testing.assert_allclose(many[labels < 0].mean(axis=0), 1.0, atol=0.05)
     np.testing.assert_allclose(many[labels < 0].var(axis=0), 0.5, atol=0.05)
 
 
+def test_labels_are_drawn_from_the_model_of_their_kernel():
+    """Of two patterns labels agree as often as the orthant probability says; Monte Carlo, with a fixed seed."""
+    kernel = {"alpha": 3.0, "beta": 8.0}
+    agree, expected = [], []
+    for k in range(400):
+        X, y = from_process(2, 2, f"1/model/{k}", **kernel)
+        agree.append(y[0] == y[1])
+        same = X, np.ones(2)
+        expected.append(2.0 * math.exp(arcsine(same, **kernel)))
+    share = np.mean(expected)
+    assert 0.65 < share < 0.85
+    spread = math.sqrt(share * (1.0 - share) / len(agree))
+    assert abs(np.mean(agree) - share) < 3.0 * spread
+    again, other = (from_process(2, 2, f"1/model/{k}", **kernel)[0] for k in (399, 0))
+    assert np.array_equal(again, X) and not np.array_equal(other, X)
+
+
+def test_published_runs_have_the_defaults_of_the_library():
+    own = {"million", "adapted", "sampler-hard"}
+    for name, row in check("atiya2021", load("published")).atiya2021.scaling.methods.items():
+        made = METHODS[row.method](**row.options)
+        if row.method in LIBRARY and name not in own:
+            assert made == LIBRARY[row.method](), name
+        if row.method == "annealed":
+            chain = LIBRARY[made.sampler]()
+            assert (made.temperatures, made.runs) == (chain.temperatures, chain.annealing_runs)
+
+
 def test_the_farthest_pattern_comes_next():
-    X, _ = patterns(2, 40, "1/far")
+    X, _ = two_normals(2, 40, "1/far")
     X[7] = X[3]  # a pattern that comes twice
     order = farthest_first(X)
     assert sorted(order) == list(range(40))
@@ -99,7 +128,7 @@ def test_the_farthest_pattern_comes_next():
 @pytest.mark.slow
 @pytest.mark.parametrize("order", ["min-max", "pivoting"])
 def test_an_order_leaves_the_estimate_unbiased(order):
-    data = patterns(2, 3, "1/three/N3")
+    data = two_normals(2, 3, "1/three/N3")
     method, truth = OrderedSampler(order=order, samples=60), math.exp(arcsine(data, 1.0, 2.0))
     gp = prior(rbf(1.0, 2.0), data[0])
     rng = np.random.default_rng(1)
@@ -109,7 +138,7 @@ def test_an_order_leaves_the_estimate_unbiased(order):
 
 @pytest.mark.parametrize("order", ["min-max", "pivoting"])
 def test_predictions_do_not_depend_on_the_order(order):
-    X, y = patterns(2, 30, "1/predict")
+    X, y = two_normals(2, 30, "1/predict")
     gp = prior(rbf(1.0, 2.0), X[:24], X[24:])
     expected = LIBRARY["ep"]().fit(gp, y[:24]).prediction.probability
     method = OrderedSampler(order=order, samples=40_000)
@@ -122,14 +151,14 @@ def test_predictions_do_not_depend_on_the_order(order):
 
 
 def test_the_sampler_keeps_its_own_status():
-    data = patterns(2, 60, "1/warn")
+    data = two_normals(2, 60, "1/warn")
     line = columns(run_once(data, 0.5, 3.0, METHODS["orthant"](samples=500, count="hard"), "1/x"))
     assert line["status"] == "not converged" and line["effective_eves"] < 100
     assert line["log_evidence"] < 0 and line["log_evidence_se"] > 0
 
 
 def test_a_run_that_failed_has_a_status_and_no_numbers(monkeypatch):
-    data = patterns(2, 60, "1/warn")
+    data = two_normals(2, 60, "1/warn")
     assert columns(run_once(data, 0.5, 3.0, OrderedSampler(samples=3), "1/x")) == {
         "status": EXTINCT
     }
@@ -143,7 +172,7 @@ def test_a_run_that_failed_has_a_status_and_no_numbers(monkeypatch):
 
 @pytest.mark.parametrize("method", [Annealed(), GenzBretz()])
 def test_methods_without_predictions_say_so(method):
-    X, y = patterns(2, 6, "1/few")
+    X, y = two_normals(2, 6, "1/few")
     with pytest.raises(ValueError, match="prior must have no test inputs.* got 2"):
         method.fit(prior(rbf(1.0, 1.0), X, X[:2]), y, rng=np.random.default_rng(1))
     found = method.fit(prior(rbf(1.0, 1.0), X), y, rng=np.random.default_rng(1))

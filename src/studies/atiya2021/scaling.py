@@ -1,9 +1,9 @@
 """One estimate of the marginal likelihood of one data set: how each method scales with patterns and roughness.
 
-There are two laws of data. Under ``model`` the labels are drawn from the probit model whose kernel is fitted, so that the
-kernel is true. Under ``normals`` there are two overlapping normal classes, by the laws of the paper's Experiment 4
-(section 6.4): with two inputs that of Problem 6, and with eight that of Problem 5 without its last two inputs. The
-boundary between these classes is smooth, whatever kernel is fitted.
+There are two laws of data. Under ``model`` the labels are drawn from the probit model with the kernel that is fitted,
+so that the kernel is true. Under ``normals`` there are two overlapping normal classes, by the laws of the paper's
+Experiment 4 (section 6.4): with two inputs that of Problem 6, and with eight that of Problem 5 without its last two
+inputs. The boundary between these classes is smooth, whatever kernel is fitted.
 """
 
 from __future__ import annotations

@@ -289,7 +289,7 @@ class Size(Block):
 
     patterns: Annotated[int, whole(2, MANY)]
     data_sets: Repeats
-    kernels: list[Name] = []
+    kernels: list[Name] = Field(default=[])
 
 
 class Points(Block):
@@ -305,7 +305,7 @@ class ScalingRow(WithOptions):
     method: EvidenceMethod
     smallest: Annotated[int, whole(2, MANY)] = 2
     largest: Annotated[int, whole(2, MANY)] = MANY
-    kernels: list[Name] = []
+    kernels: list[Name] = Field(default=[])
 
 
 class Curve(Block):

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from recheck.judge.measures import join_sources
-from studies.atiya2021.experiments.scaling import REFERENCES
+from studies.atiya2021.experiments.scaling import CURVE, REFERENCES
 from studies.atiya2021.measures.common import Known, Row, combine, estimate, estimates, timed
 from studies.atiya2021.measures.long_runs import DATA, FIRST, SECOND, WIDTH, scored, truths
 from studies.atiya2021.measures.packaged import SMALL, optima, read
@@ -56,6 +56,7 @@ def _made(given: Rows) -> Iterator[Row]:
     """The rule on the rows of the study of scaling."""
     rows = timed(given, "scaling", _SCALING, optional=_SAID)
     rows[_SAID] = rows[_SAID].astype(float)
+    rows = rows[~rows["method"].str.contains(CURVE)]
     long = rows["method"].isin([*REFERENCES.values()])
     runs = scored(rows[~long].reset_index(drop=True), truths(rows[long]))
     by = {name: group.set_index(DATA) for name, group in runs.groupby("method")}
@@ -74,7 +75,7 @@ def _made(given: Rows) -> Iterator[Row]:
             )
             taken.append(run.to_dict() | {"stated_error": stated, "chosen": found.estimate})
         yield from _coverage(pd.DataFrame(taken), tolerance, f"rule/made/{_name(tolerance)}/")
-    for method, path in {"sampler": "eves", "sampler-soft": "eves-soft"}.items():
+    for method, path in {"sampler-hard": "eves", "sampler": "eves-soft"}.items():
         own = runs[(runs["method"] == method) & runs["effective_eves"].notna()]
         for end, group in {"": own, "few/": own[own["effective_eves"] < SURE_EVES]}.items():
             if group.empty:

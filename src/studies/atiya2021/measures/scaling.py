@@ -1,9 +1,10 @@
-"""How each method scales: its error by patterns and roughness, what it says of itself, and CPU seconds.
+"""How each method scales: its error by patterns, kernel and law of data, what it says of itself, and CPU seconds.
 
 What stands for the truth, and how an error is judged by it: `studies.atiya2021.measures.long_runs`.
 """
 
 import math
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import pandas as pd
 
 from recheck.judge.measures import OK, join_sources
 from recheck.judge.published import read_published
-from studies.atiya2021.experiments.scaling import REFERENCES
+from studies.atiya2021.experiments.scaling import CURVE, REFERENCES
 from studies.atiya2021.measures.common import (
     EVES,
     Known,
@@ -42,22 +43,20 @@ NAMED, NAMED_FOR = 2000, "million"
 #: Pairs of methods whose errors are set beside one another: how often the first one is closer.
 _PAIRS = [(name, SAMPLER) for name in ("ep", "hmc-annealed", "ess-annealed")]
 _PAIRS += [("importance-ep", SECOND), ("importance-ep", FIRST)]
-_PAIRS += [("hmc-annealed", "sampler-soft"), ("ep", "hmc-annealed"), (SECOND, FIRST)]
-_PAIRS += [("sampler-soft", SAMPLER)]
+_PAIRS += [("ep", "hmc-annealed"), (SECOND, FIRST), (SAMPLER, "sampler-hard")]
 #: Patterns from which most runs of the sampler on rough kernels are off.
 _LARGE_N = 500
-#: Nats below the best kernel on the same patterns, from which a kernel does not suit them.
-_UNSUITED = 10.0
 #: Ranges of effective eves in which errors are set beside the inverse root of their number.
 _RANGES = (10, 20), (20, 50)
 #: Degrees of freedom of the standard error of the truth: two long runs have 15 each, or one of them more.
 _DF = 15.0
 
-_COLUMNS = ["row", *DATA, "inputs", "alpha", "method", "inference", "status"]
+_COLUMNS = ["row", *DATA, "law", "method", "inference", "status"]
 #: The length of a run of `FIRST` or `SECOND`.
 LENGTH = ["points", "randomizations"]
 _UNIT = "scaling/{kernel}/N{N}/dataset{dataset}"
 _PATH = "scaling/{kernel}/N{N}/{method}/"
+_CURVE = "scaling/curve/{kernel}/N{N}/{method}/{count}/{quantity}"
 
 
 def measure(given: Rows) -> pd.DataFrame:
@@ -67,19 +66,27 @@ def measure(given: Rows) -> pd.DataFrame:
     rows[numbers] = rows[numbers].astype(float)
     long = rows["method"].isin([*REFERENCES.values()])
     known = truths(rows[long])
-    runs = scored(rows[~long].reset_index(drop=True), known)
+    every = _apart(scored(rows[~long].reset_index(drop=True), known), known)
+    further = every["method"].str.contains(CURVE)
+    runs = every[~further].reset_index(drop=True)
     return combine(
         _runs(runs),
         _cells(runs),
+        _curve(every[further]),
         _calibration(runs),
-        _references(known),
+        _references(known, rows[long]),
         _claim(runs, given.published),
-        _large(runs),
         _closer(runs),
         _dearer(runs, rows[long]),
         _eves(runs),
-        _suited(runs, known),
     )
+
+
+def _apart(runs: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
+    """Runs of `FIRST` with their distance from its own long run, which has other random numbers; of others none."""
+    long = known[f"value_{FIRST}"].reindex(pd.MultiIndex.from_frame(runs[DATA])).to_numpy()
+    apart = (runs["log_evidence"] - long).abs()
+    return runs.assign(apart=apart.where(runs["inference"] == FIRST))
 
 
 def _eves(runs: pd.DataFrame) -> Iterator[Row]:
@@ -122,36 +129,61 @@ def _runs(runs: pd.DataFrame) -> Iterator[pd.DataFrame]:
 
 
 def _cells(runs: pd.DataFrame) -> Iterator[Row]:
-    """Median and largest error of all runs with a number, flagged or not, and how many were flagged or failed."""
+    """Median and largest error of all runs with a number, flagged or not, and how many were flagged, failed or off.
+
+    Of `FIRST` also the median distance from its own long run (``apart``).
+    """
     there = runs.assign(source=runs["error_source"])[runs["error"].notna()]
     keys = ["kernel", "N", "method"]
     errors = {"median": _median, "largest": _largest}
     yield from each(there, keys, f"{_PATH}{{quantity}}", errors)
     counts: dict[str, Any] = {"runs": len}
-    counts |= {f"{name}-runs": (name, "sum") for name in ("flagged", "failed")}
+    counts |= {f"{name}-runs": (name, "sum") for name in ("flagged", "failed", "wrong")}
     yield from each(runs, keys, f"{_PATH}{{quantity}}", counts)
+    own = there[there["apart"].notna()]
+    yield from each(own, keys, f"{_PATH}{{quantity}}", {"apart": ("apart", "median")})
+
+
+def _curve(runs: pd.DataFrame) -> Iterator[Row]:
+    """Median error, mean seconds and flagged share of methods with further counts; ``apart`` as in `_cells`."""
+    if runs.empty:
+        return
+    names = runs["method"].str.partition(CURVE)
+    there = runs.assign(method=names[0], count=names[2], source=runs["error_source"])
+    there = there[there["error"].notna()]
+    keys = ["kernel", "N", "method", "count"]
+    found: dict[str, Any] = {"median": _median, "seconds": ("cpu_seconds", "mean")}
+    found |= {"flagged": ("flagged", "mean")}
+    yield from each(there, keys, _CURVE, found)
+    own = there[there["apart"].notna()]
+    yield from each(own, keys, _CURVE, {"apart": ("apart", "median")})
 
 
 def _median(group: pd.DataFrame) -> Known:
     """The median error; a bound where half of the errors are."""
+    if group.empty:
+        return Known(status="none")
     status = "at most" if group["bound"].mean() >= 0.5 else OK
     return Known(float(group["error"].median()), 0.0, status=status)
 
 
 def _largest(group: pd.DataFrame) -> Known:
     """The largest error; a bound where that one is."""
+    if group.empty:
+        return Known(status="none")
     row = group.loc[group["error"].idxmax()]
     return Known(float(row["error"]), 0.0, status="at most" if row["bound"] else OK)
 
 
 def _calibration(runs: pd.DataFrame) -> Iterator[Row]:
-    """Whether a method knows of its errors, over all kernels and data sets.
+    """How far a method is off, and whether it knows, over all kernels and data sets.
 
     ``flagged`` counts the runs that warn, ``wrong`` those that are certainly off by more than a nat, ``right`` those
     that certainly are not; ``wrong-flagged`` and ``right-flagged`` are the shares of either that warn. ``rms`` is the
     root mean square of error over standard error, of runs whose status is "ok" (``ok`` counts them): the variance of
     the truth is added to the reported one. ``rms-alone`` leaves the truth's out, and ``truth-share`` is the median
-    share of the truth's in the sum. Each is given for every number of patterns, too.
+    share of the truth's in the sum. Each is given for every number of patterns and law of data, too, and of many
+    patterns (``large``) for every law and kernel.
     """
     quantities: dict[str, Any] = {
         "runs": len,
@@ -165,10 +197,21 @@ def _calibration(runs: pd.DataFrame) -> Iterator[Row]:
         "rms": lambda group: _rms(group["z"].dropna()),
         "rms-alone": lambda group: _rms(group["alone"].dropna()),
         "truth-share": ("share", "median"),
+        "median": lambda group: _median(group.dropna(subset="error")),
+        "largest": lambda group: _largest(group.dropna(subset="error")),
     }
     rows, path = _over_reported(runs), "scaling/calibration/{method}/"
-    yield from each(rows, "method", f"{path}{{quantity}}", quantities)
-    yield from each(rows, ["method", "N"], f"{path}N{{N}}/{{quantity}}", quantities)
+    large = rows[rows["N"] >= _LARGE_N]
+    groups = {
+        "": rows,
+        "N{N}/": rows,
+        "{law}/": rows,
+        "large/{law}/": large,
+        "large/{kernel}/": large,
+    }
+    for own, frame in groups.items():
+        by = ["method", *re.findall(r"{(\w+)}", own)]
+        yield from each(frame, by, f"{path}{own}{{quantity}}", quantities)
 
 
 def _over_reported(runs: pd.DataFrame) -> pd.DataFrame:
@@ -184,61 +227,6 @@ def _over_reported(runs: pd.DataFrame) -> pd.DataFrame:
     error = runs["difference"]
     more = {"z": error / joint, "alone": error / own, "share": (runs["truth_se"] / joint) ** 2}
     return runs.assign(source=runs["error_source"], **more)
-
-
-def _large(runs: pd.DataFrame) -> Iterator[Row]:
-    """Errors over reported ones on many patterns, by kernel, of runs whose status is "ok"."""
-    passed = _over_reported(runs[runs["N"] >= _LARGE_N]).dropna(subset="z")
-    path = "scaling/calibration/{method}/large/{kernel}/{quantity}"
-    quantities = {"rms": lambda group: _rms(group["z"]), "mean-z": ("z", "mean"), "ok": len}
-    return each(passed, ["method", "kernel"], path, quantities)
-
-
-def _suited(runs: pd.DataFrame, known: pd.DataFrame) -> Iterator[Row]:
-    """Which kernel has the highest evidence on each data set, who finds it, and where it is that runs are off.
-
-    Kernels with as many inputs share their data sets. ``unsuited`` counts the pairs of a data set and a kernel whose
-    evidence is more than `_UNSUITED` below that of the best kernel, ``off`` the sampler's runs that are off by more
-    than a nat, and ``off-unsuited`` the runs that are both; on the best kernels ``best/off`` counts them by inputs. All
-    of it is given for many patterns, too (``large``). ``smoothest`` counts the data sets whose best kernel has the
-    largest length scale, ``best/<method>/largest`` is the largest error of a method on the best kernels, and ``first``
-    counts the data sets on which a method puts the best kernel first.
-    """
-    own = runs[runs["data"].notna()].set_index(DATA)
-    own = own.assign(truth=known["value_combined"].reindex(own.index)).reset_index()
-    own = own[own["truth"].notna()]
-    if own.empty:
-        return
-    source = join_sources(own["truth_source"])
-    yield estimate("scaling/data-sets", own["data"].nunique(), source)
-    own["behind"] = own.groupby("data")["truth"].transform("max") - own["truth"]
-    best = own[own["behind"] == 0.0]
-    smoothest = best["alpha"] == own.groupby("data")["alpha"].transform("max")[best.index]
-    yield estimate("scaling/suited/smoothest", best.loc[smoothest, "data"].nunique(), source)
-    mine = own[own["method"] == SAMPLER]
-    for path, group in (("", mine), ("large/", mine[mine["N"] >= _LARGE_N])):
-        unsuited = group["behind"] > _UNSUITED
-        found = {"pairs": len(group), "unsuited": unsuited.sum(), "off": group["wrong"].sum()}
-        found |= {"off-unsuited": (group["wrong"] & unsuited).sum()}
-        for inputs, part in group[group["behind"] == 0.0].groupby("inputs"):
-            found |= {f"best/inputs{inputs}/off": part["wrong"].sum()}
-            found |= {f"best/inputs{inputs}/runs": len(part)}
-        source = join_sources(group["error_source"])
-        yield from estimates(f"scaling/suited/{path}", found, source)
-    known_errors = best.assign(source=best["error_source"])[best["error"].notna()]
-    template, largest = "scaling/suited/best/{method}/{quantity}", {"largest": ("error", "max")}
-    yield from each(known_errors, "method", template, largest)
-    kernels = own.groupby("data")["kernel"].nunique()
-    for method, group in own.dropna(subset=["log_evidence"]).groupby("method", sort=False):
-        whole = group[
-            group.groupby("data")["kernel"].transform("size") == group["data"].map(kernels)
-        ]
-        chosen = whole.loc[whole.groupby("data")["log_evidence"].idxmax()]
-        pairs = chosen.set_index(["data", "kernel"]).index
-        agreed = pairs.isin(best.set_index(["data", "kernel"]).index).sum()
-        counts = {"first": agreed, "data-sets": len(chosen)}
-        source = join_sources(chosen["error_source"])
-        yield from estimates(f"scaling/suited/{method}/", counts, source)
 
 
 def _closer(runs: pd.DataFrame) -> Iterator[Row]:
@@ -353,10 +341,14 @@ def _rms(z: pd.Series) -> Known:
     return Known(value, value / math.sqrt(2.0 * len(z)), float(len(z)))
 
 
-def _references(known: pd.DataFrame) -> Iterator[Any]:
-    """How far the two long runs are apart, by data set and over all."""
+def _references(known: pd.DataFrame, long: pd.DataFrame) -> Iterator[Any]:
+    """How far the two long runs are apart, by pair of a data set and a kernel and over all; how many data sets."""
     if known.empty:
         return
+    source = join_sources(long["source"])
+    yield estimate("scaling/data-sets", long["data"].nunique(), source)
+    for law, own in long.groupby("law", sort=False):
+        yield estimate(f"scaling/data-sets/{law}", own["data"].nunique(), source)
     frame = known.reset_index().assign(source=known["source_combined"].to_numpy())
     path = "scaling/{kernel}/N{N}/reference/"
     compared = frame[frame["z"].notna()]
