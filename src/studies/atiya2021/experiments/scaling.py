@@ -83,7 +83,7 @@ def run(row: Row, inputs: Inputs) -> Result:
     method = METHODS[row["inference"]](**row["options"])
     kernel = {name: row[name] for name in ("alpha", "beta")}
     drawn = partial(from_process, **kernel) if row["law"] == "model" else two_normals
-    data = drawn(row["inputs"], row["N"], row["data"])
+    data = drawn(row["inputs"], row["N"], row["data"])  # type: ignore[call-arg]
     made = run_once(data, **kernel, method=method, seed=row.get("seed"))
     line = {key: row[key] for key in keys} | {"data": row["data"]}
     line |= {"seed": row["seed"]} if "seed" in row else {}
