@@ -96,7 +96,10 @@ def scaling():
         data = f"gauss{inputs}-N{n}-{dataset}"
         entry = certified(f"{kernel}/N{n}/{dataset}", data, *first[["alpha", "beta"]], of_rows(own))
         law = MANY.format(law={2: 6, 8: 5}[inputs])
-        yield entry, lambda d=inputs, n=n, seed=first["data"], law=law: (law, *two_normals(d, n, seed))
+        yield (
+            entry,
+            lambda d=inputs, n=n, seed=first["data"], law=law: (law, *two_normals(d, n, seed)),
+        )
 
 
 def experiment4():
