@@ -16,7 +16,7 @@ import numpy as np
 from gpcmc._progress import Progress
 from gpcmc._validation import FloatArray
 from gpcmc.evidence.climbing import Stop, Summit, climb
-from gpcmc.evidence.forms import Form
+from gpcmc.evidence.forms import COST, Form
 from gpcmc.evidence.surface import Surface
 from gpcmc.posterior import ConvergenceError
 
@@ -175,12 +175,21 @@ class Ascent:
             ) from failure
         return [self._counted(peak, before) for peak in peaks[:1]] + peaks[1:]
 
-    def with_held(self, form: Form, start: FloatArray) -> Optimum:
-        """Return the maximum where what a climb holds is what its own end would choose, or nearly."""
+    def with_held(self, form: Form, start: FloatArray, *, rounds: int = _ROUNDS) -> Optimum:
+        """Return the maximum where what its climb held serves at its end as well.
+
+        It does where the end is near the start, or where what would be held from the end on has the same evidence
+        there, but for what a climb may leave out. Else the next climb starts from the end; there are so many rounds.
+        """
         surface, before, found = self.surface, self.progress.evaluations, None
-        for _ in range(_ROUNDS):
+        for _ in range(rounds):
             kernel = surface.kernel.clone_with_theta(start)
             surface.form = form.around(kernel, surface.X, surface.y, surface.method)
+            if found is not None:
+                known = self._evaluate(start)
+                if abs(known[0] - found.log_evidence) <= COST:
+                    break
+                self._known[start.tobytes()] = *known, surface.posterior
             self.progress.says(f"{len(surface.X)} patterns, from {kernel}")
             found, failed = self._peak(start, None)
             if found is None:

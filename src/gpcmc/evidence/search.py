@@ -106,7 +106,8 @@ class Search:
             ascent, begun = Ascent(surface, progress), time.process_time()
             try:
                 if form.held and count > _DENSE:
-                    peaks = [ascent.with_held(form, thetas[0])]
+                    rounds = {} if count == len(X) else {"rounds": 1}
+                    peaks = [ascent.with_held(form, thetas[0], **rounds)]
                 else:
                     peaks = ascent.from_starts(thetas, *more)
             except (ValueError, ConvergenceError) as error:
