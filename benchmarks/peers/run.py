@@ -190,10 +190,15 @@ def picture(table, path):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("sizes", type=int, nargs="*", default=[100, 400], choices=[100, 400, 1000])
+    parser.add_argument(
+        "sizes", type=int, nargs="*", help="100, 400 or 1000; 100 and 400 unless given"
+    )
     parser.add_argument("--peers", nargs="+", default=list(PEERS), choices=list(PEERS))
     parser.add_argument("--seconds", type=float, default=3600, help="limit for a peer and problem")
     given = parser.parse_args()
+    if not set(given.sizes) <= {100, 400, 1000}:
+        parser.error(f"sizes: {given.sizes} must be among 100, 400, 1000")
+    given.sizes = given.sizes or [100, 400]  # with choices, argparse refuses a list as a default
     rows = []
     for size in given.sizes:
         for kernel in KERNELS:
