@@ -16,7 +16,7 @@ import numpy as np
 from gpcmc._progress import Progress
 from gpcmc._validation import FloatArray
 from gpcmc.evidence.climbing import Stop, Summit, climb
-from gpcmc.evidence.forms import COST, Form
+from gpcmc.evidence.forms import Form
 from gpcmc.evidence.surface import Surface
 from gpcmc.posterior import ConvergenceError
 
@@ -27,7 +27,7 @@ _NEAR = 1e-3  # a hyperparameter is at its bound if its logarithm is so near
 _FLAT = 1e-2  # nats for each unit of a logarithm, times the root of n: a hundredth of a standard deviation away
 _SAME = 0.3  # maxima whose logarithms differ by less are one
 _REACH = 3.0  # units of logarithms over which a tangent is believed to be above the surface
-_LITTLE = 0.03  # nats above a known maximum that are not worth a climb
+_LITTLE = 0.03  # nats above a known point that are not worth a climb
 _PARABOLA = (0.35, 0.7)  # gap in height over what the slope promises: half, on a parabola
 _SETTLED = 1e-2  # a maximum that moves by less, in logarithms, keeps what its climb held
 _ROUNDS = 8
@@ -137,6 +137,7 @@ class Ascent:
     bounds: FloatArray = field(init=False)
     _known: dict[bytes, tuple[float, FloatArray, Any]] = field(default_factory=dict)
     _best: tuple[float, Any] = (-np.inf, None)
+    _inverse: FloatArray = field(init=False)
 
     def __post_init__(self) -> None:
         self.bounds = self.surface.kernel.bounds  # which takes a while to find
@@ -178,8 +179,8 @@ class Ascent:
     def with_held(self, form: Form, start: FloatArray, *, rounds: int = _ROUNDS) -> Optimum:
         """Return the maximum where what its climb held serves at its end as well.
 
-        It does where the end is near the start, or where what would be held from the end on has the same evidence
-        there, but for what a climb may leave out. Else the next climb starts from the end; there are so many rounds.
+        It does where the end is near the start, or where what would be held from the end on has a slope there that
+        promises little. Else the next climb starts from the end; there are so many rounds.
         """
         surface, before, found = self.surface, self.progress.evaluations, None
         for _ in range(rounds):
@@ -187,7 +188,7 @@ class Ascent:
             surface.form = form.around(kernel, surface.X, surface.y, surface.method)
             if found is not None:
                 known = self._evaluate(start)
-                if abs(known[0] - found.log_evidence) <= COST:
+                if self._promised(start, known[1]) <= _LITTLE:
                     break
                 self._known[start.tobytes()] = *known, surface.posterior
             self.progress.says(f"{len(surface.X)} patterns, from {kernel}")
@@ -199,6 +200,11 @@ class Ascent:
                 break
         assert found is not None
         return self._counted(found, before)
+
+    def _promised(self, theta: FloatArray, gradient: FloatArray) -> float:
+        """Return the rise (nats) to the top of a parabola with this slope, and the curvature of the last climb."""
+        slope = np.where(np.clip(theta + gradient, *self.bounds.T) == theta, 0.0, gradient)
+        return 0.5 * float(slope @ self._inverse @ slope)
 
     def _counted(self, found: Optimum, before: int) -> Optimum:
         """Return the same with its bounds, and the evaluations of this ascent."""
@@ -237,7 +243,9 @@ class Ascent:
         return peak, found.failure
 
     def _climb(self, start: FloatArray, stop: Stop | None) -> Summit:
-        return climb(self._evaluate, [start], self.bounds, poor=self.surface.poor, stop=stop)
+        found = climb(self._evaluate, [start], self.bounds, poor=self.surface.poor, stop=stop)
+        self._inverse = found.inverse
+        return found
 
     def _evaluate(self, theta: FloatArray) -> tuple[float, FloatArray]:
         """Return value and gradient; those of a start are known already."""

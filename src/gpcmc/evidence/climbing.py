@@ -44,6 +44,8 @@ class Summit:
         Over all starts.
     failure : Exception or None
         The last one that made a point poor.
+    inverse : (p, p) array
+        About the inverse of minus the Hessian, by the optimiser's steps from the last start.
     """
 
     theta: FloatArray
@@ -52,6 +54,7 @@ class Summit:
     ends: list[tuple[FloatArray, float]]
     evaluations: int
     failure: Exception | None
+    inverse: FloatArray
 
 
 def climb(
@@ -112,7 +115,7 @@ def climb(
             if stop is not None and stop(at, *now):
                 raise StopIteration
 
-    ends = []
+    ends, inverse = [], np.eye(len(first))
     for start in starts:
         start = np.clip(np.array(start, dtype=np.float64), lowest, highest)
         value, gradient = tell(start)
@@ -137,4 +140,5 @@ def climb(
             callback=after_step,
         )
         ends.append((found.x, -float(found.fun) / scale))
-    return Summit(theta, best, slope, ends, evaluations, failure)
+        inverse = scale * found.hess_inv.todense()
+    return Summit(theta, best, slope, ends, evaluations, failure, inverse)

@@ -39,8 +39,7 @@ _SHARE = 4  # a rank above n over this gains little over the dense form
 _SEARCHED = (
     1e-3  # tolerance of covariances in a search: maxima move by less than their own uncertainty
 )
-#: Nats that a covariance of a climb may leave out: with more, it has inducing inputs for a tenth of the tolerance.
-COST = 0.5
+_COST = 0.5  # nats that a covariance of a climb may leave out: with more, it has a tenth of the tolerance
 _REFINED = 3  # times, at most
 _SEARCHED_NEIGHBOURS = 10  # of a climb: its maximum moves by less than its own uncertainty
 _SCREENED = (
@@ -150,7 +149,7 @@ class LowRankForm(Form):
                 left = found.correction(method.gradient(found, y, posterior)).change
             except (ValueError, ConvergenceError):
                 break
-            if abs(left) <= COST:
+            if abs(left) <= _COST:
                 break
             tolerance *= 0.1
             found = self._chosen(kernel, X, tolerance)
