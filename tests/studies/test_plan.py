@@ -209,7 +209,9 @@ def test_digests_are_those_of_the_files_whether_noted_or_not(sources, tmp_path):
     code.forget_modules()
     code.read_digests(notes)
     assert code.digest(["gpcmc.one"]) == first
-    (sources / "two.py").write_text("x = 2\n")
+    # an edit between a look and its note is none that was looked at
+    (sources / "two.py").write_text("x = 22\n")
+    code.note_digests(notes)
     code.forget_modules()
     code.read_digests(notes)
     assert code.digest(["gpcmc.one"]) != first
