@@ -87,7 +87,8 @@ def test_it_is_a_scikit_learn_estimator(estimator, check):
 @pytest.mark.parametrize(
     "options",
     [
-        {"inference": Twisted(8, 4), "optimizer": "exact"},
+        # one hyperparameter is left to search
+        {"kernel": 1.0 * RBF(1.0, "fixed"), "inference": Twisted(8, 4), "optimizer": "exact"},
         {"inference": Orthant(samples=2000), "optimizer": None},
         {"inference": "laplace", "multi_class": "one_vs_rest"},
         {"covariance": "low-rank", "optimizer": None},

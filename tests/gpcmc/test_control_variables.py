@@ -386,7 +386,7 @@ def test_adaptation_ends_when_every_control_is_accepted_often_enough():
 @pytest.mark.parametrize(("factor", "adapted"), [(0.5, 1.0), (2.0, 0.0)])
 def test_the_threshold_of_acceptance_is_over_the_number_of_controls(monkeypatch, factor, adapted):
     blocks, y = problem(n=30)
-    method = ControlVariables(iterations=8000, adaptation_rounds=3, adaptation_iterations=4000)
+    method = ControlVariables(iterations=3000, adaptation_rounds=3, adaptation_iterations=1500)
     monkeypatch.setattr(control_variables, "LEAST_ACCEPTANCE", -1.0)
     found = infer(method, blocks, y, rng=default_rng(27)).diagnostics
     assert found["controls"] >= 4

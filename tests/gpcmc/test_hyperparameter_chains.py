@@ -171,7 +171,7 @@ def test_an_extinct_population_is_an_estimate_of_zero(monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("method", "iterations"), [("ancillary", 2000), ("surrogate", 1500), (exact, 4000)]
+    ("method", "iterations"), [("ancillary", 1000), ("surrogate", 800), (exact, 2000)]
 )
 def test_chains_have_the_posterior(method, iterations):
     """With estimates, too: those above have no bias, and that is enough for the law, which is tested below."""
@@ -232,7 +232,7 @@ def test_latent_chains_keep_the_joint_law(scheme, slices):
 
     Slices make up for some faults of a transition, which are seen without them.
     """
-    n, R, transitions = 8, 1500, 4
+    n, R, transitions = 8, 1000, 3
     m, rng = model(n, prior=EACH, jitter=1e-6), np.random.default_rng(21)
     root = np.diag([1.2, 0.5, 0.5, 0.5]) + 0.2 * np.tri(4, k=-1)
     theta, nu, moved = np.empty((R, 4)), np.empty((R, n)), 0
@@ -258,7 +258,7 @@ def test_latent_chains_keep_the_joint_law(scheme, slices):
 @pytest.mark.slow
 def test_the_pseudo_marginal_chain_keeps_the_joint_law():
     """Theta, f, y from the model; f is then one of the weighted samples, the other from the proposal."""
-    m, rng, R = model(4, prior=EACH), np.random.default_rng(22), 800
+    m, rng, R = model(4, prior=EACH), np.random.default_rng(22), 500
     estimator = estimator_named("laplace", 2)
     root, theta = 0.6 * np.eye(4), np.empty((R, 4))
     for r in range(R):
@@ -273,7 +273,7 @@ def test_the_pseudo_marginal_chain_keeps_the_joint_law():
         normals = np.stack([own, rng.standard_normal(4)])
         estimate = logsumexp(proposal.log_weights(here.y, normals)) - np.log(2)
         chain = steps.PseudoMarginalState(start, here.prior.log_density(start), estimate)
-        for _ in range(3):
+        for _ in range(2):
             chain, _ = steps.pseudo_marginal_step(here, estimator, chain, root, rng)
         theta[r] = chain.theta
     for k, cdf in enumerate(prior_cdfs(EACH)):

@@ -14,7 +14,7 @@ import pytest
 from problems import noisy_problem
 from scipy.special import softmax
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.gaussian_process.kernels import RBF, Matern
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern
 from test_multiclass import three_classes
 
 from gpcmc import GaussianProcessClassifier
@@ -243,7 +243,8 @@ def test_a_search_takes_no_square_array():
     rng = np.random.default_rng(1)
     X = rng.standard_normal((5000, 2))
     labels = np.where(np.sin(2 * X[:, 0]) + 0.3 * rng.standard_normal(5000) > 0, 1, -1)
-    classifier = GaussianProcessClassifier(4.0 * RBF(1.0), covariance="low-rank")
+    kernel = ConstantKernel(4.0, "fixed") * RBF(1.0)
+    classifier = GaussianProcessClassifier(kernel, covariance="low-rank")
     tracemalloc.start()
     classifier.fit(X, labels)
     peak = tracemalloc.get_traced_memory()[1]

@@ -31,8 +31,8 @@ def limits(m, n, seed, shift=-1.0):
 
 
 def by_one_factor(d, lower, upper):
-    """v_i = d_i u + sqrt(1 - d_i^2) e_i, to 30 digits: log of the integral over u."""
-    with mpmath.workdps(30):
+    """v_i = d_i u + sqrt(1 - d_i^2) e_i, to 20 digits: log of the integral over u."""
+    with mpmath.workdps(20):
 
         def q(a, b):
             if a > 0:
@@ -46,7 +46,8 @@ def by_one_factor(d, lower, upper):
                 value *= q((a - d_i * u) / s, (b - d_i * u) / s)
             return value
 
-        return float(mpmath.log(mpmath.quad(f, np.linspace(-14, 14, 29).tolist())))
+        pieces = np.linspace(-14, 14, 15).tolist()
+        return float(mpmath.log(mpmath.quad(f, pieces, method="gauss-legendre")))
 
 
 BOXES = [
@@ -62,7 +63,7 @@ BOXES = [
 
 @pytest.mark.parametrize("n", [2, 3])
 @pytest.mark.parametrize("box", BOXES)
-def test_against_30_digits(n, box):
+def test_against_20_digits(n, box):
     d, low, high = (np.array(x[:n], float) for x in box)
     R = np.outer(d, d)
     np.fill_diagonal(R, 1.0)

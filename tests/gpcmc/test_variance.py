@@ -11,7 +11,7 @@ from scipy.special import ndtr
 
 from gpcmc.orthant.sampler import orthant_probability
 
-N, RHO, SAMPLES, RUNS = 8, 0.5, 2000, 1500
+N, RHO, SAMPLES, RUNS = 8, 0.5, 2000, 800
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(30)
 
 
