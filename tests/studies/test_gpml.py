@@ -524,7 +524,7 @@ def test_repaired_chains_find_the_one_factor_truth(sampler, samples):
 
 @pytest.mark.slow
 def test_standard_errors_cover():
-    """250 groups of three annealed runs, and 100 chains. Lower bounds: 5 binomial deviations."""
+    """150 groups of three annealed runs, and 60 chains. Lower bounds: 5 binomial deviations."""
     X, y, X_star, _, _ = reference("L")
     x, y, x_star = X[:20, 0], y[:20], X_star[3, 0]
     s, ones = y * x, np.ones(20)
@@ -532,20 +532,20 @@ def test_standard_errors_cover():
     truth = np.exp(float(log_one_factor(np.append(s, x_star), np.ones(21))) - log_z)
     K, k_star = np.outer(x, x), (x * x_star)[:, None]
 
-    method = GpmlMonteCarlo("ess", 12, skip=8, annealing_runs=750, defects=())
+    method = GpmlMonteCarlo("ess", 12, skip=8, annealing_runs=450, defects=())
     posterior = method.fit(Prior(K), y, rng=default_rng(14))
     covered = 0
-    for group in posterior.annealed_log_likelihood.reshape(250, 3, -1):
+    for group in posterior.annealed_log_likelihood.reshape(150, 3, -1):
         one = replace(posterior, annealed_log_likelihood=group)
         covered += abs(one.log_evidence - log_z) < 1.96 * one.log_evidence_se
-    assert covered >= 250 * 0.93 - 5 * np.sqrt(250 * 0.93 * 0.07)
+    assert covered >= 150 * 0.93 - 5 * np.sqrt(150 * 0.93 * 0.07)
 
     method = GpmlMonteCarlo("ess", 60, skip=3, annealing_runs=2, defects=())
     covered = 0
-    for child in default_rng(15).spawn(100):
+    for child in default_rng(15).spawn(60):
         result = method.fit(Prior(K), y, rng=child).predict(k_star, [x_star**2])
         covered += abs(result.probability[0] - truth) < 1.96 * result.standard_error[0]
-    assert covered >= 100 * 0.93 - 5 * np.sqrt(100 * 0.93 * 0.07)
+    assert covered >= 60 * 0.93 - 5 * np.sqrt(60 * 0.93 * 0.07)
 
 
 def test_the_standard_error_of_three_runs():

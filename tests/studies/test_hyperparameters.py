@@ -80,8 +80,8 @@ def test_posterior_of_pairs(problem):
 def test_posteriors_by_different_chains_agree(problem):
     found = []
     for method, options in (
-        ("laplace", {"samples": 4, "iterations": 600}),
-        ("ancillary", {"latent_updates": 5, "iterations": 2000}),
+        ("laplace", {"samples": 4, "iterations": 300}),
+        ("ancillary", {"latent_updates": 5, "iterations": 1000}),
     ):
         settings = {"burn_in": 200, **options}
         path = f"1/experiment5/problem3/{method}"
