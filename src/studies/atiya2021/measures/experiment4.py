@@ -50,8 +50,10 @@ CHAINS = ["ess-gpml", "hmc-gpml"]
 _PAIRS = (5.0, 1.0), (5.0, 5.0), (3.0, 2.0), (0.5, 0.5), (3.0, 1.0), (0.5, 3.0)
 PUBLISHED_SETTINGS = dict(enumerate(_PAIRS, start=1))
 #: Beginnings of the columns that cells of Table 4 are read from.
-_READ = ("problem", "dataset", "set", "method", "alpha", "beta", "status", "count", "scheme")
-_READ += ("seed", "source", "mae_post", "probability")
+_READ = (
+    *("problem", "dataset", "set", "method", "alpha", "beta", "status", "count", "scheme"),
+    *("seed", "source", "mae_post", "probability"),
+)
 
 
 def measure(given: Rows) -> pd.DataFrame:
