@@ -292,6 +292,7 @@ def test_caches_hold_over_a_run_and_every_proposal_has_its_own_noise():
         assert len(np.unique(chain)) == changes > 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("n", "m", "free"), [(2, 1, True), (2, 2, True), (2, 3, True), (3, 2, False)]
 )
@@ -346,6 +347,7 @@ def test_the_posterior_is_stationary(monkeypatch, n, m, free):
 # --- adaptation, limits, records
 
 
+@pytest.mark.slow
 def test_adaptation_adds_an_input_every_second_round(monkeypatch):
     blocks, y = problem(n=40)
     method = ControlVariables(iterations=40, burn_in=0, adaptation_rounds=6, chains=2)
@@ -459,6 +461,7 @@ def test_the_evaluations_of_placement_stop_it():
         posterior.predict(blocks.K_star, blocks.k_star_star)
 
 
+@pytest.mark.slow
 def test_free_controls_are_fewer_and_the_probabilities_the_same():
     """Within 6 standard errors of those where the control inputs are training inputs."""
     blocks, y = problem(n=30, alpha=1.0)

@@ -292,6 +292,7 @@ def test_points_where_the_method_fails_are_avoided():
         maximize(Surface(Laplace(), nowhere, X, y), 0, np.random.default_rng(0))
 
 
+@pytest.mark.slow
 def test_one_rare_pattern_is_found():
     """One positive at (3, 3) among 200: from the unit kernel the search ends at the shares of the classes."""
     rng = np.random.default_rng(0)
@@ -341,6 +342,7 @@ def test_another_start_ends_where_it_meets_a_known_maximum():
     assert more.log_evidence == pytest.approx(several.log_evidence, abs=1e-4)
 
 
+@pytest.mark.slow
 def test_a_large_search_begins_with_some_of_the_patterns():
     assert sizes(400, 250) == [400] and sizes(500, 250) == [250, 500]
     assert sizes(20_000, 250) == [312, 1250, 5000, 20_000]
@@ -420,6 +422,7 @@ def test_a_climb_can_be_stopped_and_scales_its_first_step():
 ROUGH = 1.0 * RBF(0.01)
 
 
+@pytest.mark.slow
 def test_the_form_is_decided_in_one_place(monkeypatch):
     rng = np.random.default_rng(0)
     X, wide = rng.standard_normal((3000, 2)), rng.standard_normal((3000, 20))
@@ -448,6 +451,7 @@ def test_the_form_is_decided_in_one_place(monkeypatch):
         chosen(covariance="dense")
 
 
+@pytest.mark.slow
 def test_dense_and_low_rank_agree():
     X, y = valleys(600, 3)
     method = surface_method(ExpectationPropagation(), searching=True)
@@ -469,6 +473,7 @@ def test_dense_and_low_rank_agree():
     assert at == pytest.approx(Surface(method, kernel, X, y).value(two.theta), abs=0.02)
 
 
+@pytest.mark.slow
 def test_a_search_is_never_lost_to_a_rank(monkeypatch):
     """Inputs without a low rank, and the largest rank that is allowed is far too small."""
     rng = np.random.default_rng(1)
@@ -537,6 +542,7 @@ def test_value_and_slope_are_those_of_quadrature():
     assert (error < [1e-3, 2e-3]).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "kernel",
     [

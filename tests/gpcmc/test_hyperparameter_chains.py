@@ -196,6 +196,7 @@ def noise(theta):
     return 2.0 if theta[1] < 0.0 else 0.2
 
 
+@pytest.mark.slow
 def test_an_estimate_that_is_kept_keeps_the_law():
     """The likelihood is 1 and its estimate exp(e), e ~ N(-s^2/2, s^2), so in the chain N(+s^2/2, s^2)."""
     m, rng, R = model(2), np.random.default_rng(6), 4000
@@ -461,11 +462,13 @@ def test_after_burn_in_the_step_is_frozen():
     assert np.abs(np.diff(chains.theta, axis=1)).max() < 6 * 0.5
 
 
+@pytest.mark.slow
 def test_every_estimate_after_burn_in_is_the_estimators():
     chains = run(lambda K, y, rng: -9.0, 16, iterations=4, burn_in=40, chains=10)
     assert (chains.log_evidence == -9.0).all()
 
 
+@pytest.mark.slow
 def test_burn_in_moves_towards_the_band():
     chains = run(exact, 11, iterations=400, burn_in=600, prior=PRIOR)
     assert (chains.step > 0.5).all()
@@ -476,6 +479,7 @@ def test_burn_in_moves_towards_the_band():
 # --- records
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["laplace", "orthant", "ancillary", "surrogate"])
 def test_the_same_seed_the_same_chains(method):
     first, second, third = (run(method, seed, iterations=10, burn_in=20) for seed in (1, 1, 2))
@@ -569,6 +573,7 @@ def test_a_covariance_is_not_enough():
         posterior.predict_inputs(np.zeros((2, 2)))
 
 
+@pytest.mark.slow
 def test_each_input_may_have_its_length_scale():
     """Predictions are means over draws, by scikit-learn's kernels; an input that tells nothing has the longer scale."""
     rng = np.random.default_rng(15)

@@ -311,6 +311,7 @@ def test_adapted_errors_are_calibrated_at_small_budgets(pairs, rho, samples, run
     assert low <= hits.sum() <= high, (hits.mean(), np.median(eves))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("pairs", "rho", "samples"), [(30, -0.7, 2000), (40, -0.9, 500)])
 def test_where_errors_are_too_small_the_eves_are_few(pairs, rho, samples):
     """Of 60 intervals that cover in 95 of 100 cases, 51 or fewer would with a probability of 4e-3."""
@@ -402,6 +403,7 @@ def test_extinct_populations_count_as_zero():
     assert_unbiased(np.array([e.log_probability for e in estimates]), -6 * np.log(2))
 
 
+@pytest.mark.slow
 def test_populations_that_disagree_raise_the_standard_error():
     """Few samples, many stages: the genealogy says too little, the populations say more."""
     estimates = [estimated(np.eye(9), samples=60, runs=6, count="hard", seed=k) for k in range(400)]

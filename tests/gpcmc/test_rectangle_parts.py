@@ -269,6 +269,7 @@ def sited(far, n=36):
     return nu, tau, S, m.ravel(), slope.ravel(), constant
 
 
+@pytest.mark.slow
 @FORMS
 @pytest.mark.parametrize("far", [1.0, 1e6])
 def test_what_sites_make_of_a_factor(kind, far):
@@ -381,6 +382,7 @@ def wedge(k):
     return in_order(lower, lower + np.array([INF, INF, 3 * sd[2]]), B @ B.T)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("k", ["pair", 0, 1, 2, 3, 4])
 def test_the_order_and_the_sites_give_the_search_a_start(k):
     f = wedge(k)

@@ -371,6 +371,7 @@ def test_the_chains_start_at_zero_and_run_at_their_temperatures(monkeypatch, sam
     assert_allclose(posterior.log_likelihood, log_ndtr(y * posterior.f).sum(axis=1))
 
 
+@pytest.mark.slow
 def test_slice_moves_are_given_draws_from_the_prior(monkeypatch):
     """The second moments of 13,200 draws, to 5 standard errors, whitened: 3 x 6e-7."""
     seen = []
@@ -428,6 +429,7 @@ def test_readings_of_a_normal_posterior_are_known_in_closed_form():
     assert again < right - 0.004
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "mean", "covariance", "seed"),
     [*((name, 1.0, 3.0, 21) for name in (TWICE, MOMENTS, ONCE)), (TWICE, 4.0, 4.0, 11)],
@@ -587,6 +589,7 @@ def test_the_same_seed_gives_the_same_bits_and_the_record_pickles(sampler):
         assert first.diagnostics["off_slice"] == 0
 
 
+@pytest.mark.slow
 def test_status_follows_the_diagnostics():
     gp, y = small_problem()
     few = GpmlMonteCarlo("ess", 90, skip=10).fit(Prior(gp.K), y, rng=default_rng(17))
@@ -736,6 +739,7 @@ def test_the_study_pairs_the_sets_of_defects(sampler, replicates, again):
     assert by["all", 0]["log_evidence"] == by["without double-variance", 0]["log_evidence"]
 
 
+@pytest.mark.slow
 def test_the_study_of_the_linear_problem_has_its_closed_truth():
     rows, _, _ = study("linear", "ess", 1)
     assert len(rows) == 6 and all(row["reference_se"] == 0.0 for row in rows)

@@ -36,6 +36,7 @@ def problem():
 # --- the posterior over hyperparameters
 
 
+@pytest.mark.slow
 def test_draws_are_those_of_their_moves(problem):
     """Chains refuse most proposals, so that the draws of a pair are kept as their moves."""
     draws, work, seconds = pair(problem, "laplace", SETTINGS, "1/pair0")
@@ -57,6 +58,7 @@ def test_draws_are_those_of_their_moves(problem):
         pair(problem, "no", SETTINGS, "1/pair0")
 
 
+@pytest.mark.slow
 def test_posterior_of_pairs(problem):
     pairs = [pair(problem, "laplace", SETTINGS, f"1/pair{k}")[0] for k in range(2)]
     line, arrays = posterior(problem, pairs, kept=5, predictive=2)

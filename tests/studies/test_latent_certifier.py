@@ -139,6 +139,7 @@ def test_standard_errors_cover():
     assert low <= inside <= high and low <= inside_p <= high
 
 
+@pytest.mark.slow
 def test_seeds_reproduce_and_temperatures_follow_the_spread():
     given = model(plane(), 1.0, 2.0)
     first, again = (annealed(given, 700, rng=np.random.default_rng(5)) for _ in range(2))
