@@ -182,6 +182,7 @@ CELLS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "form", "method"), CELLS)
 def test_value_error_and_status(name, form, method):
     """Weights of importance sampling, and of annealing over few temperatures, need not be trusted; errors hold."""
@@ -222,7 +223,7 @@ def test_stored_truths(method, case, truth, kernel):
 
 # --- many fits of small budgets: no bias, and errors that cover
 
-RUNS = 100
+RUNS = 70
 #: Method, form, and between which levels the share of intervals that hold the truth may be.
 REPEATED = {
     "orthant, hard": (Orthant(4000, count="hard"), "array", (0.93, 0.97)),
@@ -308,7 +309,7 @@ def test_the_evidence_is_unbiased(name):
     ratio = runs(name).ratio
     error = ratio.std(ddof=1) / np.sqrt(len(ratio))
     assert abs(ratio.mean() - 1.0) < 5 * error
-    assert error < 0.01, "a bias of five per cent must be seen"
+    assert error < 0.012, "a bias of six per cent must be seen"
 
 
 @pytest.mark.slow
@@ -416,6 +417,7 @@ def extreme(kind, beta):
     return beta * K, y, truth
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("beta", [1e-12, 1e6])
 @pytest.mark.parametrize("kind", ["linear", "constant", "duplicates", "contradiction", "identity"])
 @pytest.mark.parametrize("name", MARKED[1:])
