@@ -171,7 +171,7 @@ def test_an_extinct_population_is_an_estimate_of_zero(monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("method", "iterations"), [("ancillary", 1000), ("surrogate", 800), (exact, 2000)]
+    ("method", "iterations"), [("ancillary", 1000), ("surrogate", 1500), (exact, 2000)]
 )
 def test_chains_have_the_posterior(method, iterations):
     """With estimates, too: those above have no bias, and that is enough for the law, which is tested below."""

@@ -27,11 +27,11 @@ PACKS = ["pack={seconds: 0.15, across: experiment}"]
 BLOCK = f"{STUDY}/rows/experiment1-0.npz"
 
 
-def start(folder, *arguments, variables=None, **options):
+def start(folder, *arguments, variables=None, settings=PACKS, **options):
     """A run as the leader of its own group, with its output in `folder/run.log`."""
     with open(folder / "run.log", "w") as log:
         return subprocess.Popen(
-            command(*arguments, settings=PACKS),
+            command(*arguments, settings=settings),
             cwd=folder,
             env=environment(**(variables or {})),
             stdout=log,

@@ -147,13 +147,19 @@ def drawn(study, kind, *endings):
     ]
 
 
+def below(study):
+    """The end of folders of the paper that have what is drawn of a study; other studies than its own have their own."""
+    return "" if study == STUDIES[0] else f"/{study}"
+
+
 def on_paper(study, *endings):
-    """The tables, figures and lists of a study as the paper shows them; other studies than its own have a folder."""
-    layout, below = LAYOUTS[study], "" if study == STUDIES[0] else f"{study}/"
+    """The tables, figures and lists of a study as the paper shows them."""
+    layout = LAYOUTS[study]
     names = [f"{name}.{ending}" for name in layout["tables"] for ending in ("csv", "tex")]
     names += [f"{name}.{ending}" for name in layout["figures"] for ending in ("pdf", "png")]
     names += ["verdicts.tex", "protocol.tex", "controls.tex"]
-    return [f"{RESULTS}/paper/{below}{name}" for name in names if name.endswith(endings or ("",))]
+    folder = f"{RESULTS}/paper{below(study)}"
+    return [f"{folder}/{name}" for name in names if name.endswith(endings or ("",))]
 
 
 def figures_of(study):

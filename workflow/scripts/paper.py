@@ -12,8 +12,7 @@ from recheck.record.files import read_json
 results = begin(snakemake)
 given, made = snakemake.input, snakemake.output
 files = {"": given.values}
-for number, (study, drawn) in enumerate(snakemake.params.drawn.items()):
-    below = f"/{study}" if number else ""
+for below, drawn in snakemake.params.drawn.items():
     for kind, ending in {"tables": ".tex", "figures": ".pdf"}.items():
         files[kind + below] = [path for path in drawn if path.endswith(ending)]
 wide = typeset(
