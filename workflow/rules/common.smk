@@ -148,8 +148,8 @@ def drawn(study, kind, *endings):
 
 
 def below(study):
-    """The end of folders of the paper that have what is drawn of a study; other studies than its own have their own."""
-    return "" if study == STUDIES[0] else f"/{study}"
+    """The folder of what the paper shows of a study, within that of a kind; its own study has none."""
+    return "" if study == STUDIES[0] else study
 
 
 def on_paper(study, *endings):
@@ -158,7 +158,7 @@ def on_paper(study, *endings):
     names = [f"{name}.{ending}" for name in layout["tables"] for ending in ("csv", "tex")]
     names += [f"{name}.{ending}" for name in layout["figures"] for ending in ("pdf", "png")]
     names += ["verdicts.tex", "protocol.tex", "controls.tex"]
-    folder = f"{RESULTS}/paper{below(study)}"
+    folder = Path(RESULTS, "paper", below(study))
     return [f"{folder}/{name}" for name in names if name.endswith(endings or ("",))]
 
 

@@ -21,7 +21,7 @@ for study in STUDIES:
         params:
             study=study,
             numbers=GENERAL.numbers,
-            into=f"{RESULTS}/paper{below(study)}",
+            below=below(study),
             code=digest([*DRAWS, *figures_of(study)]),
         message:
             f"Draw all tables and figures of {study}"

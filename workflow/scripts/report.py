@@ -48,4 +48,12 @@ if "only" in given.keys():  # noqa: SIM118  (a list, whose entries have names)
 else:
     shown(book, None, figures)
     from_kept = given.numbers == "kept"
-    draw(results / study, published, path, kept, from_kept, figures, Path(given.into))
+    draw(
+        results / study,
+        published,
+        path,
+        kept,
+        from_kept,
+        figures,
+        results / "paper" / given.below,
+    )
