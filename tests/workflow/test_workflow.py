@@ -425,8 +425,8 @@ def test_kept_rows_are_put_back_and_nothing_is_computed(kept, tmp_path):
         assert (copy / STUDY / name).read_bytes() == (kept / STUDY / name).read_bytes()
 
 
-#: In the module of Hamiltonian Monte Carlo, and what it is changed to.
-CONSTANT = ("_JITTER = 0.1 ", "_JITTER = 0.2 ")
+#: In the energy of Hamiltonian Monte Carlo, and what it is changed to: another law, which no random number explains.
+CONSTANT = ("return 0.5 * squares", "return 2.0 * squares")
 #: Parts of the names of rows that rest on it; the toolbox whose defects are studied has a sampler of its own.
 HAMILTONIAN = {"hmc", "hmc-ais", "hmc-annealed", "annealing"}
 
