@@ -301,8 +301,8 @@ def test_one_rare_pattern_is_found():
     kernel, method = 1.0 * RBF(1.0), ExpectationPropagation()
     best = max(
         Surface(method, kernel, X, y).value(np.log([variance, scale]))
-        for variance in np.logspace(-1, 3, 5)
-        for scale in np.logspace(-1, 1, 7)
+        for variance in np.logspace(-1, 3, 7)
+        for scale in np.logspace(-1, 1, 11)
     )
     assert searched(kernel, X, y).log_evidence > best - 0.1
 
@@ -453,7 +453,7 @@ def test_the_form_is_decided_in_one_place(monkeypatch):
 
 @pytest.mark.slow
 def test_dense_and_low_rank_agree():
-    X, y = valleys(600, 3)
+    X, y = valleys(1100, 3)
     method = surface_method(ExpectationPropagation(), searching=True)
     ends = [
         Search("lbfgs").run(
@@ -477,8 +477,8 @@ def test_dense_and_low_rank_agree():
 def test_a_search_is_never_lost_to_a_rank(monkeypatch):
     """Inputs without a low rank, and the largest rank that is allowed is far too small."""
     rng = np.random.default_rng(1)
-    X = rng.standard_normal((700, 12))
-    y = np.where(X[:, 0] + X[:, 1] * X[:, 2] + 0.5 * rng.standard_normal(700) > 0, 1.0, -1.0)
+    X = rng.standard_normal((1200, 12))
+    y = np.where(X[:, 0] + X[:, 1] * X[:, 2] + 0.5 * rng.standard_normal(1200) > 0, 1.0, -1.0)
     monkeypatch.setattr("gpcmc.evidence.forms.MAX_RANK", 100)
     method = surface_method(ExpectationPropagation(), searching=True)
     found, form = Search("lbfgs").run(

@@ -272,6 +272,6 @@ def test_bad_arguments_are_refused_by_name(change, message):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
-@parametrize_with_checks([OrdinalGaussianProcessClassifier(optimizer=None)])
+@parametrize_with_checks([OrdinalGaussianProcessClassifier()])
 def test_scikit_learn(estimator, check):
     check(estimator)

@@ -53,7 +53,7 @@ DESIGNS = {
 @pytest.mark.slow
 @pytest.mark.parametrize("design", DESIGNS)
 def test_intervals_of_slopes_cover_as_they_say(design):
-    """Of 200 studies whose slope is known, 5 % leave it outside; 3 to 20 do but for one test in three hundred."""
+    """Of 300 studies whose slope is known, 5 % leave it outside; 5 to 28 do but for one test in a thousand."""
     clusters, runs, long = DESIGNS[design]
     where = [
         (cluster, level)
@@ -64,7 +64,7 @@ def test_intervals_of_slopes_cover_as_they_say(design):
     ]
     cluster, level = np.array(where).T
     x, rng, outside = np.log(1e4 * 10 ** (0.5 * level)), np.random.default_rng(11), 0
-    for study in range(200):
+    for study in range(300):
         # errors of log L are |N(0, 1)|, of probabilities lognormal; in half of the studies the spread rises with M
         noise = np.log(np.abs(rng.standard_normal(len(x)))) + 0.635
         noise = noise if study % 2 else 0.2 * rng.standard_normal(len(x))
@@ -72,7 +72,7 @@ def test_intervals_of_slopes_cover_as_they_say(design):
         y = -0.5 * x + 0.5 * rng.standard_normal(clusters)[cluster] + noise
         found = common_slope(pd.Series(x), pd.Series(y), pd.Series(cluster))
         outside += abs(found.value + 0.5) > t.ppf(0.975, found.df) * found.se
-    assert 3 <= outside <= 20
+    assert 5 <= outside <= 28
 
 
 def printed_floor(wrong, own, seed):

@@ -307,9 +307,9 @@ def test_it_runs_from_elsewhere_with_a_configuration_of_its_own(unmade, tmp_path
 
 
 def test_what_looks_at_a_run_needs_no_number_of_cores(finished):
-    """Another look is at files that no rule makes, above."""
-    done = snakemake(finished, "--unlock")
-    assert done.returncode == 0 and "Traceback" not in done.stdout, done.stdout
+    for look in ("--list-params-changes", "--unlock"):
+        done = snakemake(finished, look)
+        assert done.returncode == 0 and "Traceback" not in done.stdout, done.stdout
 
 
 # ---------------------------------------------------------------------------------------------------------------------
