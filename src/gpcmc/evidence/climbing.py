@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,6 +21,9 @@ from scipy.optimize import OptimizeResult, minimize
 
 from gpcmc._validation import FloatArray
 from gpcmc.posterior import ConvergenceError
+
+if TYPE_CHECKING:
+    from scipy.sparse.linalg import LinearOperator
 
 _FTOL, _GTOL = 2e-9, 1e-5
 #: Takes a point (p,), the value there and its gradient (p,), and says whether to stop.
@@ -44,7 +48,7 @@ class Summit:
         Over all starts.
     failure : Exception or None
         The last one that made a point poor.
-    inverse : (p, p) array
+    inverse : (p, p) operator
         About the inverse of minus the Hessian, by the optimiser's steps from the last start.
     """
 
@@ -54,7 +58,7 @@ class Summit:
     ends: list[tuple[FloatArray, float]]
     evaluations: int
     failure: Exception | None
-    inverse: FloatArray
+    inverse: LinearOperator
 
 
 def climb(
@@ -115,7 +119,7 @@ def climb(
             if stop is not None and stop(at, *now):
                 raise StopIteration
 
-    ends, inverse = [], np.eye(len(first))
+    ends = []
     for start in starts:
         start = np.clip(np.array(start, dtype=np.float64), lowest, highest)
         value, gradient = tell(start)
@@ -140,5 +144,5 @@ def climb(
             callback=after_step,
         )
         ends.append((found.x, -float(found.fun) / scale))
-        inverse = scale * found.hess_inv.todense()
+        inverse = scale * found.hess_inv
     return Summit(theta, best, slope, ends, evaluations, failure, inverse)
