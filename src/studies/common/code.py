@@ -95,8 +95,6 @@ def _stops(module: str) -> bool:
 #: State of the source, digest and imports of modules that were read, and of those that were noted.
 _read: dict[str, tuple[str, str, list[str]]] = {}
 _noted: dict[str, tuple[str, str, list[str]]] = {}
-#: What `_names` was when notes were looked for.
-_since: list[str] = []
 
 
 def _module(module: str) -> tuple[str, list[str]]:
@@ -122,6 +120,7 @@ def _state(path: Path) -> str:
     )
 
 
+@cache
 def _names() -> str:
     """A digest of which modules there are, and of what packages hand on: both say what an import means."""
     files = sorted(path for package in PACKAGES for path in (_SOURCE / package).rglob("*.py*"))
@@ -136,12 +135,11 @@ def _names() -> str:
 def note_digests(path: str | Path) -> None:
     """Note the digests of all modules that were read, so that other processes need not read them.
 
-    Do nothing where modules came or went since `read_digests`.
+    They are noted as of the first look: where modules came or went since, nobody takes them.
     """
-    names = _names()
-    if _since and _since != [names]:
+    if all(_noted.get(module) == found for module, found in _read.items()):
         return
-    text = json.dumps({"names": names, "modules": _noted | _read})
+    text = json.dumps({"names": _names(), "modules": _noted | _read})
     place = Path(path)
     try:
         if place.exists() and place.read_text(encoding="utf-8") == text:
@@ -156,10 +154,10 @@ def note_digests(path: str | Path) -> None:
 
 def read_digests(path: str | Path) -> None:
     """Take noted digests for those of modules whose sources are as they were then; without notes, do nothing."""
-    _since[:] = [_names()]
+    names = _names()
     try:
         found = json.loads(Path(path).read_text(encoding="utf-8"))
-        if found["names"] == _since[0]:
+        if found["names"] == names:
             _noted.update({name: tuple(note) for name, note in found["modules"].items()})
     except (OSError, ValueError, KeyError, TypeError):
         pass
@@ -169,7 +167,7 @@ def forget_modules() -> None:
     """Forget all digests, and where sources are."""
     _read.clear()
     _noted.clear()
-    _since.clear()
+    _names.cache_clear()
     _path.cache_clear()
     _digest_of.cache_clear()
 
