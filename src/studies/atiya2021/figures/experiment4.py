@@ -142,7 +142,7 @@ def calibration(book: Book) -> Figure:
             beyond = [x == _ENDS[0], x == _ENDS[1], y == _ENDS[0], y == _ENDS[1]]
             looks = [points | {"markersize": 3.2, "markeredgewidth": 0.7}]
             looks += [points | {"marker": m, "markersize": 5.0, "zorder": 1} for m in _STROKES]
-            for drawn, place in zip(looks, [x == x, *beyond], strict=True):
+            for drawn, place in zip(looks, [x.notna(), *beyond], strict=True):
                 if place.any():  # the layout cannot place nothing
                     axes.plot(x[place], y[place], clip_on=False, **drawn)
     for axes in panels[1]:
