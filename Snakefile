@@ -41,10 +41,6 @@ rule all:
         "<results>/MANIFEST.sha256",
 
 
-# All rules have asked for the digests of their code.
-note_digests(DIGESTS)
-
-
 # What is no file of this workflow and no name of a rule: the answer names the targets that there are.
 rule unknown:
     input:

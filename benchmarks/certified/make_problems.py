@@ -6,8 +6,8 @@
 A problem is certified by two methods that share no code beyond the covariance, checks and diagnostics of weights: one
 integrates the orthant (minimax tilting, twisted expectation propagation), the other the latent values (importance
 sampling from expectation propagation or Laplace's method, annealed elliptical slice sampling). Both need the status ok
-and a standard error of at most 0.01 nats. All methods that are listed agree within four standard errors: the false
-alarms of 200 problems come up once in 80 times.
+and a standard error of at most 0.01 nats. All methods that are listed agree with the best one within four standard
+errors: 237 problems with 433 such comparisons have a false alarm about once in 36 times.
 
 data.csv has a line a pattern, features and then the label -1 or 1. What was added stays when the file is made again.
 """

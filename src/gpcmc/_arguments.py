@@ -176,11 +176,11 @@ def covariance_of(
     reason = ""
     if not method.any_form:
         reason = (
-            "with this method: a covariance of low rank is for 'ep', 'laplace', 'twisted-ep' or 'importance'; got "
-            f"{type(method).__name__}"
+            "with this method: another form is for 'ep', 'laplace', 'twisted-ep', 'minimax-tilting' or 'importance'; "
+            f"got {type(method).__name__}"
         )
     elif callable(optimizer) or optimizer == "exact":
-        reason = f"with optimizer={optimizer!r}: inducing inputs are chosen anew between the climbs of 'lbfgs' alone"
+        reason = f"with optimizer={optimizer!r}: inducing inputs or neighbours are chosen anew by 'lbfgs' alone"
     elif not kernel.requires_vector_input:
         reason = f"with kernel {kernel}, whose inputs are no vectors"
     if reason and covariance in ("low-rank", "sparse"):

@@ -307,8 +307,8 @@ class GaussianProcessClassifier(ClassifierMixin, arguments.MethodOptions):
         X : (t, d) array, or t things that the kernel takes
         return_std : bool
             Also return their errors (t, C): Monte Carlo standard errors, infinite where a run cannot know them, and
-            what a covariance of low rank may have moved. Zeros for a deterministic method with the dense covariance:
-            they say nothing of the uncertainty of the labels, nor of an approximation's bias.
+            what a covariance of low rank or a sparse one may have moved. Zeros for a deterministic method with the
+            dense covariance: they say nothing of the uncertainty of the labels, nor of an approximation's bias.
 
         Raises
         ------

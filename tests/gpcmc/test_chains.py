@@ -256,6 +256,7 @@ def test_moves_leave_the_tempered_posterior_as_it_is(which, temperature):
 # --- probabilities
 
 
+@pytest.mark.slow
 def test_standard_errors_see_chains_that_disagree():
     posterior = HMC.fit(Prior([[4.0]]), [1.0], rng=default_rng(15))
     moved = posterior.w.copy()
@@ -281,6 +282,7 @@ def autoregressive(rho, shape, rng):
     return series
 
 
+@pytest.mark.slow
 def test_effective_samples_are_those_of_the_worst_series_from_all_of_its_draws():
     """Autoregressive series have s (1 - rho) / (1 + rho); 15 percent is five times what seeds differ by."""
     rng = default_rng(17)

@@ -87,7 +87,8 @@ def test_it_is_a_scikit_learn_estimator(estimator, check):
 @pytest.mark.parametrize(
     "options",
     [
-        {"inference": Twisted(8, 4), "optimizer": "exact"},
+        # one hyperparameter is left to search
+        {"kernel": 1.0 * RBF(1.0, "fixed"), "inference": Twisted(8, 4), "optimizer": "exact"},
         {"inference": Orthant(samples=2000), "optimizer": None},
         {"inference": "laplace", "multi_class": "one_vs_rest"},
         {"covariance": "low-rank", "optimizer": None},
@@ -355,6 +356,7 @@ def test_hard_counts_repeat():
     np.testing.assert_array_equal(some, p[[0, 7, 59]])
 
 
+@pytest.mark.slow
 def test_low_rank_behind_the_classifier():
     X, y = noisy_problem(3, n=300)
     dense, low = (
@@ -421,6 +423,7 @@ def test_latent_moments_and_draws_of_several_classes(inference, covariance):
 # --- several classes
 
 
+@pytest.mark.slow
 @QUIET
 @pytest.mark.parametrize(
     "inference", ["ep", "laplace", Orthant(samples=2000, scheme="adapted"), "twisted-ep"]
@@ -471,6 +474,7 @@ def test_more_classes_are_fitted_one_against_the_rest():
     assert isinstance(pickle.loads(pickle.dumps(model)).predict(X)[0], str)
 
 
+@pytest.mark.slow
 @QUIET
 def test_classes_start_from_each_others_optimum_and_in_any_number_of_processes():
     X, y = load_iris(return_X_y=True)
@@ -592,6 +596,7 @@ def test_an_own_optimizer_is_called_as_in_scikit_learn():
     assert -seen[0][0] == pytest.approx(value, abs=1e-5)
 
 
+@pytest.mark.slow
 def test_a_search_says_where_it_is_and_how_long_it_will_take(capsys, monkeypatch):
     X, y = noisy_problem(2, n=500)
     monkeypatch.setattr("gpcmc.evidence.search._LONG", 1e-3)
@@ -608,6 +613,7 @@ def exact(**options):
     return GaussianProcessClassifier(1.0 * RBF(1.0), **(given | options))
 
 
+@pytest.mark.slow
 def test_the_exact_surface_is_climbed():
     X, y = noisy_problem(2, 60)
     fitted, before = exact().fit(X, y), exact(optimizer="lbfgs").fit(X, y)
@@ -706,6 +712,7 @@ def test_a_length_scale_far_off_is_named(scale, message):
     assert len(found) == 1 and message in found[0]
 
 
+@pytest.mark.slow
 def test_what_tells_something_of_the_classes_is_not_said_to_tell_nothing():
     """Rare positives: the evidence is near that of the shares, and probabilities are far from each other."""
     rng = np.random.default_rng(0)
@@ -771,6 +778,7 @@ def threads():
     return [(one["filepath"], one["num_threads"]) for one in threadpool_info()]
 
 
+@pytest.mark.slow
 def test_the_limit_on_threads_is_the_processs_and_is_put_back():
     with threadpool_limits(2):
         before, inside, errors = threads(), [], []
@@ -795,6 +803,7 @@ def test_the_limit_on_threads_is_the_processs_and_is_put_back():
         assert threads() == before
 
 
+@pytest.mark.slow
 def test_fits_in_threads_have_the_same_bits_and_leave_the_process_as_it_was():
     X, y = noisy_problem(1, n=150)
     serial = [GaussianProcessClassifier().fit(X + k, y).predict_proba(X) for k in range(4)]
@@ -815,6 +824,7 @@ def test_fits_in_threads_have_the_same_bits_and_leave_the_process_as_it_was():
         np.testing.assert_array_equal(found[k], p)
 
 
+@pytest.mark.slow
 @QUIET
 @pytest.mark.parametrize("name", ["ep", "laplace", "twisted-ep", "orthant", "importance"])
 def test_floating_point_errors_that_a_caller_made_errors_do_not_end_a_fit(name):

@@ -75,6 +75,7 @@ def test_what_cannot_be_compared_is_refused(kernels, options, message):
         compare(kernels, data[0][::5], data[1][::5], optimizer=None, **options)
 
 
+@pytest.mark.slow
 def test_the_example_of_the_docstring():
     assert doctest.testmod(gpcmc.comparison).failed == 0
 

@@ -292,6 +292,7 @@ def test_caches_hold_over_a_run_and_every_proposal_has_its_own_noise():
         assert len(np.unique(chain)) == changes > 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("n", "m", "free"), [(2, 1, True), (2, 2, True), (2, 3, True), (3, 2, False)]
 )
@@ -346,6 +347,7 @@ def test_the_posterior_is_stationary(monkeypatch, n, m, free):
 # --- adaptation, limits, records
 
 
+@pytest.mark.slow
 def test_adaptation_adds_an_input_every_second_round(monkeypatch):
     blocks, y = problem(n=40)
     method = ControlVariables(iterations=40, burn_in=0, adaptation_rounds=6, chains=2)
@@ -386,7 +388,7 @@ def test_adaptation_ends_when_every_control_is_accepted_often_enough():
 @pytest.mark.parametrize(("factor", "adapted"), [(0.5, 1.0), (2.0, 0.0)])
 def test_the_threshold_of_acceptance_is_over_the_number_of_controls(monkeypatch, factor, adapted):
     blocks, y = problem(n=30)
-    method = ControlVariables(iterations=8000, adaptation_rounds=3, adaptation_iterations=4000)
+    method = ControlVariables(iterations=3000, adaptation_rounds=3, adaptation_iterations=1500)
     monkeypatch.setattr(control_variables, "LEAST_ACCEPTANCE", -1.0)
     found = infer(method, blocks, y, rng=default_rng(27)).diagnostics
     assert found["controls"] >= 4
@@ -459,6 +461,7 @@ def test_the_evaluations_of_placement_stop_it():
         posterior.predict(blocks.K_star, blocks.k_star_star)
 
 
+@pytest.mark.slow
 def test_free_controls_are_fewer_and_the_probabilities_the_same():
     """Within 6 standard errors of those where the control inputs are training inputs."""
     blocks, y = problem(n=30, alpha=1.0)

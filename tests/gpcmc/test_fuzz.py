@@ -213,6 +213,7 @@ def test_anything_ends_in_an_answer_or_in_an_error_that_names_the_argument(name,
     assert re.search("|".join(rf"\b{word}\b" for word in words), error), error
 
 
+@pytest.mark.slow
 @HOUSE
 @given(
     limits=arrays.arrays(

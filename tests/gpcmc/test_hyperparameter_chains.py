@@ -171,7 +171,7 @@ def test_an_extinct_population_is_an_estimate_of_zero(monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("method", "iterations"), [("ancillary", 2000), ("surrogate", 1500), (exact, 4000)]
+    ("method", "iterations"), [("ancillary", 1000), ("surrogate", 1500), (exact, 2000)]
 )
 def test_chains_have_the_posterior(method, iterations):
     """With estimates, too: those above have no bias, and that is enough for the law, which is tested below."""
@@ -196,6 +196,7 @@ def noise(theta):
     return 2.0 if theta[1] < 0.0 else 0.2
 
 
+@pytest.mark.slow
 def test_an_estimate_that_is_kept_keeps_the_law():
     """The likelihood is 1 and its estimate exp(e), e ~ N(-s^2/2, s^2), so in the chain N(+s^2/2, s^2)."""
     m, rng, R = model(2), np.random.default_rng(6), 4000
@@ -232,7 +233,7 @@ def test_latent_chains_keep_the_joint_law(scheme, slices):
 
     Slices make up for some faults of a transition, which are seen without them.
     """
-    n, R, transitions = 8, 1500, 4
+    n, R, transitions = 8, 1000, 3
     m, rng = model(n, prior=EACH, jitter=1e-6), np.random.default_rng(21)
     root = np.diag([1.2, 0.5, 0.5, 0.5]) + 0.2 * np.tri(4, k=-1)
     theta, nu, moved = np.empty((R, 4)), np.empty((R, n)), 0
@@ -258,7 +259,7 @@ def test_latent_chains_keep_the_joint_law(scheme, slices):
 @pytest.mark.slow
 def test_the_pseudo_marginal_chain_keeps_the_joint_law():
     """Theta, f, y from the model; f is then one of the weighted samples, the other from the proposal."""
-    m, rng, R = model(4, prior=EACH), np.random.default_rng(22), 800
+    m, rng, R = model(4, prior=EACH), np.random.default_rng(22), 500
     estimator = estimator_named("laplace", 2)
     root, theta = 0.6 * np.eye(4), np.empty((R, 4))
     for r in range(R):
@@ -273,7 +274,7 @@ def test_the_pseudo_marginal_chain_keeps_the_joint_law():
         normals = np.stack([own, rng.standard_normal(4)])
         estimate = logsumexp(proposal.log_weights(here.y, normals)) - np.log(2)
         chain = steps.PseudoMarginalState(start, here.prior.log_density(start), estimate)
-        for _ in range(3):
+        for _ in range(2):
             chain, _ = steps.pseudo_marginal_step(here, estimator, chain, root, rng)
         theta[r] = chain.theta
     for k, cdf in enumerate(prior_cdfs(EACH)):
@@ -461,11 +462,13 @@ def test_after_burn_in_the_step_is_frozen():
     assert np.abs(np.diff(chains.theta, axis=1)).max() < 6 * 0.5
 
 
+@pytest.mark.slow
 def test_every_estimate_after_burn_in_is_the_estimators():
     chains = run(lambda K, y, rng: -9.0, 16, iterations=4, burn_in=40, chains=10)
     assert (chains.log_evidence == -9.0).all()
 
 
+@pytest.mark.slow
 def test_burn_in_moves_towards_the_band():
     chains = run(exact, 11, iterations=400, burn_in=600, prior=PRIOR)
     assert (chains.step > 0.5).all()
@@ -476,6 +479,7 @@ def test_burn_in_moves_towards_the_band():
 # --- records
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["laplace", "orthant", "ancillary", "surrogate"])
 def test_the_same_seed_the_same_chains(method):
     first, second, third = (run(method, seed, iterations=10, burn_in=20) for seed in (1, 1, 2))
@@ -569,6 +573,7 @@ def test_a_covariance_is_not_enough():
         posterior.predict_inputs(np.zeros((2, 2)))
 
 
+@pytest.mark.slow
 def test_each_input_may_have_its_length_scale():
     """Predictions are means over draws, by scikit-learn's kernels; an input that tells nothing has the longer scale."""
     rng = np.random.default_rng(15)

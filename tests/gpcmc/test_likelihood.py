@@ -97,6 +97,7 @@ def test_mackays_approximation_is_near_the_mean():
 # --- moments of tilted Gaussians
 
 
+@pytest.mark.slow
 @BOTH
 @pytest.mark.parametrize("variance", [0.0, 1e-9, 0.3, 0.999, 1.0, 7.0, 300.0, 1e6])
 def test_tilted_moments_by_quadrature(likelihood, variance):

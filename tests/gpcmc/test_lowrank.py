@@ -14,7 +14,7 @@ import pytest
 from problems import noisy_problem
 from scipy.special import softmax
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.gaussian_process.kernels import RBF, Matern
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern
 from test_multiclass import three_classes
 
 from gpcmc import GaussianProcessClassifier
@@ -64,9 +64,23 @@ def test_a_search_ends_where_the_dense_one_does_from_a_rough_start(tolerance):
     assert truth.log_evidence - 0.3 < surface.value(found.theta) <= truth.log_evidence + 1e-6
 
 
+def test_a_search_climbs_once_at_each_size_where_what_it_holds_serves():
+    """Inducing inputs are chosen for the start; where the end would choose others, these may go in a circle."""
+    X, y = noisy_problem(5, 3000)
+    method, kernel = ExpectationPropagation(tolerance=1e-6), 1.0 * Matern(1.0, nu=2.5)
+    found, _ = Search("lbfgs").run(
+        method, kernel, X, y, None, form_at=lambda kernel: LowRankForm(1e-4)
+    )
+    start = kernel.clone_with_theta(found.theta)
+    exact = Surface(method, start, X, y, LowRankForm(1e-7).near(start, X))
+    assert maximize(exact).log_evidence - exact.value(found.theta) < 0.05
+    assert found.evaluations <= 60, "124 when each size went on until its maximum stood still"
+
+
 # --- draws
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", [Twisted(points=256), MinimaxTilting(points=1024)])
 def test_draws_are_corrected_for_what_the_form_leaves_out(method):
     """Half of what is left out, or more, is won back; at 5 standard errors the false-alarm rate is below 1e-4."""
@@ -139,6 +153,7 @@ def test_the_search_says_where_it_is(verbose, capsys):
         assert "evaluation 1:" in said[0] and "posterior by" in said[-1]
 
 
+@pytest.mark.slow
 def test_an_interrupt_ends_a_search_at_once():
     code = (
         "import numpy as np; from gpcmc import GaussianProcessClassifier as C; "
@@ -167,6 +182,7 @@ def test_an_error_of_a_method_makes_no_dense_covariance(monkeypatch):
         classifier.fit(X, y)
 
 
+@pytest.mark.slow
 def test_a_covariance_too_rough_says_so():
     X, y = noisy_problem(7, 250)
     kernel, rng = 50.0 * Matern(2.0, nu=1.5), np.random.default_rng(0)
@@ -179,6 +195,7 @@ def test_a_covariance_too_rough_says_so():
         GaussianProcessClassifier(kernel, **options).fit(X, y)
 
 
+@pytest.mark.slow
 def test_several_classes_in_the_classifier_agree_with_the_dense_one():
     X, labels = three_classes(1, n=150)
     X_star, names = three_classes(2, n=20)[0], np.array(["c", "a", "b"])
@@ -207,6 +224,7 @@ def test_several_classes_in_the_classifier_agree_with_the_dense_one():
     )
 
 
+@pytest.mark.slow
 def test_the_classifier_warns_as_the_dense_one_does():
     X, labels = three_classes(1, n=100)
     options = {"inference": "laplace", "covariance": "low-rank"}
@@ -218,6 +236,7 @@ def test_the_classifier_warns_as_the_dense_one_does():
         GaussianProcessClassifier(1.0 * RBF(1.0), **options).fit(X, noise)
 
 
+@pytest.mark.slow
 def test_three_thousand_patterns_take_no_square_array():
     """And the probabilities of 3000 others are those of the labels' law, within 0.02 nats a pattern."""
     rng = np.random.default_rng(1)
@@ -243,7 +262,8 @@ def test_a_search_takes_no_square_array():
     rng = np.random.default_rng(1)
     X = rng.standard_normal((5000, 2))
     labels = np.where(np.sin(2 * X[:, 0]) + 0.3 * rng.standard_normal(5000) > 0, 1, -1)
-    classifier = GaussianProcessClassifier(4.0 * RBF(1.0), covariance="low-rank")
+    kernel = ConstantKernel(4.0, "fixed") * RBF(1.0)
+    classifier = GaussianProcessClassifier(kernel, covariance="low-rank")
     tracemalloc.start()
     classifier.fit(X, labels)
     peak = tracemalloc.get_traced_memory()[1]
@@ -251,6 +271,7 @@ def test_a_search_takes_no_square_array():
     assert peak < 8 * 5000**2 / 2
 
 
+@pytest.mark.slow
 def test_a_class_may_be_missing_from_the_first_patterns(monkeypatch):
     X, labels = three_classes(5, n=120)
     labels[:] = np.minimum(labels, 1)

@@ -78,6 +78,7 @@ def assert_at_the_mode(K, y, posterior):
 IN_ROUNDING = [(140, 1e5), (54, 1e6), (104, 1e6), (111, 1e6)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("seed", "beta"), IN_ROUNDING)
 @one_thread()
 def test_an_iterate_that_can_rise_no_more_has_converged(seed, beta):
@@ -94,6 +95,7 @@ def test_an_iterate_that_can_rise_no_more_has_converged(seed, beta):
     )
 
 
+@pytest.mark.slow
 @one_thread()
 def test_the_rounding_of_certain_patterns_is_no_rise():
     """Of so separable classes log p(y | f) is the sum of many log(1 + little)."""

@@ -189,10 +189,10 @@ def one_factor(n):
 
 #: Covariance and log probability, replicates and samples.
 CLOSED = {
-    "three dimensions": (*three(), 200, 2000),
-    "blocks multiply": (blocks(), -np.log(5) - np.log(6), 300, 2000),
-    "correlations of 1/2, 30": (equicorrelated(30, 0.5), -np.log(31), 300, 2000),
-    "one factor, 60": (*one_factor(60), 300, 1000),
+    "three dimensions": (*three(), 100, 2000),
+    "blocks multiply": (blocks(), -np.log(5) - np.log(6), 150, 2000),
+    "correlations of 1/2, 30": (equicorrelated(30, 0.5), -np.log(31), 150, 2000),
+    "one factor, 60": (*one_factor(60), 150, 1000),
 }  # fmt: skip
 
 
@@ -264,7 +264,7 @@ def test_standard_errors_are_those_of_replicates(scheme, count):
     for k in range(200):
         estimate, p, se = orthant_ratio(
             cov, cross, variance,
-            samples=3000, count=count, scheme=scheme, runs=1 + k % 2, rng=default_rng(k),
+            samples=1500, count=count, scheme=scheme, runs=1 + k % 2, rng=default_rng(k),
         )  # fmt: skip
         logs.append(estimate.log_probability)
         errors.append(estimate.standard_error)
@@ -303,14 +303,15 @@ def intervals(cov, truth, replicates, **options):
     ],
 )
 def test_adapted_errors_are_calibrated_at_small_budgets(pairs, rho, samples, runs):
-    """300 seeds. Of normal deviations with an error that is right, or up to 7 % off, 92 to 97 % lie within 1.96
+    """200 seeds. Of normal deviations with an error that is right, or up to 7 % off, 92 to 97 % lie within 1.96
     errors: fewer or more hits than these bounds have a probability of 1e-5 on either side."""
     cov, truth = distant_pairs(pairs, rho)
-    hits, _, eves = intervals(cov, truth, 300, samples=samples, runs=runs)
-    low, high = binom.ppf(1e-5, 300, 0.92), binom.ppf(1 - 1e-5, 300, 0.97)
+    hits, _, eves = intervals(cov, truth, 200, samples=samples, runs=runs)
+    low, high = binom.ppf(1e-5, 200, 0.92), binom.ppf(1 - 1e-5, 200, 0.97)
     assert low <= hits.sum() <= high, (hits.mean(), np.median(eves))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("pairs", "rho", "samples"), [(30, -0.7, 2000), (40, -0.9, 500)])
 def test_where_errors_are_too_small_the_eves_are_few(pairs, rho, samples):
     """Of 60 intervals that cover in 95 of 100 cases, 51 or fewer would with a probability of 4e-3."""
@@ -402,6 +403,7 @@ def test_extinct_populations_count_as_zero():
     assert_unbiased(np.array([e.log_probability for e in estimates]), -6 * np.log(2))
 
 
+@pytest.mark.slow
 def test_populations_that_disagree_raise_the_standard_error():
     """Few samples, many stages: the genealogy says too little, the populations say more."""
     estimates = [estimated(np.eye(9), samples=60, runs=6, count="hard", seed=k) for k in range(400)]

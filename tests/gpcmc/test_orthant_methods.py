@@ -55,6 +55,7 @@ def linear(form, n, seed=0, tests=8):
     return P, y, truth
 
 
+@pytest.mark.slow
 @ALL
 @pytest.mark.parametrize("form", ["dense", "kernel", "low rank"])
 def test_seeds_threads_and_later_predictions(method, form):
@@ -82,7 +83,7 @@ def test_the_evidence_is_unbiased_whatever_the_stand_in(monkeypatch):
     X, y = noisy_problem(4, 80)
     P = prior(Matern(2.0, nu=2.5), X)
     assert P.covariance.stand_in() is not P.covariance
-    truth = Twisted(points=2**13).fit(Prior(P.K), y, rng=np.random.default_rng(0))
+    truth = Twisted(points=2**11).fit(Prior(P.K), y, rng=np.random.default_rng(0))
     few = Twisted(points=16)
     runs = [few.fit(P, y, rng=np.random.default_rng(i)) for i in range(60)]
     error = np.array([run.log_evidence for run in runs]) - truth.log_evidence
@@ -93,6 +94,7 @@ def test_the_evidence_is_unbiased_whatever_the_stand_in(monkeypatch):
     assert abs(np.mean(z**2) - 15 / 13) < 3.3 * np.sqrt(4.0 / 60)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("variance", [1000.0, 1.0, 1e-3])
 def test_a_stand_in_costs_no_samples_and_no_bound(variance):
     """What matters of the variance that is left out is its size beside the noise, and not its share."""
@@ -149,6 +151,7 @@ def test_far_tails_stay_on_the_log_scale(n):
     assert abs(found.log_evidence - truth) < 5 * found.log_evidence_se + 1e-4
 
 
+@pytest.mark.slow
 def test_weights_are_close_to_equal_where_it_matters():
     """What the sites are for: on a rough kernel Genz's method has a hundred times fewer effective samples."""
     P, y = classes(100, 4, 0.5, 3.0)

@@ -199,6 +199,14 @@ def test_mvtnorm(case):
     assert_agrees(case, probability_of(case, covariance(case["cov"])))
 
 
+@pytest.mark.parametrize("case", named(MVTNORM["student"]))
+def test_mvtnorm_student(case):
+    R, upper = covariance(case["cov"]), numbers(case["upper"])
+    for df, value in zip(case["df"], case["values"], strict=True):
+        found = rectangle_probability(-np.inf, upper, cov=R, df=df)
+        assert_agrees(case | {"value": value}, found)
+
+
 def test_mvtnorm_disagrees_with_itself():
     # TVPACK and Genz and Bretz's method differ by more than both of their errors: quadrature is with the former
     theirs = MVTNORM["genz_bretz"]

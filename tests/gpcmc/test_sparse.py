@@ -3,6 +3,8 @@
 The contract of a covariance is tested in `test_covariance`, for this form too.
 """
 
+from functools import cache
+
 import numpy as np
 import pytest
 from sklearn.gaussian_process.kernels import RBF, DotProduct, Matern, WhiteKernel
@@ -53,6 +55,7 @@ METHODS = [
 ]
 
 
+@pytest.mark.slow
 @EXACT
 @pytest.mark.parametrize("method", METHODS, ids=str)
 def test_gaussian_methods_are_those_of_the_dense_form(n, d, neighbours, method):
@@ -70,6 +73,7 @@ def test_gaussian_methods_are_those_of_the_dense_form(n, d, neighbours, method):
     np.testing.assert_allclose(gradients[1], gradients[0], rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.slow
 @EXACT
 def test_the_softmax_is_that_of_the_dense_form(n, d, neighbours):
     X, _, X_star = problem(n, d)
@@ -86,6 +90,15 @@ def test_the_softmax_is_that_of_the_dense_form(n, d, neighbours):
     np.testing.assert_allclose(gradients[1], gradients[0], rtol=1e-4, atol=1e-4)
 
 
+@cache
+def truth_of(n, d):
+    """A long run on the dense form."""
+    X, y, X_star = problem(n, d)
+    dense, _ = both(EXPONENTIAL, X, X_star, 1)
+    return Twisted(points=512).fit(dense, y, rng=np.random.default_rng(1))
+
+
+@pytest.mark.slow
 @EXACT
 @pytest.mark.parametrize(
     "method",
@@ -95,8 +108,8 @@ def test_the_softmax_is_that_of_the_dense_form(n, d, neighbours):
 def test_monte_carlo_has_the_evidence_of_the_dense_form(n, d, neighbours, method):
     """Within four standard errors of a dense run: a false alarm in 16,000."""
     X, y, X_star = problem(n, d)
-    dense, own = both(EXPONENTIAL, X, X_star, neighbours)
-    truth = Twisted(points=512).fit(dense, y, rng=np.random.default_rng(1))
+    _, own = both(EXPONENTIAL, X, X_star, neighbours)
+    truth = truth_of(n, d)
     found = method.fit(own, y, rng=np.random.default_rng(0))
     error = np.hypot(found.log_evidence_se, truth.log_evidence_se)
     assert abs(found.log_evidence - truth.log_evidence) < 4.0 * error
@@ -105,6 +118,7 @@ def test_monte_carlo_has_the_evidence_of_the_dense_form(n, d, neighbours, method
     assert (gap < 5.0 * errors + 1e-4).all()
 
 
+@pytest.mark.slow
 def test_twisted_ep_is_exact_for_the_sparse_law_itself():
     """With six neighbours the law is another than the kernel's, and its array has the same evidence: four errors."""
     X, y, X_star = problem(150)
@@ -220,6 +234,7 @@ def test_neighbours_are_the_nearest_of_the_earlier(d):
         assert set(near.index[i, : near.counts[i]]) == set(nearest)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("exactly", [True, False])
 def test_what_is_left_out_is_told(exactly, monkeypatch):
     """Against the dense form: corrections leave less than the rest, with all columns of the error and without them."""

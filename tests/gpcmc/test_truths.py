@@ -182,6 +182,7 @@ CELLS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "form", "method"), CELLS)
 def test_value_error_and_status(name, form, method):
     """Weights of importance sampling, and of annealing over few temperatures, need not be trusted; errors hold."""
@@ -416,6 +417,7 @@ def extreme(kind, beta):
     return beta * K, y, truth
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("beta", [1e-12, 1e6])
 @pytest.mark.parametrize("kind", ["linear", "constant", "duplicates", "contradiction", "identity"])
 @pytest.mark.parametrize("name", MARKED[1:])

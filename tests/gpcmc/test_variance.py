@@ -11,7 +11,7 @@ from scipy.special import ndtr
 
 from gpcmc.orthant.sampler import orthant_probability
 
-N, RHO, SAMPLES, RUNS = 8, 0.5, 2000, 1500
+N, RHO, SAMPLES, RUNS = 8, 0.5, 2000, 800
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(30)
 
 
@@ -47,6 +47,7 @@ def terms():
     return formula()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("count", "place"), [("hard", 1), ("soft", 2)])
 def test_variance_is_that_of_the_formula(terms, count, place):
     cov = (1 - RHO) * np.eye(N) + RHO

@@ -10,7 +10,7 @@ import calibrate as c
 import pandas as pd
 import pytest
 
-STUDIES = 120
+STUDIES = 80
 KEPT = c.Path(__file__).parents[2] / "data" / "published" / "calibration.csv"
 
 

@@ -214,6 +214,7 @@ def test_the_file_of_verdicts_has_the_scale_of_the_table(files, tmp_path, capsys
     assert f" {row['effect']:.3f} " in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_mean_with_its_error_says_what_is_needed(files, capsys):
     assert main(["judge", *files(ours="id,value,se\na,1,0.1\n")]) == NOTHING
     assert main(["explain", *files(ours="id,value,se\na,1,0.1\n"), "a"]) == SAME
@@ -225,6 +226,7 @@ def test_a_mean_with_its_error_says_what_is_needed(files, capsys):
     assert "agrees" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("design", ["1,1,", "1,3,", "5,1,", "5,3,", "20,1,0.01"])
 @pytest.mark.parametrize("runs", [1, 3])
 def test_a_plan_has_the_detectable_factor_of_the_judge(files, tmp_path, capsys, design, runs):

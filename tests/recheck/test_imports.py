@@ -26,6 +26,7 @@ def imported(path):
                 yield (str(first.value).split(".")[0], node.lineno)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("package", FORBIDDEN)
 def test_imports_run_one_way(package):
     paths = sorted((SRC / package).rglob("*.py"))

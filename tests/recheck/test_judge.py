@@ -164,6 +164,7 @@ def test_corrections_of_families():
     assert holm(p) == pytest.approx([0.04, 0.09, 0.09, 0.5])
 
 
+@pytest.mark.slow
 def test_both_verdicts_are_corrected_over_the_family(tmp_path):
     # each alone: p = .02 against, p = .03 for; among twenty neither holds
     values = np.exp([[-0.1], [-0.05], [0.0], [0.05], [0.1]])
@@ -176,6 +177,7 @@ def test_both_verdicts_are_corrected_over_the_family(tmp_path):
     assert math.log(found["detectable"].iloc[0]) > 1.5 * math.log(alone["detectable"].iloc[0])
 
 
+@pytest.mark.slow
 def test_agreement_is_corrected_over_the_family(tmp_path):
     near = [rows("t0/a", np.exp(0.2 * np.array([[-1.0], [0.0], [1.0]])))]
     far = [rows(f"t{n}/a", units(6, spread=0.9, seed=n)) for n in range(1, 20)]
@@ -380,6 +382,7 @@ def test_every_cell_and_claim_has_a_verdict(tmp_path):
             check(wrong, study)
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_verdicts(tmp_path):
     study = published(tmp_path, [{"id": "t/a", "printed": "1.00", "runs": 20}])
     frame = measures(rows("t/a", units(5, runs=3)))
@@ -522,6 +525,7 @@ def test_run_noise_is_counted_once():
     )
 
 
+@pytest.mark.slow
 def test_few_runs_do_not_shift_the_ratio():
     # the logarithm of a mean of two runs is lower than that of twenty by .15 on average
     shape, studies = Shape("two", (20, 20), (20, 2), 1, 20, noise="half-normal", between=0.1), 200
@@ -536,6 +540,7 @@ def test_the_shapes_in_use_are_calibrated():
     assert {n for shape in SHAPES for n in shape.units} >= {1, 3, 5, 10, 20, 50}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_the_combination_of_readings_that_was_printed_has_most_likelihood(tmp_path, seed):
     """Six numbers printed under one of four combinations, each a factor of exp(0.4) from the next.

@@ -2,6 +2,7 @@
 
 import shutil
 import sys
+from contextlib import contextmanager
 
 import pytest
 
@@ -29,18 +30,39 @@ QUICK = {
 }
 
 
-def copy_of_the_packages(folder, monkeypatch):
+@pytest.fixture(scope="module")
+def packages(tmp_path_factory):
+    """A copy of the packages, with notes of their digests: only what is edited is read anew."""
+    folder = tmp_path_factory.mktemp("packages")
     ignored = shutil.ignore_patterns("*.so", "__pycache__", "figures", "measures")
     for package in code.PACKAGES:
         shutil.copytree(code._SOURCE / package, folder / package, ignore=ignored)
-    monkeypatch.setattr(code, "_SOURCE", folder)
-    forget(monkeypatch)
     return folder
 
 
-def forget(monkeypatch):
-    """Look at every file again."""
+@pytest.fixture
+def copy(packages, monkeypatch):
+    """The same, in the place of the packages."""
+    monkeypatch.setattr(code, "_SOURCE", packages)
+    look_again(packages)
+    return packages
+
+
+def look_again(folder):
+    """Look at every file again, as the next process does."""
     code.forget_modules()
+    code.read_digests(folder / "notes.json")
+
+
+@contextmanager
+def edited(folder, file, edit):
+    """A file with another line at its end."""
+    source = folder / file
+    text = source.read_text(encoding="utf-8")
+    source.write_text(f"{text}\n{edit}\n", encoding="utf-8")
+    look_again(folder)
+    yield
+    source.write_text(text, encoding="utf-8")
 
 
 @pytest.fixture(autouse=True)
@@ -72,30 +94,22 @@ ALL = ["orthant", "ess", "hmc", "laplace"]
         ("studies/common/data/download.py", "x = 1", []),
     ],
 )
-def test_an_edited_module_runs_the_jobs_again_that_depend_on_it(
-    tmp_path, monkeypatch, file, edit, spoiled
-):
-    folder = copy_of_the_packages(tmp_path, monkeypatch)
-
+def test_an_edited_module_runs_the_jobs_again_that_depend_on_it(copy, file, edit, spoiled):
     def keys():
         return {name: code.digest([EXPERIMENT, MODULES[name]]) for name in ALL}
 
     before = keys()
-    with open(folder / file, "a") as source:
-        source.write(f"\n{edit}\n")
-    forget(monkeypatch)
-    after = keys()
+    code.note_digests(copy / "notes.json")
+    with edited(copy, file, edit):
+        after = keys()
     assert sorted(name for name in before if before[name] != after[name]) == sorted(spoiled)
 
 
-def test_a_named_module_counts_where_an_imported_one_does_not(tmp_path, monkeypatch):
-    folder = copy_of_the_packages(tmp_path, monkeypatch)
+def test_a_named_module_counts_where_an_imported_one_does_not(copy):
     named = ["studies.atiya2021.problems", "studies.common.data.download"]
     before = code.digest(named)
-    with open(folder / "studies/common/data/download.py", "a") as source:
-        source.write("\nx = 1\n")
-    forget(monkeypatch)
-    assert code.digest(named) != before
+    with edited(copy, "studies/common/data/download.py", "x = 1"):
+        assert code.digest(named) != before
     with pytest.raises(ValueError, match="must name modules of .* got 'numpy'"):
         code.digest(["numpy"])
 
@@ -105,12 +119,10 @@ def test_the_table_of_modules_is_that_of_the_methods():
     assert {name for name in METHODS if METHODS[name].deterministic} == set(DETERMINISTIC)
 
 
-def test_comments_and_docstrings_are_no_code(tmp_path, monkeypatch):
-    folder = copy_of_the_packages(tmp_path, monkeypatch)
-
+def test_comments_and_docstrings_are_no_code(copy):
     def digest(text):
-        (folder / "gpcmc/made.py").write_text(text)
-        forget(monkeypatch)
+        (copy / "gpcmc/made.py").write_text(text)
+        look_again(copy)
         return code.digest(["gpcmc.made"])
 
     bare = digest('def f(x):\n    y = "# no comment"\n    return y\n')
@@ -120,6 +132,7 @@ def test_comments_and_docstrings_are_no_code(tmp_path, monkeypatch):
     assert digest('def f(x):\n    y = ""\n    return y\n') != bare
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", sorted(MODULES))
 def test_no_module_outside_the_digest_runs(method):
     """What the digest of a method covers is all the code of this package that its run enters."""

@@ -131,6 +131,7 @@ def test_images_as_scanned_are_for_the_methods_of_the_paper():
     assert scanned == smoothed, "only the images differ"
 
 
+@pytest.mark.slow
 def test_methods_agree_and_missing_data_are_said():
     methods = {
         "row-orthant": {"method": "orthant", "samples": 20_000, "replicates": 3},
@@ -173,6 +174,7 @@ def test_further_data_sets_get_one_run_each():
     assert np.ptp(of_dataset) > 0.5, "other data have another evidence"
 
 
+@pytest.mark.slow
 def test_a_chain_of_the_toolbox_is_read_in_three_ways():
     rows, arrays, _ = ran({"chain": QUICK["chain"]})
     assert "problem1/probability_twice" not in arrays, "it is the prediction"

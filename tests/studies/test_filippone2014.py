@@ -286,6 +286,7 @@ def test_mixing_of_independent_and_of_stuck_chains():
     assert chains.mixing(stuck)["r_hat_100"] > 1e6
 
 
+@pytest.mark.slow
 def test_chains_of_a_problem_share_its_data_and_its_proposal():
     problem = load("tiny")["filippone2014"]["chains"]["problems"][0]
     problem |= {"schemes": ["laplace", "ancillary"], "kernels": ["ard"]}

@@ -371,6 +371,7 @@ def test_the_chains_start_at_zero_and_run_at_their_temperatures(monkeypatch, sam
     assert_allclose(posterior.log_likelihood, log_ndtr(y * posterior.f).sum(axis=1))
 
 
+@pytest.mark.slow
 def test_slice_moves_are_given_draws_from_the_prior(monkeypatch):
     """The second moments of 13,200 draws, to 5 standard errors, whitened: 3 x 6e-7."""
     seen = []
@@ -428,6 +429,7 @@ def test_readings_of_a_normal_posterior_are_known_in_closed_form():
     assert again < right - 0.004
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "mean", "covariance", "seed"),
     [*((name, 1.0, 3.0, 21) for name in (TWICE, MOMENTS, ONCE)), (TWICE, 4.0, 4.0, 11)],
@@ -524,7 +526,7 @@ def test_repaired_chains_find_the_one_factor_truth(sampler, samples):
 
 @pytest.mark.slow
 def test_standard_errors_cover():
-    """250 groups of three annealed runs, and 100 chains. Lower bounds: 5 binomial deviations."""
+    """150 groups of three annealed runs, and 60 chains. Lower bounds: 5 binomial deviations."""
     X, y, X_star, _, _ = reference("L")
     x, y, x_star = X[:20, 0], y[:20], X_star[3, 0]
     s, ones = y * x, np.ones(20)
@@ -532,20 +534,20 @@ def test_standard_errors_cover():
     truth = np.exp(float(log_one_factor(np.append(s, x_star), np.ones(21))) - log_z)
     K, k_star = np.outer(x, x), (x * x_star)[:, None]
 
-    method = GpmlMonteCarlo("ess", 12, skip=8, annealing_runs=750, defects=())
+    method = GpmlMonteCarlo("ess", 12, skip=8, annealing_runs=450, defects=())
     posterior = method.fit(Prior(K), y, rng=default_rng(14))
     covered = 0
-    for group in posterior.annealed_log_likelihood.reshape(250, 3, -1):
+    for group in posterior.annealed_log_likelihood.reshape(150, 3, -1):
         one = replace(posterior, annealed_log_likelihood=group)
         covered += abs(one.log_evidence - log_z) < 1.96 * one.log_evidence_se
-    assert covered >= 250 * 0.93 - 5 * np.sqrt(250 * 0.93 * 0.07)
+    assert covered >= 150 * 0.93 - 5 * np.sqrt(150 * 0.93 * 0.07)
 
     method = GpmlMonteCarlo("ess", 60, skip=3, annealing_runs=2, defects=())
     covered = 0
-    for child in default_rng(15).spawn(100):
+    for child in default_rng(15).spawn(60):
         result = method.fit(Prior(K), y, rng=child).predict(k_star, [x_star**2])
         covered += abs(result.probability[0] - truth) < 1.96 * result.standard_error[0]
-    assert covered >= 100 * 0.93 - 5 * np.sqrt(100 * 0.93 * 0.07)
+    assert covered >= 60 * 0.93 - 5 * np.sqrt(60 * 0.93 * 0.07)
 
 
 def test_the_standard_error_of_three_runs():
@@ -587,6 +589,7 @@ def test_the_same_seed_gives_the_same_bits_and_the_record_pickles(sampler):
         assert first.diagnostics["off_slice"] == 0
 
 
+@pytest.mark.slow
 def test_status_follows_the_diagnostics():
     gp, y = small_problem()
     few = GpmlMonteCarlo("ess", 90, skip=10).fit(Prior(gp.K), y, rng=default_rng(17))
@@ -736,6 +739,7 @@ def test_the_study_pairs_the_sets_of_defects(sampler, replicates, again):
     assert by["all", 0]["log_evidence"] == by["without double-variance", 0]["log_evidence"]
 
 
+@pytest.mark.slow
 def test_the_study_of_the_linear_problem_has_its_closed_truth():
     rows, _, _ = study("linear", "ess", 1)
     assert len(rows) == 6 and all(row["reference_se"] == 0.0 for row in rows)

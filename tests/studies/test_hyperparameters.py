@@ -36,6 +36,7 @@ def problem():
 # --- the posterior over hyperparameters
 
 
+@pytest.mark.slow
 def test_draws_are_those_of_their_moves(problem):
     """Chains refuse most proposals, so that the draws of a pair are kept as their moves."""
     draws, work, seconds = pair(problem, "laplace", SETTINGS, "1/pair0")
@@ -57,6 +58,7 @@ def test_draws_are_those_of_their_moves(problem):
         pair(problem, "no", SETTINGS, "1/pair0")
 
 
+@pytest.mark.slow
 def test_posterior_of_pairs(problem):
     pairs = [pair(problem, "laplace", SETTINGS, f"1/pair{k}")[0] for k in range(2)]
     line, arrays = posterior(problem, pairs, kept=5, predictive=2)
@@ -80,8 +82,8 @@ def test_posterior_of_pairs(problem):
 def test_posteriors_by_different_chains_agree(problem):
     found = []
     for method, options in (
-        ("laplace", {"samples": 4, "iterations": 600}),
-        ("ancillary", {"latent_updates": 5, "iterations": 2000}),
+        ("laplace", {"samples": 4, "iterations": 300}),
+        ("ancillary", {"latent_updates": 5, "iterations": 1000}),
     ):
         settings = {"burn_in": 200, **options}
         path = f"1/experiment5/problem3/{method}"

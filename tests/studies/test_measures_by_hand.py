@@ -51,6 +51,7 @@ DESIGNS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("design", DESIGNS)
 def test_intervals_of_slopes_cover_as_they_say(design):
     """Of 300 studies whose slope is known, 5 % leave it outside; 5 to 28 do but for one test in a thousand."""
@@ -394,6 +395,7 @@ SCORED = {
 }
 
 
+@pytest.mark.slow
 def test_errors_are_against_what_stands_for_the_truth(tmp_path):
     found = of_scaling.measure(made(tmp_path, RUNS))
     for method, expected in SCORED.items():
@@ -462,6 +464,7 @@ def test_exact_long_runs_agree_up_to_rounding(tmp_path):
     assert known["se_combined"].item() == 0.0
 
 
+@pytest.mark.slow
 def test_the_claim_on_2000_dimensions_is_judged_with_the_samples_that_the_paper_states(tmp_path):
     long = [(2000, 0, TWISTED, -9.0, 0.1, "ok"), (2000, 0, MINIMAX, -9.0, 0.1, "ok")]
     few = (2000, 0, "sampler", -19.0, 1.0, "not converged")

@@ -409,7 +409,7 @@ def test_trajectories_with_windows_keep_a_known_law(leapfrogs, window):
     """With steps so long that energies are far from conserved: otherwise any choice of states keeps the law."""
     rng, starts, ends, accepted = np.random.default_rng(17), [], [], []
     given = {"steps": np.full(4, 0.25), "leapfrogs": leapfrogs, "window": window, "rng": rng}
-    for _ in range(1200):
+    for _ in range(700):
         point = prior_point(JOINT.draw(rng))
         starts.append(point.x[0])
         for _ in range(6):
@@ -446,7 +446,7 @@ def draw_classes(latent, rng):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("classes", "replicates"), [(2, 700), (3, 350)])
+@pytest.mark.parametrize(("classes", "replicates"), [(2, 400), (3, 220)])
 def test_joint_law_of_hyperparameters_latent_values_and_classes(classes, replicates):
     rng, found = np.random.default_rng(13), []
     model = classification(X=X5[:3], t=np.zeros(3), classes=classes)
@@ -457,7 +457,7 @@ def test_joint_law_of_hyperparameters_latent_values_and_classes(classes, replica
     for _ in range(replicates):
         x = model.priors.draw(rng)
         state = model.state(x, rng.standard_normal((model.rows, 3)) @ root(x).T)
-        for _ in range(5):
+        for _ in range(4):
             model.t = draw_classes(state.latent, rng)
             state = model.iterate(state, updates=2, scans=3, persistence=0.9, factor=4.0, rng=rng)
         white = np.linalg.solve(root(state.point.x), state.latent.T)
@@ -467,7 +467,7 @@ def test_joint_law_of_hyperparameters_latent_values_and_classes(classes, replica
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("degrees", "replicates"), [(None, 200), (4.0, 500)])
+@pytest.mark.parametrize(("degrees", "replicates"), [(None, 150), (4.0, 300)])
 def test_joint_law_of_hyperparameters_noise_and_targets(degrees, replicates):
     rng, found, noise = np.random.default_rng(14), [], Gamma(0.8, 7.0)
     model = regression(kernel(0.01), noise=noise, X=X5[:3], t=np.zeros(3), degrees=degrees)
@@ -476,7 +476,7 @@ def test_joint_law_of_hyperparameters_noise_and_targets(degrees, replicates):
         variances = np.full(3, math.exp(2 * x[-1]))
         if degrees:
             variances = np.exp(2 * draw_logarithms(x[-1], degrees, 3, rng))
-        for _ in range(4):
+        for _ in range(3):
             C = model.priors.kernel_at(x[:-1])(model.X) + np.diag(variances)
             model.t = np.linalg.cholesky(C) @ rng.standard_normal(3)
             state = model.iterate(model.state(x, variances), leapfrogs=4, factor=3.0, rng=rng)

@@ -65,6 +65,7 @@ def pair():
 # --- Data
 
 
+@pytest.mark.slow
 @needs_data
 def test_the_digits_are_those_of_the_book():
     found = load_data("usps_book_smoothed", MIRROR, read_registry(ROOT / "data/registry.csv"))
@@ -213,6 +214,7 @@ def test_a_surface_is_that_of_the_classifier(pair):
     assert best["log_amplitude"] == 1.1 and best["log_evidence"] >= own["log_evidence"]
 
 
+@pytest.mark.slow
 def test_least_squares_leaves_one_out(pair):
     found = comparators.least_squares(pair, "1/a")
     theta = [found.facts["log_length"], found.facts["log_ratio"]]
@@ -360,6 +362,7 @@ def test_bounds_on_the_monte_carlo_error_of_several_classes(monkeypatch):
     assert errors.max() - errors.min() <= frame["close_percent"].max()
 
 
+@pytest.mark.slow
 def test_errors_by_the_largest_probability_and_by_the_largest_mean_are_two_columns():
     digits, point = made_digits(n=12, seed=2), (0.3, 3.0)
     row = tenclass.laplace(point, digits, training=60, test=40)

@@ -248,6 +248,7 @@ def test_a_cell_from_data_to_verdict(tiny):
         assert row["certifier_max_probability_se"] < CERTIFIER.probability
 
 
+@pytest.mark.slow
 def test_reference_and_certifier_against_a_closed_form():
     # a length scale without end: every test probability is the same integral (Eq. 31)
     problem = small_problem()
@@ -262,6 +263,7 @@ def test_reference_and_certifier_against_a_closed_form():
     assert (error < 5 * arrays["problem1_set1_se"]).all()
 
 
+@pytest.mark.slow
 def test_a_trivial_cell_is_marked():
     problem = small_problem()
     apart = dataclasses.replace(problem, X_train=1e3 * problem.X_train)
@@ -331,6 +333,7 @@ def test_an_orthant_matrix_that_is_wrong_for_all_who_share_it_is_caught(monkeypa
     assert row["verdict"] == UNCERTIFIED and "log evidence differs" in row["reason"]
 
 
+@pytest.mark.slow
 def test_where_the_sampler_is_dear_it_is_left_out():
     (row,), _ = compute(settings=[SETS[2]], plan=Plan(chains=2000, max_draws=0))
     assert row["certifier"] == "latent annealing" and row["verdict"] == CERTIFIED
@@ -582,6 +585,7 @@ def test_kept_provenance_names_software():
     assert record["seed"] == 20210308
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", range(1, 10))
 def test_kept_reference_is_of_the_data_as_drawn_now(number):
     known, problem = load_reference(KEPT), problem_of(number)

@@ -43,6 +43,7 @@ def refusals(config, study):
     return [line.strip() for line in str(refusal.value).splitlines()[1:]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("study", "path", "value", "said"), REFUSED)
 def test_what_is_wrong_is_refused_by_name(study, path, value, said):
     config = small.load("tiny")
@@ -54,6 +55,7 @@ def test_what_is_wrong_is_refused_by_name(study, path, value, said):
     assert max(map(len, lines)) < 400, "a missing block must not print the configuration"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", small.SCALES)
 @pytest.mark.parametrize("study", SMALL)
 def test_every_scale_has_plans(study, scale):
@@ -106,6 +108,7 @@ LONGER = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("study", "experiments", "changes"), LONGER)
 def test_more_of_something_leaves_the_other_rows_as_they_are(study, experiments, changes):
     for experiment in experiments.split():
@@ -194,6 +197,7 @@ def test_every_cell_and_claim_has_a_kept_measure_and_no_other_looks_like_one(stu
     assert not ids - {*known.cells.index, *claims}
 
 
+@pytest.mark.slow
 def test_fewer_iterations_than_the_papers_do_not_count(tmp_path):
     """Kept chains without their first iteration."""
     folder = KEPT / "neal1997"

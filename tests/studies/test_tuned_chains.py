@@ -60,10 +60,10 @@ def test_chains_have_the_posterior(scheme, relevance):
     for k in range(8):
         rng = np.random.default_rng([11, k])
         if scheme in PSEUDO_MARGINAL:
-            given = {"samples": 4, "iterations": 350 if relevance else 180, "burn_in": 30}
+            given = {"samples": 4, "iterations": 220 if relevance else 110, "burn_in": 30}
             chains.append(pseudo_marginal_chain(m, scheme, root, rng=rng, **given))
         else:
-            given = {"iterations": 4000 if scheme == "sufficient" else 700, "burn_in": 200}
+            given = {"iterations": 2200 if scheme == "sufficient" else 700, "burn_in": 200}
             chains.append(latent_chain(m, scheme, root, rng=rng, **given))
     assert_quantiles_of_places(np.stack([chain.theta for chain in chains]))
 

@@ -121,6 +121,7 @@ def test_a_method_without_a_gradient_is_refused(problem):
         tuned_by_gradient(judge_of(problem, 3), **PLAIN | {"method": "orthant"})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", ["tiny", "smoke", "standard", "published"])
 def test_both_ways_of_tuning_have_one_judge(scale):
     config = read_config(scale, ROOT / "config")

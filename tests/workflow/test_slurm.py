@@ -34,9 +34,9 @@ def cluster():
     cluster.close()
 
 
-def run(folder, cluster, *arguments):
+def run(folder, cluster, *arguments, **settings):
     """Snakemake with the profile, to its end; what it printed."""
-    started = start(folder, *PROFILE, *arguments, variables=cluster.variables)
+    started = start(folder, *PROFILE, *arguments, variables=cluster.variables, **settings)
     try:
         code = started.wait(timeout=3600)
     except subprocess.TimeoutExpired:
@@ -47,7 +47,7 @@ def run(folder, cluster, *arguments):
 
 def test_the_tiny_scale_makes_the_same_bytes(cluster, finished, built):
     """All of it: a job of rows for each study, and two allocations for the patterns and for what follows the rows."""
-    code, said = run(built, cluster, "all")
+    code, said = run(built, cluster, "all", settings=[])
     assert code == 0, said[-5000:]
     assert "with SLURM jobid" in said or "SLURM jobid" in said, said[-5000:]
     assert digests(built) == digests(finished)

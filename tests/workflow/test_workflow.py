@@ -104,22 +104,25 @@ def test_a_row_can_be_made_again_from_its_seed(finished):
 
 
 def test_drawn_and_typeset_again_nothing_changes_and_a_table_alone_is_that_of_the_run(changed):
+    """A table and a figure of the paper's study by themselves, all of a smaller study, and the documents."""
     names = [name for name in made(changed) if name.endswith((".tex", ".pdf", ".png", ".html"))]
     before = {name: (changed / name).read_bytes() for name in names}
     table = (changed / STUDY / "tables/table1.csv").read_bytes()
     shutil.rmtree(changed / "figures")
     shutil.rmtree(changed / STUDY / "tables")
-    done = snakemake(changed, "table1", "--cores", "1")
+    done = snakemake(changed, "table1", "figure1", "--cores", "1")
     assert done.returncode == 0, done.stdout
     assert {path.name for path in (changed / STUDY / "tables").iterdir()} == {
         *("table1.csv", "table1.csv.digest", "table1.tex")
     }
     assert (changed / STUDY / "tables/table1.csv").read_bytes() == table
-    again = ["draw_atiya2021", "webpage", *(["paper"] if shutil.which("latexmk") else [])]
+    again = ["draw_cao2024", "webpage", *(["paper"] if shutil.which("latexmk") else [])]
     done = snakemake(changed, *again, "--cores", "2", "--forcerun", *again)
     assert done.returncode == 0, done.stdout
     now = {name: (changed / name).read_bytes() for name in names if (changed / name).exists()}
-    assert any(name.endswith(".png") for name in now)
+    assert {"atiya2021", "cao2024"} == {
+        Path(name).parent.name for name in now if name.startswith("figures/")
+    }
     assert [name for name in now if now[name] != before[name]] == []
 
 
@@ -219,15 +222,20 @@ def test_damaged_rows_and_verdicts_are_refused_by_name_and_remade_once_deleted(c
 
 
 def test_without_rows_all_that_follows_the_measures_is_built(changed):
-    shutil.rmtree(changed / STUDY / "rows")
-    shutil.rmtree(changed / STUDY / "tables")
-    shutil.rmtree(changed / "figures")
+    """Of every study; what is drawn is that of a small one."""
+    for folder in (changed / STUDY).parent.glob("*/rows"):
+        shutil.rmtree(folder)
     for path in (changed / STUDY).glob("experiment*"):
         shutil.rmtree(path) if path.is_dir() else path.unlink()
-    targets = ["audit", "draw_atiya2021", "results/tiny/values.tex"]
-    done = snakemake(changed, *targets, "--cores", "2")
+    small = changed / "results/tiny/cao2024"
+    shutil.rmtree(small / "tables")
+    for name in ("audit.csv", "values.tex"):
+        (changed / "results/tiny" / name).unlink()
+    targets = ["audit", "draw_cao2024", "results/tiny/values.tex"]
+    done = snakemake(changed, *targets, "--cores", "2", "--forcerun", "draw_cao2024")
     assert done.returncode == 0, done.stdout
-    assert not (changed / STUDY / "rows").exists()
+    assert jobs_of(done.stdout).keys() == {"audit", "draw_cao2024", "look_up"}
+    assert (small / "tables").exists() and not (changed / STUDY / "rows").exists()
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -344,6 +352,11 @@ def test_a_whole_run_without_network_and_mirror_ends_and_says_what_is_left_out(f
     kept = rows[~lost].set_index("row")["log_evidence"]
     # control variables have no evidence
     pd.testing.assert_series_equal(kept, before.loc[kept.index, "log_evidence"], check_exact=True)
+    # drawn from what is kept, in another process
+    drawn = [*(folder / "results/tiny/paper").rglob("*.p[dn][fg]")]
+    assert len(drawn) > 20
+    for path in drawn:
+        assert path.read_bytes() == (finished / path.relative_to(folder)).read_bytes(), path
     # it is finished: nothing is fetched again while nothing is placed
     assert planned(folder, settings=settings, **OFFLINE) == {}
     # and a file that is placed by hand afterwards is found, once
@@ -412,8 +425,8 @@ def test_kept_rows_are_put_back_and_nothing_is_computed(kept, tmp_path):
         assert (copy / STUDY / name).read_bytes() == (kept / STUDY / name).read_bytes()
 
 
-#: In the module of Hamiltonian Monte Carlo, and what it is changed to.
-CONSTANT = ("_JITTER = 0.1 ", "_JITTER = 0.2 ")
+#: In the energy of Hamiltonian Monte Carlo, and what it is changed to: another law, which no random number explains.
+CONSTANT = ("return 0.5 * squares", "return 2.0 * squares")
 #: Parts of the names of rows that rest on it; the toolbox whose defects are studied has a sampler of its own.
 HAMILTONIAN = {"hmc", "hmc-ais", "hmc-annealed", "annealing"}
 

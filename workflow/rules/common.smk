@@ -1,6 +1,7 @@
 # What must hold before any job starts, and what the rules of several stages share. What is run, and what each row, part of
 # the measures and target reads, is a `Plan` (src/studies/common/plan.py); src/studies/<study>/study.py says it of a study.
 
+import atexit
 import os
 import re
 import shlex
@@ -52,6 +53,8 @@ from studies.common.start import (
 #: What a look at all sources has found, which jobs read: see studies.common.code.
 DIGESTS = "build/digests.json"
 read_digests(DIGESTS)
+# Rows are asked for theirs while jobs are planned: noted before any job starts, and after a dry run.
+atexit.register(note_digests, ROOT / DIGESTS)
 
 # The file of the scale goes over the default, what --configfile names goes over both, and --config over all.
 given = workflow.config_settings
@@ -144,13 +147,19 @@ def drawn(study, kind, *endings):
     ]
 
 
+def below(study):
+    """The folder of what the paper shows of a study, within that of a kind; its own study has none."""
+    return "" if study == STUDIES[0] else study
+
+
 def on_paper(study, *endings):
-    """The tables, figures and lists of a study as the paper shows them; other studies than its own have a folder."""
-    layout, below = LAYOUTS[study], "" if study == STUDIES[0] else f"{study}/"
+    """The tables, figures and lists of a study as the paper shows them."""
+    layout = LAYOUTS[study]
     names = [f"{name}.{ending}" for name in layout["tables"] for ending in ("csv", "tex")]
     names += [f"{name}.{ending}" for name in layout["figures"] for ending in ("pdf", "png")]
     names += ["verdicts.tex", "protocol.tex", "controls.tex"]
-    return [f"{RESULTS}/paper/{below}{name}" for name in names if name.endswith(endings or ("",))]
+    folder = Path(RESULTS, "paper", below(study))
+    return [f"{folder}/{name}" for name in names if name.endswith(endings or ("",))]
 
 
 def figures_of(study):
@@ -208,6 +217,7 @@ onstart:
     # Under a limit of jobs a second, each pass of Snakemake's scheduler (9.27) starts a timer for another pass. The timers
     # never end: after a hundred jobs there are a hundred passes a second, which take a core.
     workflow.scheduler.job_rate_limiter = None
+    note_digests(DIGESTS)
     stamp = Path(RESULTS, "schema.json")
     if not stamp.exists():
         write_json(stamp, {"version": SCHEMA})

@@ -21,7 +21,7 @@ for study in STUDIES:
         params:
             study=study,
             numbers=GENERAL.numbers,
-            first=study == STUDIES[0],
+            below=below(study),
             code=digest([*DRAWS, *figures_of(study)]),
         message:
             f"Draw all tables and figures of {study}"
@@ -124,7 +124,7 @@ rule paper:
         "<results>/logs/paper.log",
     localrule: True  # the nodes of a cluster may have no LaTeX
     params:
-        drawn={study: on_paper(study, ".tex", ".pdf") for study in STUDIES},
+        drawn={below(study): on_paper(study, ".tex", ".pdf") for study in STUDIES},
         code=digest(["recheck.paper.typeset"]),
     message:
         "Typeset the paper and its supplement"

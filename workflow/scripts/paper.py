@@ -4,6 +4,7 @@ Tables, figures and lists of another study than the first are in a folder of its
 """
 
 import sys
+from pathlib import Path
 
 from begin import begin
 from recheck.paper.typeset import typeset
@@ -12,10 +13,9 @@ from recheck.record.files import read_json
 results = begin(snakemake)
 given, made = snakemake.input, snakemake.output
 files = {"": given.values}
-for number, (study, drawn) in enumerate(snakemake.params.drawn.items()):
-    below = f"/{study}" if number else ""
+for below, drawn in snakemake.params.drawn.items():
     for kind, ending in {"tables": ".tex", "figures": ".pdf"}.items():
-        files[kind + below] = [path for path in drawn if path.endswith(ending)]
+        files[str(Path(kind, below))] = [path for path in drawn if path.endswith(ending)]
 wide = typeset(
     given.text,
     files,

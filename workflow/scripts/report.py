@@ -48,5 +48,12 @@ if "only" in given.keys():  # noqa: SIM118  (a list, whose entries have names)
 else:
     shown(book, None, figures)
     from_kept = given.numbers == "kept"
-    into = results / "paper" if given.first else results / "paper" / study
-    draw(results / study, published, path, kept, from_kept, figures, into)
+    draw(
+        results / study,
+        published,
+        path,
+        kept,
+        from_kept,
+        figures,
+        results / "paper" / given.below,
+    )

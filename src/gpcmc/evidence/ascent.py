@@ -21,13 +21,14 @@ from gpcmc.evidence.surface import Surface
 from gpcmc.posterior import ConvergenceError
 
 if TYPE_CHECKING:  # scikit-learn takes half a second
+    from scipy.sparse.linalg import LinearOperator
     from sklearn.gaussian_process.kernels import Kernel
 
 _NEAR = 1e-3  # a hyperparameter is at its bound if its logarithm is so near
 _FLAT = 1e-2  # nats for each unit of a logarithm, times the root of n: a hundredth of a standard deviation away
 _SAME = 0.3  # maxima whose logarithms differ by less are one
 _REACH = 3.0  # units of logarithms over which a tangent is believed to be above the surface
-_LITTLE = 0.03  # nats above a known maximum that are not worth a climb
+_LITTLE = 0.03  # nats above a known point that are not worth a climb
 _PARABOLA = (0.35, 0.7)  # gap in height over what the slope promises: half, on a parabola
 _SETTLED = 1e-2  # a maximum that moves by less, in logarithms, keeps what its climb held
 _ROUNDS = 8
@@ -137,6 +138,7 @@ class Ascent:
     bounds: FloatArray = field(init=False)
     _known: dict[bytes, tuple[float, FloatArray, Any]] = field(default_factory=dict)
     _best: tuple[float, Any] = (-np.inf, None)
+    _inverse: LinearOperator = field(init=False)
 
     def __post_init__(self) -> None:
         self.bounds = self.surface.kernel.bounds  # which takes a while to find
@@ -175,12 +177,21 @@ class Ascent:
             ) from failure
         return [self._counted(peak, before) for peak in peaks[:1]] + peaks[1:]
 
-    def with_held(self, form: Form, start: FloatArray) -> Optimum:
-        """Return the maximum where what a climb holds is what its own end would choose, or nearly."""
+    def with_held(self, form: Form, start: FloatArray, *, once: bool = False) -> Optimum:
+        """Return the maximum where what its climb held serves at its end as well.
+
+        It does where the end is near the start, or where what would be held from the end on has a slope there that
+        promises little. Else, unless one climb is enough, the next one starts from the end.
+        """
         surface, before, found = self.surface, self.progress.evaluations, None
-        for _ in range(_ROUNDS):
+        for _ in range(1 if once else _ROUNDS):
             kernel = surface.kernel.clone_with_theta(start)
             surface.form = form.around(kernel, surface.X, surface.y, surface.method)
+            if found is not None:
+                self._look(start)
+                known = self._known.get(start.tobytes())
+                if known and self._promised(start, known[1]) <= _LITTLE:
+                    break
             self.progress.says(f"{len(surface.X)} patterns, from {kernel}")
             found, failed = self._peak(start, None)
             if found is None:
@@ -190,6 +201,11 @@ class Ascent:
                 break
         assert found is not None
         return self._counted(found, before)
+
+    def _promised(self, theta: FloatArray, gradient: FloatArray) -> float:
+        """Return the rise (nats) to the top of a parabola with this slope, and the curvature of the last climb."""
+        slope = np.where(np.clip(theta + gradient, *self.bounds.T) == theta, 0.0, gradient)
+        return 0.5 * float(slope @ (self._inverse @ slope))
 
     def _counted(self, found: Optimum, before: int) -> Optimum:
         """Return the same with its bounds, and the evaluations of this ascent."""
@@ -202,15 +218,17 @@ class Ascent:
         for start in starts:
             if not any(np.allclose(start, other) for other in different):
                 different.append(start)
-        heights = []
-        for start in different:
-            try:
-                value, gradient = self._evaluate(start)
-                self._known[start.tobytes()] = value, gradient, self.surface.posterior
-            except (ValueError, ConvergenceError):
-                value = -np.inf
-            heights.append(value)
+        heights = [self._look(start) for start in different]
         return [different[k] for k in np.argsort(-np.array(heights), kind="stable")]
+
+    def _look(self, start: FloatArray) -> float:
+        """Return the height of a start, minus infinity where the method fails; a climb from there knows it."""
+        try:
+            value, gradient = self._evaluate(start)
+        except (ValueError, ConvergenceError):
+            return -np.inf
+        self._known[start.tobytes()] = value, gradient, self.surface.posterior
+        return value
 
     def _peak(
         self, start: FloatArray, stop: Stop | None
@@ -228,7 +246,9 @@ class Ascent:
         return peak, found.failure
 
     def _climb(self, start: FloatArray, stop: Stop | None) -> Summit:
-        return climb(self._evaluate, [start], self.bounds, poor=self.surface.poor, stop=stop)
+        found = climb(self._evaluate, [start], self.bounds, poor=self.surface.poor, stop=stop)
+        self._inverse = found.inverse
+        return found
 
     def _evaluate(self, theta: FloatArray) -> tuple[float, FloatArray]:
         """Return value and gradient; those of a start are known already."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,6 +21,9 @@ from scipy.optimize import OptimizeResult, minimize
 
 from gpcmc._validation import FloatArray
 from gpcmc.posterior import ConvergenceError
+
+if TYPE_CHECKING:
+    from scipy.sparse.linalg import LinearOperator
 
 _FTOL, _GTOL = 2e-9, 1e-5
 #: Takes a point (p,), the value there and its gradient (p,), and says whether to stop.
@@ -44,6 +48,8 @@ class Summit:
         Over all starts.
     failure : Exception or None
         The last one that made a point poor.
+    inverse : (p, p) operator
+        About the inverse of minus the Hessian, by the optimiser's steps from the last start.
     """
 
     theta: FloatArray
@@ -52,6 +58,7 @@ class Summit:
     ends: list[tuple[FloatArray, float]]
     evaluations: int
     failure: Exception | None
+    inverse: LinearOperator
 
 
 def climb(
@@ -137,4 +144,5 @@ def climb(
             callback=after_step,
         )
         ends.append((found.x, -float(found.fun) / scale))
-    return Summit(theta, best, slope, ends, evaluations, failure)
+        inverse = scale * found.hess_inv
+    return Summit(theta, best, slope, ends, evaluations, failure, inverse)

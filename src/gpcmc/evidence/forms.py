@@ -39,9 +39,7 @@ _SHARE = 4  # a rank above n over this gains little over the dense form
 _SEARCHED = (
     1e-3  # tolerance of covariances in a search: maxima move by less than their own uncertainty
 )
-_COST = (
-    0.5  # nats of correction: with more, a climb has inducing inputs for a tenth of the tolerance
-)
+_COST = 0.5  # nats that a covariance of a climb may leave out: with more, it has a tenth of the tolerance
 _REFINED = 3  # times, at most
 _SEARCHED_NEIGHBOURS = 10  # of a climb: its maximum moves by less than its own uncertainty
 _SCREENED = (
@@ -142,9 +140,16 @@ class LowRankForm(Form):
     def around(self, kernel: Kernel, X: Any, y: FloatArray, method: Any) -> Climbed:
         """Return what makes covariances with the inducing inputs for the kernel."""
         tolerance = max(self.tolerance, _SEARCHED)
-        found = self._chosen(kernel, X, tolerance)
+        found, posterior = self._chosen(kernel, X, tolerance), None
         for _ in range(_REFINED):
-            if found.rank >= 0.8 * MAX_RANK or not self._costs(found, y, method):
+            if found.rank >= 0.8 * MAX_RANK:
+                break
+            try:
+                posterior = method.approximate(found, y, posterior)
+                left = found.correction(method.gradient(found, y, posterior)).change
+            except (ValueError, ConvergenceError):
+                break
+            if abs(left) <= _COST:
                 break
             tolerance *= 0.1
             found = self._chosen(kernel, X, tolerance)
@@ -163,15 +168,6 @@ class LowRankForm(Form):
     @staticmethod
     def _chosen(kernel: Kernel, X: Any, tolerance: float) -> LowRank:
         return low_rank(kernel, X, tolerance=tolerance, max_rank=MAX_RANK, strict=False)
-
-    @staticmethod
-    def _costs(covariance: LowRank, y: FloatArray, method: Any) -> bool:
-        """Return whether the covariance leaves out more than half a nat."""
-        try:
-            M = method.gradient(covariance, y, method.approximate(covariance, y))
-            return abs(covariance.correction(M).change) > _COST
-        except (ValueError, ConvergenceError):
-            return False
 
 
 @dataclass(frozen=True, slots=True)

@@ -106,7 +106,7 @@ class Search:
             ascent, begun = Ascent(surface, progress), time.process_time()
             try:
                 if form.held and count > _DENSE:
-                    peaks = [ascent.with_held(form, thetas[0])]
+                    peaks = [ascent.with_held(form, thetas[0], once=count < len(X))]
                 else:
                     peaks = ascent.from_starts(thetas, *more)
             except (ValueError, ConvergenceError) as error:

@@ -56,7 +56,7 @@ class ExpectationPropagation(GaussianApproximation):
     tolerance : float
         Sweeps stop when no site moves its own marginal by more than this (change of precision times variance; of nu
         times standard deviation), or than rounding does, or than the covariance's form lets it settle: 1e-4 with one of
-        low rank. The evidence is flat in the sites, and good to about the square of it.
+        low rank or a sparse one. The evidence is flat in the sites, and good to about the square of it.
     max_sweeps : int
         Sweeps at most.
     likelihood : {"probit", "logistic"} or Likelihood
@@ -64,8 +64,9 @@ class ExpectationPropagation(GaussianApproximation):
         `gpcmc.likelihood.Ordinal`, which says what labels are.
     nested : bool
         Whether sweeps without a start begin with the covariance's coarser forms, where it has some: of a kernel's dense
-        covariance of 500 patterns and more one of low rank, of one of low rank a quarter and a half of the rank. It
-        changes the speed, and the result by less than the tolerance.
+        covariance of 500 patterns and more one of low rank, of one of low rank a quarter and a half of the rank, of a
+        sparse one of 500 patterns and more a third of the neighbours. It changes the speed, and the result by less than
+        the tolerance.
 
     Raises
     ------

@@ -79,18 +79,26 @@ def samples_of(measures: pd.DataFrame, cells: Mapping[str, Any]) -> tuple[Sample
     samples: Samples = defaultdict(dict)
     statuses: Statuses = defaultdict(dict)
     wanted = measures["id"].isin(cells) | measures["id"].str.startswith("between/")
-    for (name, reading), rows in measures[wanted].groupby(["id", "reading"], sort=False):
-        good = rows[(rows["status"] == OK) & rows["se"].isna()]
-        if good.empty:
-            status = str(rows["status"].value_counts().index[0])
+    rows = measures[wanted & measures["reading"].notna()]
+    ids, readings, units, said = (
+        rows[name].to_numpy() for name in ("id", "reading", "unit", "status")
+    )
+    values, ok = rows["value"].to_numpy(dtype=float), said == OK
+    counts = ok & rows["se"].isna().to_numpy()
+    # of arrays: a frame for each of thousands of groups takes longer than all that is made of it
+    number = rows.groupby(["id", "reading"], sort=False).ngroup().to_numpy()
+    order = np.argsort(number, kind="stable")
+    for group in np.split(order, np.flatnonzero(np.diff(number[order])) + 1) if len(rows) else []:
+        name, reading, good = ids[group[0]], readings[group[0]], group[counts[group]]
+        if not len(good):
+            status = str(rows["status"].iloc[group].value_counts().index[0])
             own = "rows have standard errors of their own: needed is a row for each unit or run, without se"
             statuses[name][reading] = own if status in COUNTED else status
             continue
-        values, names = good["value"].to_numpy(dtype=float), good["unit"].to_numpy()
-        units = {unit: values[names == unit] for unit in dict.fromkeys(names)}
-        lost = rows["status"][rows["status"] != OK]
-        dropped = f"{len(lost)} of {len(rows)} rows left out ({lost.iloc[0]})" if len(lost) else ""
-        samples[name][reading] = Sample(name, reading, units, dropped)
+        of_unit = {unit: values[good[units[good] == unit]] for unit in dict.fromkeys(units[good])}
+        lost = said[group[~ok[group]]]
+        dropped = f"{len(lost)} of {len(group)} rows left out ({lost[0]})" if len(lost) else ""
+        samples[name][reading] = Sample(name, reading, of_unit, dropped)
     return samples, statuses
 
 

@@ -30,11 +30,7 @@ def grid(values: np.ndarray, most: int = _MOST) -> float:
     if not np.isfinite(unique).all() or np.abs(unique).max() > 1e12:
         return 0.0
     decimals = next(
-        (
-            k
-            for k in range(_DECIMALS)
-            if np.allclose(np.round(unique, k), unique, rtol=0, atol=1e-12)
-        ),
+        (k for k in range(_DECIMALS) if np.abs(np.round(unique, k) - unique).max() <= 1e-12),
         None,
     )
     step = 0.0 if decimals is None else 10.0**-decimals

@@ -62,4 +62,6 @@ def save(drawn: Figure, pdf: str | Path, png: str | Path) -> None:
         Path(path).parent.mkdir(parents=True, exist_ok=True)
     with style():
         drawn.savefig(pdf, metadata={"CreationDate": None, "Creator": None, "Producer": None})
+        # panels stay where they are in the PDF: another search for their places takes a third of the drawing
+        drawn.set_layout_engine("none")
         drawn.savefig(png, metadata={"Software": None})

@@ -92,9 +92,9 @@ def _stops(module: str) -> bool:
     return any(fnmatchcase(module, pattern) for pattern in STOPS)
 
 
-#: Digest and imports of modules that were read, and those that were noted, with the state of their sources then.
-_read: dict[str, tuple[str, list[str]]] = {}
-_noted: dict[str, list[Any]] = {}
+#: State of the source, digest and imports of modules that were read, and of those that were noted.
+_read: dict[str, tuple[str, str, list[str]]] = {}
+_noted: dict[str, tuple[str, str, list[str]]] = {}
 
 
 def _module(module: str) -> tuple[str, list[str]]:
@@ -105,9 +105,11 @@ def _module(module: str) -> tuple[str, list[str]]:
             raise ValueError(
                 f"modules must name modules of {' or '.join(PACKAGES)}; got {module!r}, which has no source"
             )
-        state, *known = _noted.get(module, [None])
-        _read[module] = tuple(known) if state == _state(path) else _parsed(module, path)
-    return _read[module]
+        # before it is read: a source that changes meanwhile is another one to whoever reads the note
+        state = _state(path)
+        known = _noted.get(module, ("", "", []))
+        _read[module] = known if known[0] == state else (state, *_parsed(module, path))
+    return _read[module][1:]
 
 
 def _state(path: Path) -> str:
@@ -118,6 +120,7 @@ def _state(path: Path) -> str:
     )
 
 
+@cache
 def _names() -> str:
     """A digest of which modules there are, and of what packages hand on: both say what an import means."""
     files = sorted(path for package in PACKAGES for path in (_SOURCE / package).rglob("*.py*"))
@@ -130,12 +133,13 @@ def _names() -> str:
 
 
 def note_digests(path: str | Path) -> None:
-    """Note the digests of all modules that were read, so that other processes need not read them."""
-    paths = {module: _path(module) for module in _read}
-    modules = {
-        module: [_state(source), *_read[module]] for module, source in paths.items() if source
-    }
-    text = json.dumps({"names": _names(), "modules": modules})
+    """Note the digests of all modules that were read, so that other processes need not read them.
+
+    They are noted as of the first look: where modules came or went since, nobody takes them.
+    """
+    if all(_noted.get(module) == found for module, found in _read.items()):
+        return
+    text = json.dumps({"names": _names(), "modules": _noted | _read})
     place = Path(path)
     try:
         if place.exists() and place.read_text(encoding="utf-8") == text:
@@ -150,10 +154,11 @@ def note_digests(path: str | Path) -> None:
 
 def read_digests(path: str | Path) -> None:
     """Take noted digests for those of modules whose sources are as they were then; without notes, do nothing."""
+    names = _names()
     try:
         found = json.loads(Path(path).read_text(encoding="utf-8"))
-        if found["names"] == _names():
-            _noted.update(found["modules"])
+        if found["names"] == names:
+            _noted.update({name: tuple(note) for name, note in found["modules"].items()})
     except (OSError, ValueError, KeyError, TypeError):
         pass
 
@@ -162,6 +167,7 @@ def forget_modules() -> None:
     """Forget all digests, and where sources are."""
     _read.clear()
     _noted.clear()
+    _names.cache_clear()
     _path.cache_clear()
     _digest_of.cache_clear()
 

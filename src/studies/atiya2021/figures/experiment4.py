@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.markers import TICKDOWN, TICKLEFT, TICKRIGHT, TICKUP
 from matplotlib.ticker import LogLocator, NullFormatter
 
 from recheck.report import style
@@ -111,8 +112,9 @@ _REPORTING = (
     *("orthant", "orthant-adapted", "minimax-tilting", "best"),
     *("hmc-gpml", "ess", "hmc", "importance-ep"),
 )
-#: Ends of both axes, in nats; what lies beyond is a triangle at the end.
+#: Ends of both axes, in nats. What lies beyond is at the end, with a stroke outwards.
 _ENDS = (1e-5, 2e3)
+_STROKES = (TICKLEFT, TICKRIGHT, TICKDOWN, TICKUP)
 
 
 def calibration(book: Book) -> Figure:
@@ -138,17 +140,16 @@ def calibration(book: Book) -> Figure:
             some = own[(own["status"] == "ok") == good]
             x, y = (some[name].clip(*_ENDS) for name in ("value_reported", "value"))
             beyond = [x == _ENDS[0], x == _ENDS[1], y == _ENDS[0], y == _ENDS[1]]
-            points |= {"markersize": 3.2, "markeredgewidth": 0.7}
-            within = ~np.logical_or.reduce(beyond)
-            axes.plot(x[within], y[within], **points)
-            for marker, place in zip("<>v^", beyond, strict=True):
+            looks = [points | {"markersize": 3.2, "markeredgewidth": 0.7}]
+            looks += [points | {"marker": m, "markersize": 5.0, "zorder": 1} for m in _STROKES]
+            for drawn, place in zip(looks, [x.notna(), *beyond], strict=True):
                 if place.any():  # the layout cannot place nothing
-                    axes.plot(x[place], y[place], clip_on=False, **points | {"marker": marker})
+                    axes.plot(x[place], y[place], clip_on=False, **drawn)
     for axes in panels[1]:
         axes.set_xlabel("reported s.e. (nats)")
     for axes in panels[:, 0]:
         axes.set_ylabel("$|\\log\\hat L-\\log L|$ (nats)")
-    handles = [*PASSING, handle("beyond the frame", style.INK, marker="v")]
+    handles = [*PASSING, handle("beyond the frame", style.INK, marker=TICKDOWN)]
     handles.append(handle("error = reported", **_DASHED))
     handles.append(handle("one nat", style.GREY, linestyle=":", linewidth=0.8))
     legend(figure, handles, 5)
