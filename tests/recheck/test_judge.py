@@ -12,6 +12,7 @@ from scipy import stats
 
 from recheck.judge.compare import Comparer
 from recheck.judge.measures import estimate
+from recheck.judge.samples import Sample
 from recheck.judge.verdicts import COMBINATION, VERDICTS, _where, check, holm, judge
 
 
@@ -164,7 +165,6 @@ def test_corrections_of_families():
     assert holm(p) == pytest.approx([0.04, 0.09, 0.09, 0.5])
 
 
-@pytest.mark.slow
 def test_both_verdicts_are_corrected_over_the_family(tmp_path):
     # each alone: p = .02 against, p = .03 for; among twenty neither holds
     values = np.exp([[-0.1], [-0.05], [0.0], [0.05], [0.1]])
@@ -177,7 +177,6 @@ def test_both_verdicts_are_corrected_over_the_family(tmp_path):
     assert math.log(found["detectable"].iloc[0]) > 1.5 * math.log(alone["detectable"].iloc[0])
 
 
-@pytest.mark.slow
 def test_agreement_is_corrected_over_the_family(tmp_path):
     near = [rows("t0/a", np.exp(0.2 * np.array([[-1.0], [0.0], [1.0]])))]
     far = [rows(f"t{n}/a", units(6, spread=0.9, seed=n)) for n in range(1, 20)]
@@ -340,7 +339,6 @@ def test_a_small_difference_agrees_within_the_margin(tmp_path):
     assert found.loc["c/old", "df"] == pytest.approx(9, rel=0.1)
 
 
-@pytest.mark.slow
 def test_a_column_that_levels_off_shows_in_its_fall_whatever_its_brackets_are(tmp_path):
     """Mean errors of 50 shared instances at two sample sizes; wrong truths of two instances stop the printed fall.
 
@@ -382,7 +380,6 @@ def test_every_cell_and_claim_has_a_verdict(tmp_path):
             check(wrong, study)
 
 
-@pytest.mark.slow
 def test_the_same_seed_gives_the_same_verdicts(tmp_path):
     study = published(tmp_path, [{"id": "t/a", "printed": "1.00", "runs": 20}])
     frame = measures(rows("t/a", units(5, runs=3)))
@@ -499,7 +496,6 @@ def first_rule_cells(shape: Shape, drawn, studies):
     return np.array(found)
 
 
-@pytest.mark.slow
 def test_run_noise_is_counted_once():
     # most of the variation between our units is the noise of their runs, and the published unit has as many of these
     shape, off, studies = (
@@ -525,7 +521,6 @@ def test_run_noise_is_counted_once():
     )
 
 
-@pytest.mark.slow
 def test_few_runs_do_not_shift_the_ratio():
     # the logarithm of a mean of two runs is lower than that of twenty by .15 on average
     shape, studies = Shape("two", (20, 20), (20, 2), 1, 20, noise="half-normal", between=0.1), 200
@@ -540,7 +535,6 @@ def test_the_shapes_in_use_are_calibrated():
     assert {n for shape in SHAPES for n in shape.units} >= {1, 3, 5, 10, 20, 50}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_the_combination_of_readings_that_was_printed_has_most_likelihood(tmp_path, seed):
     """Six numbers printed under one of four combinations, each a factor of exp(0.4) from the next.
@@ -580,3 +574,11 @@ def test_numbers_that_were_not_compared_under_every_combination_have_no_part(tmp
     frame = measures(*parts)
     found = judge(frame, estimate(frame), study, 1).readings
     assert (found[found["choice"] == COMBINATION]["compared"] == 1).all()
+
+
+@pytest.mark.parametrize("count", [1, 3, 20, 49, 93])
+def test_runs_a_unit_are_compared_with_what_is_printed(count):
+    """The harmonic mean of equal counts is that count, to the last bit; of 1 and 3 runs it is 1.5."""
+    alike = Sample("t/a", "", {unit: np.zeros(count) for unit in "abcdefg"})
+    assert alike.runs() == count
+    assert Sample("t/a", "", {"a": np.zeros(1), "b": np.zeros(3)}).runs() == 1.5

@@ -6,6 +6,7 @@ import functools
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -61,8 +62,9 @@ class Sample:
         return np.array([self.units[name].mean() for name in names or self.units])
 
     def runs(self, names: Sequence[str] | None = None) -> float:
-        """Harmonic mean of the runs a unit."""
-        return 1.0 / float(np.mean([1.0 / len(self.units[name]) for name in names or self.units]))
+        """Harmonic mean of the runs a unit; exact, for it is compared with the printed number of runs."""
+        counts = [len(self.units[name]) for name in names or self.units]
+        return float(len(counts) / sum(Fraction(1, count) for count in counts))
 
     def statistic(self, scale: str, names: Sequence[str] | None = None) -> np.ndarray:
         """Means, or their logarithms on the scale ``log``."""
