@@ -14,12 +14,12 @@ from typing import Literal
 import numpy as np
 from scipy.special import ndtri
 
+from gpcmc._sobol import BITS, Sobol
 from gpcmc._validation import FloatArray
 
 Points = Literal["random", "antithetic", "sobol"]
 
 _BLOCK = 1024  # points held at once, unless a randomisation of Sobol's points has more
-_SOBOL_BITS = 30
 _SOBOL_DIRECTIONS = 16  # with more, the points cost more than they gain
 
 
@@ -61,12 +61,10 @@ def _sobol_normals(m: int, dimension: int, rng: np.random.Generator) -> FloatArr
     Scrambling alone leaves points on a grid of 2^-30 that contains zero; the shift within a cell makes
     each of them uniform.
     """
-    from scipy.stats import qmc  # costs half a second to import
-
     plain = rng.standard_normal((m, max(dimension - _SOBOL_DIRECTIONS, 0)))
     leading = dimension - plain.shape[1]
     if leading == 0:
         return plain
-    grid = qmc.Sobol(leading, scramble=True, bits=_SOBOL_BITS, rng=rng).random(m)
-    uniform = grid + rng.uniform(2.0**-54, 2.0**-_SOBOL_BITS, grid.shape)
+    grid = Sobol(leading, rng).random(m).T
+    uniform = grid + rng.uniform(2.0**-54, 2.0**-BITS, grid.shape)
     return np.hstack([ndtri(uniform), plain])

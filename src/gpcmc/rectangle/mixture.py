@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from gpcmc import _validation as validation
+from gpcmc._sobol import Sobol
 from gpcmc._validation import FloatArray
 from gpcmc.rectangle.order import Tie
 from gpcmc.rectangle.proposals import Pass, Points, Proposal
@@ -269,12 +270,10 @@ def _streams(
             m = min(size, count - start)
             yield m, _Latin(n, m, rngs)
         return
-    from scipy.stats import qmc  # costs half a second to import
-
-    engines = [qmc.Sobol(n, rng=rng) for rng in rngs]
+    sequences = [Sobol(n, rng) for rng in rngs]
     for start in range(0, count, size):
         m = min(size, count - start)
-        U = np.concatenate([engine.random(m) for engine in engines]).T
+        U = np.concatenate([sequence.random(m) for sequence in sequences], axis=1)
         yield m, U.__getitem__
 
 
