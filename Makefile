@@ -68,7 +68,7 @@ config: $(BUILT) ## Print every setting of a scale, checked (SCALE=published)
 test: $(BUILT) latex ## Run all tests
 	PYTEST_ADDOPTS="$$PYTEST" $(BIN)/python -m pytest
 
-check: $(BUILT) ## The fast loop: style, types and the tests that take no more than half a second
+check: $(BUILT) ## The fast loop: style, types and the tests that take no more than a tenth of a second
 	$(STYLE)
 	$(BIN)/mypy
 	PYTEST_ADDOPTS="$$PYTEST" $(BIN)/python -m pytest --quiet -m "not slow" --durations=0 --durations-min=1 tests/gpcmc tests/recheck tests/studies

@@ -1,10 +1,12 @@
-"""The order of the test files, and one thread of linear algebra for each worker.
+"""The order of the test files, which tests are slow, and one thread of linear algebra for each worker.
 
 The workers share the cores. Where each has as many threads as there are cores, they wait for each other: a chain on
 small matrices then takes up to fourteen times as much processor time.
 """
 
 import os
+from collections import defaultdict
+from pathlib import Path
 
 # before NumPy is loaded; the workers and the processes that tests start inherit it
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
@@ -14,8 +16,36 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 #: the third needs too: the second keeps the other worker busy meanwhile.
 FIRST = ["test_workflow.py", "test_studies.py", "test_interruption.py"]
 
+#: Test functions of which some case took longer than `LIMIT` seconds; ``make test PYTEST=--record-slow`` writes it.
+SLOW = Path(__file__).with_name("slow.txt")
+LIMIT = 0.1
+_seconds = defaultdict(float)
+
+
+def _function(case):
+    """The test function of a case: ``gpcmc/test_gp.py::test_rbf`` of ``tests/gpcmc/test_gp.py::test_rbf[2]``."""
+    return "/".join(case.partition("[")[0].split("/")[-2:])
+
+
+def pytest_addoption(parser):
+    parser.addoption("--record-slow", action="store_true", help=f"write {SLOW.name} from this run")
+
 
 def pytest_collection_modifyitems(items):
-    """Files of `FIRST` first; the order within each file stays."""
+    """Files of `FIRST` first; the order within each file stays. Slow tests are marked so."""
     order = {name: place for place, name in enumerate(FIRST)}
     items.sort(key=lambda item: order.get(item.path.name, len(FIRST)))
+    slow = set(SLOW.read_text().splitlines())
+    for item in items:
+        if _function(item.nodeid) in slow:
+            item.add_marker("slow")
+
+
+def pytest_runtest_logreport(report):
+    _seconds[report.nodeid] += report.duration
+
+
+def pytest_sessionfinish(session):
+    if session.config.option.record_slow and not hasattr(session.config, "workerinput"):
+        slow = {_function(case) for case, took in _seconds.items() if took > LIMIT}
+        SLOW.write_text("".join(f"{name}\n" for name in sorted(slow)))

@@ -45,7 +45,6 @@ README_CODE = [
 ]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("code", README_CODE, ids=lambda code: code.splitlines()[-1][:40])
 def test_code_of_readme_runs(code, monkeypatch, tmp_path):
     """Where it reads a table of a finished run, the table is the kept one."""
@@ -62,7 +61,6 @@ def test_readme_has_examples():
     assert len(README_CODE) >= 3
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_examples_of_a_page_run(page):
     assert doctest.testfile(str(page), module_relative=False).failed == 0
@@ -75,7 +73,6 @@ def test_examples_of_docstrings_run(source):
     assert done.attempted > 0 and done.failed == 0
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("script", GALLERY, ids=lambda script: script.stem)
 def test_an_example_of_the_gallery_runs(script, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
@@ -151,7 +148,6 @@ def is_there(name):
     return True
 
 
-@pytest.mark.slow
 def test_names_of_modules_in_texts_and_docstrings_are_there():
     """Those of our packages, as ``package.module.name`` between back quotes. The change log names what has gone."""
     sources = [*(ROOT / "src").rglob("*.py"), *(ROOT / "src").rglob("*.pyx")]

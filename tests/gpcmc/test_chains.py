@@ -201,7 +201,6 @@ def test_a_trajectory_that_diverges_is_rejected():
     assert_array_equal(new.w, state.w)
 
 
-@pytest.mark.slow
 def test_the_pilot_meets_its_target_or_the_quarter_period():
     rng = default_rng(9)
     gp, y = small_problem(150, alpha=0.5, beta=3.0)
@@ -220,7 +219,6 @@ def test_the_pilot_meets_its_target_or_the_quarter_period():
 # --- stationarity: f from the prior and y from f, then moves: f remains a draw from the prior
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("which", [0, 1])
 @pytest.mark.parametrize("temperature", [0.4, 1.0])
 def test_moves_leave_the_tempered_posterior_as_it_is(which, temperature):
@@ -256,7 +254,6 @@ def test_moves_leave_the_tempered_posterior_as_it_is(which, temperature):
 # --- probabilities
 
 
-@pytest.mark.slow
 def test_standard_errors_see_chains_that_disagree():
     posterior = HMC.fit(Prior([[4.0]]), [1.0], rng=default_rng(15))
     moved = posterior.w.copy()
@@ -282,7 +279,6 @@ def autoregressive(rho, shape, rng):
     return series
 
 
-@pytest.mark.slow
 def test_effective_samples_are_those_of_the_worst_series_from_all_of_its_draws():
     """Autoregressive series have s (1 - rho) / (1 + rho); 15 percent is five times what seeds differ by."""
     rng = default_rng(17)
@@ -344,7 +340,6 @@ CLOSED = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("which", [0, 1])
 @pytest.mark.parametrize("case", list(CLOSED))
 @pytest.mark.parametrize("temperatures", [1, 4])
@@ -360,7 +355,6 @@ def test_the_mean_weight_is_the_evidence_however_few_temperatures(which, case, t
     assert error < 0.02 and abs(ratio.mean() - 1) < 5 * error
 
 
-@pytest.mark.slow
 def test_errors_of_the_evidence_cover_and_dominance_shows():
     """400 estimates by 16 runs: the binomial at 95 %, with 1e-6 on the low side."""
     K, truth = CLOSED["one factor"]

@@ -73,7 +73,6 @@ def noisy_problem(seed=0, n=80, d=2):
 # --- as an estimator of scikit-learn
 
 
-@pytest.mark.slow
 @QUIET
 @parametrize_with_checks(
     [GaussianProcessClassifier(), GaussianProcessClassifier(inference="laplace", optimizer=None)]
@@ -82,7 +81,6 @@ def test_it_is_a_scikit_learn_estimator(estimator, check):
     check(estimator)
 
 
-@pytest.mark.slow
 @QUIET
 @pytest.mark.parametrize(
     "options",
@@ -303,7 +301,6 @@ QUICK = {
 }
 
 
-@pytest.mark.slow
 @QUIET
 @pytest.mark.parametrize("name", METHODS)
 def test_every_method_classifies(name):
@@ -356,7 +353,6 @@ def test_hard_counts_repeat():
     np.testing.assert_array_equal(some, p[[0, 7, 59]])
 
 
-@pytest.mark.slow
 def test_low_rank_behind_the_classifier():
     X, y = noisy_problem(3, n=300)
     dense, low = (
@@ -423,7 +419,6 @@ def test_latent_moments_and_draws_of_several_classes(inference, covariance):
 # --- several classes
 
 
-@pytest.mark.slow
 @QUIET
 @pytest.mark.parametrize(
     "inference", ["ep", "laplace", Orthant(samples=2000, scheme="adapted"), "twisted-ep"]
@@ -474,7 +469,6 @@ def test_more_classes_are_fitted_one_against_the_rest():
     assert isinstance(pickle.loads(pickle.dumps(model)).predict(X)[0], str)
 
 
-@pytest.mark.slow
 @QUIET
 def test_classes_start_from_each_others_optimum_and_in_any_number_of_processes():
     X, y = load_iris(return_X_y=True)
@@ -491,7 +485,6 @@ def test_classes_start_from_each_others_optimum_and_in_any_number_of_processes()
 # --- the search, as a user sees it
 
 
-@pytest.mark.slow
 @QUIET
 @pytest.mark.parametrize(
     "kernel", [1.0 * RBF(1.0), 1.0 * RBF([1.0, 1.0]), 1.0 * RBF(1.0) + ConstantKernel(0.1)]
@@ -508,7 +501,6 @@ def test_the_optimum_is_as_high_as_that_of_scikit_learn(kernel):
     np.testing.assert_allclose(gradient, expected[1], rtol=1e-7, atol=1e-9)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("inference", ["laplace", "ep", LOGISTIC])
 def test_the_marginal_likelihood_is_flat_at_the_optimum(inference):
     X, y = noisy_problem(1)
@@ -534,7 +526,6 @@ def test_restarts_are_seeded_and_find_no_less():
     np.testing.assert_array_equal(first.kernel_.theta, again.kernel_.theta)
 
 
-@pytest.mark.slow
 def test_a_monte_carlo_method_reports_its_evidence_at_the_optimum_of_ep():
     X, y = noisy_problem(5)
     by_ep = GaussianProcessClassifier().fit(X, y)
@@ -550,7 +541,6 @@ def test_a_monte_carlo_method_reports_its_evidence_at_the_optimum_of_ep():
     assert 5 * exact.log_marginal_likelihood_se_ < difference < 0.5
 
 
-@pytest.mark.slow
 def test_the_defaults_serve_a_newcomer():
     (X, y), (X_star, y_star) = (make_moons(n, noise=0.3, random_state=n) for n in (100, 500))
     loss = {}
@@ -596,7 +586,6 @@ def test_an_own_optimizer_is_called_as_in_scikit_learn():
     assert -seen[0][0] == pytest.approx(value, abs=1e-5)
 
 
-@pytest.mark.slow
 def test_a_search_says_where_it_is_and_how_long_it_will_take(capsys, monkeypatch):
     X, y = noisy_problem(2, n=500)
     monkeypatch.setattr("gpcmc.evidence.search._LONG", 1e-3)
@@ -613,7 +602,6 @@ def exact(**options):
     return GaussianProcessClassifier(1.0 * RBF(1.0), **(given | options))
 
 
-@pytest.mark.slow
 def test_the_exact_surface_is_climbed():
     X, y = noisy_problem(2, 60)
     fitted, before = exact().fit(X, y), exact(optimizer="lbfgs").fit(X, y)
@@ -712,7 +700,6 @@ def test_a_length_scale_far_off_is_named(scale, message):
     assert len(found) == 1 and message in found[0]
 
 
-@pytest.mark.slow
 def test_what_tells_something_of_the_classes_is_not_said_to_tell_nothing():
     """Rare positives: the evidence is near that of the shares, and probabilities are far from each other."""
     rng = np.random.default_rng(0)
@@ -778,7 +765,6 @@ def threads():
     return [(one["filepath"], one["num_threads"]) for one in threadpool_info()]
 
 
-@pytest.mark.slow
 def test_the_limit_on_threads_is_the_processs_and_is_put_back():
     with threadpool_limits(2):
         before, inside, errors = threads(), [], []
@@ -803,7 +789,6 @@ def test_the_limit_on_threads_is_the_processs_and_is_put_back():
         assert threads() == before
 
 
-@pytest.mark.slow
 def test_fits_in_threads_have_the_same_bits_and_leave_the_process_as_it_was():
     X, y = noisy_problem(1, n=150)
     serial = [GaussianProcessClassifier().fit(X + k, y).predict_proba(X) for k in range(4)]
@@ -824,7 +809,6 @@ def test_fits_in_threads_have_the_same_bits_and_leave_the_process_as_it_was():
         np.testing.assert_array_equal(found[k], p)
 
 
-@pytest.mark.slow
 @QUIET
 @pytest.mark.parametrize("name", ["ep", "laplace", "twisted-ep", "orthant", "importance"])
 def test_floating_point_errors_that_a_caller_made_errors_do_not_end_a_fit(name):

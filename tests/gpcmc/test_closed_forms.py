@@ -11,7 +11,6 @@ def steepness(d):
     return d / np.sqrt((1 - d) * (1 + d))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("n", [2, 5, 50, 200, 500])
 def test_one_factor_agrees_with_mpmath(n):
     # five distinct loadings with multiplicities keep mpmath affordable at n = 500
@@ -31,7 +30,6 @@ def test_one_factor_near_unit_loadings_in_two_dimensions(gap, signs):
     assert abs(float(truths.one_factor_log_probability(d) - log_half_plane(rho))) < 1e-10
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("gap", [1e-6, 1e-12])
 @pytest.mark.parametrize("signs", [(1, 1), (1, -1)])
 def test_one_factor_near_unit_loadings_among_many(gap, signs):
@@ -77,7 +75,6 @@ def test_linear_kernel_probability_is_a_ratio_of_evidences():
         assert np.log(p) == pytest.approx(both.log_evidence - truth.log_evidence, abs=1e-10)
 
 
-@pytest.mark.slow
 def test_constant_kernel_is_the_limit_of_a_long_length_scale():
     truth = truths.constant_kernel_truth(2.0, 3, 5)
     assert truth.probability == pytest.approx(0.39131, abs=5e-6)

@@ -75,12 +75,10 @@ def test_what_cannot_be_compared_is_refused(kernels, options, message):
         compare(kernels, data[0][::5], data[1][::5], optimizer=None, **options)
 
 
-@pytest.mark.slow
 def test_the_example_of_the_docstring():
     assert doctest.testmod(gpcmc.comparison).failed == 0
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_full_bayes_gives_draws_and_intervals(monkeypatch):
     method = PseudoMarginal("laplace", 16, 60, 40, 2, draws=20, predictor=Laplace())

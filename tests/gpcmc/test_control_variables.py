@@ -84,7 +84,6 @@ def test_placement_covariances_are_the_kernels(free):
         assert placement.evaluations == 0
 
 
-@pytest.mark.slow
 def test_free_inputs_leave_less_open_than_training_inputs():
     blocks, _ = problem(n=60, alpha=1.0)
     free, among = place(blocks, 6), place(blocks, 6, free=False)
@@ -94,7 +93,6 @@ def test_free_inputs_leave_less_open_than_training_inputs():
     assert free.share() <= before + 1e-12
 
 
-@pytest.mark.slow
 def test_the_least_number_of_controls_is_a_bound():
     for alpha in (0.3, 1.0, 3.0):
         blocks, _ = problem(n=40, alpha=alpha)
@@ -292,7 +290,6 @@ def test_caches_hold_over_a_run_and_every_proposal_has_its_own_noise():
         assert len(np.unique(chain)) == changes > 20
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("n", "m", "free"), [(2, 1, True), (2, 2, True), (2, 3, True), (3, 2, False)]
 )
@@ -347,7 +344,6 @@ def test_the_posterior_is_stationary(monkeypatch, n, m, free):
 # --- adaptation, limits, records
 
 
-@pytest.mark.slow
 def test_adaptation_adds_an_input_every_second_round(monkeypatch):
     blocks, y = problem(n=40)
     method = ControlVariables(iterations=40, burn_in=0, adaptation_rounds=6, chains=2)
@@ -384,7 +380,6 @@ def test_adaptation_ends_when_every_control_is_accepted_often_enough():
     assert result.diagnostics["trace_share"] <= 0.1
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("factor", "adapted"), [(0.5, 1.0), (2.0, 0.0)])
 def test_the_threshold_of_acceptance_is_over_the_number_of_controls(monkeypatch, factor, adapted):
     blocks, y = problem(n=30)
@@ -461,7 +456,6 @@ def test_the_evaluations_of_placement_stop_it():
         posterior.predict(blocks.K_star, blocks.k_star_star)
 
 
-@pytest.mark.slow
 def test_free_controls_are_fewer_and_the_probabilities_the_same():
     """Within 6 standard errors of those where the control inputs are training inputs."""
     blocks, y = problem(n=30, alpha=1.0)

@@ -484,7 +484,6 @@ def test_correction_leaves_a_third_of_the_error_and_says_how_much(method):
     assert found.status == OK and found.log_evidence_se == 0.0
 
 
-@pytest.mark.slow
 @EACH_GAUSSIAN
 def test_correction_where_a_large_variance_is_left(method):
     """To first order it would leave all of the error at the second tolerance, 0.25 of 0.21 nats."""
@@ -553,7 +552,6 @@ def test_columns_and_products_of_the_gradient_matrix(method):
     np.testing.assert_allclose(correction.columns(M, np.arange(N)), truth, atol=1e-9)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("method", [ExpectationPropagation(), MulticlassLaplace()], ids=str)
 def test_random_columns_are_unbiased(method):
     """Mean of 200 estimates at 5 standard errors: false-alarm rate 6e-7. All columns are the first-order change."""
@@ -578,7 +576,6 @@ def test_random_columns_are_unbiased(method):
         correction.random_columns(K.finer, M, 5, np.random.default_rng(0))
 
 
-@pytest.mark.slow
 @EACH_GAUSSIAN
 def test_a_covariance_too_rough_says_so(method):
     X, y = labels_for(method, 250, seed=7)
@@ -621,7 +618,6 @@ def drawn_labels(kernel, X, method):
     return np.where(L @ rng.standard_normal(n) + rng.standard_normal(n) > 0, 1.0, -1.0)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("method", GAUSSIANS[::2], ids=str)
 @pytest.mark.parametrize("case", PREDICTED)
 def test_probabilities_are_corrected_and_their_error_is_told(case, method):

@@ -141,7 +141,6 @@ def slopes(method, kernel, X, y):
     )
 
 
-@pytest.mark.slow
 @EACH_METHOD
 @pytest.mark.parametrize("kernel", [KERNELS[name] for name in ("rbf", "ard", "sum")])
 def test_gradients_are_central_differences(method, kernel):
@@ -224,7 +223,6 @@ def test_duplicated_inputs_and_opposite_labels_have_a_gradient(method):
     assert gradient == pytest.approx(slopes(method, kernel, X, y), rel=1e-5, abs=1e-6)
 
 
-@pytest.mark.slow
 @EACH_METHOD
 def test_a_start_elsewhere_changes_the_work_and_not_the_result(method):
     X, y = noisy_problem(5, n=100)
@@ -275,7 +273,6 @@ def test_whose_evidence_is_climbed():
     assert surface_method(quick, searching=True) == quick
 
 
-@pytest.mark.slow
 def test_points_where_the_method_fails_are_avoided():
     X, y = valleys(seed=7)
     y[::3] *= -1.0  # not separable: no reason for a large variance
@@ -292,7 +289,6 @@ def test_points_where_the_method_fails_are_avoided():
         maximize(Surface(Laplace(), nowhere, X, y), 0, np.random.default_rng(0))
 
 
-@pytest.mark.slow
 def test_one_rare_pattern_is_found():
     """One positive at (3, 3) among 200: from the unit kernel the search ends at the shares of the classes."""
     rng = np.random.default_rng(0)
@@ -342,7 +338,6 @@ def test_another_start_ends_where_it_meets_a_known_maximum():
     assert more.log_evidence == pytest.approx(several.log_evidence, abs=1e-4)
 
 
-@pytest.mark.slow
 def test_a_large_search_begins_with_some_of_the_patterns():
     assert sizes(400, 250) == [400] and sizes(500, 250) == [250, 500]
     assert sizes(20_000, 250) == [312, 1250, 5000, 20_000]
@@ -367,7 +362,6 @@ def test_length_scales_that_are_far_away_are_put_back():
     assert revived(one, np.array([3.0, 9.0]), np.zeros(2)).tolist() == [3.0, 9.0]
 
 
-@pytest.mark.slow
 def test_an_input_that_few_patterns_do_not_show_is_found(monkeypatch):
     """The search begins with 100 of 300, in which some length scales end at thousands: left there, it ends lower."""
     monkeypatch.setattr("gpcmc.evidence.search._FIRST", 100)
@@ -422,7 +416,6 @@ def test_a_climb_can_be_stopped_and_scales_its_first_step():
 ROUGH = 1.0 * RBF(0.01)
 
 
-@pytest.mark.slow
 def test_the_form_is_decided_in_one_place(monkeypatch):
     rng = np.random.default_rng(0)
     X, wide = rng.standard_normal((3000, 2)), rng.standard_normal((3000, 20))
@@ -451,7 +444,6 @@ def test_the_form_is_decided_in_one_place(monkeypatch):
         chosen(covariance="dense")
 
 
-@pytest.mark.slow
 def test_dense_and_low_rank_agree():
     X, y = valleys(1100, 3)
     method = surface_method(ExpectationPropagation(), searching=True)
@@ -473,7 +465,6 @@ def test_dense_and_low_rank_agree():
     assert at == pytest.approx(Surface(method, kernel, X, y).value(two.theta), abs=0.02)
 
 
-@pytest.mark.slow
 def test_a_search_is_never_lost_to_a_rank(monkeypatch):
     """Inputs without a low rank, and the largest rank that is allowed is far too small."""
     rng = np.random.default_rng(1)
@@ -542,7 +533,6 @@ def test_value_and_slope_are_those_of_quadrature():
     assert (error < [1e-3, 2e-3]).all()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "kernel",
     [

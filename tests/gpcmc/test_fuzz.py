@@ -175,7 +175,6 @@ def test_every_public_name_is_tried():
     assert set(gpcmc.__all__) - results <= tried
 
 
-@pytest.mark.slow
 # scikit-learn's own, of its look at X and y
 @pytest.mark.filterwarnings(
     "ignore:A column-vector y", "ignore:invalid value encountered in reduce"
@@ -213,7 +212,6 @@ def test_anything_ends_in_an_answer_or_in_an_error_that_names_the_argument(name,
     assert re.search("|".join(rf"\b{word}\b" for word in words), error), error
 
 
-@pytest.mark.slow
 @HOUSE
 @given(
     limits=arrays.arrays(

@@ -55,7 +55,6 @@ def assert_self_consistent(posterior, K):
 # --- against quadrature, one and two dimensions
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("k", [1e-3, 1.0, 50.0, 1e6])
 @pytest.mark.parametrize("y", [-1.0, 1.0])
 def test_ep_is_exact_for_one_pattern(k, y):
@@ -168,7 +167,6 @@ def exact(K, monkeypatch):
     return K
 
 
-@pytest.mark.slow
 @EACH_FORM
 @pytest.mark.parametrize("name", METHODS_OF_TWO)
 def test_a_method_on_any_form_is_the_textbook_one(form, name, monkeypatch):
@@ -247,7 +245,6 @@ def test_a_fit_goes_through_the_one_door(form, name):
     assert (np.max(error) > 0.0) == (form == "low rank, pivoted")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("form", ["dense", "low rank, pivoted", "Markov chain"])
 @pytest.mark.parametrize("name", [*METHODS_OF_TWO, "softmax"])
 def test_gradients_are_central_differences(form, name, monkeypatch):
@@ -271,7 +268,6 @@ def test_gradients_are_central_differences(form, name, monkeypatch):
     np.testing.assert_allclose(found, slopes, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.slow
 @EACH_FORM
 @pytest.mark.parametrize("name", [*METHODS_OF_TWO, "softmax"])
 def test_a_start_changes_the_work_and_not_the_result(form, name, monkeypatch):
@@ -295,7 +291,6 @@ def test_a_start_changes_the_work_and_not_the_result(form, name, monkeypatch):
 # --- the iteration of expectation propagation
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "kernel", [rbf(0.5, 3.0), rbf(0.3, 1e5), rbf(1.0, 1e-4), rbf(1.0, 1e4), rbf(0.2, 1e3)]
 )
@@ -320,7 +315,6 @@ def test_sites_of_a_coarser_form_save_dense_sweeps():
     assert nested.work["sweeps"] < cold.work["sweeps"]
 
 
-@pytest.mark.slow
 def test_labels_without_a_pattern_and_large_variances_settle(monkeypatch):
     """Plain parallel sweeps go round on these. An eighth of the sites at a time is the fall-back; the work says so."""
     problems = []
@@ -402,7 +396,6 @@ def test_deep_tails_are_finite(method):
     )
 
 
-@pytest.mark.slow
 @settings(deadline=None, max_examples=40)
 @given(
     arrays(np.float64, (6, 2), elements=st.floats(-3, 3)),
@@ -418,7 +411,6 @@ def test_any_small_problem_converges_to_a_consistent_record(X, y, log_alpha, log
         assert (posterior.S >= 0).all()
 
 
-@pytest.mark.slow
 def test_ep_at_a_thousand_patterns_takes_few_sweeps():
     K, y = random_problem(8, n=1000, d=4, alpha=0.5, beta=3.0)
     posterior = ExpectationPropagation().fit(Prior(K), y)

@@ -138,7 +138,6 @@ def test_the_default_prior_and_kernel_are_those_of_the_source():
 # --- estimates
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("method", ["laplace", "ep", "orthant"])
 def test_estimates_are_unbiased(method):
     """400 estimates, 5 standard errors of their mean: 1e-6."""
@@ -169,7 +168,6 @@ def test_an_extinct_population_is_an_estimate_of_zero(monkeypatch):
 # --- posteriors over the hyperparameters, by run_chains
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "iterations"), [("ancillary", 1000), ("surrogate", 1500), (exact, 2000)]
 )
@@ -196,7 +194,6 @@ def noise(theta):
     return 2.0 if theta[1] < 0.0 else 0.2
 
 
-@pytest.mark.slow
 def test_an_estimate_that_is_kept_keeps_the_law():
     """The likelihood is 1 and its estimate exp(e), e ~ N(-s^2/2, s^2), so in the chain N(+s^2/2, s^2)."""
     m, rng, R = model(2), np.random.default_rng(6), 4000
@@ -224,7 +221,6 @@ def test_an_estimate_that_is_kept_keeps_the_law():
     assert distance(levels, norm.cdf) < band(R)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("scheme", "slices"), [("ancillary", 0), ("surrogate", 0), ("surrogate", 1)]
 )
@@ -256,7 +252,6 @@ def test_latent_chains_keep_the_joint_law(scheme, slices):
     assert distance((nu**2).sum(axis=1), chi2(n).cdf) < band(R)
 
 
-@pytest.mark.slow
 def test_the_pseudo_marginal_chain_keeps_the_joint_law():
     """Theta, f, y from the model; f is then one of the weighted samples, the other from the proposal."""
     m, rng, R = model(4, prior=EACH), np.random.default_rng(22), 500
@@ -389,7 +384,6 @@ def test_surrogate_noise_is_that_of_either_theta(monkeypatch):
         assert s == pytest.approx(steps.surrogate_noise(K[0, 0]))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("sigma", [0.1, 1.0, 20.0])
 def test_surrogate_noise_leaves_a_value_as_its_label_does(sigma):
     _, _, v = tilted_moments(1.0, 0.0, sigma)
@@ -462,13 +456,11 @@ def test_after_burn_in_the_step_is_frozen():
     assert np.abs(np.diff(chains.theta, axis=1)).max() < 6 * 0.5
 
 
-@pytest.mark.slow
 def test_every_estimate_after_burn_in_is_the_estimators():
     chains = run(lambda K, y, rng: -9.0, 16, iterations=4, burn_in=40, chains=10)
     assert (chains.log_evidence == -9.0).all()
 
 
-@pytest.mark.slow
 def test_burn_in_moves_towards_the_band():
     chains = run(exact, 11, iterations=400, burn_in=600, prior=PRIOR)
     assert (chains.step > 0.5).all()
@@ -479,7 +471,6 @@ def test_burn_in_moves_towards_the_band():
 # --- records
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("method", ["laplace", "orthant", "ancillary", "surrogate"])
 def test_the_same_seed_the_same_chains(method):
     first, second, third = (run(method, seed, iterations=10, burn_in=20) for seed in (1, 1, 2))
@@ -512,7 +503,6 @@ def test_a_chain_that_does_not_move_has_not_converged():
 KERNEL = ConstantKernel(1.0) * RBF(1.0)
 
 
-@pytest.mark.slow
 def test_predictions_are_averaged_over_the_posterior():
     """Two patterns and a test pattern: ratios of arcsine laws, averaged over theta by quadrature."""
     X, y, X_star = X3[:2], np.array([1.0, -1.0]), np.array([[0.9], [-0.5]])
@@ -573,7 +563,6 @@ def test_a_covariance_is_not_enough():
         posterior.predict_inputs(np.zeros((2, 2)))
 
 
-@pytest.mark.slow
 def test_each_input_may_have_its_length_scale():
     """Predictions are means over draws, by scikit-learn's kernels; an input that tells nothing has the longer scale."""
     rng = np.random.default_rng(15)

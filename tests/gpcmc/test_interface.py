@@ -86,7 +86,6 @@ def test_a_fit_without_test_inputs_finds_the_same_and_predicts_later(name):
             assert_array_equal(later.standard_error, at_once.prediction.standard_error)
 
 
-@pytest.mark.slow
 @EVERY
 def test_the_same_seed_gives_the_same_bits_also_after_pickling(name):
     _, _, blocks, y = problem()
@@ -189,7 +188,6 @@ def loaded(statement):
     return set(run.stdout.split())
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "statement",
     ["import gpcmc", "from gpcmc import orthant_probability", "import gpcmc.inference, gpcmc.gp"],
@@ -210,7 +208,6 @@ def test_importing_the_library_takes_less_than_a_third_of_a_second():
     assert float(run.stdout) < 0.3
 
 
-@pytest.mark.slow
 def test_the_library_knows_no_study_and_no_engine():
     folder = Path(gpcmc.__file__).parent
     allowed = {
@@ -302,7 +299,6 @@ def test_a_control_group_limits_the_memory(cgroup, files, monkeypatch, tmp_path)
         ExpectationPropagation().check_size(1000)
 
 
-@pytest.mark.slow
 def test_the_limit_of_the_address_space_counts():
     """In a process of its own: of 1.5 GiB, what is mapped already is not left."""
     code = (

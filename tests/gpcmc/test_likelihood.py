@@ -97,7 +97,6 @@ def test_mackays_approximation_is_near_the_mean():
 # --- moments of tilted Gaussians
 
 
-@pytest.mark.slow
 @BOTH
 @pytest.mark.parametrize("variance", [0.0, 1e-9, 0.3, 0.999, 1.0, 7.0, 300.0, 1e6])
 def test_tilted_moments_by_quadrature(likelihood, variance):
@@ -210,7 +209,6 @@ def by_mpmath(likelihood, blocks, y):
         return float(log_z), *(np.array(x, float) for x in (list(f), list(a), W, p))
 
 
-@pytest.mark.slow
 @BOTH
 @pytest.mark.parametrize(
     ("kernel", "tolerance"),

@@ -49,7 +49,6 @@ def climbed(method, kernel, X, y, tolerance):
     return ascent.with_held(LowRankForm(tolerance), kernel.theta)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("tolerance", [1e-1, 1e-2])
 def test_a_search_ends_where_the_dense_one_does_from_a_rough_start(tolerance):
     """Few inducing inputs do for the smooth kernel at the maximum, by their share of its large variance.
@@ -80,7 +79,6 @@ def test_a_search_climbs_once_at_each_size_where_what_it_holds_serves():
 # --- draws
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("method", [Twisted(points=256), MinimaxTilting(points=1024)])
 def test_draws_are_corrected_for_what_the_form_leaves_out(method):
     """Half of what is left out, or more, is won back; at 5 standard errors the false-alarm rate is below 1e-4."""
@@ -97,7 +95,6 @@ def test_draws_are_corrected_for_what_the_form_leaves_out(method):
     assert (found.prediction.form_error > 0).all()
 
 
-@pytest.mark.slow
 def test_draws_agree_with_the_dense_method():
     """At 5 joint standard errors: false-alarm rate below 1e-4, over evidence and 10 test patterns below 1e-3."""
     X, y = noisy_problem(8, 150)
@@ -153,7 +150,6 @@ def test_the_search_says_where_it_is(verbose, capsys):
         assert "evaluation 1:" in said[0] and "posterior by" in said[-1]
 
 
-@pytest.mark.slow
 def test_an_interrupt_ends_a_search_at_once():
     code = (
         "import numpy as np; from gpcmc import GaussianProcessClassifier as C; "
@@ -182,7 +178,6 @@ def test_an_error_of_a_method_makes_no_dense_covariance(monkeypatch):
         classifier.fit(X, y)
 
 
-@pytest.mark.slow
 def test_a_covariance_too_rough_says_so():
     X, y = noisy_problem(7, 250)
     kernel, rng = 50.0 * Matern(2.0, nu=1.5), np.random.default_rng(0)
@@ -195,7 +190,6 @@ def test_a_covariance_too_rough_says_so():
         GaussianProcessClassifier(kernel, **options).fit(X, y)
 
 
-@pytest.mark.slow
 def test_several_classes_in_the_classifier_agree_with_the_dense_one():
     X, labels = three_classes(1, n=150)
     X_star, names = three_classes(2, n=20)[0], np.array(["c", "a", "b"])
@@ -224,7 +218,6 @@ def test_several_classes_in_the_classifier_agree_with_the_dense_one():
     )
 
 
-@pytest.mark.slow
 def test_the_classifier_warns_as_the_dense_one_does():
     X, labels = three_classes(1, n=100)
     options = {"inference": "laplace", "covariance": "low-rank"}
@@ -236,7 +229,6 @@ def test_the_classifier_warns_as_the_dense_one_does():
         GaussianProcessClassifier(1.0 * RBF(1.0), **options).fit(X, noise)
 
 
-@pytest.mark.slow
 def test_three_thousand_patterns_take_no_square_array():
     """And the probabilities of 3000 others are those of the labels' law, within 0.02 nats a pattern."""
     rng = np.random.default_rng(1)
@@ -257,7 +249,6 @@ def test_three_thousand_patterns_take_no_square_array():
     assert 0.0 < gap.mean() < 0.02
 
 
-@pytest.mark.slow
 def test_a_search_takes_no_square_array():
     rng = np.random.default_rng(1)
     X = rng.standard_normal((5000, 2))
@@ -271,7 +262,6 @@ def test_a_search_takes_no_square_array():
     assert peak < 8 * 5000**2 / 2
 
 
-@pytest.mark.slow
 def test_a_class_may_be_missing_from_the_first_patterns(monkeypatch):
     X, labels = three_classes(5, n=120)
     labels[:] = np.minimum(labels, 1)

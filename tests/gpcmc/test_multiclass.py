@@ -78,7 +78,6 @@ def assert_at_the_mode(K, y, posterior):
 IN_ROUNDING = [(140, 1e5), (54, 1e6), (104, 1e6), (111, 1e6)]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("seed", "beta"), IN_ROUNDING)
 @one_thread()
 def test_an_iterate_that_can_rise_no_more_has_converged(seed, beta):
@@ -95,7 +94,6 @@ def test_an_iterate_that_can_rise_no_more_has_converged(seed, beta):
     )
 
 
-@pytest.mark.slow
 @one_thread()
 def test_the_rounding_of_certain_patterns_is_no_rise():
     """Of so separable classes log p(y | f) is the sum of many log(1 + little)."""
@@ -105,7 +103,6 @@ def test_the_rounding_of_certain_patterns_is_no_rise():
         assert_at_the_mode(K, y, MulticlassLaplace().approximate(Dense(K), y))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("beta", [1e4, 1e5, 1e6])
 @pytest.mark.parametrize(("n", "alpha"), [(12, 0.2), (30, 0.5)])
 @one_thread()
@@ -198,7 +195,6 @@ def test_importance_sampling_corrects_the_evidence():
     assert total == pytest.approx(1.0, abs=0.02) and abs(by_laplace - 1.0) > 0.03
 
 
-@pytest.mark.slow
 @one_thread()
 def test_the_error_of_the_evidence_is_measured_by_importance_sampling():
     """1e5 draws for 15 patterns of three classes, and as many from a wider Gaussian, agree; Laplace's is lower."""

@@ -62,7 +62,6 @@ MUTANTS = {
 }  # fmt: skip
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("mutant", MUTANTS.values(), ids=MUTANTS)
 def test_a_broken_version_turns_a_test_red(mutant, monkeypatch):
     turns_red(mutant, monkeypatch)

@@ -177,7 +177,6 @@ MUTANTS = {
 }  # fmt: skip
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("mutant", MUTANTS.values(), ids=MUTANTS)
 def test_a_broken_version_turns_a_test_red(mutant, monkeypatch):
     with np.errstate(all="ignore"):

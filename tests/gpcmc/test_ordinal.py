@@ -50,7 +50,6 @@ def by_quadrature(K, y, likelihood, nodes=40):
 # --- the likelihood
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("f", [-30.0, -0.3, 0.9, 12.0])
 @pytest.mark.parametrize("c", range(4))
 def test_derivatives_against_40_digits(f, c):
@@ -123,7 +122,6 @@ def test_labels_are_refused(y):
 # --- evidence
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("n", [1, 2, 3, 4])
 def test_evidence_against_quadrature(n):
     K, y = kernel_matrix(n, n), np.array([2, 0, 3, 1])[:n]
@@ -135,7 +133,6 @@ def test_evidence_against_quadrature(n):
     assert ep.log_evidence == pytest.approx(truth, abs=1e-6 if n == 1 else 0.03)
 
 
-@pytest.mark.slow
 def test_all_labellings_together_have_probability_one():
     K, three = kernel_matrix(3, 7), Ordinal((-0.5, 0.8))
     method = OrdinalTwisted(points=128, likelihood=three)
@@ -185,7 +182,6 @@ def test_edges_keep_their_order_whatever_theta_is():
 # --- the classifier
 
 
-@pytest.mark.slow
 def test_two_classes_and_one_edge_at_zero_are_the_classifier():
     X, y = labelled(30, 1, 2)
     for inference in ("ep", "twisted-ep"):
@@ -270,7 +266,6 @@ def test_bad_arguments_are_refused_by_name(change, message):
         OrdinalGaussianProcessClassifier(**change).fit(X, y)
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @parametrize_with_checks([OrdinalGaussianProcessClassifier()])
 def test_scikit_learn(estimator, check):

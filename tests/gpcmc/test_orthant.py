@@ -82,7 +82,6 @@ def equicorrelated(n, rho):
 # ---------------------------------------------------------------------------------- the twin
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("n", [1, 2, 7, 8, 9, 37, 150])
 @pytest.mark.parametrize(
     ("soft", "threshold"), [(False, 0.0), (True, 0.0), (True, 0.5), (True, 0.95)]
@@ -154,7 +153,6 @@ def test_normal_quantile_has_full_precision():
     assert_allclose(normal_quantile([0.0, *edges[1:]]), ndtri(edges), rtol=1e-13)
 
 
-@pytest.mark.slow
 def test_normal_draws_are_normal():
     """Kolmogorov-Smirnov at a false-alarm rate of 1e-6; a scale that is 1 % off would give 1e-17."""
     draws = normal_quantile(default_rng(0).random(1_000_000))
@@ -196,7 +194,6 @@ CLOSED = {
 }  # fmt: skip
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("scheme", "count"), UNBIASED)
 @pytest.mark.parametrize("name", CLOSED)
 def test_estimates_of_closed_forms_are_unbiased(name, scheme, count):
@@ -255,7 +252,6 @@ def test_far_inside_is_one():
 # ---------------------------------------------------------------------------------- errors, averages
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("scheme", "count"), SCHEMES)
 def test_standard_errors_are_those_of_replicates(scheme, count):
     """Stated and observed deviations agree within 25 %; 200 replicates tell them to about 5 %."""
@@ -293,7 +289,6 @@ def intervals(cov, truth, replicates, **options):
     return np.abs(z) < 1.96, z, np.array([e.effective_eves for e in found])
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("pairs", "rho", "samples", "runs"),
     [
@@ -311,7 +306,6 @@ def test_adapted_errors_are_calibrated_at_small_budgets(pairs, rho, samples, run
     assert low <= hits.sum() <= high, (hits.mean(), np.median(eves))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("pairs", "rho", "samples"), [(30, -0.7, 2000), (40, -0.9, 500)])
 def test_where_errors_are_too_small_the_eves_are_few(pairs, rho, samples):
     """Of 60 intervals that cover in 95 of 100 cases, 51 or fewer would with a probability of 4e-3."""
@@ -392,7 +386,6 @@ def test_stored_and_streamed_predictions_agree():
     assert_allclose(se, qe, rtol=1e-12)
 
 
-@pytest.mark.slow
 def test_extinct_populations_count_as_zero():
     """Seven samples on an orthant of probability 2^-6: many populations die, and the mean stays right."""
     cov = np.eye(6)
@@ -403,7 +396,6 @@ def test_extinct_populations_count_as_zero():
     assert_unbiased(np.array([e.log_probability for e in estimates]), -6 * np.log(2))
 
 
-@pytest.mark.slow
 def test_populations_that_disagree_raise_the_standard_error():
     """Few samples, many stages: the genealogy says too little, the populations say more."""
     estimates = [estimated(np.eye(9), samples=60, runs=6, count="hard", seed=k) for k in range(400)]

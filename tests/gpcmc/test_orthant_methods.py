@@ -55,7 +55,6 @@ def linear(form, n, seed=0, tests=8):
     return P, y, truth
 
 
-@pytest.mark.slow
 @ALL
 @pytest.mark.parametrize("form", ["dense", "kernel", "low rank"])
 def test_seeds_threads_and_later_predictions(method, form):
@@ -73,7 +72,6 @@ def test_seeds_threads_and_later_predictions(method, form):
     assert quick.fit(P, y, rng=1).log_evidence != one.log_evidence
 
 
-@pytest.mark.slow
 def test_the_evidence_is_unbiased_whatever_the_stand_in(monkeypatch):
     """The mean of 60 independent estimates, and that of their squared z: 2 false alarms in 1000 each.
 
@@ -94,7 +92,6 @@ def test_the_evidence_is_unbiased_whatever_the_stand_in(monkeypatch):
     assert abs(np.mean(z**2) - 15 / 13) < 3.3 * np.sqrt(4.0 / 60)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("variance", [1000.0, 1.0, 1e-3])
 def test_a_stand_in_costs_no_samples_and_no_bound(variance):
     """What matters of the variance that is left out is its size beside the noise, and not its share."""
@@ -133,7 +130,6 @@ def test_kernels_of_all_sorts(kernel):
     assert abs(new.log_evidence - old.log_evidence) < 5 * joint + 1e-5
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("n", [1200, 600])
 def test_far_tails_stay_on_the_log_scale(n):
     """Log P of about -800 and, with correlations that pull apart, -500; and one pattern against all others."""
@@ -151,7 +147,6 @@ def test_far_tails_stay_on_the_log_scale(n):
     assert abs(found.log_evidence - truth) < 5 * found.log_evidence_se + 1e-4
 
 
-@pytest.mark.slow
 def test_weights_are_close_to_equal_where_it_matters():
     """What the sites are for: on a rough kernel Genz's method has a hundred times fewer effective samples."""
     P, y = classes(100, 4, 0.5, 3.0)
@@ -166,7 +161,6 @@ def test_weights_are_close_to_equal_where_it_matters():
     assert found.log_evidence - ep.log_evidence > 10 * found.log_evidence_se, "EP's error is seen"
 
 
-@pytest.mark.slow
 def test_a_separable_problem_needs_its_defence():
     rng = np.random.default_rng(2)
     x = rng.standard_normal(20)

@@ -228,7 +228,6 @@ def test_mvtnorm_disagrees_with_itself():
     assert_agrees(case | {"value": exact, "error": 1e-12}, probability_of(case, R))
 
 
-@pytest.mark.slow
 def test_mvtnorm_many_rectangles():
     # The problems of its vignette. A lower limit of minus infinity makes the upper one the same: two are empty.
     given, uniform = MVTNORM["many"], r_uniform(MVTNORM["many"]["seed"])
@@ -282,14 +281,12 @@ def log_likelihood(found):
     return sum(one.log_probability for one in found), np.linalg.norm(errors)
 
 
-@pytest.mark.slow
 def test_mvtnorm_log_likelihood(deciles):
     value, error = log_likelihood(estimates(deciles, *deciles[:2]))
     theirs = MVTNORM["deciles"]["log_likelihood"]
     assert abs(value - np.mean(theirs)) < 5 * np.hypot(error, np.std(theirs, ddof=1))
 
 
-@pytest.mark.slow
 def test_mvtnorm_score_vanishes_at_its_optimum(deciles):
     given, best = MVTNORM["deciles"], MVTNORM["deciles"]["optimum"]
     L = np.array(best["factor"])
@@ -319,7 +316,6 @@ def test_mvtnorm_tiny_rectangle():
 FIELDS = load("fields")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("case", FIELDS["truncatednormal"]["one_factor"], ids=lambda c: c["n"])
 def test_truncatednormal_one_factor(case):
     n = case["n"]
@@ -346,7 +342,6 @@ def test_truncatednormal_means():
     np.testing.assert_allclose(free.mean().value, mean, rtol=1e-14)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["small", "large"])
 def test_tlrmvnmvt(name):
     given = FIELDS["tlrmvnmvt"]
@@ -361,7 +356,6 @@ def test_tlrmvnmvt(name):
     assert_agrees(problem, probability_of(problem, np.exp(-cdist(places, places) / given["range"])))
 
 
-@pytest.mark.slow
 def test_gpy_evidences():
     given = FIELDS["gpy"]
     rng, n = np.random.RandomState(given["seed"]), given["n"]
@@ -380,7 +374,6 @@ def test_gpy_evidences():
     assert abs(exact.log_marginal_likelihood_ - evidence) < 0.01
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("case", named(FIELDS["cao2024"]["scenarios"]))
 def test_cao_and_katzfuss(case):
     given = FIELDS["cao2024"]

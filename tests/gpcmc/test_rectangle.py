@@ -178,13 +178,11 @@ def test_a_box_with_one_factor(method):
 @pytest.mark.parametrize(
     ("n", "lower", "upper"), [(5, -0.1, 0.2), (20, -1.0, 2.0), (20, 2.0, 2.5), (50, -INF, 1.0)]
 )
-@pytest.mark.slow
 def test_equal_correlations(n, lower, upper):
     found = rectangle_probability(lower, upper, cov=equicorrelated(n, 0.3), rng=0)
     assert_close(found, factor_truth(np.full(n, np.sqrt(0.3)), lower, upper), 5e-4)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("phi", [-0.8, 0.6])
 @pytest.mark.parametrize("kind", ["box", "mixed"])
 def test_autoregression(phi, kind):
@@ -250,7 +248,6 @@ def planar_truth(A):
     return float(np.sum(np.diff(edges)[inside]) / (2 * np.pi))
 
 
-@pytest.mark.slow
 def test_forty_singular_correlation_matrices():
     """A3: of 40 like these the orthant sampler takes 15."""
     rng = np.random.default_rng(0)
@@ -370,7 +367,6 @@ def test_upper_limits():
     assert_close(found, truth, 5e-4)
 
 
-@pytest.mark.slow
 def test_tail_of_a_hundred_coordinates():
     """A4."""
     found = rectangle_probability(3.0, INF, cov=equicorrelated(100), tolerance=5e-3, rng=0)
@@ -400,7 +396,6 @@ def test_a_far_tail_has_an_honest_error():
     assert found.log_probability == pytest.approx(-27.955, abs=2e-3)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("n", [30, 100])
 def test_orthants_that_others_miss(n):
     """D7."""
@@ -412,7 +407,6 @@ def test_orthants_that_others_miss(n):
     assert_close(found, -np.log(n + 1), 5e-3)
 
 
-@pytest.mark.slow
 def test_a_long_chain_is_given_to_the_twisted_proposal():
     """D7: AR(.9), n = 500."""
     n = 500
@@ -435,7 +429,6 @@ def runs(count, **options):
     return found, factor_truth(d, lower, upper)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS[1:])
 def test_intervals_cover_and_the_estimate_has_no_bias(method):
     """Of 60 intervals of 90 %, binomial: below 45 or at 60 with probability below 3e-3; 4.5 standard errors of
@@ -449,7 +442,6 @@ def test_intervals_cover_and_the_estimate_has_no_bias(method):
     assert 0.8 < np.sqrt(np.mean(z**2)) < 1.5  # of Student's t with 15 degrees: 1.07
 
 
-@pytest.mark.slow
 def test_guaranteed_intervals_cover():
     """The level is 80 %, so that more than 13 of 30 miss with probability below 1e-3. They are conservative."""
     found, truth = runs(30, tolerance=0.05, method="minimax-tilting")
@@ -499,7 +491,6 @@ def test_equal_seeds_give_equal_bits_on_any_number_of_threads():
 # --- gradients
 
 
-@pytest.mark.slow
 def test_gradient_against_differences():
     n = 5
     rng = np.random.default_rng(0)

@@ -269,7 +269,6 @@ def sited(far, n=36):
     return nu, tau, S, m.ravel(), slope.ravel(), constant
 
 
-@pytest.mark.slow
 @FORMS
 @pytest.mark.parametrize("far", [1.0, 1e6])
 def test_what_sites_make_of_a_factor(kind, far):
@@ -382,7 +381,6 @@ def wedge(k):
     return in_order(lower, lower + np.array([INF, INF, 3 * sd[2]]), B @ B.T)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("k", ["pair", 0, 1, 2, 3, 4])
 def test_the_order_and_the_sites_give_the_search_a_start(k):
     f = wedge(k)
@@ -508,7 +506,6 @@ def mixed(kind="dense", n=3, seed=0, defended=True):
     return R, Mixture.defended(twisted, genz) if defended else Mixture((twisted,), INF)
 
 
-@pytest.mark.slow
 @FORMS
 @pytest.mark.parametrize("defended", [False, True])
 @pytest.mark.parametrize("points", ["sobol", "latin"])
@@ -603,7 +600,6 @@ def test_what_the_weights_say():
 # --- guaranteed intervals of means
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("law", ["rare", "uniform", "heavy"])
 def test_coverage_of_the_mean_of_bounded_variables(law):
     """The level is 80 %. Of 300 runs more than 84 miss with probability below 1e-3 at that level."""

@@ -67,7 +67,6 @@ def test_marginals_of_draws(method):
         assert distance(v[:, i], lambda x, g=grid, c=cdf: np.interp(x, g, c)) < band(R) + 1e-3
 
 
-@pytest.mark.slow
 def test_moments():
     """7 standard errors."""
     d, lower, upper, cov = problem()
@@ -82,7 +81,6 @@ def test_moments():
     assert (np.abs(v.mean(axis=0) - mean) < 5.5 * np.sqrt(np.diag(covariance) / 20_000)).all()
 
 
-@pytest.mark.slow
 def test_draws_of_which_a_third_is_refused():
     """Means of 20,000 draws at 5.5 standard errors of theirs; if all were kept they would be 30 off."""
     d = np.where(np.arange(10) % 3 == 0, -1.0, 1.0) * np.sqrt(0.9)
@@ -93,7 +91,6 @@ def test_draws_of_which_a_third_is_refused():
     assert (np.abs(v.mean(axis=0) - mean) < 5.5 * np.sqrt(np.diag(covariance) / 20_000)).all()
 
 
-@pytest.mark.slow
 def test_variables_that_nearly_cancel():
     """Two of very different scale: draws, moments and the guaranteed interval have the sites' start for their tilt."""
     B = np.array([[10.0, 1e-3], [-1.0, 1e-3]])
@@ -148,7 +145,6 @@ def test_no_limits_at_all():
     assert distance((dist.rvs(2000, rng=0)[:, 1] - 1) / 2, norm.cdf) < band(2000)
 
 
-@pytest.mark.slow
 def test_draws_out_of_reach_are_refused_and_a_chain_is_not():
     n = 200
     cov = 0.9 ** np.abs(np.subtract.outer(np.arange(n), np.arange(n)))

@@ -81,7 +81,6 @@ def test_orthants_of_three_coordinates():
     assert error.max() < 1e-12
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("n", [2, 3])
 def test_boxes_are_what_their_halves_are_together(n):
     """Cuts at a point of each coordinate, in the middle and in the tails: probabilities add up."""
@@ -101,7 +100,6 @@ def test_boxes_are_what_their_halves_are_together(n):
             np.testing.assert_allclose(np.logaddexp(*parts), whole, atol=2e-12, rtol=1e-13)
 
 
-@pytest.mark.slow
 def test_singular_covariances():
     B = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
     found = rectangle_probability(0, [INF, INF, 1], cov=B @ B.T)
@@ -227,7 +225,6 @@ def test_one_dimension_of_student(df, low, high):
     assert found.log_probability == pytest.approx(truth, abs=1e-9 if df > 1e3 else 1e-11)
 
 
-@pytest.mark.slow
 def test_orthants_of_student_are_the_normal_ones():
     """A scale moves no orthant at the origin."""
     for n in (2, 3, 5):
@@ -238,7 +235,6 @@ def test_orthants_of_student_are_the_normal_ones():
         assert abs(found.log_probability - normal.log_probability) < error
 
 
-@pytest.mark.slow
 def test_student_against_scipy():
     cov = np.array([[2.0, 0.5, 0.3], [0.5, 1.0, -0.2], [0.3, -0.2, 1.5]])
     for n in (2, 3):

@@ -55,7 +55,6 @@ METHODS = [
 ]
 
 
-@pytest.mark.slow
 @EXACT
 @pytest.mark.parametrize("method", METHODS, ids=str)
 def test_gaussian_methods_are_those_of_the_dense_form(n, d, neighbours, method):
@@ -73,7 +72,6 @@ def test_gaussian_methods_are_those_of_the_dense_form(n, d, neighbours, method):
     np.testing.assert_allclose(gradients[1], gradients[0], rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.slow
 @EXACT
 def test_the_softmax_is_that_of_the_dense_form(n, d, neighbours):
     X, _, X_star = problem(n, d)
@@ -98,7 +96,6 @@ def truth_of(n, d):
     return Twisted(points=512).fit(dense, y, rng=np.random.default_rng(1))
 
 
-@pytest.mark.slow
 @EXACT
 @pytest.mark.parametrize(
     "method",
@@ -118,7 +115,6 @@ def test_monte_carlo_has_the_evidence_of_the_dense_form(n, d, neighbours, method
     assert (gap < 5.0 * errors + 1e-4).all()
 
 
-@pytest.mark.slow
 def test_twisted_ep_is_exact_for_the_sparse_law_itself():
     """With six neighbours the law is another than the kernel's, and its array has the same evidence: four errors."""
     X, y, X_star = problem(150)
@@ -234,7 +230,6 @@ def test_neighbours_are_the_nearest_of_the_earlier(d):
         assert set(near.index[i, : near.counts[i]]) == set(nearest)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("exactly", [True, False])
 def test_what_is_left_out_is_told(exactly, monkeypatch):
     """Against the dense form: corrections leave less than the rest, with all columns of the error and without them."""

@@ -71,7 +71,6 @@ def layer(module: str) -> int | None:
     return len(LAYERS) - 1 if not module else None
 
 
-@pytest.mark.slow
 def test_every_module_has_a_layer():
     assert {module for module in trees() if layer(module) is None} == set()
 
@@ -146,7 +145,6 @@ def private(name: str) -> bool:
     return name.startswith("_") and not name.startswith("__")
 
 
-@pytest.mark.slow
 def test_no_module_takes_a_private_name_of_another():
     """Neither by import nor as an attribute of an imported module; a private module of the same package is no name."""
     found = set()

@@ -172,9 +172,8 @@ CHAINS = {
     ),
 }
 ANY_FORM = ("twisted", "minimax", "importance")
-SLOW = {"control-variables"} | LARGE
 CELLS = [
-    pytest.param(name, form, method, marks=[pytest.mark.slow] * bool({name, method} & SLOW))
+    (name, form, method)
     for name, (_, forms) in PROBLEMS.items()
     for form in forms
     for method, (*_, without) in (DRAWN | CHAINS).items()
@@ -182,7 +181,6 @@ CELLS = [
 ]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("name", "form", "method"), CELLS)
 def test_value_error_and_status(name, form, method):
     """Weights of importance sampling, and of annealing over few temperatures, need not be trusted; errors hold."""
@@ -205,7 +203,6 @@ def test_value_error_and_status(name, form, method):
         assert set(found.diagnostics) >= {"k_hat", "effective_samples", "log_weight_bound"}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("case", "truth", "kernel"),
     [("L", None, linear()), ("L3", None, linear()), ("R", "R_alpha3_beta2_truth", rbf(3.0, 2.0))],
@@ -302,7 +299,6 @@ def runs(name):
     return Runs(*map(np.array, (ratio, z, z_of_p)))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in REPEATED if name not in CHAINS])
 def test_the_evidence_is_unbiased(name):
     """The soft count has a bias, far below its error."""
@@ -312,7 +308,6 @@ def test_the_evidence_is_unbiased(name):
     assert error < 0.01, "a bias of five per cent must be seen"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", REPEATED)
 def test_standard_errors_cover(name):
     """95 % intervals, by Student's t of 15 degrees of freedom where 16 randomisations state the error."""
@@ -341,7 +336,6 @@ QUICK = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", QUICK)
 def test_evidences_of_all_labellings_sum_to_one(name):
     """Independent estimates, 5 standard errors of their sum."""
@@ -362,7 +356,6 @@ SYMMETRIC = QUICK | {
     "laplace": Laplace(),
     "logistic": Laplace(likelihood="logistic"),
 }
-MARKED = [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in SYMMETRIC]
 #: With the same seed the classes change places to this.
 SAME = {
     "twisted-ep": 1e-8,
@@ -374,7 +367,7 @@ SAME = {
 
 
 @pytest.mark.parametrize("change", ["classes", "order"])
-@pytest.mark.parametrize("name", MARKED)
+@pytest.mark.parametrize("name", SYMMETRIC)
 def test_classes_and_patterns_may_change_places(name, change):
     """Within 7 standard errors of both estimates where a method draws."""
     P, y = small_problem(20)
@@ -417,10 +410,9 @@ def extreme(kind, beta):
     return beta * K, y, truth
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("beta", [1e-12, 1e6])
 @pytest.mark.parametrize("kind", ["linear", "constant", "duplicates", "contradiction", "identity"])
-@pytest.mark.parametrize("name", MARKED[1:])
+@pytest.mark.parametrize("name", [*SYMMETRIC][1:])
 # weights of antithetic points that are zero in floating point
 @pytest.mark.filterwarnings("ignore:divide by zero encountered in log")
 def test_singular_and_extreme_covariances(name, kind, beta):
@@ -462,7 +454,6 @@ STATUSES = [
 ]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("method", "n", "kernel", "status"), STATUSES, ids=str)
 def test_a_status_is_earned(method, n, kernel, status):
     K, y = random_problem(n=n, alpha=kernel[0], beta=kernel[1])

@@ -47,7 +47,6 @@ def terms():
     return formula()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("count", "place"), [("hard", 1), ("soft", 2)])
 def test_variance_is_that_of_the_formula(terms, count, place):
     cov = (1 - RHO) * np.eye(N) + RHO

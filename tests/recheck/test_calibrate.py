@@ -26,25 +26,21 @@ def above(rate, studies):
     return rate + 3.5 * math.sqrt(rate * (1 - rate) / studies)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("rate", ["false_alarms", "false_agreement", "scatter_alarms"])
 def test_false_verdicts_are_as_rare_as_stated(table, rate):
     wrong = table[table[rate] > above(0.05, STUDIES)]
     assert wrong.empty, wrong.to_string()
 
 
-@pytest.mark.slow
 def test_intervals_cover(table):
     assert (1 - table["coverage"]).max() <= above(0.1, STUDIES)
 
 
-@pytest.mark.slow
 def test_the_power_is_what_detectable_says(table):
     power = table["power"].dropna()
     assert (1 - power).max() <= above(0.2, STUDIES) and len(power) > 10
 
 
-@pytest.mark.slow
 def test_calibration_is_not_empty_caution(table):
     # with ten units or more the rates are near their levels and not just below them
     many = table[table["shape"].str.match(r"(50 x 1 beside 50|10 x 3|contrast, 10)")]

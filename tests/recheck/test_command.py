@@ -34,7 +34,6 @@ def files(tmp_path):
     return write
 
 
-@pytest.mark.slow
 def test_the_study_of_the_readme(tmp_path, monkeypatch, capsys):
     monkeypatch.syspath_prepend(PI)
     import measures as pi
@@ -60,7 +59,6 @@ def test_the_study_of_the_readme(tmp_path, monkeypatch, capsys):
     assert "table1/M10000" in capsys.readouterr().out
 
 
-@pytest.mark.slow
 def test_verdicts_on_numbers_whose_origin_is_known(files, capsys):
     """Twelve studies of four numbers; the last number of each is off by a factor of three.
 
@@ -85,7 +83,6 @@ def test_verdicts_on_numbers_whose_origin_is_known(files, capsys):
     assert alarms <= 4
 
 
-@pytest.mark.slow
 def test_a_plan_finds_what_it_promises():
     """A design is planned from a pilot of 400 units; then 400 printed numbers are off by the factor.
 
@@ -214,7 +211,6 @@ def test_the_file_of_verdicts_has_the_scale_of_the_table(files, tmp_path, capsys
     assert f" {row['effect']:.3f} " in capsys.readouterr().out
 
 
-@pytest.mark.slow
 def test_a_mean_with_its_error_says_what_is_needed(files, capsys):
     assert main(["judge", *files(ours="id,value,se\na,1,0.1\n")]) == NOTHING
     assert main(["explain", *files(ours="id,value,se\na,1,0.1\n"), "a"]) == SAME
@@ -226,7 +222,6 @@ def test_a_mean_with_its_error_says_what_is_needed(files, capsys):
     assert "agrees" in capsys.readouterr().out
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("design", ["1,1,", "1,3,", "5,1,", "5,3,", "20,1,0.01"])
 @pytest.mark.parametrize("runs", [1, 3])
 def test_a_plan_has_the_detectable_factor_of_the_judge(files, tmp_path, capsys, design, runs):

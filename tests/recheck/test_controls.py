@@ -42,7 +42,6 @@ def test_a_dropped_row_is_always_refused(table):
     assert row["found"] == row["trials"] == 11
 
 
-@pytest.mark.slow
 def test_a_judge_that_finds_nothing_is_noticed(tmp_path, monkeypatch):
     study, frame = study_of(tmp_path)
     verdicts = judge(frame, estimate(frame), study, 1).frame

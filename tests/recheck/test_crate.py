@@ -58,7 +58,6 @@ def test_the_library_reads_what_was_run_read_and_written(packed):
         assert {*SOURCES, *RESULTS, "ro-crate-metadata.json"} == set(archive.namelist())
 
 
-@pytest.mark.slow
 def test_it_conforms_to_the_profile(packed):
     """The validator asks the internet for the vocabulary; it gets the copy that the library brings."""
     services = pytest.importorskip("rocrate_validator.services", reason="pip install roc-validator")

@@ -45,7 +45,6 @@ def wheel(tmp_path_factory):
     return path
 
 
-@pytest.mark.slow
 def test_a_wheel_has_the_judge_and_nothing_else(wheel):
     with zipfile.ZipFile(wheel) as archive:
         names = {name for name in archive.namelist() if ".dist-info/" not in name}
@@ -62,7 +61,6 @@ def test_a_wheel_has_the_judge_and_nothing_else(wheel):
     assert tomllib.loads((SOURCE / "pyproject.toml").read_text())["project"]["name"] == "recheck"
 
 
-@pytest.mark.slow
 def test_the_examples_of_the_readme_run_on_the_wheel_alone(wheel, tmp_path):
     zipfile.ZipFile(wheel).extractall(tmp_path / "installed")
     (tmp_path / "printed.csv").write_text("id,printed\na,1.00\n")

@@ -17,7 +17,6 @@ import judged  # noqa: E402
 TABLES = judged.tables()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("entry", TABLES, ids=[entry["title"][:30] for entry in TABLES])
 def test_a_table_of_the_gallery_has_the_verdicts_that_its_text_is_about(entry, tmp_path):
     _, frame = judged.judged(entry, tmp_path)

@@ -26,7 +26,6 @@ def imported(path):
                 yield (str(first.value).split(".")[0], node.lineno)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("package", FORBIDDEN)
 def test_imports_run_one_way(package):
     paths = sorted((SRC / package).rglob("*.py"))

@@ -34,7 +34,6 @@ def drawn(rng, *, degrees=7, bias=0.0, alternating=False, scale=1.0):
     return pairs
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("degrees", [7, 100])
 def test_other_random_numbers_alone_are_no_other_law(degrees):
     """Of 400 draws: more than binomial(400, RATE) allows at 1e-4 would be a rate that is not as stated."""
@@ -43,7 +42,6 @@ def test_other_random_numbers_alone_are_no_other_law(degrees):
     assert alarms <= binom.ppf(1 - 1e-4, 400, RATE)
 
 
-@pytest.mark.slow
 def test_a_bias_of_three_standard_errors_is_found_over_the_rows_drawn():
     """In each of 100 draws of ten rows, and no other method is blamed more often than the rate."""
     rng = np.random.default_rng(1)

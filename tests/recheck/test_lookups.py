@@ -217,7 +217,6 @@ def test_the_table_of_origins_has_every_key_once_and_every_file():
     assert second["command"] == "run l@a;b"
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(not shutil.which("latexmk"), reason="there is no LaTeX here")
 def test_the_text_is_typeset_with_links_and_hover_texts(tmp_path, study):
     made(tmp_path, study)

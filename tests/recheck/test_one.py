@@ -73,7 +73,6 @@ def test_it_is_the_verdict_of_a_study_with_one_cell(tmp_path):
     )
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("rounding", ["truncated", "unknown"])
 def test_false_alarms_of_numbers_that_were_truncated(tmp_path, rounding):
     """200 numbers of one digit that were truncated.

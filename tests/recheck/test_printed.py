@@ -104,7 +104,6 @@ def test_a_point_before_decimals_is_refused_where_a_comma_stands(text):
         read(text, comma=True)
 
 
-@pytest.mark.slow
 @settings(deadline=None)
 @given(
     some.decimals(
@@ -123,7 +122,6 @@ def test_every_decimal_is_read_as_it_is(number):
     assert decimal(read(f"{number:f}").digits).as_tuple().exponent == number.as_tuple().exponent
 
 
-@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(some.text(alphabet="0123456789.,;+-−±()[]{}%<>≤~eE×x*^$\\ pmtobfd⁻¹²³ \t", max_size=30))
 def test_nonsense_is_read_or_refused_in_one_way(text):

@@ -69,7 +69,6 @@ def test_manifest(tmp_path, monkeypatch):
     assert subprocess.run(check, check=False).returncode
 
 
-@pytest.mark.slow
 def test_figures_are_the_same_bytes(tmp_path):
     def draw(name):
         with style.style():

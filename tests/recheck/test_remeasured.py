@@ -1,7 +1,6 @@
 """A run beside the kept results: what differs is named, and chance alone seldom makes a difference."""
 
 import numpy as np
-import pytest
 from made_study import measures, rows
 
 from recheck.record.remeasured import counts, remeasured
@@ -32,7 +31,6 @@ def test_the_one_that_was_altered_differs_and_no_other():
     assert counts(found) == {"kept": 30, "remeasured": 30, **numbers}
 
 
-@pytest.mark.slow
 def test_false_alarms_are_no_more_than_the_error_rate():
     """Runs with another seed in which nothing was altered: one in twenty may have a difference, and fewer do."""
     alarms = [(outcomes(study(seed)) == "differs").any() for seed in range(1, 41)]

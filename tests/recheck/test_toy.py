@@ -69,7 +69,6 @@ def ran(tmp_path_factory):
     return folder, done.stdout
 
 
-@pytest.mark.slow
 def test_from_printed_cells_to_verdicts(ran):
     verdicts = pd.read_csv(ran[0] / "results/tiny/pi/verdicts.csv").set_index("id")
     assert verdicts.loc["table1/M1024", "readings"] == "points=independent"
@@ -77,7 +76,6 @@ def test_from_printed_cells_to_verdicts(ran):
     assert "Verdicts of this run, at the scale tiny" in ran[1]
 
 
-@pytest.mark.slow
 def test_to_tables_and_a_page(ran):
     results = ran[0] / "results/tiny"
     table = (results / "pi/tables/table1.tex").read_text()
@@ -90,7 +88,6 @@ def test_to_tables_and_a_page(ran):
     assert (ran[0] / "figures/tiny/pi/errors.png").stat().st_size > 5000
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(not shutil.which("latexmk"), reason="there is no LaTeX here")
 def test_to_a_typeset_paper(ran):
     assert (ran[0] / "results/tiny/paper.pdf").read_bytes().startswith(b"%PDF")

@@ -18,7 +18,6 @@ def test_log_lines_that_stick_out():
     assert too_wide(log) == ["Overfull \\hbox (12.0pt too wide) at lines 3--4"]
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(not shutil.which("latexmk"), reason="there is no LaTeX here")
 def test_two_documents_that_refer_to_each_other(tmp_path):
     (tmp_path / "main.tex").write_text(MAIN)

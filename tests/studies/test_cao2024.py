@@ -75,7 +75,6 @@ def test_primes():
     assert len(estimates.primes(900)) == 900 and estimates.primes(900)[-1] == 6997
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("method", ["minimax-tilting", "separation", "twisted-ep"])
 def test_estimates_are_unbiased_and_vary_as_they_should(method):
     """P(v < 0) = 1/21 with equal correlations of one half. Thirty means: false alarms in 1 of 10^5 runs."""

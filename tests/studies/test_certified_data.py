@@ -31,7 +31,6 @@ def content():
     return json.loads((FOLDER / "problems.json").read_text(encoding="utf-8"))
 
 
-@pytest.mark.slow
 def test_kept_rows_make_the_same_file(modules, content, tmp_path):
     _, build = modules
     made = build.build()
@@ -55,7 +54,6 @@ def test_what_the_page_says_of_the_set(modules, content):
         assert all(0 < error <= build.LARGEST for _, error in own["methods"].values())
 
 
-@pytest.mark.slow
 def test_the_loader_needs_no_library_of_ours():
     code = (
         "import sys, certified; found = certified.load(); one = found['rough/N200/0']\n"
@@ -69,7 +67,6 @@ def test_the_loader_needs_no_library_of_ours():
     assert made.stdout.split(maxsplit=1)[1].strip() == "(200, 2) 3.0"
 
 
-@pytest.mark.slow
 def test_values_are_near_expectation_propagation(modules):
     """An approximation by other means: it is off by 0.3 nats at most, and another kernel by far more."""
     problems = modules[0].load()
@@ -83,7 +80,6 @@ def test_values_are_near_expectation_propagation(modules):
             assert abs(found.prediction.probability - one.probability).max() < 0.01
 
 
-@pytest.mark.slow
 def test_what_was_altered_is_refused_by_name(modules, content, tmp_path):
     changes = [
         ("problems", 3, "log_evidence", content["problems"][3]["name"]),
@@ -110,7 +106,6 @@ def test_values_that_do_not_agree_are_not_certified(modules):
     assert [build.certified("a", "b", 1, 2, found) for found in others] == [None] * 4
 
 
-@pytest.mark.slow
 def test_a_problem_is_added(modules, content, tmp_path, capsys):
     _, build = modules
     path = tmp_path / "problems.json"

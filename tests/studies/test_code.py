@@ -132,7 +132,6 @@ def test_comments_and_docstrings_are_no_code(copy):
     assert digest('def f(x):\n    y = ""\n    return y\n') != bare
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("method", sorted(MODULES))
 def test_no_module_outside_the_digest_runs(method):
     """What the digest of a method covers is all the code of this package that its run enters."""

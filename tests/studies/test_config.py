@@ -69,7 +69,6 @@ def test_without_the_extensions_the_options_of_methods_wait(monkeypatch):
 # --- plans
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("scale", SCALES)
 def test_no_stream_is_used_twice_but_for_the_two_counts_that_share_theirs(scale):
     for name in ("experiment1", "experiment2", "experiment3", "experiment4", "defects", "scaling"):
@@ -79,7 +78,6 @@ def test_no_stream_is_used_twice_but_for_the_two_counts_that_share_theirs(scale)
         assert len(set(drawn)) == len(drawn), name
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("scale", SCALES)
 def test_methods_take_the_options_of_their_rows(scale):
     for name in ("experiment3", "scaling"):
@@ -116,7 +114,6 @@ def test_a_row_of_experiment_4_may_name_its_problems():
     assert {row["problem"] for row in rows if row["method"] == "ep"} == {1, 7}
 
 
-@pytest.mark.slow
 def test_plans_and_configuration_are_imported_lightly():
     source = (
         "import sys; from importlib import import_module; from pathlib import Path\n"

@@ -556,7 +556,6 @@ def real(tmp_path_factory):
     return folder, registry
 
 
-@pytest.mark.slow
 def test_facts_of_the_real_data(real):
     table = datasets.check(*real)
     datasets.require(table)
@@ -566,7 +565,6 @@ def test_facts_of_the_real_data(real):
     assert parts == {entry.file for entry in real[1]} | {*datasets.DATASETS}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("name", "part", "fact", "wrong"), WRONG_FACTS)
 def test_a_wrong_fact_is_refused_by_name(name, part, fact, wrong, real):
     (folder, registry), wrong = real, yaml.safe_load(wrong)
@@ -660,7 +658,6 @@ def sizes(draw):
     return n_negative, n_positive, n_train, n_test
 
 
-@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(sizes=sizes(), seed=st.integers(0, 2**32), standardise=st.booleans())
 def test_split_properties(sizes, seed, standardise):

@@ -5,7 +5,6 @@ import pytest
 from studies.atiya2021.equations import check_equations
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(20))
 def test_the_misprints_are_misprints_on_any_problem(seed):
     table = pd.DataFrame(check_equations(np.random.default_rng(seed))).set_index("equation")
@@ -25,7 +24,6 @@ def test_the_misprints_are_misprints_on_any_problem(seed):
     assert table.loc["75", "printed_error"] >= 2.0
 
 
-@pytest.mark.slow
 def test_the_same_seed_gives_the_same_table():
     first, second = (pd.DataFrame(check_equations(np.random.default_rng(7))) for _ in range(2))
     assert first.equals(second)

@@ -81,7 +81,6 @@ def test_simulated_data_are_as_the_text_says():
         simulate(31, 3, "1/a", balanced=True)
 
 
-@pytest.mark.slow
 def test_labels_are_drawn_from_the_model():
     """Two cases agree as often as the arcsine law has it; 4.5 standard errors, one in 10^5."""
     agree, expected, trials = 0, 0.0, 1500
@@ -218,7 +217,6 @@ def test_conditionals_are_those_of_the_joint_density():
     assert differences == pytest.approx([differences[0]] * 3, abs=1e-4)
 
 
-@pytest.mark.slow
 def test_the_average_of_conditional_variances_is_below_that_of_the_marginal():
     """It is, whatever is held: the law of total variance. SA holds most."""
     given = {"n": 20, "d": 2, "draws": 12, "sweeps": 60, "values": 40}
@@ -286,7 +284,6 @@ def test_mixing_of_independent_and_of_stuck_chains():
     assert chains.mixing(stuck)["r_hat_100"] > 1e6
 
 
-@pytest.mark.slow
 def test_chains_of_a_problem_share_its_data_and_its_proposal():
     problem = load("tiny")["filippone2014"]["chains"]["problems"][0]
     problem |= {"schemes": ["laplace", "ancillary"], "kernels": ["ard"]}
@@ -320,7 +317,6 @@ def test_scores_are_those_of_scikit_learn():
     assert sure["error_rate"] == 0 and sure["calibration"] == pytest.approx(0.1)
 
 
-@pytest.mark.slow
 def test_the_fitted_maximum_is_that_of_the_library():
     data = task()
     kernel = ConstantKernel(1.0, (np.exp(-6), np.exp(12))) * RBF(1.0, (np.exp(-5), np.exp(7)))
@@ -331,7 +327,6 @@ def test_the_fitted_maximum_is_that_of_the_library():
     assert bound == bool(best.at_bound)
 
 
-@pytest.mark.slow
 def test_the_mode_has_the_largest_product_with_the_prior():
     data, prior = task(), default_prior(2)
     kernel = ConstantKernel(1.0) * RBF(1.0)
@@ -370,7 +365,6 @@ def test_integrated_predictions_are_averages_over_evenly_spaced_draws(monkeypatc
     assert facts["ess"] == prediction.effective_samples(theta)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("method", prediction.METHODS)
 def test_every_method_learns(method):
     chain = {"chains": 2, "samples": 2, "iterations": 30, "burn_in": 10, "pilot": 30, "draws": 10}
@@ -416,7 +410,6 @@ def test_a_node_is_ep_s_evidence_times_the_prior_and_its_prediction():
     assert np.array_equal(p, prediction.at(task(), theta))
 
 
-@pytest.mark.slow
 def test_the_quadrature_is_the_weighted_mean_over_draws_from_the_prior():
     """Importance weights; four standard errors of 500 draws."""
     data, prior = task(12), default_prior(2)

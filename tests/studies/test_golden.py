@@ -17,6 +17,8 @@ from recheck.report.tables import write_tables
 from studies.atiya2021.figures import FIGURES
 from studies.atiya2021.patterns import patterns
 
+pytestmark = pytest.mark.slow  # the first test makes what all share
+
 STUDY = "atiya2021"
 PUBLISHED = golden.ROOT / "data/published" / STUDY
 #: Widest figure, inches; and smallest print, points.
@@ -65,7 +67,6 @@ def books(made):
     return {name: book_of(study, own, estimate(own)) for name, own in rows.items()}
 
 
-@pytest.mark.slow
 def test_tables_have_numbers(made, books, tmp_path):
     study = made[0]
     layout = read_layout(golden.ROOT / f"src/studies/{study}/layout.yaml")
@@ -90,7 +91,6 @@ def texts_of(figure):
     return [one for one in every if one.get_text() and one.get_visible()]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", FIGURES)
 @pytest.mark.parametrize("which", ["golden", "nothing"])
 def test_every_figure_can_be_read(books, name, which):
@@ -113,7 +113,6 @@ def test_a_figure_without_runs_says_so(books, name):
     assert any("not run" in text.get_text() for text in texts_of(draw(name, books["nothing"])))
 
 
-@pytest.mark.slow
 def test_published_points_are_all_there(books):
     for axes in draw("floor", books["nothing"]).axes:
         assert [len(line.get_xdata()) for line in axes.lines if line.get_marker() == "s"] == [6]
@@ -124,7 +123,6 @@ def hollow(figure):
     return [line for line in lines if line.get_markerfacecolor() == "white"]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "mean", "status"),
     [
@@ -251,7 +249,6 @@ def altered(part, changes, folder):
     return golden.measures(STUDY, folder, [part])
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("case", STATUSES)
 def test_what_may_not_be_compared_says_so(case, tmp_path):
     part, changes, expected = STATUSES[case]
@@ -260,7 +257,6 @@ def test_what_may_not_be_compared_says_so(case, tmp_path):
     assert {name: found.loc[key] for name, key in keys.items()} == expected
 
 
-@pytest.mark.slow
 def test_a_run_that_is_off_is_judged_by_the_reference_and_not_by_itself(tmp_path):
     """Runs that are nats off and say so: their own errors would excuse each of them, the reference's does not."""
     off = {"log_evidence": -33.641 - 5.0, "log_evidence_se": 3.0}
@@ -278,7 +274,6 @@ def test_a_run_that_is_off_is_judged_by_the_reference_and_not_by_itself(tmp_path
     assert blind.set_index("id").loc["claim/works/right", "verdict"] == "undecided"
 
 
-@pytest.mark.slow
 def test_runs_that_are_off_are_counted_by_what_they_report(tmp_path):
     """Two of twelve runs of the sampler are off and warn, two others say nothing of it."""
     place = "method == 'orthant' and dataset == 0 and `set` == {}"
@@ -316,7 +311,6 @@ def with_levels(**given):
     )
 
 
-@pytest.mark.slow
 def test_a_setting_with_one_run_has_the_mean_variance_of_the_others(tmp_path):
     query = "method == 'orthant' and dataset == 0 and `set` == 2 and replicate == 1"
     measures = altered("experiment4", [("experiment4", query, NOT_CONVERGED)], tmp_path)
@@ -336,7 +330,6 @@ def certified(rows):
     return rows["set"].astype(int).map(kept.astype(float))
 
 
-@pytest.mark.slow
 def test_a_claim_on_table_4_is_read_under_each_count_of_the_variance(tmp_path):
     changes = [
         ("experiment4", "method in ('orthant', 'control-variables')", {"mae_post": 0.2}),
@@ -377,7 +370,6 @@ def test_a_reference_of_other_data_is_refused(tmp_path):
         golden.measures(STUDY, tmp_path, ["experiment4"])
 
 
-@pytest.mark.slow
 def test_without_data_there_is_no_average(tmp_path):
     golden.tables(STUDY, tmp_path, "experiment4")
     numbers = ("mae_post", "error_rate", "log_evidence", "log_evidence_se")
@@ -390,7 +382,6 @@ def test_without_data_there_is_no_average(tmp_path):
         assert {*found.loc[[name]]} == {"data not available"}
 
 
-@pytest.mark.slow
 def test_printed_numbers_alone_have_findings(tmp_path):
     """No runs are needed for what the brackets say; nor are there measures of runs then."""
     golden.tables(STUDY, tmp_path, "experiment1")

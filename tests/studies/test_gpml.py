@@ -262,7 +262,6 @@ def largest_gap(f, exact, alpha=1e-6):
     return max(gaps) / band
 
 
-@pytest.mark.slow
 def test_slice_moves_leave_the_tempered_posterior_as_it_is():
     """False alarms: 1e-6."""
     rng = default_rng(5)
@@ -276,7 +275,6 @@ def test_slice_moves_leave_the_tempered_posterior_as_it_is():
     assert largest_gap(state.f, tempered_draws(300_000, rng)) < 1
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("stale", [False, True])
 def test_trajectories_leave_the_tempered_posterior_as_it_is_unless_stale(stale):
     """False alarms: 1e-6. A state that comes from temperature 0 without new energies must fail."""
@@ -371,7 +369,6 @@ def test_the_chains_start_at_zero_and_run_at_their_temperatures(monkeypatch, sam
     assert_allclose(posterior.log_likelihood, log_ndtr(y * posterior.f).sum(axis=1))
 
 
-@pytest.mark.slow
 def test_slice_moves_are_given_draws_from_the_prior(monkeypatch):
     """The second moments of 13,200 draws, to 5 standard errors, whitened: 3 x 6e-7."""
     seen = []
@@ -429,7 +426,6 @@ def test_readings_of_a_normal_posterior_are_known_in_closed_form():
     assert again < right - 0.004
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "mean", "covariance", "seed"),
     [*((name, 1.0, 3.0, 21) for name in (TWICE, MOMENTS, ONCE)), (TWICE, 4.0, 4.0, 11)],
@@ -451,7 +447,6 @@ def test_standard_errors_of_readings_are_those_of_independent_chains(name, mean,
     assert 0.86 < np.sqrt(np.mean(se**2)) / np.std(p) < 1.22
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("case", "floor"), [("L", 3.685e-3), ("L3", 9.125e-4)])
 def test_the_floor_of_counting_the_posterior_variance_twice(case, floor):
     # a sample as good as any can be: u at the 1000 midpoint quantiles of its posterior, f = x u
@@ -491,7 +486,6 @@ def test_standard_errors_know_that_the_samples_are_correlated():
 # --- against truths
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("sampler", "runs", "skip"), [("ess", 20_000, 4), ("hmc", 2000, 40)])
 def test_the_mean_weight_is_unbiased_only_from_the_left(sampler, runs, skip):
     """Two patterns, eight temperatures; left: 5 standard errors, a false-alarm rate of 6e-7.
@@ -509,7 +503,6 @@ def test_the_mean_weight_is_unbiased_only_from_the_left(sampler, runs, skip):
         assert z > 10 if switched else abs(z) < 5
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("sampler", "samples"), [("ess", 150), ("hmc", 100)])
 def test_repaired_chains_find_the_one_factor_truth(sampler, samples):
     """Case L. Bands of 5 standard errors, 50 patterns: nominally 3e-5, fewer as errors correlate."""
@@ -524,7 +517,6 @@ def test_repaired_chains_find_the_one_factor_truth(sampler, samples):
     assert np.mean(np.abs(found.probability - truth)) < 0.01
 
 
-@pytest.mark.slow
 def test_standard_errors_cover():
     """150 groups of three annealed runs, and 60 chains. Lower bounds: 5 binomial deviations."""
     X, y, X_star, _, _ = reference("L")
@@ -589,7 +581,6 @@ def test_the_same_seed_gives_the_same_bits_and_the_record_pickles(sampler):
         assert first.diagnostics["off_slice"] == 0
 
 
-@pytest.mark.slow
 def test_status_follows_the_diagnostics():
     gp, y = small_problem()
     few = GpmlMonteCarlo("ess", 90, skip=10).fit(Prior(gp.K), y, rng=default_rng(17))
@@ -612,7 +603,6 @@ def test_status_follows_the_diagnostics():
     assert chain_status(toolbox._diagnostics(f, level)) == NOT_CONVERGED
 
 
-@pytest.mark.slow
 @BOTH
 def test_exchanging_the_classes_exchanges_the_probabilities(sampler):
     # only in law: the mean over eight pairs of runs, to 5 of its standard errors (6e-7)
@@ -704,7 +694,6 @@ def study(case, sampler, replicates):
     return found.rows.to_dict("records"), found.timing.to_dict("records"), long.arrays
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sampler", "replicates", "again"),
     [("ess", 2, tuple(switches("ess"))), ("hmc", 1, ("only stale-energy",))],
@@ -739,7 +728,6 @@ def test_the_study_pairs_the_sets_of_defects(sampler, replicates, again):
     assert by["all", 0]["log_evidence"] == by["without double-variance", 0]["log_evidence"]
 
 
-@pytest.mark.slow
 def test_the_study_of_the_linear_problem_has_its_closed_truth():
     rows, _, _ = study("linear", "ess", 1)
     assert len(rows) == 6 and all(row["reference_se"] == 0.0 for row in rows)

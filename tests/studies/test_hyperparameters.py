@@ -36,7 +36,6 @@ def problem():
 # --- the posterior over hyperparameters
 
 
-@pytest.mark.slow
 def test_draws_are_those_of_their_moves(problem):
     """Chains refuse most proposals, so that the draws of a pair are kept as their moves."""
     draws, work, seconds = pair(problem, "laplace", SETTINGS, "1/pair0")
@@ -58,7 +57,6 @@ def test_draws_are_those_of_their_moves(problem):
         pair(problem, "no", SETTINGS, "1/pair0")
 
 
-@pytest.mark.slow
 def test_posterior_of_pairs(problem):
     pairs = [pair(problem, "laplace", SETTINGS, f"1/pair{k}")[0] for k in range(2)]
     line, arrays = posterior(problem, pairs, kept=5, predictive=2)
@@ -78,7 +76,6 @@ def test_posterior_of_pairs(problem):
     assert line["log_loss"] == scores(arrays["probability"], problem.y_test)["log_loss"]
 
 
-@pytest.mark.slow
 def test_posteriors_by_different_chains_agree(problem):
     found = []
     for method, options in (
@@ -206,7 +203,6 @@ def climb(method, options=None, final=None, evaluations=40):
     return Climb(method, options or {}, final or {}, evaluations, 2)
 
 
-@pytest.mark.slow
 def test_tuning(problem, judge):
     (ep,), (laplace,) = (tuned(judge, climb(name), None).lines for name in ("ep", "laplace"))
     # expectation propagation's optimum, against a fine grid about it

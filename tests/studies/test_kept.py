@@ -100,7 +100,6 @@ def test_rows_run_again_are_identical(kept):
     assert all("value" in text and "nan" not in text for text in found["beside"])
 
 
-@pytest.mark.slow
 def test_a_changed_constant_turns_its_rows_red(kept, monkeypatch):
     monkeypatch.setattr(priors, "_JITTER", 1e-3)
     found = again(rows_of())
@@ -123,7 +122,6 @@ def test_an_altered_file_is_refused_by_name(kept):
         kept.table(NAME)
 
 
-@pytest.mark.slow
 def test_an_altered_row_is_found_though_its_digest_was_altered_too(kept):
     path = kept.folder / f"{NAME}.csv"
     frame = read_csv(path, dtype=str, keep_default_na=False)
@@ -180,7 +178,6 @@ def test_rows_of_another_seed_are_not_put_back(kept):
     assert not any(changed(kept, {NAME: rows_of()}).values())
 
 
-@pytest.mark.slow
 def test_rows_of_other_code_are_put_back_once_they_were_run_again(kept):
     rows, path = rows_of(), kept.folder / "provenance.json"
     write_json(path, json.loads(path.read_text()) | {"code": {NAME: {"": "0" * 16}}})

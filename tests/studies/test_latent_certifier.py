@@ -77,7 +77,6 @@ def test_the_iteration_is_expectation_propagation():
         assert mass @ (f - mass @ f) ** 2 == pytest.approx(variance[i], abs=1e-5)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("n", [1, 5, 20])
 def test_closed_forms(n):
     given, truth = linear_case(n, n)
@@ -87,7 +86,6 @@ def test_closed_forms(n):
     assert np.max(found.probability_se) < 4e-3 and found.diagnostics["k_hat"] < 0.7
 
 
-@pytest.mark.slow
 def test_a_wrong_kernel_is_refused():
     given, truth = linear_case(20, 3)
     wrong = Model(1.1 * given.K, 1.1 * given.K_star, 1.1 * given.k_star_star, given.y)
@@ -95,7 +93,6 @@ def test_a_wrong_kernel_is_refused():
     assert abs(found.log_evidence - truth.log_evidence) > 5 * found.log_evidence_se
 
 
-@pytest.mark.slow
 def test_any_gaussian_will_do():
     """One sweep leaves q far from expectation propagation; only the errors grow."""
     given, truth = linear_case(12, 4)
@@ -105,7 +102,6 @@ def test_any_gaussian_will_do():
     assert np.all(np.abs(found.probability - truth.probability) < 5 * found.probability_se)
 
 
-@pytest.mark.slow
 def test_the_white_part_is_averaged_out_exactly():
     problem = plane(n=20)
     with_it = np.concatenate([problem.X_train, problem.X_test])
@@ -126,7 +122,6 @@ def test_the_white_part_is_averaged_out_exactly():
     np.testing.assert_allclose(found.probability, 0.5, atol=1e-12)
 
 
-@pytest.mark.slow
 def test_standard_errors_cover():
     """95 % intervals on 120 problems. Were coverage 95 %, as many misses, or as few, would have probability 1e-6."""
     inside, inside_p, count = 0, 0, 120
@@ -139,7 +134,6 @@ def test_standard_errors_cover():
     assert low <= inside <= high and low <= inside_p <= high
 
 
-@pytest.mark.slow
 def test_seeds_reproduce_and_temperatures_follow_the_spread():
     given = model(plane(), 1.0, 2.0)
     first, again = (annealed(given, 700, rng=np.random.default_rng(5)) for _ in range(2))

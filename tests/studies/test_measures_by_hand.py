@@ -51,7 +51,6 @@ DESIGNS = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("design", DESIGNS)
 def test_intervals_of_slopes_cover_as_they_say(design):
     """Of 300 studies whose slope is known, 5 % leave it outside; 5 to 28 do but for one test in a thousand."""
@@ -152,7 +151,6 @@ def claims_on_data_sets(root, factors, levels, read=None):
     return found[found.index.get_level_values("id").str.startswith("claim/time/")]
 
 
-@pytest.mark.slow
 def test_claims_about_seconds_are_paired_over_data_sets(tmp_path):
     factors, levels = np.array([4.0, 9.0, 16.0, 25.0]), np.array([1.0, 1.0, 1.0, 1.0])
     row = (
@@ -172,7 +170,6 @@ def test_claims_about_seconds_are_paired_over_data_sets(tmp_path):
         assert row["se"] == pytest.approx(0.0, abs=1e-9)
 
 
-@pytest.mark.slow
 def test_claims_on_probabilities_read_the_toolboxs_chain_in_three_ways(tmp_path):
     read = {"twice": 0.3, "moments": 0.1, "once": 0.2}
     found = claims_on_data_sets(tmp_path, np.full(3, 10.0), np.array([1.0, 2.0, 3.0]), read=read)
@@ -395,7 +392,6 @@ SCORED = {
 }
 
 
-@pytest.mark.slow
 def test_errors_are_against_what_stands_for_the_truth(tmp_path):
     found = of_scaling.measure(made(tmp_path, RUNS))
     for method, expected in SCORED.items():
@@ -464,7 +460,6 @@ def test_exact_long_runs_agree_up_to_rounding(tmp_path):
     assert known["se_combined"].item() == 0.0
 
 
-@pytest.mark.slow
 def test_the_claim_on_2000_dimensions_is_judged_with_the_samples_that_the_paper_states(tmp_path):
     long = [(2000, 0, TWISTED, -9.0, 0.1, "ok"), (2000, 0, MINIMAX, -9.0, 0.1, "ok")]
     few = (2000, 0, "sampler", -19.0, 1.0, "not converged")

@@ -59,7 +59,6 @@ def test_classes_follow_the_recipe():
     assert class_of(x, y).tolist() == [0, 1, 2, 0]
 
 
-@pytest.mark.slow
 def test_the_rule_is_that_of_simulation():
     """Bands of 5 standard errors: a false alarm in 6e-7 for each of two."""
     rule, cases = BayesRule(150), 20_000
@@ -76,7 +75,6 @@ def test_the_rule_is_that_of_simulation():
     assert BayesRule(300).error_rate() == pytest.approx(rate, abs=5e-4)
 
 
-@pytest.mark.slow
 @needs_data
 def test_the_test_cases_of_1997_are_lucky(real):
     old = real("classes_1997")
@@ -188,7 +186,6 @@ def test_functions_of_figure_1_have_the_covariances_below_it():
     assert step.std() == pytest.approx(math.sqrt(2 - 2 * math.exp(-(0.25**2))), rel=0.4)
 
 
-@pytest.mark.slow
 def test_a_chain_finds_which_inputs_matter(monkeypatch):
     """On made data, from a magnitude that is not lost in the jitter; thresholds are far from the values."""
     monkeypatch.setattr(chains, "SCANS", 10)
@@ -202,7 +199,6 @@ def test_a_chain_finds_which_inputs_matter(monkeypatch):
     assert table["error-rate"].iloc[-1] < least + 0.2
 
 
-@pytest.mark.slow
 def test_t_noise_is_not_moved_by_an_outlier():
     data, errors = neal_outliers(cases=70, training=40), {}
     data["t"][5] += 6.0
@@ -253,7 +249,6 @@ def test_the_valley_is_between_the_two_highest_modes():
     assert exact.valley(np.array([3, 2, 1.0])) is None  # an end is no mode
 
 
-@pytest.mark.slow
 @needs_data
 def test_the_posterior_of_2022_has_a_minor_mode(real):
     with one_thread():

@@ -183,7 +183,6 @@ def test_gibbs_scans_of_two_classes_against_quadrature():
     compare_scans(C2, [1, 0], 1, statistics, expected)
 
 
-@pytest.mark.slow
 def test_gibbs_scans_of_three_classes_against_exact_rejection():
     """n = 2. Of 2e6 prior draws those are kept that draw the observed classes; both errors are in the band."""
 
@@ -382,7 +381,6 @@ def test_a_smooth_kernel_needs_no_jitter(degrees):
     assert np.isfinite(end.variances).all()
 
 
-@pytest.mark.slow
 def test_persistent_moves_keep_a_known_law():
     rng, ends = np.random.default_rng(12), []
     given = {"steps": np.full(4, 0.35), "persistence": 0.9, "rng": rng}
@@ -395,7 +393,6 @@ def test_persistent_moves_keep_a_known_law():
     assert_prior(ends, (ends[:, 4:].ravel(), norm.cdf))
 
 
-@pytest.mark.slow
 def test_a_momentum_that_is_not_reversed_turns_it_red(monkeypatch):
     code = broken(persistent_step, "point, -momentum, False", "point, momentum, False")
     monkeypatch.setattr(persistent_step, "__code__", code)
@@ -403,7 +400,6 @@ def test_a_momentum_that_is_not_reversed_turns_it_red(monkeypatch):
         test_persistent_moves_keep_a_known_law()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("leapfrogs", "window"), [(5, 1), (5, 3), (2, 3)])
 def test_trajectories_with_windows_keep_a_known_law(leapfrogs, window):
     """With steps so long that energies are far from conserved: otherwise any choice of states keeps the law."""
@@ -445,7 +441,6 @@ def draw_classes(latent, rng):
     return (u > np.cumsum(softmax(latent, axis=0), axis=0)[:-1]).sum(axis=0)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("classes", "replicates"), [(2, 400), (3, 220)])
 def test_joint_law_of_hyperparameters_latent_values_and_classes(classes, replicates):
     rng, found = np.random.default_rng(13), []
@@ -466,7 +461,6 @@ def test_joint_law_of_hyperparameters_latent_values_and_classes(classes, replica
     assert_prior(found, (found[:, 4], norm.cdf), (found[:, 5], norm.cdf))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("degrees", "replicates"), [(None, 150), (4.0, 300)])
 def test_joint_law_of_hyperparameters_noise_and_targets(degrees, replicates):
     rng, found, noise = np.random.default_rng(14), [], Gamma(0.8, 7.0)
@@ -499,14 +493,12 @@ def chain(model, **given):
 # In the next two, states are so far apart that their correlation is below 0.25: to the band they are independent draws.
 
 
-@pytest.mark.slow
 def test_one_case_of_unknown_class_leaves_the_prior():
     """Whatever the hyperparameters, each of three classes has probability 1/3: the posterior is the prior."""
     given = {"scans": 2, "persistence": 0.8, "factor": 2.5, "rng": np.random.default_rng(27)}
     assert_prior(chain(classification(X=X5[:1], t=np.array([1])), **given)[20::2])
 
 
-@pytest.mark.slow
 def test_a_regression_without_its_likelihood_has_the_prior(monkeypatch):
     monkeypatch.setattr(Factor, "log_density", lambda self, values: 0.0)
     monkeypatch.setattr(Factor, "curvature", lambda self, values: np.zeros_like(self.K))

@@ -14,7 +14,6 @@ def in_the_repository(monkeypatch):
     monkeypatch.chdir(ROOT)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("key", "study", "experiment"),
     [
@@ -39,7 +38,6 @@ def test_numbers_of_all_kinds_are_found(key, study, experiment):
     assert all("nan" not in value for _, value in found.facts)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("key", "said"),
     [

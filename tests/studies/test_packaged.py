@@ -29,7 +29,6 @@ SHIPPED = [name for name in DATA_SETS if name not in RAW]
 # --- data sets
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", [*SHIPPED, *(pytest.param(name, marks=needs_data) for name in RAW)]
 )
@@ -117,7 +116,6 @@ def test_samples_go_as_the_square_of_the_error():
         advise(pilot(), 0.0)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("spread", [0.1, 0.5, 1.0, 1.5])
 def test_stated_errors_cover_where_the_answer_is_known(spread):
     """Log-normal weights of mean 1, and an approximation with an error of its own: the truth is 0.

@@ -55,7 +55,6 @@ def test_a_run_has_few_jobs(scale, most):
     assert OTHERS + len(blocks(given)) + len(pattern_jobs(given)) <= most
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("scale", SCALES)
 def test_every_row_is_in_one_block_in_the_order_of_its_plan(scale):
     given = plan(scale)
@@ -222,7 +221,6 @@ def test_digests_are_those_of_the_files_whether_noted_or_not(sources, tmp_path):
     assert code.digest(["gpcmc.one"]) != first
 
 
-@pytest.mark.slow
 def test_an_edit_of_a_method_concerns_the_blocks_that_have_rows_of_it():
     given = plan("standard")
     rests = {

@@ -65,7 +65,6 @@ def pair():
 # --- Data
 
 
-@pytest.mark.slow
 @needs_data
 def test_the_digits_are_those_of_the_book():
     found = load_data("usps_book_smoothed", MIRROR, read_registry(ROOT / "data/registry.csv"))
@@ -184,7 +183,6 @@ def test_a_maximum_stays_within_its_bounds_and_a_failing_method_is_refused():
         maximise(fails, [0.0], [(-1, 1)])
 
 
-@pytest.mark.slow
 def test_a_surface_is_that_of_the_classifier(pair):
     digits, point = made_digits(), (0.35, 1.1)
     key = {"method": "ep", "printed": [*point], "ridge": True}
@@ -214,7 +212,6 @@ def test_a_surface_is_that_of_the_classifier(pair):
     assert best["log_amplitude"] == 1.1 and best["log_evidence"] >= own["log_evidence"]
 
 
-@pytest.mark.slow
 def test_least_squares_leaves_one_out(pair):
     found = comparators.least_squares(pair, "1/a")
     theta = [found.facts["log_length"], found.facts["log_ratio"]]
@@ -292,7 +289,6 @@ def test_the_exact_evidence_of_few_cases_is_an_orthant_probability():
 # --- Ten classes, the toy, cross-validation
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("theta", [0.4, 2.0])
 def test_weight_space_is_function_space(theta):
     digits = made_digits(n=6, d=2, seed=5)
@@ -310,7 +306,6 @@ def test_weight_space_is_function_space(theta):
     assert p == pytest.approx(other.predict(across, own).probability, abs=0.08)
 
 
-@pytest.mark.slow
 def test_the_mode_by_conjugate_gradients():
     problem = tenclass.first_cases(made_digits(n=12, seed=2), 60, 40)
     K = squared_exponential(squared_distances(problem.X, problem.X), 0.5, 2.0)
@@ -332,7 +327,6 @@ def test_ten_classes_at_a_point():
         tenclass.laplace((0.5, 1.0), digits, training=61, test=40)
 
 
-@pytest.mark.slow
 def test_bounds_on_the_monte_carlo_error_of_several_classes(monkeypatch):
     """By hand; and the scores of other Sobol' points are within the bounds.
 
@@ -362,7 +356,6 @@ def test_bounds_on_the_monte_carlo_error_of_several_classes(monkeypatch):
     assert errors.max() - errors.min() <= frame["close_percent"].max()
 
 
-@pytest.mark.slow
 def test_errors_by_the_largest_probability_and_by_the_largest_mean_are_two_columns():
     digits, point = made_digits(n=12, seed=2), (0.3, 3.0)
     row = tenclass.laplace(point, digits, training=60, test=40)
@@ -382,7 +375,6 @@ def test_errors_by_the_largest_probability_and_by_the_largest_mean_are_two_colum
     assert row["error_percent"] == by_probability != by_mean == row["error_percent_by_mean"]
 
 
-@pytest.mark.slow
 def test_the_toy_is_drawn_as_the_book_says():
     x, y = toy.draw(np.random.default_rng(0))
     assert x.shape == (60, 1) and (y > 0).sum() == 30
@@ -433,7 +425,6 @@ def test_a_search_that_starts_at_the_last_posterior_ends_at_the_same_point(pair)
         assert warm.theta == pytest.approx(cold.theta, abs=1e-2)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("method", ["laplace", "svm"])
 def test_cross_validation_learns(method):
     rng = np.random.default_rng(1)
@@ -470,7 +461,6 @@ def test_points_of_the_square_are_on_their_sides_but_two():
     assert (sides * y).tolist() == [1.0] * 18 + [-1.0] * 2
 
 
-@pytest.mark.slow
 def test_pictures_are_those_of_the_methods():
     rows = [line for k in range(2) for line in pictures.squares(k, f"1/pictures/square{k}")]
     frame = pd.DataFrame(rows)
@@ -530,7 +520,6 @@ def test_the_grid_is_that_of_the_book():
 # --- From plans to verdicts
 
 
-@pytest.mark.slow
 @needs_data
 def test_each_control_turns_red():
     """On the real digits: with a fault, the number that the book prints is not met."""

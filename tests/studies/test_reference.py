@@ -58,6 +58,8 @@ from studies.common.configuration import read_config
 from studies.common.rows import Table, write_table
 from studies.common.seeds import generator
 
+pytestmark = pytest.mark.slow  # the first test makes what all share
+
 ROOT = Path(__file__).resolve().parents[2]
 KEPT = ROOT / "data" / "reference" / "atiya2021" / "certified"
 MIRROR = ROOT.parent / "shared" / "data"
@@ -248,7 +250,6 @@ def test_a_cell_from_data_to_verdict(tiny):
         assert row["certifier_max_probability_se"] < CERTIFIER.probability
 
 
-@pytest.mark.slow
 def test_reference_and_certifier_against_a_closed_form():
     # a length scale without end: every test probability is the same integral (Eq. 31)
     problem = small_problem()
@@ -263,7 +264,6 @@ def test_reference_and_certifier_against_a_closed_form():
     assert (error < 5 * arrays["problem1_set1_se"]).all()
 
 
-@pytest.mark.slow
 def test_a_trivial_cell_is_marked():
     problem = small_problem()
     apart = dataclasses.replace(problem, X_train=1e3 * problem.X_train)
@@ -273,7 +273,6 @@ def test_a_trivial_cell_is_marked():
     np.testing.assert_allclose(arrays["problem1_set6"], 0.5, atol=1e-9)
 
 
-@pytest.mark.slow
 def test_a_wrong_certifier_and_a_wrong_reference_are_caught(monkeypatch):
     smooth = {"settings": [SETS[2]]}
     original = module.model
@@ -305,7 +304,6 @@ def test_a_wrong_certifier_and_a_wrong_reference_are_caught(monkeypatch):
     assert row["verdict"] == UNCERTIFIED and row["reason"] == "log evidence differs"
 
 
-@pytest.mark.slow
 def test_a_certifier_that_differs_by_chance_gets_a_second_look(monkeypatch):
     latent = reference_module.latent
 
@@ -319,7 +317,6 @@ def test_a_certifier_that_differs_by_chance_gets_a_second_look(monkeypatch):
     assert row["certifier_samples"] >= 20_000
 
 
-@pytest.mark.slow
 def test_an_orthant_matrix_that_is_wrong_for_all_who_share_it_is_caught(monkeypatch):
     signed = Dense.signed
 
@@ -333,7 +330,6 @@ def test_an_orthant_matrix_that_is_wrong_for_all_who_share_it_is_caught(monkeypa
     assert row["verdict"] == UNCERTIFIED and "log evidence differs" in row["reason"]
 
 
-@pytest.mark.slow
 def test_where_the_sampler_is_dear_it_is_left_out():
     (row,), _ = compute(settings=[SETS[2]], plan=Plan(chains=2000, max_draws=0))
     assert row["certifier"] == "latent annealing" and row["verdict"] == CERTIFIED
@@ -473,7 +469,6 @@ def test_check_refuses_other_data(tiny):
 # --- truths
 
 
-@pytest.mark.slow
 def test_truths_are_certified_and_a_wrong_one_is_not(monkeypatch):
     def both():
         rows = certified_orthant(50, "7/experiment1/N50/instance0", 2)
@@ -508,7 +503,6 @@ def test_truths_are_those_of_experiments_1_to_3():
     assert read_csv(KEPT / "truths.csv")["seed"].tolist() == seeds
 
 
-@pytest.mark.slow
 def test_best_estimator_on_the_stored_case():
     X, y, X_star, log_evidence, probability = stored_case("R", "R_alpha3_beta2_truth")
     blocks = prior(rbf(3, 2), X, X_star)
@@ -585,7 +579,6 @@ def test_kept_provenance_names_software():
     assert record["seed"] == 20210308
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("number", range(1, 10))
 def test_kept_reference_is_of_the_data_as_drawn_now(number):
     known, problem = load_reference(KEPT), problem_of(number)

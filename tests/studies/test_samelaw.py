@@ -75,7 +75,6 @@ def line(row, apart):
     return {**names, "apart": apart}
 
 
-@pytest.mark.slow
 def test_a_bias_over_all_rows_is_different_and_other_random_numbers_are_not():
     """A bias of three standard errors in each of twelve rows, beside twelve whose random numbers alone are others."""
     rng = np.random.default_rng(5)

@@ -58,7 +58,6 @@ def arcsine(data, alpha, beta):
     )
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", QUICK)
 def test_methods_are_right_where_the_truth_is_known(name):
     for n in (1, 2, 3):
@@ -125,7 +124,6 @@ def test_the_farthest_pattern_comes_next():
     assert list(farthest_first(np.zeros((3, 1)))) == [0, 1, 2]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("order", ["min-max", "pivoting"])
 def test_an_order_leaves_the_estimate_unbiased(order):
     data = two_normals(2, 3, "1/three/N3")

@@ -43,7 +43,6 @@ def refusals(config, study):
     return [line.strip() for line in str(refusal.value).splitlines()[1:]]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("study", "path", "value", "said"), REFUSED)
 def test_what_is_wrong_is_refused_by_name(study, path, value, said):
     config = small.load("tiny")
@@ -55,7 +54,6 @@ def test_what_is_wrong_is_refused_by_name(study, path, value, said):
     assert max(map(len, lines)) < 400, "a missing block must not print the configuration"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("scale", small.SCALES)
 @pytest.mark.parametrize("study", SMALL)
 def test_every_scale_has_plans(study, scale):
@@ -108,7 +106,6 @@ LONGER = [
 ]  # fmt: skip
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("study", "experiments", "changes"), LONGER)
 def test_more_of_something_leaves_the_other_rows_as_they_are(study, experiments, changes):
     for experiment in experiments.split():
@@ -132,7 +129,6 @@ EXPERIMENTS = [("atiya2021", name) for name in CHEAP]
 EXPERIMENTS += [(study, name) for study in OTHERS for name in modules(study, "experiments")]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("study", "experiment"), EXPERIMENTS)
 def test_rows_are_the_same_however_they_are_run(study, experiment, tmp_path, monkeypatch):
     """In one job, and shuffled in a job each; that any job will do is asked in test_rows.py."""
@@ -168,7 +164,6 @@ def judged(study, frame):
     return judge(frame, estimate(frame), published(study), 1).frame.set_index("id")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("study", OTHERS)
 def test_measures_of_kept_rows_are_the_kept_measures(study, tmp_path):
     """But for rounding. That those rows are what a run gives is asked by `make verify`."""
@@ -197,7 +192,6 @@ def test_every_cell_and_claim_has_a_kept_measure_and_no_other_looks_like_one(stu
     assert not ids - {*known.cells.index, *claims}
 
 
-@pytest.mark.slow
 def test_fewer_iterations_than_the_papers_do_not_count(tmp_path):
     """Kept chains without their first iteration."""
     folder = KEPT / "neal1997"
@@ -221,7 +215,6 @@ SIMULATED = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("study", SIMULATED)
 def test_without_raw_data_every_verdict_says_so(study, tmp_path):
     """Kept rows of simulated data, beside what all others say without data."""
@@ -257,7 +250,6 @@ with Path(__file__).with_name("drawn.csv").open(encoding="utf-8") as file:
     DRAWN = list(csv.reader(file))[1:]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("study", OTHERS)
 def test_tables_and_figures_show_the_kept_results(study, tmp_path):
     folder = small.ROOT / "data/published" / study

@@ -49,7 +49,6 @@ def model(n=5, seed=0):
 # --- posteriors
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("relevance", [False, True])
 @pytest.mark.parametrize("scheme", [*PSEUDO_MARGINAL, *LATENT])
 def test_chains_have_the_posterior(scheme, relevance):
@@ -68,7 +67,6 @@ def test_chains_have_the_posterior(scheme, relevance):
     assert_quantiles_of_places(np.stack([chain.theta for chain in chains]))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("length_scales", [1, 2])
 def test_the_truth_moves_when_the_likelihood_does(length_scales):
     """Prior and posterior differ by more than the test above lets pass."""
@@ -82,7 +80,6 @@ def test_the_truth_moves_when_the_likelihood_does(length_scales):
 # --- the sufficient update
 
 
-@pytest.mark.slow
 def test_the_sufficient_update_keeps_the_joint_law():
     """Theta and nu from the model; theta then has the prior for good, and nu is normal."""
     n, R, transitions = 8, 1500, 4

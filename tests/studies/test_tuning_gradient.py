@@ -53,7 +53,6 @@ def both(number, problem, rows, searches, evaluations):
     return lines, {name: one.arrays["theta"] for name, one in found.items()}
 
 
-@pytest.mark.slow
 def test_gradients_end_where_the_simplex_ends(problem):
     rows, arrays = both(1, problem, ROWS, ["laplace", "ep"], 60)
     for climbed in ("ep", "laplace"):
@@ -76,7 +75,6 @@ def test_gradients_end_where_the_simplex_ends(problem):
     assert "evidence" not in rows["logistic"] and 0 < rows["logistic"]["log_loss"] < 1
 
 
-@pytest.mark.slow
 def test_gradients_reach_the_optimum_of_crabs(tmp_path):
     registry = read_registry(ROOT / "data/registry.csv")
     (entry,) = files_of("crabs", registry)
@@ -121,7 +119,6 @@ def test_a_method_without_a_gradient_is_refused(problem):
         tuned_by_gradient(judge_of(problem, 3), **PLAIN | {"method": "orthant"})
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("scale", ["tiny", "smoke", "standard", "published"])
 def test_both_ways_of_tuning_have_one_judge(scale):
     config = read_config(scale, ROOT / "config")

@@ -65,7 +65,6 @@ def test_its_steps_can_write_nothing_of_this_machine():
     assert not any(Path(path).is_dir() and path.startswith("/etc") for path in SHOWN)
 
 
-@pytest.mark.slow
 @pytest.mark.skipif("TEST_CONTAINER" not in os.environ, reason="`make test-container` runs it")
 def test_its_steps_make_the_environment_in_an_empty_root(tmp_path):
     # what is mounted there goes away with the process
