@@ -77,7 +77,7 @@ def measure(given: Rows) -> pd.DataFrame:
         _references(known, rows[long]),
         _claim(runs, given.published),
         _closer(runs),
-        _dearer(runs, rows[long]),
+        _dearer(runs, every[further], rows[long]),
         _eves(runs),
     )
 
@@ -258,7 +258,7 @@ def seconds_at(error: pd.Series, short: pd.DataFrame, long: pd.DataFrame) -> pd.
 
     Two lengths of the method tell what a point takes, and what comes before the first one (its EP, its Newton steps, a
     factorisation), which no smaller number of points saves. The variance falls as the inverse of the points. It is that
-    of the longer run, whose spread is over more randomisations.
+    of the longer run.
 
     Parameters
     ----------
@@ -273,37 +273,33 @@ def seconds_at(error: pd.Series, short: pd.DataFrame, long: pd.DataFrame) -> pd.
     return before + each * more * (long["log_evidence_se"] / error) ** 2
 
 
-def _dearer(runs: pd.DataFrame, long: pd.DataFrame) -> Iterator[Row]:
+def _dearer(runs: pd.DataFrame, further: pd.DataFrame, long: pd.DataFrame) -> Iterator[Row]:
     """CPU seconds of a method over those of twisted EP at the method's own standard error: medians by N and kernel.
 
-    ``least`` and ``most`` are the smallest and the largest median of the kernels; ``cheaper`` of the ``pairs`` of a
-    data set and a kernel have a ratio below one. Minimax tilting's long runs are compared as well
-    (``minimax-tilting-long``): how much of twisted EP's time its start takes depends on the error.
+    Where twisted EP ran with several numbers of points: those with the fewest and with the default tell what a point
+    takes. A long run of twice as many points is too near the default to tell what comes before the first one.
+    Minimax tilting's long runs are compared as well (``minimax-tilting-long``): how much of twisted EP's time its start
+    takes depends on the error.
     """
     by = {str(name): group.set_index(DATA) for name, group in runs.groupby("method", sort=False)}
-    longer = {name: long[long["method"] == REFERENCES[name]].set_index(DATA) for name in REFERENCES}
-    if FIRST not in by:
+    few = further[further["inference"] == FIRST]
+    if FIRST not in by or few.empty:
         return
-    short, more = by[FIRST], longer[FIRST]
+    few = few[few["points"] == few["points"].min()].set_index(DATA)
     compared = {name: by[name] for name in (SECOND, "importance-ep") if name in by}
-    for method, own in {**compared, f"{SECOND}-long": longer[SECOND]}.items():
+    compared[f"{SECOND}-long"] = long[long["method"] == REFERENCES[SECOND]].set_index(DATA)
+    for method, own in compared.items():
         own = own[own["log_evidence_se"] > 0]
-        here = own.index.intersection(short.index).intersection(more.index)
-        own, first, further = (one.loc[here] for one in (own, short, more))
-        lines = zip(own["source"], first["source"], further["source"], strict=True)
+        here = own.index.intersection(few.index).intersection(by[FIRST].index)
+        own, short, default = (one.loc[here] for one in (own, few, by[FIRST]))
+        lines = zip(own["source"], short["source"], default["source"], strict=True)
         frame = own.assign(
-            ratio=own["cpu_seconds"] / seconds_at(own["log_evidence_se"], first, further),
+            ratio=own["cpu_seconds"] / seconds_at(own["log_evidence_se"], short, default),
             source=[join_sources(three) for three in lines],
         )
+        of_kernels = {"ratio": ("ratio", "median")}
         for n, group in frame.groupby("N"):
-            path, source = f"scaling/dearer/{method}/N{n}", join_sources(group["source"])
-            yield estimate(path, group["ratio"].median(), source)
-            medians = group.groupby("kernel")["ratio"].median()
-            of_kernels = {"ratio": ("ratio", "median")}
-            yield from each(group, "kernel", f"{path}/{{kernel}}", of_kernels)
-            found = {"cheaper": (group["ratio"] < 1.0).sum(), "pairs": len(group)}
-            found |= {"least": medians.min(), "most": medians.max()}
-            yield from estimates(f"{path}/", found, source)
+            yield from each(group, "kernel", f"scaling/dearer/{method}/N{n}/{{kernel}}", of_kernels)
 
 
 def _claim(runs: pd.DataFrame, published: Path) -> Iterator[Any]:
