@@ -49,9 +49,10 @@ def scaling(book: Book) -> Figure:
             axes.set(xscale="log", yscale="log")
             own = frame[frame["kernel"] == kernel]
             _panel(axes, own, across) if len(own) else nothing(axes)
-    errors = points.loc[(points["error"] > 0) & points["method"].isin(_METHODS), "error"]
+    shown = points["kernel"].isin(kernels) & points["method"].isin(_METHODS)
+    errors = points.loc[(points["error"] > 0) & shown, "error"]
     if len(errors):  # errors of the truth may be far below all others
-        panels[0, 0].set_ylim(bottom=errors.min() / 2.0)
+        panels[0, 0].set_ylim(bottom=errors.min() / 1.5)
         figure.suptitle(_message(points[points["kernel"] == kernels[-1]]), x=0.01, ha="left")
     for left in panels[:, 0]:
         _ticks(left.yaxis, left.get_ylim())
