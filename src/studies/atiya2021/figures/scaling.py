@@ -88,10 +88,14 @@ def _points(book: Book, template: str) -> pd.DataFrame:
 
 
 def _message(points: pd.DataFrame) -> str:
-    """What the sampler, EP and twisted EP err by at most patterns."""
+    """What the sampler and EP err by at most patterns, and how far two runs of twisted EP are apart."""
     largest = points[points["N"] == points["N"].max()].set_index("method")["error"]
-    named = ("sampler", "ep", "twisted-ep")
-    found = [f"{METHODS[name].label} by {largest[name]:.2g}" for name in named if name in largest]
+    named = {"sampler": "by", "ep": "by", "twisted-ep": "repeats itself within"}
+    found = [
+        f"{METHODS[name].label} {how} {largest[name]:.2g}"
+        for name, how in named.items()
+        if name in largest
+    ]
     where = f"{label('kernel', points['kernel'].iloc[0])}, $N={points['N'].max()}$"
     return f"Nats from $\\log L$ ({where}): {', '.join(found)}"
 

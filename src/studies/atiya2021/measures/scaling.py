@@ -75,6 +75,7 @@ def measure(given: Rows) -> pd.DataFrame:
         _curve(every[further]),
         _calibration(runs),
         _references(known, rows[long]),
+        _alone(known, runs),
         _claim(runs, given.published),
         _closer(runs),
         _dearer(runs, every[further], rows[long]),
@@ -335,6 +336,25 @@ def _rms(z: pd.Series) -> Known:
         return Known(status="none")
     value = math.sqrt(float(np.mean(z.astype(float) ** 2)))
     return Known(value, value / math.sqrt(2.0 * len(z)), float(len(z)))
+
+
+def _alone(known: pd.DataFrame, runs: pd.DataFrame) -> Iterator[Row]:
+    """What else there is where the long run of minimax tilting fails, and that of twisted EP stands alone.
+
+    The largest distance of either method from it (``apart``), that of minimax tilting in joint standard errors too,
+    and how many runs of importance sampling from EP pass there, of so many ``pairs`` of a data set and a kernel.
+    """
+    alone = known[known[f"sound_{FIRST}"] & ~known[f"sound_{SECOND}"]]
+    if alone.empty:
+        return
+    source = join_sources(alone["source_combined"])
+    gap = (alone[f"value_{FIRST}"] - alone[f"value_{SECOND}"]).abs()
+    found = {"pairs": len(alone), "apart": gap.max(), "largest-z": alone["z"].abs().max()}
+    own = runs[runs["method"] == "importance-ep"].set_index(DATA).reindex(alone.index)
+    distance = (own["log_evidence"] - alone[f"value_{FIRST}"]).abs()
+    found |= {"importance-ep/passed": (own["status"] == OK).sum()}
+    found |= {"importance-ep/apart": distance.max()}
+    yield from estimates("scaling/reference/alone/", found, source)
 
 
 def _references(known: pd.DataFrame, long: pd.DataFrame) -> Iterator[Any]:
