@@ -14,7 +14,7 @@ FOLDER = Path(gpcmc.__file__).parent
 #: Layers from below. A module is of the layer of the longest name here that it begins with, and imports from its own
 #: layer and from those below.
 LAYERS = [
-    ["_validation", "_threads", "_memory", "_progress", "_normal_points", "likelihood"],
+    ["_validation", "_threads", "_memory", "_progress", "_sobol", "_normal_points", "likelihood"],
     ["covariance"],
     ["posterior", "methods", "weights"],
     ["gaussian"],
