@@ -16,7 +16,8 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 #: the third needs too: the second keeps the other worker busy meanwhile.
 FIRST = ["test_workflow.py", "test_studies.py", "test_interruption.py"]
 
-#: Test functions of which some case took longer than `LIMIT` seconds; ``make test PYTEST=--record-slow`` writes it.
+#: Test functions of which some case took longer than `LIMIT` seconds, and files in which a fixture, which the next test
+#: would make if the first one is left out, took ten times that; ``make test PYTEST=--record-slow`` writes it.
 SLOW = Path(__file__).with_name("slow.txt")
 LIMIT = 0.1
 _seconds = defaultdict(float)
@@ -37,12 +38,14 @@ def pytest_collection_modifyitems(items):
     items.sort(key=lambda item: order.get(item.path.name, len(FIRST)))
     slow = set(SLOW.read_text().splitlines())
     for item in items:
-        if _function(item.nodeid) in slow:
+        if not slow.isdisjoint([function := _function(item.nodeid), function.partition("::")[0]]):
             item.add_marker("slow")
 
 
 def pytest_runtest_logreport(report):
     _seconds[report.nodeid] += report.duration
+    if report.when == "setup" and report.duration > 10 * LIMIT:
+        _seconds[report.nodeid.partition("::")[0]] += report.duration
 
 
 def pytest_sessionfinish(session):
