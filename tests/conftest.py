@@ -38,7 +38,8 @@ def pytest_collection_modifyitems(items):
     items.sort(key=lambda item: order.get(item.path.name, len(FIRST)))
     slow = set(SLOW.read_text().splitlines())
     for item in items:
-        if not slow.isdisjoint([function := _function(item.nodeid), function.partition("::")[0]]):
+        function = _function(item.nodeid)
+        if function in slow or function.partition("::")[0] in slow:
             item.add_marker("slow")
 
 

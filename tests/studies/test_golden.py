@@ -17,8 +17,6 @@ from recheck.report.tables import write_tables
 from studies.atiya2021.figures import FIGURES
 from studies.atiya2021.patterns import patterns
 
-pytestmark = pytest.mark.slow  # the first test makes what all share
-
 STUDY = "atiya2021"
 PUBLISHED = golden.ROOT / "data/published" / STUDY
 #: Widest figure, inches; and smallest print, points.

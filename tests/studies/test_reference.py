@@ -58,8 +58,6 @@ from studies.common.configuration import read_config
 from studies.common.rows import Table, write_table
 from studies.common.seeds import generator
 
-pytestmark = pytest.mark.slow  # the first test makes what all share
-
 ROOT = Path(__file__).resolve().parents[2]
 KEPT = ROOT / "data" / "reference" / "atiya2021" / "certified"
 MIRROR = ROOT.parent / "shared" / "data"
