@@ -453,6 +453,26 @@ def test_further_counts_make_a_curve_and_count_nowhere_else(tmp_path):
     assert value["scaling/curve/rough/N50/sampler/9/seconds"] == 2.0
 
 
+def test_where_one_long_run_fails_the_other_stands_alone_beside_importance_sampling(tmp_path):
+    """The first data set has two sound long runs, and counts in none."""
+    lines = [(50, 0, TWISTED, -1.0, 0.01, "ok"), (50, 0, MINIMAX, -1.5, 0.1, "ok")]
+    lines += [
+        (50, 1, TWISTED, -2.0, 0.03, "ok"),
+        (50, 1, MINIMAX, -2.2, 0.04, "weights not trusted"),
+    ]
+    lines += [
+        (50, 2, TWISTED, -3.0, 0.03, "ok"),
+        (50, 2, MINIMAX, -2.9, 0.04, "weights not trusted"),
+    ]
+    lines += [(50, 0, "importance-ep", -9.0, 0.1, "ok"), (50, 1, "importance-ep", -2.1, 0.1, "ok")]
+    lines += [(50, 2, "importance-ep", -3.4, 0.1, "weights not trusted")]
+    value = of_scaling.measure(made(tmp_path, lines)).set_index("id")["value"]
+    expected = {"pairs": 2, "apart": 0.2, "largest-z": 4.0}
+    expected |= {"importance-ep/passed": 1, "importance-ep/apart": 0.4}
+    found = {key: value[f"scaling/reference/alone/{key}"] for key in expected}
+    assert found == pytest.approx(expected)
+
+
 def test_exact_long_runs_agree_up_to_rounding(tmp_path):
     lines = [(50, 0, TWISTED, -1.0, 0.0, "ok"), (50, 0, MINIMAX, -1.0 - 1e-12, 0.0, "ok")]
     known = of_scaling.truths(made(tmp_path, lines).lines("scaling"))

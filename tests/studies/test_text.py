@@ -78,6 +78,16 @@ def test_the_error_of_ep_in_the_same_words(path, value):
     assert value("packaged/reference/data-sets") == 20
 
 
+def test_what_the_chooser_says_of_a_second_opinion(value):
+    words = {
+        round(value(f"scaling/dearer/minimax-tilting/N500/{kernel}"))
+        for kernel in ("rough", "smooth")
+    }
+    assert words == {8, 17} and "takes eight to seventeen times as long" in written(
+        "docs/choose.rst"
+    )
+
+
 def test_what_section_3_says_in_words(value):
     """The sampler misses by tens of nats, EP by tenths of a nat, and twisted EP by hundredths at most."""
     assert value("scaling/rough/N2000/sampler/median") > 10.0

@@ -48,7 +48,10 @@ def scaling(book: Book) -> Figure:
         for axes, frame, across in ((upper, points, "N"), (lower, at, "seconds")):
             axes.set(xscale="log", yscale="log")
             own = frame[frame["kernel"] == kernel]
-            _panel(axes, own, across) if len(own) else nothing(axes)
+            if own.empty:
+                nothing(axes)
+            else:
+                _panel(axes, own, across)
     shown = points["kernel"].isin(kernels) & points["method"].isin(_METHODS)
     errors = points.loc[(points["error"] > 0) & shown, "error"]
     if len(errors):  # errors of the truth may be far below all others
