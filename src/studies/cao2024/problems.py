@@ -17,7 +17,6 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.spatial.distance import cdist
 
 Array = np.ndarray
 #: Of the covariance.
@@ -92,6 +91,8 @@ def latin_hypercube(n: int, draw: Callable[[int], Array]) -> Array:
 
 def covariance(locations: Array, nugget: float) -> Array:
     """Return the covariance (n, n) of locations (n, 2)."""
+    from scipy.spatial.distance import cdist
+
     scaled = cdist(locations, locations) / RANGE
     found: Array = (1.0 + scaled) * np.exp(-scaled)
     found[np.diag_indices_from(found)] += nugget

@@ -24,7 +24,14 @@ DRAWS = {
     ("separation", 900): 90_000,
     ("separation", 6400): 100_000,
 }
+#: Their most accurate values: method, dimension and setting.
+_TRUTHS = {
+    "theirs": ("benchmark (minimax tilting)", 900, 100_000),
+    **{f"theirs-{m}": ("vecchia", 6400, m) for m in (30, 50, 70)},
+}
 _REPLICATES = "data/published/cao2024/replicates.csv"
+#: Degrees of freedom of a stated error of the public function.
+_GROUPS = 15.0
 #: Statuses of what does not count.
 FEWER = "fewer draws, neighbours or dimensions than the paper's"
 TOO_LONG = "five hours for thirty estimates"
@@ -83,19 +90,49 @@ def _replicates(own: pd.DataFrame, seconds: float) -> list[Row]:
         }
         for line in own.to_dict("records")
     ]
-    return rows + _spread(own["value"], seconds, name, join_sources(own["source"]), first["seed"])
+    known = {"seed": first["seed"], "status": status["status"]}
+    return rows + _spread(own["value"], seconds, name, join_sources(own["source"]), **known)
 
 
-def _spread(values: pd.Series, seconds: float, name: str, source: str, seed: str) -> list[Row]:
+def _spread(
+    values: pd.Series, seconds: float, name: str, source: str, whose: str = "ours", **known: str
+) -> list[Row]:
     """The deviation of estimates, the seconds of one, and the squared deviation times these."""
-    sd, known = float(values.std(ddof=1)), {"seed": seed, "scale": "log"}
-    error, df = deviation_error(values.to_numpy()), len(values) - 1.0
-    cost = {"se": 2.0 * sd * error * seconds, "df": df}
+    sd, error, df = float(values.std(ddof=1)), deviation_error(values.to_numpy()), len(values) - 1.0
     return [
-        exact(f"sd/{name}/ours", sd, source, se=error, df=df, **known),
-        exact(f"seconds/{name}/ours", seconds, source, **known),
-        exact(f"cost/{name}/ours", sd**2 * seconds, source, **cost, **known),
+        exact(f"sd/{name}/{whose}", sd, source, scale="log", se=error, df=df, **known),
+        *_seconds(sd, error, df, seconds, name, source, whose, **known),
     ]
+
+
+def _seconds(
+    sd: float,
+    error: float,
+    df: float,
+    seconds: float,
+    name: str,
+    source: str,
+    whose: str = "ours",
+    **known: str,
+) -> list[Row]:
+    """The seconds of an estimate, and its squared deviation times these."""
+    of_cost = {"se": 2.0 * sd * error * seconds, "df": df}
+    return [
+        exact(f"seconds/{name}/{whose}", seconds, source, scale="log", **known),
+        exact(f"cost/{name}/{whose}", sd**2 * seconds, source, scale="log", **of_cost, **known),
+    ]
+
+
+def _stated(sd: float, seconds: float, name: str, source: str, **known: str) -> list[Row]:
+    """The same of a method that states its own error."""
+    own = exact(f"sd/{name}/ours", sd, source, scale="log", **known)
+    return [own, *_seconds(sd, 0.0, math.nan, seconds, name, source, **known)]
+
+
+def _size(first: pd.Series) -> dict[str, str]:
+    """The seed of a row, and whether it is in the paper's dimension."""
+    whole = first["size"] == first["dimension"]
+    return {"seed": first["seed"], "status": OK if whole else FEWER}
 
 
 def deviation_error(values: np.ndarray) -> float:
@@ -123,30 +160,22 @@ def _library(pairs: list[tuple[pd.DataFrame, float]]) -> list[Row]:
         name, seconds = f"{_problem(first)}/{LIBRARY}", float(np.mean([one for _, one in own]))
         stated = float(np.sqrt((lines["se"] ** 2).mean()))
         value, _ = _mean_of(lines["value"].to_numpy())
-        known = {"seed": first["seed"].rpartition("/")[0]}
-        error = {"se": stated / math.sqrt(len(lines)), "df": 15.0 * len(lines)}
-        small = {} if first["size"] == first["dimension"] else {"status": FEWER}
+        known = _size(first) | {"seed": first["seed"].rpartition("/")[0]}
+        error = {"se": stated / math.sqrt(len(lines)), "df": _GROUPS * len(lines)}
         claims = (f"mean/{name}", f"claim/reference/{scenario}")
-        found += [exact(id, value, source, **error, **known, **small) for id in claims]
-        known["scale"] = "log"
-        found += [
-            exact(f"sd/{name}/ours", stated, source, **known),
-            exact(f"seconds/{name}/ours", seconds, source, **known),
-            exact(f"cost/{name}/ours", stated**2 * seconds, source, **known),
-        ]
+        found += [exact(id, value, source, **error, **known) for id in claims]
+        found += _stated(stated, seconds, name, source, **known)
     return found
 
 
 def _twisted(own: pd.DataFrame, seconds: float) -> list[Row]:
     first = own.iloc[0]
-    name, source = f"{_problem(first)}/{TWISTED}", first["source"]
-    known, stated = {"seed": first["seed"]}, float(first["se"])
+    name, source, known = f"{_problem(first)}/{TWISTED}", first["source"], _size(first)
+    error = {"se": float(first["se"]), "df": first["groups"] - 1.0}
     told = ("correction", "correction_rest", "k_hat")
     return [
-        exact(f"mean/{name}", first["value"], source, se=stated, df=first["groups"] - 1.0, **known),
-        exact(f"sd/{name}/ours", stated, source, scale="log", **known),
-        exact(f"seconds/{name}/ours", seconds, source, scale="log", **known),
-        exact(f"cost/{name}/ours", stated**2 * seconds, source, scale="log", **known),
+        exact(f"mean/{name}", first["value"], source, **error, **known),
+        *_stated(error["se"], seconds, name, source, **known),
         *(exact(f"told/{name}/{one}", first[one], source, **known) for one in told),
     ]
 
@@ -154,54 +183,39 @@ def _twisted(own: pd.DataFrame, seconds: float) -> list[Row]:
 def _resampled(own: pd.DataFrame, seconds: float, most: int) -> list[Row]:
     """Tilting with resampling, which the claims on scenario 1 are judged by."""
     first, values = own.iloc[0], own["value"]
-    problem, source = _problem(first), join_sources(own["source"])
+    problem, source, known = _problem(first), join_sources(own["source"]), _size(first)
     method = f"{RESAMPLED}-{first['neighbours']:.0f}"
     value, error = _mean_of(values.to_numpy())
-    known = {"seed": first["seed"], "se": error, "df": len(values) - 1.0}
-    small = {} if first["size"] == first["dimension"] else {"status": FEWER}
     ids = [f"mean/{problem}/{method}"]
     if first["neighbours"] == most and first["scenario"] == SCENARIOS[0]:
         ids += ["claim/mean", "claim/neighbours"]
-    rows = [exact(id, value, source, **known, **small) for id in ids]
-    return rows + _spread(values, seconds, f"{problem}/{method}", source, first["seed"])
+    df = len(values) - 1.0
+    rows = [exact(id, value, source, se=error, df=df, **known) for id in ids]
+    return rows + _spread(values, seconds, f"{problem}/{method}", source, **known)
 
 
 def _theirs(given: Rows) -> list[Row]:
-    """The same of the authors' replicates."""
+    """The same of the authors' replicates, and their most accurate values."""
     frame = read_text(given.published / "replicates.csv")
-    frame["line"] = [f"{_REPLICATES}:{k + 2}" for k in range(len(frame))]
-    frame = frame[frame["seconds"] != ""]
+    frame["source"] = [f"{_REPLICATES}:{k + 2}" for k in range(len(frame))]
+    frame["log_p"] = np.log(frame["probability"].astype(float))
     found: list[Row] = []
-    for (method, dimension), setting in theirs().items():
-        own = frame[
-            (frame["method"] == method) & (frame["n"] == dimension) & (frame["value"] == setting)
-        ]
-        for k, scenario in enumerate(SCENARIOS, start=1):
-            some = own[own["scenario"] == str(k)].astype({"probability": float, "seconds": float})
-            values, seconds = np.log(some["probability"]), float(some["seconds"].mean())
-            name, source = f"{scenario}-{dimension}/{method}", join_sources(some["line"])
-            sd, known = float(values.std(ddof=1)), {"scale": "log"}
-            error, df = deviation_error(values.to_numpy()), len(values) - 1.0
-            found += [
-                exact(f"sd/{name}/theirs", sd, source, se=error, df=df, **known),
-                exact(f"seconds/{name}/theirs", seconds, source, **known),
-                exact(
-                    f"cost/{name}/theirs",
-                    sd**2 * seconds,
-                    source,
-                    se=2 * sd * error * seconds,
-                    df=df,
-                    **known,
-                ),
-            ]
-            value, error = _mean_of(values.to_numpy())
-            found.append(exact(f"mean/{name}/theirs", value, source, se=error, df=df))
+
+    def some(method: str, dimension: int, setting: int, scenario: str) -> pd.DataFrame:
+        key = (method, str(dimension), str(setting), str(SCENARIOS.index(scenario) + 1))
+        names = ["method", "n", "value", "scenario"]
+        return frame[(frame[names] == list(key)).all(axis=1)]
+
+    for scenario in SCENARIOS:
+        for (method, dimension), draws in DRAWS.items():
+            setting = NEIGHBOURS if method == "vecchia" else draws
+            own = some(method, dimension, setting, scenario)
+            name, source = f"{scenario}-{dimension}/{method}", join_sources(own["source"])
+            seconds = float(own["seconds"].astype(float).mean())
+            found += _spread(own["log_p"], seconds, name, source, whose="theirs")
+        for name, key in _TRUTHS.items():
+            own = some(*key, scenario)
+            value, error = _mean_of(own["log_p"].to_numpy())
+            id, known = f"mean/{scenario}-{key[1]}/{name}", {"se": error, "df": len(own) - 1.0}
+            found.append(exact(id, value, own["source"], **known))
     return found
-
-
-def theirs() -> dict[tuple[str, str], str]:
-    """Return the authors' setting of each cell, as `replicates.csv` has it, by method and dimension."""
-    return {
-        (method, str(n)): str(NEIGHBOURS if method == "vecchia" else draws)
-        for (method, n), draws in DRAWS.items()
-    }
