@@ -4,7 +4,7 @@ All numbers are those of the kept study (src/studies/cao2024, data/reference/cao
 estimates are made. ``deviation`` is the standard deviation of log P over estimates, or the standard error that a method
 states of itself; ``seconds`` are those of one estimate, theirs on their machine; ``cost`` is squared deviation times
 seconds, in nats^2 s. ``log_probability`` is the mean of log P over these estimates; of the public function, of twisted
-EP and with resampling it is the logarithm of the mean probability.
+EP and with more neighbours it is the logarithm of the mean probability.
 
 ``python benchmarks/vecchia.py`` writes docs/vecchia.csv.
 """
@@ -20,8 +20,8 @@ LIMITS = {"orthant": "orthant", "shifted": "shifted limits", "box": "box"}
 METHODS = {
     "library": "rectangle_probability",
     "vecchia": "Vecchia tilting, m = 30",
-    "resampled-70": "the same resampled, m = 70",
-    "resampled-140": "the same resampled, m = 140",
+    "vecchia-70": "Vecchia tilting, m = 70",
+    "vecchia-140": "Vecchia tilting, m = 140",
     "twisted-ep": "twisted-ep, sparse, m = 30",
     "minimax-tilting": "minimax tilting",
     "separation": "separation of variables",

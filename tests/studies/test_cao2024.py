@@ -14,7 +14,7 @@ from sklearn.gaussian_process.kernels import Matern
 from gpcmc.covariance.factor import DenseFactor
 from gpcmc.rectangle.tilt import minimax_tilt
 from recheck.judge.published import read_published
-from studies.cao2024 import estimates, particles, problems
+from studies.cao2024 import estimates, problems
 from studies.cao2024.measures import probabilities
 from studies.cao2024.problems import NUGGETS, SCENARIOS, Problem
 from studies.cao2024.twisted import twisted
@@ -155,13 +155,12 @@ def test_with_all_earlier_neighbours_estimates_are_those_of_minimax_tilting(scen
     given = problems.problem(scenario, 60, 0.02)
     found = {
         method: estimates.estimates(given, method, 400, 30, np.random.default_rng(3), 59)[0]
-        for method in ("minimax-tilting", "vecchia", "resampled")
+        for method in ("minimax-tilting", "vecchia")
     }
     means = {name: logsumexp(values) - np.log(30) for name, values in found.items()}
     errors = {name: values.std(ddof=1) / np.sqrt(30) for name, values in found.items()}
-    for name in ("vecchia", "resampled"):
-        gap = means[name] - means["minimax-tilting"]
-        assert abs(gap) < 6 * np.hypot(errors[name], errors["minimax-tilting"])
+    gap = means["vecchia"] - means["minimax-tilting"]
+    assert abs(gap) < 6 * np.hypot(errors["vecchia"], errors["minimax-tilting"])
 
 
 def test_few_neighbours_leave_an_error_that_more_of_them_take_away():
@@ -207,41 +206,6 @@ def test_points_are_ten_lattices_with_antithetic_points():
     assert (whole >= 0).all() and (whole <= 1).all()
     # a squared coordinate's mean: that of 8000 random points has a deviation of .003
     np.testing.assert_allclose((whole**2).mean(axis=1), 1 / 3, atol=0.002)
-
-
-def test_a_systematic_resampling_takes_each_as_often_as_its_share_says():
-    weights = np.array([0.1, 0.0, 2.5, 1.4, 0.0])
-    counts = np.zeros(5)
-    for seed in range(400):
-        own = np.bincount(particles.systematic(weights, np.random.default_rng(seed)), minlength=5)
-        assert (np.abs(own - 5 * weights / 4) < 1).all()
-        counts += own
-    np.testing.assert_allclose(counts / 400, 5 * weights / 4, atol=0.1)
-
-
-def test_what_a_filter_expects_is_linear_in_what_is_drawn():
-    """The tangents' gain given the first coordinates, from the dense factor."""
-    given, order, factor, lower, upper = few("orthant")
-    dense = DenseFactor.of(given.cov[np.ix_(order, order)])
-    tilt = minimax_tilt(dense, lower, upper)
-    slopes = particles.moments(lower / dense.d - tilt.t, upper / dense.d - tilt.t)[1]
-    made = particles.Filter.of(factor, lower, upper, np.zeros(60))
-    e = np.random.default_rng(6).standard_normal(60)
-    for here, ahead in zip(factor.parts, made.ahead, strict=True):
-        first = slice(0, here.stop)
-        v = dense.d[first] * (dense.G[first, first] @ e[first])
-        later = dense.G[here.stop :, first] @ e[first]
-        assert ahead @ v == pytest.approx(slopes[here.stop :] @ later, abs=1e-6)
-
-
-def test_resampling_is_unbiased_where_it_happens_and_varies_less():
-    """With few draws of many coordinates; the truth is from many draws of minimax tilting."""
-    given = problems.problem("shifted", 300, 0.03)
-    rng = np.random.default_rng(8)
-    truth, _, _ = estimates.estimates(given, "vecchia", 20000, 3, rng, 30)
-    found, _, _ = estimates.estimates(given, "resampled", 300, 40, rng, 30)
-    mean, error = logsumexp(found) - np.log(40), found.std(ddof=1) / np.sqrt(40)
-    assert abs(mean - truth.mean()) < 6 * error and error < 0.05
 
 
 def test_twisted_ep_of_the_sparse_form_has_the_probability():

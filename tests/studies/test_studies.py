@@ -96,7 +96,7 @@ LONGER = [
     ("atiya2021", "tuning_gradient", {"experiment5__tuning__problems": [1, 7]}),
     ("cao2024", "spread", {"spread__large__methods__minimax-tilting": {"draws": 40, "estimates": 4}}),
     ("cao2024", "reference", {"reference__calls": 5}),
-    ("cao2024", "reference", {"reference__resampled__neighbours": [10, 20, 40]}),
+    ("cao2024", "reference", {"reference__finer__neighbours": [10, 20, 40]}),
     ("filippone2014", "conditionals", {"conditionals__sets": 3}),
     ("filippone2014", "spread weights", {"spread__sets": 3}),
     ("filippone2014", "pilot chains", {"chains__problems__0__sets": 2}),

@@ -56,23 +56,23 @@ class Twisted(Block):
     randomizations: Annotated[int, whole(2, 1000)]
 
 
-class Resampled(Block):
-    """Minimax tilting with resampling, for each of these numbers of neighbours."""
+class Finer(Block):
+    """The authors' method on the orthant, for each of these numbers of neighbours."""
 
     neighbours: list[Neighbours] = Field(min_length=1)
-    draws: Annotated[int, whole(2, 10**6)]
+    draws: Draws
     estimates: Several
 
 
 class Reference(Block):
-    """Probabilities by what the library has."""
+    """Probabilities by what the library has, and by the authors' method with more neighbours."""
 
     small: Size
     calls: Several
     samples: Annotated[int, whole(1000, 2**22)]
     size: Size
     twisted: Twisted
-    resampled: Resampled
+    finer: Finer
 
 
 class Study(Block):

@@ -4,7 +4,6 @@ The proposal is found once, because it is the same for all. What draws from it i
 minimax tilting random points (`pmvnorm` of the R package TruncatedNormal); under Vecchia's approximation (`pmvn` of
 VeccTMVN), and for separation of variables (`pmvn` of tlrmvnmvt), ten random shifts of a lattice with the antithetic
 points. Coordinates are drawn in the order of these packages, which is the library's: the least likely first.
-Resampling is this project's (`studies.cao2024.particles`).
 """
 
 from __future__ import annotations
@@ -21,13 +20,12 @@ from gpcmc.rectangle.mixture import Mixture
 from gpcmc.rectangle.order import Ordered, ordered
 from gpcmc.rectangle.solve import separation, tilting
 from gpcmc.rectangle.tilt import minimax_tilt
-from studies.cao2024.particles import Filter
 from studies.cao2024.problems import Problem
 from studies.cao2024.vecchia import VecchiaFactor
 
 Array = np.ndarray
-#: Methods; the last two are under Vecchia's approximation.
-METHODS = ("minimax-tilting", "separation", "vecchia", "resampled")
+#: Methods; the last is under Vecchia's approximation.
+METHODS = ("minimax-tilting", "separation", "vecchia")
 #: Random shifts of the lattice.
 SHIFTS = 10
 _POINTS = 250  # of the lattice at once
@@ -53,7 +51,7 @@ def estimates(
     count : int
     rng : numpy.random.Generator
     neighbours : int
-        Of each coordinate at most, for the methods that are under Vecchia's approximation.
+        Of each coordinate at most, under Vecchia's approximation.
 
     Returns
     -------
@@ -79,9 +77,6 @@ def _prepared(
     factor = VecchiaFactor.of(given, ranked.order, neighbours)
     sd = (1.0 + given.nugget) ** 0.5
     lower, upper = sd * ranked.lower, sd * ranked.upper
-    if method == "resampled":
-        found = Filter.of(factor, lower, upper, ranked.start)
-        return lambda rng: found.log_probability(draws, rng)
     tilt = minimax_tilt(factor, lower, upper, starts=[ranked.start])
     tilted = Mixture((proposals.tilted(factor, tilt.mu, lower, upper),), tilt.log_bound)
     return lambda rng: _log_mean(tilted, _lattice(len(tilted), draws, rng))

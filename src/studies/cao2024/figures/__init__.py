@@ -15,7 +15,6 @@ _LOOKS = {
     "separation": METHODS["separation"],
     "library": Look("this library's call", style.ORANGE, "s"),
     "twisted-ep": METHODS["twisted-ep"],
-    "resampled": Look("resampled", style.GREEN, "^"),
 }
 _SCENARIOS = {"orthant": "orthant", "shifted": "shifted limits", "box": "box"}
 _SIZES = {"900": 0.85, "6400": 1.35}
