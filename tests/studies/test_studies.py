@@ -30,13 +30,6 @@ from studies.neal1997.runs import CLASSES, OUTLIERS
 KEPT = small.ROOT / "data/reference"
 #: Studies beside the paper's own, which has tests of its own.
 OTHERS = [name for name in SMALL if name != "atiya2021"]
-#: The same for tests of kept results: rows of one study are planned, and not yet kept.
-WITH_KEPT = [
-    pytest.param(name, marks=pytest.mark.xfail(reason="not yet kept", strict=True))
-    if name == "cao2024"
-    else name
-    for name in OTHERS
-]
 
 # --- Configuration and plans
 
@@ -173,7 +166,7 @@ def judged(study, frame):
     return judge(frame, estimate(frame), published(study), 1).frame.set_index("id")
 
 
-@pytest.mark.parametrize("study", WITH_KEPT)
+@pytest.mark.parametrize("study", OTHERS)
 def test_measures_of_kept_rows_are_the_kept_measures(study, tmp_path):
     """But for rounding. That those rows are what a run gives is asked by `make verify`."""
     path, store = tmp_path / "measures.csv", Kept(KEPT / study)
@@ -193,7 +186,7 @@ JUDGED = {
 }
 
 
-@pytest.mark.parametrize("study", sorted({*JUDGED} - {"cao2024"}))
+@pytest.mark.parametrize("study", JUDGED)
 def test_every_cell_and_claim_has_a_kept_measure_and_no_other_looks_like_one(study):
     verdicts, known = kept(study, "verdicts.csv").set_index("id"), published(study)
     claims = [f"claim/{claim.id}" for claim in known.claims]
@@ -261,7 +254,7 @@ with Path(__file__).with_name("drawn.csv").open(encoding="utf-8") as file:
     DRAWN = list(csv.reader(file))[1:]
 
 
-@pytest.mark.parametrize("study", WITH_KEPT)
+@pytest.mark.parametrize("study", OTHERS)
 def test_tables_and_figures_show_the_kept_results(study, tmp_path):
     folder = small.ROOT / "data/published" / study
     book = Book.read(KEPT / study, folder, None)
