@@ -14,6 +14,9 @@ from sklearn.gaussian_process.kernels import Matern
 from gpcmc.covariance.factor import DenseFactor
 from gpcmc.rectangle.tilt import minimax_tilt
 from recheck.judge.published import read_published
+from recheck.report.audit import audit_lines, audit_tables
+from recheck.report.book import Book, read
+from recheck.report.layout import read_layout
 from studies.cao2024 import estimates, problems
 from studies.cao2024.measures import probabilities
 from studies.cao2024.problems import NUGGETS, SCENARIOS, Problem
@@ -22,6 +25,7 @@ from studies.cao2024.vecchia import VecchiaFactor
 from studies.common.kept import settings
 
 FOLDER = small.ROOT / "data/published/cao2024"
+KEPT = small.ROOT / "data/reference/cao2024"
 
 
 def sealed():
@@ -232,3 +236,25 @@ def test_fewer_draws_than_the_papers_are_not_compared(tmp_path):
     statuses = {probabilities.FEWER, probabilities.TOO_LONG}
     assert set(found.loc[~theirs, "status"]) == statuses
     assert set(found.loc[theirs, "status"]) == {"ok"}
+
+
+def test_deviations_have_verdicts_that_are_listed_and_counted():
+    verdicts = read(KEPT / "verdicts.csv")
+    layout = read_layout(small.ROOT / "src/studies/cao2024/layout.yaml")
+    listed = audit_tables(verdicts, layout, read_published(FOLDER))
+    spreads = verdicts[verdicts["kind"] == "spread"]
+    assert len(spreads) == 12
+    assert all(f"audit:{id}}}" in listed["audit_spreads"] for id in spreads["id"])
+    assert "12 spreads: 8 agree, 1 differs, 3 are undecided." in audit_lines(verdicts)
+
+
+def test_the_published_seconds_and_ours_are_side_by_side():
+    """Of every cell that was run there are both, and only theirs of those that were not."""
+    book = Book.read(KEPT, FOLDER, None)
+    for name in ("sd", "seconds", "cost"):
+        found = book.select(name + "/{problem}/{method}/{whose}")
+        pairs = found.groupby(["problem", "method"])["whose"].agg(set)
+        for id in book.cells.index:
+            own = pairs[tuple(id.split("/")[1:])]
+            only = {"theirs"} if id.endswith("6400/separation") else {"ours", "theirs"}
+            assert own == only
