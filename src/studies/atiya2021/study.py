@@ -33,6 +33,8 @@ STUDY = Study(
         "ordering": {},
         # New: how each method scales with patterns and roughness.
         "scaling": {},
+        # New: the variance of the sampler on the data sets of `scaling`, foretold without a sample.
+        "asymptotic_variance": {},
         # New: every method, and the rule for users, on packaged data sets with fitted hyperparameters.
         "packaged": {"problem": "packaged/{data}"},
         # Sections 3 to 5 and the appendix: doubtful equations and limits, checked numerically.
@@ -68,6 +70,7 @@ STUDY = Study(
         "benchmark": ["benchmark", "experiment4"],
         "other": ["defects", "ordering", "equations", "reference_check"],
         "scaling": ["scaling"],
+        "asymptotic_variance": ["asymptotic_variance", "scaling"],
         "packaged": ["packaged"],
         "rule": ["packaged", "scaling"],
     },
@@ -76,7 +79,7 @@ STUDY = Study(
         "experiment2": ["experiment2"],
         "experiment3": ["experiment3"],
         "experiment4": ["experiment4", "spread"],
-        "scaling": ["scaling"],
+        "scaling": ["scaling", "asymptotic_variance"],
         "packaged": ["packaged"],
         "benchmark": ["benchmark"],
         "experiment5": ["experiment5", "tuning", "tuning_gradient"],
