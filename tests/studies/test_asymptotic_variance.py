@@ -14,7 +14,11 @@ from gpcmc.gaussian.ep import ExpectationPropagation
 from gpcmc.gp import Prior
 from gpcmc.orthant.sampler import orthant_probability
 from studies.atiya2021 import asymptotic_variance as module
-from studies.atiya2021.asymptotic_variance import asymptotic_variance, orthant
+from studies.atiya2021.asymptotic_variance import (
+    asymptotic_variance,
+    orthant,
+    shared_information,
+)
 from studies.atiya2021.scaling import from_process
 
 SAMPLES, RUNS = 2000, 300
@@ -107,6 +111,17 @@ def test_runs_of_the_sampler_vary_as_foretold(count):
     assert abs(measured / expected - 1.0) < 5.0 * np.sqrt(2.0 / RUNS) + 0.1
     # what independent coordinates would have is far from it
     assert measured > 2.0 * foretold.independent or count == "soft"
+
+
+def test_shared_information_is_that_of_canonical_correlations():
+    R = rough(12)[2]
+    found = []
+    for i in range(1, 12):
+        root = np.linalg.cholesky(np.linalg.inv(R[:i, :i])).T
+        later = np.linalg.cholesky(np.linalg.inv(R[i:, i:])).T
+        correlations = np.linalg.svd(root @ R[:i, i:] @ later.T, compute_uv=False)
+        found.append(-0.5 * np.sum(np.log1p(-(correlations**2))))
+    assert shared_information(R) == pytest.approx(max(found), rel=1e-10)
 
 
 def test_few_stages_are_nearly_as_good_as_all():

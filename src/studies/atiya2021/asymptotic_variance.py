@@ -121,6 +121,18 @@ def asymptotic_variance(R: Array, *, stages: int = 12, tolerance: float = 1e-3) 
     )
 
 
+def shared_information(R: Array) -> float:
+    """Return what the first coordinates of N(0, R) tell of the others, in nats, for the cut at which that is most.
+
+    Averaged over labels that the model draws, the Kullback-Leibler divergence of the law of v_1, ..., v_i given all
+    conditions from that given the first i is what the later conditions tell of v_1, ..., v_i; no more than the later
+    coordinates tell themselves.
+    """
+    first = np.cumsum(np.log(cholesky(R, lower=True).diagonal()))
+    later = np.cumsum(np.log(cholesky(R[::-1, ::-1], lower=True).diagonal()))[::-1]
+    return float(np.max(first[:-1] + later[1:])) - float(first[-1])
+
+
 def orthant(R: Array, i: int, sites: Array | None = None, *, tolerance: float = 1e-3) -> Orthant:
     """Approximate P(v > 0), v ~ N(0, R), with two copies of all coordinates but the first i.
 

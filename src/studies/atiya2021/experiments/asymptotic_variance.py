@@ -33,22 +33,17 @@ def plan(config: Configuration) -> list[Line]:
 
 
 def run(row: Row, inputs: Inputs) -> Result:
-    """Foretell the variance: the fields of `Variance`, and ``information``.
-
-    The latter is half the log determinant of the covariance: so many nats N noisy latent values tell of the process.
-    """
+    """Foretell the variance: the fields of `Variance`; and ``information``, as `shared_information` has it."""
     from functools import partial
 
-    import numpy as np
-
     from gpcmc.covariance.kernels import orthant_covariance, rbf
-    from studies.atiya2021.asymptotic_variance import asymptotic_variance
+    from studies.atiya2021.asymptotic_variance import asymptotic_variance, shared_information
     from studies.atiya2021.scaling import from_process, two_normals
 
     kernel = {name: row[name] for name in ("alpha", "beta")}
     drawn = partial(from_process, **kernel) if row["law"] == "model" else two_normals
     X, y = drawn(row["inputs"], row["N"], row["data"])  # type: ignore[call-arg]
     R = orthant_covariance(rbf(**kernel)(X), y)
-    found = asymptotic_variance(R)._asdict() | {"information": 0.5 * np.linalg.slogdet(R)[1]}
+    found = asymptotic_variance(R)._asdict() | {"information": shared_information(R)}
     names = ("kernel", "N", "dataset", "law", "inputs", "alpha", "beta", "data")
     return Result([{name: row[name] for name in names} | found])

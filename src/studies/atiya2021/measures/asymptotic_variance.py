@@ -62,13 +62,22 @@ def measure(given: Rows) -> pd.DataFrame:
 def _growth(foretold: pd.DataFrame) -> Iterator[Row]:
     """Samples for a relative standard deviation of one, as a power of ten, in the mean over data sets.
 
-    Beside it are the log of the largest 1 + c_i^2, and what N noisy latent values tell of the process, both in nats.
-    ``exponent`` is that of N: from one number of patterns to the next, and from the first to the last.
+    Beside it are the log of the largest 1 + c_i^2, and what the two parts of v tell of one another, both in nats.
+    ``share`` is the former over the latter. ``exponent`` is that of N: from one number of patterns to the next, and
+    from the first to the last.
     """
     frame = foretold.assign(power=np.log10(foretold["independent"] + foretold["coupling"]))
     quantities = {"power": ("power", "mean"), "largest": ("largest", "mean")}
     quantities |= {"information": ("information", "mean")}
     yield from each(frame, ["kernel", "N"], f"{_PATH}{{kernel}}/N{{N}}/{{quantity}}", quantities)
+    share = frame["largest"] / frame["information"]
+    found = {"least": share.min(), "median": share.median(), "most": share.max()}
+    found |= {
+        "rows": len(frame),
+        "smallest": frame["largest"].min(),
+        "largest": frame["largest"].max(),
+    }
+    yield from estimates(f"{_PATH}share/", found, join_sources(frame["source"]))
     for kernel, own in frame.groupby("kernel", sort=False):
         powers = own.groupby("N")["power"].mean()
         sizes, source = [*powers.index], join_sources(own["source"])
