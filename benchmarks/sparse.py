@@ -6,8 +6,8 @@ correction, what the correction says of its own rest, and the largest error of a
 
 ``python benchmarks/sparse.py [N]`` writes docs/sparse.csv, row by row, and docs/sparse.png; rows that are there stay.
 ``python benchmarks/sparse.py --field N m`` prints what a rough field of N patterns costs at given hyperparameters, and
-``--chain N`` an autoregressive chain. ``--front N`` writes docs/sparse_front.csv: the error of the corrected evidence with
-neighbours alone, and with half of them in front.
+``--chain N`` an autoregressive chain. ``--front N`` writes docs/sparse_front.csv: the error of the corrected evidence
+with neighbours alone, and with half of them in front.
 """
 
 import sys
