@@ -128,9 +128,13 @@ def test_the_judges_gradient_leads_from_eps_optimum_to_the_true_one():
     top = minimize_scalar(lambda at: -known(at), bounds=(-2.0, 4.0), method="bounded").x
     # from far away the first climb is as long as is allowed
     common = CommonPoints(64, np.arange(16))
-    assert runs.corrected(judge.kernel, X, y, np.array([-2.0]), common) == pytest.approx(-1.0)
+    theta, rise = runs.corrected(judge.kernel, X, y, np.array([-2.0]), common)
+    assert theta == pytest.approx(-1.0) and rise == pytest.approx(
+        known(-1.0) - known(-2.0), abs=0.1
+    )
     start = np.array([top + 0.4])
-    found, climbs = runs.own_optimum(judge, start, 64, 3)
+    found, climbs, promised = runs.own_optimum(judge, start, 64, 3)
+    assert promised == pytest.approx(known(top) - known(start[0]), rel=0.3)
     assert known(top) - known(found.theta[0]) < 1e-4 < known(top) - known(start[0])
     assert 1 <= climbs <= 3
     ends = {name: runs.fitted(name, judge.kernel, X, y) for name in runs.CLIMBED}
@@ -141,8 +145,8 @@ def test_the_judges_gradient_leads_from_eps_optimum_to_the_true_one():
 def test_where_no_climb_gains_the_start_stays(monkeypatch):
     judge = judge_of(16)
     start = np.array([0.7])
-    monkeypatch.setattr(runs, "corrected", lambda *given: np.array([-30.0]))
-    found, climbs = runs.own_optimum(judge, start, 16, 3)
+    monkeypatch.setattr(runs, "corrected", lambda *given: (np.array([-30.0]), 1.0))
+    found, climbs, _ = runs.own_optimum(judge, start, 16, 3)
     assert found.theta[0] == 0.7 and climbs == 1
 
 

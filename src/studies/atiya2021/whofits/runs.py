@@ -136,8 +136,8 @@ def fitted(method: str, kernel: Kernel, X: _FloatArray, y: _FloatArray) -> Climb
 
 def corrected(
     kernel: Kernel, X: _FloatArray, y: _FloatArray, start: _FloatArray, common: CommonPoints
-) -> _FloatArray:
-    """Return where EP's evidence with the judge's gradient at the start is highest, near the start.
+) -> tuple[_FloatArray, float]:
+    """Return where EP's evidence with the judge's gradient at the start is highest, near it, and by how many nats.
 
     Parameters
     ----------
@@ -162,24 +162,28 @@ def corrected(
 
     near = np.column_stack([start - _STEP, start + _STEP])
     bounds = np.clip(near, *kernel.bounds.T[:, :, None])
-    return climb(tilted, [start], bounds, poor=approximate.poor).theta
+    found = climb(tilted, [start], bounds, poor=approximate.poor)
+    return found.theta, found.value - tilted(start)[0]
 
 
-def own_optimum(judge: Judge, start: _FloatArray, points: int, steps: int) -> tuple[Judged, int]:
-    """Return the highest place that the judge's gradient leads to, and how many climbs were made.
+def own_optimum(
+    judge: Judge, start: _FloatArray, points: int, steps: int
+) -> tuple[Judged, int, float]:
+    """Return the highest place that the judge's gradient leads to, the climbs made, and what the first one promised.
 
     Gradients have points of their own. The judge's say whether the end of a climb, or the middle of its way, is higher
     than where it began; the search ends where neither is.
     """
-    best, made = judge.at(start), 0
+    best, made, promised = judge.at(start), 0, float("nan")
     rng = generator(seed(judge.path, "climb"))
     common = CommonPoints(points, rng.integers(2**63, size=judge.method.randomizations))
     X, y = judge.problem.X_train, judge.problem.y_train
     for _ in range(steps):
         before = best
         try:
-            way = corrected(judge.kernel, X, y, before.theta, common) - before.theta
-            made += 1
+            theta, rise = corrected(judge.kernel, X, y, before.theta, common)
+            promised = rise if made == 0 else promised
+            way, made = theta - before.theta, made + 1
             for share in (1.0, 0.5):
                 found = judge.at(before.theta + share * way)
                 if above(found, before)[0] > 0.0:
@@ -189,7 +193,7 @@ def own_optimum(judge: Judge, start: _FloatArray, points: int, steps: int) -> tu
             break
         if best is before:
             break
-    return best, made
+    return best, made, promised
 
 
 def bounds_met(kernel: Kernel, theta: _FloatArray) -> tuple[bool, int]:
@@ -223,8 +227,9 @@ def fit(
         the judge's ``log_evidence`` with its error and diagnostics, ``above_ep`` and ``above_ep_se``, the evidence more
         than at EP's optimum, and the scores of the judge's predictions with ``judge_`` in front. The first two also
         have ``own``, the evidence by the method that was climbed, and the scores of its predictions; ``loss_more``
-        with its standard error over test patterns is their log loss less that of EP at its own optimum. CPU seconds
-        are of the search; in the third, of the climbs. Array ``theta`` (3, 1 + length scales): logarithms of variance
+        with its standard error over test patterns is their log loss less that of EP at its own optimum. The third
+        has ``promised``, the nats that the first climb gains on the surface that is climbed. CPU seconds are of the
+        search; in the third, of the climbs. Array ``theta`` (3, 1 + length scales): logarithms of variance
         and length scales.
     """
     X, y = problem.X_train, problem.y_train
@@ -233,7 +238,7 @@ def fit(
     judge = Judge(kernel, problem, method, path)
     ends = {name: fitted(name, kernel, X, y) for name in CLIMBED}
     start = time.process_time()
-    best, made = own_optimum(judge, ends["ep"].theta, *climbs)
+    best, made, promised = own_optimum(judge, ends["ep"].theta, *climbs)
     spent = time.process_time() - start
     ep, first = judge.at(ends["ep"].theta), np.empty(0)
     lines: list[Line] = []
@@ -246,7 +251,8 @@ def fit(
         first = own if name == "ep" else first
         line |= scores(probability, problem.y_test) | _mean("loss_more", own - first)
         lines.append({"point": name} | _judged(judge, judge.at(end.theta), ep) | line)
-    lines.append({"point": JUDGED, "evaluations": made} | _judged(judge, best, ep))
+    line = {"evaluations": made, "promised": promised}
+    lines.append({"point": JUDGED} | _judged(judge, best, ep) | line)
     seconds = [*(end.seconds for end in ends.values()), spent]
     theta = np.stack([*(end.theta for end in ends.values()), best.theta])
     timing: list[Line] = [{"cpu_seconds": one} for one in seconds]
