@@ -145,7 +145,7 @@ def test_the_judges_gradient_leads_from_eps_optimum_to_the_true_one():
 def test_where_no_climb_gains_the_start_stays(monkeypatch):
     judge = judge_of(16)
     start = np.array([0.7])
-    monkeypatch.setattr(runs, "corrected", lambda *given: (np.array([-30.0]), 1.0))
+    monkeypatch.setattr(runs, "corrected", lambda *given: (np.array([-60.0]), 1.0))
     found, climbs, _ = runs.own_optimum(judge, start, 16, 3)
     assert found.theta[0] == 0.7 and climbs == 1
 

@@ -49,6 +49,8 @@ JUDGED = "twisted-ep"
 _VARIANCE, _REACH = (1e-4, 1e8), (1e-3, 1e4)
 #: Most that a logarithm moves in a climb with the judge's gradient.
 _STEP = 1.0
+#: Of the way to the end of a climb, what is tried. A third gains if no more than five sixths of the promise is noise.
+_SHARES = (1.0, 1.0 / 3.0)
 
 
 class Judged(NamedTuple):
@@ -171,8 +173,8 @@ def own_optimum(
 ) -> tuple[Judged, int, float]:
     """Return the highest place that the judge's gradient leads to, the climbs made, and what the first one promised.
 
-    Gradients have points of their own. The judge's say whether the end of a climb, or the middle of its way, is higher
-    than where it began; the search ends where neither is.
+    Gradients have points of their own, and noise. The judge's points say whether the end of a climb, or else a place a
+    third of the way, is higher than where it began; the search ends where neither is.
     """
     best, made, promised = judge.at(start), 0, float("nan")
     rng = generator(seed(judge.path, "climb"))
@@ -184,7 +186,7 @@ def own_optimum(
             theta, rise = corrected(judge.kernel, X, y, before.theta, common)
             promised = rise if made == 0 else promised
             way, made = theta - before.theta, made + 1
-            for share in (1.0, 0.5):
+            for share in _SHARES:
                 found = judge.at(before.theta + share * way)
                 if above(found, before)[0] > 0.0:
                     best = found
