@@ -2,12 +2,17 @@
 
 import math
 
+import matplotlib.text
 import numpy as np
 import pandas as pd
 import pytest
 
+from recheck.judge.measures import estimate
 from recheck.record.files import write_csv
+from recheck.report import style
+from recheck.report.book import Book
 from studies.atiya2021.experiments.whofits import KERNELS
+from studies.atiya2021.figures.whofits import whofits as draw
 from studies.atiya2021.measures import whofits
 from studies.common.measuring import Rows
 
@@ -169,6 +174,51 @@ def test_slopes_that_do_not_exist_are_left_out(tmp_path):
     assert found.loc["whofits/all/both/ep/slope-away", "value"] == pytest.approx(0.4)
     assert found.loc["whofits/a/isotropic/slope-ep", "status"] == "not defined"
     assert np.isnan(found.loc["whofits/b/isotropic/slope-ep", "se"]), "one split has no spread"
+
+
+# --- the figure
+
+
+def drawn(lines, folder):
+    """The figure of lines, and the places of what it draws of each method: error and loss, by panel."""
+    frame = measured(lines, folder).reset_index() if lines else pd.DataFrame({"id": []}, dtype=str)
+    if not lines:
+        frame = frame.reindex(columns=["id", "reading", "value"])
+    found = estimate(frame) if lines else frame
+    book = Book(found, frame, pd.DataFrame({"id": []}, dtype=str))
+    with style.style():
+        figure = draw(book)
+        figure.draw_without_rendering()
+    clouds = [
+        [line.get_xydata().tolist() for line in axes.lines if line.get_marker() in ("D", "p")]
+        for axes in figure.axes
+    ]
+    return figure, clouds
+
+
+def test_the_figure_shows_what_is_lost_by_what_is_erred(tmp_path):
+    iso, ard = KERNELS
+    lines = [
+        *lines_of("a", kernel=iso, laplace={"above_ep": -0.3, "own": -102.0}),
+        *lines_of("a", kernel=ard, twisted_ep={"above_ep": 0.02}),
+        *lines_of("b", kernel=ard, ep={"status": "not converged"}),
+    ]
+    figure, clouds = drawn(lines, tmp_path)
+    # what loses nothing stands at the edge, and the fit that does not count is nowhere
+    assert clouds[0] == [[pytest.approx([0.5, 1e-4])], [pytest.approx([2.0, 0.3])]]
+    assert clouds[1] == [[pytest.approx([0.5, 0.02])], [pytest.approx([0.5, 0.02])]]
+    assert "EP's $\\log L$ errs by up to 0.5 nats, its optimum loses 0.02" in figure.get_suptitle()
+    texts = [one for one in figure.findobj(matplotlib.text.Text) if one.get_text()]
+    assert min(one.get_fontsize() for one in texts) >= 8.0
+    assert [axes.get_title("left") for axes in figure.axes] == [
+        "one length scale",
+        "a length scale for each input",
+    ]
+
+
+def test_a_figure_of_nothing_says_so(tmp_path):
+    figure, _ = drawn([], tmp_path)
+    assert any("not run" in one.get_text() for one in figure.findobj(matplotlib.text.Text))
 
 
 def test_simulated_errors_are_found(tmp_path):
