@@ -35,7 +35,9 @@ def lines_of(data="a", split=0, kernel="isotropic", **changes):
         }
         line |= {"log_evidence": -100.0, "log_evidence_se": 0.01, "above_ep": 0.0}
         line |= {"above_ep_se": 0.0 if point == "ep" else 0.002, "variance_at_bound": False}
-        line |= {"scales_at_bound": 0} | {f"judge_{name}": value for name, value in SCORES.items()}
+        line |= {"scales_at_bound": 0, "log_variance": 2.0} | {
+            f"judge_{name}": value for name, value in SCORES.items()
+        }
         if point != "twisted-ep":
             line |= {"own": -100.5, **SCORES}
         own = point.replace("-", "_")
@@ -219,6 +221,15 @@ def test_the_figure_shows_what_is_lost_by_what_is_erred(tmp_path):
 def test_a_figure_of_nothing_says_so(tmp_path):
     figure, _ = drawn([], tmp_path)
     assert any("not run" in one.get_text() for one in figure.findobj(matplotlib.text.Text))
+
+
+def test_variances_without_end_are_counted(tmp_path):
+    far = {"ep": {"log_variance": 14.0}}
+    end = {"ep": {"log_variance": 18.42, "variance_at_bound": True}}
+    lines = [*lines_of(**far), *lines_of(split=1, **end), *lines_of(split=2)]
+    found = measured(lines, tmp_path)["value"]
+    assert [found[f"whofits/all/both/at-{what}"] for what in ("limit", "bound")] == [2, 1]
+    assert found["whofits/a/isotropic/at-limit"] == 2
 
 
 def test_simulated_errors_are_found(tmp_path):

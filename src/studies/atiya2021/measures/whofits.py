@@ -24,6 +24,8 @@ from studies.common.measuring import Rows
 RESOLVED = 0.1
 #: Nats: who loses less has lost little.
 LITTLE = 0.1
+#: A variance from which on the evidence is that of the limit of no noise: no bound is wide enough there.
+LIMIT = 1e6
 #: Standard errors within which two evidences are not told apart.
 WIDTH = 2.0
 #: Methods that are climbed, and the point of the judge.
@@ -31,19 +33,9 @@ METHODS, JUDGE = ("ep", "laplace"), "twisted-ep"
 
 _KEYS = ["data", "split", "kernel"]
 _SCORES = ["log_loss", "error_rate", "binned_error", "slope", "intercept"]
-_COLUMNS = [
-    "row",
-    *_KEYS,
-    "point",
-    "status",
-    "N",
-    "inputs",
-    "test",
-    "log_evidence",
-    "log_evidence_se",
-]
-_COLUMNS += ["above_ep", "above_ep_se", "own", "variance_at_bound", "scales_at_bound", "promised"]
-_COLUMNS += [*_SCORES, *(f"judge_{name}" for name in _SCORES)]
+_NUMBERS = ["log_evidence", "log_evidence_se", "above_ep", "above_ep_se", "own", "log_variance"]
+_NUMBERS += [*_SCORES, *(f"judge_{name}" for name in _SCORES)]
+_COLUMNS = [*_KEYS, "point", "status", "N", "inputs", "test", "variance_at_bound", *_NUMBERS]
 
 
 def measure(given: Rows) -> pd.DataFrame:
@@ -62,10 +54,9 @@ def fits_of(lines: pd.DataFrame) -> pd.DataFrame:
     judge's at its own optimum, with ``off_se``, ``lost`` in nats with ``lost_se``, ``own`` and the scores of its
     predictions there; ``lost_twisted-ep``, which is zero where the judge's gradient leads to the best place; ``best``,
     the judge's evidence there, with ``best_se``; the scores of the judge's predictions; ``at_bound``, whether EP's
-    variance is; and ``source``.
+    variance is, and ``at_limit``, whether it exceeds `LIMIT`; and ``source``.
     """
-    numbers = [name for name in _COLUMNS[8:] if name != "variance_at_bound"]
-    lines = lines.assign(**{name: lines[name].astype(float) for name in numbers})
+    lines = lines.assign(**{name: lines[name].astype(float) for name in _NUMBERS})
     return pd.DataFrame([_fit(key, group) for key, group in lines.groupby(_KEYS, sort=False)])
 
 
@@ -83,6 +74,7 @@ def _fit(key: Any, group: pd.DataFrame) -> dict[str, Any]:
         "at_bound": str(ep["variance_at_bound"]) == "True",
         "source": join_sources(group["source"]),
     }
+    line |= {"at_limit": bool(ep["log_variance"] > np.log(LIMIT))}
     for point, own in at.iterrows():
         # differences from EP's optimum have its random numbers; of two others the errors are put together
         error = np.hypot(at.loc[best, "above_ep_se"], own["above_ep_se"])
@@ -142,6 +134,7 @@ def _data_sets(fits: pd.DataFrame) -> Iterator[Row]:
         counted = group[group["counted"]]
         yield estimate(f"{path}counted", len(counted), source)
         yield estimate(f"{path}at-bound", group["at_bound"].sum(), source)
+        yield estimate(f"{path}at-limit", group["at_limit"].sum(), source)
         for method in METHODS:
             for name in ("off", "lost"):
                 yield estimate(f"{path}{name}-{method}", mean(counted[f"{name}_{method}"]), source)
@@ -184,6 +177,7 @@ def _over_all(fits: pd.DataFrame) -> Iterator[Row]:
             "fits": len(group),
             "counted": len(counted),
             "at-bound": group["at_bound"].sum(),
+            "at-limit": group["at_limit"].sum(),
             "data-sets": group["data"].nunique(),
             "data-sets-counted": counted["data"].nunique(),
         }.items():
