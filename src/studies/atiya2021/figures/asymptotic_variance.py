@@ -33,9 +33,9 @@ def foretold(book: Book) -> Figure:
         book, f"{_PATH}{{kernel}}/N{{N}}/{{method}}/{{quantity}}", ["foretold", "error"]
     )
     ratios = _pivoted(book, f"{_PATH}{{kernel}}/N{{N}}/{{quantity}}", ["information", "largest"])
-    left.set(xscale="log", yscale="log", xlabel="foretold standard deviation $\\sigma/\\sqrt{M}$")
+    left.set(xscale="log", yscale="log", xlabel="predicted standard deviation $\\sigma/\\sqrt{M}$")
     left.set_ylabel("error of $\\log L$ (nats)")
-    left.set_title("Errors are as foretold, up to a nat")
+    left.set_title("Errors are as predicted, up to a nat")
     right.set(xscale="log", yscale="log", xlabel="shared information $I$ (nats)")
     right.set_ylabel("largest $\\log(1+c_i^2)$")
     right.set_title("The kernel sets them")
