@@ -77,6 +77,11 @@ class Neighbours:
         """The number m of neighbours at most."""
         return self.index.shape[1]
 
+    @property
+    def predicting(self) -> int:
+        """How many a test value is regressed on: twice as many, for it has neighbours on all sides."""
+        return min(2 * self.most + 1, len(self.order))
+
     def fewer(self, most: int) -> Neighbours:
         """Return the nearest of the neighbours."""
         index = np.ascontiguousarray(self.index[:, :most])
@@ -107,10 +112,10 @@ class Neighbours:
 
     def nearest(self, X: FloatArray) -> Index:
         """Return the values (t, k) that those at inputs X (t, d) are regressed on, the nearest first."""
-        return self.about(_nearest(self.Z, X / self.scale, self.most + 1))
+        return self.about(_nearest(self.Z, X / self.scale, self.predicting))
 
     def about(self, found: Index) -> Index:
-        """Return the nearest values (t, m + 1) themselves; with one input, those at most m places from the nearest."""
+        """Return the nearest values (t, 2 m + 1) themselves; with one input, those at most m places from the nearest."""
         if self.Z.shape[1] > 1:
             return found
         n, size = len(self.order), min(2 * self.most + 1, len(self.order))

@@ -140,8 +140,7 @@ class Sparse(Covariance):
 
     def cross_of(self, K_star: FloatArray, k_star_star: FloatArray) -> SparseCross:
         relevance = K_star**2 / diagonal(self.kernel, self.X)[:, None]
-        most = min(self.near.most + 1, len(self))
-        nearest = np.argsort(-relevance, axis=0, kind="stable")[:most].T
+        nearest = np.argsort(-relevance, axis=0, kind="stable")[: self.near.predicting].T
         index = np.ascontiguousarray(self.near.about(nearest.astype(np.int32)))
         by = Regressions.on(K_star, k_star_star, self.kernel, self.X, index)
         if (by.D + 1e-6 * np.maximum(k_star_star, 1.0) < 0.0).any():
