@@ -115,7 +115,7 @@ class Neighbours:
         return self.about(_nearest(self.Z, X / self.scale, self.predicting))
 
     def about(self, found: Index) -> Index:
-        """Return the nearest values (t, 2 m + 1) themselves; with one input, those at most m places from the nearest."""
+        """Return the nearest values (t, 2 m + 1), or with one input those at most m places from the nearest one."""
         if self.Z.shape[1] > 1:
             return found
         n, size = len(self.order), min(2 * self.most + 1, len(self.order))
