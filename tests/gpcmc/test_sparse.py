@@ -249,7 +249,7 @@ def test_the_front_is_among_all_later_neighbours():
         assert list(fewer.index[i, : fewer.counts[i]]) == list(found[: front + 2])
     (at,) = near.nearest(np.full((1, 3), 0.5))
     others = np.array([j for j in range(700) if j not in first])
-    nearest = others[np.argsort(np.linalg.norm(X[others] - 0.5, axis=1))[: m + 1]]
+    nearest = others[np.argsort(np.linalg.norm(X[others] - 0.5, axis=1))[: 2 * m + 1]]
     assert list(at[:front]) == list(near.order[:front]) and list(at[front:]) == list(nearest)
 
 
@@ -294,6 +294,26 @@ def test_what_is_left_out_is_told(exactly, monkeypatch):
         assert left <= told["correction_rest"] + 1e-3
         gap = np.abs(found.prediction.probability - dense.prediction.probability)
         assert (gap <= found.prediction.form_error + 1e-3).all()
+
+
+@pytest.mark.parametrize("d", [2, 4, 8])
+@pytest.mark.parametrize("nu", [0.5, 1.5, 2.5, np.inf])
+def test_errors_of_probabilities_are_told_to_within_a_factor_of_ten(nu, d):
+    """The largest of 200, against the dense form: neither below it nor ten times above, in all twelve fields."""
+    rng = np.random.default_rng([d, 7])
+    kernel, X, X_star = (
+        3.0 * Matern(0.1 * d**0.5, nu=nu),
+        rng.random((500, d)),
+        rng.random((200, d)),
+    )
+    L = np.linalg.cholesky(evaluate(kernel, X) + 1e-8 * np.eye(500))
+    y = np.where(L @ rng.standard_normal(500) + rng.standard_normal(500) > 0, 1.0, -1.0)
+    dense, found = (
+        ExpectationPropagation().fit(one, y, rng=np.random.default_rng(0))
+        for one in both(kernel, X, X_star, 20)
+    )
+    off = np.abs(found.prediction.probability - dense.prediction.probability).max()
+    assert off <= found.prediction.form_error.max() <= 10.0 * off
 
 
 def test_a_kernel_must_be_stationary():

@@ -88,6 +88,11 @@ class Neighbours:
         """The number m of neighbours at most that are chosen for being near."""
         return self.most - self.front
 
+    @property
+    def predicting(self) -> int:
+        """How many near ones a test value is regressed on: twice as many, for it has neighbours on all sides."""
+        return min(2 * self.near + 1, len(self.others))
+
     def fewer(self, near: int) -> Neighbours:
         """Return those in front, and the nearest of the others."""
         most = self.front + near
@@ -123,11 +128,11 @@ class Neighbours:
 
     def nearest(self, X: FloatArray) -> Index:
         """Return the values (t, k) that those at inputs X (t, d) are regressed on: in front, then the nearest first."""
-        found = _nearest(self.Z[self.others], X / self.scale, self.near + 1)
+        found = _nearest(self.Z[self.others], X / self.scale, self.predicting)
         return self.about(self.others[found])
 
     def about(self, found: Index) -> Index:
-        """Return those in front and the nearest others (t, m + 1); with one input, those at most m places away."""
+        """Return those in front and the nearest (t, 2 m + 1); with one input, those at most m places away."""
         if self.Z.shape[1] > 1:
             front = np.broadcast_to(self.order[: self.front], (len(found), self.front))
             return np.concatenate([front, found], axis=1)

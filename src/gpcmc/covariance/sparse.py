@@ -141,7 +141,7 @@ class Sparse(Covariance):
     def cross_of(self, K_star: FloatArray, k_star_star: FloatArray) -> SparseCross:
         relevance = K_star**2 / diagonal(self.kernel, self.X)[:, None]
         others = self.near.others
-        nearest = np.argsort(-relevance[others], axis=0, kind="stable")[: self.near.near + 1].T
+        nearest = np.argsort(-relevance[others], axis=0, kind="stable")[: self.near.predicting].T
         index = np.ascontiguousarray(self.near.about(others[nearest]))
         by = Regressions.on(K_star, k_star_star, self.kernel, self.X, index)
         if (by.D + 1e-6 * np.maximum(k_star_star, 1.0) < 0.0).any():
