@@ -145,7 +145,20 @@ def test_counts_of_choices(tmp_path):
     assert [found[f"whofits/choice/{name}"] for name in ("counted", "told", "ard")] == [2, 1, 1]
     assert [found[f"whofits/choice/{name}/same"] for name in ("ep", "laplace")] == [0, 1]
     assert [found[f"whofits/choice/{name}/largest"] for name in ("ep", "laplace")] == [2.0, 0.0]
+    assert found["whofits/choice/predicts"] == 0, "equal losses"
     assert found["whofits/a/choice/judge"] == 2.0 and found["whofits/a/choice/ep"] == -1.0
+
+
+@pytest.mark.parametrize(("loss", "predicts"), [(0.2, 1), (0.4, 0), (np.nan, 0)])
+def test_whether_the_likelier_kernel_predicts_better(loss, predicts, tmp_path):
+    iso, ard = KERNELS
+    up = {"log_evidence": -98.0}
+    ep = up | {"log_loss": loss}
+    lines = [*lines_of(kernel=iso), *lines_of(kernel=ard, ep=ep, laplace=up, twisted_ep=up)]
+    found = measured(lines, tmp_path)
+    assert found.loc["whofits/choice/predicts", "value"] == predicts
+    if np.isfinite(loss):
+        assert found.loc["whofits/a/choice/log-loss", "value"] == pytest.approx(loss - 0.3)
 
 
 def test_differences_are_paired_over_splits_and_over_data_sets(tmp_path):

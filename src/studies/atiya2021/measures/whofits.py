@@ -94,8 +94,8 @@ def choices(fits: pd.DataFrame) -> pd.DataFrame:
 
     Columns: ``data``, ``split``, ``counted``; ``judge``, the best evidence of the kernel with a length scale for each
     input less that of the other, by the judge, with ``judge_se``; ``told``, whether that exceeds `WIDTH` standard
-    errors; the same difference by each method's own evidence; and of each method ``agrees``, whether it prefers the
-    same kernel; a method that prefers neither does not.
+    errors; ``loss``, the same difference of EP's held-out log loss; the difference by each method's own evidence; and
+    of each method ``agrees``, whether it prefers the same kernel; a method that prefers neither does not.
     """
     found = []
     one, other = KERNELS
@@ -107,12 +107,13 @@ def choices(fits: pd.DataFrame) -> pd.DataFrame:
         line |= {"judge": by.loc[other, "best"] - by.loc[one, "best"]}
         line |= {"judge_se": float(np.hypot(by.loc[other, "best_se"], by.loc[one, "best_se"]))}
         line |= {"told": bool(abs(line["judge"]) > WIDTH * line["judge_se"])}
+        line |= {"loss": by.loc[other, "log_loss_ep"] - by.loc[one, "log_loss_ep"]}
         line |= {"source": join_sources(group["source"])}
         for method in METHODS:
             line[method] = by.loc[other, f"own_{method}"] - by.loc[one, f"own_{method}"]
             line[f"agrees_{method}"] = bool(line[method] * line["judge"] > 0.0)
         found.append(line)
-    columns = ["data", "split", "counted", "judge", "judge_se", "told", *METHODS]
+    columns = ["data", "split", "counted", "judge", "judge_se", "told", "loss", *METHODS]
     columns += [*(f"agrees_{method}" for method in METHODS), "source"]
     return pd.DataFrame(found, columns=columns)
 
@@ -154,6 +155,8 @@ def _choices(chosen: pd.DataFrame) -> Iterator[Row]:
     yield estimate("whofits/choice/counted", chosen["counted"].sum(), source)
     yield estimate("whofits/choice/told", len(told), source)
     yield estimate("whofits/choice/ard", (told["judge"] > 0.0).sum(), source)
+    # what is more likely need not predict better
+    yield estimate("whofits/choice/predicts", (told["judge"] * told["loss"] < 0.0).sum(), source)
     for method in METHODS:
         agrees = told[f"agrees_{method}"].astype(bool)
         yield estimate(f"whofits/choice/{method}/same", agrees.sum(), source)
@@ -164,6 +167,7 @@ def _choices(chosen: pd.DataFrame) -> Iterator[Row]:
         path, where = f"whofits/{data}/choice/", join_sources(group["source"])
         own = group[group["counted"]]
         yield estimate(f"{path}judge", mean(own["judge"]), where)
+        yield estimate(f"{path}log-loss", mean(group["loss"]), where)
         for method in METHODS:
             yield estimate(f"{path}{method}", mean(own[method]), where)
 
