@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from begin import begin
+from begin import begin, kept_results
 from recheck.record.files import write_csv
 from studies.common.kept import Kept
 from studies.common.plan import Plan, declared
@@ -10,7 +10,8 @@ from studies.common.plan import Plan, declared
 results = begin(snakemake)
 plan, lines = Plan(snakemake.params.config), []
 for study in plan.studies:
-    kept = Kept(f"data/reference/{study}").seconds
+    folder = kept_results(study)
+    kept = Kept(folder).seconds if folder else {}
     for block in plan.blocks(study).values():
         if {experiment for experiment, _ in block.rows} & {*declared(study).apart}:
             continue

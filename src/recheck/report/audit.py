@@ -26,7 +26,7 @@ VERDICTS = {
     "data not available": ("has no data here", "have no data here"),
 }
 #: Kinds of verdicts, as several of them are called.
-KINDS = {"cell": "cells", "contrast": "contrasts", "column": "columns", "claim": "claims"}
+KINDS = {name: f"{name}s" for name in ("cell", "contrast", "column", "claim", "spread")}
 #: Verdicts on what was compared.
 COMPARED = ("agrees", "differs", "depends on a reading", "undecided")
 _QUANTILES = ("q05", "q25", "q50", "q75", "q95")
@@ -118,7 +118,7 @@ def _drawn(values: Sequence[float], mark: Any, logs: bool, ticks: Sequence[float
 
 
 def audit_tables(verdicts: pd.DataFrame, layout: Layout, published: Published) -> dict[str, str]:
-    """All verdicts as longtables: ``audit_cells``, ``audit_contrasts``, ``audit_columns``, ``audit_claims``.
+    """All verdicts as longtables, one a kind: ``audit_cells``, ``audit_contrasts``, ``audit_claims`` and so on.
 
     A kind that there are none of is left out. The effect is the ratio of ours to printed, or their difference. Units
     are those of the layout, statements of claims those published.

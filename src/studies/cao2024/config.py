@@ -12,58 +12,67 @@ from studies.common.configuration import (
     General,
     checked,
     multiple,
-    number,
+    one_of,
     power_of_two,
     whole,
 )
 
-Count = Annotated[int, whole(1, 10**6)]
-Shifted = Annotated[int, multiple(20, 20, 10**6)]
-Scrambled = Annotated[int, power_of_two(16, 2**19)]
+Size = Annotated[int, whole(20, 6400)]
+Several = Annotated[int, whole(3, 1000)]
+Neighbours = Annotated[int, whole(1, 1000)]
+# of a lattice under ten shifts, with antithetic points
+Draws = Annotated[int, multiple(20, 20, 10**6)]
 
 
-class Draws(Block):
-    """Draws of an estimate by each method."""
+class Method(Block):
+    """Draws of an estimate, and estimates of a probability."""
 
-    minimax_tilting: Annotated[Count, Field(alias="minimax-tilting")]
-    separation: Shifted
-    twisted_ep: Annotated[Scrambled, Field(alias="twisted-ep")]
-
-
-class Units(Block):
-    """Units of each method."""
-
-    minimax_tilting: Annotated[Count, Field(alias="minimax-tilting")]
-    separation: Count
-    twisted_ep: Annotated[Count, Field(alias="twisted-ep")]
+    draws: Draws
+    estimates: Several
 
 
-class Between(Block):
-    """Cheaper runs of two methods, which tell how much a standard deviation varies."""
+class Design(Block):
+    """One dimension, and the methods that are run in it."""
 
-    draws: Shifted
-    units: Count
+    size: Size
+    methods: dict[Annotated[str, one_of("vecchia", "minimax-tilting", "separation")], Method] = (
+        Field(min_length=1)
+    )
 
 
 class Spread(Block):
-    """Standard deviations of estimates."""
+    """Estimates of one probability again and again."""
 
-    size: Annotated[int, whole(20, 6400)]
-    estimates: Annotated[int, whole(2, 1000)]
+    neighbours: Neighbours
+    small: Design
+    large: Design
+
+
+class Twisted(Block):
+    """Twisted EP under the sparse covariance."""
+
+    neighbours: Neighbours
+    points: Annotated[int, power_of_two(16, 2**19)]
+    randomizations: Annotated[int, whole(2, 1000)]
+
+
+class Finer(Block):
+    """The authors' method on the orthant, for each of these numbers of neighbours."""
+
+    neighbours: list[Neighbours] = Field(min_length=1)
     draws: Draws
-    units: Units
-    between: Between
+    estimates: Several
 
 
 class Reference(Block):
-    """Probabilities of orthants by twisted expectation propagation."""
+    """Probabilities by what the library has, and by the authors' method with more neighbours."""
 
-    size: Annotated[int, whole(20, 6400)]
-    tolerance: Annotated[float, number(1e-4, 1)]
-    large: Annotated[int, whole(20, 6400)]
-    residual: Annotated[float, number(1e-6, 0.5)]
-    points: Annotated[int, whole(1, 10**5)]
-    randomizations: Annotated[int, whole(2, 1000)]
+    small: Size
+    calls: Several
+    samples: Annotated[int, whole(1000, 2**22)]
+    size: Size
+    twisted: Twisted
+    finer: Finer
 
 
 class Study(Block):

@@ -1,101 +1,123 @@
 """Estimates of one probability: many independent ones, by the proposal of one method.
 
-The proposal is found once, because it is the same for all. What draws from it is what the paper's software does:
-random points for minimax tilting (`pmvnorm` of the R package TruncatedNormal), and for separation of variables a
-lattice under twenty random shifts (`pmvn` of tlrmvnmvt). Twisted expectation propagation is this library's, with its
-Sobol' points. The coordinates are drawn in the order of the library, the least likely first.
+The proposal is found once, because it is the same for all. What draws from it is what the authors' software does: for
+minimax tilting random points (`pmvnorm` of the R package TruncatedNormal); under Vecchia's approximation (`pmvn` of
+VeccTMVN), and for separation of variables (`pmvn` of tlrmvnmvt), ten random shifts of a lattice with the antithetic
+points. Coordinates are drawn in the order of these packages, which is the library's: the least likely first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from scipy.special import logsumexp
 
-from gpcmc.rectangle.arguments import check_problem
-from gpcmc.rectangle.blocks import reduce
+from gpcmc.rectangle import proposals
+from gpcmc.rectangle.arguments import slack_of
 from gpcmc.rectangle.mixture import Mixture
-from gpcmc.rectangle.order import ordered
-from gpcmc.rectangle.rounds import SCRAMBLES, run_round
-from gpcmc.rectangle.solve import guided, separation, tilting
+from gpcmc.rectangle.order import Ordered, ordered
+from gpcmc.rectangle.solve import separation, tilting
+from gpcmc.rectangle.tilt import minimax_tilt
 from studies.cao2024.problems import Problem
+from studies.cao2024.vecchia import VecchiaFactor
 
 Array = np.ndarray
+#: Methods; the last is under Vecchia's approximation.
+METHODS = ("minimax-tilting", "separation", "vecchia")
 #: Random shifts of the lattice.
-SHIFTS = 20
-_CHUNK = 4096  # points at once
-
-
-def proposal(given: Problem, method: str) -> Mixture:
-    """Return what a method draws from.
-
-    Raises
-    ------
-    ValueError
-        If the covariance falls apart into blocks, or expectation propagation leaves no proposal.
-    """
-    blocks = reduce(check_problem(-np.inf, given.upper, 0.0, given.cov)).blocks
-    if len(blocks) != 1:
-        raise ValueError(f"cov must be one block; it has {len(blocks)}")
-    (block,) = blocks
-    ranked = ordered(block.R, block.lower, block.upper, block.slack)
-    if method == "separation":
-        return separation(ranked)
-    tilted = tilting(ranked)
-    if method == "minimax-tilting":
-        return tilted
-    _, found = guided(ranked, tilted)
-    if found is None:
-        raise ValueError("cov leaves expectation propagation no proposal")
-    return found
+SHIFTS = 10
+_POINTS = 250  # of the lattice at once
 
 
 def estimates(
-    given: Problem, method: str, draws: int, count: int, rng: np.random.Generator
-) -> Array:
-    """Return independent estimates (count,) of the logarithm of the probability.
+    given: Problem,
+    method: str,
+    draws: int,
+    count: int,
+    rng: np.random.Generator,
+    neighbours: int = 0,
+) -> tuple[Array, float, float]:
+    """Estimate the logarithm of a probability again and again.
 
     Parameters
     ----------
     given : Problem
-    method : {"minimax-tilting", "separation", "twisted-ep"}
+    method : str
+        One of `METHODS`.
     draws : int
-        Of each estimate; of separation of variables in `SHIFTS` shifts, of twisted EP in `SCRAMBLES` scrambles and
-        beside an eighth as many of its defence.
+        Of each estimate; for a lattice a multiple of twice `SHIFTS`.
     count : int
     rng : numpy.random.Generator
+    neighbours : int
+        Of each coordinate at most, under Vecchia's approximation.
+
+    Returns
+    -------
+    array, float, float
+        The estimates (count,), the CPU seconds of what comes before the draws, and those of an estimate's draws.
     """
-    source = proposal(given, method)
-    if method == "twisted-ep":
-        rounds = (run_round(source, draws // SCRAMBLES, rng) for _ in range(count))
-        return np.array([one.log_probability for one in rounds])
-    points = _random if method == "minimax-tilting" else _lattice
-    n, share = len(source), np.zeros(1)
-
-    def run(U: Array) -> Array:
-        return source.weigh(0, U.shape[1], U.__getitem__, share)[0]
-
-    return np.array([_log_mean(run(U) for U in points(n, draws, rng)) for _ in range(count)])
+    begun = time.process_time()
+    one = _prepared(given, method, draws, neighbours)
+    before = time.process_time()
+    found = np.array([one(rng) for _ in range(count)])
+    return found, before - begun, (time.process_time() - before) / count
 
 
-def _log_mean(log_weights: Iterator[Array]) -> float:
-    parts = np.concatenate([*log_weights])
-    return float(logsumexp(parts) - np.log(len(parts)))
+def _prepared(
+    given: Problem, method: str, draws: int, neighbours: int
+) -> Callable[[np.random.Generator], float]:
+    """Return what makes one estimate."""
+    ranked = in_order(given)
+    if method in ("minimax-tilting", "separation"):
+        mixture = tilting(ranked) if method == "minimax-tilting" else separation(ranked)
+        points = _random if method == "minimax-tilting" else _lattice
+        return lambda rng: _log_mean(mixture, points(len(mixture), draws, rng))
+    factor = VecchiaFactor.of(given, ranked.order, neighbours)
+    sd = (1.0 + given.nugget) ** 0.5
+    lower, upper = sd * ranked.lower, sd * ranked.upper
+    tilt = minimax_tilt(factor, lower, upper, starts=[ranked.start])
+    tilted = Mixture((proposals.tilted(factor, tilt.mu, lower, upper),), tilt.log_bound)
+    return lambda rng: _log_mean(tilted, _lattice(len(tilted), draws, rng))
+
+
+def in_order(given: Problem) -> Ordered:
+    """Return a problem in standard units, its coordinates as they are drawn; a limit that is alone is a lower one."""
+    cov, sd = given.cov, (1.0 + given.nugget) ** 0.5
+    slack = slack_of(cov, len(cov))
+    cov /= sd**2
+    lower, upper = given.lower / sd, given.upper / sd
+    if np.isneginf(lower).all():
+        lower, upper = -upper, -lower
+    return ordered(cov, lower, upper, slack)
+
+
+def _log_mean(mixture: Mixture, points: Iterator[Array]) -> float:
+    share = np.zeros(1)
+    parts = [mixture.weigh(0, U.shape[1], U.__getitem__, share)[0] for U in points]
+    return float(logsumexp(np.concatenate(parts)) - np.log(sum(map(len, parts))))
 
 
 def _random(n: int, draws: int, rng: np.random.Generator) -> Iterator[Array]:
     """Yield random points of the unit cube, (n, m) at a time."""
-    for first in range(0, draws, _CHUNK):
-        yield rng.random((n, min(_CHUNK, draws - first)))
+    for first in range(0, draws, 2 * _POINTS):
+        yield rng.random((n, min(2 * _POINTS, draws - first)))
 
 
 def _lattice(n: int, draws: int, rng: np.random.Generator) -> Iterator[Array]:
-    """Yield Richtmyer's lattice under random shifts and the baker's transformation, (n, m) at a time."""
-    steps = np.sqrt(primes(n))[:, None]
-    lattice = steps * np.arange(1, draws // SHIFTS + 1) % 1.0
+    """Yield Richtmyer's lattice under random shifts and the baker's transformation, and its antithetic points.
+
+    They come (n, m) at a time, the two halves beside each other.
+    """
+    steps, count = np.sqrt(primes(n))[:, None], draws // (2 * SHIFTS)
     for _ in range(SHIFTS):
-        yield np.abs(2.0 * ((lattice + rng.random((n, 1))) % 1.0) - 1.0)
+        shift = rng.random((n, 1))
+        for first in range(1, count + 1, _POINTS):
+            U = steps * np.arange(first, min(first + _POINTS, count + 1)) + shift
+            U -= np.floor(U)
+            U = np.abs(2.0 * U - 1.0)
+            yield np.concatenate([U, 1.0 - U], axis=1)
 
 
 def primes(n: int) -> Array:

@@ -1,86 +1,107 @@
-"""Probabilities of orthants by twisted expectation propagation: N = 900, dense, and N = 6,400, of low rank."""
+"""Probabilities by what the library has, and by the authors' method with more neighbours than they took."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from studies.cao2024.config import Configuration
-from studies.cao2024.problems import NUGGETS, RANGE
+from studies.cao2024.problems import NUGGETS, SCENARIOS
 from studies.common.rows import Inputs, Line, Result, Row, planned
 from studies.common.seeds import seed
 
-#: Covariances as they are, and of low rank with a diagonal.
-DENSE, LOW_RANK = "dense", "low-rank"
+#: What is called: `gpcmc.rectangle_probability`; twisted EP as an evidence; the authors' method.
+LIBRARY, TWISTED, FINER = "library", "twisted-ep", "vecchia"
+#: Half-widths of an interval of 95 % that is as wide as the authors' 30 replicates with 30 neighbours vary at N = 900.
+TOLERANCES = {"orthant": 0.073, "shifted": 0.034, "box": 1.5}
+_SMALL, _LARGE = NUGGETS
 
 
 def plan(config: Configuration) -> list[Line]:
-    """Return a row a probability."""
-    given = config.cao2024.reference
-    rows: list[Line] = [
-        {
-            "row": f"{DENSE}/{nugget}",
-            "nugget": nugget,
-            "size": given.size,
-            "seconds": 15.0 * (given.size / 900) ** 2,
-            "tolerance": given.tolerance,
-        }
-        for nugget in NUGGETS
-    ]
-    names = ("residual", "points", "randomizations")
-    large = {name: getattr(given, name) for name in names}
-    rows.append(
-        {
-            "row": f"{LOW_RANK}/paper",
-            "seconds": 45.0 * given.large / 6400,
-            "nugget": "paper",
-            "size": given.large,
-            **large,
-        }
+    """Return a row for each call, or a row for all estimates of one number of neighbours."""
+    return planned(
+        row | {"seed": seed(config.seed, "cao2024", row["row"])} for row in _rows(config)
     )
-    return planned(row | {"seed": seed(config.seed, "cao2024", row["row"])} for row in rows)
+
+
+def _rows(config: Configuration) -> Iterator[Line]:
+    given = config.cao2024.reference
+    large = {"dimension": _LARGE, "size": given.size}
+    part = given.size / 6400
+    for scenario in SCENARIOS:
+        for call in range(given.calls):
+            yield {
+                "row": f"{LIBRARY}/{scenario}-{_SMALL}/{call}",
+                "seconds": 5.0,
+                "scenario": scenario,
+                "method": LIBRARY,
+                "dimension": _SMALL,
+                "size": given.small,
+                "tolerance": TOLERANCES[scenario],
+                "samples": given.samples,
+            }
+        yield {
+            "row": f"{TWISTED}/{scenario}-{_LARGE}",
+            "seconds": 60.0 * part,
+            "scenario": scenario,
+            "method": TWISTED,
+            **large,
+            "neighbours": given.twisted.neighbours,
+            "points": given.twisted.points,
+            "randomizations": given.twisted.randomizations,
+        }
+    one, name = given.finer, f"{SCENARIOS[0]}-{_LARGE}"
+    for neighbours in one.neighbours:
+        each = 5e-8 + 4e-10 * neighbours
+        yield {
+            "row": f"{FINER}/{name}/{neighbours}",
+            "seconds": 40.0 * part**3 + each * one.estimates * one.draws * given.size,
+            "megabytes": int(400 + 2800 * part**2),
+            "scenario": SCENARIOS[0],
+            "method": FINER,
+            **large,
+            "neighbours": neighbours,
+            "draws": one.draws,
+            "estimates": one.estimates,
+        }
 
 
 def run(row: Row, inputs: Inputs) -> Result:
-    """Estimate the logarithm (``value``) with its standard error (``se``).
-
-    The probability that v ~ N(0, K + nugget I) is positive everywhere is the evidence of labels +1 under the covariance
-    K / nugget. There the evidence by expectation propagation alone stands under ``ep``.
-    """
-    import numpy as np
-
-    from studies.cao2024.problems import grid, problem
+    """Estimate the logarithm (``value``): with its standard error (``se``), or a line for each of many estimates."""
+    from studies.cao2024.problems import problem
     from studies.common.seeds import generator
 
-    rng, nugget = generator(row["seed"]), NUGGETS[row["nugget"]]
-    if "tolerance" in row:
+    rng = generator(row["seed"])
+    given = problem(row["scenario"], row["size"], NUGGETS[row["dimension"]])
+    line = {name: row[name] for name in ("scenario", "dimension", "size", "method", "seed")}
+    if row["method"] == LIBRARY:
         from gpcmc.rectangle import rectangle_probability
 
-        given = problem("orthant", row["size"], nugget, rng)
-        found = rectangle_probability(
-            -np.inf,
-            given.upper,
-            cov=given.cov,
-            method="twisted-ep",
-            tolerance=row["tolerance"],
-            rng=rng,
-        )
-        value, se, status = found.log_probability, found.standard_error, found.status
-        rest: Line = {}
-    else:
-        from sklearn.gaussian_process.kernels import ConstantKernel, Matern
+        options = {"tolerance": row["tolerance"], "max_samples": row["samples"], "rng": rng}
+        one = rectangle_probability(given.lower, given.upper, cov=given.cov, **options)
+        told = {"se": one.standard_error, "status": one.status, "chosen": one.method}
+        return Result([{**line, "value": one.log_probability, **told}])
+    line["neighbours"] = row["neighbours"]
+    if row["method"] == TWISTED:
+        from studies.cao2024.twisted import twisted
 
-        from gpcmc.covariance.prior import prior as prior_of
-        from gpcmc.rectangle.classification import Twisted
+        found = twisted(given, row["neighbours"], row["points"], row["randomizations"], rng)
+        told = {
+            name: found.diagnostics[name] for name in ("correction", "correction_rest", "k_hat")
+        }
+        told |= {
+            "se": found.log_evidence_se,
+            "status": found.status,
+            "groups": row["randomizations"],
+        }
+        return Result([{**line, "value": found.log_evidence, **told}])
+    from studies.cao2024.estimates import estimates
 
-        kernel = ConstantKernel(1.0 / nugget) * Matern(np.sqrt(3.0) * RANGE, nu=1.5)
-        prior = prior_of(
-            kernel, grid(row["size"]), covariance="low-rank", tolerance=row["residual"]
-        )
-        method = Twisted(points=row["points"], randomizations=row["randomizations"])
-        posterior = method.fit(prior, np.ones(row["size"]), rng=rng)
-        assert posterior.guide is not None
-        names = ("rank", "correction", "correction_rest", "k_hat")
-        rest = {name: posterior.diagnostics[name] for name in names}
-        value, se, status = posterior.log_evidence, posterior.log_evidence_se, posterior.status
-        rest["groups"] = row["randomizations"]
-        rest["ep"] = posterior.guide.log_evidence
-    line = {name: row[name] for name in ("nugget", "size", "seed")}
-    return Result([{**line, "value": value, "se": se, "status": status, **rest}])
+    values, before, each = estimates(
+        given, FINER, row["draws"], row["estimates"], rng, row["neighbours"]
+    )
+    lines = [
+        {**line, "estimate": k, "value": float(x), "status": "ok"} for k, x in enumerate(values)
+    ]
+    return Result(
+        lines, timing=[{"cpu_seconds": before + len(values) * each, "one_seconds": before + each}]
+    )
