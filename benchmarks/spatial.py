@@ -47,7 +47,8 @@ RUNS = [
     ("gpcmc", "ep, tolerance 0.2", ["ep", "0.2"], FIELDS[1:]),
     ("gpcmc", "ep, sparse", ["ep", "sparse"], FIELDS[1:]),
     ("gpcmc", "twisted-ep, sparse", ["twisted-ep", "sparse"], FIELDS[1:]),
-    ("GPBoost", "Vecchia-Laplace", [], FIELDS),
+    ("GPBoost", "Vecchia-Laplace", ["vecchia"], FIELDS),
+    ("GPBoost", "full scale, Laplace", ["full_scale_vecchia"], FIELDS),
     ("GPflow", "SVGP", [], FIELDS),
 ]
 COLUMNS = [

@@ -40,7 +40,7 @@ __all__ = [
     "orthant_probability",
     "rectangle_probability",
 ]
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 # SciPy costs a third of a second and scikit-learn one and a half: each name loads what it needs.
 _HOME = {

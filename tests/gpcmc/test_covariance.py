@@ -55,9 +55,11 @@ FORMS = {
     "low rank, pivoted": lambda: low_rank(KERNEL, inputs(), tolerance=1e-2),
     "Markov chain": lambda: Markov(np.sort(inputs(1), axis=0), 1.7, 0.8),
     "sparse": lambda: sparse(ROUGHER, inputs(), neighbours=6),
+    "sparse, front": lambda: sparse(ROUGHER, inputs(), neighbours=3, front=3),
     "sparse, all neighbours": lambda: sparse(ROUGHER, inputs(), neighbours=N),
     "sparse, Markov": lambda: sparse(1.7 * Matern(0.8, nu=0.5), inputs(1), neighbours=1),
 }
+SPARSE = ("sparse", "sparse, front")
 EACH = pytest.mark.parametrize("form", FORMS)
 
 
@@ -140,7 +142,7 @@ def test_predictions_are_those_of_dense_matrices(form, several):
     cross = K.cross(X_star)
     assert len(cross) == 6
     K_star, k_star_star = cross.covariances(), cross.variance
-    if form != "sparse":  # which has variances of its own
+    if form not in SPARSE:  # which has variances of its own
         np.testing.assert_allclose(k_star_star, diagonal(K.kernel, X_star), rtol=1e-6)
     W = softmax_precision(pi) if several else np.diag(S)
     a = (
@@ -186,7 +188,7 @@ REMADE = {
     ),
     **{
         form: lambda kernel, form=form: on_neighbours(kernel, FORMS[form]().X, FORMS[form]().near)
-        for form in ("sparse", "sparse, all neighbours", "sparse, Markov")
+        for form in (*SPARSE, "sparse, all neighbours", "sparse, Markov")
     },
 }
 
@@ -218,12 +220,12 @@ def test_what_a_form_leaves_out(form):
     K, (S, nu, _) = FORMS[form](), precisions()
     conditioned = K.conditioned(S)
     found = K.correction(GradientMatrix.of(conditioned.shifted(nu)[0], 0.0, conditioned))
-    if form in ("low rank, pivoted", "sparse"):
+    if form in ("low rank, pivoted", *SPARSE):
         assert found.change != 0.0 and found.rest != 0.0
     else:
         assert found.change == found.rest == 0.0
-    assert (found.diagnostics == {}) == K.exact == ("low rank" not in form and form != "sparse")
-    rough = ("low rank, inducing inputs", "low rank, pivoted", "sparse")
+    assert (found.diagnostics == {}) == K.exact == ("low rank" not in form and form not in SPARSE)
+    rough = ("low rank, inducing inputs", "low rank, pivoted", *SPARSE)
     assert (K.resolution > 0.0) == (form in rough)
 
 

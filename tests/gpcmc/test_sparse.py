@@ -13,6 +13,7 @@ from gpcmc.covariance import Dense, Prior
 from gpcmc.covariance.kernels import evaluate
 from gpcmc.covariance.neighbours import Neighbours
 from gpcmc.covariance.sparse import sparse
+from gpcmc.gp import prior
 from gpcmc.inference import (
     ExpectationPropagation,
     ImportanceSampling,
@@ -36,16 +37,18 @@ def problem(n, d=2, seed=0, kernel=EXPONENTIAL):
     return X, np.where(f + rng.standard_normal(n) > 0, 1.0, -1.0), rng.random((7, d))
 
 
-def both(kernel, X, X_star, neighbours):
+def both(kernel, X, X_star, neighbours, front=None):
     """The dense prior and the sparse one."""
     return (
         Prior(Dense(evaluate(kernel, X), kernel, X), X_star=X_star),
-        Prior(sparse(kernel, X, neighbours=neighbours), X_star=X_star),
+        Prior(sparse(kernel, X, neighbours=neighbours, front=front), X_star=X_star),
     )
 
 
 EXACT = pytest.mark.parametrize(
-    ("n", "d", "neighbours"), [(120, 2, 119), (250, 1, 1)], ids=["all neighbours", "Markov"]
+    ("n", "d", "neighbours"),
+    [(120, 2, (119, 0)), (120, 2, (69, 50)), (250, 1, (1, 0))],
+    ids=["all neighbours", "all, 50 in front", "Markov"],
 )
 METHODS = [
     ExpectationPropagation(),
@@ -61,7 +64,7 @@ def test_gaussian_methods_are_those_of_the_dense_form(n, d, neighbours, method):
     X, y, X_star = problem(n, d)
     dense, own = (
         method.fit(one, y, rng=np.random.default_rng(0))
-        for one in both(EXPONENTIAL, X, X_star, neighbours)
+        for one in both(EXPONENTIAL, X, X_star, *neighbours)
     )
     assert own.log_evidence == pytest.approx(dense.log_evidence, abs=1e-6) and own.status == OK
     np.testing.assert_allclose(own.prediction.probability, dense.prediction.probability, atol=1e-6)
@@ -78,7 +81,7 @@ def test_the_softmax_is_that_of_the_dense_form(n, d, neighbours):
     labels, method = np.random.default_rng(1).integers(3, size=n), MulticlassLaplace()
     dense, own = (
         method.fit(one, labels, rng=np.random.default_rng(0))
-        for one in both(EXPONENTIAL, X, X_star, neighbours)
+        for one in both(EXPONENTIAL, X, X_star, *neighbours)
     )
     assert own.log_evidence == pytest.approx(dense.log_evidence, abs=1e-6)
     np.testing.assert_allclose(own.prediction.probability, dense.prediction.probability, atol=1e-6)
@@ -105,7 +108,7 @@ def truth_of(n, d):
 def test_monte_carlo_has_the_evidence_of_the_dense_form(n, d, neighbours, method):
     """Within four standard errors of a dense run: a false alarm in 16,000."""
     X, y, X_star = problem(n, d)
-    _, own = both(EXPONENTIAL, X, X_star, neighbours)
+    _, own = both(EXPONENTIAL, X, X_star, *neighbours)
     truth = truth_of(n, d)
     found = method.fit(own, y, rng=np.random.default_rng(0))
     error = np.hypot(found.log_evidence_se, truth.log_evidence_se)
@@ -230,6 +233,49 @@ def test_neighbours_are_the_nearest_of_the_earlier(d):
         assert set(near.index[i, : near.counts[i]]) == set(nearest)
 
 
+def test_the_front_is_among_all_later_neighbours():
+    """And the others are the nearest of the rest, for patterns and for test inputs; fewer leaves the front whole."""
+    X, front, m = np.random.default_rng(0).random((700, 3)), 5, 4
+    near = Neighbours.of(RBF(0.4), X, m, front)
+    place, first = np.argsort(near.order), set(near.order[:front])
+    for i in near.order[:front]:
+        assert set(near.index[i, : near.counts[i]]) == set(near.order[: place[i]])
+    for i in near.order[[front, front + 2, 300, 699]]:
+        earlier = np.array([j for j in near.order[: place[i]] if j not in first], dtype=int)
+        nearest = earlier[np.argsort(np.linalg.norm(X[earlier] - X[i], axis=1))[:m]]
+        found = near.index[i, : near.counts[i]]
+        assert set(found[:front]) == first and list(found[front:]) == list(nearest)
+        fewer = near.fewer(2)
+        assert list(fewer.index[i, : fewer.counts[i]]) == list(found[: front + 2])
+    (at,) = near.nearest(np.full((1, 3), 0.5))
+    others = np.array([j for j in range(700) if j not in first])
+    nearest = others[np.argsort(np.linalg.norm(X[others] - 0.5, axis=1))[: 2 * m + 1]]
+    assert list(at[:front]) == list(near.order[:front]) and list(at[front:]) == list(nearest)
+
+
+def test_a_front_is_for_a_sum_of_a_smooth_and_a_rough_part():
+    """With as many values to regress on, it leaves a fourth of the error or less; a sum gets it by default."""
+    kernel = 10.0 * RBF(2.8) + 1.0 * Matern(0.28, nu=0.5)
+    X, y, X_star = problem(400, 8, kernel=kernel)
+    method = ExpectationPropagation()
+    dense = method.fit(both(kernel, X, X_star, 1)[0], y)
+    alone, front, usual = (
+        method.fit(both(kernel, X, X_star, *how)[1], y) for how in [(24, 0), (12, 12), (12,)]
+    )
+    left = [abs(one.log_evidence - dense.log_evidence) for one in (alone, front)]
+    assert left[1] < 0.25 * left[0]
+    assert usual.log_evidence == front.log_evidence and usual.diagnostics["neighbours"] == 12.0
+    gaps = [
+        np.abs(one.prediction.probability - dense.prediction.probability).max()
+        for one in (alone, front)
+    ]
+    assert gaps[1] < gaps[0]
+    assert sparse(kernel.k1, X, neighbours=12).near.front == 0
+    assert sparse(kernel.k1 + WhiteKernel(0.1), X, neighbours=12).near.front == 0
+    with pytest.raises(ValueError, match="front must be"):
+        prior(kernel, X, covariance="sparse", front=-1)
+
+
 @pytest.mark.parametrize("exactly", [True, False])
 def test_what_is_left_out_is_told(exactly, monkeypatch):
     """Against the dense form: corrections leave less than the rest, with all columns of the error and without them."""
@@ -248,6 +294,26 @@ def test_what_is_left_out_is_told(exactly, monkeypatch):
         assert left <= told["correction_rest"] + 1e-3
         gap = np.abs(found.prediction.probability - dense.prediction.probability)
         assert (gap <= found.prediction.form_error + 1e-3).all()
+
+
+@pytest.mark.parametrize("d", [2, 4, 8])
+@pytest.mark.parametrize("nu", [0.5, 1.5, 2.5, np.inf])
+def test_errors_of_probabilities_are_told_to_within_a_factor_of_ten(nu, d):
+    """The largest of 200, against the dense form: neither below it nor ten times above, in all twelve fields."""
+    rng = np.random.default_rng([d, 7])
+    kernel, X, X_star = (
+        3.0 * Matern(0.1 * d**0.5, nu=nu),
+        rng.random((500, d)),
+        rng.random((200, d)),
+    )
+    L = np.linalg.cholesky(evaluate(kernel, X) + 1e-8 * np.eye(500))
+    y = np.where(L @ rng.standard_normal(500) + rng.standard_normal(500) > 0, 1.0, -1.0)
+    dense, found = (
+        ExpectationPropagation().fit(one, y, rng=np.random.default_rng(0))
+        for one in both(kernel, X, X_star, 20)
+    )
+    off = np.abs(found.prediction.probability - dense.prediction.probability).max()
+    assert off <= found.prediction.form_error.max() <= 10.0 * off
 
 
 def test_a_kernel_must_be_stationary():

@@ -348,6 +348,20 @@ def test_a_pair_of_wrong_truths_has_the_printed_mean_and_the_effective_number(ma
     assert larger + smaller == pytest.approx(50 * printed[cell] - 49 * found[cell])
 
 
+def test_slopes_of_means_are_the_published_statistic(made):
+    """Of our column, and of it with two wrong truths in place of two of its fifty errors."""
+    found = made[2].set_index("id")["value"]
+    column = found[found.index.str.fullmatch(r"table1/N500/M\d+")].astype(float).dropna()
+    x = np.log(column.index.str.partition("/M").get_level_values(2).astype(float))
+    wrong = sum(
+        found[f"finding/floor/N500/M3000000/pair-{which}"] for which in ("larger", "smaller")
+    )
+    planted = (48 * column + wrong) / 50
+    for name, level in (("of-means", column), ("with-pair", planted)):
+        line = np.polyfit(x, np.log(level.to_numpy()), 1)[0]
+        assert found[f"slope/table1/P3/{name}"] == pytest.approx(line)
+
+
 def test_rows_that_are_wrong_are_refused_by_name(tmp_path):
     golden.tables(STUDY, tmp_path, "experiment4")
     place = "method == 'orthant' and `set` == 2"

@@ -2,12 +2,14 @@
 
 Values stand in an order from coarse to fine, and each is regressed on at most m nearest of those before it:
 f_i = beta_i f_N(i) + e_i with e_i ~ N(0, D_i). With one input the order is that along the line, so that a Markov
-process is exact.
+process is exact. The first of the order may stand in front: every later value is regressed on them too, whatever the
+distance. They are the inducing inputs of a full-scale form, whose rest the neighbours follow.
 
 References
 ----------
 Vecchia (1988), Journal of the Royal Statistical Society B 50, 297. Guinness (2018), Technometrics 60, 415 (the order).
-Katzfuss and Guinness (2021), Statistical Science 36, 124.
+Katzfuss and Guinness (2021), Statistical Science 36, 124. Sang and Huang (2012), Journal of the Royal Statistical
+Society B 74, 111 (full scale).
 """
 
 from __future__ import annotations
@@ -49,10 +51,12 @@ class Neighbours:
         Those units.
     order : (n,) array of int32
         Each value comes after its neighbours.
-    index : (n, m) array of int32
-        The neighbours of each value, the nearest first.
+    index : (n, front + m) array of int32
+        The neighbours of each value: those in front, then the others, the nearest first.
     counts : (n,) array of int32
         How many there are.
+    front : int
+        The first so many in the order are neighbours of all later ones.
     """
 
     Z: FloatArray
@@ -60,29 +64,41 @@ class Neighbours:
     order: Index
     index: Index
     counts: Index
+    front: int = 0
 
     @classmethod
-    def of(cls, kernel: Kernel, X: FloatArray, most: int) -> Neighbours:
-        """Choose at most so many neighbours of each input (n, d)."""
+    def of(cls, kernel: Kernel, X: FloatArray, most: int, front: int = 0) -> Neighbours:
+        """Choose at most so many neighbours of each input (n, d), besides those in front."""
         scale = _length_scales(kernel, X.shape[1])
         Z = X / scale
         order = _from_coarse_to_fine(Z)
-        index, counts = _earlier(Z[order], min(most, max(len(X) - 1, 1)))
+        front = min(front, len(X) - 1) if X.shape[1] > 1 else 0
+        index, counts = _with_front(Z[order], most, front)
         by_value, how_many = np.empty_like(index), np.empty_like(counts)
         by_value[order], how_many[order] = order[index], counts
-        return cls(Z, scale, order, by_value, how_many)
+        return cls(Z, scale, order, by_value, how_many, front)
 
     @property
     def most(self) -> int:
-        """The number m of neighbours at most."""
+        """The number front + m of neighbours at most."""
         return self.index.shape[1]
 
-    def fewer(self, most: int) -> Neighbours:
-        """Return the nearest of the neighbours."""
+    @property
+    def near(self) -> int:
+        """The number m of neighbours at most that are chosen for being near."""
+        return self.most - self.front
+
+    @property
+    def predicting(self) -> int:
+        """How many near ones a test value is regressed on: twice as many, for it has neighbours on all sides."""
+        return min(2 * self.near + 1, len(self.others))
+
+    def fewer(self, near: int) -> Neighbours:
+        """Return those in front, and the nearest of the others."""
+        most = self.front + near
         index = np.ascontiguousarray(self.index[:, :most])
-        return Neighbours(
-            self.Z, self.scale, self.order, index, np.minimum(self.counts, np.int32(most))
-        )
+        counts = np.minimum(self.counts, np.int32(most))
+        return Neighbours(self.Z, self.scale, self.order, index, counts, self.front)
 
     @cached_property
     def symbolic(self) -> Symbolic:
@@ -105,14 +121,21 @@ class Neighbours:
         s = self.symbolic
         return entries(s.place, self.index, self.counts, s.pointers, s.rows)
 
+    @property
+    def others(self) -> Index:
+        """The values that are not in front."""
+        return self.order[self.front :]
+
     def nearest(self, X: FloatArray) -> Index:
-        """Return the values (t, k) that those at inputs X (t, d) are regressed on, the nearest first."""
-        return self.about(_nearest(self.Z, X / self.scale, self.most + 1))
+        """Return the values (t, k) that those at inputs X (t, d) are regressed on: in front, then the nearest first."""
+        found = _nearest(self.Z[self.others], X / self.scale, self.predicting)
+        return self.about(self.others[found])
 
     def about(self, found: Index) -> Index:
-        """Return the nearest values (t, m + 1) themselves; with one input, those at most m places from the nearest."""
+        """Return those in front and the nearest (t, 2 m + 1); with one input, those at most m places away."""
         if self.Z.shape[1] > 1:
-            return found
+            front = np.broadcast_to(self.order[: self.front], (len(found), self.front))
+            return np.concatenate([front, found], axis=1)
         n, size = len(self.order), min(2 * self.most + 1, len(self.order))
         place = np.empty(n, dtype=np.intp)
         place[self.order] = np.arange(n)
@@ -302,6 +325,18 @@ def _from_coarse_to_fine(Z: FloatArray) -> Index:
     rest = np.ones(n, dtype=bool)
     rest[some[chosen]] = False
     return np.concatenate([some[chosen], order[rest[order]]]).astype(np.int32)
+
+
+def _with_front(Z: FloatArray, most: int, front: int) -> tuple[Index, Index]:
+    """Return the first rows and at most so many nearest earlier others of each (n, front + most), and how many."""
+    others = len(Z) - front
+    index, counts = _earlier(Z[front:], min(most, max(others - 1, 1)))
+    if front == 0:
+        return index, counts
+    found = np.zeros((len(Z), front + index.shape[1]), dtype=np.int32)
+    found[:, :front] = np.arange(front)
+    found[front:, front:] = front + index
+    return found, np.concatenate([np.arange(front, dtype=np.int32), front + counts])
 
 
 def _earlier(Z: FloatArray, most: int) -> tuple[Index, Index]:

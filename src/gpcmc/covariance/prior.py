@@ -118,6 +118,7 @@ def prior(
     max_rank: int = MAX_RANK,
     inducing: ArrayLike | None = None,
     neighbours: int = NEIGHBOURS,
+    front: int | None = None,
 ) -> Prior:
     """Evaluate a kernel at the training and test inputs.
 
@@ -141,6 +142,10 @@ def prior(
         neither `tolerance` nor `max_rank` matters.
     neighbours : int
         Of the sparse form: at most so many. It is exact with n - 1; with one input, and for a Markov process with 1.
+    front : int, optional
+        Of the sparse form with two inputs or more: so many patterns, spread over the inputs, that every later value is
+        regressed on too, for a part of the kernel that reaches far. By default as many as neighbours where the kernel
+        is a sum, and none elsewhere.
 
     Raises
     ------
@@ -164,7 +169,9 @@ def prior(
         return Prior(found, X_star=X_star)
     if covariance == "sparse":
         most = check_positive_int("neighbours", neighbours)
-        return Prior(sparse(kernel, X, neighbours=most), X_star=X_star)
+        if front is not None and front != 0:
+            front = check_positive_int("front", front)
+        return Prior(sparse(kernel, X, neighbours=most, front=front), X_star=X_star)
     if X_star is None:
         return Prior(evaluate(kernel, X), kernel=kernel, X=X)
     return Prior(

@@ -140,9 +140,9 @@ class Sparse(Covariance):
 
     def cross_of(self, K_star: FloatArray, k_star_star: FloatArray) -> SparseCross:
         relevance = K_star**2 / diagonal(self.kernel, self.X)[:, None]
-        most = min(self.near.most + 1, len(self))
-        nearest = np.argsort(-relevance, axis=0, kind="stable")[:most].T
-        index = np.ascontiguousarray(self.near.about(nearest.astype(np.int32)))
+        others = self.near.others
+        nearest = np.argsort(-relevance[others], axis=0, kind="stable")[: self.near.predicting].T
+        index = np.ascontiguousarray(self.near.about(others[nearest]))
         by = Regressions.on(K_star, k_star_star, self.kernel, self.X, index)
         if (by.D + 1e-6 * np.maximum(k_star_star, 1.0) < 0.0).any():
             raise ValueError(
@@ -209,10 +209,10 @@ class Sparse(Covariance):
         change = more = self._on_others(M, self.finer)
         if len(self) <= _EXACT:
             change = self._first_order(M)
-        half = self.near.fewer(max(self.near.most // 2, 1))
+        half = self.near.fewer(max(self.near.near // 2, 1))
         fewer = self._on_others(M, on_neighbours(self.kernel, self.X, half))
         rest = max(abs(change), abs(more), 0.5 * abs(fewer))
-        told = {"neighbours": float(self.near.most), "correction": change, "correction_rest": rest}
+        told = {"neighbours": float(self.near.near), "correction": change, "correction_rest": rest}
         return Correction(change, rest, told)
 
     def _on_others(self, M: GradientMatrix, neighbours: Sparse) -> float:
@@ -247,7 +247,7 @@ class Sparse(Covariance):
 
     def coarser(self) -> Sequence[Covariance]:
         """Return the process with a third of the neighbours, where there are 500 patterns or more."""
-        fewer = self.near.most // 3
+        fewer = self.near.near // 3
         if len(self) < _COARSE or fewer < _FEWEST:
             return ()
         return (on_neighbours(self.kernel, self.X, self.near.fewer(fewer)),)
@@ -255,7 +255,8 @@ class Sparse(Covariance):
     @cached_property
     def finer(self) -> Sparse:
         """The process with half as many neighbours again, which says how far off this one is."""
-        return sparse(self.kernel, self.X, neighbours=(3 * self.near.most + 1) // 2)
+        more = (3 * self.near.near + 1) // 2
+        return sparse(self.kernel, self.X, neighbours=more, front=self.near.front)
 
     def _of_diagonal(self, data: FloatArray) -> FloatArray:
         symbolic = self.near.symbolic
@@ -264,8 +265,12 @@ class Sparse(Covariance):
         return found
 
 
-def sparse(kernel: Kernel, X: FloatArray, *, neighbours: int = NEIGHBOURS) -> Sparse:
+def sparse(
+    kernel: Kernel, X: FloatArray, *, neighbours: int = NEIGHBOURS, front: int | None = None
+) -> Sparse:
     """Approximate a stationary kernel's covariance at inputs X (n, d) by conditionals on so many neighbours at most.
+
+    So many stand in front: by default as many as neighbours, where the kernel is a sum, and none elsewhere.
 
     Raises
     ------
@@ -276,13 +281,24 @@ def sparse(kernel: Kernel, X: FloatArray, *, neighbours: int = NEIGHBOURS) -> Sp
         raise ValueError(
             f"kernel {kernel} must be stationary for a sparse covariance; use covariance='low-rank' or 'dense'"
         )
-    return on_neighbours(kernel, X, Neighbours.of(kernel, X, neighbours))
+    if front is None:
+        front = neighbours if len(_parts(kernel)) > 1 else 0
+    return on_neighbours(kernel, X, Neighbours.of(kernel, X, neighbours, front))
 
 
 def on_neighbours(kernel: Kernel, X: FloatArray, near: Neighbours) -> Sparse:
     """Return the covariance with neighbours that are chosen already."""
     variance = variances(kernel, X, near.most)
     return Sparse(kernel, X, near, Regressions.of(kernel, X, X, variance, near.index, near.counts))
+
+
+def _parts(kernel: Kernel) -> list[Kernel]:
+    """Return the terms of a sum of kernels, but for white noise."""
+    from sklearn.gaussian_process.kernels import Sum, WhiteKernel
+
+    if isinstance(kernel, Sum):
+        return _parts(kernel.k1) + _parts(kernel.k2)
+    return [] if isinstance(kernel, WhiteKernel) else [kernel]
 
 
 def _markov(kernel: Kernel) -> bool:
@@ -337,8 +353,9 @@ class SparseCross(Cross):
         return sparse.csr_matrix(places, shape=(t, len(self.of)))
 
     def fewer(self) -> SparseCross:
-        """Return the same with half of the patterns."""
-        K, half = self.of, max(self.index.shape[1] // 2, 1)
+        """Return the same with half of the nearest patterns."""
+        K, front = self.of, self.of.near.front
+        half = front + max((self.index.shape[1] - front) // 2, 1)
         index = np.ascontiguousarray(self.index[:, :half])
         if self.X_star is None:
             assert self.K_star is not None and self.k_star_star is not None

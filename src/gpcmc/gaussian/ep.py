@@ -9,11 +9,14 @@ and the sites that match the moments of the tilted Gaussians follow from the fir
 (`gpcmc.likelihood.tilted`). All formulas are in the cavity's variance, not its precision, so that a latent value of
 prior variance zero is a case like any other, and tau >= 0 always.
 
-The fixed points are those of Algorithm 3.5, which visits one site after the other. Anderson's extrapolation takes the
-place of damping: six to twelve sweeps, of one factorisation each. Where sites circle, the steps get shorter; where that
-does not help in 150 sweeps, the iteration begins again and moves an eighth of the sites at a time, which is nearly
-sequential. The work says how many sweeps were damped, or partial. Sites to start from are those of another posterior,
-or of the covariance's own coarser forms, where a sweep costs little, or none.
+The fixed points are those of Algorithm 3.5, which visits one site after the other. All sites at once count many times
+what neighbours tell together: precisions jump between far too large and far too small, over orders of magnitude. So
+they move in their logarithms, and beside them the slopes nu - tau mu at the posterior's mean, whose step is Newton's
+whatever the precision. Anderson's extrapolation in these coordinates takes the place of damping: six to twelve sweeps
+are usual, of one factorisation each. Far from the fixed point, and after a setback of the evidence, precisions go part
+of the way, falls less of it than rises, for a precision that is too large is safe for the mean. A setback is taken
+back. The work says how many sweeps were damped. Sites to start from are those of another posterior, or of the
+covariance's own coarser forms, where a sweep costs little, or none.
 
 References
 ----------
@@ -24,6 +27,7 @@ NeuroImage 50, 150 (parallel updates).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -38,12 +42,16 @@ from gpcmc.posterior import ConvergenceError
 
 _EPS = float(np.finfo(float).eps)
 _ROUGH = 0.25  # the power of the tolerance that sites to start from are good to
-_DEPTH = 4  # updates that the extrapolation looks back on
+_DEPTH = 8  # updates that the extrapolation looks back on
 _RIDGE = 1e-14
-_FAR = 2.0  # where sites move so much, the last updates say little of the next
-_PATIENCE = 8  # sweeps without a record before the steps get shorter
-_FIRST = 150  # sweeps before another beginning, from nothing and with few sites at a time
-_GROUPS = 8  # a sweep then moves every eighth site
+_FLOOR = 1e-9  # of a precision in units of the prior's, below which its size does not matter
+_FAR = 1.0  # mean change of log precisions from which the last updates say little of the next
+_NEAR = 0.05  # below which the evidence is too flat to judge a step
+_SETBACK = 0.1  # nats
+_RETURNS = 3  # to the best point in a row
+_LEAST = 0.2  # share of the way that a precision goes, at least
+_LEAST_UP = 0.5  # the same where it rises
+_FALL = 10.0  # by which a precision falls at most in a sweep
 _MARGIN = 1.0 - 1e-12  # of the largest precision that a site may have
 
 
@@ -110,17 +118,8 @@ class ExpectationPropagation(GaussianApproximation):
             for coarser in covariance.coarser():
                 rough = _iterate(coarser, likelihood, y, sites, tolerance**_ROUGH, self.max_sweeps)
                 sites, coarse_sweeps = rough.sites, coarse_sweeps + rough.sweeps
-        first, partial = min(self.max_sweeps, _FIRST), 0
-        found = _iterate(covariance, likelihood, y, sites, tolerance, first)
-        if not found.settled and first < self.max_sweeps:
-            nothing, left = np.zeros((2, len(y))), self.max_sweeps - first
-            found = _iterate(covariance, likelihood, y, nothing, tolerance, left, _GROUPS)
-            partial = found.sweeps
-        counts = {
-            "coarse_sweeps": coarse_sweeps,
-            "damped_sweeps": found.damped,
-            "partial_sweeps": partial,
-        }
+        found = _iterate(covariance, likelihood, y, sites, tolerance, self.max_sweeps)
+        counts = {"coarse_sweeps": coarse_sweeps, "damped_sweeps": found.damped}
         posterior = GaussianPosterior(
             covariance=covariance,
             log_evidence=found.log_evidence,
@@ -130,8 +129,7 @@ class ExpectationPropagation(GaussianApproximation):
             likelihood=likelihood,
             y=y,
             method=self,
-            work={"sweeps": found.sweeps + (first if partial else 0)}
-            | {name: n for name, n in counts.items() if n},
+            work={"sweeps": found.sweeps} | {name: n for name, n in counts.items() if n},
         )
         if not found.settled:
             raise ConvergenceError(
@@ -171,6 +169,32 @@ class _State:
     damped: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Point:
+    """Sites (2, n), those that match the moments there, the posterior's mean and evidence, and how far apart they are.
+
+    `change` (n,) is that of log precisions, `share` (n,) what a site tells of its own marginal, `deviation` (n,) that
+    marginal's, and `gap` the mean change.
+    """
+
+    sites: FloatArray
+    target: FloatArray
+    mean: FloatArray
+    deviation: FloatArray
+    log_evidence: float
+    change: FloatArray
+    share: FloatArray
+    gap: float
+
+    def slope(self, at: FloatArray) -> FloatArray:
+        """The sites' slopes (n,) at latent values (n,)."""
+        return self.sites[1] - self.sites[0] * at
+
+    def slope_residual(self, at: FloatArray) -> FloatArray:
+        """By how much the sites that match have other slopes."""
+        return self.target[1] - self.target[0] * at - self.slope(at)
+
+
 def _iterate(
     K: Covariance,
     likelihood: Likelihood,
@@ -178,13 +202,13 @@ def _iterate(
     sites: FloatArray,
     tolerance: float,
     max_sweeps: int,
-    groups: int = 1,
 ) -> _State:
-    """Sweep from sites (2, n) until no marginal moves by more than the tolerance; a sweep moves one group of sites."""
-    tried: list[FloatArray] = []
-    matched: list[FloatArray] = []
+    """Sweep from sites (2, n) until no marginal moves by more than the tolerance."""
     prior, largest = K.diagonal, _MARGIN * likelihood.largest_curvature
-    best, since, step, damped = np.inf, 0, 1.0, 0
+    floor = _FLOOR / np.maximum(prior, _FLOOR)
+    past: list[_Point] = []
+    best: _Point | None = None
+    step, returns, damped = 1.0, 0, 0
     for sweep in range(1, max_sweeps + 1):
         tau, nu = sites
         conditioned = K.conditioned(tau)
@@ -198,31 +222,53 @@ def _iterate(
         squares = (m * (tau * m - 2.0 * nu) - nu**2 * cavity) / joint
         terms = tilted.log_z + 0.5 * (np.log(joint) + squares + nu * mean)
         log_evidence = float(terms.sum()) - 0.5 * conditioned.log_determinant
-        scale = np.array([variance, np.sqrt(variance)])
-        moved = float(np.max(np.abs(target - sites) * scale))
+        deviation = np.sqrt(variance)
+        moved = float(np.max(np.abs(target - sites) * np.array([variance, deviation])))
         # rounding of K leaves about eps sqrt(n) K_ii in a variance; the cavity magnifies it
         rounding = _EPS * np.sqrt(len(y)) * np.max(tau * prior / conditioned.kept)
         settled = moved <= tolerance + 4.0 * rounding
         if settled or sweep == max_sweeps:
             break
-        if groups > 1:
-            own = slice(sweep % groups, None, groups)
-            sites = sites.copy()
-            sites[:, own] = target[:, own]
-            continue
-        since = 0 if moved < best else since + 1
-        best = min(best, moved)
-        if since >= _PATIENCE:  # it circles: shorter steps, and a fresh start of the extrapolation
-            step, since, best, tried, matched = 0.5 * step, 0, moved, [], []
+        change = np.log((target[0] + floor) / (tau + floor))
+        share = np.maximum(target[0], tau) * variance
+        gap = float(share @ np.abs(change)) / max(float(share.sum()), 1e-300)
+        here = _Point(sites, target, mean, deviation, log_evidence, change, share, gap)
+        if best is None or log_evidence >= best.log_evidence:
+            best, returns, step = here, 0, min(1.5 * step, 1.0)
+        elif log_evidence < best.log_evidence - _SETBACK and gap > max(best.gap, _NEAR):
+            step, past = max(0.5 * step, _LEAST), []
+            if returns < _RETURNS:
+                here, returns = best, returns + 1
+            else:
+                best, returns = here, 0
+        else:
+            returns = 0
         damped += step < 1.0
-        tried, matched = [*tried[-_DEPTH:], sites], [*matched[-_DEPTH:], target]
-        sites = sites + step * (target - sites)
-        if moved > _FAR:
-            tried, matched = [], []
-        elif len(tried) > 1:
-            sites = _extrapolated(tried, matched, scale, step)
-        sites[0] = np.clip(sites[0], 0.0, largest)
+        past = [] if here.gap > _FAR else [*past[-_DEPTH:], here]
+        sites = _next(past or [here], floor, step, largest)
     return _State(sites, conditioned, a, mean, log_evidence, moved, settled, sweep, damped)
+
+
+def _next(past: Sequence[_Point], floor: FloatArray, step: float, largest: float) -> FloatArray:
+    """Return the sites (2, n) that follow on the last point, extrapolated from it and those before."""
+    here = past[-1]
+    points = np.array([[np.log(one.sites[0] + floor), one.slope(here.mean)] for one in past])
+    moves = np.array([[one.change, one.slope_residual(here.mean)] for one in past])
+    point, move = points[-1], moves[-1]
+    if len(past) > 1:
+        gamma = _least(moves * np.array([here.share, here.deviation]))
+        point = point - np.einsum("k,kij->ij", gamma, points[1:] - points[:-1])
+        move = move - np.einsum("k,kij->ij", gamma, moves[1:] - moves[:-1])
+    rise = move[0]
+    fall = np.maximum(
+        (min(step, _LEAST) if here.gap > _FAR else step) * rise, -step * np.log(_FALL)
+    )
+    taken = np.where(rise > 0.0, max(step, _LEAST_UP) * rise, fall)
+    tau = np.exp(np.minimum(point[0] + taken, np.log(largest + floor))) - floor
+    tau = np.clip(tau, 0.0, largest)
+    # with less than the precision that belongs to it a slope would carry the mean too far
+    slope = point[1] + np.exp(np.minimum(taken - rise, 0.0)) * move[1]
+    return np.array([tau, slope + tau * here.mean])
 
 
 def cavities(
@@ -239,19 +285,13 @@ def cavities(
     return mean - cavity * a, cavity
 
 
-def _extrapolated(
-    tried: list[FloatArray], matched: list[FloatArray], scale: FloatArray, step: float
-) -> FloatArray:
-    """Return the combination of the last updates whose residual is least, in units of the marginals."""
-    sites = np.array(tried)
-    moves = np.array(matched) - sites
-    residual = (moves * scale).reshape(len(sites), -1)
-    change = residual[1:] - residual[:-1]
+def _least(residuals: FloatArray) -> FloatArray:
+    """Return the weights (k - 1,) of successive differences that make the last of k residuals least."""
+    residuals = residuals.reshape(len(residuals), -1)
+    change = residuals[1:] - residuals[:-1]
     gram = change @ change.T
     gram.flat[:: len(gram) + 1] += _RIDGE * np.trace(
         gram
-    )  # updates near the end are nearly parallel
-    gamma = np.linalg.solve(gram, change @ residual[-1])
-    moved = sites + step * moves
-    found: FloatArray = moved[-1] - np.einsum("k,kij->ij", gamma, moved[1:] - moved[:-1])
+    )  # near the end updates are nearly parallel
+    found: FloatArray = np.linalg.solve(gram, change @ residuals[-1])
     return found

@@ -91,7 +91,8 @@ def orthant_probability(
         Mean of v and lower limits (paper, Eq. 36).
     runs : int, optional
         Independent populations whose probability estimates are averaged; by default as few as keep
-        each within `MAX_POPULATION` samples.
+        each within `MAX_POPULATION` samples. Runs of some ten thousand samples stay in the processor's
+        cache, and take about two thirds of the seconds.
     rng : numpy.random.Generator, int or RandomState, optional
         Consumed: equal states give equal bits on one machine. An integer is a seed; without one every run differs.
 

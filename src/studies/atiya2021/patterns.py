@@ -1,4 +1,4 @@
-"""Patterns of the first data set of each problem of Experiment 4, and of the packaged data sets."""
+"""Patterns of the first data set of each problem of Experiment 4, and of the real data sets of other experiments."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from studies.atiya2021.names import RAW, REAL, REGISTRY, data_set_seed
 from studies.atiya2021.packaged.data import packaged_problem
 from studies.atiya2021.packaged.names import DATA_SETS
 from studies.atiya2021.problems import real_problem, synthetic_problem
+from studies.atiya2021.whofits.data import split_problem
+from studies.atiya2021.whofits.names import split_of
 from studies.common.data import read_registry
 from studies.common.seeds import generator
 
@@ -22,7 +24,7 @@ def patterns(name: str, *, seed: int, standardise: Mapping[str, bool]) -> dict[s
     ----------
     name : str
         The problem, ``problem1`` to ``problem9``; ``problem9_raw`` has the images as scanned. Or a key of
-        `DATA_SETS`.
+        `DATA_SETS`; or a split of a data set that is fitted, such as ``pima-split0``.
     seed : int
         Root of the random streams.
     standardise : mapping
@@ -36,6 +38,8 @@ def patterns(name: str, *, seed: int, standardise: Mapping[str, bool]) -> dict[s
     """
     if name in DATA_SETS:
         return dataclasses.asdict(packaged_problem(name, seed))
+    if (found := split_of(name)) is not None:
+        return dataclasses.asdict(split_problem(*found, seed))
     number = int(name.removeprefix("problem").removesuffix("_raw"))
     rng = generator(data_set_seed(number, 0, seed))
     if number not in REAL:

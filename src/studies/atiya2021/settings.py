@@ -13,6 +13,8 @@ from pydantic import BeforeValidator, Field
 from studies.atiya2021.methods import MODULES, WITHOUT_PREDICTIONS
 from studies.atiya2021.names import PATTERNS, PROBLEMS
 from studies.atiya2021.packaged.names import DATA_SETS
+from studies.atiya2021.whofits.names import DATA_SETS as FITTED
+from studies.atiya2021.whofits.names import SPLITS
 from studies.common.configuration import (
     LARGEST,
     ROW_NAME,
@@ -363,6 +365,28 @@ class Packaged(Block):
 NO_PACKAGED = Packaged.model_construct(data_sets=[], methods={})
 
 
+class Climb(Block):
+    """Sobol' points of a randomisation of the judge's gradient, and how often it is climbed at most."""
+
+    points: PowerOfTwo
+    steps: Annotated[int, whole(1, 100)]
+
+
+class WhoFits(Block):
+    """Real data sets that are fitted, in several splits; twisted EP judges."""
+
+    data_sets: Annotated[list[str], some_of(*FITTED)]
+    splits: Annotated[int, whole(1, SPLITS)]
+    judge: Points
+    climb: Climb
+
+
+#: As `NO_SCALING`.
+NO_WHO_FITS = WhoFits.model_construct(
+    data_sets=[], splits=0, judge=Points.model_construct(), climb=Climb.model_construct()
+)
+
+
 class ReferenceCheck(Block):
     """Cells of the reference that are estimated anew."""
 
@@ -384,6 +408,7 @@ class Study(Block):
     ordering: Ordering
     scaling: Scaling = NO_SCALING
     packaged: Packaged = NO_PACKAGED
+    whofits: WhoFits = NO_WHO_FITS
     reference_check: ReferenceCheck
 
 

@@ -6,6 +6,8 @@ Settings are in the block ``atiya2021`` of ``config/default.yaml``.
 from __future__ import annotations
 
 from studies.atiya2021.packaged.names import DATA_SETS
+from studies.atiya2021.whofits.names import DATA_SETS as FITTED
+from studies.atiya2021.whofits.names import SPLITS
 from studies.common.plan import From, Study
 
 #: Section 6.4: the first data set of each problem; Problem 9 once more with the images as scanned.
@@ -33,8 +35,12 @@ STUDY = Study(
         "ordering": {},
         # New: how each method scales with patterns and roughness.
         "scaling": {},
+        # New: the variance of the sampler on the data sets of `scaling`, foretold without a sample.
+        "asymptotic_variance": {},
         # New: every method, and the rule for users, on packaged data sets with fitted hyperparameters.
         "packaged": {"problem": "packaged/{data}"},
+        # New: real data sets that are fitted, and whether the error of the evidence matters.
+        "whofits": {"problem": "whofits/{data}-split{split}"},
         # Sections 3 to 5 and the appendix: doubtful equations and limits, checked numerically.
         "equations": {},
         # ----- Experiments 4 and 5, and the reference
@@ -68,6 +74,7 @@ STUDY = Study(
         "benchmark": ["benchmark", "experiment4"],
         "other": ["defects", "ordering", "equations", "reference_check"],
         "scaling": ["scaling"],
+        "asymptotic_variance": ["asymptotic_variance", "scaling"],
         "packaged": ["packaged"],
         "rule": ["packaged", "scaling"],
     },
@@ -76,8 +83,9 @@ STUDY = Study(
         "experiment2": ["experiment2"],
         "experiment3": ["experiment3"],
         "experiment4": ["experiment4", "spread"],
-        "scaling": ["scaling"],
+        "scaling": ["scaling", "asymptotic_variance"],
         "packaged": ["packaged"],
+        "whofits": ["whofits"],
         "benchmark": ["benchmark"],
         "experiment5": ["experiment5", "tuning", "tuning_gradient"],
         "defects": ["defects"],
@@ -86,6 +94,13 @@ STUDY = Study(
         **{"problem7": "crabs", "problem8": "breast_cancer"},
         **{"problem9": "usps", "problem9_raw": "usps"},
         **{name: one.registered for name, one in DATA_SETS.items() if one.registered},
+        **{
+            f"{name}-split{split}": one.registered
+            for name, one in FITTED.items()
+            for split in range(SPLITS)
+            if one.registered
+        },
     },
-    apart=("reference_cells", "reference_truths"),
+    # `whofits` has no kept rows yet, so that no document rests on it
+    apart=("reference_cells", "reference_truths", "whofits"),
 )

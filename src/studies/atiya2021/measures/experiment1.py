@@ -69,6 +69,7 @@ def measure(given: Rows) -> pd.DataFrame:
         suspects(given, runs, 100.0 * (runs["estimate"] - runs["truth"]) / runs["truth"].abs()),
         _brackets(published),
         _floor(table1, cells),
+        _slopes_of_means(table1, cells),
     )
 
 
@@ -182,6 +183,31 @@ def _floor(table1: pd.DataFrame, cells: pd.DataFrame) -> Iterator[Row]:
             apart = half_sum * math.sqrt(2 / number - 1)
             for quantity, error in (("larger", half_sum + apart), ("smaller", half_sum - apart)):
                 yield estimate(f"{name}/pair-{quantity}", Known(error), source)
+
+
+def _slopes_of_means(table1: pd.DataFrame, cells: pd.DataFrame) -> Iterator[Row]:
+    """The published statistic of our runs: slopes through the logarithms of mean errors; and with two wrong truths.
+
+    ``with-pair`` is what two truths, wrong as `_floor` has it at the column's largest M, make of our column.
+    """
+    own = summarise(common.combine(cells)).set_index("id")
+    pairs = pd.DataFrame(list(_floor(table1, cells))).set_index("id")["value"]
+    for problem, column in table1.groupby("problem"):
+        column = column[column["id"].isin(own.index)].sort_values("samples")
+        level = own["value"].reindex(column["id"]).astype(float).reset_index(drop=True)
+        column = column.reset_index(drop=True)[level > 0]
+        if len(column) < 3:
+            continue
+        source = join_sources(own["source"].reindex(column["id"]))
+        x, name = column["samples"], f"slope/table1/P{problem}"
+        level = level[level > 0]
+        yield estimate(f"{name}/of-means", log_slope(x, np.log(level)), source)
+        floor = f"finding/floor/{column['id'].iloc[-1].removeprefix('table1/')}/pair-"
+        if {f"{floor}larger", f"{floor}smaller"} <= set(pairs.index):
+            wrong = pairs[f"{floor}larger"] + pairs[f"{floor}smaller"]
+            planted = (level * (INSTANCES - 2) + wrong) / INSTANCES
+            source = join_sources([PRINTED, source])
+            yield estimate(f"{name}/with-pair", log_slope(x, np.log(planted)), source)
 
 
 def effective_number(

@@ -1,0 +1,84 @@
+"""Real data sets that are fitted: the evidence that an optimum loses, against the error of log L there."""
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from recheck.report import style
+from recheck.report.book import Book
+from studies.atiya2021.figures.common import label
+from studies.common.figures import METHODS, handle, legend, named, nothing
+
+_CELL = "whofits/{data}/{kernel}/{quantity}"
+_KERNELS = ("isotropic", "ard")
+_CLIMBED = ("ep", "laplace")
+#: Nats: a smaller loss stands at the edge, with an arrow.
+_LEAST = 1e-4
+_EDGE = style.GREY
+
+
+def whofits(book: Book) -> Figure:
+    """Evidence that an optimum loses by the error of log L there: a panel a kernel, a point a data set and method."""
+    points = _points(book)
+    figure = style.figure(2.9)
+    panels = figure.subplots(1, len(_KERNELS), sharex=True, sharey=True)
+    for axes, kernel in zip(panels, _KERNELS, strict=True):
+        axes.set(xscale="log", yscale="log", title=label("kernel", kernel))
+        axes.set_xlabel("error of $\\log L$ at the optimum (nats)")
+        own = points[points["kernel"] == kernel]
+        if own.empty:
+            nothing(axes)
+        for method in _CLIMBED:
+            _cloud(axes, own[own["method"] == method], method)
+    if len(points):
+        low, high = points["off"].min() / 1.6, points["off"].max() * 1.6
+        panels[0].set(xlim=(low, high), ylim=(_LEAST / 1.6, max(high, points["lost"].max() * 1.6)))
+        for axes in panels:
+            axes.plot([low, high], [low, high], color=_EDGE, linestyle="--", linewidth=0.8)
+        figure.suptitle(_message(points), x=0.01, ha="left")
+    panels[0].set_ylabel("evidence lost (nats)")
+    every = [*named(_CLIMBED), handle("at most", style.INK, marker=r"$\downarrow$", markersize=6)]
+    every.append(handle("loses as much as it errs", _EDGE, linestyle="--", linewidth=0.8))
+    legend(figure, every, 4)
+    return figure
+
+
+def _points(book: Book) -> pd.DataFrame:
+    """Off and lost in nats by data set, kernel and method, where the judge has converged."""
+    rows = book.select(_CELL)
+    parts = rows["quantity"].astype(str).str.extract(rf"^(off|lost)-({'|'.join(_CLIMBED)})$")
+    rows = rows.assign(what=parts[0], method=parts[1]).dropna(subset=["what"])
+    wide = rows.pivot(index=["data", "kernel", "method"], columns="what", values="value")
+    wide = wide.reindex(columns=["off", "lost"]).astype(float).dropna().reset_index()
+    return wide.assign(off=wide["off"].abs())
+
+
+def _cloud(axes: Axes, own: pd.DataFrame, method: str) -> None:
+    """The data sets of a method; an arrow where nothing is lost that could be drawn."""
+    look, none = METHODS[method], own["lost"] < _LEAST
+    axes.plot(own["off"], np.maximum(own["lost"], _LEAST), **look.points)
+    if none.any():
+        at = np.full(none.sum(), _LEAST)
+        axes.errorbar(
+            own.loc[none, "off"],
+            at,
+            0.3 * at,
+            uplims=True,
+            fmt="none",
+            color=look.color,
+            elinewidth=0.6,
+            capsize=1.5,
+        )
+
+
+def _message(points: pd.DataFrame) -> str:
+    """By how much each evidence errs at most, and what the optima lose at most."""
+    largest = points.groupby("method")[["off", "lost"]].max()
+    found = [
+        f"{METHODS[name].label}'s $\\log L$ errs by up to {largest.loc[name, 'off']:.2g} nats, "
+        f"its optimum loses {largest.loc[name, 'lost']:.2g}"
+        for name in _CLIMBED
+        if name in largest.index
+    ]
+    return "; ".join(found)
