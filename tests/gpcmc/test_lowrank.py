@@ -63,9 +63,13 @@ def test_a_search_ends_where_the_dense_one_does_from_a_rough_start(tolerance):
     assert truth.log_evidence - 0.3 < surface.value(found.theta) <= truth.log_evidence + 1e-6
 
 
-def test_a_search_climbs_once_at_each_size_where_what_it_holds_serves():
-    """Inducing inputs are chosen for the start; where the end would choose others, these may go in a circle."""
-    X, y = noisy_problem(5, 3000)
+@pytest.mark.parametrize(("seed", "most"), [(5, 60), (7, 70)])
+def test_a_search_climbs_once_at_each_size_where_what_it_holds_serves(seed, most):
+    """Inducing inputs are chosen for the start; where the end would choose others, these may go in a circle.
+
+    The first took 124 evaluations when each size went on until its maximum stood still, the second 126 to and fro.
+    """
+    X, y = noisy_problem(seed, 3000)
     method, kernel = ExpectationPropagation(tolerance=1e-6), 1.0 * Matern(1.0, nu=2.5)
     found, _ = Search("lbfgs").run(
         method, kernel, X, y, None, form_at=lambda kernel: LowRankForm(1e-4)
@@ -73,7 +77,7 @@ def test_a_search_climbs_once_at_each_size_where_what_it_holds_serves():
     start = kernel.clone_with_theta(found.theta)
     exact = Surface(method, start, X, y, LowRankForm(1e-7).near(start, X))
     assert maximize(exact).log_evidence - exact.value(found.theta) < 0.05
-    assert found.evaluations <= 60, "124 when each size went on until its maximum stood still"
+    assert found.evaluations <= most
 
 
 # --- draws

@@ -28,7 +28,7 @@ _NEAR = 1e-3  # a hyperparameter is at its bound if its logarithm is so near
 _FLAT = 1e-2  # nats for each unit of a logarithm, times the root of n: a hundredth of a standard deviation away
 _SAME = 0.3  # maxima whose logarithms differ by less are one
 _REACH = 3.0  # units of logarithms over which a tangent is believed to be above the surface
-_LITTLE = 0.03  # nats above a known point that are not worth a climb
+_LITTLE = 0.05  # nats above a known point that are not worth a climb
 _PARABOLA = (0.35, 0.7)  # gap in height over what the slope promises: half, on a parabola
 _SETTLED = 1e-2  # a maximum that moves by less, in logarithms, keeps what its climb held
 _ROUNDS = 8
@@ -181,9 +181,11 @@ class Ascent:
         """Return the maximum where what its climb held serves at its end as well.
 
         It does where the end is near the start, or where what would be held from the end on has a slope there that
-        promises little. Else, unless one climb is enough, the next one starts from the end.
+        promises little. Else, unless one climb is enough, the next one starts from the end; until one ends where an
+        earlier one did, for the climbs then go in a circle.
         """
         surface, before, found = self.surface, self.progress.evaluations, None
+        ends = [start]
         for _ in range(1 if once else _ROUNDS):
             kernel = surface.kernel.clone_with_theta(start)
             surface.form = form.around(kernel, surface.X, surface.y, surface.method)
@@ -196,9 +198,10 @@ class Ascent:
             found, failed = self._peak(start, None)
             if found is None:
                 raise ValueError(f"kernel: {failed}") from failed
-            moved, start = float(np.abs(found.theta - start).max()), found.theta
-            if moved <= _SETTLED:
+            start = found.theta
+            if min(float(np.abs(start - end).max()) for end in ends) <= _SETTLED:
                 break
+            ends.append(start)
         assert found is not None
         return self._counted(found, before)
 
