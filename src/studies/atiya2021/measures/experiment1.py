@@ -1,7 +1,7 @@
 """Experiment 1: log orthant probabilities with a known truth (Table 1), and the floor of its published errors."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from statistics import NormalDist
 from typing import Any
@@ -55,6 +55,8 @@ def measure(given: Rows) -> pd.DataFrame:
     odds = longest["samples"] * longest["variance_eq44"] / longest["dimension"]
     table1 = common.published_cells(published, "table1/N{dimension}/M{samples}")
     table1["problem"] = table1["dimension"].map(PROBLEMS)
+    ours = summarise(common.combine(cells)).set_index("id")
+    floor = [*_floor(table1, ours)]
     return common.combine(
         cells,
         measured(every, f"experiment1/{cell}/nats", "nats", unit=_UNIT, status=status),
@@ -68,8 +70,8 @@ def measure(given: Rows) -> pd.DataFrame:
         _quadrature(given, runs),
         suspects(given, runs, 100.0 * (runs["estimate"] - runs["truth"]) / runs["truth"].abs()),
         _brackets(published),
-        _floor(table1, cells),
-        _slopes_of_means(table1, cells),
+        floor,
+        _slopes_of_means(table1, ours, floor),
     )
 
 
@@ -150,7 +152,7 @@ def _only_integer(low: float, high: float) -> Known:
     return Known(se=0.0, status="none" if low > high else "several")
 
 
-def _floor(table1: pd.DataFrame, cells: pd.DataFrame) -> Iterator[Row]:
+def _floor(table1: pd.DataFrame, ours: pd.DataFrame) -> Iterator[Row]:
     """How many wrong truths would make the part of a published column that does not fall with M.
 
     ``bracket-over-scatter`` sets a published bracket beside what the scatter of 50 absolute values of normal errors
@@ -159,7 +161,6 @@ def _floor(table1: pd.DataFrame, cells: pd.DataFrame) -> Iterator[Row]:
     two, two truths, wrong by ``pair-larger`` and ``pair-smaller`` percent, give the same mean and bracket, and so do
     many larger sets.
     """
-    ours = summarise(common.combine(cells)).set_index("id")
     for cell in table1.to_dict("records"):
         name = f"finding/floor/N{cell['dimension']}/M{cell['samples']}"
         mean, bracket = float(cell["value"]), float(cell["bracket_value"])
@@ -185,26 +186,27 @@ def _floor(table1: pd.DataFrame, cells: pd.DataFrame) -> Iterator[Row]:
                 yield estimate(f"{name}/pair-{quantity}", Known(error), source)
 
 
-def _slopes_of_means(table1: pd.DataFrame, cells: pd.DataFrame) -> Iterator[Row]:
+def _slopes_of_means(
+    table1: pd.DataFrame, ours: pd.DataFrame, floor: Iterable[Row]
+) -> Iterator[Row]:
     """The published statistic of our runs: slopes through the logarithms of mean errors; and with two wrong truths.
 
     ``with-pair`` is what two truths, wrong as `_floor` has it at the column's largest M, make of our column.
     """
-    own = summarise(common.combine(cells)).set_index("id")
-    pairs = pd.DataFrame(list(_floor(table1, cells))).set_index("id")["value"]
+    pairs = {row["id"]: row["value"] for row in floor}
     for problem, column in table1.groupby("problem"):
-        column = column[column["id"].isin(own.index)].sort_values("samples")
-        level = own["value"].reindex(column["id"]).astype(float).reset_index(drop=True)
+        column = column[column["id"].isin(ours.index)].sort_values("samples")
+        level = ours["value"].reindex(column["id"]).astype(float).reset_index(drop=True)
         column = column.reset_index(drop=True)[level > 0]
         if len(column) < 3:
             continue
-        source = join_sources(own["source"].reindex(column["id"]))
+        source = join_sources(ours["source"].reindex(column["id"]))
         x, name = column["samples"], f"slope/table1/P{problem}"
         level = level[level > 0]
         yield estimate(f"{name}/of-means", log_slope(x, np.log(level)), source)
-        floor = f"finding/floor/{column['id'].iloc[-1].removeprefix('table1/')}/pair-"
-        if {f"{floor}larger", f"{floor}smaller"} <= set(pairs.index):
-            wrong = pairs[f"{floor}larger"] + pairs[f"{floor}smaller"]
+        pair = f"finding/floor/{column['id'].iloc[-1].removeprefix('table1/')}/pair-"
+        if {f"{pair}larger", f"{pair}smaller"} <= pairs.keys():
+            wrong = pairs[f"{pair}larger"] + pairs[f"{pair}smaller"]
             planted = (level * (INSTANCES - 2) + wrong) / INSTANCES
             source = join_sources([PRINTED, source])
             yield estimate(f"{name}/with-pair", log_slope(x, np.log(planted)), source)
