@@ -39,15 +39,17 @@ def lines_of(data="a", split=0, kernel="isotropic", **changes):
             f"judge_{name}": value for name, value in SCORES.items()
         }
         if point != "twisted-ep":
-            line |= {"own": -100.5, **SCORES}
+            line |= {"own": -100.5, **SCORES, "distance": 0.01, "other_class": 1}
         own = point.replace("-", "_")
         found.append(line | changes.get(own, {}))
     return found
 
 
-def measured(lines, folder):
-    """Measures of lines, by id."""
-    write_csv(folder / "whofits.csv", pd.DataFrame(lines))
+def measured(lines, folder, seconds=1.0):
+    """Measures of lines, by id; CPU seconds of each line's search."""
+    frame = pd.DataFrame(lines)
+    write_csv(folder / "whofits.csv", frame)
+    write_csv(folder / "whofits_timing.csv", frame[["row"]].assign(cpu_seconds=seconds))
     rows = Rows(folder, folder, folder, ["whofits"])
     return whofits.measure(rows).set_index("id")
 
@@ -73,6 +75,30 @@ def test_what_an_optimum_loses_is_against_the_best_of_three_places():
     # EP's own place has no error of its own
     assert found["lost_ep_se"].tolist() == [0.002, 0.002, 0.0]
     assert found["lost_laplace_se"].tolist() == pytest.approx([0.002 * math.sqrt(2), 0.0, 0.002])
+
+
+def test_how_far_probabilities_are_from_the_judges(tmp_path):
+    """Over data sets, each the mean of its splits; a fit whose judge has not converged says nothing of them."""
+    lines = [
+        *lines_of("a", ep={"distance": 0.002, "other_class": 3}),
+        *lines_of("a", 1, ep={"distance": 0.004, "other_class": 0}),
+        *lines_of("b", ep={"distance": 0.001, "other_class": 2}),
+        *lines_of("c", ep={"distance": 0.9, "status": "weights not trusted"}),
+    ]
+    found = measured(lines, tmp_path)["value"]
+    assert found["whofits/all/both/ep/distance"] == pytest.approx(0.002)
+    assert found["whofits/all/both/ep/distance-largest"] == pytest.approx(0.003)
+    assert found["whofits/a/isotropic/distance-ep"] == pytest.approx(0.003)
+    assert found["whofits/all/both/ep/other-class"] == 5
+    assert found["whofits/all/both/tests"] == 270
+    assert found["whofits/all/both/laplace/other-class"] == 3
+
+
+def test_seconds_are_of_each_search(tmp_path):
+    lines = [*lines_of(), *lines_of(split=1)]
+    found = measured(lines, tmp_path, [1.0, 0.1, 9.0, 3.0, 0.3, 9.0])["value"]
+    assert found["whofits/all/both/ep/seconds"] == pytest.approx(2.0)
+    assert found["whofits/all/both/laplace/seconds"] == pytest.approx(0.2)
 
 
 def test_errors_of_the_evidence_are_at_each_methods_optimum():

@@ -34,17 +34,24 @@ METHODS, JUDGE = ("ep", "laplace"), "twisted-ep"
 _KEYS = ["data", "split", "kernel"]
 _SCORES = ["log_loss", "error_rate", "binned_error", "slope", "intercept"]
 _NUMBERS = ["log_evidence", "log_evidence_se", "above_ep", "above_ep_se", "own", "log_variance"]
-_NUMBERS += [*_SCORES, *(f"judge_{name}" for name in _SCORES)]
+_NUMBERS += [*_SCORES, *(f"judge_{name}" for name in _SCORES), "distance", "other_class"]
 _COLUMNS = [*_KEYS, "point", "status", "N", "inputs", "test", "variance_at_bound", *_NUMBERS]
 
 
 def measure(given: Rows) -> pd.DataFrame:
     """All measures of data sets that are fitted."""
-    lines = table(given, "whofits", [*_KEYS, "point", "status"], optional=_COLUMNS)
+    lines = table(given, "whofits", ["row", *_KEYS, "point", "status"], optional=_COLUMNS)
     if lines.empty:
         return combine()
-    fits = fits_of(lines)
+    fits = fits_of(_with_seconds(lines, given.timing("whofits")))
     return combine(_data_sets(fits), _choices(choices(fits)), _over_all(fits), _scores(fits))
+
+
+def _with_seconds(lines: pd.DataFrame, timing: pd.DataFrame) -> pd.DataFrame:
+    """Lines with the CPU seconds of their searches, which a row has in the same order."""
+    timing = timing.reindex(columns=["row", "cpu_seconds"])
+    lines, timing = (one.assign(place=one.groupby("row").cumcount()) for one in (lines, timing))
+    return lines.merge(timing, on=["row", "place"], how="left", validate="one_to_one")
 
 
 def fits_of(lines: pd.DataFrame) -> pd.DataFrame:
@@ -84,7 +91,8 @@ def _fit(key: Any, group: pd.DataFrame) -> dict[str, Any]:
         own = at.loc[method]
         line |= {f"own_{method}": own["own"], f"off_{method}": own["own"] - own["log_evidence"]}
         line |= {f"off_{method}_se": own["log_evidence_se"]}
-        line |= {f"{name}_{method}": own[name] for name in _SCORES}
+        line |= {f"{name}_{method}": own[name] for name in [*_SCORES, "distance", "other_class"]}
+        line |= {f"seconds_{method}": own.get("cpu_seconds", np.nan)}
         line |= {f"judge_{name}_{method}": own[f"judge_{name}"] for name in _SCORES}
     return line | {f"{name}_{JUDGE}": judged[f"judge_{name}"] for name in _SCORES}
 
@@ -139,6 +147,10 @@ def _data_sets(fits: pd.DataFrame) -> Iterator[Row]:
         for method in METHODS:
             for name in ("off", "lost"):
                 yield estimate(f"{path}{name}-{method}", mean(counted[f"{name}_{method}"]), source)
+        for method in METHODS:
+            # both are at the same hyperparameters, so that it is the error of the approximation alone
+            away = counted[f"distance_{method}"]
+            yield estimate(f"{path}distance-{method}", mean(away), source)
         for name in _SCORES:
             said = name.replace("_", "-")
             for method in (*METHODS, JUDGE):
@@ -184,10 +196,16 @@ def _over_all(fits: pd.DataFrame) -> Iterator[Row]:
             "at-limit": group["at_limit"].sum(),
             "data-sets": group["data"].nunique(),
             "data-sets-counted": counted["data"].nunique(),
+            "least-patterns": group["N"].astype(float).min(),
+            "most-patterns": group["N"].astype(float).max(),
+            "judge/se-largest": counted[[f"off_{name}_se" for name in METHODS]].max(axis=None),
+            "tests": counted["test"].astype(float).sum(),
         }.items():
             yield estimate(f"{path}{name}", found, source)
         for method in METHODS:
             off, lost = counted[f"off_{method}"].abs(), counted[f"lost_{method}"]
+            away = counted.assign(value=counted[f"distance_{method}"])
+            yield estimate(f"{path}{method}/distance", mean(_by_data(away)), source)
             below = counted[f"off_{method}"] < -WIDTH * counted[f"off_{method}_se"]
             for name, value in {
                 "off-median": off.median(),
@@ -196,6 +214,9 @@ def _over_all(fits: pd.DataFrame) -> Iterator[Row]:
                 "lost-median": lost.median(),
                 "lost-largest": lost.max(),
                 "lost-little": (lost <= LITTLE).sum(),
+                "distance-largest": _by_data(away).max(),
+                "other-class": counted[f"other_class_{method}"].sum(),
+                "seconds": group[f"seconds_{method}"].median(),
                 "lost-most": (lost > WIDTH * counted[f"lost_{method}_se"]).sum(),
             }.items():
                 yield estimate(f"{path}{method}/{name}", value, source)

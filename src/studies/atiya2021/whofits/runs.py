@@ -229,7 +229,9 @@ def fit(
         the judge's ``log_evidence`` with its error and diagnostics, ``above_ep`` and ``above_ep_se``, the evidence more
         than at EP's optimum, and the scores of the judge's predictions with ``judge_`` in front. The first two also
         have ``own``, the evidence by the method that was climbed, and the scores of its predictions; ``loss_more``
-        with its standard error over test patterns is their log loss less that of EP at its own optimum. The third
+        with its standard error over test patterns is their log loss less that of EP at its own optimum; ``distance``
+        is the mean distance of their probabilities of class +1 from the judge's there, with its standard error, and
+        ``other_class`` at how many test patterns the two decide otherwise. The third
         has ``promised``, the nats that the first climb gains on the surface that is climbed. CPU seconds are of the
         search; in the third, of the climbs. Array ``theta`` (3, 1 + length scales): logarithms of variance
         and length scales.
@@ -252,7 +254,9 @@ def fit(
         own = losses(probability, problem.y_test)
         first = own if name == "ep" else first
         line |= scores(probability, problem.y_test) | _mean("loss_more", own - first)
-        lines.append({"point": name} | _judged(judge, judge.at(end.theta), ep) | line)
+        judged = judge.at(end.theta)
+        line |= _apart(probability, judged.posterior.prediction.probability)
+        lines.append({"point": name} | _judged(judge, judged, ep) | line)
     line = {"evaluations": made, "promised": promised}
     lines.append({"point": JUDGED} | _judged(judge, best, ep) | line)
     seconds = [*(end.seconds for end in ends.values()), spent]
@@ -278,6 +282,12 @@ def _judged(judge: Judge, found: Judged, ep: Judged) -> Line:
     line |= {f"judge_{name}": value for name, value in scores(probability, y).items()}
     before = losses(ep.posterior.prediction.probability, y)
     return line | _mean("judge_loss_more", losses(probability, y) - before)
+
+
+def _apart(probability: _FloatArray, judged: _FloatArray) -> Line:
+    """How far probabilities are from the judge's at the same hyperparameters, and how many classes differ."""
+    decided = (probability >= 0.5) != (judged >= 0.5)
+    return _mean("distance", np.abs(probability - judged)) | {"other_class": int(decided.sum())}
 
 
 def _mean(name: str, values: _FloatArray) -> dict[str, Any]:
