@@ -44,6 +44,7 @@ CHOSEN = {
         "tuning_gradient": r"problem1/.*",
         "scaling": r"(rough|smooth)/N(50|500)/dataset[01]/.*",
         "asymptotic_variance": r"(rough|smooth)/N(50|500)/dataset[01]",
+        "whofits": r"(wisconsin|digits-odd)/split0/.*",
         "packaged": r"(linnerud|ionosphere)/.*",
         "ordering": r"dataset[0-2]/.*/run0/.*",
         "defects": r"(linear|smooth)/ess/samples(50|200)/replicate[01]",

@@ -313,7 +313,7 @@ def test_only_problems_with_all_settings_count_the_sampler_as_closer():
     rows = pd.DataFrame({"problem": [1, 1, 2, 3], "set": [1, 2, 1, 1], "source": "x"})
     several = [rows.assign(method=m, nats=e, mae_reference=np.nan) for m, e in nats.items()]
     found = pd.DataFrame(_pairs(pd.concat(several), "")).set_index("id")["value"]
-    assert dict(found) == {
+    assert {name: count for name, count in found.items() if "ratio" not in name} == {
         # by setting; and below by problem
         "ep/common/nats/orthant": 4,
         "ep/closer/nats/orthant": 2,
@@ -324,6 +324,20 @@ def test_only_problems_with_all_settings_count_the_sampler_as_closer():
         "sampler/common/nats/ess": 2,
         "sampler/closer/nats/ess": 2,
     }
+
+
+def test_ratios_of_errors_have_problems_as_units():
+    """Logarithms of ratios by problem: 1 and 3 (the mean of its settings), so that the mean is 2 and the error 1."""
+    errors = {"ep": np.exp([1.0, 2.0, 4.0]), "orthant": np.ones(3), "ess": [0.0, 1.0, np.nan]}
+    rows = pd.DataFrame({"problem": [1, 2, 2], "set": [1, 1, 2], "source": "x"})
+    several = [rows.assign(method=m, mae_reference=e, nats=np.nan) for m, e in errors.items()]
+    found = pd.DataFrame(_pairs(pd.concat(several), "")).set_index("id")["value"]
+    own = {name: found[f"ratio/ep/orthant/{name}"] for name in ("problems", "below", "middle")}
+    assert own == pytest.approx({"problems": 2, "below": 0, "middle": np.exp(2.0)})
+    # Student's t with one degree of freedom
+    ends = [found[f"ratio/ep/orthant/{name}"] for name in ("low", "high")]
+    np.testing.assert_allclose(np.log(ends), [2.0 - 12.7062047, 2.0 + 12.7062047])
+    assert not any("ratio/ep/ess" in name for name in found.index), "one problem has no spread"
 
 
 def test_without_data_experiment_5_says_so(tmp_path):

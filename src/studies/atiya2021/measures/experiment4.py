@@ -12,11 +12,12 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from scipy.special import stdtrit
 
 from recheck.judge.measures import OK, join_sources, levels_of, reading_text, with_fields
 from recheck.judge.published import read_published
 from studies.atiya2021.measures import common
-from studies.atiya2021.measures.common import Known, Row, combine, each, estimate
+from studies.atiya2021.measures.common import Known, Row, combine, each, estimate, estimates
 from studies.atiya2021.measures.experiment4_claims import claims, works
 from studies.atiya2021.measures.experiment4_errors import calibration, gains, seconds
 from studies.atiya2021.measures.experiment4_runs import (
@@ -49,6 +50,8 @@ CHAINS = ["ess-gpml", "hmc-gpml"]
 #: Hyperparameter settings that a published cell is an average over: (alpha, beta) by number.
 _PAIRS = (5.0, 1.0), (5.0, 5.0), (3.0, 2.0), (0.5, 0.5), (3.0, 1.0), (0.5, 3.0)
 PUBLISHED_SETTINGS = dict(enumerate(_PAIRS, start=1))
+#: The row of twisted EP.
+TWISTED = "best"
 #: Beginnings of the columns that cells of Table 4 are read from.
 _READ = (
     *("problem", "dataset", "set", "method", "alpha", "beta", "status", "count", "scheme"),
@@ -164,6 +167,8 @@ def _pairs(certified: pd.DataFrame, end: str) -> Iterator[Row]:
         wide = certified.pivot(index=["problem", "set"], columns="method", values=column)
         wide = wide.drop(columns="laplace", errors="ignore")
         yield from _closer(f"ep/{{}}{end}{last}", "ep", wide, certified)
+        for method in ("ep", TWISTED):
+            yield from _ratios(f"ratio/{method}{end}{last}", method, wide, certified)
     by_problem = certified.groupby(["problem", "method"])
     for column, last in ERRORS.items():
         means = by_problem[column].agg(lambda errors: errors.mean(skipna=False)).unstack()
@@ -179,6 +184,23 @@ def _closer(name: str, one: str, errors: pd.DataFrame, certified: pd.DataFrame) 
             fewer = (both[one] < both[method]).sum()
             yield estimate(f"{name.format('common')}/{method}", len(both), source)
             yield estimate(f"{name.format('closer')}/{method}", fewer, source)
+
+
+def _ratios(name: str, one: str, errors: pd.DataFrame, certified: pd.DataFrame) -> Iterator[Row]:
+    """Geometric mean of a method's errors over those of each other one, with its 95 % interval.
+
+    Settings share the data of their problem, so that problems are the units: each has the mean over its settings.
+    """
+    for method in sorted(set(errors) - {one}) if one in errors else ():
+        both = errors[[one, method]].dropna()
+        both = both[(both > 0.0).all(axis=1)]
+        logs = np.log(both[one] / both[method]).groupby(level="problem").mean()
+        if (n := len(logs)) > 1:
+            source = join_sources(certified.loc[certified["method"].isin(both.columns), "source"])
+            middle, half = logs.mean(), stdtrit(n - 1, 0.975) * logs.sem()
+            found = {"problems": n, "below": (logs < 0.0).sum(), "middle": np.exp(middle)}
+            found |= {"low": np.exp(middle - half), "high": np.exp(middle + half)}
+            yield from estimates(f"{name}/{method}/", found, source)
 
 
 def _reliability(runs: Runs) -> Iterator[Row]:
