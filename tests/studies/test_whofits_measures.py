@@ -122,8 +122,28 @@ def test_a_fit_whose_judge_is_not_converged_does_not_count(point, change, tmp_pa
     assert [found[f"whofits/all/both/{name}"] for name in ("fits", "counted")] == [2, 1]
     assert found["whofits/all/both/ep/off-largest"] == pytest.approx(0.5)
     assert found["whofits/a/isotropic/counted"] == 1
-    # its predictions are held out all the same
+    assert found["whofits/all/both/laplace/lost-any/over-a-nat"] == 0
+    # its predictions are held out all the same, but for the judge's
     assert found["whofits/a/isotropic/log-loss-ep"] == pytest.approx(0.3)
+
+
+def test_the_judges_predictions_are_of_fits_that_count(tmp_path):
+    bad = {"status": "weights not trusted", "judge_log_loss": 0.9}
+    lines = [*lines_of(ep=bad, twisted_ep=bad), *lines_of(split=1, laplace={"judge_log_loss": 0.5})]
+    lines += lines_of("b")
+    found = measured(lines, tmp_path)["value"]
+    assert found["whofits/a/isotropic/log-loss-twisted-ep"] == pytest.approx(0.3)
+    assert found["whofits/all/both/twisted-ep/log-loss-more"] == pytest.approx(0.0)
+    assert found["whofits/all/both/ep/log-loss-approximate"] == pytest.approx(0.0)
+    assert found["whofits/all/both/laplace/log-loss-moved"] == pytest.approx(0.1)
+
+
+def test_a_local_maximum_is_counted_though_the_judge_fails_there(tmp_path):
+    far = {"ep": {"status": "weights not trusted"}, "laplace": {"above_ep": 40.0}}
+    found = measured([*lines_of(**far), *lines_of(split=1)], tmp_path)["value"]
+    assert found["whofits/all/both/ep/lost-largest"] == 0.0
+    assert found["whofits/all/both/ep/lost-any/largest"] == 40.0
+    assert found["whofits/all/both/ep/lost-any/over-a-nat"] == 1
 
 
 def test_without_a_fit_that_counts_nothing_is_said(tmp_path):
@@ -172,6 +192,7 @@ def test_counts_of_choices(tmp_path):
     assert [found[f"whofits/choice/{name}/same"] for name in ("ep", "laplace")] == [0, 1]
     assert [found[f"whofits/choice/{name}/largest"] for name in ("ep", "laplace")] == [2.0, 0.0]
     assert found["whofits/choice/predicts"] == 0, "equal losses"
+    assert [found[f"whofits/choice/{name}"] for name in ("smallest", "close")] == [2.0, 1]
     assert found["whofits/a/choice/judge"] == 2.0 and found["whofits/a/choice/ep"] == -1.0
 
 

@@ -2,9 +2,10 @@
 
 A fit is a data set, a split and a kernel. The judge is twisted EP. A fit counts if the judge's weights pass their
 diagnostics at the optima of both methods and at the place that its own gradient leads to, and if no standard error
-there exceeds `RESOLVED`. By the judge, the best of the three places is where the evidence is highest; what an optimum
-loses is the evidence there less that at the optimum. Splits of one data set share patterns, so that the spread over
-splits is too small for another sample; over data sets, which are the units there, nothing is shared.
+there exceeds `RESOLVED`; the judge's predictions are of such fits alone. By the judge, the best of the three places is
+where the evidence is highest; what an optimum loses is the evidence there less that at the optimum. Splits of one data
+set share patterns, so that the spread over splits is too small for another sample; over data sets, which are the units
+there, nothing is shared.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import pandas as pd
 
 from recheck.judge.measures import OK, join_sources
 from studies.atiya2021.experiments.whofits import KERNELS
-from studies.atiya2021.measures.common import Known, Row, combine, estimate, table
+from studies.atiya2021.measures.common import Known, Row, combine, estimate, estimates, table
 from studies.common.measuring import Rows
 
 #: Nats: a judge with a larger standard error does not resolve what methods lose.
@@ -28,6 +29,8 @@ LITTLE = 0.1
 LIMIT = 1e6
 #: Standard errors within which two evidences are not told apart.
 WIDTH = 2.0
+#: Nats: errors of EP's evidence are smaller, so that a gap of that size or less could be lost in them.
+CLOSE = 2.0
 #: Methods that are climbed, and the point of the judge.
 METHODS, JUDGE = ("ep", "laplace"), "twisted-ep"
 
@@ -154,9 +157,11 @@ def _data_sets(fits: pd.DataFrame) -> Iterator[Row]:
         for name in _SCORES:
             said = name.replace("_", "-")
             for method in (*METHODS, JUDGE):
-                yield estimate(f"{path}{said}-{method}", mean(group[f"{name}_{method}"]), source)
+                own = _scored(group, method)[f"{name}_{method}"]
+                yield estimate(f"{path}{said}-{method}", mean(own), source)
             for method in ("laplace", JUDGE):
-                more = group[f"{name}_{method}"] - group[f"{name}_ep"]
+                own = _scored(group, method)
+                more = own[f"{name}_{method}"] - own[f"{name}_ep"]
                 yield estimate(f"{path}{said}-more-{method}", mean(more), source)
 
 
@@ -167,6 +172,9 @@ def _choices(chosen: pd.DataFrame) -> Iterator[Row]:
     yield estimate("whofits/choice/counted", chosen["counted"].sum(), source)
     yield estimate("whofits/choice/told", len(told), source)
     yield estimate("whofits/choice/ard", (told["judge"] > 0.0).sum(), source)
+    gaps = told["judge"].abs()
+    yield estimate("whofits/choice/smallest", gaps.min() if len(gaps) else np.nan, source)
+    yield estimate("whofits/choice/close", (gaps <= CLOSE).sum(), source)
     # what is more likely need not predict better
     yield estimate("whofits/choice/predicts", (told["judge"] * told["loss"] < 0.0).sum(), source)
     for method in METHODS:
@@ -220,6 +228,10 @@ def _over_all(fits: pd.DataFrame) -> Iterator[Row]:
                 "lost-most": (lost > WIDTH * counted[f"lost_{method}_se"]).sum(),
             }.items():
                 yield estimate(f"{path}{method}/{name}", value, source)
+            # a search that ends in a local maximum may do so where the judge has not converged
+            every = group[f"lost_{method}"].dropna()
+            found = {"largest": every.max(), "over-a-nat": (every > 1.0).sum()}
+            yield from estimates(f"{path}{method}/lost-any/", found, source)
 
 
 def _scores(fits: pd.DataFrame) -> Iterator[Row]:
@@ -229,7 +241,8 @@ def _scores(fits: pd.DataFrame) -> Iterator[Row]:
         for name in _SCORES:
             said = name.replace("_", "-")
             for method in (*METHODS, JUDGE):
-                own = group.assign(value=group[f"{name}_{method}"])
+                own = _scored(group, method)
+                own = own.assign(value=own[f"{name}_{method}"])
                 known = mean(_by_data(own))
                 yield estimate(f"{path}{method}/{said}", known, source)
                 if method != "ep":
@@ -238,13 +251,20 @@ def _scores(fits: pd.DataFrame) -> Iterator[Row]:
                     yield estimate(f"{path}{method}/{said}-more", mean(more), source)
                     yield estimate(f"{path}{method}/{said}-lower", (more < 0.0).sum(), source)
         for method in (*METHODS, JUDGE):
-            away = _by_data(group.assign(value=group[f"slope_{method}"])) - 1.0
+            own = _scored(group, method)
+            away = _by_data(own.assign(value=own[f"slope_{method}"])) - 1.0
             yield estimate(f"{path}{method}/slope-away", mean(away.abs()), source)
         # what the place of the optimum does to the judge's own predictions, and what EP's approximation does there
-        moved = group.assign(value=group["judge_log_loss_laplace"] - group["judge_log_loss_ep"])
+        own = _scored(group, JUDGE)
+        moved = own.assign(value=own["judge_log_loss_laplace"] - own["judge_log_loss_ep"])
         yield estimate(f"{path}laplace/log-loss-moved", mean(_by_data(moved)), source)
-        here = group.assign(value=group["log_loss_ep"] - group["judge_log_loss_ep"])
+        here = own.assign(value=own["log_loss_ep"] - own["judge_log_loss_ep"])
         yield estimate(f"{path}ep/log-loss-approximate", mean(_by_data(here)), source)
+
+
+def _scored(fits: pd.DataFrame, method: str) -> pd.DataFrame:
+    """The fits that say something of a method's predictions: of the judge's those that count, of the others all."""
+    return fits[fits["counted"]] if method == JUDGE else fits
 
 
 def _by_kernel(fits: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
