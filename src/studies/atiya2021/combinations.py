@@ -7,7 +7,7 @@ from importlib.machinery import PathFinder
 from importlib.util import find_spec
 
 from studies.atiya2021.methods import DETERMINISTIC, MODULES
-from studies.atiya2021.settings import NO_ADVICE, Advice, Posterior, Scaling, Study, on_problem
+from studies.atiya2021.settings import Advice, Posterior, Scaling, Study, on_problem
 from studies.common.code import digest
 from studies.common.notes import note, noted
 
@@ -93,7 +93,7 @@ def _chains(posterior: Posterior) -> Iterator[str]:
 
 
 def _advice(given: Advice, scaling: Scaling) -> Iterator[str]:
-    if given is NO_ADVICE:
+    if not given.methods:
         return
     key, own = f"{_STUDY}.advice", given.simulated
     drawn = [name for name, law in scaling.kernels.items() if law.law == "model"]

@@ -1,8 +1,13 @@
-"""Packaged data sets: errors at fitted hyperparameters, and whether they change predictions or the choice of a point.
+"""The advice for the marginal likelihood: whether its stated error covers, meets the tolerance, and what it costs.
 
-The truth of log L is that of the study of scaling, from the same two long runs. Test probabilities are compared with
-those of twisted EP's long run, and those of a method that has a long run with the other's. Among the points of the grid
-twisted EP judges: what a method's choice loses is the evidence there less that of the best point, by twisted EP.
+Runs of the rule are measured by a longer run of twisted EP with other random numbers. The stated interval is the 95 %
+one by Student's t, with the joint standard error of both; an error and the tolerance are compared as they are. Shares
+have Clopper and Pearson's 95 % interval. A tolerance is in thousandths of a nat in the ids. Ratios of seconds are of
+means by problem, to the run of twisted EP at its defaults.
+
+On the real data sets there are the errors of further methods, with the truth of the study of scaling, from the same two
+long runs. Test probabilities are compared with those of twisted EP's long run, and those of a method that has a long
+run with the other's.
 """
 
 from collections.abc import Iterator, Mapping
@@ -10,73 +15,155 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.special import betaincinv
 
+from gpcmc.rectangle.rounds import student
 from recheck.judge.measures import OK, join_sources
-from studies.atiya2021.experiments.packaged import REFERENCES
-from studies.atiya2021.measures.common import (
-    Known,
-    Row,
-    by_eves,
-    combine,
-    each,
-    estimate,
-    estimates,
-    timed,
-)
-from studies.atiya2021.measures.long_runs import FIRST, LARGE, SECOND, WIDTH, scored, truths
+from studies.atiya2021.experiments.advice import FIT, FITTED, TRUTH
+from studies.atiya2021.experiments.scaling import REFERENCES
+from studies.atiya2021.measures.common import Known, Row, combine, each, estimate, estimates, timed
+from studies.atiya2021.measures.long_runs import FIRST, SECOND, scored, truths
 from studies.atiya2021.measures.scaling import LENGTH, SAMPLER, seconds_at
 from studies.common.measuring import Rows
 
 #: Nats: an error below it is small.
 SMALL = 0.1
-#: The point of the grid at which EP's search ended.
-CENTRE = "grid4"
 #: Of a log evidence; smaller errors are not told from rounding.
 ROUNDING = 1e-9
+#: Of the stated interval, and of intervals of shares.
+LEVEL = 0.95
 
-_COLUMNS = ["row", "data", "stage", "point", "method", "inference", "status", "N", "inputs", "test"]
-_COLUMNS += ["alpha", "beta"]
+_COLUMNS = ["row", "data", "kernel", "method", "inference", "status", "N", "dataset", "inputs"]
+_COLUMNS += ["test", "alpha", "beta"]
 _NUMBERS = ["log_evidence", "log_evidence_se", "log_loss", "error_rate", "evaluations"]
-_RULE = ["tolerance", "replicate", "samples", "stated_error", "effective_eves"]
-_TEXT = ["seed", "chosen", "at_bound"]
+_RULE = ["tolerance", "replicate", "samples", "rounds", "effective_eves"]
+_TEXT = ["seed", "at_bound"]
 
 
 def measure(given: Rows) -> pd.DataFrame:
-    """All measures of packaged data sets but those of the rule."""
+    """All measures of the experiment."""
     rows = read(given)
     if rows.empty:
         return combine()
-    arrays = predictions(given.arrays("packaged"))
-    at, known = optima(rows)
-    runs = _with_predictions(at, rows, arrays)
-    chosen = choices(rows[rows["stage"] == "grid"])
+    arrays = predictions(given.arrays("advice"))
+    real = rows[(rows["kernel"] == FITTED) & rows["replicate"].isna()]
+    real = real.assign(kernel=real["data"])  # by which data sets go in the study of scaling
+    at, known = optima(real[~real["method"].isin([FIT, TRUTH])])
+    runs = _with_predictions(at, real, arrays)
+    fits = real[real["method"] == FIT]
     return combine(
-        _data_sets(rows, known, arrays),
+        _followed(judged(rows)),
+        _data_sets(real, known, arrays),
         _runs(runs),
         _over_all(runs),
-        _choices(chosen),
-        _fits(rows),
-        _own_optimum(rows[rows["stage"] == "grid"], arrays),
+        _fits(fits),
         _closer(runs),
-        _costs(rows[rows["stage"] == "optimum"], rows[rows["stage"] == "fit"]),
-        _eves(runs, rows[rows["stage"] == "grid"]),
+        _costs(real, fits),
     )
 
 
 def read(given: Rows) -> pd.DataFrame:
-    """The lines of packaged data sets that have data; with the columns by which those of the study of scaling go."""
-    rows = timed(given, "packaged", _COLUMNS, optional=[*_NUMBERS, *_RULE, *LENGTH, *_TEXT])
+    """The lines that have data."""
+    rows = timed(given, "advice", _COLUMNS, optional=[*_NUMBERS, *_RULE, *LENGTH, *_TEXT])
     numbers = [*_NUMBERS, *_RULE, *LENGTH, "cpu_seconds", "alpha", "beta"]
     rows[numbers] = rows[numbers].astype(float)
-    return rows.assign(kernel=rows["data"], dataset=0)
+    return rows
+
+
+def judged(rows: pd.DataFrame) -> pd.DataFrame:
+    """Runs of EP, of twisted EP at its defaults and of the rule, with their distance from the longer run."""
+    known = rows[rows["method"] == TRUTH].set_index("data")
+    chosen = rows["replicate"].notna() | rows["method"].isin(["ep", FIRST])
+    runs = rows[chosen & rows["data"].isin(known.index)].reset_index(drop=True)
+    truth = known.loc[runs["data"]].reset_index()
+    difference = runs["log_evidence"] - truth["log_evidence"]
+    randomizations = runs["randomizations"].fillna(_randomizations())
+    width = [student(LEVEL, int(number)) for number in randomizations]
+    joint = np.hypot(runs["log_evidence_se"], truth["log_evidence_se"])
+    pairs = zip(runs["source"], truth["source"], strict=True)
+    return runs.assign(
+        error=difference.abs(),
+        truth_se=truth["log_evidence_se"],
+        covered=difference.abs() <= width * joint,
+        both=[join_sources(pair) for pair in pairs],
+    )
+
+
+def _randomizations() -> int:
+    """Those of a run of the rule, the library's default."""
+    from gpcmc.rectangle.classification import Twisted
+
+    return Twisted().randomizations
+
+
+def _followed(runs: pd.DataFrame) -> Iterator[Row]:
+    """The rule, EP and twisted EP at its defaults, over all problems and over groups of these."""
+    real = runs["kernel"] == FITTED
+    groups = {"all": runs, "real": runs[real], "simulated": runs[~real]}
+    groups |= dict(iter(runs[~real].groupby("kernel", sort=False)))
+    for (kernel, n), group in runs[~real].groupby(["kernel", "N"], sort=False):
+        groups[f"{kernel}-N{n}"] = group
+    for name, group in groups.items():
+        for method, own in group[group["replicate"].isna()].groupby("method", sort=False):
+            if name != "real":  # whose methods have the truth of two long runs
+                yield from _of_method(f"advice/{name}/{method}/", own)
+        default = group[group["method"] == FIRST].set_index("data")["cpu_seconds"]
+        for tolerance, own in group[group["replicate"].notna()].groupby("tolerance"):
+            path = f"advice/{name}/tolerance-{1000 * float(str(tolerance)):.0f}/"
+            yield from _of_rule(path, own, default)
+
+
+def _of_method(path: str, runs: pd.DataFrame) -> Iterator[Row]:
+    source = join_sources(runs["both"])
+    found = {"runs": len(runs), "median": runs["error"].median(), "largest": runs["error"].max()}
+    found |= _seconds(runs)
+    yield from estimates(path, found, source)
+
+
+def _seconds(runs: pd.DataFrame) -> dict[str, float]:
+    """Of one run in the median, and of all."""
+    return {"seconds": runs["cpu_seconds"].median(), "seconds-total": runs["cpu_seconds"].sum()}
+
+
+def _of_rule(path: str, runs: pd.DataFrame, default: pd.Series) -> Iterator[Row]:
+    """How often the rule keeps what it says, and its seconds.
+
+    ``reached`` counts the runs that say so; ``within`` those whose error is at most the tolerance; ``first`` those of
+    one round; ``blind`` those whose stated error is below that of the longer run; ``cheaper`` the problems on which the
+    rule takes fewer seconds than the default, of ``problems``.
+    """
+    source, count = join_sources(runs["both"]), len(runs)
+    covered = int(runs["covered"].sum())
+    tolerance = runs["tolerance"].iloc[0]
+    found: dict[str, float] = {"runs": count, "reached": (runs["status"] == OK).sum()}
+    found |= {"covered": covered, "covered-share": covered / count}
+    found |= _interval(covered, count)
+    found |= {"within": (runs["error"] <= tolerance).sum(), "first": (runs["rounds"] == 1).sum()}
+    found |= {"blind": (runs["truth_se"] > runs["log_evidence_se"]).sum()}
+    found |= {"median": runs["error"].median(), "largest": runs["error"].max()}
+    found |= {"largest-se": runs["log_evidence_se"].max(), "samples": runs["samples"].median()}
+    found |= _seconds(runs)
+    mean = runs.groupby("data")["cpu_seconds"].mean()
+    ratio = mean / default.reindex(mean.index)
+    found |= {"seconds-share": mean.sum() / default.reindex(mean.index).sum()}
+    found |= {"seconds-ratio": ratio.median(), "seconds-ratio-largest": ratio.max()}
+    found |= {"cheaper": (ratio < 1.0).sum(), "problems": len(ratio)}
+    yield from estimates(path, found, source)
+
+
+def _interval(count: int, runs: int) -> dict[str, float]:
+    """Clopper and Pearson's interval of a share."""
+    tail, rest = 0.5 * (1.0 - LEVEL), runs - count
+    low = float(betaincinv(count, rest + 1, tail)) if count else 0.0
+    high = float(betaincinv(count + 1, rest, 1.0 - tail)) if rest else 1.0
+    return {"covered-low": low, "covered-high": high}
 
 
 def optima(rows: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the runs of all methods at the optimum of EP, scored, and what stands for the truth there."""
-    at = rows[rows["stage"] == "optimum"]
-    long = at["method"].isin([*REFERENCES.values()])
-    known = truths(at[long])
-    return scored(at[~long].reset_index(drop=True), known), known
+    """Return the runs of all methods on real data sets, scored, and what stands for the truth there."""
+    long = rows["method"].isin([*REFERENCES.values()])
+    known = truths(rows[long])
+    return scored(rows[~long].reset_index(drop=True), known), known
 
 
 def predictions(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -86,35 +173,6 @@ def predictions(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         if not name.endswith("/rows"):
             found |= dict(zip(arrays[f"{name}/rows"].tolist(), stacked, strict=True))
     return found
-
-
-def choices(grid: pd.DataFrame) -> pd.DataFrame:
-    """The point of the grid that each method finds best: a line a data set and method.
-
-    ``lost`` is how much more evidence twisted EP's best point has, by twisted EP, and ``own`` whether it is the same
-    point; ``centre`` whether the choice is the middle of the grid, where EP's search ended; ``log_loss`` is that of
-    twisted EP's predictions at the choice less that at the best point.
-    """
-    found = []
-    for data, group in grid.groupby("data", sort=False):
-        judge = group[group["method"] == FIRST].set_index("point")
-        if judge["log_evidence"].isna().all():
-            continue
-        best = judge["log_evidence"].idxmax()
-        for method, own in group.groupby("method", sort=False):
-            there = own.dropna(subset=["log_evidence"]).set_index("point")["log_evidence"]
-            if there.empty or method == FIRST:
-                continue
-            gap = judge.loc[best] if there.idxmax() == best else judge.loc[there.idxmax()]
-            lost = judge.loc[best, "log_evidence"] - gap["log_evidence"]
-            se = np.hypot(judge.loc[best, "log_evidence_se"], gap["log_evidence_se"])
-            more = gap["log_loss"] - judge.loc[best, "log_loss"]
-            line = {"data": data, "method": method, "lost": lost, "lost_se": se if lost else 0.0}
-            line |= {"own": there.idxmax() == best, "centre": there.idxmax() == CENTRE}
-            source = join_sources([*own["source"], *judge["source"]])
-            found.append(line | {"log_loss": more, "source": source})
-    columns = ["data", "method", "lost", "lost_se", "own", "centre", "log_loss", "source"]
-    return pd.DataFrame(found, columns=columns)
 
 
 def _with_predictions(
@@ -144,7 +202,7 @@ def _data_sets(
     """What each data set is, what stands for its truth, and how far the two long runs are apart."""
     named = rows.set_index(["data", "method"])["row"]
     for (data, n, _), truth in known.iterrows():
-        group, path = rows[rows["data"] == data], f"packaged/{data}/"
+        group, path = rows[rows["data"] == data], f"advice/{data}/"
         source = truth["source_combined"]
         yield estimate(f"{path}N", n, source)
         for name in ("inputs", "test"):
@@ -162,13 +220,13 @@ def _data_sets(
     if known["z"].notna().any():
         found |= {"largest-z": known["z"].abs().max()}
     found |= {"largest-se": known["se_combined"].max()}
-    yield from estimates("packaged/reference/", found, source)
+    yield from estimates("advice/reference/", found, source)
 
 
 def _runs(runs: pd.DataFrame) -> Iterator[Row]:
     """Error of log L and of predictions, by data set and method; a bound where the truth does not resolve it."""
     for row in runs.to_dict("records"):
-        where, source = f"packaged/{row['data']}/{{}}-{row['method']}", row["error_source"]
+        where, source = f"advice/{row['data']}/{{}}-{row['method']}", row["error_source"]
         least = ROUNDING * abs(row["truth_value"])
         status = "at most" if row["bound"] or row["error"] < least else OK
         error = Known(max(row["error"], least), 0.0, status=status)
@@ -197,48 +255,11 @@ def _over_all(runs: pd.DataFrame) -> Iterator[Row]:
         "decisions": ("decisions", "sum"),
         "tests": ("test", "sum"),
         "log-loss": ("log_loss", "mean"),
-        "seconds": ("cpu_seconds", "sum"),
+        "seconds": ("cpu_seconds", "median"),
+        "seconds-total": ("cpu_seconds", "sum"),
     }
     rows = runs.assign(source=runs["error_source"])
-    return each(rows, "method", "packaged/all/{method}/{quantity}", quantities)
-
-
-def _choices(chosen: pd.DataFrame) -> Iterator[Row]:
-    """What the choice of each method among the points loses, by data set and over all."""
-    for row in chosen.to_dict("records"):
-        lost, path = Known(row["lost"], row["lost_se"]), f"packaged/{row['data']}/"
-        yield estimate(f"{path}lost-{row['method']}", lost, row["source"])
-    quantities: dict[str, Any] = {
-        "same": ("own", "sum"),
-        "runs": len,
-        "centre": ("centre", "sum"),
-        "centre-same": lambda group: (group["own"] & group["centre"]).sum(),
-        "median": ("lost", "median"),
-        "largest": ("lost", "max"),
-        "small": lambda group: (group["lost"] <= SMALL).sum(),
-        "log-loss": ("log_loss", "mean"),
-        "largest-log-loss": ("log_loss", "max"),
-    }
-    yield from each(chosen, "method", "packaged/all/{method}/choice-{quantity}", quantities)
-
-
-def _own_optimum(grid: pd.DataFrame, arrays: Mapping[str, np.ndarray]) -> Iterator[Row]:
-    """The errors of Laplace's method at its own optimum, where twisted EP stands for the truth.
-
-    Of log L, and of test probabilities: their mean error over data sets, and the patterns that change class.
-    """
-    there = grid[grid["point"] == "laplace"].set_index("data")
-    own, judge = (there[there["method"] == name] for name in ("laplace", FIRST))
-    error = (own["log_evidence"] - judge["log_evidence"]).abs().dropna()
-    source = join_sources([*own["source"], *judge["source"]])
-    found = {"median": error.median(), "largest": error.max(), "wrong": (error > LARGE).sum()}
-    rows = zip(own.loc[error.index, "row"], judge.loc[error.index, "row"], strict=True)
-    apart = np.array([_apart(arrays, *pair) for pair in rows]).reshape(-1, 2)
-    apart = apart[~np.isnan(apart[:, 0])]
-    if len(apart):
-        found |= {"mean-mae": apart[:, 0].mean(), "decisions": apart[:, 1].sum()}
-    if len(error):
-        yield from estimates("packaged/all/laplace/own-optimum/", found, source)
+    return each(rows, "method", "advice/real/{method}/{quantity}", quantities)
 
 
 def _closer(runs: pd.DataFrame) -> Iterator[Row]:
@@ -248,7 +269,7 @@ def _closer(runs: pd.DataFrame) -> Iterator[Row]:
     for method in sorted({*wide.columns} - {SAMPLER}) if SAMPLER in wide else ():
         both = wide[[method, SAMPLER]].dropna()
         found = (both[method] < both[SAMPLER]).sum()
-        yield estimate(f"packaged/all/{method}/closer-than-sampler", found, source)
+        yield estimate(f"advice/real/{method}/closer-than-sampler", found, source)
 
 
 def _costs(at: pd.DataFrame, fits: pd.DataFrame) -> Iterator[Row]:
@@ -259,7 +280,8 @@ def _costs(at: pd.DataFrame, fits: pd.DataFrame) -> Iterator[Row]:
     either method is exact counts in none. ``falls`` counts those on which the ratio is smaller for minimax tilting's
     long run, whose error is smaller.
     """
-    names = FIRST, SECOND, *REFERENCES.values()
+    # twisted EP's long run has as many points as its default, so that the longer one tells what a point takes
+    names = FIRST, SECOND, TRUTH, REFERENCES[SECOND]
     by = {name: at[at["method"] == name].set_index("data") for name in names}
     if any(own.empty for own in by.values()):
         return
@@ -268,58 +290,23 @@ def _costs(at: pd.DataFrame, fits: pd.DataFrame) -> Iterator[Row]:
     short, own, long, longer = (by[name].loc[error.index] for name in names)
     ratio = own["cpu_seconds"] / seconds_at(error, short, long)
     further = longer["cpu_seconds"] / seconds_at(longer["log_evidence_se"], short, long)
-    fit = fits[fits["method"] == "fit-ep"].set_index("data").loc[ratio.index]
+    fit = fits.set_index("data").loc[ratio.index]
     # a fit may also end at the lower bound, or at one of the length scale
     most = fit["at_bound"].astype(str).eq("True") & (fit["beta"] == fits["beta"].max())
     source = join_sources(line for one in (short, own, long, longer) for line in one["source"])
     for kind, chosen in (("", most | ~most), ("bounded/", most), ("free/", ~most)):
         found = {"dearer": ratio[chosen].median(), "cheaper": (ratio[chosen] < 1.0).sum()}
         found |= {"falls": (further < ratio)[chosen].sum(), "data-sets": chosen.sum()}
-        yield from estimates(f"packaged/all/{SECOND}/{kind}", found, source)
+        yield from estimates(f"advice/real/{SECOND}/{kind}", found, source)
 
 
-def _eves(runs: pd.DataFrame, grid: pd.DataFrame) -> Iterator[Row]:
-    """Effective eves of the sampler's runs that are off by more than a nat, and of those that are not.
-
-    On the grid twisted EP stands for the truth.
-    """
-    keys = ["data", "point"]
-    judge = grid.loc[grid["method"] == FIRST, [*keys, "log_evidence", "log_evidence_se"]]
-    tried = grid.merge(judge, on=keys, suffixes=("", "_truth"))
-    size = (tried["log_evidence"] - tried["log_evidence_truth"]).abs()
-    width = WIDTH * tried["log_evidence_se_truth"]
-    tried = tried.assign(wrong=size - width > LARGE, right=size + width <= LARGE)
-    own = pd.concat([runs, tried], ignore_index=True)
-    own = own[own["method"].str.startswith(SAMPLER)]
-    kinds = {"off": own["wrong"], "right": own["right"]}
-    # on the grid, runs at ten points share the data set and their random numbers
-    kinds |= {"off-grid": own["wrong"] & own["stage"].eq("grid")}
-    yield from by_eves("packaged/eves/", own, kinds)
-    off = own[kinds["off-grid"]]
-    yield estimate(
-        "packaged/eves/off-grid/data-sets", off["data"].nunique(), join_sources(off["source"])
-    )
-
-
-def _fits(rows: pd.DataFrame) -> Iterator[Row]:
-    """Hyperparameters that are fitted, and what Laplace's optimum loses against EP's."""
-    fits = rows[rows["stage"] == "fit"]
-    where = "packaged/{data}/{quantity}-{method}"
-    yield from each(fits, ["data", "method"], where, {"alpha": "alpha", "beta": "beta"})
+def _fits(fits: pd.DataFrame) -> Iterator[Row]:
+    """Hyperparameters that are fitted, and how many fits end at a bound of the search."""
+    where = "advice/{data}/{quantity}"
+    yield from each(fits, "data", where, {"alpha": "alpha", "beta": "beta"})
     quantities: dict[str, Any] = {
         "at-bound": lambda group: group["at_bound"].astype(str).eq("True").sum(),
-        "seconds": ("cpu_seconds", "sum"),
+        "seconds": ("cpu_seconds", "median"),
+        "seconds-total": ("cpu_seconds", "sum"),
     }
-    yield from each(fits, "method", "packaged/all/{method}/{quantity}", quantities)
-    judge = rows[(rows["stage"] == "grid") & (rows["method"] == FIRST)]
-    points = judge.pivot(index="data", columns="point", values=["log_evidence", "log_loss"])
-    if len(points):
-        source = join_sources(judge["source"])
-        behind = points["log_evidence"].max(axis=1) - points["log_evidence"][CENTRE]
-        yield estimate("packaged/all/fit-ep/lost", behind.max(), source)
-        lost = points["log_evidence"][CENTRE] - points["log_evidence"]["laplace"]
-        more = points["log_loss"]["laplace"] - points["log_loss"][CENTRE]
-        found = {"largest": lost.max(), "median": lost.median(), "log-loss": more.mean()}
-        yield from estimates("packaged/all/laplace-optimum/", found, source)
-        for data in points.index:
-            yield estimate(f"packaged/{data}/lost-laplace-optimum", lost[data], source)
+    yield from each(fits, "method", "advice/real/{method}/{quantity}", quantities)
