@@ -1,6 +1,6 @@
 """Where the optimum moves when twisted EP's evidence is climbed in place of expectation propagation's.
 
-The twenty binary data sets of the experiment `packaged`, at most 200 training and 200 test patterns each; one length
+The twenty binary data sets of the experiment `advice`, at most 200 training and 200 test patterns each; one length
 scale, ``1.0 * RBF(1.0)``. Each is fitted by ``Twisted(points=256)`` with either optimizer. What is compared at the two
 optima comes from other seeds than the search, the same at both. `evidence_*` is the log evidence by twisted EP with
 eight times the points, `se_*` its standard error, and `ep_*` is expectation propagation's. `gain` is `evidence_exact`
@@ -25,8 +25,8 @@ from threadpoolctl import threadpool_limits
 from gpcmc.classifier import GaussianProcessClassifier
 from gpcmc.gp import prior
 from gpcmc.inference import ExpectationPropagation, Twisted
-from studies.atiya2021.packaged.data import packaged_problem
-from studies.atiya2021.packaged.names import DATA_SETS
+from studies.atiya2021.advice.data import real_data
+from studies.atiya2021.advice.names import DATA_SETS
 from studies.common.data import DataUnavailableError
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -60,7 +60,7 @@ def fitted(problem, optimizer):
 
 def measure(name):
     """One row."""
-    problem = packaged_problem(name, SEED)
+    problem = real_data(name, SEED)
     y = problem.y_train
     row = {"data": name, "N": len(y), "test": len(problem.y_test)}
     probability = {}

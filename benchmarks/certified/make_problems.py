@@ -20,9 +20,9 @@ import numpy as np
 import pandas as pd
 from certified import FILE, digest
 
+from studies.atiya2021.advice.data import real_data
+from studies.atiya2021.advice.names import DATA_SETS
 from studies.atiya2021.names import data_set_seed
-from studies.atiya2021.packaged.data import packaged_problem
-from studies.atiya2021.packaged.names import DATA_SETS
 from studies.atiya2021.problems import SYNTHETIC, synthetic_problem
 from studies.atiya2021.scaling import two_normals
 from studies.common.seeds import generator
@@ -127,8 +127,9 @@ def experiment4():
 
 def packaged():
     """Data sets that ship with scikit-learn, with fitted hyperparameters."""
-    rows = pd.read_csv(KEPT / "packaged.csv", low_memory=False)
-    rows = rows[(rows["stage"] == "optimum") & (rows["N"] >= 50)]
+    rows = pd.read_csv(KEPT / "advice.csv", low_memory=False)
+    # the rule's runs, which have replicates, are short
+    rows = rows[(rows["kernel"] == "fitted") & rows["replicate"].isna() & (rows["N"] >= 50)]
     for name, own in rows.groupby("data", sort=False):
         if DATA_SETS[name].registered:
             continue
@@ -136,7 +137,7 @@ def packaged():
         entry = certified(f"packaged/{name}", name, *first[["alpha", "beta"]], of_rows(own))
 
         def made(name=name):
-            one = packaged_problem(name, SEED)
+            one = real_data(name, SEED)
             source = f"scikit-learn, load_{DATA_SETS[name].origin}, standardised"
             return source, one.X_train, one.y_train
 

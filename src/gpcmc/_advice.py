@@ -12,7 +12,15 @@ from gpcmc._fitting import Fitted
 from gpcmc._validation import FloatArray
 from gpcmc.evidence import Optimum, Surface, bounded, surface_method
 from gpcmc.evidence.scale import distances, knowing_shares, scaled_starts, some_of, vectors
-from gpcmc.posterior import MIN_EFFECTIVE, NOT_CONVERGED, OK, TOO_ROUGH, UNTRUSTED, ConvergenceError
+from gpcmc.posterior import (
+    MIN_EFFECTIVE,
+    NOT_CONVERGED,
+    NOT_MET,
+    OK,
+    TOO_ROUGH,
+    UNTRUSTED,
+    ConvergenceError,
+)
 
 _SHOWN = (
     "effective_eves", "effective_samples", "r_hat", "k_hat", "effective_runs", "correction", "correction_rest", "rank",
@@ -183,6 +191,12 @@ def _of_status(fitted: Fitted) -> str:
     status, told = fitted.posterior.status, fitted.posterior.diagnostics
     if status == OK:
         return ""
+    if status == NOT_MET:
+        error = fitted.posterior.log_evidence_se
+        return (
+            f"{type(fitted.method).__name__}: {status}, the standard error of the marginal likelihood is {error:.3g} "
+            "nats: raise points, or tolerance if that is small enough"
+        )
     numbers = ", ".join(f"{name} {told[name]:.3g}" for name in _SHOWN if name in told)
     remedy = {
         NOT_CONVERGED: f"more samples help (at least {MIN_EFFECTIVE:.0f} effective ones are needed), or "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import partial
 from typing import Any
 
@@ -252,9 +252,8 @@ def _with_edges(method: Method, edges: FloatArray) -> Method:
     """Return the method for ordered classes that the options stand for."""
     likelihood = Ordinal(tuple(edges))
     if isinstance(method, Twisted):
-        return OrdinalTwisted(
-            method.points, method.randomizations, method.n_jobs, likelihood=likelihood
-        )
+        options = {one.name: getattr(method, one.name) for one in fields(Twisted)}
+        return OrdinalTwisted(**options, likelihood=likelihood)
     assert isinstance(method, ExpectationPropagation)
     return replace(method, likelihood=likelihood)
 

@@ -26,6 +26,8 @@ UNTRUSTED = "weights not trusted"
 STOPPED = "stopped at its limit"
 #: What the covariance leaves out may move the evidence by `MAX_REST` nats, or a probability by `MAX_PROBABILITY_ERROR`.
 TOO_ROUGH = "covariance too rough"
+#: The points are spent, and the error is above the tolerance.
+NOT_MET = "tolerance not met"
 
 #: Fewer effective samples than this, and a chain has not converged.
 MIN_EFFECTIVE = 100.0
@@ -121,7 +123,7 @@ class PosteriorRecord(ABC):
         Whether to believe the run: ``effective_samples``, ``r_hat``, ``acceptance``, ``k_hat`` and others, as the
         method has them; empty for a deterministic method on an exact form of covariance.
     status : str
-        ``OK``, ``NOT_CONVERGED``, ``UNTRUSTED``, ``STOPPED`` or ``TOO_ROUGH``.
+        ``OK``, ``NOT_CONVERGED``, ``UNTRUSTED``, ``STOPPED``, ``TOO_ROUGH`` or ``NOT_MET``.
     prediction : Prediction
         At the test inputs of the prior; of no length if there are none, or if the method stopped.
     """

@@ -9,6 +9,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from problems import classes, noisy_problem
+from scipy.stats import binom
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import (
     RBF,
     ConstantKernel,
@@ -20,6 +22,8 @@ from sklearn.gaussian_process.kernels import (
 from truths import log_one_factor
 
 import gpcmc.covariance.dense as dense
+from gpcmc import GaussianProcessClassifier, OrdinalGaussianProcessClassifier
+from gpcmc.evidence import CommonPoints
 from gpcmc.gp import Prior, prior, rbf
 from gpcmc.inference import (
     ExpectationPropagation,
@@ -27,8 +31,10 @@ from gpcmc.inference import (
     Twisted,
 )
 from gpcmc.orthant.truths import linear_kernel_truth
-from gpcmc.rectangle import mixture
+from gpcmc.posterior import NOT_CONVERGED, NOT_MET, OK, UNTRUSTED
+from gpcmc.rectangle import classification, mixture, rounds
 from gpcmc.rectangle.proposals import tilted
+from gpcmc.rectangle.rounds import student
 
 ROUGH = rbf(0.5, 3.0)
 LINEAR = DotProduct(0.0, sigma_0_bounds="fixed")
@@ -184,3 +190,108 @@ def test_reordering_pays():
         for order in ("given", "gibson")
     ]
     assert fraction[1] > 1.1 * fraction[0] > 0.3
+
+
+# --- A tolerance
+
+STEEP = 5.0  # in the place of length one: latent values of variance 25 and more
+
+
+def steep(n=20):
+    """A covariance of rank one, labels, and the log evidence by quadrature."""
+    rng = np.random.default_rng(0)
+    y = np.where(np.arange(n) % 3 == 0, 1.0, -1.0)
+    x = STEEP * (rng.standard_normal(n) + 0.8 * y)
+    return Prior(np.outer(x, x)), y, linear_kernel_truth(x, y, np.empty(0)).log_evidence
+
+
+@pytest.mark.parametrize(
+    ("method", "several"),
+    [(Twisted(tolerance=0.002), 0.3), (MinimaxTilting(tolerance=0.009), 0.5)],
+    ids=["twisted-ep", "minimax-tilting"],
+)
+def test_a_tolerance_leaves_no_bias_and_the_error_covers(method, several):
+    """200 runs, where a first round may or may not do. The estimate's mean and the coverage of its 95 % interval: one
+    false alarm in 1000 each. To stop at a small error by luck would show in both.
+    """
+    P, y, truth = steep()
+    found = [method.fit(P, y, rng=seed) for seed in range(200)]
+    assert {one.status for one in found} == {OK}
+    assert all(one.log_evidence_se <= method.largest_se for one in found)
+    assert np.mean([one.work["rounds"] > 1 for one in found]) > several
+    off = np.array([one.log_evidence for one in found]) - truth
+    ratio = np.expm1(off)
+    assert abs(ratio.mean()) < 3.3 * ratio.std() / np.sqrt(len(ratio))
+    width = student(0.95, method.randomizations) * np.array([one.log_evidence_se for one in found])
+    assert binom.cdf(np.sum(np.abs(off) <= width), len(off), 0.95) > 1e-3
+    assert np.mean(np.abs(off) <= method.tolerance) > 0.93
+
+
+@pytest.mark.parametrize("form", ["dense", "kernel", "low rank"])
+def test_a_tolerance_that_the_first_round_meets_has_the_bits_of_its_points(form):
+    P, y, _ = linear(form, 40)
+    easy, plain = (
+        one.fit(P, y, rng=3) for one in (Twisted(tolerance=10.0), Twisted(points=rounds.FIRST))
+    )
+    assert easy.log_evidence == plain.log_evidence
+    assert easy.work == plain.work | {"rounds": 1}
+    np.testing.assert_array_equal(easy.prediction.probability, plain.prediction.probability)
+    # with fewer points than that the first round has all of them
+    least = Twisted(points=32, tolerance=10.0).fit(P, y, rng=3)
+    assert least.log_evidence == Twisted(points=32).fit(P, y, rng=3).log_evidence
+    # predictions after several rounds are those of the last
+    several = Twisted(tolerance=0.001).fit(P, y, rng=3)
+    assert several.status == OK and several.work["rounds"] > 1
+    later = (
+        several.predict_inputs(P.X_star)
+        if form != "dense"
+        else several.predict(P.K_star, P.k_star_star)
+    )
+    np.testing.assert_array_equal(later.probability, several.prediction.probability)
+    assert several.work["samples"] > several.samples.samples
+
+
+@pytest.mark.parametrize("kind", [Twisted, MinimaxTilting])
+def test_a_tolerance_that_the_points_do_not_meet_is_said_and_the_estimate_kept(kind):
+    P, y, truth = steep()
+    found = kind(points=128, tolerance=1e-6).fit(P, y, rng=0)
+    assert found.status == NOT_MET and found.samples.points == 128
+    assert abs(found.log_evidence - truth) < 7 * found.log_evidence_se
+    assert found.log_evidence_se > kind(tolerance=1e-6).largest_se
+
+
+def test_weights_that_are_not_trusted_are_no_met_tolerance(monkeypatch):
+    said = iter([UNTRUSTED, NOT_CONVERGED])
+    monkeypatch.setattr(classification, "weights_status", lambda told: next(said, OK))
+    P, y, _ = steep()
+    found = Twisted(tolerance=10.0).fit(P, y, rng=0)
+    assert found.status == OK and found.work["rounds"] == 3
+    assert found.samples.points == 4 * rounds.FIRST
+
+
+def test_a_tolerance_is_a_half_width_by_students_t():
+    # 2.131449546 is the 97.5 % point of 15 degrees of freedom, 4.302652730 of 2
+    assert Twisted(tolerance=0.1).largest_se == pytest.approx(0.1 / 2.131449546)
+    assert MinimaxTilting(randomizations=3, tolerance=0.1).largest_se == pytest.approx(
+        0.1 / 4.302652730
+    )
+    assert Twisted().largest_se == np.inf
+
+
+def test_a_tolerance_in_a_classifier_and_in_its_search():
+    given, y = classes(30, seed=1)
+    X, options = given.X, {"optimizer": None, "random_state": 1}
+    model = GaussianProcessClassifier(inference="twisted-ep", **options)
+    model.set_params(inference__tolerance=0.2)
+    assert model.fit(X, y).posterior_.work["rounds"] == 1 and model.status_ == OK
+    hard = Twisted(points=32, tolerance=1e-9)
+    with pytest.warns(ConvergenceWarning, match="tolerance not met, the standard error .* points"):
+        GaussianProcessClassifier(inference=hard, **options).fit(X, y)
+    rng = np.random.default_rng(0)
+    assert CommonPoints.of(Twisted(2**14, tolerance=0.1), rng).points == Twisted().points
+    assert CommonPoints.of(Twisted(2**14), rng).points == 2**14
+    ordered = OrdinalGaussianProcessClassifier(
+        1.0 * RBF(1.0), Twisted(tolerance=0.2), optimizer=None
+    )
+    code = (y > 0).astype(int) + (X[:, 0] > 1.0)
+    assert ordered.fit(X, code).posterior_.work["rounds"] == 1

@@ -45,7 +45,7 @@ CHOSEN = {
         "scaling": r"(rough|smooth)/N(50|500)/dataset[01]/.*",
         "asymptotic_variance": r"(rough|smooth)/N(50|500)/dataset[01]",
         "whofits": r"(wisconsin|digits-odd)/split0/.*",
-        "packaged": r"(linnerud|ionosphere)/.*",
+        "advice": r"(linnerud|ionosphere)/.*|(smooth|rough)/N(50|500)/dataset[01]/.*",
         "ordering": r"dataset[0-2]/.*/run0/.*",
         "defects": r"(linear|smooth)/ess/samples(50|200)/replicate[01]",
         "equations": r".*",
@@ -53,7 +53,7 @@ CHOSEN = {
     }
 }
 #: Experiments whose arrays are measured.
-WITH_ARRAYS = ("experiment4", "benchmark", "packaged")
+WITH_ARRAYS = ("experiment4", "benchmark", "advice")
 ESTIMATED = ["id", "reading", "unit", "scale", "value", "se", "df", "units", "runs", "status"]
 ESTIMATED += ["source"]
 

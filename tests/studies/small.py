@@ -123,11 +123,12 @@ def atiya2021(methods=QUICK, sets=((3, 3.0, 2.0),)):
     study["scaling"]["curve"] |= {"patterns": 16}
     points = {"points": 16, "randomizations": 8}
     study["scaling"]["references"] = {"twisted-ep": points, "minimax-tilting": points}
-    own = study["packaged"]
+    own = study["advice"]
     own |= {"data_sets": ["linnerud"], "references": study["scaling"]["references"]}
     own["methods"] = {name: own["methods"][name] for name in ("ep", "laplace", "twisted-ep")}
     own["methods"]["twisted-ep"] |= points
-    own |= {"grid": ["ep", "twisted-ep"], "rule": {"tolerances": [0.1], "replicates": 1}}
+    own |= {"truth": points, "rule": {"points": 64, "tolerances": [0.1], "replicates": 1}}
+    own["simulated"] |= {"kernels": ["rough"], "sizes": [{"patterns": 12, "data_sets": 1}]}
     study["defects"] |= {"reference_points": 16}
     settings = [dict(zip(("set", "alpha", "beta"), one, strict=True)) for one in sets]
     study["experiment4"] |= {"methods": methods, "hyperparameters": settings, "problems": [1]}

@@ -73,7 +73,6 @@ def test_tables_have_numbers(made, books, tmp_path):
     for name in names:
         table = pd.read_csv(tmp_path / f"{name}.csv")
         assert np.isfinite(table["value"]).any(), name
-    assert r"\textit{" in (tmp_path / "packaged.tex").read_text(), "a choice is a word"
     write_tables(layout, books["nothing"], names, tmp_path)
 
 

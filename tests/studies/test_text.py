@@ -66,8 +66,8 @@ def test_the_error_of_ep_in_the_same_words(path, value):
     path_of = "scaling/calibration/ep/large/{}/largest".format
     smooth = value(path_of("smooth"))
     rough = max(value(path_of("model")), value(path_of("normals")))
-    bound = value("packaged/all/fit-ep/at-bound")
-    median, largest = (value(f"packaged/all/ep/{what}") for what in ("median", "largest"))
+    bound = value("advice/real/fit-ep/at-bound")
+    median, largest = (value(f"advice/real/ep/{what}") for what in ("median", "largest"))
     said = (
         "ith 500 to 2000 patterns EP's log marginal likelihood errs by up to "
         f"{smooth:.2g} nats with a smooth kernel that drew the labels, and by up to {rough:.2g} with rough ones. At "
@@ -75,7 +75,7 @@ def test_the_error_of_ep_in_the_same_words(path, value):
         f"{median:.2f} nats in the median and by up to {largest:.2f}."
     )
     assert said in written(path)
-    assert value("packaged/reference/data-sets") == 20
+    assert value("advice/reference/data-sets") == 20
 
 
 def test_what_the_chooser_says_of_a_second_opinion(value):
@@ -104,13 +104,13 @@ def test_what_section_3_says_in_words(value):
 
 def test_numbers_that_the_paper_writes_as_words(value):
     numbers = {
-        1: ["packaged/all/sampler/wrong", "packaged/all/importance-ep/wrong"],
+        1: ["advice/real/sampler/wrong", "advice/real/importance-ep/wrong"],
         2: ["reference/all/trivial"],
         3: ["hard/replicates"],
         4: ["calibration/orthant/off-pairs", "tuning/problems"],
-        20: ["packaged/reference/data-sets", "packaged/reference/agree"],
+        20: ["advice/reference/data-sets", "advice/reference/agree"],
     }
-    numbers[1] += ["packaged/all/ep/decisions", "tuning/large/over-a-nat"]
+    numbers[1] += ["advice/real/ep/decisions", "tuning/large/over-a-nat"]
     assert all(value(key) == number for number, keys in numbers.items() for key in keys)
     short = ("calibration/orthant/eves/short/all", "calibration/orthant/off")
     assert value(short[0]) == value(short[1])
@@ -124,9 +124,20 @@ def test_numbers_that_the_paper_writes_as_words(value):
     assert "from 0.053 to" in history and r"p=0.053" in written("paper/main.tex")
 
 
-def test_the_rule_that_is_not_advised(value):
-    share = value("rule/tested/tolerance-100/seconds-share")
-    assert f"which takes {share:.1f} times the seconds" in written("docs/choose.rst")
+def test_the_advice_is_printed_with_what_its_test_found(value):
+    text, tolerances = written("docs/choose.rst"), (100, 30, 10)
+
+    def of(what, problems="all"):
+        return [value(f"advice/{problems}/tolerance-{k}/{what}") for k in tolerances]
+
+    runs, problems = of("runs")[0], of("problems")[0]
+    assert {*of("runs")} == {runs} and {*of("problems")} == {problems}
+    assert f"on {problems:.0f} problems" in text and f"of {runs:.0f} runs" in text
+    for what, digits in (("covered", ".0f"), ("reached", ".0f"), ("largest", ".2g")):
+        one, two, three = (f"{found:{digits}}" for found in of(what))
+        assert f"{one}, {two} and {three}" in text, what
+    one, two, three = (f"{found:.2g}" for found in of("seconds-share"))
+    assert f"{one}, {two} and {three} times the seconds of its default" in text
 
 
 def test_cells_that_the_paper_names():

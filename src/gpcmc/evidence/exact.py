@@ -54,9 +54,13 @@ class CommonPoints:
 
     @classmethod
     def of(cls, method: object, rng: np.random.Generator) -> CommonPoints:
-        """Draw seeds; numbers are those of a `Twisted` method, for any other its defaults."""
+        """Draw seeds; numbers are those of a `Twisted` method without a tolerance, for any other its defaults."""
         options = method if isinstance(method, Twisted) else Twisted()
-        return cls(options.points, rng.integers(2**63, size=options.randomizations))
+        # where points are a limit, a search holds no more than the default
+        points = (
+            options.points if options.tolerance is None else min(options.points, Twisted().points)
+        )
+        return cls(points, rng.integers(2**63, size=options.randomizations))
 
     def others(self, rng: np.random.Generator) -> CommonPoints:
         """Return as many points of other seeds."""

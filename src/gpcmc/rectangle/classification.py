@@ -32,8 +32,8 @@ from gpcmc.gaussian.ep import ExpectationPropagation
 from gpcmc.gaussian.posterior import GaussianPosterior
 from gpcmc.likelihood import PROBIT, Ordinal
 from gpcmc.methods import Method
-from gpcmc.posterior import OK, FormPosterior, Prediction
-from gpcmc.rectangle import proposals
+from gpcmc.posterior import NOT_MET, OK, FormPosterior, Prediction
+from gpcmc.rectangle import proposals, rounds
 from gpcmc.rectangle._pass import normal_cdf
 from gpcmc.rectangle.mixture import (
     Average,
@@ -47,6 +47,9 @@ from gpcmc.rectangle.mixture import (
 from gpcmc.rectangle.order import ordered
 from gpcmc.rectangle.tilt import minimax_tilt
 from gpcmc.weights import weights_status
+
+#: Of the interval that a tolerance is for.
+_CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +127,9 @@ class SampledPosterior(FormPosterior):
     """Evidence, and what class probabilities at test inputs are averaged over.
 
     The standard errors are from the randomisations: one degree of freedom less than these. The work counts samples, and
-    what the preparation took. The status is that of `gpcmc.weights.weights_status`, or of the covariance where that
-    leaves too much out.
+    what the preparation took; with a tolerance the samples of all rounds, and ``rounds``. The status is that of
+    `gpcmc.weights.weights_status`, or of the covariance where that leaves too much out; or it says that a tolerance is
+    not met.
 
     The diagnostics are Pareto k-hat, effective samples and their share, and ``log_weight_bound``. The last is a proven
     bound on log(weight / mean weight). Where it is below the logarithm of a tenth of the samples, no weight that was
@@ -167,6 +171,28 @@ class SampledPosterior(FormPosterior):
         return Prediction(np.clip(probability + change, 0.0, 1.0), error, form_error)
 
 
+@dataclass(slots=True)
+class _Round:
+    """Samples as they are drawn, and what is kept of them for predictions."""
+
+    drawing: Drawing
+    seen: Seen | None  # the prior's own test inputs see the samples as they are drawn
+    kept: dict[tuple[int, int, int], Samples] = field(default_factory=dict)
+
+    def __call__(self, some: Samples) -> None:
+        if self.drawing.condenses:
+            where = some.randomizations.start, some.k, some.columns.start
+            self.kept[where] = some.condensed()
+        if self.seen is not None:
+            self.seen(some)
+
+    def run(self) -> Average:
+        """Draw all samples; the diagnostics have the bound on their weights."""
+        found = self.drawing.run(self)
+        bound = self.drawing.mixture.log_bound - found.log_probability
+        return replace(found, diagnostics=found.diagnostics | {"log_weight_bound": bound})
+
+
 @dataclass(frozen=True, slots=True)
 class OrthantMethod(Method[SampledPosterior]):
     """Options that `Twisted` and `MinimaxTilting` share. The random numbers of a fit seed its randomisations."""
@@ -174,6 +200,7 @@ class OrthantMethod(Method[SampledPosterior]):
     points: int = 1024
     randomizations: int = 16
     n_jobs: int = 1
+    tolerance: float | None = None
 
     any_form: ClassVar[bool] = True
     matrices: ClassVar[float] = 8.0
@@ -183,6 +210,15 @@ class OrthantMethod(Method[SampledPosterior]):
     def __post_init__(self) -> None:
         check_points(self.points, self.randomizations)
         validation.check_positive_int("n_jobs", self.n_jobs)
+        if self.tolerance is not None:
+            validation.check_positive("tolerance", self.tolerance)
+
+    @property
+    def largest_se(self) -> float:
+        """The standard error that the tolerance asks for, in nats; infinite without one."""
+        if self.tolerance is None:
+            return np.inf
+        return self.tolerance / rounds.student(_CONFIDENCE, self.randomizations)
 
     def memory(self, n: int) -> float:
         """As `Method.memory`; the points that each thread works on count too."""
@@ -196,44 +232,53 @@ class OrthantMethod(Method[SampledPosterior]):
         """Return what draws, in which order, a Gaussian for the same covariance, and what the preparation took."""
 
     def _fit(self, prior: Prior, y: FloatArray, rng: np.random.Generator) -> SampledPosterior:
-        K, seeds = prior.covariance, rng.integers(2**63, size=self.randomizations)
+        K, cross = prior.covariance, prior.cross()
         mixture, order, guide, work = self.prepare(K, y)
         signs, edges = self.likelihood.rectangle(y)[0][order], getattr(self.likelihood, "at", None)
-        drawing = Drawing(mixture, signs, order, self.points, seeds, self.n_jobs, edges)
-        kept: dict[tuple[int, int, int], Samples] = {}
-        cross = prior.cross()
-        # the prior's own test inputs see the samples as they are drawn
-        seen = None if cross is None else Seen.of(drawing, cross)
+        made: list[_Round] = []
 
-        def visit(some: Samples) -> None:
-            if drawing.condenses:
-                kept[some.randomizations.start, some.k, some.columns.start] = some.condensed()
-            if seen is not None:
-                seen(some)
+        def run(points: int) -> Average:
+            seeds = rng.integers(2**63, size=self.randomizations)
+            drawing = Drawing(mixture, signs, order, points, seeds, self.n_jobs, edges)
+            made[:] = [_Round(drawing, None if cross is None else Seen.of(drawing, cross))]
+            return made[0].run()
 
-        found = drawing.run(visit)
-        bound = {"log_weight_bound": mixture.log_bound - found.log_probability}
-        diagnostics = found.diagnostics | bound
-        status, change = weights_status(diagnostics), 0.0
+        if self.tolerance is None:
+            found = run(self.points)
+            work = {"samples": found.samples} | work
+        else:
+            found, spent, number = rounds.run_rounds(
+                run,
+                self.largest_se,
+                lambda points, _: points <= self.points,
+                points=min(rounds.FIRST, self.points),
+                trusted=lambda found: weights_status(found.diagnostics) == OK,
+            )
+            work = {"samples": spent, "rounds": number} | work
+        (last,) = made
+        diagnostics, change = found.diagnostics, 0.0
+        status = weights_status(diagnostics)
         if guide is not None:
             change = guide.diagnostics.get("correction", 0.0)
             diagnostics = guide.diagnostics | diagnostics
             status = guide.status if status == OK else status
+        if status == OK and found.standard_error > self.largest_se:
+            status = NOT_MET
         posterior = SampledPosterior(
             log_evidence=found.log_probability + change,
             log_evidence_se=found.standard_error,
-            work={"samples": found.samples} | work,
+            work=work,
             diagnostics=diagnostics,
             status=status,
             covariance=K,
             samples=found,
             guide=guide,
-            _drawing=drawing,
-            _kept=tuple(kept[key] for key in sorted(kept)),
+            _drawing=last.drawing,
+            _kept=tuple(last.kept[key] for key in sorted(last.kept)),
         )
-        if seen is None or cross is None:
+        if last.seen is None or cross is None:
             return posterior
-        return replace(posterior, prediction=posterior._prediction(seen, cross))
+        return replace(posterior, prediction=posterior._prediction(last.seen, cross))
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,12 +289,17 @@ class Twisted(OrthantMethod):
     ----------
     points : int
         Points of a randomisation, a power of two: Sobol's, or beyond 500 patterns Latin hypercubes; an eighth as many
-        more bound the weights.
+        more bound the weights. With a tolerance, at most.
     randomizations : int
         Independent randomisations: their spread is the standard error.
     n_jobs : int
         Threads that these are spread over; the result has the same bits whatever it is. Each needs memory for up to
         4096 points of n coordinates, a few times over.
+    tolerance : float, optional
+        Half-width of the 95 % interval of the log evidence, in nats, by Student's t: rounds of points, each larger than
+        the last, are drawn until it is met and the status is ok. The first has 64 points, the largest ``points``; where
+        these are not enough, the status is "tolerance not met". The last round alone is the estimate, and its size
+        depends on the others only (`gpcmc.rectangle.rounds`).
     """
 
     def prepare(
@@ -301,12 +351,14 @@ class MinimaxTilting(OrthantMethod):
     Attributes
     ----------
     points : int
-        Sobol' points of a randomisation, a power of two.
+        Sobol' points of a randomisation, a power of two. With a tolerance, at most.
     randomizations : int
         Independent randomisations: their spread is the standard error.
     n_jobs : int
         Threads that these are spread over; the result has the same bits whatever it is. Each needs memory for up to
         4096 points of n coordinates, a few times over.
+    tolerance : float, optional
+        As of `Twisted`.
     order : {"gibson", "given"}
         Order in which coordinates are drawn: the least likely to be inside first, or that of the patterns. A
         covariance of low rank has that of the patterns.

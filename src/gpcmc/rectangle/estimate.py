@@ -12,7 +12,7 @@ from scipy.special import ndtri
 
 from gpcmc import _validation as validation
 from gpcmc._threads import one_thread
-from gpcmc.posterior import OK, UNTRUSTED
+from gpcmc.posterior import NOT_MET, OK, UNTRUSTED
 from gpcmc.rectangle import guarantee, rounds
 from gpcmc.rectangle.arguments import Problem
 from gpcmc.rectangle.blocks import Reduced, reduce
@@ -22,7 +22,6 @@ from gpcmc.rectangle.small import LARGEST
 from gpcmc.rectangle.solve import (
     CLOSED,
     METHODS,
-    NOT_MET,
     NOTHING,
     Method,
     Request,

@@ -1,13 +1,15 @@
 """Rounds of randomised quasi-Monte Carlo, each larger than the last, until the error is small enough.
 
-A round is an average over independent scrambles of Sobol' points, each of which is unbiased for the probability. The
-last round alone is the estimate. How large it is depends on earlier rounds only, whose points are others: it is made
-large enough for three quarters of the error asked for, and is the last if its own error is below all of that, as it
-nearly always is. A round that was not expected to be the last is so only if its error is below the three quarters. What
-is left of optional stopping is a second-order effect of skewed weights.
+A round is an average over independent randomisations, each of which is unbiased for the probability. The last round
+alone is the estimate. How large it is depends on earlier rounds only, whose points are others: it is made large enough
+for three quarters of the error asked for, and is the last if its own error is below all of that, as it nearly always
+is. A round that was not expected to be the last is so only if its error is below the three quarters. What is left of
+optional stopping is a second-order effect of skewed weights.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 from scipy.special import stdtrit
@@ -16,7 +18,7 @@ from gpcmc.rectangle.mixture import Average, Mixture, draw
 
 #: Independent scrambles of a round.
 SCRAMBLES = 16
-#: Points of a scramble in the first round.
+#: Points of a randomisation in the first round.
 FIRST = 64
 #: A round is at most so many times the one before.
 _GROWTH = 16
@@ -35,14 +37,19 @@ def good(found: Average, largest_se: float) -> bool:
     return enough and found.standard_error <= largest_se
 
 
-def student(confidence: float) -> float:
-    """Return the quantile of Student's t for a two-sided interval from the scrambles of a round."""
-    return float(stdtrit(SCRAMBLES - 1, 0.5 + 0.5 * confidence))
+def student(confidence: float, randomizations: int = SCRAMBLES) -> float:
+    """Return the quantile of Student's t for a two-sided interval from the randomisations of a round."""
+    return float(stdtrit(randomizations - 1, 0.5 + 0.5 * confidence))
 
 
 def run_round(mixture: Mixture, points: int, rng: np.random.Generator, n_jobs: int = 1) -> Average:
     """Average the weights of one round, of so many points in a scramble."""
     return draw(mixture, points, rng.integers(2**63, size=SCRAMBLES), n_jobs=n_jobs)
+
+
+def round_size(mixture: Mixture, points: int) -> int:
+    """Return the samples of a round of so many points in a scramble."""
+    return SCRAMBLES * sum(mixture.counts(points))
 
 
 def _growth(last: Average, aim: float) -> float:
@@ -52,32 +59,31 @@ def _growth(last: Average, aim: float) -> float:
 
 
 def run_rounds(
-    mixture: Mixture,
+    run: Callable[[int], Average],
     largest_se: float,
-    budget: int,
-    rng: np.random.Generator,
-    n_jobs: int,
+    allowed: Callable[[int, int], bool],
+    *,
     first: Average | None = None,
+    points: int = FIRST,
+    trusted: Callable[[Average], bool] = lambda found: True,
 ) -> tuple[Average, int, int]:
-    """Go on until the error is small enough, or the samples are spent.
+    """Go on until the error is small enough and the weights are trusted, or no larger round is allowed.
 
-    Returns the last round, the samples of all rounds, and the number of rounds.
+    `run` makes a round of so many points, of new random numbers; `allowed` says whether one may follow so many samples.
+    Without a `first` round, that is of `points`. Returns the last round, and the samples and the number of those
+    made here.
     """
     last, spent, rounds = first, 0, 0
-    aim, expected, points = _AIM * largest_se, False, FIRST
-    while last is None or not good(last, largest_se if expected else aim):
+    aim, expected = _AIM * largest_se, False
+    while last is None or not (good(last, largest_se if expected else aim) and trusted(last)):
         if last is not None:
             growth = _growth(last, aim)
             expected = growth <= _GROWTH
             points = last.points * int(np.clip(growth, 2, _GROWTH))
-            while points > last.points and spent + _size(mixture, points) > budget:
+            while points > last.points and not allowed(points, spent):
                 points, expected = points // 2, False
             if points == last.points:
                 break
-        last = run_round(mixture, points, rng, n_jobs)
+        last = run(points)
         spent, rounds = spent + last.samples, rounds + 1
     return last, spent, rounds
-
-
-def _size(mixture: Mixture, points: int) -> int:
-    return SCRAMBLES * sum(mixture.counts(points))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -10,7 +11,7 @@ from scipy.linalg import LinAlgError
 
 from gpcmc._validation import FloatArray
 from gpcmc.covariance.factor import Sited
-from gpcmc.posterior import MAX_K_HAT, OK, UNTRUSTED
+from gpcmc.posterior import MAX_K_HAT, NOT_MET, OK, UNTRUSTED
 from gpcmc.rectangle import proposals, rounds, small
 from gpcmc.rectangle.blocks import Block
 from gpcmc.rectangle.limits import moments
@@ -25,8 +26,6 @@ Method = Literal["auto", "minimax-tilting", "twisted-ep", "separation"]
 METHODS = ("auto", "minimax-tilting", "twisted-ep", "separation")
 #: The method of a result that took no samples.
 CLOSED = "closed form"
-#: The samples are spent, and the error is above the tolerance.
-NOT_MET = "tolerance not met"
 #: No sample was inside: nothing is known but the guaranteed upper bound.
 NOTHING = "no sample inside"
 
@@ -74,8 +73,12 @@ def solve(block: Block, request: Request, rng: np.random.Generator) -> Solution:
         before += first.samples
     if first is not None and np.isneginf(first.log_probability) and not has_interior(given):
         return _exact(-np.inf, 0.0, given.rank)
+    budget = request.budget - before
     last, spent, number = rounds.run_rounds(
-        mixture, request.largest_se, request.budget - before, rng, request.n_jobs, first
+        partial(rounds.run_round, mixture, rng=rng, n_jobs=request.n_jobs),
+        request.largest_se,
+        lambda points, so_far: so_far + rounds.round_size(mixture, points) <= budget,
+        first=first,
     )
     bound = mixture.log_bound - last.log_probability
     diagnostics = last.diagnostics | {

@@ -7,7 +7,7 @@ from importlib.machinery import PathFinder
 from importlib.util import find_spec
 
 from studies.atiya2021.methods import DETERMINISTIC, MODULES
-from studies.atiya2021.settings import Packaged, Posterior, Scaling, Study, on_problem
+from studies.atiya2021.settings import Advice, Posterior, Scaling, Study, on_problem
 from studies.common.code import digest
 from studies.common.notes import note, noted
 
@@ -27,6 +27,11 @@ def combinations(study: Study) -> Iterator[str]:
         ("experiment4.hyperparameters", "set", [setting.set for setting in four.hyperparameters]),
         ("defects.grid", "samples", [cell.samples for cell in study.defects.grid]),
         ("scaling.sizes", "patterns", [size.patterns for size in study.scaling.sizes]),
+        (
+            "advice.simulated.sizes",
+            "patterns",
+            [one.patterns for one in study.advice.simulated.sizes],
+        ),
     ):
         if len(set(values)) < len(values):
             yield f"{_STUDY}.{key}: given {name} {values}; allowed is a different one in each row"
@@ -39,7 +44,7 @@ def combinations(study: Study) -> Iterator[str]:
         if name not in known:
             yield f"{_STUDY}.benchmark.methods: given {name!r}; allowed are {known}"
     yield from _scaling(study.scaling)
-    yield from _packaged(study.packaged)
+    yield from _advice(study.advice, study.scaling)
     yield from _chains(study.experiment5.posterior)
     searches = study.experiment5.tuning.methods
     for name in sorted(searches.keys() & study.experiment5.gradient.keys()):
@@ -87,18 +92,23 @@ def _chains(posterior: Posterior) -> Iterator[str]:
                 )
 
 
-def _packaged(given: Packaged) -> Iterator[str]:
-    if not given.data_sets:
+def _advice(given: Advice, scaling: Scaling) -> Iterator[str]:
+    if not given.methods:
         return
-    key, known = f"{_STUDY}.packaged", [*given.methods]
-    for name in given.grid:
-        if name not in known:
-            yield f"{key}.grid: given {name!r}; allowed are {known}"
-    if "twisted-ep" not in given.grid:
-        yield f"{key}.grid: given {given.grid}; needed is twisted-ep, which judges the choice of the others"
-    for name in known:
-        if name.startswith(("reference-", "fit-", "rule-")):
-            yield f"{key}.methods: given {name!r}; allowed are names without `reference-`, `fit-` or `rule-` in front"
+    key, own = f"{_STUDY}.advice", given.simulated
+    drawn = [name for name, law in scaling.kernels.items() if law.law == "model"]
+    for name in own.kernels:
+        if name not in drawn:
+            yield f"{key}.simulated.kernels: given {name!r}; allowed are some of {drawn}, whose labels are the model's"
+    for name in own.methods:
+        if name not in given.methods:
+            yield f"{key}.simulated.methods: given {name!r}; allowed are some of {[*given.methods]}"
+    for size in own.sizes:
+        if size.kernels:
+            yield f"{key}.simulated.sizes: given kernels {size.kernels}; allowed are none of its own"
+    for name in given.methods:
+        if name.startswith(("reference-", "fit-", "rule-", "truth")):
+            yield f"{key}.methods: given {name!r}; allowed are names that begin otherwise"
 
 
 def methods(study: Study) -> list[str]:

@@ -14,10 +14,10 @@ from pydantic import TypeAdapter, ValidationError
 from studies.atiya2021.methods import DETERMINISTIC, METHODS
 from studies.atiya2021.settings import (
     NINE,
+    AdviceRow,
     Experiment3,
     Experiment4,
     GradientRow,
-    PackagedRow,
     Posterior,
     Scaling,
     ScalingRow,
@@ -50,7 +50,7 @@ def problems_of_methods(study: Study) -> list[str]:
         *_rows("experiment5.gradient", study.experiment5.gradient),
         *_rows("scaling.methods", study.scaling.methods),
         *_curve(study.scaling),
-        *_rows("packaged.methods", study.packaged.methods),
+        *_rows("advice.methods", study.advice.methods),
     ]
     return [f"atiya2021.{line}" for line in dict.fromkeys(lines)]
 
@@ -116,7 +116,7 @@ def _tuning(given: Tuning) -> Iterator[str]:
         yield from problems_of_options(key, row.method, row.options | row.final)
 
 
-def _rows(key: str, rows: Mapping[str, GradientRow | ScalingRow | PackagedRow]) -> Iterator[str]:
+def _rows(key: str, rows: Mapping[str, GradientRow | ScalingRow | AdviceRow]) -> Iterator[str]:
     for name, row in rows.items():
         yield from problems_of_options(f"{key}.{name}", row.method, row.options)
 

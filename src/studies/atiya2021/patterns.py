@@ -7,9 +7,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from studies.atiya2021.advice.data import real_data
+from studies.atiya2021.advice.names import DATA_SETS
 from studies.atiya2021.names import RAW, REAL, REGISTRY, data_set_seed
-from studies.atiya2021.packaged.data import packaged_problem
-from studies.atiya2021.packaged.names import DATA_SETS
 from studies.atiya2021.problems import real_problem, synthetic_problem
 from studies.atiya2021.whofits.data import split_problem
 from studies.atiya2021.whofits.names import split_of
@@ -18,7 +18,7 @@ from studies.common.seeds import generator
 
 
 def patterns(name: str, *, seed: int, standardise: Mapping[str, bool]) -> dict[str, np.ndarray]:
-    """Return the patterns of a problem's first data set, or of a packaged one: the fields of `Problem`.
+    """Return the patterns of a problem's first data set, or of another real data set: the fields of `Problem`.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ def patterns(name: str, *, seed: int, standardise: Mapping[str, bool]) -> dict[s
         Root of the random streams.
     standardise : mapping
         Of each real data set of Experiment 4, whether features are scaled by the training patterns' means and
-        deviations; those of packaged data sets always are.
+        deviations; other real data sets have a table of their own.
 
     Raises
     ------
@@ -37,7 +37,7 @@ def patterns(name: str, *, seed: int, standardise: Mapping[str, bool]) -> dict[s
         If a raw file is missing, is damaged, or its facts are not the registered ones.
     """
     if name in DATA_SETS:
-        return dataclasses.asdict(packaged_problem(name, seed))
+        return dataclasses.asdict(real_data(name, seed))
     if (found := split_of(name)) is not None:
         return dataclasses.asdict(split_problem(*found, seed))
     number = int(name.removeprefix("problem").removesuffix("_raw"))

@@ -10,9 +10,9 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
+from studies.atiya2021.advice.names import DATA_SETS
 from studies.atiya2021.methods import MODULES, WITHOUT_PREDICTIONS
 from studies.atiya2021.names import PATTERNS, PROBLEMS
-from studies.atiya2021.packaged.names import DATA_SETS
 from studies.atiya2021.whofits.names import DATA_SETS as FITTED
 from studies.atiya2021.whofits.names import SPLITS
 from studies.common.configuration import (
@@ -338,31 +338,43 @@ class Scaling(Block):
 NO_SCALING = Scaling.model_construct(kernels={}, sizes=[], references={}, methods={})
 
 
-class PackagedRow(WithOptions):
-    """A method on packaged data sets."""
+class AdviceRow(WithOptions):
+    """A method on the real data sets of `Advice`."""
 
     method: Method
 
 
-class Rule(Block):
-    """How often the rule for users is followed, and to which tolerances, in nats."""
+class Simulated(Block):
+    """Data sets of `Scaling` whose labels come from the model: kernels, sizes, and names of methods."""
 
+    kernels: list[Name]
+    sizes: Annotated[list[Size], listed(1)]
+    methods: Annotated[list[Name], listed(1)]
+
+
+class Rule(Block):
+    """How often the advice is followed, to which tolerances in nats, and with at most how many points."""
+
+    points: PowerOfTwo
     tolerances: Annotated[list[Annotated[float, number(1e-4, 10.0)]], listed(1)]
     replicates: Repeats
 
 
-class Packaged(Block):
-    """Data sets that ship with packages or are registered."""
+class Advice(Block):
+    """The advice for the marginal likelihood, on real and on simulated data sets."""
 
     data_sets: Annotated[list[str], some_of(*DATA_SETS)]
+    simulated: Simulated
     references: References
-    methods: dict[Name, PackagedRow] = Field(min_length=1)
-    grid: Annotated[list[Name], listed(1)]
+    truth: Points
+    methods: dict[Name, AdviceRow] = Field(min_length=1)
     rule: Rule
 
 
 #: As `NO_SCALING`.
-NO_PACKAGED = Packaged.model_construct(data_sets=[], methods={})
+NO_ADVICE = Advice.model_construct(
+    data_sets=[], methods={}, simulated=Simulated.model_construct(kernels=[], sizes=[], methods=[])
+)
 
 
 class Climb(Block):
@@ -407,7 +419,7 @@ class Study(Block):
     defects: Defects
     ordering: Ordering
     scaling: Scaling = NO_SCALING
-    packaged: Packaged = NO_PACKAGED
+    advice: Advice = NO_ADVICE
     whofits: WhoFits = NO_WHO_FITS
     reference_check: ReferenceCheck
 

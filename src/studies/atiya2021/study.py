@@ -5,7 +5,7 @@ Settings are in the block ``atiya2021`` of ``config/default.yaml``.
 
 from __future__ import annotations
 
-from studies.atiya2021.packaged.names import DATA_SETS
+from studies.atiya2021.advice.names import DATA_SETS
 from studies.atiya2021.whofits.names import DATA_SETS as FITTED
 from studies.atiya2021.whofits.names import SPLITS
 from studies.common.plan import From, Study
@@ -37,8 +37,8 @@ STUDY = Study(
         "scaling": {},
         # New: the variance of the sampler on the data sets of `scaling`, foretold without a sample.
         "asymptotic_variance": {},
-        # New: every method, and the rule for users, on packaged data sets with fitted hyperparameters.
-        "packaged": {"problem": "packaged/{data}"},
+        # New: the advice for the marginal likelihood, followed on real and simulated data sets.
+        "advice": {"problem": "{patterns}"},
         # New: real data sets that are fitted, and whether the error of the evidence matters.
         "whofits": {"problem": "whofits/{data}-split{split}"},
         # Sections 3 to 5 and the appendix: doubtful equations and limits, checked numerically.
@@ -75,9 +75,8 @@ STUDY = Study(
         "other": ["defects", "ordering", "equations", "reference_check"],
         "scaling": ["scaling"],
         "asymptotic_variance": ["asymptotic_variance", "scaling"],
-        "packaged": ["packaged"],
         "whofits": ["whofits"],
-        "rule": ["packaged", "scaling"],
+        "advice": ["advice"],
     },
     targets={
         "experiment1": ["experiment1", "quadrature", "inexact"],
@@ -85,7 +84,7 @@ STUDY = Study(
         "experiment3": ["experiment3"],
         "experiment4": ["experiment4", "spread"],
         "scaling": ["scaling", "asymptotic_variance"],
-        "packaged": ["packaged"],
+        "advice": ["advice"],
         "whofits": ["whofits"],
         "benchmark": ["benchmark"],
         "experiment5": ["experiment5", "tuning", "tuning_gradient"],

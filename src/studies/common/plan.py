@@ -40,7 +40,7 @@ class Study:
     ----------
     experiments : mapping
         Of each experiment, what its rows read, by the name that `run` knows it by: patterns (a name with fields of the
-        row, as in ``experiment4/problem{problem}``), or rows of another experiment.
+        row, as in ``experiment4/problem{problem}``; empty: the row reads none), or rows of another experiment.
     measures : mapping
         Of each part of the measures, the experiments that it reads.
     targets : mapping
@@ -210,7 +210,7 @@ class Plan:
                 names = list(source.names(row))
                 files = sorted({self._place(study, source.experiment, one) for one in names})
                 found[name] = Input(files, source.experiment, names)
-            else:
+            elif source.format_map(row):
                 found[name] = Input([self._patterns_file(study, source, row)])
         return found
 
@@ -257,7 +257,8 @@ class Plan:
         sources = declared(study).experiments[experiment].values()
         templates = [one for one in sources if not isinstance(one, From)]
         rows = self.rows(study, experiment) if templates else []
-        yield from dict.fromkeys(one.format_map(row) for one in templates for row in rows)
+        names = dict.fromkeys(one.format_map(row) for one in templates for row in rows)
+        yield from filter(None, names)
 
     def raw(self, study: str, names: Iterable[str]) -> list[str]:
         """Names of the data sets in the registry that patterns are made from, if they are real."""
@@ -305,7 +306,7 @@ class Plan:
             if isinstance(source, From):
                 kept = f"data/reference/{study}/{source.experiment}.csv"
                 inputs[name] = Input([kept], source.experiment, list(source.names(row)))
-            else:
+            elif source.format_map(row):
                 inputs[name] = Input([self._patterns_file(study, source, row)])
         return {"study": study, "experiment": experiment, "row": row, "inputs": inputs}
 
