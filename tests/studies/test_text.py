@@ -110,7 +110,9 @@ def test_numbers_that_the_paper_writes_as_words(value):
         2: ["reference/all/trivial"],
         3: ["hard/replicates"],
         4: ["calibration/orthant/off-pairs", "tuning/problems"],
+        15: ["whofits/all/both/data-sets", "whofits/all/both/data-sets-counted"],
         20: ["advice/reference/data-sets", "advice/reference/agree"],
+        1000: ["whofits/all/both/most-patterns"],
     }
     numbers[1] += ["advice/real/ep/decisions", "tuning/large/over-a-nat"]
     assert all(value(key) == number for number, keys in numbers.items() for key in keys)
@@ -119,6 +121,10 @@ def test_numbers_that_the_paper_writes_as_words(value):
     assert value("equal/ess/nats/closer") == 0
     assert value("equal/best/nats/closer") == value("equal/best/nats/common")
     assert value("claim/median/hmc") == 1
+    # "nearly always downwards", and "in all" where the judge tells
+    assert value("whofits/all/both/ep/off-below") >= value("whofits/all/both/counted") - 1
+    told = value("whofits/choice/told")
+    assert [value(f"whofits/choice/{method}/same") for method in ("ep", "laplace")] == [told] * 2
     others = pd.read_csv(ROOT / "data/reference/cao2024/verdicts.csv").set_index("id")
     differs = others.index[others["verdict"] == "differs"].tolist()
     assert differs == ["log-p/orthant-6400/vecchia/sd"]

@@ -73,12 +73,12 @@ def _cloud(axes: Axes, own: pd.DataFrame, method: str) -> None:
 
 
 def _message(points: pd.DataFrame) -> str:
-    """By how much each evidence errs at most, and what the optima lose at most."""
-    largest = points.groupby("method")[["off", "lost"]].max()
+    """What the optima lose at most, in the mean over splits, and by how much log L errs at most."""
+    largest = points.groupby("method")[["lost", "off"]].max()
     found = [
-        f"{METHODS[name].label}'s $\\log L$ errs by up to {largest.loc[name, 'off']:.2g} nats, "
-        f"its optimum loses {largest.loc[name, 'lost']:.2g}"
+        f"{METHODS[name].label}'s optimum loses up to {largest.loc[name, 'lost']:.2g} nats, "
+        f"its $\\log L$ errs by {largest.loc[name, 'off']:.2g}"
         for name in _CLIMBED
         if name in largest.index
     ]
-    return "; ".join(found)
+    return f"Means over splits: {'; '.join(found)}"
