@@ -5,6 +5,10 @@ last round alone is the estimate. How large it is depends on earlier rounds only
 large enough for three quarters of the error asked for, and is the last if its own error is below all of that, as it
 nearly always is. A round that was not expected to be the last is so only if its error is below the three quarters. What
 is left of optional stopping is a second-order effect of skewed weights.
+
+Where the tail of the weights has no mean, as far as two rounds in a row tell, further samples are no help. None are
+drawn if the error asked for would take more of them than are left, and a proven bound on the weights says nothing of so
+many either.
 """
 
 from __future__ import annotations
@@ -27,6 +31,8 @@ _RATE = 0.8
 _AIM = 0.75
 #: With fewer effective samples the spread between scrambles is not believed.
 _MIN_EFFECTIVE = 100.0
+#: Pareto k-hat from which weights have no mean.
+_NO_MEAN = 1.0
 
 
 def good(found: Average, largest_se: float) -> bool:
@@ -63,11 +69,15 @@ def run_rounds(
 
     Returns the last round, the samples of all rounds, and the number of rounds.
     """
-    last, spent, rounds = first, 0, 0
+    last, spent, rounds, heavy = first, 0, 0, 0
     aim, expected, points = _AIM * largest_se, False, FIRST
     while last is None or not good(last, largest_se if expected else aim):
         if last is not None:
             growth = _growth(last, aim)
+            heavy = heavy + 1 if _has_no_mean(last) else 0
+            hidden = mixture.log_bound - last.log_probability > np.log(0.1 * max(budget, 1))
+            if heavy > 1 and hidden and growth * last.samples > budget - spent:
+                break
             expected = growth <= _GROWTH
             points = last.points * int(np.clip(growth, 2, _GROWTH))
             while points > last.points and spent + _size(mixture, points) > budget:
@@ -77,6 +87,13 @@ def run_rounds(
         last = run_round(mixture, points, rng, n_jobs)
         spent, rounds = spent + last.samples, rounds + 1
     return last, spent, rounds
+
+
+def _has_no_mean(found: Average) -> bool:
+    """Say whether the weights have no mean, as far as a round can tell."""
+    told = found.diagnostics
+    few = 0.0 < told["effective_samples"] < _MIN_EFFECTIVE
+    return few and told["k_hat"] > _NO_MEAN
 
 
 def _size(mixture: Mixture, points: int) -> int:
