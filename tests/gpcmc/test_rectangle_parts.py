@@ -12,7 +12,7 @@ from gpcmc.covariance.factor import BLOCK, DenseFactor
 from gpcmc.covariance.generators import GeneratorFactor
 from gpcmc.orthant.truths import three_dimensional
 from gpcmc.posterior import NOT_CONVERGED, OK, UNTRUSTED
-from gpcmc.rectangle import mixture, proposals, small, solve
+from gpcmc.rectangle import mixture, proposals, rounds, small, solve
 from gpcmc.rectangle.arguments import check_problem
 from gpcmc.rectangle.blocks import reduce
 from gpcmc.rectangle.guarantee import mean_interval
@@ -595,6 +595,45 @@ def test_what_the_weights_say():
     assert weights_status(heavy) == UNTRUSTED
     assert weights_status(heavy | {"log_weight_bound": np.log(99)}) == OK
     assert weights_status(heavy | {"log_weight_bound": np.log(101)}) == UNTRUSTED
+
+
+def test_one_randomisation_of_many_has_no_error():
+    """Where one has the whole average, whatever its effective samples, the spread would be one: nothing is known."""
+    log_w = np.full((16, 200), -60.0)
+    log_w[3, :8] = 0.0
+    found = mixture.average(log_w, np.ones(16), 200)
+    assert found.diagnostics["effective_samples"] == pytest.approx(8.0)
+    assert found.standard_error == np.inf
+    log_w[:8, :8] = 0.0
+    assert 0.2 < mixture.average(log_w, np.ones(16), 200).standard_error < 0.3
+
+
+@pytest.mark.parametrize(
+    ("k_hat", "log_bound", "tolerance", "stops"),
+    [
+        (1.5, 50.0, 1e-4, True),
+        (0.9, 50.0, 1e-4, False),
+        (1.5, 5.0, 1e-4, False),
+        (1.5, 50.0, 0.3, False),
+    ],
+    ids=["no mean", "a mean", "bounded", "within the samples"],
+)
+def test_rounds_end_where_more_samples_are_no_help(k_hat, log_bound, tolerance, stops):
+    """Two rounds of weights without a mean are enough, unless the bound or the tolerance may still be met."""
+    told = {"k_hat": k_hat, "effective_samples": 20.0, "effective_fraction": 0.01}
+
+    def made(points):
+        m = 16 * points
+        return mixture.Average(-50.0, 0.4, m, points, -50.0, np.ones(16), told)
+
+    given = type("Given", (), {"log_bound": log_bound - 50.0})
+    _, spent, number = rounds.run_rounds(
+        made,
+        tolerance,
+        lambda points, so_far: so_far + 16 * points <= 2**22,
+        futile=rounds.beyond(given(), 2**22),
+    )
+    assert (number == 2) if stops else (spent > 2**16)
 
 
 # --- guaranteed intervals of means

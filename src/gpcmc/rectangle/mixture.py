@@ -47,8 +47,9 @@ _MOST, _LEAST, _NUMBERS = 4096, 256, 2**22
 _STATES = 2**25
 # Points of so many numbers are cut so that several threads have work.
 _LONG = 2**24
-# With fewer effective samples, of many, nothing is known of how far off the average is.
-_BLIND = 4.0
+# With fewer effective samples, of many, nothing is known of how far off the average is; nor where so small a share of
+# the randomisations make it up: their spread would be an error of half the average and more, whatever the truth is.
+_BLIND, _FEW = 4.0, 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,8 +254,8 @@ def average(log_weights: FloatArray, ratio: FloatArray, points: int) -> Average:
     error = float(np.std(controlled, ddof=1)) / mean / np.sqrt(r)
     # equal weights are no proof of no error: what rounding leaves is the least
     error = max(error, 1e-15 * (1.0 + abs(log_p)))
-    effective = diagnostics["effective_samples"]
-    if effective < _BLIND and diagnostics["effective_fraction"] < 0.5:
+    effective, alike = diagnostics["effective_samples"], diagnostics["effective_fraction"] >= 0.5
+    if not alike and (effective < _BLIND or 1.0 / np.mean(share**2) < _FEW):
         error = np.inf
     return Average(log_p, error, log_weights.size, points, log_plain, share, diagnostics)
 

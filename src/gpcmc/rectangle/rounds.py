@@ -5,6 +5,10 @@ alone is the estimate. How large it is depends on earlier rounds only, whose poi
 for three quarters of the error asked for, and is the last if its own error is below all of that, as it nearly always
 is. A round that was not expected to be the last is so only if its error is below the three quarters. What is left of
 optional stopping is a second-order effect of skewed weights.
+
+Where the tail of the weights has no mean, as far as two rounds in a row tell, further samples are no help. None are
+drawn if the error asked for would take more of them than are left, and a proven bound on the weights says nothing of so
+many either.
 """
 
 from __future__ import annotations
@@ -29,6 +33,8 @@ _RATE = 0.8
 _AIM = 0.75
 #: With fewer effective samples the spread between scrambles is not believed.
 _MIN_EFFECTIVE = 100.0
+#: Pareto k-hat from which weights have no mean.
+_NO_MEAN = 1.0
 
 
 def good(found: Average, largest_se: float) -> bool:
@@ -66,18 +72,23 @@ def run_rounds(
     first: Average | None = None,
     points: int = FIRST,
     trusted: Callable[[Average], bool] = lambda found: True,
+    futile: Callable[[Average, float, int], bool] = lambda last, needed, spent: False,
 ) -> tuple[Average, int, int]:
     """Go on until the error is small enough and the weights are trusted, or no larger round is allowed.
 
     `run` makes a round of so many points, of new random numbers; `allowed` says whether one may follow so many samples.
-    Without a `first` round, that is of `points`. Returns the last round, and the samples and the number of those
+    Without a `first` round, that is of `points`. `futile` says whether so many samples more, after so many, are out of
+    reach; then weights without a mean end it. Returns the last round, and the samples and the number of those
     made here.
     """
-    last, spent, rounds = first, 0, 0
+    last, spent, rounds, heavy = first, 0, 0, 0
     aim, expected = _AIM * largest_se, False
     while last is None or not (good(last, largest_se if expected else aim) and trusted(last)):
         if last is not None:
             growth = _growth(last, aim)
+            heavy = heavy + 1 if _has_no_mean(last) else 0
+            if heavy > 1 and futile(last, growth * last.samples, spent):
+                break
             expected = growth <= _GROWTH
             points = last.points * int(np.clip(growth, 2, _GROWTH))
             while points > last.points and not allowed(points, spent):
@@ -87,3 +98,20 @@ def run_rounds(
         last = run(points)
         spent, rounds = spent + last.samples, rounds + 1
     return last, spent, rounds
+
+
+def beyond(mixture: Mixture, budget: int) -> Callable[[Average, float, int], bool]:
+    """Return what says, after a round, whether the samples needed are beyond a budget that proves nothing either."""
+
+    def says(last: Average, needed: float, spent: int) -> bool:
+        hidden = mixture.log_bound - last.log_probability > np.log(0.1 * max(budget, 1))
+        return bool(hidden and needed > budget - spent)
+
+    return says
+
+
+def _has_no_mean(found: Average) -> bool:
+    """Say whether the weights have no mean, as far as a round can tell."""
+    told = found.diagnostics
+    few = 0.0 < told["effective_samples"] < _MIN_EFFECTIVE
+    return few and told["k_hat"] > _NO_MEAN

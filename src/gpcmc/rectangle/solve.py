@@ -79,6 +79,7 @@ def solve(block: Block, request: Request, rng: np.random.Generator) -> Solution:
         request.largest_se,
         lambda points, so_far: so_far + rounds.round_size(mixture, points) <= budget,
         first=first,
+        futile=rounds.beyond(mixture, budget),
     )
     bound = mixture.log_bound - last.log_probability
     diagnostics = last.diagnostics | {

@@ -150,6 +150,7 @@ class VecchiaFactor(Factor):
 
 def _earlier(X: Array, most: int) -> tuple[Array, Array]:
     """Return at most so many nearest earlier rows of each (n, most), zero beyond their numbers (n,)."""
+    # that of `gpcmc.covariance.neighbours` breaks the ties of a grid otherwise: kept rows would be others
     n = len(X)
     index, counts = np.zeros((n, most), dtype=np.int32), np.minimum(np.arange(n), most)
     for first in range(0, n, _ROWS):
