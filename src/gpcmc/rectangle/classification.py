@@ -6,7 +6,8 @@ probit's unit noise, is that one stands for v_i >= 0, and guides the draws (`gpc
 them are by minimax tilting, which bounds all weights; ``diagnostics["log_weight_bound"]`` says how tightly. The
 estimate of the evidence is unbiased whatever sites and tilt are, so that both may come from a covariance on which they
 are cheaper to find: `Covariance.stand_in` says of which, from what it would save, and the result's `work`
-says whether one did.
+says whether one did. Where the latent values are a Markov chain (`Covariance.chain`) the average over twisted draws is by
+quadrature (`gpcmc.rectangle.chain`), if that settles.
 
 References
 ----------
@@ -18,10 +19,12 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtr
 
 from gpcmc import _validation as validation
 from gpcmc._validation import FloatArray
@@ -32,9 +35,10 @@ from gpcmc.gaussian.ep import ExpectationPropagation
 from gpcmc.gaussian.posterior import GaussianPosterior
 from gpcmc.likelihood import PROBIT, Ordinal
 from gpcmc.methods import Method
-from gpcmc.posterior import OK, FormPosterior, Prediction
+from gpcmc.posterior import OK, FormPosterior, Prediction, with_prediction
 from gpcmc.rectangle import proposals
 from gpcmc.rectangle._pass import normal_cdf
+from gpcmc.rectangle.chain import ChainPosterior, Twist, settled
 from gpcmc.rectangle.mixture import (
     Average,
     Means,
@@ -168,7 +172,7 @@ class SampledPosterior(FormPosterior):
 
 
 @dataclass(frozen=True, slots=True)
-class OrthantMethod(Method[SampledPosterior]):
+class OrthantMethod(Method[SampledPosterior | ChainPosterior]):
     """Options that `Twisted` and `MinimaxTilting` share. The random numbers of a fit seed its randomisations."""
 
     points: int = 1024
@@ -195,7 +199,9 @@ class OrthantMethod(Method[SampledPosterior]):
     ) -> tuple[Mixture, NDArray[np.intp], GaussianPosterior | None, dict[str, int]]:
         """Return what draws, in which order, a Gaussian for the same covariance, and what the preparation took."""
 
-    def _fit(self, prior: Prior, y: FloatArray, rng: np.random.Generator) -> SampledPosterior:
+    def _fit(
+        self, prior: Prior, y: FloatArray, rng: np.random.Generator
+    ) -> SampledPosterior | ChainPosterior:
         K, seeds = prior.covariance, rng.integers(2**63, size=self.randomizations)
         mixture, order, guide, work = self.prepare(K, y)
         signs, edges = self.likelihood.rectangle(y)[0][order], getattr(self.likelihood, "at", None)
@@ -250,7 +256,34 @@ class Twisted(OrthantMethod):
     n_jobs : int
         Threads that these are spread over; the result has the same bits whatever it is. Each needs memory for up to
         4096 points of n coordinates, a few times over.
+
+    A Markov chain needs none of these where quadrature settles: the result is a `gpcmc.rectangle.chain.ChainPosterior`.
     """
+
+    def _fit(
+        self, prior: Prior, y: FloatArray, rng: np.random.Generator
+    ) -> SampledPosterior | ChainPosterior:
+        found = self._along(prior.covariance, y)
+        return OrthantMethod._fit(self, prior, y, rng) if found is None else with_prediction(found, prior)
+
+    def _along(self, K: Covariance, y: FloatArray) -> ChainPosterior | None:
+        """Return the posterior of a Markov chain by quadrature; None where K is none, or quadrature does not settle."""
+        if (chain := K.chain()) is None:
+            return None
+        guide = ExpectationPropagation(likelihood=self.likelihood).last(K, y)
+        twist = Twist.of(chain, guide.sites, self.likelihood.rectangle(y))
+        if (found := settled(twist)) is None:
+            return None
+        log_evidence, error, basis = found
+        return ChainPosterior(
+            log_evidence=log_evidence,
+            log_evidence_se=error,
+            work={"polynomials": len(basis)} | _ep_work(guide),
+            covariance=K,
+            basis=basis,
+            twist=twist,
+            _classes=partial(_class_probabilities, getattr(self.likelihood, "at", None)),
+        )
 
     def prepare(
         self, K: Covariance, y: FloatArray
@@ -339,6 +372,14 @@ class MinimaxTilting(OrthantMethod):
             guide = ExpectationPropagation().corrected(ExpectationPropagation().last(K, y))
             work |= _ep_work(guide)
         return Mixture((proposal,), tilt.log_bound), order, guide, work
+
+
+def _class_probabilities(edges: FloatArray | None, f: FloatArray) -> FloatArray:
+    """Return probabilities of class +1 at latent values (t, m), or of all ordered classes (t, m, C)."""
+    if edges is None:
+        return ndtr(f)
+    below = [np.zeros_like(f), *(ndtr(edge - f) for edge in edges), np.ones_like(f)]
+    return np.diff(np.stack(below, axis=-1), axis=-1)
 
 
 def _ep_work(guide: GaussianPosterior) -> dict[str, int]:
