@@ -39,6 +39,7 @@ from gpcmc.posterior import OK, FormPosterior, Prediction, with_prediction
 from gpcmc.rectangle import proposals
 from gpcmc.rectangle._pass import normal_cdf
 from gpcmc.rectangle.chain import ChainPosterior, Twist, settled
+from gpcmc.rectangle.filter import filtered
 from gpcmc.rectangle.mixture import (
     Average,
     Means,
@@ -51,6 +52,10 @@ from gpcmc.rectangle.mixture import (
 from gpcmc.rectangle.order import ordered
 from gpcmc.rectangle.tilt import minimax_tilt
 from gpcmc.weights import weights_status
+
+#: Patterns of a sparse covariance beyond which draws are resampled and have no defence: its bound is tens of nats above
+#: the mean weight from a thousand patterns on, and proves nothing at any number of draws.
+RESAMPLED = 2000
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +77,9 @@ class Drawing:
 
     def run(self, visit: Any = None) -> Average:
         """Draw the samples, and have them seen."""
+        if self.mixture.resampled:
+            only = self.mixture.proposals[0]
+            return filtered(only, self.points, self.seeds, n_jobs=self.n_jobs, visit=visit)
         return draw(self.mixture, self.points, self.seeds, n_jobs=self.n_jobs, visit=visit)
 
     def classes(self, cross: Cross) -> Callable[[FloatArray], FloatArray]:
@@ -218,8 +226,10 @@ class OrthantMethod(Method[SampledPosterior | ChainPosterior]):
                 seen(some)
 
         found = drawing.run(visit)
-        bound = {"log_weight_bound": mixture.log_bound - found.log_probability}
-        diagnostics = found.diagnostics | bound
+        diagnostics = found.diagnostics
+        if np.isfinite(mixture.log_bound):
+            bound = mixture.log_bound - found.log_probability
+            diagnostics = diagnostics | {"log_weight_bound": bound}
         status, change = weights_status(diagnostics), 0.0
         if guide is not None:
             change = guide.diagnostics.get("correction", 0.0)
@@ -293,6 +303,12 @@ class Twisted(OrthantMethod):
         near, ep = K.stand_in(), ExpectationPropagation(likelihood=self.likelihood)
         guide, factor, work = ep.last(near, y), K.factor(signs), {}
         low, high = factor.limits(low, high)
+        nu, tau = map(factor.coordinates, orthant_sites(guide, signs))
+        main = proposals.twisted(factor.sited(nu, tau), tau, low, high)
+        own = ep.corrected(guide) if near is K else None
+        if factor.condenses and len(y) > RESAMPLED:
+            mixture = Mixture((main,), np.inf, resampled=True)
+            return mixture, np.arange(len(y)), own, _ep_work(guide)
         if near is K:
             tilt = minimax_tilt(factor, low, high)
             work["factorizations"] = tilt.steps
@@ -300,10 +316,7 @@ class Twisted(OrthantMethod):
             rough = minimax_tilt(near.factor(signs), low, high)
             tilt = minimax_tilt(factor, low, high, starts=[rough.t], max_steps=0)
             work["stand_in_factorizations"] = rough.steps
-        nu, tau = map(factor.coordinates, orthant_sites(guide, signs))
-        main = proposals.twisted(factor.sited(nu, tau), tau, low, high)
         defence = Mixture((proposals.tilted(factor, tilt.mu, low, high),), tilt.log_bound)
-        own = ep.corrected(guide) if near is K else None
         return Mixture.defended(main, defence), np.arange(len(y)), own, _ep_work(guide) | work
 
 

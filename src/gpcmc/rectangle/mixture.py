@@ -82,6 +82,7 @@ class Mixture:
     proposals: tuple[Proposal, ...]
     log_bound: float  # no log weight of the mixture is larger
     ties: dict[int, Tie] = field(default_factory=dict)  # further limits, by coordinate
+    resampled: bool = False  # whether draws are particles (`filter`), of one proposal
 
     @classmethod
     def defended(cls, proposal: Proposal, defence: Mixture) -> Mixture:
@@ -235,10 +236,19 @@ def draw(
     return average(log_w, ratio.mean(axis=1), points)
 
 
-def average(log_weights: FloatArray, ratio: FloatArray, points: int) -> Average:
-    """Average log weights (r, samples); ratio (r,) are means of the first proposal over the mixture."""
+def average(
+    log_weights: FloatArray,
+    ratio: FloatArray,
+    points: int,
+    diagnostics: dict[str, float] | None = None,
+) -> Average:
+    """Average log weights (r, samples); ratio (r,) are means of the first proposal over the mixture.
+
+    Diagnostics are those of the weights, unless others are given.
+    """
     r, samples = log_weights.shape
-    diagnostics = weight_diagnostics(log_weights.ravel())
+    if diagnostics is None:
+        diagnostics = weight_diagnostics(log_weights.ravel())
     if np.isneginf(log_weights).all():
         return Average(-np.inf, np.inf, log_weights.size, points, -np.inf, np.zeros(r), diagnostics)
     log_Z = logsumexp(log_weights, axis=1) - np.log(samples)
@@ -268,7 +278,7 @@ def _streams(
     if n > MANY:
         for start in range(0, count, size):
             m = min(size, count - start)
-            yield m, _Latin(n, m, rngs)
+            yield m, Latin(n, m, rngs)
         return
     sequences = [Sobol(n, rng) for rng in rngs]
     for start in range(0, count, size):
@@ -278,7 +288,7 @@ def _streams(
 
 
 @dataclass(frozen=True, slots=True)
-class _Latin:
+class Latin:
     """A Latin hypercube of m points in each randomisation, made where it is asked for, block after block."""
 
     n: int
