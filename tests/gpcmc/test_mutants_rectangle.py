@@ -94,7 +94,7 @@ MUTANTS = {
         UNBIASED, ("dense", True, "sobol", "monkeypatch"),
     ),
     "a Latin hypercube on its diagonal": Mutant(
-        mixture._Latin.__call__, "rng.permuted(strata, axis=1)", "strata",
+        mixture.Latin.__call__, "rng.permuted(strata, axis=1)", "strata",
         UNBIASED, ("generators", False, "latin", "monkeypatch"),
     ),
     "an error where nothing bounds it": Mutant(

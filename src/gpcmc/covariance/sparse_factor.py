@@ -246,6 +246,9 @@ class SparseFactor(Factor):
         G = self._inside[k][0][-1::-2]
         state[low:high] += self._own[low:high, None] * (G @ E)
 
+    def centre(self, mean: FloatArray) -> FloatArray:
+        return mean[-1::-2]
+
     def choose(self, k: int, state: FloatArray, draws: NDArray[np.intp]) -> None:
         # a few rows at a time: the state is long
         for low in range(self.blocks[k][0], len(state), _ROWS):

@@ -77,9 +77,9 @@ class Drawing:
 
     def run(self, visit: Any = None) -> Average:
         """Draw the samples, and have them seen."""
-        if self.mixture.resampled:
-            only = self.mixture.proposals[0]
-            return filtered(only, self.points, self.seeds, n_jobs=self.n_jobs, visit=visit)
+        if (centre := self.mixture.centre) is not None:
+            only, how = self.mixture.proposals[0], {"centre": centre, "n_jobs": self.n_jobs}
+            return filtered(only, self.points, self.seeds, **how, visit=visit)
         return draw(self.mixture, self.points, self.seeds, n_jobs=self.n_jobs, visit=visit)
 
     def classes(self, cross: Cross) -> Callable[[FloatArray], FloatArray]:
@@ -304,10 +304,11 @@ class Twisted(OrthantMethod):
         guide, factor, work = ep.last(near, y), K.factor(signs), {}
         low, high = factor.limits(low, high)
         nu, tau = map(factor.coordinates, orthant_sites(guide, signs))
-        main = proposals.twisted(factor.sited(nu, tau), tau, low, high)
+        sited = factor.sited(nu, tau)
+        main = proposals.twisted(sited, tau, low, high)
         own = ep.corrected(guide) if near is K else None
         if factor.condenses and len(y) > RESAMPLED:
-            mixture = Mixture((main,), np.inf, resampled=True)
+            mixture = Mixture((main,), np.inf, centre=factor.centre(sited.mean))
             return mixture, np.arange(len(y)), own, _ep_work(guide)
         if near is K:
             tilt = minimax_tilt(factor, low, high)

@@ -40,12 +40,13 @@ def filtered(
     points: int,
     seeds: NDArray[np.int64],
     *,
+    centre: FloatArray | float = 0.0,
     n_jobs: int = 1,
     visit: Callable[[Samples], None] | None = None,
 ) -> Average:
     """Draw so many particles of each randomisation, and average their weights.
 
-    As `gpcmc.rectangle.mixture.draw`, of one proposal. ``k_hat`` is of all weights by which particles were drawn
+    As `gpcmc.rectangle.mixture.draw`, of one proposal; `visit` sees states to which the `centre` is added. ``k_hat`` is of all weights by which particles were drawn
     anew, and of those in the end; ``effective_samples`` counts first ancestors, and there is the number of times,
     ``resampled``, a randomisation.
     """
@@ -64,6 +65,7 @@ def filtered(
             ancestors[k] = np.log(share) + top
         if visit is not None:
             here = slice(0, points)
+            one.state += np.reshape(centre, (-1, 1))
             visit(Samples(0, range(k, k + 1), here, log_w[k], np.zeros((1, points)), [one]))
 
     if n_jobs == 1:

@@ -82,7 +82,8 @@ class Mixture:
     proposals: tuple[Proposal, ...]
     log_bound: float  # no log weight of the mixture is larger
     ties: dict[int, Tie] = field(default_factory=dict)  # further limits, by coordinate
-    resampled: bool = False  # whether draws are particles (`filter`), of one proposal
+    # What the states of draws are about, where these are resampled (`filter`): by one proposal, whose factor is not of v
+    centre: FloatArray | None = None
 
     @classmethod
     def defended(cls, proposal: Proposal, defence: Mixture) -> Mixture:
