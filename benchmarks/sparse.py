@@ -6,8 +6,8 @@ correction, what the correction says of its own rest, and the largest error of a
 
 ``python benchmarks/sparse.py [N]`` writes docs/sparse.csv, row by row, and docs/sparse.png; rows that are there stay.
 ``python benchmarks/sparse.py --field N m`` prints what a rough field of N patterns costs at given hyperparameters, in
-CPU seconds and memory at its peak, and ``--chain N`` an autoregressive chain. ``--front N`` writes docs/sparse_front.csv: the error of the corrected evidence
-with neighbours alone, and with half of them in front.
+CPU seconds and memory at its peak, and ``--chain N`` an autoregressive chain. ``--front N`` writes
+docs/sparse_front.csv: the error of the corrected evidence with neighbours alone, and with half of them in front.
 """
 
 import resource
@@ -129,9 +129,11 @@ def costs(X, y, kernel, m, points):
         given = prior(kernel, X, covariance="sparse", neighbours=m)
         found = method.fit(given, y, rng=np.random.default_rng(0))
         spent = time.process_time() - start
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
         print(
-            f"{type(method).__name__}: {found.log_evidence:.3f} (se {found.log_evidence_se:.3f}), {found.status}, "
-            f"{spent:.1f} CPU s, {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.2f} GiB, {found.work}, { {k: round(v, 3) for k, v in found.diagnostics.items()} }",
+            f"{type(method).__name__}: {found.log_evidence:.3f} (se {found.log_evidence_se:.3g}), {found.status}, "
+            f"{spent:.1f} CPU s, {peak:.2f} GiB, {found.work},",
+            {name: round(value, 3) for name, value in found.diagnostics.items()},
             flush=True,
         )
 

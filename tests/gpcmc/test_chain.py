@@ -1,7 +1,7 @@
 """A Markov chain by quadrature, and draws that are resampled.
 
-The truth is a forward recursion over a fine grid of latent values, which knows neither sites nor polynomials, or a closed
-form. Quadrature is held to the error that it states. Of draws, seeds are fixed; false-alarm rates stand at each test.
+The truth is a forward recursion over a fine grid of latent values, which knows neither sites nor polynomials, or a
+closed form. Quadrature is held to the error that it states. Seeds are fixed; false-alarm rates stand at each test.
 """
 
 from functools import cache
@@ -22,7 +22,7 @@ from gpcmc.rectangle.classification import OrdinalTwisted, SampledPosterior
 
 
 def grid_truth(x, likelihoods, variance, scale, nodes=240):
-    """The log evidence by the trapezoidal rule, from one end to the other; inputs are a tenth of a scale apart or equal."""
+    """The log evidence by the trapezoidal rule; inputs are equal, or not much closer than a tenth of a scale."""
     order = np.argsort(x)
     f, total = np.linspace(-9.0, 9.0, nodes) * np.sqrt(variance), 0.0
     law = np.exp(-0.5 * f**2 / variance)
@@ -52,10 +52,10 @@ def chain(n, variance, scale=1.0, seed=0, step=0.1):
     return x, np.where(f + rng.standard_normal(n) > 0, 1.0, -1.0), variance * Matern(scale, nu=0.5)
 
 
-def fitted(x, y, kernel, x_star=None, method=Twisted(), neighbours=1):
+def fitted(x, y, kernel, x_star=None, method=None, neighbours=1):
     X_star = None if x_star is None else x_star[:, None]
     P = prior(kernel, x[:, None], X_star, covariance="sparse", neighbours=neighbours)
-    return method.fit(P, y, rng=0)
+    return (method or Twisted()).fit(P, y, rng=0)
 
 
 @pytest.mark.parametrize("neighbours", [1, 20])
@@ -134,7 +134,9 @@ def test_any_sites_make_the_same_evidence():
     x, y, kernel = chain(80, 2.0)
     K = sparse(kernel, x[:, None], neighbours=1)
     sites = ExpectationPropagation().last(K, y).sites
-    one, other = (settled(Twist.of(K.chain(), s, PROBIT.rectangle(y))) for s in (sites, 0.5 * sites))
+    one, other = (
+        settled(Twist.of(K.chain(), s, PROBIT.rectangle(y))) for s in (sites, 0.5 * sites)
+    )
     assert abs(one[0] - other[0]) < one[1] + other[1] + 1e-9
 
 
@@ -175,7 +177,7 @@ def drawn(monkeypatch):
 
 
 def test_resampled_draws_are_unbiased_and_say_their_error(drawn):
-    """The mean of 200 independent runs: four errors, a false alarm in 16,000. Ancestors tell the variance within half."""
+    """The mean of 200 runs: four errors, a false alarm in 16,000. Ancestors tell the variance to within a half."""
     truth = rough_chain()[4]
     found = drawn(points=64, randomizations=200)
     assert found.diagnostics["resampled"] > 1.0

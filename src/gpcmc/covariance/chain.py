@@ -73,7 +73,10 @@ class Chain:
         # by numbers of Python: each is used once, and arrays would take longer
         rho, own, weight = self.steps.tolist(), nu.tolist(), tau.tolist()
         left = (self.variance * -np.expm1(-2.0 * np.diff(self.at))).tolist()
-        before, ahead = np.empty((2, n)), np.empty((2, n))  # mean and variance without and with the own site
+        before, ahead = (
+            np.empty((2, n)),
+            np.empty((2, n)),
+        )  # mean and variance without and with the own site
         m, p = 0.0, self.variance
         for i in range(n):
             if i:
@@ -82,12 +85,11 @@ class Chain:
             spread = 1.0 + weight[i] * p
             m, p = (m + p * own[i]) / spread, p / spread
             ahead[0, i], ahead[1, i] = m, p
-        m, p = before
-        spread = 1.0 + tau * p
+        m0, p0 = before
+        spreads = 1.0 + tau * p0
         log_constant = float(
-            np.sum(
-                (nu * m - 0.5 * tau * m**2 + 0.5 * nu**2 * p) / spread - 0.5 * np.log(spread)
-            )
+            np.sum((nu * m0 - 0.5 * tau * m0**2 + 0.5 * nu**2 * p0) / spreads)
+            - 0.5 * np.sum(np.log(spreads))
         )
         gain = self.steps * ahead[1, :-1] / before[1, 1:]
         back, mean, variance = gain.tolist(), ahead[0].copy(), ahead[1].copy()
@@ -109,7 +111,11 @@ class Chain:
         right, left = np.minimum(near + 1, last), np.maximum(near - 1, 0)
         # beyond the nearest one, what a neighbour has more than through it
         gain = [
-            np.where(side == near, 0.0, K[side, t] - most * np.exp(-np.abs(self.at[side] - self.at[near])))
+            np.where(
+                side == near,
+                0.0,
+                K[side, t] - most * np.exp(-np.abs(self.at[side] - self.at[near])),
+            )
             for side in (left, right)
         ]
         unclear = np.maximum(*gain) < _ROUNDING

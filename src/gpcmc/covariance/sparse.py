@@ -311,7 +311,7 @@ def _parts(kernel: Kernel) -> list[Kernel]:
 
 
 def _markov(kernel: Kernel) -> float | None:
-    """Return the length scale of a kernel that is an Ornstein-Uhlenbeck process's, alone or times constants; or None."""
+    """Return the length scale of an Ornstein-Uhlenbeck kernel, alone or times constants; None of others."""
     from sklearn.gaussian_process.kernels import ConstantKernel, Matern, Product
 
     if isinstance(kernel, Product):

@@ -6,8 +6,8 @@ site, the evidence is Z_q E_q[prod_i g_i], and is found from one end of the chai
     h_i(z) = E_q[h_i-1(z_i-1) g_i-1(z_i-1) | z_i = z],
 
 z_i the standardised value. For two standard normals of correlation r, E[He_k(z) | z'] = r^k He_k(z') (Mehler), so that
-in Hermite polynomials a step is a diagonal matrix, whatever the distance of two patterns. The coefficients of h_i g_i are
-by Gauss and Hermite's nodes. Where the sites are good g_i is nearly constant over q, and few polynomials do. Their
+in Hermite polynomials a step is a diagonal matrix, whatever the distance of two patterns. The coefficients of h_i g_i
+are by Gauss and Hermite's nodes. Where the sites are good g_i is nearly constant over q, and few polynomials do. Their
 number grows until the evidence settles. Where it does not, as with variances of 1000 and values that jump from one
 pattern to the next, the draws of `gpcmc.rectangle.classification` are what is left.
 
@@ -122,14 +122,16 @@ class Twist:
         if np.isposinf(upper).all():
             log_g = log_ndtr(mean - lower)
         else:
-            low, high = (np.broadcast_to(one, f.shape).ravel() for one in (lower - mean, upper - mean))
+            low, high = (
+                np.broadcast_to(one, f.shape).ravel() for one in (lower - mean, upper - mean)
+            )
             log_g = log_mass(low, high).reshape(f.shape)
         log_g += f * (0.5 * self.tau[here, None] * f - self.nu[here, None])
         centre = log_g[:, len(basis) // 2].copy()
         return centre, np.exp(log_g - centre[:, None])
 
     def way(self, basis: Basis, back: bool = False, keep: bool = False) -> tuple[float, Any]:
-        """Go along the chain, or `back`: return log E_q[prod g], and the coefficients of h_i g_i (n, Q) if they are kept.
+        """Go along the chain, or `back`: return log E_q[prod g], and coefficients of h_i g_i (n, Q) if it is to `keep`.
 
         Raises
         ------
@@ -187,13 +189,12 @@ class ChainPosterior(FormPosterior):
     @cached_property
     def _ways(self) -> tuple[FloatArray, FloatArray]:
         """Coefficients (n, Q) of what the patterns to the left of a value, and to the right, say of it."""
-        return tuple(self.twist.way(self.basis, back, keep=True)[1] for back in (False, True))  # type: ignore[return-value]
+        ahead, back = (self.twist.way(self.basis, one, keep=True)[1] for one in (False, True))
+        return ahead, back
 
     def _predict_at(self, cross: Cross) -> Prediction:
         places = cross.places(self.twist.chain)
-        found = [
-            self._at(places[k : k + _TESTED]) for k in range(0, max(len(places), 1), _TESTED)
-        ]
+        found = [self._at(places[k : k + _TESTED]) for k in range(0, max(len(places), 1), _TESTED)]
         probability = np.concatenate(found)
         return Prediction(probability, np.zeros_like(probability))
 

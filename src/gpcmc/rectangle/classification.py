@@ -6,8 +6,9 @@ probit's unit noise, is that one stands for v_i >= 0, and guides the draws (`gpc
 them are by minimax tilting, which bounds all weights; ``diagnostics["log_weight_bound"]`` says how tightly. The
 estimate of the evidence is unbiased whatever sites and tilt are, so that both may come from a covariance on which they
 are cheaper to find: `Covariance.stand_in` says of which, from what it would save, and the result's `work`
-says whether one did. Where the latent values are a Markov chain (`Covariance.chain`) the average over twisted draws is by
-quadrature (`gpcmc.rectangle.chain`), if that settles.
+says whether one did. Where the latent values are a Markov chain (`Covariance.chain`) the average over twisted draws is
+by quadrature (`gpcmc.rectangle.chain`), if that settles. Beyond 2000 patterns of a sparse covariance draws are
+resampled (`gpcmc.rectangle.filter`).
 
 References
 ----------
@@ -78,8 +79,8 @@ class Drawing:
     def run(self, visit: Any = None) -> Average:
         """Draw the samples, and have them seen."""
         if (centre := self.mixture.centre) is not None:
-            only, how = self.mixture.proposals[0], {"centre": centre, "n_jobs": self.n_jobs}
-            return filtered(only, self.points, self.seeds, **how, visit=visit)
+            only, jobs = self.mixture.proposals[0], self.n_jobs
+            return filtered(only, self.points, self.seeds, centre=centre, n_jobs=jobs, visit=visit)
         return draw(self.mixture, self.points, self.seeds, n_jobs=self.n_jobs, visit=visit)
 
     def classes(self, cross: Cross) -> Callable[[FloatArray], FloatArray]:
@@ -274,7 +275,11 @@ class Twisted(OrthantMethod):
         self, prior: Prior, y: FloatArray, rng: np.random.Generator
     ) -> SampledPosterior | ChainPosterior:
         found = self._along(prior.covariance, y)
-        return OrthantMethod._fit(self, prior, y, rng) if found is None else with_prediction(found, prior)
+        return (
+            OrthantMethod._fit(self, prior, y, rng)
+            if found is None
+            else with_prediction(found, prior)
+        )
 
     def _along(self, K: Covariance, y: FloatArray) -> ChainPosterior | None:
         """Return the posterior of a Markov chain by quadrature; None where K is none, or quadrature does not settle."""

@@ -46,9 +46,9 @@ def filtered(
 ) -> Average:
     """Draw so many particles of each randomisation, and average their weights.
 
-    As `gpcmc.rectangle.mixture.draw`, of one proposal; `visit` sees states to which the `centre` is added. ``k_hat`` is of all weights by which particles were drawn
-    anew, and of those in the end; ``effective_samples`` counts first ancestors, and there is the number of times,
-    ``resampled``, a randomisation.
+    As `gpcmc.rectangle.mixture.draw`, of one proposal; `visit` sees states to which the `centre` is added. ``k_hat`` is
+    of all weights by which particles were drawn anew, and of those in the end; ``effective_samples`` counts first
+    ancestors; ``resampled`` is how often that was done in a randomisation.
     """
     r = len(seeds)
     log_w = np.empty((r, points))
@@ -75,7 +75,9 @@ def filtered(
         with ThreadPoolExecutor(n_jobs) as pool:
             list(pool.map(work, range(r)))
     told = weight_diagnostics(np.concatenate(ancestors))
-    told["k_hat"] = weight_diagnostics(np.concatenate(sum(tails, [])))["k_hat"]
+    told["k_hat"] = weight_diagnostics(np.concatenate([one for some in tails for one in some]))[
+        "k_hat"
+    ]
     told["resampled"] = sum(len(some) - 1 for some in tails) / r
     return average(log_w, np.ones(r), points, told)
 

@@ -82,7 +82,7 @@ class Mixture:
     proposals: tuple[Proposal, ...]
     log_bound: float  # no log weight of the mixture is larger
     ties: dict[int, Tie] = field(default_factory=dict)  # further limits, by coordinate
-    # What the states of draws are about, where these are resampled (`filter`): by one proposal, whose factor is not of v
+    # What states of draws count from where these are resampled (`filter`), by one proposal whose factor is not of v
     centre: FloatArray | None = None
 
     @classmethod
@@ -297,6 +297,7 @@ class Latin:
     rngs: list[np.random.Generator]
 
     def __call__(self, here: slice) -> FloatArray:
+        """Return the points of some coordinates (rows, m r)."""
         rows = len(range(*here.indices(self.n)))
         strata = np.broadcast_to(np.arange(float(self.m)), (rows, self.m))
         each = [rng.permuted(strata, axis=1) + rng.random(strata.shape) for rng in self.rngs]
