@@ -167,8 +167,7 @@ def rough_chain():
     return x, y, kernel, x_star, found
 
 
-@pytest.fixture
-def drawn(monkeypatch):
+def drawing(monkeypatch):
     """Fits that draw, and resample."""
     rough_chain()  # whose answer is by quadrature
     monkeypatch.setattr(classification, "settled", lambda twist: None)
@@ -176,9 +175,9 @@ def drawn(monkeypatch):
     return lambda **how: fitted(*rough_chain()[:4], method=Twisted(**how))
 
 
-def test_resampled_draws_are_unbiased_and_say_their_error(drawn):
+def test_resampled_draws_are_unbiased_and_say_their_error(monkeypatch):
     """The mean of 200 runs: four errors, a false alarm in 16,000. Ancestors tell the variance to within a half."""
-    truth = rough_chain()[4]
+    drawn, truth = drawing(monkeypatch), rough_chain()[4]
     found = drawn(points=64, randomizations=200)
     assert found.diagnostics["resampled"] > 1.0
     assert abs(found.log_evidence - truth.log_evidence) < 4.0 * found.log_evidence_se + 5e-3
@@ -188,8 +187,9 @@ def test_resampled_draws_are_unbiased_and_say_their_error(drawn):
     assert (gap < 4.0 * found.prediction.standard_error + 1e-4).all()
 
 
-def test_resampling_pays(drawn, monkeypatch):
+def test_resampling_pays(monkeypatch):
     """On a chain three times as long, whose whole draws are dominated by a few."""
+    drawing(monkeypatch)
     x, y, kernel = chain(1200, 40.0, step=0.3)
     method, effective = Twisted(points=128, randomizations=8), []
     for least in (0.5, 0.0):
@@ -200,7 +200,8 @@ def test_resampling_pays(drawn, monkeypatch):
     assert effective[0] > 3.0 * effective[1]
 
 
-def test_resampled_draws_of_equal_seeds_are_equal(drawn):
+def test_resampled_draws_of_equal_seeds_are_equal(monkeypatch):
+    drawn = drawing(monkeypatch)
     one, two = (drawn(points=32, randomizations=4, n_jobs=k) for k in (1, 3))
     assert one.log_evidence == two.log_evidence and one.diagnostics == two.diagnostics
     np.testing.assert_array_equal(one.prediction.probability, two.prediction.probability)
