@@ -5,11 +5,12 @@ the length scale grows as the root of the dimension. Each row has the error of t
 correction, what the correction says of its own rest, and the largest error of a class probability at 200 test inputs.
 
 ``python benchmarks/sparse.py [N]`` writes docs/sparse.csv, row by row, and docs/sparse.png; rows that are there stay.
-``python benchmarks/sparse.py --field N m`` prints what a rough field of N patterns costs at given hyperparameters, and
-``--chain N`` an autoregressive chain. ``--front N`` writes docs/sparse_front.csv: the error of the corrected evidence
-with neighbours alone, and with half of them in front.
+``python benchmarks/sparse.py --field N m`` prints what a rough field of N patterns costs at given hyperparameters, in
+CPU seconds and memory at its peak, and ``--chain N`` an autoregressive chain. ``--front N`` writes
+docs/sparse_front.csv: the error of the corrected evidence with neighbours alone, and with half of them in front.
 """
 
+import resource
 import sys
 import time
 from pathlib import Path
@@ -122,15 +123,17 @@ def picture(table, path):
 
 
 def costs(X, y, kernel, m, points):
-    """Print evidence and CPU seconds of EP and twisted EP."""
+    """Print evidence, CPU seconds and the process's peak memory so far of EP and twisted EP."""
     for method in (ExpectationPropagation(), Twisted(points=points, randomizations=8)):
         start = time.process_time()
         given = prior(kernel, X, covariance="sparse", neighbours=m)
         found = method.fit(given, y, rng=np.random.default_rng(0))
         spent = time.process_time() - start
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
         print(
-            f"{type(method).__name__}: {found.log_evidence:.3f} (se {found.log_evidence_se:.3f}), {found.status}, "
-            f"{spent:.1f} CPU s, {found.work}, { {k: round(v, 3) for k, v in found.diagnostics.items()} }",
+            f"{type(method).__name__}: {found.log_evidence:.3f} (se {found.log_evidence_se:.3g}), {found.status}, "
+            f"{spent:.1f} CPU s, {peak:.2f} GiB, {found.work},",
+            {name: round(value, 3) for name, value in found.diagnostics.items()},
             flush=True,
         )
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import test_chain as chains
 import test_evidence
 import test_orthant_methods as methods
 import test_rectangle
@@ -13,12 +14,15 @@ from planted import Mutant, turns_red
 
 from gpcmc import TruncatedNormal, weights
 from gpcmc.covariance import generators
+from gpcmc.covariance.chain import Chain
 from gpcmc.covariance.factor import DenseFactor
 from gpcmc.covariance.generators import GeneratorFactor
 from gpcmc.rectangle import (
     backward,
+    chain,
     classification,
     draws,
+    filter,
     gradient,
     guarantee,
     many,
@@ -94,7 +98,7 @@ MUTANTS = {
         UNBIASED, ("dense", True, "sobol", "monkeypatch"),
     ),
     "a Latin hypercube on its diagonal": Mutant(
-        mixture._Latin.__call__, "rng.permuted(strata, axis=1)", "strata",
+        mixture.Latin.__call__, "rng.permuted(strata, axis=1)", "strata",
         UNBIASED, ("generators", False, "latin", "monkeypatch"),
     ),
     "an error where nothing bounds it": Mutant(
@@ -191,6 +195,26 @@ MUTANTS = {
     ),
     "a batch that mixes its problems": Mutant(
         many.Problems.one, "self.lower[k]", "self.lower[0]", test_small.test_a_batch_of_larger_problems,
+    ),
+    # chains and particles
+    "a step that is none": Mutant(
+        chain.Twist.way, "fro @ (c * powers[i])", "fro @ c", chains.test_orthants_of_up_to_three_are_closed_forms
+    ),
+    "a chain without its steps' noise": Mutant(
+        Chain.sited, "** 2 * p + left[i - 1]", "** 2 * p",
+        chains.test_orthants_of_up_to_three_are_closed_forms,
+    ),
+    "a test value that hears nobody": Mutant(
+        chain.ChainPosterior._at, "seen, 1.0", "1.0, 1.0",
+        chains.test_class_probabilities_are_quotients_of_evidences, (1,),
+    ),
+    "particles that keep their weights": Mutant(
+        filter._run, "one.log_weights[:] = mean", "one.log_weights[:] = one.log_weights[chosen]",
+        chains.test_resampled_draws_are_unbiased_and_say_their_error, ("monkeypatch",),
+    ),
+    "states that stay where they are": Mutant(
+        filter.filtered, "one.state += np.reshape(centre, (-1, 1))", "one.state += 0.0",
+        chains.test_resampled_draws_are_unbiased_and_say_their_error, ("monkeypatch",),
     ),
     "a density of the wrong mass": Mutant(
         TruncatedNormal.logpdf, "heights.reshape(inside.shape) - mass", "heights.reshape(inside.shape)",

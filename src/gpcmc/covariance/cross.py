@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 from gpcmc._validation import FloatArray
+from gpcmc.covariance.chain import Chain
 
 
 class Cross(ABC):
@@ -24,3 +25,7 @@ class Cross(ABC):
     @abstractmethod
     def covariances(self) -> FloatArray:
         """Return covariances (n, t) of training and test latent values, as K itself has them."""
+
+    def places(self, chain: Chain) -> FloatArray:
+        """Return where the test values (t,) are along a chain that K is."""
+        return chain.places(self.covariances())

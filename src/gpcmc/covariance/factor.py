@@ -166,6 +166,14 @@ class Factor(ABC):
     def follow(self, k: int, state: FloatArray, E: FloatArray) -> None:
         """Take the innovations of block k into the state."""
 
+    def centre(self, mean: FloatArray) -> FloatArray:
+        """Return what states count from where draws have this mean (n,): nothing, where states are innovations."""
+        return np.zeros(1)
+
+    def choose(self, k: int, state: FloatArray, draws: NDArray[np.intp]) -> None:
+        """Replace the state of draws by that of these draws (m,), after block k."""
+        state[...] = state[:, draws]
+
 
 @dataclass(frozen=True, slots=True)
 class _DenseGram(Gram):

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from gpcmc._validation import FloatArray
+from gpcmc.covariance.chain import Chain
 from gpcmc.covariance.cross import Cross
 from gpcmc.covariance.root import PivotedRoot, Root
 
@@ -168,6 +169,10 @@ class Covariance(ABC):
     def coarser(self) -> Sequence[Covariance]:
         """Return covariances of the same values on which sites are cheaper to find, the cheapest first."""
         return ()
+
+    def chain(self) -> Chain | None:
+        """Return K as a Markov chain along one input; None where it is none, or the form does not know."""
+        return None
 
     def stand_in(self) -> Covariance:
         """Return a covariance whose sites serve a sampler as well as this one's, where they cost less; or this one."""

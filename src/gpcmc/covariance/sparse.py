@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from gpcmc._memory import available_memory
 from gpcmc._validation import FloatArray
 from gpcmc.covariance._sparse import grouped, multiplied, precision
+from gpcmc.covariance.chain import Chain
 from gpcmc.covariance.cross import Cross
 from gpcmc.covariance.factor import Factor
 from gpcmc.covariance.form import (
@@ -80,7 +81,15 @@ class Sparse(Covariance):
     @cached_property
     def exact(self) -> bool:  # type: ignore[override]
         """Whether K is the kernel's own: all earlier values are neighbours, or the process is Markov."""
-        return self.near.most >= len(self) - 1 or (self.X.shape[1] == 1 and _markov(self.kernel))
+        return self.near.most >= len(self) - 1 or self.chain() is not None
+
+    def chain(self) -> Chain | None:
+        scale = _markov(self.kernel) if self.X.shape[1] == 1 else None
+        if scale is None:
+            return None
+        order = np.argsort(self.X[:, 0], kind="stable")
+        variance = float(diagonal(self.kernel, self.X[:1])[0])
+        return Chain(order, self.X[order, 0] / scale, variance, scale)
 
     @property
     def resolution(self) -> float:  # type: ignore[override]
@@ -301,15 +310,17 @@ def _parts(kernel: Kernel) -> list[Kernel]:
     return [] if isinstance(kernel, WhiteKernel) else [kernel]
 
 
-def _markov(kernel: Kernel) -> bool:
-    """Return whether a kernel of one input is that of an Ornstein-Uhlenbeck process, alone or times a constant."""
+def _markov(kernel: Kernel) -> float | None:
+    """Return the length scale of an Ornstein-Uhlenbeck kernel, alone or times constants; None of others."""
     from sklearn.gaussian_process.kernels import ConstantKernel, Matern, Product
 
     if isinstance(kernel, Product):
         pair = (kernel.k1, kernel.k2)
         shapes = [one for one in pair if not isinstance(one, ConstantKernel)]
-        return len(shapes) == 1 and _markov(shapes[0])
-    return type(kernel) is Matern and kernel.nu == 0.5
+        return _markov(shapes[0]) if len(shapes) == 1 else None
+    if type(kernel) is not Matern or kernel.nu != 0.5:
+        return None
+    return float(np.ravel(kernel.length_scale)[0])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -351,6 +362,13 @@ class SparseCross(Cross):
         t, m = self.index.shape
         places = (self.by.beta.ravel(), self.index.ravel(), np.arange(t + 1) * m)
         return sparse.csr_matrix(places, shape=(t, len(self.of)))
+
+    def places(self, chain: Chain) -> FloatArray:
+        if self.X_star is not None:
+            found: FloatArray = self.X_star[:, 0] / chain.scale
+            return found
+        assert self.K_star is not None
+        return chain.places(self.K_star)
 
     def fewer(self) -> SparseCross:
         """Return the same with half of the nearest patterns."""

@@ -30,6 +30,7 @@ from gpcmc.covariance.factor import Factor, Gram, Sited
 from gpcmc.covariance.sparse_cholesky import SparseCholesky
 
 _PATTERNS = 16  # of a block
+_ROWS = 1024  # of states at once
 _FAR = 100.0  # standard deviations of f that no draw is away from zero
 
 
@@ -244,6 +245,15 @@ class SparseFactor(Factor):
         low, high, *_ = self.blocks[k]
         G = self._inside[k][0][-1::-2]
         state[low:high] += self._own[low:high, None] * (G @ E)
+
+    def centre(self, mean: FloatArray) -> FloatArray:
+        return mean[-1::-2]
+
+    def choose(self, k: int, state: FloatArray, draws: NDArray[np.intp]) -> None:
+        # a few rows at a time: the state is long
+        for low in range(self.blocks[k][0], len(state), _ROWS):
+            rows = state[low : low + _ROWS]
+            rows[...] = np.take(rows, draws, axis=1)
 
 
 def _with_diagonal(one: SparseFactor, more: FloatArray) -> SparseCholesky:

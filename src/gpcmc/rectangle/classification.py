@@ -6,7 +6,9 @@ probit's unit noise, is that one stands for v_i >= 0, and guides the draws (`gpc
 them are by minimax tilting, which bounds all weights; ``diagnostics["log_weight_bound"]`` says how tightly. The
 estimate of the evidence is unbiased whatever sites and tilt are, so that both may come from a covariance on which they
 are cheaper to find: `Covariance.stand_in` says of which, from what it would save, and the result's `work`
-says whether one did.
+says whether one did. Where the latent values are a Markov chain (`Covariance.chain`) the average over twisted draws is
+by quadrature (`gpcmc.rectangle.chain`), if that settles. Beyond 2000 patterns of a sparse covariance draws are
+resampled (`gpcmc.rectangle.filter`).
 
 References
 ----------
@@ -18,10 +20,12 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtr
 
 from gpcmc import _validation as validation
 from gpcmc._validation import FloatArray
@@ -32,9 +36,11 @@ from gpcmc.gaussian.ep import ExpectationPropagation
 from gpcmc.gaussian.posterior import GaussianPosterior
 from gpcmc.likelihood import PROBIT, Ordinal
 from gpcmc.methods import Method
-from gpcmc.posterior import NOT_MET, OK, FormPosterior, Prediction
+from gpcmc.posterior import NOT_MET, OK, FormPosterior, Prediction, with_prediction
 from gpcmc.rectangle import proposals, rounds
 from gpcmc.rectangle._pass import normal_cdf
+from gpcmc.rectangle.chain import ChainPosterior, Twist, settled
+from gpcmc.rectangle.filter import filtered
 from gpcmc.rectangle.mixture import (
     Average,
     Means,
@@ -50,6 +56,9 @@ from gpcmc.weights import weights_status
 
 #: Of the interval that a tolerance is for.
 _CONFIDENCE = 0.95
+#: Patterns of a sparse covariance beyond which draws are resampled and have no defence: its bound is tens of nats above
+#: the mean weight from a thousand patterns on, and proves nothing at any number of draws.
+RESAMPLED = 2000
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +80,9 @@ class Drawing:
 
     def run(self, visit: Any = None) -> Average:
         """Draw the samples, and have them seen."""
+        if (centre := self.mixture.centre) is not None:
+            only, jobs = self.mixture.proposals[0], self.n_jobs
+            return filtered(only, self.points, self.seeds, centre=centre, n_jobs=jobs, visit=visit)
         return draw(self.mixture, self.points, self.seeds, n_jobs=self.n_jobs, visit=visit)
 
     def classes(self, cross: Cross) -> Callable[[FloatArray], FloatArray]:
@@ -187,14 +199,16 @@ class _Round:
             self.seen(some)
 
     def run(self) -> Average:
-        """Draw all samples; the diagnostics have the bound on their weights."""
+        """Draw all samples; the diagnostics have the bound on their weights, where there is one."""
         found = self.drawing.run(self)
-        bound = self.drawing.mixture.log_bound - found.log_probability
-        return replace(found, diagnostics=found.diagnostics | {"log_weight_bound": bound})
+        if not np.isfinite(bound := self.drawing.mixture.log_bound):
+            return found
+        told = {"log_weight_bound": bound - found.log_probability}
+        return replace(found, diagnostics=found.diagnostics | told)
 
 
 @dataclass(frozen=True, slots=True)
-class OrthantMethod(Method[SampledPosterior]):
+class OrthantMethod(Method[SampledPosterior | ChainPosterior]):
     """Options that `Twisted` and `MinimaxTilting` share. The random numbers of a fit seed its randomisations."""
 
     points: int = 1024
@@ -231,7 +245,9 @@ class OrthantMethod(Method[SampledPosterior]):
     ) -> tuple[Mixture, NDArray[np.intp], GaussianPosterior | None, dict[str, int]]:
         """Return what draws, in which order, a Gaussian for the same covariance, and what the preparation took."""
 
-    def _fit(self, prior: Prior, y: FloatArray, rng: np.random.Generator) -> SampledPosterior:
+    def _fit(
+        self, prior: Prior, y: FloatArray, rng: np.random.Generator
+    ) -> SampledPosterior | ChainPosterior:
         K, cross = prior.covariance, prior.cross()
         mixture, order, guide, work = self.prepare(K, y)
         signs, edges = self.likelihood.rectangle(y)[0][order], getattr(self.likelihood, "at", None)
@@ -300,7 +316,38 @@ class Twisted(OrthantMethod):
         the last, are drawn until it is met and the status is ok. The first has 64 points, the largest ``points``; where
         these are not enough, the status is "tolerance not met". The last round alone is the estimate, and its size
         depends on the others only (`gpcmc.rectangle.rounds`).
+
+    A Markov chain needs none of these where quadrature settles: the result is a `gpcmc.rectangle.chain.ChainPosterior`.
     """
+
+    def _fit(
+        self, prior: Prior, y: FloatArray, rng: np.random.Generator
+    ) -> SampledPosterior | ChainPosterior:
+        found = self._along(prior.covariance, y)
+        return (
+            OrthantMethod._fit(self, prior, y, rng)
+            if found is None
+            else with_prediction(found, prior)
+        )
+
+    def _along(self, K: Covariance, y: FloatArray) -> ChainPosterior | None:
+        """Return the posterior of a Markov chain by quadrature; None where K is none, or quadrature does not settle."""
+        if (chain := K.chain()) is None:
+            return None
+        guide = ExpectationPropagation(likelihood=self.likelihood).last(K, y)
+        twist = Twist.of(chain, guide.sites, self.likelihood.rectangle(y))
+        if (found := settled(twist)) is None:
+            return None
+        log_evidence, error, basis = found
+        return ChainPosterior(
+            log_evidence=log_evidence,
+            log_evidence_se=error,
+            work={"polynomials": len(basis)} | _ep_work(guide),
+            covariance=K,
+            basis=basis,
+            twist=twist,
+            _classes=partial(_class_probabilities, getattr(self.likelihood, "at", None)),
+        )
 
     def prepare(
         self, K: Covariance, y: FloatArray
@@ -310,6 +357,13 @@ class Twisted(OrthantMethod):
         near, ep = K.stand_in(), ExpectationPropagation(likelihood=self.likelihood)
         guide, factor, work = ep.last(near, y), K.factor(signs), {}
         low, high = factor.limits(low, high)
+        nu, tau = map(factor.coordinates, orthant_sites(guide, signs))
+        sited = factor.sited(nu, tau)
+        main = proposals.twisted(sited, tau, low, high)
+        own = ep.corrected(guide) if near is K else None
+        if factor.condenses and len(y) > RESAMPLED:
+            mixture = Mixture((main,), np.inf, centre=factor.centre(sited.mean))
+            return mixture, np.arange(len(y)), own, _ep_work(guide)
         if near is K:
             tilt = minimax_tilt(factor, low, high)
             work["factorizations"] = tilt.steps
@@ -317,10 +371,7 @@ class Twisted(OrthantMethod):
             rough = minimax_tilt(near.factor(signs), low, high)
             tilt = minimax_tilt(factor, low, high, starts=[rough.t], max_steps=0)
             work["stand_in_factorizations"] = rough.steps
-        nu, tau = map(factor.coordinates, orthant_sites(guide, signs))
-        main = proposals.twisted(factor.sited(nu, tau), tau, low, high)
         defence = Mixture((proposals.tilted(factor, tilt.mu, low, high),), tilt.log_bound)
-        own = ep.corrected(guide) if near is K else None
         return Mixture.defended(main, defence), np.arange(len(y)), own, _ep_work(guide) | work
 
 
@@ -391,6 +442,14 @@ class MinimaxTilting(OrthantMethod):
             guide = ExpectationPropagation().corrected(ExpectationPropagation().last(K, y))
             work |= _ep_work(guide)
         return Mixture((proposal,), tilt.log_bound), order, guide, work
+
+
+def _class_probabilities(edges: FloatArray | None, f: FloatArray) -> FloatArray:
+    """Return probabilities of class +1 at latent values (t, m), or of all ordered classes (t, m, C)."""
+    if edges is None:
+        return ndtr(f)
+    below = [np.zeros_like(f), *(ndtr(edge - f) for edge in edges), np.ones_like(f)]
+    return np.diff(np.stack(below, axis=-1), axis=-1)
 
 
 def _ep_work(guide: GaussianPosterior) -> dict[str, int]:

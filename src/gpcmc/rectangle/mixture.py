@@ -83,6 +83,8 @@ class Mixture:
     proposals: tuple[Proposal, ...]
     log_bound: float  # no log weight of the mixture is larger
     ties: dict[int, Tie] = field(default_factory=dict)  # further limits, by coordinate
+    # What states of draws count from where these are resampled (`filter`), by one proposal whose factor is not of v
+    centre: FloatArray | None = None
 
     @classmethod
     def defended(cls, proposal: Proposal, defence: Mixture) -> Mixture:
@@ -236,10 +238,19 @@ def draw(
     return average(log_w, ratio.mean(axis=1), points)
 
 
-def average(log_weights: FloatArray, ratio: FloatArray, points: int) -> Average:
-    """Average log weights (r, samples); ratio (r,) are means of the first proposal over the mixture."""
+def average(
+    log_weights: FloatArray,
+    ratio: FloatArray,
+    points: int,
+    diagnostics: dict[str, float] | None = None,
+) -> Average:
+    """Average log weights (r, samples); ratio (r,) are means of the first proposal over the mixture.
+
+    Diagnostics are those of the weights, unless others are given.
+    """
     r, samples = log_weights.shape
-    diagnostics = weight_diagnostics(log_weights.ravel())
+    if diagnostics is None:
+        diagnostics = weight_diagnostics(log_weights.ravel())
     if np.isneginf(log_weights).all():
         return Average(-np.inf, np.inf, log_weights.size, points, -np.inf, np.zeros(r), diagnostics)
     log_Z = logsumexp(log_weights, axis=1) - np.log(samples)
@@ -269,7 +280,7 @@ def _streams(
     if n > MANY:
         for start in range(0, count, size):
             m = min(size, count - start)
-            yield m, _Latin(n, m, rngs)
+            yield m, Latin(n, m, rngs)
         return
     sequences = [Sobol(n, rng) for rng in rngs]
     for start in range(0, count, size):
@@ -279,7 +290,7 @@ def _streams(
 
 
 @dataclass(frozen=True, slots=True)
-class _Latin:
+class Latin:
     """A Latin hypercube of m points in each randomisation, made where it is asked for, block after block."""
 
     n: int
@@ -287,6 +298,7 @@ class _Latin:
     rngs: list[np.random.Generator]
 
     def __call__(self, here: slice) -> FloatArray:
+        """Return the points of some coordinates (rows, m r)."""
         rows = len(range(*here.indices(self.n)))
         strata = np.broadcast_to(np.arange(float(self.m)), (rows, self.m))
         each = [rng.permuted(strata, axis=1) + rng.random(strata.shape) for rng in self.rngs]

@@ -7,7 +7,7 @@ value, with the noise, is between limits of its own.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from sklearn.gaussian_process.kernels import ConstantKernel, Matern
@@ -46,4 +46,4 @@ def twisted(
     noise = given.nugget**0.5
     each = Between((0.0,), limits_of_each=(given.lower / noise, given.upper / noise))
     method = OrdinalTwisted(points, groups, likelihood=each)
-    return method.fit(K, np.arange(len(given.locations)), rng=rng)
+    return cast(SampledPosterior, method.fit(K, np.arange(len(given.locations)), rng=rng))

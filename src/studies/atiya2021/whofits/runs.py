@@ -12,7 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -86,7 +86,7 @@ class Judge:
             X, X_test = self.problem.X_train, self.problem.X_test
             gp = prior(self.kernel.clone_with_theta(theta), X, X_test)
             found = self.method.fit(gp, self.problem.y_train, rng=generator(self.path))
-            self._seen[theta.tobytes()] = Judged(theta, found, found.status)
+            self._seen[theta.tobytes()] = Judged(theta, cast(SampledPosterior, found), found.status)
         return self._seen[theta.tobytes()]
 
 
