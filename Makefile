@@ -53,7 +53,7 @@ endef
 .DELETE_ON_ERROR:
 # Two Snakemake runs in one folder would lock each other out.
 .NOTPARALLEL:
-.PHONY: help paper config test check package lint docs links dist test-wheel sanitize test-slurm test-container bench peers peer-botorch peer-r keep resume verify republish moved number rulegraph archive crate latex lock clean
+.PHONY: help paper config test check package lint docs links dist test-wheel sanitize test-slurm test-container bench peers peer-r keep resume verify republish moved number rulegraph archive crate latex lock clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -142,6 +142,7 @@ bench: $(BUILT) ## Measure speed and memory on one core: ratios in one run, and 
 peers: $(BUILT) peer-gpy peer-numpyro peer-r peer-botorch peer-gpboost peer-gpflow ## Error against CPU seconds beside other packages (the largest: SIZES=1000)
 	$(BIN)/snakemake results/tiny/data/crabs.csv.json --cores 1 --config scale=tiny --quiet all
 	$(BIN)/python benchmarks/peers/run.py $$SIZES
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/peers/heldout.py
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/rectangle.py
 	$(BIN)/python benchmarks/spatial.py
 
@@ -155,15 +156,6 @@ peer-r:
 	@if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 	  $(APT) install --no-install-recommends r-base-core r-cran-mvtnorm >/dev/null || echo "R could not be installed"; \
 	elif ! command -v Rscript >/dev/null; then echo "There is no R here: mvtnorm will be shown as missing"; fi
-
-# The torch of PyPI comes with gigabytes of libraries for graphics cards; Debian has one without, for its own Python.
-peer-botorch: benchmarks/peers/botorch.txt
-	@if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-	  $(APT) install --no-install-recommends python3-torch python3-scipy >/dev/null || echo "torch could not be installed"; \
-	fi
-	test -d build/peers/botorch/botorch || $(PYTHON) -m pip install --quiet --disable-pip-version-check --no-deps \
-	  --only-binary :all: --target build/peers/botorch --requirement $< \
-	  || echo "BoTorch cannot be installed: it will be shown as missing"
 
 latex: ## Install LaTeX with apt where it is missing and we may; otherwise say what to install
 	@if command -v pdflatex >/dev/null && command -v latexmk >/dev/null; then exit 0; fi; \

@@ -9,8 +9,9 @@ The packages are SciPy, mvtnorm of R, MVNXPB of BoTorch, and for an orthant scik
 peer-botorch`` sets up what can be; what is not there is shown as missing.
 
 ``python benchmarks/rectangle.py [word of a problem's name ...]`` writes docs/rectangle.csv, where other problems stay,
-and docs/rectangle.png. ``--small`` measures single calls and batches of few coordinates beside SciPy, and the
-likelihood of a multinomial probit, and writes docs/small.csv and docs/choice.csv.
+and docs/rectangle.png; ``--only BoTorch`` (or mvtnorm) runs that package alone, beside the truths that are there.
+``--small`` measures single calls and batches of few coordinates beside SciPy, and the likelihood of a multinomial
+probit, and writes docs/small.csv and docs/choice.csv.
 """
 
 import argparse
@@ -180,20 +181,22 @@ def sklearns(lower, upper, cov):
     yield f"scikit-learn {sklearn.__version__}", "Laplace", log_p, np.nan, seconds, "logistic"
 
 
-def others(lower, upper, cov):
+def others(lower, upper, cov, only=("mvtnorm", "BoTorch")):
     """mvtnorm and BoTorch, each in a process of its own."""
-    botorch = ["/usr/bin/python3", HERE / "mvnxpb_peer.py"]
+    botorch = [BUILD / "botorch/bin/python", HERE / "mvnxpb_peer.py"]
     calls = [
         ("mvtnorm", f"Genz-Bretz, {points}", ["Rscript", HERE / "rectangle_peer.R"], [points])
         for points in ((25_000,) if len(cov) >= 900 else (25_000, 1_000_000))
     ]
     calls.append(("BoTorch", "MVNXPB", botorch, []))
     one_core = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-    env = os.environ | one_core | {"PYTHONPATH": str(BUILD / "botorch")}
+    env = os.environ | one_core
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "covariance.csv")
         np.savetxt(file, cov, delimiter=",", fmt="%.17g")
         for package, method, command, more in calls:
+            if package not in only:
+                continue
             limits = [
                 str(x).capitalize() if package == "mvtnorm" else str(x) for x in (lower, upper)
             ]
@@ -222,10 +225,15 @@ def others(lower, upper, cov):
             yield found["version"], method, log_p, se, found["cpu_seconds"], note
 
 
-def measure(words):
-    """Rows of the problems whose names have one of the words."""
+def measure(words, only=None, truths=None):
+    """Rows of the problems whose names have one of the words; of one package alone, beside truths by problem."""
     for name, lower, upper, cov, truth, tolerance in problems():
         if words and not any(word in name for word in words):
+            continue
+        if only:
+            truth = truths.get(name, truth)
+            for package, method, log_p, *rest in others(lower, upper, cov, [only]):
+                yield name, package, method, log_p, log_p - truth, *rest
             continue
         if np.isnan(truth):
             truth, se, seconds, note = truth_of(lower, upper, cov)
@@ -370,6 +378,7 @@ def main():
     parser.add_argument(
         "--small", action="store_true", help="few coordinates, alone and many at once"
     )
+    parser.add_argument("--only", choices=["mvtnorm", "BoTorch"], help="run this package alone")
     given = parser.parse_args()
     rectangle_probability(0, INF, cov=equicorrelated(5), rng=0)  # imports
     if given.small:
@@ -377,15 +386,22 @@ def main():
         return
     file, found = ROOT / "docs/rectangle.csv", []
     order = [name for name, *_ in problems()]
-    for row in measure(given.words):
+    old = pd.read_csv(file, dtype=str, keep_default_na=False) if file.exists() else None
+    truths = {}
+    if old is not None:
+        long = old[old["method"] == "twisted-ep, long"]
+        truths = dict(zip(long["problem"], long["log_probability"].astype(float), strict=True))
+    for row in measure(given.words, given.only, truths):
         found.append(row)
         print(*row, sep="  ", flush=True)
     table = pd.DataFrame(found, columns=COLUMNS)
     for column, digits in zip(COLUMNS[3:7], (".4f", ".1e", ".1e", ".2f"), strict=True):
         table[column] = [format(x, digits) if np.isfinite(x) else "" for x in table[column]]
-    if file.exists():
-        old = pd.read_csv(file, dtype=str, keep_default_na=False)
-        table = pd.concat([old[~old["problem"].isin(table["problem"])], table])
+    if old is not None:
+        again = old["problem"].isin(table["problem"])
+        if given.only:
+            again &= old["package"].str.startswith(given.only)
+        table = pd.concat([old[~again], table])
         table = table[table["problem"].isin(order)]
     table = table.sort_values("problem", key=lambda of: of.map(order.index), kind="stable")
     table.to_csv(file, index=False, columns=COLUMNS)
