@@ -116,12 +116,8 @@ MUTANTS = {
         test_rectangle.test_the_tolerance_is_met_or_missed_aloud,
     ),
     "a round whose weights nobody looks at": Mutant(
-        rounds.run_rounds, "and trusted(last)", "",
+        classification.OrthantMethod._fit, "weights_status(found.diagnostics) == OK", "True",
         methods.test_weights_that_are_not_trusted_are_no_met_tolerance, ("monkeypatch",),
-    ),
-    "a degree of freedom too many": Mutant(
-        rounds.student, "randomizations - 1", "randomizations",
-        methods.test_a_tolerance_is_a_half_width_by_students_t,
     ),
     "a limit of points that is none": Mutant(
         classification.OrthantMethod._fit, "points <= self.points", "points <= 1024",
@@ -132,10 +128,6 @@ MUTANTS = {
         classification.OrthantMethod._fit, "status = NOT_MET", "pass",
         methods.test_a_tolerance_that_the_points_do_not_meet_is_said_and_the_estimate_kept,
         (classification.Twisted,),
-    ),
-    "predictions of the first round": Mutant(
-        classification.OrthantMethod._fit, "made[:] = [", "made[len(made):] = [",
-        methods.test_a_tolerance_that_the_first_round_meets_has_the_bits_of_its_points, ("dense",),
     ),
     # sites of labels
     "sites that stand for f": Mutant(

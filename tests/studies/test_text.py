@@ -144,8 +144,9 @@ def test_the_advice_is_printed_with_what_its_test_found(value):
     for what, digits in (("covered", ".0f"), ("reached", ".0f"), ("largest", ".2g")):
         one, two, three = (f"{found:{digits}}" for found in of(what))
         assert f"{one}, {two} and {three}" in text, what
-    one, two, three = (f"{found:.2g}" for found in of("seconds-share"))
-    assert f"{one}, {two} and {three} times the seconds of its default" in text
+    for group, words in (("all", " the seconds of its default"), ("real", "")):
+        one, two, three = (f"{found:.2g}" for found in of("seconds-share", group))
+        assert f"{one}, {two} and {three} times{words}" in text
 
 
 def test_cells_that_the_paper_names():

@@ -129,7 +129,7 @@ def _of_rule(path: str, runs: pd.DataFrame, default: pd.Series) -> Iterator[Row]
     """How often the rule keeps what it says, and its seconds.
 
     ``reached`` counts the runs that say so; ``within`` those whose error is at most the tolerance; ``first`` those of
-    one round; ``blind`` those whose stated error is below that of the longer run; ``cheaper`` the problems on which the
+    one round, of which ``first-covered`` cover; ``blind`` those whose stated error is below that of the longer run; ``cheaper`` the problems on which the
     rule takes fewer seconds than the default, of ``problems``.
     """
     source, count = join_sources(runs["both"]), len(runs)
@@ -138,7 +138,9 @@ def _of_rule(path: str, runs: pd.DataFrame, default: pd.Series) -> Iterator[Row]
     found: dict[str, float] = {"runs": count, "reached": (runs["status"] == OK).sum()}
     found |= {"covered": covered, "covered-share": covered / count}
     found |= _interval(covered, count)
-    found |= {"within": (runs["error"] <= tolerance).sum(), "first": (runs["rounds"] == 1).sum()}
+    first = runs["rounds"] == 1
+    found |= {"within": (runs["error"] <= tolerance).sum(), "first": first.sum()}
+    found |= {"first-covered": (first & runs["covered"]).sum()}
     found |= {"blind": (runs["truth_se"] > runs["log_evidence_se"]).sum()}
     found |= {"median": runs["error"].median(), "largest": runs["error"].max()}
     found |= {"largest-se": runs["log_evidence_se"].max(), "samples": runs["samples"].median()}
