@@ -11,12 +11,14 @@ import pytest
 from scipy.special import ndtr
 from sklearn.gaussian_process.kernels import Matern
 
+from gpcmc.covariance import Dense
+from gpcmc.covariance.kernels import evaluate
 from gpcmc.covariance.sparse import sparse
 from gpcmc.gp import prior
 from gpcmc.inference import ExpectationPropagation, Twisted
 from gpcmc.likelihood import PROBIT, Ordinal
 from gpcmc.posterior import OK
-from gpcmc.rectangle import classification, filter
+from gpcmc.rectangle import classification, filter, proposals
 from gpcmc.rectangle.chain import ChainPosterior, Twist, settled
 from gpcmc.rectangle.classification import OrdinalTwisted, SampledPosterior
 
@@ -105,9 +107,11 @@ def test_class_probabilities_are_quotients_of_evidences(neighbours):
     for place, p in zip(x_star, found.prediction.probability, strict=True):
         more = grid_truth(np.append(x, place), probit(np.append(y, 1.0)), 4.0, 1.0)
         assert p == pytest.approx(np.exp(more - before), abs=1e-5)
+    x_star = np.concatenate([x_star, x + 0.03, x - 0.02])
     K_star = kernel(x[:, None], x_star[:, None])
-    by_covariance = found.predict(K_star, np.full(len(x_star), 4.0))
-    np.testing.assert_allclose(by_covariance.probability, found.prediction.probability, atol=1e-7)
+    by_covariance = found.predict(K_star, np.full(len(x_star), 4.0)).probability
+    by_inputs = found.predict_inputs(x_star[:, None]).probability
+    np.testing.assert_allclose(by_covariance, by_inputs, atol=1e-7)
     assert (found.prediction.standard_error == 0.0).all()
 
 
@@ -207,6 +211,21 @@ def test_resampled_draws_of_equal_seeds_are_equal(monkeypatch):
     np.testing.assert_array_equal(one.prediction.probability, two.prediction.probability)
     later = one.predict_inputs(rough_chain()[3][:, None])
     np.testing.assert_array_equal(later.probability, one.prediction.probability)
+
+
+def test_a_dense_factor_is_resampled_too(monkeypatch):
+    """By its innovations; four errors, as above."""
+    monkeypatch.setattr(filter, "_LEAST", 0.9)
+    x, y, kernel = chain(60, 20.0, step=0.3)
+    truth = fitted(x, y, kernel)
+    K = Dense(evaluate(kernel, x[:, None]))
+    tau, nu = ExpectationPropagation().last(K, y).sites
+    tau, nu = tau / (1.0 - tau), y * nu / (1.0 - tau)
+    main = proposals.twisted(K.factor(y).sited(nu, tau), tau, np.zeros(60), np.full(60, np.inf))
+    found = filter.filtered(main, 128, np.arange(64))
+    assert found.diagnostics["resampled"] > 1.0
+    gap = found.log_probability - truth.log_evidence
+    assert abs(gap) < 4.0 * found.standard_error + truth.log_evidence_se
 
 
 def test_systematic_resampling():

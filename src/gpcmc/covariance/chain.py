@@ -73,10 +73,8 @@ class Chain:
         # by numbers of Python: each is used once, and arrays would take longer
         rho, own, weight = self.steps.tolist(), nu.tolist(), tau.tolist()
         left = (self.variance * -np.expm1(-2.0 * np.diff(self.at))).tolist()
-        before, ahead = (
-            np.empty((2, n)),
-            np.empty((2, n)),
-        )  # mean and variance without and with the own site
+        # mean and variance without and with the own site
+        before, ahead = np.empty((2, n)), np.empty((2, n))
         m, p = 0.0, self.variance
         for i in range(n):
             if i:
@@ -108,16 +106,16 @@ class Chain:
         near = np.argmax(K, axis=0)
         most = np.clip(K[near, t], 1e-300, 1.0)
         last = len(K) - 1
-        right, left = np.minimum(near + 1, last), np.maximum(near - 1, 0)
+        # of values at one place, all are passed
+        right = np.minimum(np.searchsorted(self.at, self.at[near], side="right"), last)
+        left = np.maximum(np.searchsorted(self.at, self.at[near]) - 1, 0)
         # beyond the nearest one, what a neighbour has more than through it
         gain = [
-            np.where(
-                side == near,
-                0.0,
-                K[side, t] - most * np.exp(-np.abs(self.at[side] - self.at[near])),
-            )
+            K[side, t] - most * np.exp(-np.abs(self.at[side] - self.at[near]))
             for side in (left, right)
         ]
         unclear = np.maximum(*gain) < _ROUNDING
-        sign = np.where(np.where(unclear, near == last, gain[1] > gain[0]), 1.0, -1.0)
+        sign = np.where(
+            np.where(unclear, self.at[near] == self.at[-1], gain[1] > gain[0]), 1.0, -1.0
+        )
         return self.at[near] - sign * np.log(most)

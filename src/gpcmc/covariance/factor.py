@@ -81,6 +81,8 @@ class Factor(ABC):
     parts: list[slice]
     #: Whether what is known of a finished draw takes fewer numbers than the draw.
     condenses: ClassVar[bool] = False
+    #: Whether draws of very many coordinates are resampled as they go (`choose`).
+    resamples: ClassVar[bool] = False
 
     def __len__(self) -> int:
         return len(self.d)

@@ -86,6 +86,7 @@ class SparseFactor(Factor):
     parts: list[slice]
     blocks: list[tuple[int, int, FloatArray, NDArray[np.int32]]]
     condenses: ClassVar[bool] = True
+    resamples: ClassVar[bool] = True
 
     @classmethod
     def of(

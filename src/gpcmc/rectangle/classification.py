@@ -361,7 +361,7 @@ class Twisted(OrthantMethod):
         sited = factor.sited(nu, tau)
         main = proposals.twisted(sited, tau, low, high)
         own = ep.corrected(guide) if near is K else None
-        if factor.condenses and len(y) > RESAMPLED:
+        if factor.resamples and len(y) > RESAMPLED:
             mixture = Mixture((main,), np.inf, centre=factor.centre(sited.mean))
             return mixture, np.arange(len(y)), own, _ep_work(guide)
         if near is K:
