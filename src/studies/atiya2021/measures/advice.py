@@ -129,8 +129,8 @@ def _of_rule(path: str, runs: pd.DataFrame, default: pd.Series) -> Iterator[Row]
     """How often the rule keeps what it says, and its seconds.
 
     ``reached`` counts the runs that say so; ``within`` those whose error is at most the tolerance; ``first`` those of
-    one round, of which ``first-covered`` cover; ``blind`` those whose stated error is below that of the longer run; ``cheaper`` the problems on which the
-    rule takes fewer seconds than the default, of ``problems``.
+    one round, of which ``first-covered`` cover; ``blind`` those whose stated error is below that of the longer run;
+    ``cheaper`` the problems on which the rule takes fewer seconds than the default, of ``problems``.
     """
     source, count = join_sources(runs["both"]), len(runs)
     covered = int(runs["covered"].sum())

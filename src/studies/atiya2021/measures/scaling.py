@@ -46,6 +46,8 @@ _PAIRS += [("importance-ep", SECOND), ("importance-ep", FIRST)]
 _PAIRS += [("ep", "hmc-annealed"), (SECOND, FIRST), (SAMPLER, "sampler-hard")]
 #: Patterns from which most runs of the sampler on rough kernels are off.
 _LARGE_N = 500
+#: Effective eves below which a run of the sampler may miss by more than a nat.
+SURE_EVES = 20
 #: Ranges of effective eves in which errors are set beside the inverse root of their number.
 _RANGES = (10, 20), (20, 50)
 #: Degrees of freedom of the standard error of the truth: two long runs have 15 each, or one of them more.
@@ -80,6 +82,7 @@ def measure(given: Rows) -> pd.DataFrame:
         _closer(runs),
         _dearer(runs, every[further], rows[long]),
         _eves(runs),
+        _stated(runs),
     )
 
 
@@ -110,6 +113,18 @@ def _eves(runs: pd.DataFrame) -> Iterator[Row]:
             z = there["difference"] * np.sqrt(there[EVES])
             source = join_sources(there["error_source"])
             yield estimate(f"scaling/eves/{path}rms-{low}-{high}", _rms(z), source)
+
+
+def _stated(runs: pd.DataFrame) -> Iterator[Row]:
+    """Standard errors that the sampler reports times the root of its effective eves, by count; and where few are left."""
+    for count, method in {"hard": f"{SAMPLER}-hard", "soft": SAMPLER}.items():
+        own = runs[(runs["method"] == method) & runs[EVES].notna()]
+        ratio = own["log_evidence_se"] * np.sqrt(own[EVES])
+        for end, chosen in {"": own[EVES] > 0.0, "/few": own[EVES] < SURE_EVES}.items():
+            if chosen.any():
+                found = {"low": ratio[chosen].min(), "high": ratio[chosen].max()}
+                source = join_sources(own.loc[chosen, "source"])
+                yield from estimates(f"scaling/eves/stated/{count}{end}/", found, source)
 
 
 def _runs(runs: pd.DataFrame) -> Iterator[pd.DataFrame]:
