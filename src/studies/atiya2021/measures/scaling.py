@@ -116,7 +116,7 @@ def _eves(runs: pd.DataFrame) -> Iterator[Row]:
 
 
 def _stated(runs: pd.DataFrame) -> Iterator[Row]:
-    """Standard errors that the sampler reports times the root of its effective eves, by count; and where few are left."""
+    """Standard errors that the sampler reports times the root of its effective eves, by count; and with few."""
     for count, method in {"hard": f"{SAMPLER}-hard", "soft": SAMPLER}.items():
         own = runs[(runs["method"] == method) & runs[EVES].notna()]
         ratio = own["log_evidence_se"] * np.sqrt(own[EVES])
