@@ -5,6 +5,7 @@ the length scale grows as the root of the dimension. Each row has the error of t
 correction, what the correction says of its own rest, and the largest error of a class probability at 200 test inputs.
 
 ``python benchmarks/sparse.py [N]`` writes docs/sparse.csv, row by row, and docs/sparse.png; rows that are there stay.
+``N INPUTS KERNEL ...`` writes the rows of these alone, and no picture.
 ``python benchmarks/sparse.py --field N m`` prints what a rough field of N patterns costs at given hyperparameters, and
 ``--chain N`` an autoregressive chain. ``--front N`` writes docs/sparse_front.csv: the error of the corrected evidence
 with neighbours alone, and with half of them in front. ``--told N [SEEDS]`` writes docs/sparse_told.csv: what is told of
@@ -69,10 +70,10 @@ def fitted(y, X, X_star, kernel, **how):
     return found, time.process_time() - start
 
 
-def rows(n, done):
+def rows(n, done, dimensions=DIMENSIONS, names=tuple(SHAPES)):
     """A row a kernel, number of inputs and of neighbours that is not done."""
-    for d in DIMENSIONS:
-        for name in SHAPES:
+    for d in dimensions:
+        for name in names:
             left = [m for m in NEIGHBOURS if (n, name, d, m) not in done]
             if not left:
                 continue
@@ -251,11 +252,13 @@ def main():
     n = int(sys.argv[1]) if sys.argv[1:] else N
     table = pd.read_csv(FILE) if FILE.exists() else pd.DataFrame(columns=COLUMNS)
     done = set(map(tuple, table[KEY].to_numpy().tolist()))
-    for row in rows(n, done):
+    some = ((int(sys.argv[2]),), sys.argv[3:]) if sys.argv[3:] else ()
+    for row in rows(n, done, *some):
         print(row, flush=True)
         table = pd.concat([table, pd.DataFrame([row], columns=COLUMNS)])
         table.to_csv(FILE, index=False, float_format="%.4g")
-    picture(table[table["N"] == n], PICTURE)
+    if not some:
+        picture(table[table["N"] == n], PICTURE)
 
 
 if __name__ == "__main__":
