@@ -1,9 +1,9 @@
 """The sparse form: each latent value is regressed on few neighbours (Vecchia), so that K^-1 = B' D^-1 B is sparse.
 
 K is the covariance of that process, exactly: products, sites, draws and evidence all belong to it. How far it is from
-the kernel's own covariance is estimated to first order (`Sparse.correction`). With noise of precision W at each pattern
-the posterior's precision is P = K^-1 + W, and R = W - W P^-1 W. One sparse factorisation has the determinant, solves,
-and, by selected inversion, the marginal variances and all entries of P^-1 that the gradient needs.
+the kernel's own covariance is estimated (`gpcmc.covariance.sparse_correction`). With noise of precision W at each
+pattern the posterior's precision is P = K^-1 + W, and R = W - W P^-1 W. One sparse factorisation has the determinant,
+solves, and, by selected inversion, the marginal variances and all entries of P^-1 that the gradient needs.
 
 References
 ----------
@@ -20,7 +20,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gpcmc._memory import available_memory
 from gpcmc._validation import FloatArray
@@ -38,9 +37,10 @@ from gpcmc.covariance.form import (
     Latent,
     Predictor,
 )
-from gpcmc.covariance.kernels import diagonal, evaluate
+from gpcmc.covariance.kernels import diagonal
 from gpcmc.covariance.neighbours import Neighbours, Regressions, contracted, variances
 from gpcmc.covariance.sparse_cholesky import Index, SparseCholesky
+from gpcmc.covariance.sparse_correction import correction_of
 from gpcmc.covariance.sparse_factor import SparseFactor
 
 if TYPE_CHECKING:  # scikit-learn takes half a second
@@ -52,7 +52,8 @@ _RESOLUTION = 1e-4  # as of low rank: what the form leaves out moves sites by mo
 _COARSE = 500  # patterns from which on sites are looked for with a third of the neighbours first
 _FEWEST = 4
 _COLUMNS = 64  # solved for at once
-_EXACT = 2000  # patterns up to which every column of the error is evaluated
+# From calibration: times the way to twice the neighbours is that to all, about; and of the way back to half of them
+_BEYOND, _BEHIND = 1.25, 0.25
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,52 +208,13 @@ class Sparse(Covariance):
         return 0.0
 
     def correction(self, M: GradientMatrix) -> Correction:
-        """Return what K leaves out of the evidence.
+        return correction_of(self, M)
 
-        With up to 2000 patterns that is sum_ij M_ij E_ij / 2 over all columns of E, what the kernel has beyond K. With
-        more it is what half as many neighbours again would change, to all orders with the Gaussian terms held. The rest
-        is as large as either, and as half of what half the neighbours would change: a judgement, and no bound.
-        """
-        if self.exact:
-            return Correction()
-        change = more = self._on_others(M, self.finer)
-        if len(self) <= _EXACT:
-            change = self._first_order(M)
-        half = self.near.fewer(max(self.near.near // 2, 1))
-        fewer = self._on_others(M, on_neighbours(self.kernel, self.X, half))
-        rest = max(abs(change), abs(more), 0.5 * abs(fewer))
-        told = {"neighbours": float(self.near.near), "correction": change, "correction_rest": rest}
-        return Correction(change, rest, told)
-
-    def _on_others(self, M: GradientMatrix, neighbours: Sparse) -> float:
-        """Return what other neighbours change in the evidence, with the Gaussian terms held."""
-        conditioned, mean = M.conditioned, (self @ M.q.T).T
-        nu = M.q + conditioned.times_noise(mean)
-        other = conditioned.on(neighbours)
-        held = float(np.sum(nu * (other.lifted(nu) - mean)))
-        held -= other.log_determinant - conditioned.log_determinant
-        # where the terms move with the mode, to first order
-        moving = float(np.sum((M.p - 0.5 * M.q) * ((neighbours @ M.q.T).T - mean)))
-        return 0.5 * held + moving
-
-    def _first_order(self, M: GradientMatrix) -> float:
-        J = np.arange(len(self))
-        return float(
-            sum(
-                self._error_columns(M, J[k : k + _COLUMNS]).sum()
-                for k in range(0, len(J), _COLUMNS)
-            )
-        )
-
-    def _error_columns(self, M: GradientMatrix, J: NDArray[np.intp]) -> FloatArray:
-        """Return sum_i M_ij E_ij / 2 (m,) for columns j."""
-        unit = np.zeros((len(self), len(J)))
-        unit[J, np.arange(len(J))] = 1.0
-        of_M = M.p.T @ M.q[:, J] + M.q.T @ M.p[:, J] - M.conditioned.own_columns(unit)
-        E = evaluate(self.kernel, self.X, self.X[J])
-        E[J, np.arange(len(J))] = variances(self.kernel, self.X[J], self.near.most)
-        E -= self @ unit
-        return 0.5 * np.einsum("ij,ij->j", of_M, E)
+    def draws(self, z: FloatArray) -> FloatArray:
+        """Return draws from N(0, K), (n, k), made of standard normals z (n, k)."""
+        found = np.empty_like(z)
+        found[self.near.symbolic.order] = self.prior.back(z)
+        return found
 
     def coarser(self) -> Sequence[Covariance]:
         """Return the process with a third of the neighbours, where there are 500 patterns or more."""
@@ -263,9 +225,13 @@ class Sparse(Covariance):
 
     @cached_property
     def finer(self) -> Sparse:
-        """The process with half as many neighbours again, which says how far off this one is."""
-        more = (3 * self.near.near + 1) // 2
-        return sparse(self.kernel, self.X, neighbours=more, front=self.near.front)
+        """The process with twice the neighbours, which says how far off this one is."""
+        return sparse(self.kernel, self.X, neighbours=2 * self.near.near, front=self.near.front)
+
+    def left_by_half(self) -> FloatArray:
+        """Return the variances (n,) that half of the neighbours leave."""
+        half = self.near.fewer(max(self.near.near // 2, 1))
+        return on_neighbours(self.kernel, self.X, half).by.D
 
     def _of_diagonal(self, data: FloatArray) -> FloatArray:
         symbolic = self.near.symbolic
@@ -384,6 +350,14 @@ class SparseCross(Cross):
             by = Regressions.of(K.kernel, K.X, self.X_star, variance, index, counts)
         return SparseCross(K, index, by)
 
+    def finer(self) -> SparseCross:
+        """Return the same inputs under the process with twice the neighbours."""
+        K = self.of.finer
+        if self.X_star is not None:
+            return K.cross(self.X_star)
+        assert self.K_star is not None and self.k_star_star is not None
+        return K.cross_of(self.K_star, self.k_star_star)
+
 
 def _quadratic(made: SparseCholesky, cross: SparseCross, classes: int) -> FloatArray:
     """Return the regressions' quadratic forms (t, C, C) in the inverse of what was factorised."""
@@ -421,20 +395,25 @@ class SparseConditions(Conditioned):
         """Return the sum over functions of their own entries of P^-1, at the pattern of K^-1."""
 
     @abstractmethod
-    def on(self, K: Sparse) -> SparseConditions:
+    def on(self, K: Covariance) -> Conditioned:
         """Return another covariance with the same noise."""
+
+    @property
+    @abstractmethod
+    def precisions(self) -> FloatArray:
+        """The diagonals (C, n) of W."""
 
     @abstractmethod
     def times_noise(self, f: FloatArray) -> FloatArray:
-        """Return W f of each pattern for f (C, n)."""
+        """Return W f of each pattern for f (C, n) or (C, n, k)."""
+
+    @abstractmethod
+    def noise(self, z: FloatArray) -> FloatArray:
+        """Return draws from N(0, W) made of standard normals z, both (C, n, k)."""
 
     @abstractmethod
     def lifted(self, nu: FloatArray) -> FloatArray:
-        """Return P^-1 nu for nu (C, n)."""
-
-    @abstractmethod
-    def own_columns(self, X: FloatArray) -> FloatArray:
-        """Return the sum over functions of R_cc X, X (n, m)."""
+        """Return P^-1 nu for nu (C, n) or (C, n, k)."""
 
     def predictor(self, a: FloatArray, answer: Answer | None = None) -> SparsePredictor:
         mean = (self.K @ a.T).T
@@ -480,21 +459,24 @@ class SparseConditioned(SparseConditions, ConditionedFunction):
         mean = self.made.solve(nu)
         return nu - self.S * mean, mean
 
-    def on(self, K: Sparse) -> SparseConditioned:
+    def on(self, K: Covariance) -> Conditioned:
         return K.conditioned(self.S)
 
+    @property
+    def precisions(self) -> FloatArray:
+        return self.S[None]
+
     def times_noise(self, f: FloatArray) -> FloatArray:
-        return self.S * f
+        return (self.S * f.swapaxes(1, -1)).swapaxes(1, -1)
+
+    def noise(self, z: FloatArray) -> FloatArray:
+        return np.sqrt(self.S)[:, None] * z
 
     def lifted(self, nu: FloatArray) -> FloatArray:
         return self.made.solve(nu[0])[None]
 
     def own_entries(self) -> FloatArray:
         return self._entries
-
-    def own_columns(self, X: FloatArray) -> FloatArray:
-        SX = self.S[:, None] * X
-        return SX - self.S[:, None] * self.made.solve(SX)
 
 
 @dataclass(frozen=True, eq=False)
@@ -556,14 +538,24 @@ class SoftmaxSparse(SparseConditions):
     def noise_diagonal(self) -> FloatArray:
         return np.einsum("icc->i", self.W - self.W @ self.variance @ self.W)
 
-    def on(self, K: Sparse) -> SoftmaxSparse:
+    def on(self, K: Covariance) -> Conditioned:
         return K.conditioned_softmax(self.pi)
 
+    @property
+    def precisions(self) -> FloatArray:
+        return self.pi * (1.0 - self.pi)
+
     def times_noise(self, f: FloatArray) -> FloatArray:
-        return np.einsum("icd,di->ci", self.W, f)
+        return np.einsum("icd,di...->ci...", self.W, f)
+
+    def noise(self, z: FloatArray) -> FloatArray:
+        half, pi = np.sqrt(self.pi)[..., None] * z, self.pi[..., None]
+        return half - pi * half.sum(axis=0)
 
     def lifted(self, nu: FloatArray) -> FloatArray:
-        return self.made.solve(nu.T.ravel()).reshape(nu.T.shape).T
+        together = nu.swapaxes(0, 1)
+        solved = self.made.solve(together.reshape(-1, *nu.shape[2:]))
+        return solved.reshape(together.shape).swapaxes(0, 1)
 
     def solve(self, x: FloatArray) -> FloatArray:
         Wx = self.times_noise(x)
@@ -582,21 +574,14 @@ class SoftmaxSparse(SparseConditions):
         found.sort_indices()
         return found.data
 
-    def own_columns(self, X: FloatArray) -> FloatArray:
-        n, C = len(self.W), self.classes
-        found = np.zeros_like(X)
-        for c in range(C):
-            WX = self.W[:, :, c, None] * X[:, None]  # (n, C, m)
-            solved = self.made.solve(WX.reshape(n * C, -1)).reshape(WX.shape)
-            found += WX[:, c] - np.einsum("id,idm->im", self.W[:, c], solved)
-        return found
-
 
 @dataclass(frozen=True, slots=True)
 class SparsePredictor(Predictor):
     """A conditioned covariance with the posterior mean, (n,) or (C, n), and how more neighbours would move it.
 
-    How far off a prediction may be is told by that move, and by a regression on half of the patterns.
+    How far off a prediction may be is told by its distance from one with twice the neighbours, of patterns and of the
+    test inputs. A small share of its distance from a regression on half of the patterns is for inputs where the former
+    vanishes by chance. The variances hardly matter for these distances.
     """
 
     conditioned: SparseConditions
@@ -607,14 +592,12 @@ class SparsePredictor(Predictor):
         own = self._through(cross)
         if self.move is None:
             return own
-        rows, half = cross.rows(), cross.fewer()
-        moved = Latent(own.mean + rows @ self.move.T, own.variance)
-        # a regression on fewer leaves more, and knows about as much of the patterns
-        more, each = half.by.D - cross.by.D, np.arange(self.conditioned.classes)
-        variance = own.variance.reshape(len(cross), len(each), -1).copy()
-        variance[:, each, each] += more[:, None]
-        fewer = Latent(half.rows() @ self.mean.T, variance.reshape(own.variance.shape))
-        return Latent(own.mean, own.variance, own, (fewer, moved))
+        ahead = cross.finer().rows() @ (self.mean + self.move).T - own.mean
+        back = cross.fewer().rows() @ self.mean.T - own.mean
+        others = (_BEYOND * ahead, _BEHIND * back)
+        return Latent(
+            own.mean, own.variance, own, tuple(Latent(own.mean + by, own.variance) for by in others)
+        )
 
     def _through(self, cross: SparseCross) -> Latent:
         C = self.conditioned.classes
