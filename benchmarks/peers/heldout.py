@@ -139,7 +139,7 @@ def summary(table):
 
 
 def picture(table, path):
-    """The log loss more than EP's, a point a data set, with the mean over data sets and two standard errors."""
+    """Log loss more than EP's, and slope of a recalibration: a point a data set, the mean and two standard errors."""
     import matplotlib
 
     matplotlib.use("agg")
@@ -148,25 +148,30 @@ def picture(table, path):
     base = table[(table["package"] == OURS[0]) & (table["method"] == OURS[1])]
     base = base.set_index(["data", "kernel"])["log_loss"]
     overall = summary(table).set_index(["kernel", "package", "method"]).loc["both"]
-    others = [key for key in ROWS if key != OURS and overall["data_sets"].get(key, 0) > 0]
-    figure, axes = plt.subplots(figsize=(7.0, 0.6 * len(others) + 1.2), layout="constrained")
+    seen = [key for key in ROWS if overall["data_sets"].get(key, 0) > 0]
+    size = (9.0, 0.55 * len(seen) + 1.0)
+    figure, axes = plt.subplots(1, 2, figsize=size, sharey=True, layout="constrained")
     names = []
-    for place, (package, method) in enumerate(others):
+    for place, (package, method) in enumerate(seen):
         look = METHODS[PACKAGES[package][1][method]]
         rows = table[(table["package"] == package) & (table["method"] == method)]
         rows = rows[rows["log_loss"].notna()].set_index(["data", "kernel"])
-        more = (rows["log_loss"] - base.reindex(rows.index)).groupby("data").mean()
-        axes.plot(more, np.full(len(more), place), **look.points)
-        line = overall.loc[(package, method)]
-        mean, error = line["log_loss_more"], 2.0 * line["log_loss_more_se"]
-        axes.errorbar(mean, place + 0.25, xerr=error, fmt="|", color="k", capsize=3)
+        rows = rows.assign(log_loss_more=rows["log_loss"] - base.reindex(rows.index))
+        for panel, column in zip(axes, ("log_loss_more", "slope"), strict=True):
+            units = rows[column].groupby("data").mean()
+            panel.plot(units, np.full(len(units), place), **look.points)
+            mean, error = overall.loc[(package, method), [column, f"{column}_se"]]
+            panel.errorbar(mean, place + 0.25, xerr=2.0 * error, fmt="|", color="k", capsize=3)
         _, comma, variant = method.partition(",")
         names.append(f"{package}: {look.label}{comma}{variant}")
-    axes.axvline(0.0, color="0.5", linewidth=0.8)
-    axes.set_yticks(range(len(others)), names)
-    axes.invert_yaxis()
-    axes.set(xlabel="held-out log loss more than that of EP (nats)")
-    axes.spines[["top", "right"]].set_visible(False)
+    for panel, neutral in zip(axes, (0.0, 1.0), strict=True):
+        panel.locator_params(axis="x", nbins=5)
+        panel.axvline(neutral, color="0.5", linewidth=0.8)
+        panel.spines[["top", "right"]].set_visible(False)
+    axes[0].set_yticks(range(len(seen)), names)
+    axes[0].set_ylim(len(seen) - 0.5, -0.5)
+    axes[0].set_xlabel("held-out log loss more than that of EP (nats)")
+    axes[1].set_xlabel("slope of a recalibration (above 1: too cautious)")
     figure.savefig(path, dpi=130, metadata={"Software": None})
     plt.close(figure)
 

@@ -50,7 +50,7 @@ _METHODS = {
     Look("Genz and Bretz", "#2d1e4c", "H"): "genz-bretz separation",
     # comparators
     Look("NUTS", "#663311", "p"): "nuts",
-    Look("variational", "#a6761d", "D"): "variational",
+    Look("variational", "#1b9e77", "v"): "variational",
     Look("linear probit", "#004c99", "s"): "linear-probit",
     Look("SVM", "#4cacee", "^"): "svm",
     Look("SVM without 1/2", "#222255", "v"): "svm-whole",
