@@ -48,6 +48,8 @@ _PAIRS += [("ep", "hmc-annealed"), (SECOND, FIRST), (SAMPLER, "sampler-hard")]
 _LARGE_N = 500
 #: Ranges of effective eves in which errors are set beside the inverse root of their number.
 _RANGES = (10, 20), (20, 50)
+#: Effective eves below which a run may be off by more than a nat.
+_FEW = 20
 #: Degrees of freedom of the standard error of the truth: two long runs have 15 each, or one of them more.
 _DF = 15.0
 
@@ -95,6 +97,8 @@ def _eves(runs: pd.DataFrame) -> Iterator[Row]:
 
     ``rms-10-20`` is the root mean square of error times the root of the eves, of runs with ten to twenty.
     Of the sampler, and (``variants``) of its other count, its other orders of patterns, and the adapted one together.
+    ``reported`` has the reported standard error times the root of the eves, by the way of counting: of all runs, and of
+    those with few eves.
     """
     large = runs[(runs["method"] == SAMPLER) & (runs["N"] >= _LARGE_N)]
     kinds = {"all": large["log_evidence"].notna(), "right": large["right"]}
@@ -110,6 +114,14 @@ def _eves(runs: pd.DataFrame) -> Iterator[Row]:
             z = there["difference"] * np.sqrt(there[EVES])
             source = join_sources(there["error_source"])
             yield estimate(f"scaling/eves/{path}rms-{low}-{high}", _rms(z), source)
+    for count, method in {"hard": f"{SAMPLER}-hard", "soft": SAMPLER}.items():
+        own = runs[(runs["method"] == method) & runs[EVES].notna()]
+        for end, group in {"": own, "few/": own[own[EVES] < _FEW]}.items():
+            ratio = group["log_evidence_se"] * np.sqrt(group[EVES])
+            if len(group):
+                extremes = {"least": ratio.min(), "largest": ratio.max()}
+                source = join_sources(group["source"])
+                yield from estimates(f"scaling/eves/reported-{count}/{end}", extremes, source)
 
 
 def _runs(runs: pd.DataFrame) -> Iterator[pd.DataFrame]:
