@@ -340,23 +340,6 @@ def test_ratios_of_errors_have_problems_as_units():
     assert not any("ratio/ep/ess" in name for name in found.index), "one problem has no spread"
 
 
-def test_stated_errors_of_the_sampler_over_what_its_ancestors_say():
-    runs = pd.DataFrame(
-        {
-            "method": ["sampler", "sampler", "sampler-hard", "sampler", "ep"],
-            "log_evidence_se": [0.1, 0.5, 0.2, 0.1, 0.0],
-            of_scaling.EVES: [81.0, 9.0, 25.0, np.nan, np.nan],
-            "source": "scaling.csv:2",
-        }
-    )
-    found = pd.DataFrame(of_scaling._stated(runs)).set_index("id")["value"]
-    ends = {"soft": (0.9, 1.5), "soft/few": (1.5, 1.5), "hard": (1.0, 1.0)}
-    for name, pair in ends.items():
-        own = [found[f"scaling/eves/stated/{name}/{end}"] for end in ("low", "high")]
-        assert own == pytest.approx(pair)
-    assert not any("hard/few" in name for name in found.index)
-
-
 def test_without_data_experiment_5_says_so(tmp_path):
     for experiment in declared(STUDY).measures["experiment5"]:
         rows = plan(STUDY, experiment, SMALL[STUDY].block)

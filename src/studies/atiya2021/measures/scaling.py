@@ -46,10 +46,10 @@ _PAIRS += [("importance-ep", SECOND), ("importance-ep", FIRST)]
 _PAIRS += [("ep", "hmc-annealed"), (SECOND, FIRST), (SAMPLER, "sampler-hard")]
 #: Patterns from which most runs of the sampler on rough kernels are off.
 _LARGE_N = 500
-#: Effective eves below which a run of the sampler may miss by more than a nat.
-SURE_EVES = 20
 #: Ranges of effective eves in which errors are set beside the inverse root of their number.
 _RANGES = (10, 20), (20, 50)
+#: Effective eves below which a run may be off by more than a nat.
+_FEW = 20
 #: Degrees of freedom of the standard error of the truth: two long runs have 15 each, or one of them more.
 _DF = 15.0
 
@@ -82,7 +82,6 @@ def measure(given: Rows) -> pd.DataFrame:
         _closer(runs),
         _dearer(runs, every[further], rows[long]),
         _eves(runs),
-        _stated(runs),
     )
 
 
@@ -98,6 +97,8 @@ def _eves(runs: pd.DataFrame) -> Iterator[Row]:
 
     ``rms-10-20`` is the root mean square of error times the root of the eves, of runs with ten to twenty.
     Of the sampler, and (``variants``) of its other count, its other orders of patterns, and the adapted one together.
+    ``reported`` has the reported standard error times the root of the eves, by the way of counting: of all runs, and of
+    those with few eves.
     """
     large = runs[(runs["method"] == SAMPLER) & (runs["N"] >= _LARGE_N)]
     kinds = {"all": large["log_evidence"].notna(), "right": large["right"]}
@@ -113,18 +114,14 @@ def _eves(runs: pd.DataFrame) -> Iterator[Row]:
             z = there["difference"] * np.sqrt(there[EVES])
             source = join_sources(there["error_source"])
             yield estimate(f"scaling/eves/{path}rms-{low}-{high}", _rms(z), source)
-
-
-def _stated(runs: pd.DataFrame) -> Iterator[Row]:
-    """Standard errors that the sampler reports times the root of its effective eves, by count; and with few."""
     for count, method in {"hard": f"{SAMPLER}-hard", "soft": SAMPLER}.items():
         own = runs[(runs["method"] == method) & runs[EVES].notna()]
-        ratio = own["log_evidence_se"] * np.sqrt(own[EVES])
-        for end, chosen in {"": own[EVES] > 0.0, "/few": own[EVES] < SURE_EVES}.items():
-            if chosen.any():
-                found = {"low": ratio[chosen].min(), "high": ratio[chosen].max()}
-                source = join_sources(own.loc[chosen, "source"])
-                yield from estimates(f"scaling/eves/stated/{count}{end}/", found, source)
+        for end, group in {"": own, "few/": own[own[EVES] < _FEW]}.items():
+            ratio = group["log_evidence_se"] * np.sqrt(group[EVES])
+            if len(group):
+                extremes = {"least": ratio.min(), "largest": ratio.max()}
+                source = join_sources(group["source"])
+                yield from estimates(f"scaling/eves/reported-{count}/{end}", extremes, source)
 
 
 def _runs(runs: pd.DataFrame) -> Iterator[pd.DataFrame]:
