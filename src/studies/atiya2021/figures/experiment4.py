@@ -122,7 +122,7 @@ def calibration(book: Book) -> Figure:
     template, keys = "calibration/{method}/{problem}/{set}/", ["method", "problem", "set", "run"]
     error, reported = (book.rows(template + name) for name in ("error", "reported"))
     both = error.merge(reported, on=keys, suffixes=("", "_reported"))
-    figure = style.figure(3.9)
+    figure = style.figure(3.4)
     panels = figure.subplots(2, 4, sharex=True, sharey=True)
     for axes, method in zip(panels.ravel(), _REPORTING, strict=True):
         look = METHODS[method]

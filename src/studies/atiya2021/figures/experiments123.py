@@ -123,7 +123,7 @@ def figure2(book: Book) -> Figure:
 
     What the paper quotes stands at the right edge, because its seconds are of another machine.
     """
-    figure = style.figure(3.2)
+    figure = style.figure(2.9)
     axes = figure.subplots()
     handles = _curves(axes, book, "mape", _ANNEALED)
     named_there = (("new", "sampler", "$\\oplus$", 0.985), ("ess", "ESS", "$\\otimes$", 0.96))

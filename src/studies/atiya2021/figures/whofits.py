@@ -73,12 +73,11 @@ def _cloud(axes: Axes, own: pd.DataFrame, method: str) -> None:
 
 
 def _message(points: pd.DataFrame) -> str:
-    """What the optima lose at most, in the mean over splits, and by how much log L errs at most."""
+    """What the optima lose at most."""
     largest = points.groupby("method")[["lost", "off"]].max()
     found = [
-        f"{METHODS[name].label}'s optimum loses up to {largest.loc[name, 'lost']:.2g} nats, "
-        f"its $\\log L$ errs by {largest.loc[name, 'off']:.2g}"
+        f"{largest.loc[name, 'lost']:.2g} nats by {METHODS[name].label}"
         for name in _CLIMBED
         if name in largest.index
     ]
-    return f"Means over splits: {'; '.join(found)}"
+    return f"An optimum loses at most {', '.join(found)} (means over splits)"
