@@ -19,7 +19,7 @@ from gpcmc.inference import ExpectationPropagation, Twisted
 from gpcmc.likelihood import PROBIT, Ordinal
 from gpcmc.posterior import OK
 from gpcmc.rectangle import classification, filter, proposals
-from gpcmc.rectangle.chain import ChainPosterior, Twist, settled
+from gpcmc.rectangle.chain import QuadraturePosterior, Twist, settled
 from gpcmc.rectangle.classification import OrdinalTwisted, SampledPosterior
 
 
@@ -65,7 +65,7 @@ def fitted(x, y, kernel, x_star=None, method=None, neighbours=1):
 def test_the_evidence_is_that_of_a_grid(variance, scale, neighbours):
     x, y, kernel = chain(120, variance, scale)
     found = fitted(x, y, kernel, neighbours=neighbours)
-    assert isinstance(found, ChainPosterior) and found.status == OK
+    assert isinstance(found, QuadraturePosterior) and found.status == OK
     truth = grid_truth(x, probit(y), variance, scale)
     assert abs(found.log_evidence - truth) < found.log_evidence_se + 1e-6
     assert found.log_evidence_se < 1e-3
@@ -167,7 +167,7 @@ def rough_chain():
     x, y, kernel = chain(400, 40.0, step=0.3)
     x_star = np.array([x.min() + 1.0, np.median(x), x.max() + 0.1])
     found = fitted(x, y, kernel, x_star)
-    assert isinstance(found, ChainPosterior) and found.log_evidence_se < 5e-3
+    assert isinstance(found, QuadraturePosterior) and found.log_evidence_se < 5e-3
     return x, y, kernel, x_star, found
 
 

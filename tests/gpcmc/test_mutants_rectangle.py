@@ -197,7 +197,7 @@ MUTANTS = {
         chains.test_orthants_of_up_to_three_are_closed_forms,
     ),
     "a test value that hears nobody": Mutant(
-        chain.ChainPosterior._at, "seen, 1.0", "1.0, 1.0",
+        chain.QuadraturePosterior._at, "seen, 1.0", "1.0, 1.0",
         chains.test_class_probabilities_are_quotients_of_evidences, (1,),
     ),
     "particles that keep their weights": Mutant(

@@ -168,7 +168,7 @@ class Twist:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ChainPosterior(FormPosterior):
+class QuadraturePosterior(FormPosterior):
     """The evidence and class probabilities of a Markov chain, by quadrature.
 
     Nothing is drawn. `log_evidence_se` is no Monte Carlo error: four times what the last polynomials changed, which is

@@ -39,7 +39,7 @@ from gpcmc.methods import Method
 from gpcmc.posterior import NOT_MET, OK, FormPosterior, Prediction, with_prediction
 from gpcmc.rectangle import proposals, rounds
 from gpcmc.rectangle._pass import normal_cdf
-from gpcmc.rectangle.chain import ChainPosterior, Twist, settled
+from gpcmc.rectangle.chain import QuadraturePosterior, Twist, settled
 from gpcmc.rectangle.filter import filtered
 from gpcmc.rectangle.mixture import (
     Average,
@@ -208,7 +208,7 @@ class _Round:
 
 
 @dataclass(frozen=True, slots=True)
-class OrthantMethod(Method[SampledPosterior | ChainPosterior]):
+class OrthantMethod(Method[SampledPosterior | QuadraturePosterior]):
     """Options that `Twisted` and `MinimaxTilting` share. The random numbers of a fit seed its randomisations."""
 
     points: int = 1024
@@ -247,7 +247,7 @@ class OrthantMethod(Method[SampledPosterior | ChainPosterior]):
 
     def _fit(
         self, prior: Prior, y: FloatArray, rng: np.random.Generator
-    ) -> SampledPosterior | ChainPosterior:
+    ) -> SampledPosterior | QuadraturePosterior:
         K, cross = prior.covariance, prior.cross()
         mixture, order, guide, work = self.prepare(K, y)
         signs, edges = self.likelihood.rectangle(y)[0][order], getattr(self.likelihood, "at", None)
@@ -317,12 +317,12 @@ class Twisted(OrthantMethod):
         these are not enough, the status is "tolerance not met". The last round alone is the estimate, and its size
         depends on the others only (`gpcmc.rectangle.rounds`).
 
-    A Markov chain needs none of these where quadrature settles: the result is a `gpcmc.rectangle.chain.ChainPosterior`.
+    A Markov chain needs none of these where quadrature settles: the result is a `gpcmc.rectangle.chain.QuadraturePosterior`.
     """
 
     def _fit(
         self, prior: Prior, y: FloatArray, rng: np.random.Generator
-    ) -> SampledPosterior | ChainPosterior:
+    ) -> SampledPosterior | QuadraturePosterior:
         found = self._along(prior.covariance, y)
         return (
             OrthantMethod._fit(self, prior, y, rng)
@@ -330,7 +330,7 @@ class Twisted(OrthantMethod):
             else with_prediction(found, prior)
         )
 
-    def _along(self, K: Covariance, y: FloatArray) -> ChainPosterior | None:
+    def _along(self, K: Covariance, y: FloatArray) -> QuadraturePosterior | None:
         """Return the posterior of a Markov chain by quadrature; None where K is none, or quadrature does not settle."""
         if (chain := K.chain()) is None:
             return None
@@ -339,7 +339,7 @@ class Twisted(OrthantMethod):
         if (found := settled(twist)) is None:
             return None
         log_evidence, error, basis = found
-        return ChainPosterior(
+        return QuadraturePosterior(
             log_evidence=log_evidence,
             log_evidence_se=error,
             work={"polynomials": len(basis)} | _ep_work(guide),
