@@ -317,7 +317,8 @@ class Twisted(OrthantMethod):
         these are not enough, the status is "tolerance not met". The last round alone is the estimate, and its size
         depends on the others only (`gpcmc.rectangle.rounds`).
 
-    A Markov chain needs none of these where quadrature settles: the result is a `gpcmc.rectangle.chain.QuadraturePosterior`.
+    A Markov chain needs none of these where quadrature settles: the result is a
+    `gpcmc.rectangle.chain.QuadraturePosterior`.
     """
 
     def _fit(
