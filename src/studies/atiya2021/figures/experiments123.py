@@ -36,7 +36,7 @@ def floor(book: Book) -> Figure:
     looks = {
         step: {"color": c, "linestyle": line} for step, (c, line) in zip(steps, ramp, strict=False)
     }
-    figure = style.figure(2.5)
+    figure = style.figure(2.3)
     panels = figure.subplots(1, 3, sharey=True)
     for axes, dimension in zip(panels, (50, 200, 500), strict=True):
         axes.set(xscale="log", yscale="log", xlim=(7e3, 4.3e6), xlabel="samples $M$")
