@@ -12,6 +12,7 @@ from markov import Markov
 from problems import noisy_problem, random_problem
 from scipy.special import ndtr
 from scipy.stats import norm
+from sklearn.datasets import load_digits
 from sklearn.gaussian_process.kernels import RBF
 from truths import (
     central_differences,
@@ -330,6 +331,18 @@ def test_labels_without_a_pattern_and_large_variances_settle():
     found = [ExpectationPropagation().approximate(K, y) for K, y in circling_problems()]
     sweeps = np.array([one.work["sweeps"] for one in found])
     assert sweeps.max() <= 60 and np.median(sweeps) <= 16
+
+
+def test_sites_of_a_far_variance_are_no_end_of_the_sweeps():
+    """Sites of variance 30 under one of 1e8, labels that separate: rounding seems to leave nothing to be known."""
+    X, digit = load_digits(return_X_y=True)
+    X, y = X[:100], np.where(digit[:100] < 5, 1.0, -1.0)
+    pairs = ((1e8, 25.0), (30.0, 40.0))
+    far, near = (prior(variance * RBF(scale), X).covariance for variance, scale in pairs)
+    method = ExpectationPropagation(tolerance=1e-6)
+    cold = method.approximate(far, y)
+    warm = method.approximate(far, y, method.approximate(near, y))
+    assert warm.log_evidence == pytest.approx(cold.log_evidence, abs=1e-5)
 
 
 @pytest.mark.parametrize(("alpha", "beta"), [(1.0, 10.0), (1.0, 1e3), (3.0, 1e3), (0.3, 1e2)])

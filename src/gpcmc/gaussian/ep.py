@@ -52,6 +52,9 @@ _RETURNS = 3  # to the best point in a row
 _LEAST = 0.2  # share of the way that a precision goes, at least
 _LEAST_UP = 0.5  # the same where it rises
 _FALL = 10.0  # by which a precision falls at most in a sweep
+_ROUNDED = (
+    1e-4  # most that rounding is taken to move a site: where it seems to be more, sites are far off
+)
 _MARGIN = 1.0 - 1e-12  # of the largest precision that a site may have
 
 
@@ -226,7 +229,7 @@ def _iterate(
         moved = float(np.max(np.abs(target - sites) * np.array([variance, deviation])))
         # rounding of K leaves about eps sqrt(n) K_ii in a variance; the cavity magnifies it
         rounding = _EPS * np.sqrt(len(y)) * np.max(tau * prior / conditioned.kept)
-        settled = moved <= tolerance + 4.0 * rounding
+        settled = moved <= tolerance + min(4.0 * rounding, _ROUNDED)
         if settled or sweep == max_sweeps:
             break
         change = np.log((target[0] + floor) / (tau + floor))
