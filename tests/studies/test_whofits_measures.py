@@ -91,6 +91,10 @@ def test_how_far_probabilities_are_from_the_judges(tmp_path):
     assert found["whofits/a/isotropic/distance-ep"] == pytest.approx(0.003)
     assert found["whofits/all/both/ep/other-class"] == 5
     assert found["whofits/all/both/tests"] == 270
+    apart = [
+        found[f"whofits/all/both/ep/apart/{name}"] for name in ("distance", "other-class", "tests")
+    ]
+    assert apart == pytest.approx([0.9, 1, 90])
     assert found["whofits/all/both/laplace/other-class"] == 3
 
 
@@ -269,7 +273,7 @@ def test_the_figure_shows_what_is_lost_by_what_is_erred(tmp_path):
     # what loses nothing stands at the edge, and the fit that does not count is nowhere
     assert clouds[0] == [[pytest.approx([0.5, 1e-4])], [pytest.approx([2.0, 0.3])]]
     assert clouds[1] == [[pytest.approx([0.5, 0.02])], [pytest.approx([0.5, 0.02])]]
-    assert "loses at most 0.02 nats by EP, 0.3 nats by Laplace" in figure.get_suptitle()
+    assert "at most 0.02 nats by EP, 0.3 nats by Laplace" in figure.get_suptitle()
     texts = [one for one in figure.findobj(matplotlib.text.Text) if one.get_text()]
     assert min(one.get_fontsize() for one in texts) >= 8.0
     assert [axes.get_title("left") for axes in figure.axes] == [

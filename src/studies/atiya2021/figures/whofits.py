@@ -80,4 +80,4 @@ def _message(points: pd.DataFrame) -> str:
         for name in _CLIMBED
         if name in largest.index
     ]
-    return f"An optimum loses at most {', '.join(found)} (means over splits)"
+    return f"Mean loss of a data set: at most {', '.join(found)}"

@@ -214,6 +214,16 @@ def _over_all(fits: pd.DataFrame) -> Iterator[Row]:
             off, lost = counted[f"off_{method}"].abs(), counted[f"lost_{method}"]
             away = counted.assign(value=counted[f"distance_{method}"])
             yield estimate(f"{path}{method}/distance", mean(_by_data(away)), source)
+            # the judge's weights tend to fail where the approximation that they start from is poor
+            rest = group[~group["counted"]]
+            yield estimate(
+                f"{path}{method}/apart/distance", rest[f"distance_{method}"].mean(), source
+            )
+            other = {"other-class": f"other_class_{method}", "tests": "test"}
+            for name, column in other.items():
+                yield estimate(
+                    f"{path}{method}/apart/{name}", rest[column].astype(float).sum(), source
+                )
             below = counted[f"off_{method}"] < -WIDTH * counted[f"off_{method}_se"]
             for name, value in {
                 "off-median": off.median(),
@@ -258,6 +268,8 @@ def _scores(fits: pd.DataFrame) -> Iterator[Row]:
         own = _scored(group, JUDGE)
         moved = own.assign(value=own["judge_log_loss_laplace"] - own["judge_log_loss_ep"])
         yield estimate(f"{path}laplace/log-loss-moved", mean(_by_data(moved)), source)
+        more = own.assign(value=own["log_loss_laplace"] - own["log_loss_ep"])
+        yield estimate(f"{path}laplace/log-loss-more-counted", mean(_by_data(more)), source)
         here = own.assign(value=own["log_loss_ep"] - own["judge_log_loss_ep"])
         yield estimate(f"{path}ep/log-loss-approximate", mean(_by_data(here)), source)
 
