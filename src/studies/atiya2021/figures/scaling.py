@@ -36,7 +36,7 @@ def scaling(book: Book) -> Figure:
     kernels = [name for name in there if name in _KERNELS] or there[:1] or [*_KERNELS[:1]]
     middle = curve["N"].max() if len(curve) else points["N"].max()
     at = pd.concat([points[points["N"] == middle], curve])
-    figure = style.figure(4.3)
+    figure = style.figure(4.1)
     # a narrow column more, for the names of the methods
     widths = [*[1.0] * len(kernels), 0.24 * len(kernels)]
     panels = figure.subplots(2, len(widths), sharex="row", sharey="row", width_ratios=widths)

@@ -21,7 +21,7 @@ _EDGE = style.GREY
 def whofits(book: Book) -> Figure:
     """Evidence that an optimum loses by the error of log L there: a panel a kernel, a point a data set and method."""
     points = _points(book)
-    figure = style.figure(2.3)
+    figure = style.figure(2.15)
     panels = figure.subplots(1, len(_KERNELS), sharex=True, sharey=True)
     for axes, kernel in zip(panels, _KERNELS, strict=True):
         axes.set(xscale="log", yscale="log", title=label("kernel", kernel))
