@@ -144,9 +144,8 @@ class Ordinal(Likelihood):
         return probability, np.zeros_like(probability)
 
     def predictive_probability(self, mean: FloatArray, variance: FloatArray) -> FloatArray:
-        """Return the means (t, C) of p(c | f) over f ~ N(mean, variance)."""
-        z = (np.array([-np.inf, *self.edges, np.inf]) - mean[:, None]) / np.sqrt(1.0 + variance)[
-            :, None
-        ]
-        low, high = z[:, :-1], z[:, 1:]
+        """Return the means (..., C) of p(c | f) over f ~ N(mean, variance), both (...)."""
+        spread = np.sqrt(1.0 + variance)[..., None]
+        z = (np.array([-np.inf, *self.edges, np.inf]) - mean[..., None]) / spread
+        low, high = z[..., :-1], z[..., 1:]
         return np.where(low > 0.0, ndtr(-low) - ndtr(-high), ndtr(high) - ndtr(low))

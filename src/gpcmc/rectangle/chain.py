@@ -22,7 +22,6 @@ Mehler (1866), Journal fuer die reine und angewandte Mathematik 66, 161. Whitele
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -184,7 +183,7 @@ class QuadraturePosterior(FormPosterior):
     log_evidence_se: float
     basis: Basis = field(repr=False)
     twist: Twist = field(repr=False)
-    _classes: Callable[[FloatArray], FloatArray] = field(repr=False)
+    likelihood: Any = field(repr=False)
 
     @cached_property
     def _ways(self) -> tuple[FloatArray, FloatArray]:
@@ -214,7 +213,7 @@ class QuadraturePosterior(FormPosterior):
         law = np.maximum(law, 0.0)
         law = law / law.sum(axis=1, keepdims=True)
         f = mean[:, None] + np.sqrt(variance)[:, None] * basis.node
-        p = self._classes(f)
+        p = self.likelihood.predictive_probability(f, np.zeros_like(f))
         return np.einsum("tq,tq...->t...", law, p)
 
 

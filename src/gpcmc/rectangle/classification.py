@@ -20,12 +20,10 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtr
 
 from gpcmc import _validation as validation
 from gpcmc._validation import FloatArray
@@ -347,7 +345,7 @@ class Twisted(OrthantMethod):
             covariance=K,
             basis=basis,
             twist=twist,
-            _classes=partial(_class_probabilities, getattr(self.likelihood, "at", None)),
+            likelihood=self.likelihood,
         )
 
     def prepare(
@@ -443,14 +441,6 @@ class MinimaxTilting(OrthantMethod):
             guide = ExpectationPropagation().corrected(ExpectationPropagation().last(K, y))
             work |= _ep_work(guide)
         return Mixture((proposal,), tilt.log_bound), order, guide, work
-
-
-def _class_probabilities(edges: FloatArray | None, f: FloatArray) -> FloatArray:
-    """Return probabilities of class +1 at latent values (t, m), or of all ordered classes (t, m, C)."""
-    if edges is None:
-        return ndtr(f)
-    below = [np.zeros_like(f), *(ndtr(edge - f) for edge in edges), np.ones_like(f)]
-    return np.diff(np.stack(below, axis=-1), axis=-1)
 
 
 def _ep_work(guide: GaussianPosterior) -> dict[str, int]:
