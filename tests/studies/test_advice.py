@@ -32,7 +32,7 @@ SHIPPED = [name for name in DATA_SETS if name not in RAW]
     "name", [*SHIPPED, *(pytest.param(name, marks=needs_data) for name in RAW)]
 )
 def test_a_data_set_is_what_the_table_says(name, monkeypatch):
-    monkeypatch.setattr("studies.atiya2021.advice.data.RAW", ROOT.parent / "shared/data")
+    monkeypatch.setattr("studies.atiya2021.whofits.data.RAW", ROOT.parent / "shared/data")
     given, found = DATA_SETS[name], real_data(name, 1)
     assert (len(found.y_train), len(found.y_test)) == (given.training, given.test)
     assert found.X_train.shape[1] == given.inputs

@@ -205,6 +205,10 @@ class _Round:
         return replace(found, diagnostics=found.diagnostics | told)
 
 
+#: What draws, in which order, a Gaussian for the same covariance, and what the preparation took.
+Prepared = tuple[Mixture, NDArray[np.intp], GaussianPosterior | None, dict[str, int]]
+
+
 @dataclass(frozen=True, slots=True)
 class OrthantMethod(Method[SampledPosterior | QuadraturePosterior]):
     """Options that `Twisted` and `MinimaxTilting` share. The random numbers of a fit seed its randomisations."""
@@ -238,16 +242,19 @@ class OrthantMethod(Method[SampledPosterior | QuadraturePosterior]):
         return Method.memory(self, n) + 8.0 * self.n_jobs * 4 * at_once
 
     @abstractmethod
-    def prepare(
-        self, K: Covariance, y: FloatArray
-    ) -> tuple[Mixture, NDArray[np.intp], GaussianPosterior | None, dict[str, int]]:
+    def prepare(self, K: Covariance, y: FloatArray) -> Prepared:
         """Return what draws, in which order, a Gaussian for the same covariance, and what the preparation took."""
 
     def _fit(
         self, prior: Prior, y: FloatArray, rng: np.random.Generator
     ) -> SampledPosterior | QuadraturePosterior:
+        return self._sampled(prior, y, rng, self.prepare(prior.covariance, y))
+
+    def _sampled(
+        self, prior: Prior, y: FloatArray, rng: np.random.Generator, prepared: Prepared
+    ) -> SampledPosterior:
         K, cross = prior.covariance, prior.cross()
-        mixture, order, guide, work = self.prepare(K, y)
+        mixture, order, guide, work = prepared
         signs, edges = self.likelihood.rectangle(y)[0][order], getattr(self.likelihood, "at", None)
         made: list[_Round] = []
 
@@ -322,18 +329,22 @@ class Twisted(OrthantMethod):
     def _fit(
         self, prior: Prior, y: FloatArray, rng: np.random.Generator
     ) -> SampledPosterior | QuadraturePosterior:
-        found = self._along(prior.covariance, y)
-        return (
-            OrthantMethod._fit(self, prior, y, rng)
-            if found is None
-            else with_prediction(found, prior)
-        )
+        K = prior.covariance
+        guide = self._guide(K, y)
+        if (found := self._along(K, y, guide)) is not None:
+            return with_prediction(found, prior)
+        return self._sampled(prior, y, rng, self._prepared(K, y, guide))
 
-    def _along(self, K: Covariance, y: FloatArray) -> QuadraturePosterior | None:
+    def _guide(self, K: Covariance, y: FloatArray) -> GaussianPosterior:
+        """Expectation propagation's posterior on the covariance or what stands in for it."""
+        return ExpectationPropagation(likelihood=self.likelihood).last(K.stand_in(), y)
+
+    def _along(
+        self, K: Covariance, y: FloatArray, guide: GaussianPosterior
+    ) -> QuadraturePosterior | None:
         """Return the posterior of a Markov chain by quadrature; None where K is none, or quadrature does not settle."""
         if (chain := K.chain()) is None:
             return None
-        guide = ExpectationPropagation(likelihood=self.likelihood).last(K, y)
         twist = Twist.of(chain, guide.sites, self.likelihood.rectangle(y))
         if (found := settled(twist)) is None:
             return None
@@ -348,17 +359,18 @@ class Twisted(OrthantMethod):
             likelihood=self.likelihood,
         )
 
-    def prepare(
-        self, K: Covariance, y: FloatArray
-    ) -> tuple[Mixture, NDArray[np.intp], GaussianPosterior | None, dict[str, int]]:
+    def prepare(self, K: Covariance, y: FloatArray) -> Prepared:
         """Take sites and tilt from the covariance or what stands in for it."""
+        return self._prepared(K, y, self._guide(K, y))
+
+    def _prepared(self, K: Covariance, y: FloatArray, guide: GaussianPosterior) -> Prepared:
         signs, low, high = self.likelihood.rectangle(y)
-        near, ep = K.stand_in(), ExpectationPropagation(likelihood=self.likelihood)
-        guide, factor, work = ep.last(near, y), K.factor(signs), {}
+        near, factor, work = guide.covariance, K.factor(signs), dict[str, int]()
         low, high = factor.limits(low, high)
         nu, tau = map(factor.coordinates, orthant_sites(guide, signs))
         sited = factor.sited(nu, tau)
         main = proposals.twisted(sited, tau, low, high)
+        ep = ExpectationPropagation(likelihood=self.likelihood)
         own = ep.corrected(guide) if near is K else None
         if factor.resamples and len(y) > RESAMPLED:
             mixture = Mixture((main,), np.inf, centre=factor.centre(sited.mean))
@@ -421,9 +433,7 @@ class MinimaxTilting(OrthantMethod):
         OrthantMethod.__post_init__(self)
         validation.check_option("order", self.order, ("gibson", "given"))
 
-    def prepare(
-        self, K: Covariance, y: FloatArray
-    ) -> tuple[Mixture, NDArray[np.intp], GaussianPosterior | None, dict[str, int]]:
+    def prepare(self, K: Covariance, y: FloatArray) -> Prepared:
         """Order and tilt; sites too, where they say what the form leaves out."""
         low, high = np.zeros(len(y)), np.full(len(y), np.inf)
         R = K.signed(y) if self.order == "gibson" else None

@@ -1,4 +1,4 @@
-"""Patterns of the data sets of `whofits`: read, divided into two classes, split and scaled."""
+"""Patterns of the data sets of `whofits` and `advice`: read, divided into two classes, split and scaled."""
 
 from __future__ import annotations
 
@@ -35,9 +35,13 @@ def split_problem(name: str, number: int, root: int) -> Problem:
     DataUnavailableError, DamagedFileError, ValueError
         If a raw file is missing, is damaged, or its facts are not the registered ones.
     """
-    given = DATA_SETS[name]
-    raw = two_classes(name, given, *_read(given))
     rng = generator(seed(root, "whofits", name, f"split{number}"))
+    return drawn(name, DATA_SETS[name], rng)
+
+
+def drawn(name: str, given: DataSet, rng: np.random.Generator) -> Problem:
+    """Return a data set, split at random with shares of the classes kept; errors are those of `split_problem`."""
+    raw = two_classes(name, given, *_read(given))
     parts = split(raw, given.training, given.test, standardise=given.scaled, rng=rng)
     unknown = np.full(given.test, np.nan)
     return Problem(parts.X_train, parts.y_train, parts.X_test, parts.y_test, unknown)
@@ -59,13 +63,17 @@ def two_classes(
 def _read(given: DataSet) -> _Arrays:
     if given.registered:
         raw = _registered(given.origin, RAW)
-        return (squares(raw.X) if given.registered == "usps" else raw.X), raw.y
+        # images of which fewer inputs are asked for
+        averaged = given.registered == "usps" and given.inputs < raw.X.shape[1]
+        return (squares(raw.X) if averaged else raw.X), raw.y
     if given.origin in _PICTURES:
         return places(_PICTURES[given.origin]())
     from sklearn import datasets
 
     found = getattr(datasets, f"load_{given.origin}")()
-    return np.asarray(found.data, dtype=np.float64), found.target
+    # of the three targets of linnerud, the first: weight
+    target = found.target if found.target.ndim == 1 else found.target[:, 0]
+    return np.asarray(found.data, dtype=np.float64), target
 
 
 @lru_cache(maxsize=1)
