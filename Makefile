@@ -53,7 +53,7 @@ endef
 .DELETE_ON_ERROR:
 # Two Snakemake runs in one folder would lock each other out.
 .NOTPARALLEL:
-.PHONY: help paper config test check package lint docs links dist test-wheel sanitize test-slurm test-container bench peers peer-r keep resume verify republish moved number rulegraph archive crate latex lock clean
+.PHONY: help paper config test check package lint docs links dist test-wheel sanitize test-slurm test-container bench peers peer-r keep resume renew verify republish moved number rulegraph archive crate latex lock clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -88,6 +88,9 @@ resume: $(BUILT) ## Put kept rows where their jobs would write them, so that `ma
 
 verify: resume ## Run kept rows again, drawn with a seed, 3 % of their CPU time, and compare (SHARE=0.01 DRAW=7)
 	$(RUN) verify --cores all
+
+renew: $(BUILT) ## Make kept rows again that other code made, and keep each method as soon as it is whole (goes on where it was)
+	$(RUN) renew --cores all
 
 republish: $(BUILT) latex ## A version's results in a night: the published scale, its verdicts, kept (goes on where it was)
 	SCALE=published $(RUN) resume --cores all

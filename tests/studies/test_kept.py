@@ -27,6 +27,7 @@ from studies.common.kept import (
     resume,
 )
 from studies.common.plan import Plan
+from studies.common.renew import _make, parts, renew, stale
 from studies.common.rows import NO_DATA, Table, read_table, run_row, settings, table_of, write_table
 from studies.neal1997 import config, priors
 
@@ -254,3 +255,81 @@ def test_settings_leave_out_how_a_row_is_run():
     assert settings([{"row": "a", "seconds": 3.0, "modules": ["m"], "seed": "1/a"}]) == {
         "a": {"row": "a", "seed": "1/a"}
     }
+
+
+# ----- made again in parts
+
+HERE = {"commit": "def", "cpu": "two"}
+
+
+def other_code(kept):
+    """The same kept results, as if other code had made them, with one more column and another value."""
+    table, record = kept.table(NAME), dict(kept.provenance)
+    write_csv(kept.folder / f"{NAME}.csv", table.rows.assign(former="1", value="0.0"))
+    record["code"] = {NAME: dict.fromkeys(record["code"][NAME], "other")}
+    write_json(kept.folder / "provenance.json", record)
+    return Kept(kept.folder)
+
+
+def renewed(groups, processes=1):
+    return list(renew(groups, Plans(), "data/reference", "parts", processes, HERE))
+
+
+def test_rows_of_other_code_are_made_again_and_kept(kept):
+    assert not stale(kept, Plans())
+    right, other = kept.table(NAME), other_code(kept)
+    (group,) = stale(other, Plans())
+    assert [row["row"] for row in group.rows] == list(dict.fromkeys(right.rows["row"]))
+    (said,) = renewed([group])
+    assert said == f"{STUDY}, {NAME}: {len(group.rows)} rows made again"
+    found = Kept(kept.folder)
+    pd.testing.assert_frame_equal(found.table(NAME).rows, right.rows)
+    assert not stale(found, Plans()) and found.provenance["renewed"] == {NAME: {"": HERE}}
+    assert found.seconds.index.equals(kept.seconds.index)
+
+
+def test_rows_that_are_planned_otherwise_take_a_whole_run(kept):
+    class Others(Plans):
+        def rows(self, study, experiment):
+            return [{**row, "draws": 7} for row in super().rows(study, experiment)]
+
+    assert not stale(other_code(kept), Others())
+
+
+def test_what_was_interrupted_goes_on_where_it_was(kept, monkeypatch):
+    monkeypatch.setattr("studies.common.renew._PART", 0.0)  # a part a row
+    (group,) = stale(other_code(kept), Plans())
+    made, run = [], MODULE.run
+
+    def interrupted(row, inputs):
+        if len(made) == 2:
+            raise KeyboardInterrupt
+        made.append(row["row"])
+        return run(row, inputs)
+
+    each = parts(group, kept, Plans(), "parts")
+    monkeypatch.setattr(MODULE, "run", interrupted)
+    Path("parts").mkdir()
+    with pytest.raises(KeyboardInterrupt):
+        list(map(_make, each))
+    assert [part.path.exists() for part in each] == [True, True, *[False] * (len(each) - 2)]
+    assert Kept(kept.folder).provenance["code"][NAME] == {"": "other"}, "nothing is kept yet"
+    before = [part.path.stat().st_mtime_ns for part in each[:2]]
+    monkeypatch.setattr(MODULE, "run", run)
+    renewed([group], processes=2)
+    assert [part.path.stat().st_mtime_ns for part in each[:2]] == before
+    assert not stale(Kept(kept.folder), Plans())
+
+
+def test_a_group_without_its_raw_data_stays_as_it_was(kept, monkeypatch):
+    (group,) = stale(other_code(kept), Plans())
+    lost = blocks.Input(["patterns/none.npz"])
+    monkeypatch.setattr(Plans, "job_of", lambda *given: job(*given[1:]) | {"inputs": {"x": lost}})
+    monkeypatch.setattr(blocks.Reader, "arrays", lambda *_: {})
+    (said,) = renewed([group])
+    assert "patterns/none.npz has none of its raw data" in said
+    assert len(stale(Kept(kept.folder), Plans())) == 1
+
+
+def job(study, experiment, row):
+    return {"study": study, "experiment": experiment, "row": row, "inputs": {}}

@@ -26,6 +26,7 @@ def start():
         ("all", {}, []),
         ("all", {"SCALE": "smoke"}, ["scale=smoke"]),
         ("verify", {}, ["scale=published"]),
+        ("renew", {}, ["scale=published"]),
         (
             "verify",
             {"SHARE": "0.1", "DRAW": "7"},

@@ -63,6 +63,29 @@ use rule verify as number with:
         "Look one number up, and run the rows behind it again"
 
 
+rule renew:
+    input:
+        lambda wildcards: sorted(
+            path
+            for study in KEPT_STUDIES
+            for path in PLAN.measured(study)
+            if "/rows/" not in path
+        ),
+        compiled="build/compiled.json",
+    log:
+        "<results>/logs/kept/renew.log",
+    threads: lambda wildcards: workflow.cores or 1
+    params:
+        config=dict(config),
+        studies=KEPT_STUDIES,
+        packages=PACKAGES,
+        parts=f"{RESULTS}/renewed",
+    message:
+        "Make kept rows again that other code made, and keep them"
+    script:
+        "../scripts/renew.py"
+
+
 rule jobs:
     log:
         "<results>/logs/kept/jobs.log",

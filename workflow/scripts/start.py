@@ -12,7 +12,7 @@ import shlex
 import sys
 
 #: Targets of kept results.
-KEPT = {"keep", "resume", "verify", "number"}
+KEPT = {"keep", "resume", "renew", "verify", "number"}
 #: Keys of the targets that have some.
 KEYS = {"verify": ("SHARE", "DRAW"), "number": ("ID", "SECONDS")}
 

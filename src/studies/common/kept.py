@@ -210,7 +210,7 @@ def resume(kept: Kept, plan: Plan) -> list[str]:
             continue
         known = set(kept.table(experiment).rows["row"])
         same = kept.same(experiment, rows) & known
-        mine, other = _as_today(kept, experiment, [row for row in rows if row["row"] in same])
+        mine, other = as_today(kept, experiment, [row for row in rows if row["row"] in same])
         good[experiment] = mine
         counts = {
             "put back": len(mine),
@@ -224,7 +224,7 @@ def resume(kept: Kept, plan: Plan) -> list[str]:
     return lines
 
 
-def _as_today(kept: Kept, experiment: str, rows: Sequence[Row]) -> tuple[set[str], set[str]]:
+def as_today(kept: Kept, experiment: str, rows: Sequence[Row]) -> tuple[set[str], set[str]]:
     """Names of rows whose code is what it was, or was found to give the same; and of all others."""
     digests, verified = kept.provenance["code"][experiment], kept.verified(experiment)
     here, good, other = dict[str, str](), set[str](), set[str]()

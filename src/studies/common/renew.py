@@ -1,0 +1,230 @@
+"""Kept rows that other code made, made again and put in their place, a method of an experiment at a time.
+
+`make republish` makes all rows of a version in one run, and keeps them at its end. This does it in parts, each of which
+may be kept: after a change of one method its rows alone are made again, and what was interrupted goes on where it was.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from importlib import import_module
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from recheck.record.files import gather_digests, write_arrays, write_csv, write_json
+from studies.common.blocks import Reader, read_block, write_block
+from studies.common.code import digest_of_rows
+from studies.common.kept import Kept, as_today, modules_of
+from studies.common.plan import From, Plan, declared
+from studies.common.rows import Record, Row, Table, records_of, run_row, table_of
+
+#: CPU seconds of the rows of a part, as their kept seconds say.
+_PART = 60.0
+
+
+class Group(NamedTuple):
+    """Rows of an experiment that rest on the same modules.
+
+    Attributes
+    ----------
+    study, experiment, modules : str
+        The last as `studies.common.kept.modules_of` has it.
+    code : str
+        The digest of what they rest on today.
+    rows : sequence of mapping
+    seconds : float
+        What the kept rows took.
+    """
+
+    study: str
+    experiment: str
+    modules: str
+    code: str
+    rows: Sequence[Row]
+    seconds: float
+
+    def __str__(self) -> str:
+        return ", ".join(filter(None, (self.study, self.experiment, self.modules)))
+
+
+class Part(NamedTuple):
+    """Rows of a group that are made in one go, with what they read, and the file that has them afterwards."""
+
+    jobs: Sequence[Mapping[str, Any]]  # as `Plan.job_of` has them
+    path: Path
+
+
+def stale(kept: Kept, plan: Plan) -> list[Group]:
+    """Return the groups that other code made than today's, those with the fewest seconds first.
+
+    An experiment that is planned otherwise than it was is left out: it takes a whole run.
+    """
+    study, found = kept.study, list[Group]()
+    for experiment in kept.experiments:
+        rows = plan.rows(study, experiment)
+        names = {row["row"] for row in rows}
+        if kept.same(experiment, rows) != names or set(kept.table(experiment).rows["row"]) != names:
+            continue
+        other, groups = as_today(kept, experiment, rows)[1], dict[str, list[Row]]()
+        for row in rows:
+            if row["row"] in other:
+                groups.setdefault(modules_of(row), []).append(row)
+        for modules, own in groups.items():
+            seconds = sum(_seconds(kept, experiment, row) for row in own)
+            code = digest_of_rows(study, experiment, own[:1])
+            found.append(Group(study, experiment, modules, code, own, seconds))
+    return sorted(found, key=lambda one: one.seconds)
+
+
+def _seconds(kept: Kept, experiment: str, row: Row) -> float:
+    return float(kept.seconds.get((experiment, row["row"]), 0.0))
+
+
+def renew(
+    groups: Iterable[Group],
+    plan: Plan,
+    reference: str | Path,
+    folder: str | Path,
+    processes: int,
+    made: Mapping[str, Any],
+) -> Iterator[str]:
+    """Make groups again, those that others read first, and keep each as soon as it is whole; yield a line on each.
+
+    Parameters
+    ----------
+    groups : iterable of Group
+    plan : Plan
+    reference : path
+        ``data/reference``.
+    folder : path
+        Where parts wait for the rest of their group. Those that are there are not made again.
+    processes : int
+        How many parts are made at a time, one thread each.
+    made : mapping
+        What is said of rows that are made again: commit, processor, linear algebra.
+    """
+    os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1")
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    later = list[Group]()
+    for one in groups:
+        if one.experiment not in _read(one.study):
+            later.append(one)
+            continue
+        yield from _renew([one], plan, reference, folder, processes, made)
+    yield from _renew(later, plan, reference, folder, processes, made)
+
+
+def _read(study: str) -> set[str]:
+    """Experiments whose rows others read."""
+    sources = declared(study).experiments.values()
+    return {one.experiment for own in sources for one in own.values() if isinstance(one, From)}
+
+
+def _renew(
+    groups: Sequence[Group],
+    plan: Plan,
+    reference: str | Path,
+    folder: str | Path,
+    processes: int,
+    made: Mapping[str, Any],
+) -> Iterator[str]:
+    divided = [
+        (group, parts(group, Kept(Path(reference, group.study)), plan, folder)) for group in groups
+    ]
+    with ProcessPoolExecutor(processes, mp_context=get_context("fork")) as pool:
+        lost = pool.map(_make, [part for _, own in divided for part in own])
+        for group, own in divided:
+            if missing := [name for name in [next(lost) for _ in own] if name]:
+                yield f"{group}: not made again, {missing[0]} has none of its raw data"
+                continue
+            found: dict[str, Record] = {}
+            for part in own:
+                found |= read_block(part.path)[group.experiment]
+            put(group, found, Path(reference, group.study), made)
+            yield f"{group}: {len(found)} rows made again"
+
+
+def parts(group: Group, kept: Kept, plan: Plan, folder: str | Path) -> list[Part]:
+    """Divide a group into parts, each with a file of its own in a folder."""
+    found, rows, spent = list[Part](), list[Row](), 0.0
+    for k, row in enumerate(group.rows, start=1):
+        rows.append(row)
+        spent += _seconds(kept, group.experiment, row)
+        if spent < _PART and k < len(group.rows):
+            continue
+        text = json.dumps([*group[:4], [one["row"] for one in rows]])
+        name = hashlib.sha256(text.encode()).hexdigest()[:16]
+        jobs = [plan.job_of(group.study, group.experiment, one) for one in rows]
+        found.append(Part(jobs, Path(folder, f"{group.study}-{group.experiment}-{name}.npz")))
+        rows, spent = [], 0.0
+    return found
+
+
+def _make(part: Part) -> str:
+    """Make a part, unless it is there; return the name of patterns whose raw data could not be had."""
+    if part.path.exists():
+        return ""
+    reader, found = Reader({}), dict[str, Record]()
+    study, experiment = (part.jobs[0][name] for name in ("study", "experiment"))
+    run: Callable[..., Any] = import_module(f"studies.{study}.experiments.{experiment}").run
+    for job in part.jobs:
+        inputs = {name: reader.arrays(one) for name, one in job["inputs"].items()}
+        if lost := [job["inputs"][name].files[0] for name, arrays in inputs.items() if not arrays]:
+            return str(lost[0])
+        found[job["row"]["row"]] = run_row(run, job["row"], inputs)
+    write_block(part.path, {experiment: found})
+    return ""
+
+
+def put(
+    group: Group, found: Mapping[str, Record], folder: str | Path, made: Mapping[str, Any]
+) -> None:
+    """Put the rows of a group in the place of those that are kept in a folder, and say with what they were made."""
+    kept, experiment = Kept(folder), group.experiment
+    old = kept.table(experiment)
+    names = list(dict.fromkeys(old.rows["row"]))
+    records = {one.row: one for one in records_of(old, dict.fromkeys(names, ""))}
+    table = _filled(table_of((records | dict(found))[name] for name in names))
+    write_csv(kept.folder / f"{experiment}.csv", table.rows)
+    if table.arrays:
+        write_arrays(kept.folder / f"{experiment}.npz", table.arrays, packed=True)
+    others = kept.timing[kept.timing["experiment"] != experiment]
+    timing = pd.concat([others, table.timing.assign(experiment=experiment)]).fillna("")
+    timing = timing.sort_values("experiment", kind="stable")
+    write_csv(
+        kept.folder / "timing.csv", timing[["experiment", *timing.columns.drop("experiment")]]
+    )
+    record = kept.provenance
+    record["code"][experiment][group.modules] = group.code
+    today = {modules_of(row) for row in _planned(kept, experiment)}
+    for name in set(record["code"][experiment]) - today:
+        del record["code"][experiment][name]
+    record.setdefault("renewed", {}).setdefault(experiment, {})[group.modules] = dict(made)
+    write_json(kept.folder / "provenance.json", record)
+    gather_digests(kept.folder)
+
+
+def _planned(kept: Kept, experiment: str) -> Iterable[Row]:
+    module = import_module(f"studies.{kept.study}.experiments.{experiment}")
+    config = import_module(f"studies.{kept.study}.config").check(kept.provenance["config"])
+    rows: Iterable[Row] = module.plan(config)
+    return rows
+
+
+def _filled(table: Table) -> Table:
+    """A table without columns that only the rows before had."""
+    return table._replace(rows=table.rows.loc[:, (table.rows != "").any()])
+
+
+def made_here(provenance: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what of a run's provenance (`recheck.record.provenance`) is said of rows that are made again."""
+    names = ("commit", "commit_date", "dirty", "cpu", "blas")
+    return {name: provenance[name] for name in names} | {"day": time.strftime("%Y-%m-%d")}
