@@ -8,7 +8,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from recheck.record.files import DamagedFileError, read_csv, write_arrays, write_csv, write_json
+from recheck.record.files import (
+    DamagedFileError,
+    read_csv,
+    read_json,
+    write_arrays,
+    write_csv,
+    write_json,
+)
 from recheck.record.provenance import blas
 from studies.common import blocks, rerun
 from studies.common.code import digest_of_rows
@@ -17,6 +24,7 @@ from studies.common.kept import (
     DERIVED,
     DIFFERENT,
     IDENTICAL,
+    RESUMED,
     ROUNDED,
     Kept,
     changed,
@@ -259,7 +267,7 @@ def test_settings_leave_out_how_a_row_is_run():
 
 # ----- made again in parts
 
-HERE = {"commit": "def", "cpu": "two"}
+HERE = {"commit": "def", "cpu": "two", "blas": [{"architecture": "Zen"}]}
 
 
 def other_code(kept):
@@ -284,7 +292,10 @@ def test_rows_of_other_code_are_made_again_and_kept(kept):
     assert said == f"{STUDY}, {NAME}: {len(group.rows)} rows made again"
     found = Kept(kept.folder)
     pd.testing.assert_frame_equal(found.table(NAME).rows, right.rows)
-    assert not stale(found, Plans()) and found.provenance["renewed"] == {NAME: {"": HERE}}
+    assert not stale(found, Plans()) and found.renewed == {NAME: {"": HERE}}
+    assert found.kernels(NAME) == {"Zen"} and kept.kernels(NAME) != {"Zen"}
+    resume(found, Plans())
+    assert read_json(f"results/tiny/{STUDY}/{RESUMED}")["renewed"] == found.renewed
     assert found.seconds.index.equals(kept.seconds.index)
 
 

@@ -66,10 +66,7 @@ use rule verify as number with:
 rule renew:
     input:
         lambda wildcards: sorted(
-            path
-            for study in KEPT_STUDIES
-            for path in PLAN.measured(study)
-            if "/rows/" not in path
+            path for study in KEPT_STUDIES for path in PLAN.measured(study) if "/rows/" not in path
         ),
         compiled="build/compiled.json",
     log:

@@ -87,6 +87,18 @@ class Kept:
         first = self.provenance.get("resumed", self.provenance)
         return {name: first[name] for name in ("commit", "cpu", "blas")}
 
+    @property
+    def renewed(self) -> dict[str, dict[str, Any]]:
+        """What rows were made with that `studies.common.renew` made again since, by experiment and modules."""
+        found: dict[str, dict[str, Any]] = self.provenance.get("renewed", {})
+        return found
+
+    def kernels(self, experiment: str) -> set[str]:
+        """Return the kernels of the linear algebra (`kernels`) that the rows of an experiment were made with."""
+        again, groups = self.renewed.get(experiment, {}), self.provenance["code"][experiment]
+        rest = [] if again.keys() >= groups.keys() else [self.made_on]
+        return {kernels(one["blas"]) for one in (*again.values(), *rest)}
+
     @cached_property
     def experiments(self) -> list[str]:
         """The experiments whose rows are kept."""
@@ -136,9 +148,7 @@ class Kept:
             return set()
         found = read_csv(path, **TEXT)
         found = found[found["experiment"] == experiment]
-        rounded = (found["outcome"] == ROUNDED) & (
-            found["kernels"] != kernels(self.made_on["blas"])
-        )
+        rounded = (found["outcome"] == ROUNDED) & ~found["kernels"].isin(self.kernels(experiment))
         bad = set(found.loc[(found["outcome"] != IDENTICAL) & ~rounded, "code"])
         return set(found["code"]) - bad
 
@@ -184,6 +194,7 @@ def keep(study: str, results: str | Path, store: str | Path, code: Mapping[str, 
     record = read_json(Path(results, "provenance.json")) | {"code": dict(code)}
     if (made / RESUMED).exists():
         record["resumed"] = read_json(made / RESUMED)
+        record["renewed"] = record["resumed"].pop("renewed")
     write_json(store / "provenance.json", record)
     gather_digests(store)
     return count
@@ -203,7 +214,7 @@ def resume(kept: Kept, plan: Plan) -> list[str]:
         ``resumed.json`` in the results of the study says what was put back.
     """
     study, lines, age = kept.study, list[str](), time.time()
-    good: dict[str, set[str]] = {}
+    good, renewed = dict[str, set[str]](), dict[str, Any]()
     for experiment, rows in plan.plans(study).items():
         if experiment not in kept.experiments:
             lines.append(f"{study}, {experiment}: nothing is kept")
@@ -212,6 +223,9 @@ def resume(kept: Kept, plan: Plan) -> list[str]:
         same = kept.same(experiment, rows) & known
         mine, other = as_today(kept, experiment, [row for row in rows if row["row"] in same])
         good[experiment] = mine
+        left = {modules_of(row) for row in rows if row["row"] not in mine}
+        again = kept.renewed.get(experiment, {})
+        renewed[experiment] = {name: made for name, made in again.items() if name not in left}
         counts = {
             "put back": len(mine),
             "have other settings": len(rows) - len(same),
@@ -220,7 +234,9 @@ def resume(kept: Kept, plan: Plan) -> list[str]:
         said = [f"{number} {what}" for what, number in counts.items() if number]
         lines.append(f"{study}, {experiment}: {', '.join(said)}")
     _put_blocks(kept, plan, good, age)
-    write_json(Path(plan.results, study, RESUMED), {**kept.made_on, "rows": lines})
+    write_json(
+        Path(plan.results, study, RESUMED), {**kept.made_on, "renewed": renewed, "rows": lines}
+    )
     return lines
 
 

@@ -134,7 +134,10 @@ def _decimal(text: str) -> bool:
 def other_kernels(studies: Iterable[str], reference: str | Path) -> str:
     """Return a remark if kept rows were made with other kernels of the linear algebra than those here; else nothing."""
     here = kernels(blas())
-    there = {kernels(Kept(Path(reference, study)).made_on["blas"]) for study in studies} - {here}
+    kept = [Kept(Path(reference, study)) for study in studies]
+    there = {
+        name for one in kept for experiment in one.experiments for name in one.kernels(experiment)
+    } - {here}
     if not there:
         return ""
     return (
