@@ -24,8 +24,10 @@ from studies.common.kept import (
     DERIVED,
     DIFFERENT,
     IDENTICAL,
+    LEAST,
     RESUMED,
     ROUNDED,
+    SAME_LAW,
     Kept,
     changed,
     codes,
@@ -196,13 +198,27 @@ def test_rows_of_other_code_are_put_back_once_they_were_run_again(kept):
     rerun.note(found, "data/reference")
     (line,) = resume(Kept(kept.folder), Plans())
     assert line == f"{STUDY}, {NAME}: {len(rows)} put back"
-    for outcome in (DIFFERENT, ROUNDED):
-        rerun.note(found.assign(outcome=outcome), "data/reference")
-        assert Kept(kept.folder).verified(NAME) == set()
-    # rounding of another processor's kernels is no other result
-    there = [one | {"architecture": "Abacus"} for one in blas()]
-    write_json(path, json.loads(path.read_text()) | {"blas": there})
-    assert Kept(kept.folder).verified(NAME) == set(found["code"])
+    for outcome, count, counts in [
+        (ROUNDED, 1, True),
+        (DIFFERENT, 1, False),
+        (SAME_LAW, LEAST - 1, False),
+        (SAME_LAW, LEAST, True),
+    ]:
+        some = pd.concat([found] * count).assign(row=[f"row{k}" for k in range(count)])
+        rerun.note(some.assign(outcome=outcome, study=STUDY), "data/reference")
+        assert Kept(kept.folder).verified(NAME) == (set(found["code"]) if counts else set())
+        (kept.folder / "verified.csv").unlink()
+
+
+def test_what_was_run_again_before_is_still_told_but_for_former_code(kept):
+    rows = rows_of()
+    rerun.note(again(rows[:2]).reset_index(), "data/reference")
+    rerun.note(again(rows[1:3]).reset_index().assign(outcome=ROUNDED), "data/reference")
+    told = read_csv(kept.folder / "verified.csv").set_index("row")["outcome"]
+    names = [row["row"] for row in rows[:3]]
+    assert told.to_dict() == dict(zip(names, [IDENTICAL, ROUNDED, ROUNDED], strict=True))
+    rerun.note(again(rows[:1]).reset_index().assign(code="another"), "data/reference")
+    assert list(read_csv(kept.folder / "verified.csv")["row"]) == names[:1]
 
 
 def test_without_data_a_row_is_not_different_but_not_run(kept, tmp_path):

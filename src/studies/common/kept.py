@@ -46,6 +46,8 @@ DERIVED |= dict.fromkeys(("verdicts", "readings", "outcomes", "controls"), ".csv
 ROUNDING = 1e-7
 #: Outcomes of a row that is run again.
 IDENTICAL, ROUNDED, SAME_LAW, DIFFERENT = "identical", "rounding", "same law", "different"
+#: Rows of the same law that must have been run again before the rest of a method's rows are taken for it, too.
+LEAST = 10
 
 
 def modules_of(row: Row) -> str:
@@ -139,18 +141,22 @@ class Kept:
         return Table(rows, timing, read_arrays(path) if path.exists() else {})
 
     def verified(self, experiment: str) -> set[str]:
-        """Return the digests of code under which rows were run again, none of them with another result.
+        """Return the digests of code under which kept rows are what they would be now, as far as rows run again tell.
 
-        Rows that differ by rounding count if they were run with other kernels of the linear algebra.
+        None of these has another result: they are identical, or equal but for rounding. Where some differ in their
+        random numbers, `LEAST` or more are of the same law.
         """
         path = self.folder / "verified.csv"
         if not path.exists():
             return set()
         found = read_csv(path, **TEXT)
-        found = found[found["experiment"] == experiment]
-        rounded = (found["outcome"] == ROUNDED) & ~found["kernels"].isin(self.kernels(experiment))
-        bad = set(found.loc[(found["outcome"] != IDENTICAL) & ~rounded, "code"])
-        return set(found["code"]) - bad
+        outcomes = found[found["experiment"] == experiment].groupby("code")["outcome"]
+        return {
+            code
+            for code, own in outcomes
+            if own.isin([IDENTICAL, ROUNDED, SAME_LAW]).all()
+            and (not (of_law := own.eq(SAME_LAW)).any() or of_law.sum() >= LEAST)
+        }
 
 
 def kernels(libraries: Iterable[Mapping[str, str]]) -> str:
@@ -203,9 +209,9 @@ def keep(study: str, results: str | Path, store: str | Path, code: Mapping[str, 
 def resume(kept: Kept, plan: Plan) -> list[str]:
     """Put kept rows where their jobs would write them, and return a line on each experiment.
 
-    A row is put back if it is kept with the settings that it has now, and if its code is what it was, or rows were run
-    again under today's code to the same bytes. A block all of whose rows are put back is there, so that no job runs; of
-    others the job runs and takes over what there is.
+    A row is put back if it is kept with the settings that it has now, and if its code is what it was, or rows of the
+    same code were run again under today's and found to be what they were (`Kept.verified`). A block all of whose rows
+    are put back is there, so that no job runs; of others the job runs and takes over what there is.
 
     Parameters
     ----------

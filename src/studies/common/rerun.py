@@ -16,7 +16,7 @@ from typing import Any
 import pandas as pd
 
 from recheck.judge import law
-from recheck.record.files import gather_digests, write_csv
+from recheck.record.files import gather_digests, read_csv, write_csv
 from recheck.record.provenance import blas
 from studies.common.blocks import Reader
 from studies.common.code import digest_of_rows
@@ -30,7 +30,7 @@ from studies.common.kept import (
     kernels,
     modules_of,
 )
-from studies.common.rows import NO_DATA, Row, Table, part_of, run_row, table_of
+from studies.common.rows import NO_DATA, TEXT, Row, Table, part_of, run_row, table_of
 from studies.common.samelaw import beside, keys
 
 
@@ -148,9 +148,22 @@ def other_kernels(studies: Iterable[str], reference: str | Path) -> str:
 
 
 def note(found: pd.DataFrame, reference: str | Path) -> None:
-    """Write ``verified.csv`` of each study below the folder of kept results, of rows that were run again."""
+    """Write ``verified.csv`` of each study below the folder of kept results, of rows that were run again.
+
+    Rows that were run again before stay in it, but for those of these methods' former code.
+    """
     for study, own in found[found["outcome"] != NO_DATA].groupby("study"):
-        folder = Path(reference, str(study))
+        path = Path(reference, str(study), "verified.csv")
         own = own.drop(columns=["study", "beside"]).assign(kernels=kernels(blas()))
-        write_csv(folder / "verified.csv", own)
-        gather_digests(folder)
+        if path.exists():
+            own = pd.concat([_still_told(read_csv(path, **TEXT), own), own], ignore_index=True)
+        write_csv(path, own)
+        gather_digests(path.parent)
+
+
+def _still_told(before: pd.DataFrame, now: pd.DataFrame) -> pd.DataFrame:
+    """Rows run again before that are not among those of now, nor of an experiment that has other code now."""
+    keys = pd.MultiIndex.from_frame(now[["experiment", "row"]])
+    again = pd.MultiIndex.from_frame(before[["experiment", "row"]]).isin(keys)
+    former = before["experiment"].isin(now["experiment"]) & ~before["code"].isin(now["code"])
+    return before[~again & ~former]
