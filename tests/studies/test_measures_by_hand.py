@@ -18,7 +18,7 @@ from studies.atiya2021.measures.common import by_eves, named, needed, statuses
 from studies.atiya2021.measures.convergence import common_slope, jackknife_ratio
 from studies.atiya2021.measures.crossings import Crossing, crossing
 from studies.atiya2021.measures.experiment1 import effective_number
-from studies.atiya2021.measures.experiment4 import _pairs, contrasts
+from studies.atiya2021.measures.experiment4 import _pairs, _ratios, contrasts
 from studies.atiya2021.measures.experiment4_claims import _only_chains
 from studies.atiya2021.measures.experiment4_runs import from_median
 from studies.common.measuring import Rows, measured
@@ -313,7 +313,7 @@ def test_only_problems_with_all_settings_count_the_sampler_as_closer():
     rows = pd.DataFrame({"problem": [1, 1, 2, 3], "set": [1, 2, 1, 1], "source": "x"})
     several = [rows.assign(method=m, nats=e, mae_reference=np.nan) for m, e in nats.items()]
     found = pd.DataFrame(_pairs(pd.concat(several), "")).set_index("id")["value"]
-    assert {name: count for name, count in found.items() if "ratio" not in name} == {
+    assert found.to_dict() == {
         # by setting; and below by problem
         "ep/common/nats/orthant": 4,
         "ep/closer/nats/orthant": 2,
@@ -328,16 +328,14 @@ def test_only_problems_with_all_settings_count_the_sampler_as_closer():
 
 def test_ratios_of_errors_have_problems_as_units():
     """Logarithms of ratios by problem: 1 and 3 (the mean of its settings), so that the mean is 2 and the error 1."""
-    errors = {"ep": np.exp([1.0, 2.0, 4.0]), "orthant": np.ones(3), "ess": [0.0, 1.0, np.nan]}
+    errors = {"ep": np.exp([1.0, 2.0, 4.0]), "orthant": np.ones(3), "best": [1.0, 0.0, np.nan]}
     rows = pd.DataFrame({"problem": [1, 2, 2], "set": [1, 1, 2], "source": "x"})
-    several = [rows.assign(method=m, mae_reference=e, nats=np.nan) for m, e in errors.items()]
-    found = pd.DataFrame(_pairs(pd.concat(several), "")).set_index("id")["value"]
-    own = {name: found[f"ratio/ep/orthant/{name}"] for name in ("problems", "below", "middle")}
-    assert own == pytest.approx({"problems": 2, "below": 0, "middle": np.exp(2.0)})
-    # Student's t with one degree of freedom
-    ends = [found[f"ratio/ep/orthant/{name}"] for name in ("low", "high")]
-    np.testing.assert_allclose(np.log(ends), [2.0 - 12.7062047, 2.0 + 12.7062047])
-    assert not any("ratio/ep/ess" in name for name in found.index), "one problem has no spread"
+    several = [rows.assign(method=m, mae_reference=e, nats=e) for m, e in errors.items()]
+    found = pd.DataFrame(_ratios(pd.concat(several))).set_index("id")["value"]
+    # Student's t with one degree of freedom; one problem of twisted EP has no spread
+    logs = {"middle": 2.0, "low": 2.0 - 12.7062047, "high": 2.0 + 12.7062047}
+    expected = {f"ratio/ep-every-run/orthant/{name}": log for name, log in logs.items()}
+    assert np.log(found).to_dict() == pytest.approx(expected)
 
 
 def test_without_data_experiment_5_says_so(tmp_path):

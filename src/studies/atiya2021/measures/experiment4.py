@@ -88,6 +88,7 @@ def measure(given: Rows) -> pd.DataFrame:
         _accuracy(loose[loose["certified"]]),
         _pairs(certified, ""),
         _pairs(loose[loose["certified"]], "-every-run"),
+        _ratios(loose[loose["certified"]]),
         calibration(runs),
         seconds(runs, loose),
         gains(loose, strict),
@@ -167,8 +168,6 @@ def _pairs(certified: pd.DataFrame, end: str) -> Iterator[Row]:
         wide = certified.pivot(index=["problem", "set"], columns="method", values=column)
         wide = wide.drop(columns="laplace", errors="ignore")
         yield from _closer(f"ep/{{}}{end}{last}", "ep", wide, certified)
-        for method in ("ep", TWISTED):
-            yield from _ratios(f"ratio/{method}{end}{last}", method, wide, certified)
     by_problem = certified.groupby(["problem", "method"])
     for column, last in ERRORS.items():
         means = by_problem[column].agg(lambda errors: errors.mean(skipna=False)).unstack()
@@ -186,21 +185,22 @@ def _closer(name: str, one: str, errors: pd.DataFrame, certified: pd.DataFrame) 
             yield estimate(f"{name.format('closer')}/{method}", fewer, source)
 
 
-def _ratios(name: str, one: str, errors: pd.DataFrame, certified: pd.DataFrame) -> Iterator[Row]:
-    """Geometric mean of a method's errors over those of each other one, with its 95 % interval.
+def _ratios(certified: pd.DataFrame) -> Iterator[Row]:
+    """Geometric mean of a method's errors over the sampler's, with its 95 % interval, every run counted.
 
     Settings share the data of their problem, so that problems are the units: each has the mean over its settings.
     """
-    for method in sorted(set(errors) - {one}) if one in errors else ():
-        both = errors[[one, method]].dropna()
+    for one, column, last in (("ep", "mae_reference", ""), (TWISTED, "nats", "/nats")):
+        wide = certified.pivot(index=["problem", "set"], columns="method", values=column)
+        both = wide.reindex(columns=[one, SAMPLER]).dropna()
         both = both[(both > 0.0).all(axis=1)]
-        logs = np.log(both[one] / both[method]).groupby(level="problem").mean()
+        logs = np.log(both[one] / both[SAMPLER]).groupby(level="problem").mean()
         if (n := len(logs)) > 1:
             source = join_sources(certified.loc[certified["method"].isin(both.columns), "source"])
             middle, half = logs.mean(), stdtrit(n - 1, 0.975) * logs.sem()
-            found = {"problems": n, "below": (logs < 0.0).sum(), "middle": np.exp(middle)}
-            found |= {"low": np.exp(middle - half), "high": np.exp(middle + half)}
-            yield from estimates(f"{name}/{method}/", found, source)
+            found = {"middle": middle, "low": middle - half, "high": middle + half}
+            path = f"ratio/{one}-every-run{last}/{SAMPLER}/"
+            yield from estimates(path, {name: np.exp(log) for name, log in found.items()}, source)
 
 
 def _reliability(runs: Runs) -> Iterator[Row]:
