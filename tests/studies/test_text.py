@@ -50,6 +50,18 @@ def test_the_abstract_is_short():
     assert len(re.sub(r"\\cite{.*?}", "", abstract).split()) <= 180
 
 
+def test_the_main_text_has_three_tables_and_six_figures():
+    text = written("paper/main.tex")
+    assert text.count(r"\begin{table}") <= 3 and text.count(r"\begin{figure}") <= 6
+
+
+def test_of_which_tables_no_cell_is_informative():
+    verdicts = pd.read_csv(KEPT / "verdicts.csv").query("kind == 'cell'")
+    found = verdicts.groupby(verdicts["id"].str.partition("/")[0])["informative"].any()
+    assert found.index[~found].tolist() == ["table1", "table3"]
+    assert written("paper/main.tex").count("agree, and none is informative") == 2
+
+
 def test_numbers_of_the_findings(value):
     text, closer = written("docs/findings.rst"), "scaling/closer/hmc-annealed/sampler"
     for n, pattern in ((50, "on {:.0f} with 50"), (500, "on {:.0f} with 500 patterns")):
