@@ -33,6 +33,8 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "benchmarks/peers"))
 from fitting import counted, patterns, repeated  # noqa: E402
 
+from studies.common.figures import look_of  # noqa: E402
+
 SIZES = (100, 200, 500, 767)
 #: Length scales of the kernels.
 KERNELS = (1, 8)
@@ -187,20 +189,27 @@ def picture(table, path):
         ("cpu_seconds", 8, "CPU seconds of a fit: eight"),
         ("seconds_per_evaluation", 8, "CPU seconds of an evaluation: eight"),
     )
-    colours, sizes = {"scikit-learn": "C1", "gpcmc": "C0", "GPy": "C2"}, sorted(set(table["N"]))
+    sizes = sorted(set(table["N"]))
+    dashes = {"logistic": "-", "probit": "--", "probit, from EP": "-."}
+    dashes |= {"probit, alternated": "--", "probit, nested": ":"}
     for place, (column, length_scales, label) in zip(axes, panels, strict=True):
-        for k, (package, method) in enumerate(ROWS):
+        for package, method in ROWS:
             rows = table[(table["package"] == package) & (table["method"] == method)]
             rows = rows[rows["length_scales"] == length_scales].sort_values("N")
             seen = rows[rows[column].notna()]
-            style = {"color": colours[package], "marker": "sosPD^v<"[k]}
-            dashes = ("-", "--", ":", "-.")[METHODS[package].index(method)]
-            place.loglog(seen["N"], seen[column], dashes, label=f"{package}: {method}", **style)
+            base, _, variant = method.partition(", ")
+            look = look_of(package, base.lower())
+            width = 2.2 if package == "gpcmc" else 0.9
+            line = look.points | {
+                "markersize": 6.0,
+                "linestyle": dashes[variant],
+                "linewidth": width,
+            }
+            place.loglog(seen["N"], seen[column], label=f"{look.label}, {variant}", **line)
             late = rows[rows["status"].str.startswith("longer")]
             if column == "cpu_seconds":
                 limits = late["status"].str.extract(r"(\d+)")[0].astype(float)
-                hollow = style | {"markerfacecolor": "none", "linestyle": "none"}
-                place.loglog(late["N"], limits, **hollow)
+                place.loglog(late["N"], limits, **look.hollow)
                 for x, y in zip(late["N"], limits, strict=True):
                     place.annotate("", (x, 2.5 * y), (x, y), arrowprops={"arrowstyle": "->"})
         place.set(xlabel="number of patterns N", ylabel=label)
@@ -209,7 +218,9 @@ def picture(table, path):
         place.xaxis.set_minor_formatter(NullFormatter())
         place.grid(alpha=0.3)
     handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False)
+    figure.legend(
+        handles, labels, loc="outside lower center", ncols=3, handlelength=4, frameon=False
+    )
     figure.savefig(path, dpi=130, metadata={"Software": None})
 
 
@@ -219,6 +230,7 @@ def main():
     parser.add_argument("--seconds", type=int, default=900, help="CPU seconds allowed for a row")
     parser.add_argument("--packages", nargs="+", choices=METHODS, default=[*METHODS])
     parser.add_argument("--one", nargs=4, metavar=("PACKAGE", "METHOD", "N", "LENGTH_SCALES"))
+    parser.add_argument("--draw", action="store_true", help="draw the picture of docs/fit.csv")
     given = parser.parse_args()
     if given.one:
         package, method, n, length_scales = given.one
@@ -230,6 +242,9 @@ def main():
             print(json.dumps(repeated(fit, *patterns(int(n)))))
         return
     file = ROOT / "docs/fit.csv"
+    if given.draw:
+        picture(pd.read_csv(file), file.with_suffix(".png"))
+        return
     old = pd.read_csv(file).to_dict("records") if file.exists() else []
     rows = {tuple(row[key] for key in KEYS): row for row in old}
     late = {}
@@ -249,7 +264,7 @@ def main():
                 order = sorted(rows, key=lambda key: (key[0], key[1], ROWS.index(key[2:])))
                 table = compared([rows[key] for key in order])
                 written(table).to_csv(file, index=False)
-    picture(table, ROOT / "docs/fit.png")
+    picture(table, file.with_suffix(".png"))
     of_run = table[table["N"].isin(given.sizes or SIZES)]
     lines, holds = statement(of_run)
     print("\n".join(lines))

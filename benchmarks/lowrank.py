@@ -12,7 +12,8 @@ no approximation, but sites from one. Their column `factorizations` has their se
 factorisation in the same run.
 
 `python benchmarks/lowrank.py` takes the plane, with `--tolerance 3e-5` for the finer line of the picture, and `--wide`
-6 and 8 inputs; sizes may be named. All write docs/lowrank.csv, where other rows stay, and docs/lowrank.png.
+6 and 8 inputs; sizes may be named. All write docs/lowrank.csv, where other rows stay, and docs/lowrank.png;
+`--draw` draws the picture again.
 """
 
 import argparse
@@ -26,6 +27,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from large import problem_patterns
+
+from studies.common.figures import METHODS as LOOKS
 
 ROOT = Path(__file__).resolve().parents[1]
 SIZES = (1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000)
@@ -162,34 +165,44 @@ def picture(table, path):
     plane = table[(table["inputs"] == 2) & table["seconds"].notna()]
     fine = plane[(plane["method"] == "ep") & (plane["tolerance"] == FINE)].sort_values("N")
     plane = plane[plane["tolerance"] == TOLERANCE]
-    figure, axes = plt.subplots(1, 3, figsize=(10.0, 4.2), layout="constrained")
-    for method, marker in (("ep", "o"), ("twisted-ep", "s")):
+    figure, axes = plt.subplots(1, 3, figsize=(10.0, 4.4), layout="constrained")
+    of_ep, of_twisted, searched = (LOOKS[name] for name in ("ep", "twisted-ep", "fitted"))
+    solid, dashed, dotted = ({"linestyle": one} for one in ("-", "--", ":"))
+    for method, look in (("ep", of_ep), ("twisted-ep", of_twisted)):
         rows = plane[plane["method"] == method].sort_values("N")
         old = dense[(dense["method"] == method) & dense["cpu_seconds"].notna()]
         for place, column, theirs in (
             (axes[0], "seconds", "cpu_seconds"),
             (axes[1], "peak_mib", "peak_mib"),
         ):
-            place.loglog(rows["N"], rows[column], marker + "-", label=f"{method}, low rank")
-            place.loglog(
-                old["N"], old[theirs], marker + ":", color="gray", label=f"{method}, dense"
-            )
+            name = f"{look.label}, low rank"
+            place.loglog(rows["N"], rows[column], label=name, **look.points | solid)
+            if method == "ep":
+                name = f"{look.label}, low rank, tolerance {FINE:g}"
+                place.loglog(fine["N"], fine[column], label=name, **look.points | dashed)
+            name = f"{look.label}, dense"
+            place.loglog(old["N"], old[theirs], label=name, **look.points | dotted)
+    rows = plane[plane["method"] == "fitted"].sort_values("N")
+    name = "search of hyperparameters, low rank"
+    axes[0].loglog(rows["N"], rows["seconds"], label=name, **searched.points | solid)
     rows = plane[plane["method"] == "ep"].sort_values("N")
     seen = rows[rows["dense"].notna()]
     error = (seen["log_evidence"] - seen["dense"]).abs().clip(lower=1e-3)
-    axes[2].loglog(
-        seen["N"], error, "o-", label="ep, corrected: distance from dense, at least 0.001"
-    )
-    axes[2].loglog(rows["N"], rows["correction"].abs(), "^--", label="correction")
-    axes[2].loglog(rows["N"], rows["correction_rest"].abs(), "v:", label="its reported rest")
-    axes[0].loglog(fine["N"], fine["seconds"], "o--", label=f"ep, tolerance {FINE:g}")
-    axes[1].loglog(fine["N"], fine["peak_mib"], "o--", label=f"ep, tolerance {FINE:g}")
-    rows = plane[plane["method"] == "fitted"].sort_values("N")
-    axes[0].loglog(rows["N"], rows["seconds"], "D-", label="hyperparameters, low rank")
-    rest = fine["correction_rest"].abs()
-    axes[2].loglog(fine["N"], rest, "v--", label=f"reported rest, tolerance {FINE:g}")
+    of_n = {
+        "EP, corrected: error, at least 0.001": (seen["N"], error, of_ep.points | solid),
+        "its correction": (rows["N"], rows["correction"], of_ep.points | dashed | {"marker": "^"}),
+        "its reported rest": (
+            rows["N"], rows["correction_rest"], of_ep.points | dotted | {"marker": "v"}
+        ),
+        f"the same, tolerance {FINE:g}": (
+            fine["N"], fine["correction_rest"], of_ep.hollow | dotted | {"marker": "v"}
+        ),
+    }  # fmt: skip
     rows = plane[plane["method"] == "twisted-ep"].sort_values("N")
-    axes[2].loglog(rows["N"], rows["standard_error"], "s-", label="twisted-ep: standard error")
+    name = f"{of_twisted.label}: standard error"
+    of_n[name] = rows["N"], rows["standard_error"], of_twisted.points | solid
+    for name, (n, nats, look) in of_n.items():
+        axes[2].loglog(n, nats.abs(), label=name, **look)
     for place, label in zip(
         axes, ("CPU seconds, one thread", "peak memory, MiB", "nats"), strict=True
     ):
@@ -206,12 +219,16 @@ def main():
     parser.add_argument("--wide", action="store_true", help="6 and 8 inputs in place of two")
     parser.add_argument("--tolerance", type=float, default=TOLERANCE, help="in the plane")
     parser.add_argument("--one", nargs=4, help="one run, in this process")
+    parser.add_argument("--draw", action="store_true", help="draw the picture of docs/lowrank.csv")
     given = parser.parse_args()
     if given.one:
         method, inputs, n, tolerance = given.one
         measure(method, int(inputs), int(n), float(tolerance))
         return
     file = ROOT / "docs/lowrank.csv"
+    if given.draw:
+        picture(pd.read_csv(file), file.with_suffix(".png"))
+        return
     old = pd.read_csv(file).to_dict("records") if file.exists() else []
     rows = {(r["inputs"], r["N"], r["method"], r["tolerance"]): r for r in old}
     wanted = given.sizes or SIZES
@@ -231,7 +248,7 @@ def main():
         print(json.dumps(row), flush=True)
         table = pd.DataFrame([rows[key] for key in sorted(rows)], columns=COLUMNS)
         table.to_csv(file, index=False, float_format="%.10g")
-    picture(pd.read_csv(file), ROOT / "docs/lowrank.png")
+    picture(pd.read_csv(file), file.with_suffix(".png"))
 
 
 if __name__ == "__main__":

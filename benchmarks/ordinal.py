@@ -24,6 +24,7 @@ import pandas as pd
 from sklearn.gaussian_process.kernels import RBF
 
 from gpcmc import GaussianProcessClassifier, OrdinalGaussianProcessClassifier
+from studies.common.figures import METHODS, look_of
 
 ROOT = Path(__file__).resolve().parents[1]
 PEERS = ROOT / "build/peers/ordinal"
@@ -93,15 +94,21 @@ def picture(table, path):
 
     shown = table[~table["method"].str.contains("twisted") & (table["data"] != "")]
     names, methods = list(dict.fromkeys(shown["data"])), list(dict.fromkeys(shown["method"]))
+    ordered = METHODS["ep"]
+    looks = {
+        "gpcmc, ordered": ordered._replace(label=f"{ordered.label}, ordered classes"),
+        "gpcmc, one": ordered._replace(label=f"{ordered.label}, one against the rest", marker="s"),
+        "mord": look_of("mord", "linear-logistic"),
+        "statsmodels": look_of("statsmodels", "linear-probit"),
+    }
     figure, axes = plt.subplots(1, 2, figsize=(10.0, 4.2), sharey=True, layout="constrained")
     titles = ("Log loss of test labels, nats", "Distance of the most probable class")
     for place, column, title in zip(axes, ("log_loss", "rank_error"), titles, strict=True):
         for k, method in enumerate(methods):
+            look = next(look for begin, look in looks.items() if method.startswith(begin))
             own = shown[shown["method"] == method].set_index("data")[column].astype(float)
             at = np.arange(len(names)) + 0.12 * (k - 1.5)
-            place.plot(
-                [own.get(n, np.nan) for n in names], at, "osD^"[k % 4], color=f"C{k}", label=method
-            )
+            place.plot([own.get(n, np.nan) for n in names], at, label=look.label, **look.points)
         place.set(xlabel=title, xlim=(0, None), yticks=range(len(names)), yticklabels=names)
         place.grid(axis="x", alpha=0.3)
     axes[0].invert_yaxis()

@@ -11,7 +11,7 @@ peer-botorch`` sets up what can be; what is not there is shown as missing.
 ``python benchmarks/rectangle.py [word of a problem's name ...]`` writes docs/rectangle.csv, where other problems stay,
 and docs/rectangle.png; ``--only BoTorch`` (or mvtnorm) runs that package alone, beside the truths that are there.
 ``--small`` measures single calls and batches of few coordinates beside SciPy, and the likelihood of a multinomial
-probit, and writes docs/small.csv and docs/choice.csv.
+probit, and writes docs/small.csv and docs/choice.csv. ``--draw`` draws the picture of docs/rectangle.csv again.
 """
 
 import argparse
@@ -32,6 +32,7 @@ from sklearn.gaussian_process import GaussianProcessClassifier
 from sklearn.gaussian_process.kernels import PairwiseKernel
 
 from gpcmc import orthant_probability, rectangle_probability
+from studies.common.figures import look_of
 
 ROOT = Path(__file__).resolve().parents[1]
 HERE, BUILD = ROOT / "benchmarks/peers", ROOT / "build/peers"
@@ -339,37 +340,36 @@ def picture(table, path):
 
     names = list(dict.fromkeys(table["problem"]))
     figure, axes = plt.subplots(
-        2, -(-len(names) // 2), figsize=(12.0, 7.0), squeeze=False, layout="constrained"
+        2, -(-len(names) // 2), figsize=(9.6, 5.6), squeeze=False, sharex=True, layout="constrained"
     )
-    kind = table["method"].str.split(", [0-9]").str[0]
-    peers = table["package"].str.split(" ").str[0].str.rstrip(",")
-    label = kind.where(peers == "gpcmc", peers + ", " + kind)
-    labels = [one for one in dict.fromkeys(label) if one != "twisted-ep, long"]
+    kind = table["method"].str.lower().replace("orthant, adapted", "adapted")
+    kind = kind.mask(kind.str.startswith("genz-bretz"), "genz-bretz")
+    table = table.assign(kind=kind, package=table["package"].str.extract(r"^([\w-]+)")[0])
+    truths = table[table["method"] == "twisted-ep, long"].set_index("problem")["standard_error"]
+    table = table[table["method"] != "twisted-ep, long"]
+    looks = {key: look_of(*key) for key, _ in table.groupby(["package", "kind"], sort=False)}
     for place, name in zip(axes.flat, names, strict=False):
-        rows = table[table["problem"] == name]
-        long = rows["standard_error"].where(rows["method"] == "twisted-ep, long", 0.0)
-        for k, one in enumerate(labels):
-            seen = rows[(label[rows.index] == one) & np.isfinite(rows["error"])]
-            far = seen["error"].abs() > FAR * np.hypot(seen["standard_error"], long.max())
-            trusted = ~(seen["note"].fillna("").str.contains("not trusted") | far)
-            for face, which in ((f"C{k}", trusted), ("none", ~trusted)):
-                place.scatter(
-                    seen["cpu_seconds"][which], seen["error"][which].abs().clip(lower=1e-5),
-                    marker="osD^vP*Xh"[k], facecolors=face, edgecolors=f"C{k}",
-                )  # fmt: skip
-        if long.max() > 0:
-            place.axhline(long.max(), color="0.6", linestyle=":")
-        place.set(xscale="log", yscale="log", title=name, xlabel="CPU seconds")
+        long = truths.get(name, 0.0)
+        seen = table[(table["problem"] == name) & np.isfinite(table["error"])]
+        for key, rows in seen.groupby(["package", "kind"]):
+            far = rows["error"].abs() > FAR * np.hypot(rows["standard_error"], long)
+            trusted = ~(rows["note"].fillna("").str.contains("not trusted") | far)
+            for how, which in ((looks[key].points, trusted), (looks[key].hollow, ~trusted)):
+                errors = rows["error"][which].abs().clip(lower=1e-5)
+                place.plot(rows["cpu_seconds"][which], errors, **how)
+        if long > 0:
+            place.axhline(long, color="0.6", linestyle=":")
+        place.set(xscale="log", yscale="log")
+        place.set_title(name, fontsize="medium")
     for place in axes[:, 0]:
         place.set_ylabel("error of log P, nats")
-    handles = [
-        plt.Line2D([], [], color=f"C{k}", marker="osD^vP*Xh"[k], linestyle="none")
-        for k in range(len(labels))
-    ]
-    never = [p for p in dict.fromkeys(peers) if table["error"][peers == p].isna().all()]
-    names = [f"{one}: missing" if one.split(",")[0] in never else one for one in labels]
-    figure.legend(handles, names, loc="outside lower center", ncols=5, frameon=False)
-    figure.savefig(path, dpi=130, metadata={"Software": None})
+    for place in axes[-1]:
+        place.set_xlabel("CPU seconds")
+    there = {*table["package"][table["error"].notna()]}
+    handles = [plt.Line2D([], [], **look.points) for look in looks.values()]
+    names = [look.label + ": missing" * (key[0] not in there) for key, look in looks.items()]
+    figure.legend(handles, names, loc="outside lower center", ncols=4, frameon=False)
+    figure.savefig(path, dpi=160, metadata={"Software": None})
 
 
 def main():
@@ -379,12 +379,18 @@ def main():
         "--small", action="store_true", help="few coordinates, alone and many at once"
     )
     parser.add_argument("--only", choices=["mvtnorm", "BoTorch"], help="run this package alone")
+    parser.add_argument(
+        "--draw", action="store_true", help="draw the picture of docs/rectangle.csv"
+    )
     given = parser.parse_args()
+    file, found = ROOT / "docs/rectangle.csv", []
+    if given.draw:
+        picture(pd.read_csv(file), file.with_suffix(".png"))
+        return
     rectangle_probability(0, INF, cov=equicorrelated(5), rng=0)  # imports
     if given.small:
         small()
         return
-    file, found = ROOT / "docs/rectangle.csv", []
     order = [name for name, *_ in problems()]
     old = pd.read_csv(file, dtype=str, keep_default_na=False) if file.exists() else None
     truths = {}
@@ -405,7 +411,7 @@ def main():
         table = table[table["problem"].isin(order)]
     table = table.sort_values("problem", key=lambda of: of.map(order.index), kind="stable")
     table.to_csv(file, index=False, columns=COLUMNS)
-    picture(pd.read_csv(file), ROOT / "docs/rectangle.png")
+    picture(pd.read_csv(file), file.with_suffix(".png"))
 
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ from gpcmc.covariance import sparse_correction
 from gpcmc.gp import prior
 from gpcmc.inference import ExpectationPropagation, Twisted
 from gpcmc.posterior import MAX_PROBABILITY_ERROR
+from recheck.report.style import LINES
 
 ROOT = Path(__file__).resolve().parents[1]
 FILE, PICTURE = ROOT / "docs/sparse.csv", ROOT / "docs/sparse.png"
@@ -108,12 +109,14 @@ def picture(table, path):
             seen = table[(table["inputs"] == d) & (table["kernel"] == name)].sort_values(
                 "neighbours"
             )
-            place.plot(seen["neighbours"], seen["error"].abs(), "o-", color=f"C{k}", label=name)
+            place.plot(
+                seen["neighbours"], seen["error"].abs(), "o-", color=LINES[k]["color"], label=name
+            )
             place.plot(
                 seen["neighbours"],
                 seen["error_corrected"].abs(),
                 "o:",
-                color=f"C{k}",
+                color=LINES[k]["color"],
                 fillstyle="none",
             )
         place.axhline(1.0, color="0.6", linewidth=0.8)

@@ -10,7 +10,7 @@ Every run is a process of its own, with one thread. GPBoost and GPflow are in en
 peer-gpboost peer-gpflow`` set up; one that is not there is shown as missing.
 
 ``python benchmarks/spatial.py [gpcmc GPBoost GPflow]`` writes docs/spatial.csv, where other rows stay, and
-docs/spatial.png.
+docs/spatial.png; ``--draw`` draws the picture again.
 """
 
 import argparse
@@ -26,6 +26,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from scipy.special import ndtr, rel_entr
+
+from studies.common.figures import look_of
 
 ROOT = Path(__file__).resolve().parents[1]
 HERE, BUILD = ROOT / "benchmarks/peers", ROOT / "build/peers"
@@ -186,38 +188,48 @@ def picture(table, path):
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(1, 2, figsize=(9.0, 4.4), sharex=True, layout="constrained")
-    table = table[table["package"] != "truth"]
-    label = table["package"] + ", " + table["method"]
-    labels = list(dict.fromkeys(label))
+    table = table[(table["package"] != "truth") & table["excess"].notna()]
+    apart = {"ep, tolerance 0.2": "low rank", "full scale, Laplace": "full scale"}
+    sizes, handles = {"fitted": 1.8, "true": 1.0}, {}
     for place, kind in zip(axes, FIELDS, strict=True):
-        for k, one in enumerate(labels):
-            seen = table[(table["field"] == kind) & (label == one) & table["excess"].notna()]
-            for _, row in seen.iterrows():
-                fitted = row["hyperparameters"] == "fitted"
-                place.scatter(
-                    row["cpu_seconds"], row["excess"], marker="o" if fitted else "s", edgecolors=f"C{k}",
-                    facecolors=f"C{k}" if row["status"] == "ok" else "none",
-                )  # fmt: skip
-        place.set(xscale="log", xlabel="CPU seconds, one thread", title=f"{kind} kernel")
-        place.set_ylim(0.0, 1.15 * table["excess"][table["field"] == kind].max())
+        own = table[table["field"] == kind]
+        for row in own.to_dict("records"):
+            bases = ("twisted-ep", "ep", "laplace", "svgp")
+            look = look_of(row["package"], next(b for b in bases if b in row["method"].lower()))
+            how = look.points if row["status"] == "ok" else look.hollow
+            how = how | {"markersize": how["markersize"] * sizes[row["hyperparameters"]]}
+            point = row["cpu_seconds"], row["excess"]
+            place.plot(*point, **how)
+            if row["method"] in apart:
+                at = {"textcoords": "offset points", "ha": "right", "fontsize": "small"}
+                place.annotate(apart[row["method"]], point, (6, -16), **at)
+            handles[look.label] = plt.Line2D([], [], **look.points)
+        place.set(
+            xscale="log", xlabel="CPU seconds, one thread", title=f"{kind.capitalize()} kernel"
+        )
+        place.set_ylim(0.0, 1.15 * own["excess"].max())
         place.grid(alpha=0.3)
     axes[0].set_ylabel("excess of the log loss over the best, nats")
-    dots = [
-        plt.Line2D([], [], color=f"C{k}", marker="o", linestyle="none") for k in range(len(labels))
-    ]
-    dots += [plt.Line2D([], [], color="k", marker=m, linestyle="none") for m in "os"]
-    names = [*labels, "hyperparameters fitted", "true hyperparameters"]
-    figure.legend(dots, names, loc="outside lower center", ncols=4, frameon=False)
-    figure.savefig(path, dpi=130, metadata={"Software": None})
+    for which, size in sizes.items():
+        how = {"color": "k", "marker": "o", "markersize": 4.0 * size, "linestyle": "none"}
+        handles[f"{which} hyperparameters"] = plt.Line2D([], [], **how)
+    figure.legend(handles.values(), handles, loc="outside lower center", ncols=4, frameon=False)
+    figure.savefig(path, dpi=160, metadata={"Software": None})
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("packages", nargs="*", default=list(PYTHONS), choices=list(PYTHONS))
+    parser.add_argument("packages", nargs="*", default=list(PYTHONS), help="all by default")
     parser.add_argument("--fields", nargs="+", default=FIELDS, choices=FIELDS)
     parser.add_argument("--word", default="", help="of the methods that run")
+    parser.add_argument("--draw", action="store_true", help="draw the picture of docs/spatial.csv")
     given = parser.parse_args()
+    if not set(given.packages) <= PYTHONS.keys():  # with choices, argparse refuses the default
+        parser.error(f"packages: {given.packages} must be among {', '.join(PYTHONS)}")
     file = ROOT / "docs/spatial.csv"
+    if given.draw:
+        picture(pd.read_csv(file), file.with_suffix(".png"))
+        return
     key = ["field", "package", "method", "hyperparameters"]
     table = pd.read_csv(file) if file.exists() else pd.DataFrame(columns=COLUMNS)
     order = ["best possible", *(method for _, method, *_ in RUNS), *FIELDS, "fitted", "true"]
@@ -229,7 +241,7 @@ def main():
             key=lambda of: of.map({name: k for k, name in enumerate(order)}),
         )
         table.to_csv(file, index=False, float_format="%.7g")
-    picture(pd.read_csv(file), ROOT / "docs/spatial.png")
+    picture(pd.read_csv(file), file.with_suffix(".png"))
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ from studies.atiya2021.names import data_set_seed
 from studies.atiya2021.problems import real_problem, synthetic_problem
 from studies.atiya2021.reference.cells import digest, load_reference
 from studies.common.data import DataUnavailableError, read_registry
-from studies.common.figures import METHODS
+from studies.common.figures import look_of
 from studies.common.seeds import generator
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -144,38 +144,29 @@ def picture(table, path):
     import matplotlib.pyplot as plt
 
     count = len(table.groupby(["N", "kernel"]))
-    size = (2.9 * count, 7.0)
+    size = (2.2 * count, 5.6)
     figure, axes = plt.subplots(2, count, figsize=size, squeeze=False, layout="constrained")
     # of these there is nothing to draw
     numbers = ["error_log_evidence", "error_probability"]
     never = {peer for peer, of in table.groupby("peer") if of[numbers].isna().all(axis=None)}
-    # the colour of a method as everywhere, and a marker a peer
-    markers = dict(zip(PEERS, "osD^vP", strict=True))
     table = table.assign(kind=table["method"].str.split(",").str[0])
-    kinds = table["kind"].drop_duplicates()
-    looks = {kind: METHODS[kind.lower().replace(" ", "-")] for kind in kinds}
     cells = list(table.groupby(["N", "kernel"], sort=False))
     for column, ((n, kernel), rows) in enumerate(cells):
         for place, what in zip(axes[:, column], numbers, strict=True):
             for (peer, kind), of in rows.groupby(["peer", "kind"], sort=False):
-                seen = of[of[what].notna()]
+                seen, look = of[of[what].notna()], look_of(peer, kind.lower().replace(" ", "-"))
                 x, y = seen["cpu_seconds"].clip(lower=1e-3), seen[what].clip(lower=1e-7)
                 # hollow where the peer itself, or its error bar, failed
-                color, marker = looks[kind].color, markers[peer]
-                for face, which in (
-                    (color, seen["status"] == "ok"),
-                    ("none", seen["status"] != "ok"),
-                ):
-                    style = {"marker": marker, "facecolors": face}
-                    place.scatter(x[which], y[which], edgecolors=color, **style)
+                ok = seen["status"] == "ok"
+                place.plot(x[ok], y[ok], **look.points)
+                place.plot(x[~ok], y[~ok], **look.hollow)
                 if peer not in never:
-                    style = {"color": color, "label": f"{peer}, {looks[kind].label}"}
-                    place.plot([], [], marker, linestyle="none", **style)
+                    place.plot([], [], label=look.label, **look.points)
             place.set(xscale="log", yscale="log")
             place.set(xlabel="CPU seconds")
         axes[0, column].set_title(f"N = {n}, {kernel}")
-    axes[0, 0].set_ylabel("error of the log evidence, nats")
-    axes[1, 0].set_ylabel("error of the probabilities (root mean square)")
+    axes[0, 0].set_ylabel("error of log evidence, nats")
+    axes[1, 0].set_ylabel("error of probabilities, rms")
     handles = {
         label: handle
         for place in axes.flat
@@ -184,7 +175,13 @@ def picture(table, path):
     for peer in sorted(never):
         handles[f"{peer}: fails"] = plt.Line2D([], [], linestyle="none")
     figure.legend(handles.values(), handles, loc="outside lower center", ncols=4)
-    figure.savefig(path, dpi=130, metadata={"Software": None})
+    figure.savefig(path, dpi=160, metadata={"Software": None})
+
+
+def pictures(table):
+    """That of the page, and that of the front page."""
+    picture(table, ROOT / "docs/peers.png")
+    front.picture(table, ROOT / "docs/front.png")
 
 
 def main():
@@ -194,7 +191,12 @@ def main():
     )
     parser.add_argument("--peers", nargs="+", default=list(PEERS), choices=list(PEERS))
     parser.add_argument("--seconds", type=int, default=3600, help="CPU limit of a peer and problem")
+    parser.add_argument("--draw", action="store_true", help="draw the pictures of docs/peers.csv")
     given = parser.parse_args()
+    path = ROOT / "docs/peers.csv"
+    if given.draw:
+        pictures(pd.read_csv(path))
+        return
     if not set(given.sizes) <= {100, 400, 1000}:
         parser.error(f"sizes: {given.sizes} must be among 100, 400, 1000")
     given.sizes = given.sizes or [100, 400]  # with choices, argparse refuses a list as a default
@@ -207,7 +209,7 @@ def main():
                     rows.append(row)
             except DataUnavailableError as error:
                 print(f"N = {size} is left out: {error}", file=sys.stderr)
-    table, path = pd.DataFrame(rows), ROOT / "docs/peers.csv"
+    table = pd.DataFrame(rows)
     if path.exists():
         old = pd.read_csv(path)
         again = old["N"].isin(given.sizes) & old["peer"].isin(given.peers)
@@ -219,8 +221,7 @@ def main():
         kind="stable",
     )  # fmt: skip
     table.to_csv(path, index=False, float_format="%.4g")
-    picture(table, ROOT / "docs/peers.png")
-    front.picture(table, ROOT / "docs/front.png")
+    pictures(table)
 
 
 if __name__ == "__main__":

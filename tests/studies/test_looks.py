@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from importlib import import_module
-from itertools import combinations
+from itertools import combinations, product
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,7 +13,7 @@ from matplotlib.colors import to_rgb
 
 from recheck.report import style
 from recheck.report.layout import read_layout
-from studies.common.figures import _METHODS, METHODS, nothing, shown
+from studies.common.figures import _METHODS, METHODS, look_of, nothing, shown
 
 LAYOUTS = sorted(small.ROOT.glob("src/studies/*/layout.yaml"))
 #: Fields whose values are methods.
@@ -49,6 +49,23 @@ def test_no_figure_has_colours_of_its_own_for_methods():
         assert not re.search(r"zip\(.*(COLOURS|MARKERS)", text), path
         named = re.findall(r'"(#[0-9a-f]{6})"', text)
         assert all(len({one[1:3], one[3:5], one[5:]}) == 1 for one in named), "greys alone"
+
+
+def test_pictures_of_the_pages_have_the_same_looks():
+    """A method of another package keeps its colour, and has no marker that the method has here."""
+    for path in small.ROOT.glob("benchmarks/**/*.py"):
+        text = path.read_text()
+        assert not re.search(r'f?"C[\d{]|"[osD^v]{3}', text), path
+    pairs = [
+        *product(("scikit-learn", "GPy", "GPBoost"), ("laplace", "ep")),
+        *product(("SciPy", "mvtnorm"), ("genz-bretz",)),
+        ("TruncatedNormal", "minimax-tilting"),
+    ]
+    for package, method in pairs:
+        look, ours = look_of(package, method), look_of("gpcmc", method)
+        assert ours == METHODS[method]
+        assert look.color == ours.color and look.marker != ours.marker
+        assert look.label == f"{package}, {ours.label}"
 
 
 def test_the_supplement_prints_a_figure_at_its_scale():

@@ -50,7 +50,7 @@ _METHODS = {
     Look("Genz and Bretz", "#2d1e4c", "H"): "genz-bretz separation",
     # comparators
     Look("NUTS", "#663311", "p"): "nuts",
-    Look("variational", "#1b9e77", "v"): "variational",
+    Look("variational", "#1b9e77", "v"): "variational svgp",
     Look("linear probit", "#004c99", "s"): "linear-probit",
     Look("SVM", "#4cacee", "^"): "svm",
     Look("SVM without 1/2", "#222255", "v"): "svm-whole",
@@ -60,9 +60,32 @@ _METHODS = {
     Look("surrogate (SURR)", "#aa3377", "X"): "surrogate",
     Look("fitted", "#333399", "o"): "fitted",
     Look("mode", "#cc6677", "s"): "mode",
+    Look("auto (default)", "#dd3497", "o"): "auto",
+    Look("bivariate conditioning", "#8a6d00", "v"): "mvnxpb",
+    Look("linear logistic", "#999933", "h"): "linear-logistic",
 }
 #: Every method by each of its names.
 METHODS = {name: look for look, names in _METHODS.items() for name in names.split()}
+#: The marker of another package, whose methods have the colours of ours.
+PACKAGES = {
+    **{"scikit-learn": "s", "GPy": ">", "NumPyro": "^", "mvtnorm": "v", "TruncatedNormal": "d"},
+    **{
+        "SciPy": "X",
+        "BoTorch": "h",
+        "GPBoost": "<",
+        "GPflow": "v",
+        "mord": "^",
+        "statsmodels": "v",
+    },
+}
+
+
+def look_of(package: str, method: str) -> Look:
+    """The look of a method as a package has it: of another than ours the package's marker, and its name in front."""
+    look = METHODS[method]
+    if package == "gpcmc":
+        return look
+    return Look(f"{package}, {look.label}", look.color, PACKAGES[package])
 
 
 def in_order(names: Iterable[str]) -> list[str]:
