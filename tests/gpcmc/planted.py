@@ -13,7 +13,7 @@ from gpcmc.inference import ConvergenceError
 
 
 class Mutant(NamedTuple):
-    """What is broken, and the test with its arguments; ``monkeypatch`` stands for the fixture."""
+    """What is broken, and the test with its arguments; ``monkeypatch`` is given to a test that asks for it."""
 
     function: object
     text: str
@@ -37,6 +37,6 @@ def turns_red(mutant, monkeypatch):
     """Plant the fault, and see its test fail."""
     function = inspect.unwrap(mutant.function)
     monkeypatch.setattr(function, "__code__", broken(function, mutant.text, mutant.other))
-    given = [monkeypatch if one == "monkeypatch" else one for one in mutant.arguments]
+    asked = {"monkeypatch"} & {*inspect.signature(mutant.test).parameters}
     with pytest.raises((AssertionError, ConvergenceError, pytest.fail.Exception)):
-        mutant.test(*given)
+        mutant.test(*mutant.arguments, **dict.fromkeys(asked, monkeypatch))

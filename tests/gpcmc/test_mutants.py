@@ -88,15 +88,15 @@ MUTANTS = {
     # the sites
     "a cavity that keeps its site": Mutant(
         ep.cavities, "mean - cavity * a", "mean + 0.0 * a",
-        test_gaussian.test_a_method_on_any_form_is_the_textbook_one, ("dense", "ep", "monkeypatch"),
+        test_gaussian.test_a_method_on_any_form_is_the_textbook_one, ("dense", "ep"),
     ),
     "log Z without the determinant": Mutant(
         ep._iterate, "- 0.5 * conditioned.log_determinant", "",
-        test_gaussian.test_a_method_on_any_form_is_the_textbook_one, ("Markov chain", "ep", "monkeypatch"),
+        test_gaussian.test_a_method_on_any_form_is_the_textbook_one, ("Markov chain", "ep"),
     ),
     "log Z without half of it": Mutant(
         ep._iterate, "np.log(joint) + squares", "squares",
-        test_gaussian.test_a_method_on_any_form_is_the_textbook_one, (LOW, "ep", "monkeypatch"),
+        test_gaussian.test_a_method_on_any_form_is_the_textbook_one, (LOW, "ep"),
     ),
     "a weight without its determinant": Mutant(
         Proposal.log_weights, "- self.half_log_determinant", "",
@@ -116,7 +116,7 @@ MUTANTS = {
     ),
     "steps are not halved": Mutant(
         softmax_mode._climb, "psi >= least", "psi >= -np.inf",
-        test_multiclass.test_psi_never_falls_where_full_newton_steps_overshoot, (36, 1.0, "monkeypatch"),
+        test_multiclass.test_psi_never_falls_where_full_newton_steps_overshoot, (36, 1.0),
     ),
     "rounding of log(1 + little) forgotten": Mutant(
         softmax_mode._certain_rounding, "return y.size *", "return 0 * y.size *",
@@ -151,7 +151,7 @@ MUTANTS = {
     ),
     "no change of the mode, in the softmax's third derivatives": Mutant(
         softmax.half_slope_of_log_det, "- 2.0 * S_pi)", ")",
-        test_gaussian.test_gradients_are_central_differences, ("low rank, pivoted", "softmax", "monkeypatch"),
+        test_gaussian.test_gradients_are_central_differences, ("low rank, pivoted", "softmax"),
     ),
     "a column's share with the old mean": Mutant(
         correction.shares, "- a**2 + z**2", "+ z**2",

@@ -35,15 +35,21 @@ from gpcmc.rectangle import (
     tilt,
 )
 
+#: Tests that see several faults, some with the setting in which they do.
 DENSITY = parts.test_weight_times_proposal_is_the_target_density
 SITED = parts.test_what_sites_make_of_a_factor
-SADDLE = parts.test_the_tilt_is_the_saddle_point
 UNBIASED = parts.test_any_sites_are_unbiased
-SLOPES, RECTANGLES = (
-    test_evidence.test_any_guide_will_do_also_far_out,
-    test_rectangle.test_gradient_of_a_box_by_the_sites,
-)
 LINEAR = test_truths.test_value_error_and_status
+SLOPES = test_evidence.test_any_guide_will_do_also_far_out
+RECTANGLES = test_rectangle.test_gradient_of_a_box_by_the_sites
+CHAIN = chains.test_orthants_of_up_to_three_are_closed_forms
+RESAMPLED = chains.test_resampled_draws_are_unbiased_and_say_their_error
+FACTOR = parts.test_a_factor_is_that_of_cholesky, ("generators",)
+CORNERS = test_small.test_slopes_against_differences, (2,)
+TOLERANCE = (
+    methods.test_a_tolerance_that_the_points_do_not_meet_is_said_and_the_estimate_kept,
+    (classification.Twisted,),
+)
 MUTANTS = {
     # the factors
     "a constant of the other sign": Mutant(
@@ -53,8 +59,7 @@ MUTANTS = {
         GeneratorFactor.sited, "nu - tau * (H @ centre)", "nu", SITED, ("generators", 1.0)
     ),
     "half of what a block tells": Mutant(
-        GeneratorFactor.of.__func__, "P -= gain.T @ gain", "P -= 0.5 * gain.T @ gain",
-        parts.test_a_factor_is_that_of_cholesky, ("generators",),
+        GeneratorFactor.of.__func__, "P -= gain.T @ gain", "P -= 0.5 * gain.T @ gain", *FACTOR,
     ),
     "a state that forgets": Mutant(
         GeneratorFactor.follow, "state +=", "state[:] =", parts.test_generators_end_with_what_is_known_of_u
@@ -73,11 +78,10 @@ MUTANTS = {
         parts.test_the_order_is_the_greedy_one_and_the_factor_belongs_to_it, (0,),
     ),
     "a bound without its s's": Mutant(
-        tilt._Limits.at, "(As - s)", "As", SADDLE, (0, "mixed", "dense")
+        tilt._Limits.at, "(As - s)", "As", parts.test_the_tilt_is_the_saddle_point, (0, "mixed", "dense")
     ),
     "a Newton step without W": Mutant(
-        generators._LowRankGram.solve, "1.0 - w + w", "1.0 + w", parts.test_a_factor_is_that_of_cholesky,
-        ("generators",),
+        generators._LowRankGram.solve, "1.0 - w + w", "1.0 + w", *FACTOR,
     ),
     "a bound too low": Mutant(
         mixture.Mixture.defended.__func__, "+ float(np.log(1 + DEFENCE))", "",
@@ -95,11 +99,10 @@ MUTANTS = {
     ),
     "weights by the drawing proposal alone": Mutant(
         mixture.Mixture.weigh, "log_w = -logsumexp(log_q, axis=0)", "log_w = -log_q[k]",
-        UNBIASED, ("dense", True, "sobol", "monkeypatch"),
+        UNBIASED, ("dense", True, "sobol"),
     ),
     "a Latin hypercube on its diagonal": Mutant(
-        mixture.Latin.__call__, "rng.permuted(strata, axis=1)", "strata",
-        UNBIASED, ("generators", False, "latin", "monkeypatch"),
+        mixture.Latin.__call__, "rng.permuted(strata, axis=1)", "strata", UNBIASED, ("generators", False, "latin"),
     ),
     "an error where nothing bounds it": Mutant(
         mixture.average, "error = np.inf", "error = error", parts.test_a_few_samples_bound_no_error
@@ -117,17 +120,13 @@ MUTANTS = {
     ),
     "a round whose weights nobody looks at": Mutant(
         classification.OrthantMethod._fit, "weights_status(found.diagnostics) == OK", "True",
-        methods.test_weights_that_are_not_trusted_are_no_met_tolerance, ("monkeypatch",),
+        methods.test_weights_that_are_not_trusted_are_no_met_tolerance,
     ),
     "a limit of points that is none": Mutant(
-        classification.OrthantMethod._fit, "points <= self.points", "points <= 1024",
-        methods.test_a_tolerance_that_the_points_do_not_meet_is_said_and_the_estimate_kept,
-        (classification.Twisted,),
+        classification.OrthantMethod._fit, "points <= self.points", "points <= 1024", *TOLERANCE,
     ),
     "a tolerance missed in silence": Mutant(
-        classification.OrthantMethod._fit, "status = NOT_MET", "pass",
-        methods.test_a_tolerance_that_the_points_do_not_meet_is_said_and_the_estimate_kept,
-        (classification.Twisted,),
+        classification.OrthantMethod._fit, "status = NOT_MET", "pass", *TOLERANCE,
     ),
     # sites of labels
     "sites that stand for f": Mutant(
@@ -174,12 +173,10 @@ MUTANTS = {
         parts.test_coverage_of_the_mean_of_bounded_variables, ("uniform",),
     ),
     "a corner of the wrong sign": Mutant(
-        small.slopes, "0.5 * corner if p == q else", "0.5 * corner if p != q else",
-        test_small.test_slopes_against_differences, (2,),
+        small.slopes, "0.5 * corner if p == q else", "0.5 * corner if p != q else", *CORNERS,
     ),
     "correlations that stay where variances move": Mutant(
-        small.slopes, "0.5 * (moved - pulled)", "0.5 * moved",
-        test_small.test_slopes_against_differences, (2,),
+        small.slopes, "0.5 * (moved - pulled)", "0.5 * moved", *CORNERS,
     ),
     "a scale that is not weighed": Mutant(
         student.student_estimate, "log_density(x[k], df) + one.log_probability", "0.0 + one.log_probability",
@@ -190,23 +187,20 @@ MUTANTS = {
     ),
     # chains and particles
     "a step that is none": Mutant(
-        chain.Twist.way, "fro @ (c * powers[i])", "fro @ c", chains.test_orthants_of_up_to_three_are_closed_forms
+        chain.Twist.way, "fro @ (c * powers[i])", "fro @ c", CHAIN
     ),
     "a chain without its steps' noise": Mutant(
-        Chain.sited, "** 2 * p + left[i - 1]", "** 2 * p",
-        chains.test_orthants_of_up_to_three_are_closed_forms,
+        Chain.sited, "** 2 * p + left[i - 1]", "** 2 * p", CHAIN,
     ),
     "a test value that hears nobody": Mutant(
         chain.QuadraturePosterior._at, "seen, 1.0", "1.0, 1.0",
         chains.test_class_probabilities_are_quotients_of_evidences, (1,),
     ),
     "particles that keep their weights": Mutant(
-        filter._run, "one.log_weights[:] = mean", "one.log_weights[:] = one.log_weights[chosen]",
-        chains.test_resampled_draws_are_unbiased_and_say_their_error, ("monkeypatch",),
+        filter._run, "one.log_weights[:] = mean", "one.log_weights[:] = one.log_weights[chosen]", RESAMPLED,
     ),
     "states that stay where they are": Mutant(
-        filter.filtered, "one.state += np.reshape(centre, (-1, 1))", "one.state += 0.0",
-        chains.test_resampled_draws_are_unbiased_and_say_their_error, ("monkeypatch",),
+        filter.filtered, "one.state += np.reshape(centre, (-1, 1))", "one.state += 0.0", RESAMPLED,
     ),
     "a density of the wrong mass": Mutant(
         TruncatedNormal.logpdf, "heights.reshape(inside.shape) - mass", "heights.reshape(inside.shape)",
