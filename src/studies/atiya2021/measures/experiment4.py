@@ -8,7 +8,9 @@ import math
 import posixpath
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -258,57 +260,81 @@ def table4(runs: Runs, published: Path) -> Iterator[Row]:
     in_median = cells[cells["metric"] == "mae-med"].groupby("problem")["method"].agg(list)
     readings = read_published(published)
     images = {"raw": runs.scanned, "smoothed": runs.rows}
-    # of many columns, some hundred cuts of which would each be copied
+    # of many columns, which would be copied with every cut
     rows = {
         level: dict(
             list(of[[name for name in of if name.startswith(_READ)]].groupby(["problem", "method"]))
         )
         for level, of in images.items()
     }
+
+    @cache  # most readings differ in one of the methods
+    def part(
+        level: str, problem: int, name: str, column: str, paper: str, count: str
+    ) -> "_Part | None":
+        found = rows[level].get((problem, name))
+        return None if found is None else _Part.of(found, found[column], paper, count)
+
     for cell in cells.itertuples():
         alone = cell.metric == "mae-post"
         metric = "mae_post" if alone else "probability"
         papers = [cell.method] if alone else in_median[cell.problem]
         for levels in readings.combinations([cell.id], "runs"):
-            of_level = rows[levels.get("images", "smoothed")]
-            parts = []
+            level, count = levels.get("images", "smoothed"), levels.get("count", "")
+            found = {}
             for paper in papers:
                 name = paper + UNSAID.get(paper, {}).get(levels.get(CHOICE.get(paper, ""), ""), "")
                 read = f"_{levels['variance']}" if paper in CHAINS and "variance" in levels else ""
-                if (part := of_level.get((cell.problem, name))) is not None:
-                    parts.append(part.assign(method=paper, answer=part[metric + read]))
+                found[paper] = part(level, cell.problem, name, metric + read, paper, count)
+            parts = {paper: one for paper, one in found.items() if one is not None}
             if len(parts) == len(papers):
-                for row in _cell(pd.concat(parts), cell.method, alone, levels):
+                for row in _cell(parts, cell.method, alone):
                     yield estimate(cell.id, **row, reading=reading_text(levels), scale="log")
 
 
-def _cell(rows: pd.DataFrame, method: str, alone: bool, levels: Mapping[str, str]) -> Iterator[Row]:
-    """One cell under one reading: the mean error against the Bayes posterior, or deviation from the median.
+class _Part(NamedTuple):
+    """The runs of one method that a cell takes, by data set, and those of them that count.
 
-    `rows` has the runs of all methods that it takes, with what is read in the column ``answer``.
+    `answers` has what is read of the latter by data set and setting; `refused` says why they are no cell, if so.
     """
-    refused = [_refused(of, str(name), levels) for name, of in rows.groupby("method")]
-    if said := next(filter(None, refused), None):
-        yield _row(rows[rows["method"] == method], 0, math.nan, status=said)
+
+    runs: dict[int, pd.DataFrame]
+    counted: dict[int, pd.DataFrame]
+    answers: dict[tuple[int, int], list[Any]]
+    refused: str | None
+
+    @classmethod
+    def of(cls, runs: pd.DataFrame, answer: pd.Series, paper: str, count: str) -> "_Part":
+        used = runs.assign(answer=answer)[runs["counts"] & answer.notna()]
+        answers = used.groupby(["dataset", "set"])["answer"].agg(list).to_dict()
+        by_data, counted = (dict(list(some.groupby("dataset"))) for some in (runs, used))
+        return cls(by_data, counted, answers, _refused(runs, paper, count))
+
+
+def _cell(parts: Mapping[str, _Part], method: str, alone: bool) -> Iterator[Row]:
+    """One cell under one reading: the mean error against the Bayes posterior, or deviation from the median."""
+    if said := next(filter(None, (parts[name].refused for name in sorted(parts))), None):
+        yield _row(pd.concat(parts[method].runs), 0, math.nan, status=said)
         return
-    used = rows[rows["counts"] & rows["answer"].notna()]
-    methods = list(rows["method"].unique())
-    answers = used.groupby(["dataset", "set", "method"])["answer"].agg(list).to_dict()
-    shared = rows.groupby("dataset")["method"].nunique()
-    for dataset in shared.index[shared == len(methods)]:
+    for dataset in sorted(set.intersection(*({*one.runs} for one in parts.values()))):
         settings = []
         for number in PUBLISHED_SETTINGS:
-            of_set = {name: answers.get((dataset, number, name), []) for name in methods}
+            of_set = {name: one.answers.get((dataset, number), []) for name, one in parts.items()}
             settings.append(of_set[method] if alone else from_median(of_set)[method])
-        n, part = min(map(len, settings)), rows[rows["dataset"] == dataset]
-        if not n:
-            bad = part.loc[part["status"] != OK, "status"]  # the most frequent reason
+        behind = pd.concat([one.runs[dataset] for one in parts.values()])
+        if not (n := min(map(len, settings))):
+            bad = behind.loc[behind["status"] != OK, "status"]  # the most frequent reason
             status = str(bad.mode().iloc[0]) if len(bad) else "not comparable"
-            yield _row(part, dataset, math.nan, status=status)
-        mine = used[used["dataset"] == dataset]
+            yield _row(behind, dataset, math.nan, status=status)
+            continue
+        if alone:
+            mine = parts[method].counted[dataset]
+            by_run = [rows for _, rows in mine.groupby(mine.groupby("set").cumcount())]
+        else:
+            by_run = [behind]  # of every run
+        made = [_row(rows, dataset, math.nan, seed=common_seed(rows)) for rows in by_run]
         for run, value in enumerate(np.mean([errors[:n] for errors in settings], axis=0)):
-            behind = mine[mine.groupby("set").cumcount() == run] if alone else part
-            yield _row(behind, dataset, value, run=run, seed=common_seed(behind))
+            yield made[run if alone else 0] | {"found": Known(value), "run": run}
 
 
 def _row(
@@ -325,14 +351,14 @@ def common_seed(rows: pd.DataFrame) -> str:
     return posixpath.commonpath(seeds) if len(seeds) else ""
 
 
-def _refused(rows: pd.DataFrame, method: str, levels: Mapping[str, str]) -> str | None:
+def _refused(rows: pd.DataFrame, method: str, count: str) -> str | None:
     """Why the runs of one method cannot be averaged as the published cell is, or None."""
     if (rows["status"] == NO_DATA).any():
         return NO_DATA
     used = set(zip(rows["set"], rows["alpha"], rows["beta"], strict=True))
     wanted = used == {(number, *pair) for number, pair in PUBLISHED_SETTINGS.items()}
     if method == SAMPLER:  # files of other methods do not say
-        counted = "hard" if levels.get("count") == "million-hard" else "soft"
+        counted = "hard" if count == "million-hard" else "soft"
         for column, one in (("count", counted), ("scheme", "bootstrap")):
             wanted &= set(rows[column].dropna()) <= {one}
     return None if wanted else "not comparable"
