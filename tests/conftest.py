@@ -6,7 +6,10 @@ small matrices then takes up to fourteen times as much processor time.
 
 import os
 from collections import defaultdict
+from importlib import import_module
 from pathlib import Path
+
+import pytest
 
 # before NumPy is loaded; the workers and the processes that tests start inherit it
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
@@ -26,6 +29,19 @@ _seconds = defaultdict(float)
 def _function(case):
     """The test function of a case: ``gpcmc/test_gp.py::test_rbf`` of ``tests/gpcmc/test_gp.py::test_rbf[2]``."""
     return "/".join(case.partition("[")[0].split("/")[-2:])
+
+
+@pytest.fixture(scope="module")
+def script():
+    """A function that imports a script below benchmarks, which is in no package."""
+    with pytest.MonkeyPatch.context() as patch:
+
+        def load(path):
+            place = Path(__file__).resolve().parents[1] / "benchmarks" / path
+            patch.syspath_prepend(place.parent)
+            return import_module(place.stem)
+
+        yield load
 
 
 def pytest_addoption(parser):

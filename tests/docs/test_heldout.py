@@ -18,13 +18,8 @@ PEERS = ROOT / "benchmarks/peers"
 
 
 @pytest.fixture(scope="module")
-def heldout():
-    """The script, which is in no package."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(PEERS)
-        import heldout
-
-        yield heldout
+def heldout(script):
+    return script("peers/heldout.py")
 
 
 @pytest.fixture

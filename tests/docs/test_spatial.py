@@ -1,24 +1,16 @@
 """Spatial fields of a benchmark: their covariance, log loss beside the true probabilities, and missing peers."""
 
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.special import ndtr
 from sklearn.gaussian_process.kernels import RBF, Matern
 
-ROOT = Path(__file__).resolve().parents[2]
-
 
 @pytest.fixture(scope="module")
-def spatial():
-    """The script, which is in no package."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(ROOT / "benchmarks")
-        import spatial
-
-        yield spatial
+def spatial(script):
+    return script("spatial.py")
 
 
 @pytest.mark.parametrize(

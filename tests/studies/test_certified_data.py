@@ -16,14 +16,9 @@ FOLDER = ROOT / "benchmarks/certified"
 
 
 @pytest.fixture(scope="module")
-def modules():
-    """The loader and the script that makes the file, which stand beside it and in no package."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(FOLDER)
-        import certified
-        import make_problems
-
-        yield certified, make_problems
+def modules(script):
+    """The loader, and the script that makes the file."""
+    return script("certified/certified.py"), script("certified/make_problems.py")
 
 
 @pytest.fixture(scope="module")
