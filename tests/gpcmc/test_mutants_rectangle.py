@@ -119,14 +119,14 @@ MUTANTS = {
         test_rectangle.test_the_tolerance_is_met_or_missed_aloud,
     ),
     "a round whose weights nobody looks at": Mutant(
-        classification.OrthantMethod._fit, "weights_status(found.diagnostics) == OK", "True",
+        classification.OrthantMethod._sampled, "weights_status(found.diagnostics) == OK", "True",
         methods.test_weights_that_are_not_trusted_are_no_met_tolerance,
     ),
     "a limit of points that is none": Mutant(
-        classification.OrthantMethod._fit, "points <= self.points", "points <= 1024", *TOLERANCE,
+        classification.OrthantMethod._sampled, "points <= self.points", "points <= 1024", *TOLERANCE,
     ),
     "a tolerance missed in silence": Mutant(
-        classification.OrthantMethod._fit, "status = NOT_MET", "pass", *TOLERANCE,
+        classification.OrthantMethod._sampled, "status = NOT_MET", "pass", *TOLERANCE,
     ),
     # sites of labels
     "sites that stand for f": Mutant(
@@ -134,7 +134,7 @@ MUTANTS = {
         methods.test_weights_are_close_to_equal_where_it_matters,
     ),
     "a tilt that is not that of the stand-in": Mutant(
-        classification.Twisted.prepare, "starts=[rough.t]", "starts=[0.0 * rough.t]",
+        classification.Twisted._prepared, "starts=[rough.t]", "starts=[0.0 * rough.t]",
         methods.test_a_stand_in_costs_no_samples_and_no_bound, (1000.0,),
     ),
     # gradients
