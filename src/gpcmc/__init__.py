@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from gpcmc.ordinal import OrdinalGaussianProcessClassifier
     from gpcmc.orthant import OrthantEstimate, orthant_probability
     from gpcmc.rectangle import (
+        FieldCovariance,
         RectangleEstimate,
         RectangleEstimates,
         TruncatedNormal,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Comparison",
+    "FieldCovariance",
     "GaussianProcessClassifier",
     "OrdinalGaussianProcessClassifier",
     "OrthantEstimate",
@@ -45,6 +47,7 @@ __version__ = "0.3.0"
 # SciPy costs a third of a second and scikit-learn one and a half: each name loads what it needs.
 _HOME = {
     "Comparison": "gpcmc.comparison",
+    "FieldCovariance": "gpcmc.rectangle",
     "GaussianProcessClassifier": "gpcmc.classifier",
     "OrdinalGaussianProcessClassifier": "gpcmc.ordinal",
     "OrthantEstimate": "gpcmc.orthant",

@@ -21,7 +21,7 @@ from studies.cao2024 import estimates, problems
 from studies.cao2024.measures import probabilities
 from studies.cao2024.problems import NUGGETS, SCENARIOS, Problem
 from studies.cao2024.twisted import twisted
-from studies.cao2024.vecchia import VecchiaFactor
+from studies.cao2024.vecchia import factor_of
 from studies.common.kept import settings
 
 FOLDER = small.ROOT / "data/published/cao2024"
@@ -133,7 +133,7 @@ def few(scenario, n=60):
     lower, upper = given.lower[order], given.upper[order]
     if np.isneginf(lower).all():
         lower, upper = -upper, -lower
-    return given, order, VecchiaFactor.of(given, order, n - 1), lower, upper
+    return given, order, factor_of(given, order, n - 1), lower, upper
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
@@ -172,7 +172,7 @@ def test_few_neighbours_leave_an_error_that_more_of_them_take_away():
     truth = given.cov[np.ix_(order, order)]
     errors = []
     for neighbours in (3, 12, 50):
-        factor = VecchiaFactor.of(given, order, neighbours)
+        factor = factor_of(given, order, neighbours)
         errors.append(np.abs(factor.K @ np.eye(200) - truth).max())
     assert errors[0] > 0.01 and errors[1] < errors[0] / 2 and errors[2] < 0.01 * errors[0]
 
@@ -180,7 +180,7 @@ def test_few_neighbours_leave_an_error_that_more_of_them_take_away():
 def test_earlier_neighbours_are_the_nearest():
     X = np.random.default_rng(5).random((300, 2))
     given = Problem(X, 0.1, np.zeros(300), np.ones(300))
-    near = VecchiaFactor.of(given, np.arange(300), 7).K.near
+    near = factor_of(given, np.arange(300), 7).K.near
     for i in (0, 1, 5, 8, 299):
         nearest = np.argsort(np.linalg.norm(X[:i] - X[i], axis=1))[:7]
         assert near.index[i, : near.counts[i]].tolist() == nearest.tolist()

@@ -2,6 +2,7 @@
 
 from gpcmc.rectangle.draws import AcceptanceError
 from gpcmc.rectangle.estimate import RectangleEstimate
+from gpcmc.rectangle.field import FieldCovariance
 from gpcmc.rectangle.gradient import RectangleGradient
 from gpcmc.rectangle.many import RectangleEstimates
 from gpcmc.rectangle.probability import rectangle_probability
@@ -9,6 +10,7 @@ from gpcmc.rectangle.truncated import TruncatedMoment, TruncatedNormal
 
 __all__ = [
     "AcceptanceError",
+    "FieldCovariance",
     "RectangleEstimate",
     "RectangleEstimates",
     "RectangleGradient",

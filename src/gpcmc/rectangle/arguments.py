@@ -29,7 +29,13 @@ class Problem:
 def check_problem(lower: ArrayLike, upper: ArrayLike, mean: ArrayLike, cov: ArrayLike) -> Problem:
     """Return checked arguments of `gpcmc.rectangle_probability`, which says what is refused."""
     C, slack = check_semidefinite("cov", cov)
-    n = len(C)
+    return Problem(*check_bounds(lower, upper, mean, len(C)), C, slack)
+
+
+def check_bounds(
+    lower: ArrayLike, upper: ArrayLike, mean: ArrayLike, n: int
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the limits and the mean of n coordinates as arrays (n,), lower <= upper and the mean finite."""
     low, high = check_limits("lower", lower, n), check_limits("upper", upper, n)
     m = check_limits("mean", mean, n)
     if not np.isfinite(m).all():
@@ -40,7 +46,7 @@ def check_problem(lower: ArrayLike, upper: ArrayLike, mean: ArrayLike, cov: Arra
         raise ValueError(
             f"lower must not exceed upper; at index {i} they are {low[i]:g} and {high[i]:g}"
         )
-    return Problem(low, high, m, C, slack)
+    return low, high, m
 
 
 def check_limits(name: str, value: ArrayLike, n: int) -> FloatArray:

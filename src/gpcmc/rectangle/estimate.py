@@ -12,7 +12,7 @@ from scipy.special import ndtri
 
 from gpcmc import _validation as validation
 from gpcmc._threads import one_thread
-from gpcmc.posterior import NOT_MET, OK, UNTRUSTED
+from gpcmc.posterior import NOT_MET, OK, TOO_ROUGH, UNTRUSTED
 from gpcmc.rectangle import guarantee, rounds
 from gpcmc.rectangle.arguments import Problem
 from gpcmc.rectangle.blocks import Reduced, reduce
@@ -30,7 +30,7 @@ from gpcmc.rectangle.solve import (
     solve,
 )
 
-_WORST = (NOTHING, UNTRUSTED, NOT_MET, OK)
+_WORST = (NOTHING, UNTRUSTED, TOO_ROUGH, NOT_MET, OK)
 _KINDS = ("asymptotic", "guaranteed")
 
 
@@ -49,7 +49,8 @@ class RectangleEstimate:
     samples : int
         Samples drawn in all rounds; 0 for closed forms.
     status : str
-        ``"ok"``; ``"tolerance not met"``: `max_samples` are spent; ``"weights not trusted"``: the largest weights
+        ``"ok"``; ``"tolerance not met"``: `max_samples` are spent; ``"covariance too rough"``: what the neighbours of
+        a `FieldCovariance` leave out may be more than the tolerance; ``"weights not trusted"``: the largest weights
         have so heavy a tail (Pareto k-hat above 0.7) that the standard error may miss what no sample has seen; ``"no
         sample inside"``. Of several independent blocks of coordinates, the worst.
     method : str
@@ -74,7 +75,7 @@ class RectangleEstimate:
     diagnostics: dict[str, float]
     confidence: float
     _blocks: tuple[Solution, ...] = field(repr=False, compare=False)
-    _reduced: Reduced = field(repr=False, compare=False)
+    _reduced: Reduced | None = field(repr=False, compare=False)  # None of a field's values
     _seed: int = field(repr=False, compare=False)
     _scales: tuple[Scale, ...] = field(default=(), repr=False, compare=False)
 
@@ -94,7 +95,8 @@ class RectangleEstimate:
         confidence : float, optional
             Its level; that of the request if None.
         kind : {"asymptotic", "guaranteed"}
-            The first rests on Student's t for the 16 scrambles. The second holds at any number of samples: it
+            The first rests on Student's t for the 16 scrambles, and is wider by ``correction_rest`` on both sides. The
+            second holds at any number of samples: it
             makes as many new, independent draws as the last round had, and uses nothing but that their weights
             are bounded, which is proven (see `gpcmc.rectangle.guarantee`). It is a few times wider, and says nothing
             (minus infinity to the bound) where the bound is out of proportion. Equal calls give equal intervals.
@@ -103,7 +105,7 @@ class RectangleEstimate:
         ------
         ValueError
             If `confidence` is not between 0 and 1, `kind` is not one of these, or a guaranteed interval is asked of
-            Student's t.
+            Student's t, or of a `FieldCovariance` that is not made an array.
         """
         level = self.confidence if confidence is None else check_confidence(confidence)
         validation.check_option("kind", kind, _KINDS)
@@ -112,8 +114,14 @@ class RectangleEstimate:
             half = quantile_of(level, self.samples) * self.standard_error
             if not math.isfinite(log_p):
                 return -math.inf, 0.0 if self.standard_error > 0 else log_p
-            low = log_p + math.log1p(-half) if half < 1.0 else -math.inf
-            return low, min(log_p + math.log1p(half), 0.0)
+            rest = self.diagnostics.get("correction_rest", 0.0)
+            low = log_p + math.log1p(-half) - rest if half < 1.0 else -math.inf
+            return low, min(log_p + math.log1p(half) + rest, 0.0)
+        if self._reduced is None:
+            raise ValueError(
+                "kind='guaranteed' is for a covariance as an array: what a FieldCovariance leaves out has no "
+                "proven bound"
+            )
         if self._scales:
             raise ValueError(
                 "kind='guaranteed' is for the normal: of Student's t the quadrature over its scale is not proven"
@@ -152,9 +160,14 @@ class RectangleEstimate:
         Raises
         ------
         ValueError
-            If `points` is not a power of two, the probability is zero, or the covariance is singular.
+            If `points` is not a power of two, the probability is zero, or the covariance is singular, or a
+            `FieldCovariance` that is not made an array.
         """
         check_points(points, rounds.SCRAMBLES)
+        if self._reduced is None:
+            raise ValueError(
+                "the gradient is for a covariance as an array: give cov=kernel(X) in place of a FieldCovariance"
+            )
         if self._scales:
             return averaged_gradient(
                 [(one.weight, one.scale, one.estimate.gradient(points)) for one in self._scales]

@@ -11,6 +11,7 @@ from gpcmc._threads import one_thread
 from gpcmc._validation import Rng
 from gpcmc.rectangle.arguments import check_problem
 from gpcmc.rectangle.estimate import Options, estimate
+from gpcmc.rectangle.field import FieldCovariance, field_estimate
 from gpcmc.rectangle.many import check_problems, estimates
 from gpcmc.rectangle.solve import Method
 from gpcmc.rectangle.student import check_df, student_estimate
@@ -22,7 +23,7 @@ def rectangle_probability(
     upper: ArrayLike,
     *,
     mean: ArrayLike = 0.0,
-    cov: ArrayLike,
+    cov: ArrayLike | FieldCovariance,
     df: float | None = None,
     method: Method = "auto",
     tolerance: float = 1e-3,
@@ -42,8 +43,9 @@ def rectangle_probability(
     lower, upper : float or (..., n) array
         Limits; ``-np.inf`` and ``np.inf`` stand for none.
     mean : float or (..., n) array
-    cov : (n, n) or (..., n, n) array
-        Covariance, which may be singular; one for all, or one a problem.
+    cov : (n, n) or (..., n, n) array, or FieldCovariance
+        Covariance, which may be singular; one for all, or one a problem. Or a stationary kernel at inputs, which is for
+        one normal rectangle of thousands of dimensions: it takes no array.
     df : float, optional
         Degrees of freedom: v is then Student's t, mean + z / s with z ~ N(0, cov) and df s^2 chi-squared.
     method : {"auto", "minimax-tilting", "twisted-ep", "separation"}
@@ -96,11 +98,15 @@ def rectangle_probability(
     Graphical Statistics 1, 141. Cunningham, Hennig and Lacoste-Julien (2011), "Gaussian probabilities and
     expectation propagation". Plackett (1954), Biometrika 41, 351.
     """
-    many = check_problems(lower, upper, mean, cov)
-    problem = check_problem(lower, upper, mean, cov) if many is None else None
     options = Options.of(method, tolerance, max_samples, confidence, n_jobs)
     degrees = check_df(df)
     random = validation.check_rng("rng", rng, optional=True)
+    if isinstance(cov, FieldCovariance):
+        if degrees is not None:
+            raise ValueError("df must be None with a FieldCovariance; give the array cov=kernel(X)")
+        return field_estimate(lower, upper, mean, cov, options, random)
+    many = check_problems(lower, upper, mean, cov)
+    problem = check_problem(lower, upper, mean, cov) if many is None else None
     if many is not None:
         return estimates(many, degrees, options, random)
     assert problem is not None

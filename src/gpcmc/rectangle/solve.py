@@ -29,8 +29,8 @@ CLOSED = "closed form"
 #: No sample was inside: nothing is known but the guaranteed upper bound.
 NOTHING = "no sample inside"
 
-# Points of a scramble in the rounds that `auto` compares methods by.
-_PILOT = 128
+#: Points of a scramble in the rounds that `auto` compares methods by.
+PILOT = 128
 # It does not look for another method where the first is expected to need no more samples than this.
 _CHEAP = 2**15
 
@@ -158,24 +158,25 @@ def choose(
                 "use method='auto' or method='minimax-tilting'"
             )
         return "twisted-ep", other, None, 0
-    pilot = rounds.run_round(mixture, _PILOT, rng, request.n_jobs)
+    pilot = rounds.run_round(mixture, PILOT, rng, request.n_jobs)
     spent = pilot.samples
-    if _cheap(pilot, request):
+    if cheap(pilot, request):
         return "minimax-tilting", mixture, pilot, spent
     better, other = guided(given, mixture)
     if better is not mixture:
-        mixture, pilot = better, rounds.run_round(better, _PILOT, rng, request.n_jobs)
+        mixture, pilot = better, rounds.run_round(better, PILOT, rng, request.n_jobs)
         spent += pilot.samples
-    if other is None or _cheap(pilot, request):
+    if other is None or cheap(pilot, request):
         return "minimax-tilting", mixture, pilot, spent
-    rival = rounds.run_round(other, _PILOT, rng, request.n_jobs)
+    rival = rounds.run_round(other, PILOT, rng, request.n_jobs)
     spent += rival.samples
     if _work(rival, other) < _work(pilot, mixture):
         return "twisted-ep", other, rival, spent
     return "minimax-tilting", mixture, pilot, spent
 
 
-def _cheap(pilot: Average, request: Request) -> bool:
+def cheap(pilot: Average, request: Request) -> bool:
+    """Say whether a method whose pilot this is will need few samples."""
     expected = pilot.samples * (pilot.standard_error / request.largest_se) ** 2
     return bool(expected < _CHEAP and pilot.diagnostics["k_hat"] < MAX_K_HAT)
 

@@ -21,7 +21,7 @@ from gpcmc.rectangle.order import Ordered, ordered
 from gpcmc.rectangle.solve import separation, tilting
 from gpcmc.rectangle.tilt import minimax_tilt
 from studies.cao2024.problems import Problem
-from studies.cao2024.vecchia import VecchiaFactor
+from studies.cao2024.vecchia import factor_of
 
 Array = np.ndarray
 #: Methods; the last is under Vecchia's approximation.
@@ -74,7 +74,7 @@ def _prepared(
         mixture = tilting(ranked) if method == "minimax-tilting" else separation(ranked)
         points = _random if method == "minimax-tilting" else _lattice
         return lambda rng: _log_mean(mixture, points(len(mixture), draws, rng))
-    factor = VecchiaFactor.of(given, ranked.order, neighbours)
+    factor = factor_of(given, ranked.order, neighbours)
     sd = (1.0 + given.nugget) ** 0.5
     lower, upper = sd * ranked.lower, sd * ranked.upper
     tilt = minimax_tilt(factor, lower, upper, starts=[ranked.start])
