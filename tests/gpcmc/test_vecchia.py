@@ -20,7 +20,7 @@ from gpcmc import FieldCovariance, TruncatedNormal, rectangle_probability
 from gpcmc.covariance.factor import DenseFactor
 from gpcmc.covariance.kernels import evaluate
 from gpcmc.rectangle import field
-from gpcmc.rectangle.field import _Field, _resampled, _Sampler
+from gpcmc.rectangle.field import _Field, _resampled
 from gpcmc.rectangle.tilt import minimax_tilt
 from gpcmc.rectangle.vecchia import PrecisionFactor, VecchiaFactor, earlier
 
@@ -224,10 +224,21 @@ def test_the_tail_of_a_method_decides_for_the_other(no_array):
     assert found.method == "twisted-ep" and found.diagnostics["resampled"] > 0
 
 
+def test_wider_sites_have_more_ancestors(no_array):
+    """They pay in an orthant of strongly correlated values."""
+    n = 500
+    kernel = Matern(0.17, nu=1.5) + WhiteKernel(0.01)
+    one = _Field.of(kernel, places(n, seed=9), np.zeros(n), np.full(n, np.inf), 20)
+    own, wider = (_resampled(one.twisted(by), 256, np.random.default_rng(1)) for by in (1.0, 0.4))
+    count = [each.diagnostics["effective_samples"] for each in (own, wider)]
+    assert count[1] > 1.5 * count[0]
+    gap = abs(own.log_probability - wider.log_probability)
+    assert gap < 6 * np.hypot(own.standard_error, wider.standard_error)
+
+
 def test_many_particles_are_split_into_more_randomisations(monkeypatch):
     one = whole(80, 20)[0]
-    run = _Sampler.of("twisted-ep", one).run
-    proposal = run.args[0]
+    proposal = one.twisted(0.8)
     few = _resampled(proposal, 1024, np.random.default_rng(8))
     monkeypatch.setattr(field, "_STATES", 128 * len(one))
     many = _resampled(proposal, 1024, np.random.default_rng(9))

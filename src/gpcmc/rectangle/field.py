@@ -3,7 +3,8 @@ r"""The probability of a rectangle of the values of a field in thousands of dime
 The values are regressed on few neighbours (`gpcmc.rectangle.vecchia`), and proposals are those of `proposals`: minimax
 tilting draws the least likely values first, and expectation propagation's sites twist draws in the reverse of an
 elimination. A twisted proposal looks ahead to all limits, so that its draws may be resampled as they go
-(`gpcmc.rectangle.filter`): then an error grows as n, and not as its exponential.
+(`gpcmc.rectangle.filter`): then an error grows as n, and not as its exponential. Its sites are wider than expectation
+propagation's (`_Field.twisted`).
 
 What the neighbours leave out is corrected for, and what is then left is estimated, as it is of an evidence
 (`gpcmc.covariance.sparse_correction`): the probability is the evidence of a likelihood that says inside or not.
@@ -58,6 +59,8 @@ _STATES = 2**24
 # From calibration. An evidence's rest is for expectation propagation's evidence; of a rectangle's probability, of which
 # that is nats off, it leaves a share of the change, too.
 _BEYOND, _SHARE = 1.25, 0.4
+# Shares of the sites' precisions that pilots are made of, and the effective share of a pilot that needs no other.
+_SHARES, _MANY = (0.8, 0.4), 0.3
 # Products for a coordinate that take as long as its normal quantile and what else is not a product.
 _PRODUCTS = 400.0
 
@@ -217,16 +220,21 @@ class _Field:
         tilt = minimax_tilt(factor, low, high, starts=starts)
         return Mixture((proposals.tilted(factor, tilt.mu, low, high),), tilt.log_bound)
 
-    def twisted(self) -> Proposal | None:
-        """Return the proposal of expectation propagation's sites; None where rounding leaves none."""
+    def twisted(self, share: float) -> Proposal | None:
+        """Return the proposal of sites with a share of their precision; None where rounding leaves none.
+
+        Their slopes at the posterior's mean stay. Wider sites say less of limits to come, and what they say wrongly of
+        limits that are no Gaussians adds up to less: the weights of thousands of values vary less.
+        """
         if (guide := self.guide) is None:
             return None
         K, low, high = self._standing
         factor = PrecisionFactor.of(K.prior, K.precision)
-        tau, nu = guide.sites[:, factor.order]
+        order, tau = factor.order, share * guide.S
+        nu = self.signs * (guide.a + tau * guide.mean)
         try:
-            sited = factor.sited(self.signs[factor.order] * nu, tau)
-            return proposals.twisted(sited, tau, low[factor.order], high[factor.order])
+            sited = factor.sited(nu[order], tau[order])
+            return proposals.twisted(sited, tau[order], low[order], high[order])
         except LinAlgError:
             return None
 
@@ -314,15 +322,19 @@ class _Sampler:
     mixture: Mixture | None = None  # None where no bound on the weights is known
 
     @classmethod
-    def of(cls, name: str, field: _Field) -> _Sampler | None:
-        """Prepare one; None where rounding leaves none."""
-        if name != "twisted-ep":
-            mixture = field.separation() if name == "separation" else field.tilting()
-            run = partial(rounds.run_round, mixture)
-            return cls(name, run, int(field.K.near.counts.sum()), mixture)
-        if (proposal := field.twisted()) is None:
+    def of(cls, name: str, field: _Field) -> _Sampler:
+        """Prepare minimax tilting or separation of variables."""
+        mixture = field.separation() if name == "separation" else field.tilting()
+        run = partial(rounds.run_round, mixture)
+        return cls(name, run, int(field.K.near.counts.sum()), mixture)
+
+    @classmethod
+    def twisted(cls, field: _Field, share: float) -> _Sampler | None:
+        """Prepare draws that are twisted by sites of a share of their precision; None where rounding leaves none."""
+        if (proposal := field.twisted(share)) is None:
             return None
-        return cls(name, partial(_resampled, proposal), int(field.K.near.symbolic.panels[-1]))
+        products = int(field.K.near.symbolic.panels[-1])
+        return cls("twisted-ep", partial(_resampled, proposal), products)
 
     def work(self, pilot: Average, n: int) -> float:
         """Return the squared error times the work of so many coordinates; work is counted, not timed."""
@@ -336,22 +348,43 @@ def _choose(
     field: _Field, request: Request, rng: np.random.Generator
 ) -> tuple[_Sampler, Average | None, int]:
     """Return a method, its pilot round if there was one, and the samples of all pilots; as `solve.choose` does."""
-    name = "minimax-tilting" if request.method == "auto" else request.method
-    if (one := _Sampler.of(name, field)) is None:
-        raise ValueError(
-            "cov and the limits leave expectation propagation no proposal that floating point can hold; "
-            "use method='auto' or method='minimax-tilting'"
-        )
+    if request.method == "twisted-ep":
+        if (found := _wide_enough(field, request, rng)) is None:
+            raise ValueError(
+                "cov and the limits leave expectation propagation no proposal that floating point can hold; "
+                "use method='auto' or method='minimax-tilting'"
+            )
+        return found
     if request.method != "auto":
-        return one, None, 0
+        return _Sampler.of(request.method, field), None, 0
+    one = _Sampler.of("minimax-tilting", field)
     pilot = one.run(PILOT, rng=rng, n_jobs=request.n_jobs)
-    if cheap(pilot, request) or (other := _Sampler.of("twisted-ep", field)) is None:
+    if cheap(pilot, request) or (found := _wide_enough(field, request, rng)) is None:
         return one, pilot, pilot.samples
-    rival = other.run(PILOT, rng=rng, n_jobs=request.n_jobs)
-    spent = pilot.samples + rival.samples
+    other, rival, spent = found
+    spent += pilot.samples
     if other.work(rival, len(field)) < one.work(pilot, len(field)):
         return other, rival, spent
     return one, pilot, spent
+
+
+def _wide_enough(
+    field: _Field, request: Request, rng: np.random.Generator
+) -> tuple[_Sampler, Average, int] | None:
+    """Return twisted draws, by sites of which a pilot has more ancestors, the pilot, and the samples of pilots."""
+    found: tuple[_Sampler, Average] | None = None
+    spent = 0
+    for share in _SHARES:
+        if (one := _Sampler.twisted(field, share)) is None:
+            continue
+        pilot = one.run(PILOT, rng=rng, n_jobs=request.n_jobs)
+        spent += pilot.samples
+        ancestors = pilot.diagnostics["effective_samples"]
+        if found is None or ancestors > found[1].diagnostics["effective_samples"]:
+            found = one, pilot
+        if pilot.diagnostics["effective_fraction"] > _MANY:
+            break
+    return None if found is None else (*found, spent)
 
 
 def _resampled(
