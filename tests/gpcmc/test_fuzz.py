@@ -121,6 +121,14 @@ def truncated(lower, upper, mean, cov):
 FITTED = fit(X, Y, **OPTIONS)
 FOUND = gpcmc.rectangle_probability(-1.0, 2.0, cov=COV, max_samples=4352, rng=0)
 INSIDE = gpcmc.TruncatedNormal(-1.0, 2.0, cov=COV)
+
+
+def of_a_field(kernel, X, neighbours):
+    """The probability that all values of a field at inputs are positive."""
+    cov = gpcmc.FieldCovariance(kernel, X, neighbours)
+    return gpcmc.rectangle_probability(0.0, np.inf, cov=cov, tolerance=0.1, max_samples=4352, rng=0)
+
+
 CALLS = {
     "orthant_probability": Call(
         gpcmc.orthant_probability,
@@ -133,6 +141,9 @@ CALLS = {
         {"lower": -1.0, "upper": 2.0, "mean": 0.0, "cov": COV, "df": None, "method": "auto", "tolerance": 0.1,
          "max_samples": 4352, "confidence": 0.95, "n_jobs": 1, "rng": 0},
         is_estimate,
+    ),
+    "FieldCovariance": Call(
+        of_a_field, {"kernel": rbf(1.0, 2.0), "X": X, "neighbours": 2}, is_estimate
     ),
     "interval": Call(FOUND.interval, {"confidence": 0.9, "kind": "guaranteed"}, is_interval),
     "gradient": Call(FOUND.gradient, {"points": 64}, lambda found: is_finite(found.cov)),

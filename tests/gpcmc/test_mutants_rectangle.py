@@ -10,6 +10,7 @@ import test_rectangle_parts as parts
 import test_rectangle_truncated as truncated
 import test_small
 import test_truths
+import test_vecchia
 from planted import Mutant, turns_red
 
 from gpcmc import TruncatedNormal, weights
@@ -33,6 +34,7 @@ from gpcmc.rectangle import (
     small,
     student,
     tilt,
+    vecchia,
 )
 
 #: Tests that see several faults, some with the setting in which they do.
@@ -201,6 +203,23 @@ MUTANTS = {
     ),
     "states that stay where they are": Mutant(
         filter.filtered, "one.state += np.reshape(centre, (-1, 1))", "one.state += 0.0", RESAMPLED,
+    ),
+    # fields
+    "a neighbour that is not reflected": Mutant(
+        vecchia.reflected, "signs[K.near.index] * ", "",
+        test_vecchia.test_with_all_earlier_neighbours_a_factor_is_the_dense_one,
+    ),
+    "a determinant of the other sign": Mutant(
+        vecchia.PrecisionFactor.sited, "- self.made.log", "+ self.made.log",
+        test_vecchia.test_the_factor_of_a_precision_is_the_dense_one_in_its_order,
+    ),
+    "values that forget those beyond": Mutant(
+        vecchia.PrecisionFactor.follow, "state[low:high] +=", "state[low:high] =",
+        test_vecchia.test_blocks_draw_what_the_factor_multiplies, (vecchia.PrecisionFactor,),
+    ),
+    "values that forget their neighbours": Mutant(
+        vecchia.VecchiaFactor.follow, "state[here] +=", "state[here] =",
+        test_vecchia.test_blocks_draw_what_the_factor_multiplies, (vecchia.VecchiaFactor,),
     ),
     "a density of the wrong mass": Mutant(
         TruncatedNormal.logpdf, "heights.reshape(inside.shape) - mass", "heights.reshape(inside.shape)",

@@ -28,7 +28,6 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, solve_triangular
-from scipy.spatial.distance import cdist
 
 from gpcmc._validation import FloatArray
 from gpcmc.covariance.factor import Factor, Gram, Sited, parts
@@ -271,6 +270,8 @@ def earlier(Z: FloatArray, most: int) -> tuple[Index, Index]:
 
     Of equally near ones, as a grid has many, those that come first are taken. (`Neighbours.of`, by a tree, takes any.)
     """
+    from scipy.spatial.distance import cdist  # whose package is heavy
+
     n, most = len(Z), min(most, len(Z) - 1)
     index, counts = np.zeros((n, most), dtype=np.int32), np.minimum(np.arange(n), most)
     for first in range(0, n, _ROWS):
