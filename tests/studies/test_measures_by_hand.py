@@ -2,6 +2,7 @@
 
 import math
 from importlib import import_module
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -20,6 +21,7 @@ from studies.atiya2021.measures.crossings import Crossing, crossing
 from studies.atiya2021.measures.experiment1 import effective_number
 from studies.atiya2021.measures.experiment4 import _pairs, _ratios, contrasts
 from studies.atiya2021.measures.experiment4_claims import _only_chains
+from studies.atiya2021.measures.experiment4_errors import scatter
 from studies.atiya2021.measures.experiment4_runs import from_median
 from studies.common.measuring import Rows, measured
 from studies.common.plan import declared
@@ -334,8 +336,84 @@ def test_ratios_of_errors_have_problems_as_units():
     found = pd.DataFrame(_ratios(pd.concat(several))).set_index("id")["value"]
     # Student's t with one degree of freedom; one problem of twisted EP has no spread
     logs = {"middle": 2.0, "low": 2.0 - 12.7062047, "high": 2.0 + 12.7062047}
-    expected = {f"ratio/ep-every-run/orthant/{name}": log for name, log in logs.items()}
-    assert np.log(found).to_dict() == pytest.approx(expected)
+    # of mean errors the larger of Problem 2 tells most
+    second = np.log((np.exp(2.0) + np.exp(4.0)) / 2)
+    middle, half = (1.0 + second) / 2, 12.7062047 * (second - 1.0) / 2
+    logs |= {"means/middle": middle, "means/low": middle - half, "means/high": middle + half}
+    path = "ratio/ep-every-run/orthant/"
+    below = found.pop(f"{path}means/below")
+    assert np.log(found).to_dict() == pytest.approx(
+        {path + name: log for name, log in logs.items()}
+    )
+    assert below == 0
+
+
+def test_problems_on_which_a_mean_error_is_below_anothers():
+    """Both are closer in one setting of Problem 1, where the mean decides; EP is closer on the others."""
+    errors = {"ep": [1.0, 5.0, 1.0, 1.0], "hmc": [2.0, 2.0, 3.0, 9.0]}
+    rows = pd.DataFrame({"problem": [1, 1, 2, 3], "set": [1, 2, 1, 1], "source": "x"})
+    several = [rows.assign(method=m, mae_reference=e, nats=e) for m, e in errors.items()]
+    found = pd.DataFrame(_ratios(pd.concat(several))).set_index("id")["value"]
+    assert found["ratio/ep-every-run/hmc/means/below"] == 2
+    expected = (3.0 / 2.0 / 3.0 / 9.0) ** (1 / 3)
+    assert found["ratio/ep-every-run/hmc/means/middle"] == pytest.approx(expected)
+
+
+#: Log L of three replicates, the error that each reports, its status, and whether the prior is trivial, by setting.
+REPLICATES = {
+    1: ([0.0, 1.0, 2.0], 0.5, "ok", False),
+    2: ([4.0, 5.0, 6.0], 1.0, "ok", False),
+    # none of these count
+    3: ([0.0, 9.0, 0.0], 0.1, "weights not trusted", False),
+    4: ([0.0, 9.0, 0.0], 0.1, "ok", True),
+    5: ([-70.0, -70.0, -70.0], 1e-15, "ok", False),
+}
+
+
+def replicated(cases, method="best", draws=100.0):
+    """Runs of a method with the replicates of each setting of one problem."""
+    return pd.DataFrame(
+        {"problem": 1, "set": number, "method": method, "seed": "1/a", "log_evidence": value}
+        | {"log_evidence_se": se, "status": status, "trivial": trivial, "work_samples": draws}
+        | {"source": "experiment4.csv:2"}
+        for number, (values, se, status, trivial) in cases.items()
+        for value in values
+    )
+
+
+def test_replicates_judge_what_they_report_without_a_reference():
+    """Shares of 4 and 1 of the reported variance: the mean is 2.5, and its standard error 1.5."""
+    known = pd.DataFrame({"problem": 1, "set": [1, 2, 3], "source": "evidence.csv:2"})
+    known = known.assign(log_evidence_se=[1.0, 0.5, 1.0], samples=[50, 200, 50])
+    runs = SimpleNamespace(
+        first=replicated(REPLICATES), reference=known.set_index(["problem", "set"])
+    )
+    path = "calibration/best/scatter/"
+    found = {row["id"].removeprefix(path): row["value"] for row in scatter(runs)}
+    high = math.sqrt(2.5 + 12.7062047 * 1.5)
+    expected = {"cases": 2, "ratio": math.sqrt(2.5), "low": 0.0, "high": high}
+    # the reference is noisier in settings 1 and 3, and has more draws in setting 2
+    expected |= {"reference-cases": 3, "reference-larger": 2, "reference-longer": 1}
+    assert found == pytest.approx(expected)
+
+
+def test_the_interval_of_the_scatter_covers_as_it_says():
+    """Of 200 studies whose reported errors are right 6.5 % leave one outside, as shares of three replicates are skew.
+
+    3 to 25 do but for one test in a thousand.
+    """
+    rng, outside = np.random.default_rng(5), 0
+    frame = replicated(
+        dict.fromkeys(range(50), ([0.0, 0.0, 0.0], 1.0, "ok", False)), "minimax-tilting"
+    )
+    for _ in range(200):
+        se = np.repeat(np.exp(rng.normal(size=50)), 3)
+        values = -50.0 + se * rng.standard_normal(150)
+        first = frame.assign(log_evidence=values, log_evidence_se=se)
+        rows = scatter(SimpleNamespace(first=first, reference=None))
+        found = {row["id"].rpartition("/")[2]: row["value"] for row in rows}
+        outside += not found["low"] <= 1.0 <= found["high"]
+    assert 3 <= outside <= 25
 
 
 def test_without_data_experiment_5_says_so(tmp_path):
@@ -478,11 +556,31 @@ def test_where_one_long_run_fails_the_other_stands_alone_beside_importance_sampl
     ]
     lines += [(50, 0, "importance-ep", -9.0, 0.1, "ok"), (50, 1, "importance-ep", -2.1, 0.1, "ok")]
     lines += [(50, 2, "importance-ep", -3.4, 0.1, "weights not trusted")]
+    lines += [(50, 0, "ep", -1.1, 0.0, "ok"), (50, 1, "ep", -2.5, 0.0, "ok")]
+    lines += [(50, 2, "ep", -2.0, 0.0, "ok"), (50, 2, "sampler", -7.0, 1.0, "not converged")]
     value = of_scaling.measure(made(tmp_path, lines)).set_index("id")["value"]
-    expected = {"pairs": 2, "apart": 0.2, "largest-z": 4.0}
+    expected = {"pairs": 2, "apart": 0.2, "largest-z": 4.0, "rms-z": math.sqrt(10.0)}
+    # EP is nearer to minimax tilting on the first of the two, the sampler to twisted EP
+    expected |= {"ep/least": 0.3, "sampler/least": 4.0}
+    expected |= {"z/rough/N50/dataset1": -4.0, "z/rough/N50/dataset2": 2.0}
     expected |= {"importance-ep/passed": 1, "importance-ep/apart": 0.4}
     found = {key: value[f"scaling/reference/alone/{key}"] for key in expected}
     assert found == pytest.approx(expected)
+
+
+def test_twisted_ep_is_set_beside_its_own_long_run(tmp_path):
+    """Distances of 3 and 1 joint standard errors; a run that fails its diagnostics is left out."""
+    lines = [(50, k, TWISTED, -1.0, 0.3, "ok") for k in range(3)]
+    lines += [(50, k, MINIMAX, -1.1, 0.1, "ok") for k in range(3)]
+    lines += [(50, k, "sampler", -9.0, 0.1, "ok") for k in range(3)]
+    lines += [(50, 0, "twisted-ep", -2.5, 0.4, "ok"), (50, 1, "twisted-ep", -0.5, 0.4, "ok")]
+    lines += [(50, 2, "twisted-ep", -9.0, 0.4, "weights not trusted")]
+    found = of_scaling.measure(made(tmp_path, lines)).set_index("id")
+    row = found.loc["scaling/calibration/twisted-ep/apart-rms"]
+    assert row["value"] == pytest.approx(math.sqrt(5.0))
+    assert row["source"] == "scaling.csv:2-3,11-12", "its runs and its own long runs"
+    assert found.loc["scaling/calibration/twisted-ep/apart", "value"] == 2
+    assert "scaling/calibration/sampler/apart" not in found.index
 
 
 def test_exact_long_runs_agree_up_to_rounding(tmp_path):
@@ -504,6 +602,11 @@ def test_the_claim_on_2000_dimensions_is_judged_with_the_samples_that_the_paper_
     assert [*rows["reading"]] == ["kernel=rough", "kernel=smooth"]
     assert [*rows["value"]] == pytest.approx([3.0, 3.0])
     assert [*rows["se"]] == pytest.approx([0.1 / math.sqrt(2)] * 2)
+    more = [(2000, 1, name, -9.0, 0.1, "ok") for name in (TWISTED, MINIMAX)]
+    more += [(2000, 1, "million", -9.5, 1.0, "ok")]
+    value = of_scaling.measure(made(tmp_path, [*runs, *more])).set_index("id")["value"]
+    ends = [value[f"scaling/rough/N2000/million/{end}"] for end in ("least", "largest")]
+    assert ends == pytest.approx([0.5, 3.0])
 
 
 def test_seconds_at_another_error_leave_what_comes_before_the_points_as_it_is():

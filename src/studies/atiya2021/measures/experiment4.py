@@ -21,11 +21,12 @@ from recheck.judge.published import read_published
 from studies.atiya2021.measures import common
 from studies.atiya2021.measures.common import Known, Row, combine, each, estimate, estimates
 from studies.atiya2021.measures.experiment4_claims import claims, works
-from studies.atiya2021.measures.experiment4_errors import calibration, gains, seconds
+from studies.atiya2021.measures.experiment4_errors import calibration, gains, scatter, seconds
 from studies.atiya2021.measures.experiment4_runs import (
     ERRORS,
     PAPER,
     SAMPLER,
+    TWISTED,
     Runs,
     from_median,
     read_runs,
@@ -52,8 +53,12 @@ CHAINS = ["ess-gpml", "hmc-gpml"]
 #: Hyperparameter settings that a published cell is an average over: (alpha, beta) by number.
 _PAIRS = (5.0, 1.0), (5.0, 5.0), (3.0, 2.0), (0.5, 0.5), (3.0, 1.0), (0.5, 3.0)
 PUBLISHED_SETTINGS = dict(enumerate(_PAIRS, start=1))
-#: The row of twisted EP.
-TWISTED = "best"
+#: Methods whose errors are compared, the error, the end of its ids, and how settings are averaged.
+_COMPARED = (
+    ("ep", SAMPLER, "mae_reference", "", ("", "means/")),
+    ("ep", "hmc", "mae_reference", "", ("means/",)),
+    (TWISTED, SAMPLER, "nats", "/nats", ("",)),
+)
 #: Beginnings of the columns that cells of Table 4 are read from.
 _READ = (
     *("problem", "dataset", "set", "method", "alpha", "beta", "status", "count", "scheme"),
@@ -92,6 +97,7 @@ def measure(given: Rows) -> pd.DataFrame:
         _pairs(loose[loose["certified"]], "-every-run"),
         _ratios(loose[loose["certified"]]),
         calibration(runs),
+        scatter(runs),
         seconds(runs, loose),
         gains(loose, strict),
         each(had, ["method", "problem"], "settings/{method}/{quantity}/P{problem}", samples),
@@ -188,21 +194,26 @@ def _closer(name: str, one: str, errors: pd.DataFrame, certified: pd.DataFrame) 
 
 
 def _ratios(certified: pd.DataFrame) -> Iterator[Row]:
-    """Geometric mean of a method's errors over the sampler's, with its 95 % interval, every run counted.
+    """Geometric mean over problems of a method's errors over another's, with its 95 % interval, every run counted.
 
-    Settings share the data of their problem, so that problems are the units: each has the mean over its settings.
+    Settings share the data of their problem, so that problems are the units: each has the mean of the logarithms over
+    its settings, or (``means``) the ratio of its mean errors, to which the settings with large errors contribute most;
+    ``below`` counts the problems whose ratio is below one.
     """
-    for one, column, last in (("ep", "mae_reference", ""), (TWISTED, "nats", "/nats")):
+    for one, other, column, last, kinds in _COMPARED:
         wide = certified.pivot(index=["problem", "set"], columns="method", values=column)
-        both = wide.reindex(columns=[one, SAMPLER]).dropna()
-        both = both[(both > 0.0).all(axis=1)]
-        logs = np.log(both[one] / both[SAMPLER]).groupby(level="problem").mean()
-        if (n := len(logs)) > 1:
-            source = join_sources(certified.loc[certified["method"].isin(both.columns), "source"])
-            middle, half = logs.mean(), stdtrit(n - 1, 0.975) * logs.sem()
-            found = {"middle": middle, "low": middle - half, "high": middle + half}
-            path = f"ratio/{one}-every-run{last}/{SAMPLER}/"
-            yield from estimates(path, {name: np.exp(log) for name, log in found.items()}, source)
+        both = wide.reindex(columns=[one, other]).dropna()
+        source = join_sources(certified.loc[certified["method"].isin(both.columns), "source"])
+        for kind in kinds:
+            errors = both.groupby(level="problem").mean() if kind == "means/" else both
+            errors = errors[(errors > 0.0).all(axis=1)]
+            logs = np.log(errors[one] / errors[other]).groupby(level="problem").mean()
+            if (n := len(logs)) > 1:
+                middle, half = logs.mean(), stdtrit(n - 1, 0.975) * logs.sem()
+                found = {"middle": middle, "low": middle - half, "high": middle + half}
+                known = {name: np.exp(log) for name, log in found.items()}
+                known |= {"below": (logs < 0.0).sum()} if kind else {}
+                yield from estimates(f"ratio/{one}-every-run{last}/{other}/{kind}", known, source)
 
 
 def _reliability(runs: Runs) -> Iterator[Row]:

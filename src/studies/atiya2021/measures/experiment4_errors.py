@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.special import stdtrit
 
 from recheck.judge.measures import OK, join_sources
 from studies.atiya2021.measures.common import (
@@ -27,6 +28,7 @@ from studies.atiya2021.measures.experiment4_runs import (
     ERRORS,
     PAPER,
     SAMPLER,
+    TWISTED,
     Runs,
     with_known_error,
 )
@@ -35,6 +37,10 @@ from studies.atiya2021.measures.experiment4_runs import (
 WARNS, CONFIDENT = 0.4, 0.1
 #: Half the width of an interval that covers 95 % of a normal distribution, in standard errors.
 _HALF_WIDTH = 1.959964
+#: Methods whose replicates are set beside one another: those whose errors the reference does not resolve.
+_REPLICATED = (TWISTED, "minimax-tilting")
+#: Reported standard errors below this multiple of log L are rounding.
+_ROUNDING = 1e-12
 #: The problems with 750 training patterns or more.
 LARGE = (6, 9)
 #: Length scale of the settings with a rough kernel, and the setting at which the paper makes CPU times equal.
@@ -103,6 +109,45 @@ def _root_mean_square(runs: pd.DataFrame) -> Known:
     mean = jackknife_ratio(squares, pd.Series(1.0, squares.index), clusters)
     root = math.sqrt(mean.value)
     return Known(root, mean.se / (2.0 * root) if root else 0.0, mean.df)
+
+
+def scatter(runs: Runs) -> Iterator[Row]:
+    """How far replicates of a run are apart, over the standard errors that they report: no reference is needed for it.
+
+    By case, a problem and a setting, the variance of log L between replicates is divided by the mean of the reported
+    ones. ``ratio`` is the root of its mean over so many ``cases``, with the 95 % interval by Student's t: replicates
+    have random numbers of their own, so that cases are independent. A case counts if its prior is not trivial, all its
+    runs pass, and more than rounding is left to chance.
+
+    Of twisted EP also on how many cases the reference's standard error is ``reference-larger``, or its number of draws
+    is (``reference-longer``), of so many ``reference-cases`` where both report an error above rounding.
+    """
+    first = runs.first
+    told = first["log_evidence_se"].astype(float)
+    drawn = first[first["seed"].notna() & ~first["trivial"] & (told > 0)]
+    drawn = drawn.assign(variance=told**2, passed=drawn["status"] == OK)
+    for method, own in drawn[drawn["method"].isin(_REPLICATED)].groupby("method"):
+        by = own.groupby(["problem", "set"])
+        cases = by.agg(
+            told=("variance", "mean"), seen=("log_evidence", "var"), all=("passed", "all")
+        )
+        chance = np.sqrt(cases["told"]) > _ROUNDING * by["log_evidence"].mean().abs()
+        path, source = f"calibration/{method}/scatter", join_sources(own["source"])
+        if method == TWISTED:
+            columns = ["log_evidence_se", "samples", "source"]
+            known = runs.reference[columns].join(cases[chance], how="inner")
+            draws = by["work_samples"].mean()[known.index]
+            larger = known["log_evidence_se"] > np.sqrt(known["told"])
+            found = {"cases": len(known), "larger": larger.sum()}
+            found |= {"longer": (known["samples"] > draws).sum()}
+            both = join_sources([source, *known["source"]])
+            yield from estimates(f"{path}/reference-", found, both)
+        shares = (cases["seen"] / cases["told"])[chance & cases["all"]].dropna()
+        if (n := len(shares)) > 1:
+            mean, half = shares.mean(), stdtrit(n - 1, 0.975) * shares.sem()
+            ends = {"low": math.sqrt(max(mean - half, 0.0)), "high": math.sqrt(mean + half)}
+            found = {"cases": n, "ratio": math.sqrt(mean)} | ends
+            yield from estimates(f"{path}/", found, source)
 
 
 def seconds(runs: Runs, loose: pd.DataFrame) -> Iterator[Row]:

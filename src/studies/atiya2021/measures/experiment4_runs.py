@@ -27,6 +27,8 @@ from studies.common.measuring import Rows
 #: The paper's own method, and its four methods by the names that the paper prints.
 SAMPLER = "orthant"
 PAPER = {"new": SAMPLER, "titsias": "control-variables", "ess": "ess-gpml", "hmc": "hmc-gpml"}
+#: The row of twisted EP.
+TWISTED = "best"
 #: Iterations of control variables in Experiment 4 (section 6.4), whose CPU time every method had.
 PUBLISHED_ITERATIONS = 50_000
 
@@ -147,7 +149,7 @@ def _reference(
         refuse_other_data,
     )
 
-    keys, columns = ["problem", "set"], [*_REFERENCE, "digest", "alpha", "beta"]
+    keys, columns = ["problem", "set"], [*_REFERENCE, "samples", "digest", "alpha", "beta"]
     evidence = common.certified(folder, [*keys, *columns])
     wanted = rows[[*keys, "alpha", "beta"]].drop_duplicates(keys)
     found = evidence.merge(wanted, on=keys, suffixes=("", "_run"))

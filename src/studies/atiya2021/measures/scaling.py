@@ -86,10 +86,19 @@ def measure(given: Rows) -> pd.DataFrame:
 
 
 def _apart(runs: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
-    """Runs of `FIRST` with their distance from its own long run, which has other random numbers; of others none."""
-    long = known[f"value_{FIRST}"].reindex(pd.MultiIndex.from_frame(runs[DATA])).to_numpy()
-    apart = (runs["log_evidence"] - long).abs()
-    return runs.assign(apart=apart.where(runs["inference"] == FIRST))
+    """Runs of `FIRST` with their distance from its own long run, which has other random numbers; of others none.
+
+    ``apart_z`` has it in joint standard errors, and ``apart_source`` where both are from.
+    """
+    own = runs["inference"] == FIRST
+    names = [f"{name}_{FIRST}" for name in ("value", "se", "source")]
+    long = known[names].reindex(pd.MultiIndex.from_frame(runs[DATA])).set_index(runs.index)
+    value, se, source = (long[name] for name in names)
+    apart = (runs["log_evidence"] - value).abs().where(own)
+    joint = np.hypot(runs["log_evidence_se"], se)
+    pairs = zip(runs["source"], source.fillna(""), strict=True)
+    both = pd.Series([join_sources(pair) for pair in pairs], index=runs.index, dtype=object)
+    return runs.assign(apart=apart, apart_z=apart / joint.where(joint > 0), apart_source=both)
 
 
 def _eves(runs: pd.DataFrame) -> Iterator[Row]:
@@ -144,7 +153,7 @@ def _runs(runs: pd.DataFrame) -> Iterator[pd.DataFrame]:
 def _cells(runs: pd.DataFrame) -> Iterator[Row]:
     """Median and largest error of all runs with a number, flagged or not, and how many were flagged, failed or off.
 
-    Of `FIRST` also the median distance from its own long run (``apart``).
+    Of `FIRST` also the median distance from its own long run (``apart``), and of `NAMED_FOR` the least error.
     """
     there = runs.assign(source=runs["error_source"])[runs["error"].notna()]
     keys = ["kernel", "N", "method"]
@@ -153,8 +162,10 @@ def _cells(runs: pd.DataFrame) -> Iterator[Row]:
     counts: dict[str, Any] = {"runs": len}
     counts |= {f"{name}-runs": (name, "sum") for name in ("flagged", "failed", "wrong")}
     yield from each(runs, keys, f"{_PATH}{{quantity}}", counts)
-    own = there[there["apart"].notna()]
+    own = there.assign(source=there["apart_source"])[there["apart"].notna()]
     yield from each(own, keys, f"{_PATH}{{quantity}}", {"apart": ("apart", "median")})
+    named = there[there["method"] == NAMED_FOR]
+    yield from each(named, keys, f"{_PATH}{{quantity}}", {"least": _least})
 
 
 def _curve(runs: pd.DataFrame) -> Iterator[Row]:
@@ -168,7 +179,7 @@ def _curve(runs: pd.DataFrame) -> Iterator[Row]:
     found: dict[str, Any] = {"median": _median, "seconds": ("cpu_seconds", "mean")}
     found |= {"flagged": ("flagged", "mean")}
     yield from each(there, keys, _CURVE, found)
-    own = there[there["apart"].notna()]
+    own = there.assign(source=there["apart_source"])[there["apart"].notna()]
     yield from each(own, keys, _CURVE, {"apart": ("apart", "median")})
 
 
@@ -182,9 +193,18 @@ def _median(group: pd.DataFrame) -> Known:
 
 def _largest(group: pd.DataFrame) -> Known:
     """The largest error; a bound where that one is."""
+    return _one(group.nlargest(1, "error"))
+
+
+def _least(group: pd.DataFrame) -> Known:
+    """The least error, as `_largest`."""
+    return _one(group.nsmallest(1, "error"))
+
+
+def _one(group: pd.DataFrame) -> Known:
     if group.empty:
         return Known(status="none")
-    row = group.loc[group["error"].idxmax()]
+    row = group.iloc[0]
     return Known(float(row["error"]), 0.0, status="at most" if row["bound"] else OK)
 
 
@@ -196,7 +216,8 @@ def _calibration(runs: pd.DataFrame) -> Iterator[Row]:
     root mean square of error over standard error, of runs whose status is "ok" (``ok`` counts them): the variance of
     the truth is added to the reported one. ``rms-alone`` leaves the truth's out, and ``truth-share`` is the median
     share of the truth's in the sum. Each is given for every number of patterns and law of data, too, and of many
-    patterns (``large``) for every law and kernel.
+    patterns (``large``) for every law and kernel. Of `FIRST`, whose errors are too small for its truth, ``apart-rms``
+    is of so many distances from its long run (``apart``) over joint standard errors.
     """
     quantities: dict[str, Any] = {
         "runs": len,
@@ -225,21 +246,25 @@ def _calibration(runs: pd.DataFrame) -> Iterator[Row]:
     for own, frame in groups.items():
         by = ["method", *re.findall(r"{(\w+)}", own)]
         yield from each(frame, by, f"{path}{own}{{quantity}}", quantities)
+    own = rows.assign(source=rows["apart_source"])[rows["passed_apart"].notna()]
+    apart = {"apart": len, "apart-rms": lambda group: _rms(group["passed_apart"])}
+    yield from each(own, "method", f"{path}{{quantity}}", apart)
 
 
 def _over_reported(runs: pd.DataFrame) -> pd.DataFrame:
     """Runs with their errors over what is reported, of those whose status is "ok" and whose error is known.
 
     ``z`` is over the joint standard error of run and truth, ``alone`` over the run's; ``share`` is the truth's in the
-    joint variance.
+    joint variance. ``passed_apart`` has the ``apart_z`` of those whose status is "ok".
     """
     passed = (runs["status"] == OK) & (runs["log_evidence_se"] > 0)
+    apart = runs["apart_z"].where(passed)
     passed &= runs["difference"].notna() & runs["truth_sound"]
     own = runs["log_evidence_se"].where(passed)
     joint = np.hypot(own, runs["truth_se"])
     error = runs["difference"]
     more = {"z": error / joint, "alone": error / own, "share": (runs["truth_se"] / joint) ** 2}
-    return runs.assign(source=runs["error_source"], **more)
+    return runs.assign(source=runs["error_source"], passed_apart=apart, **more)
 
 
 def _closer(runs: pd.DataFrame) -> Iterator[Row]:
@@ -353,20 +378,29 @@ def _rms(z: pd.Series) -> Known:
 def _alone(known: pd.DataFrame, runs: pd.DataFrame) -> Iterator[Row]:
     """What else there is where the long run of minimax tilting fails, and that of twisted EP stands alone.
 
-    The largest distance of either method from it (``apart``), that of minimax tilting in joint standard errors too,
-    and how many runs of importance sampling from EP pass there, of so many ``pairs`` of a data set and a kernel.
+    The largest distance of either method from it (``apart``); that of minimax tilting in joint standard errors too, the
+    root mean square of these, and each of them (``z``), negative where minimax tilting lies below. The ``least``
+    distance of EP and of the sampler from either, whichever is right. How many runs of importance sampling from EP pass
+    there, of so many ``pairs`` of a data set and a kernel.
     """
     alone = known[known[f"sound_{FIRST}"] & ~known[f"sound_{SECOND}"]]
     if alone.empty:
         return
-    source = join_sources(alone["source_combined"])
-    gap = (alone[f"value_{FIRST}"] - alone[f"value_{SECOND}"]).abs()
-    found = {"pairs": len(alone), "apart": gap.max(), "largest-z": alone["z"].abs().max()}
-    own = runs[runs["method"] == "importance-ep"].set_index(DATA).reindex(alone.index)
-    distance = (own["log_evidence"] - alone[f"value_{FIRST}"]).abs()
-    found |= {"importance-ep/passed": (own["status"] == OK).sum()}
-    found |= {"importance-ep/apart": distance.max()}
-    yield from estimates("scaling/reference/alone/", found, source)
+    path, source = "scaling/reference/alone/", join_sources(alone["source_combined"])
+    long, z = alone[[f"value_{name}" for name in (FIRST, SECOND)]], alone["z"]
+    found = {"pairs": len(alone), "apart": long.diff(axis="columns").abs().max(axis=None)}
+    found |= {"largest-z": z.abs().max(), "rms-z": _rms(z)}
+    found |= {"z/{}/N{}/dataset{}".format(*key): -of for key, of in z.items()}
+    by = {name: own.set_index(DATA).reindex(alone.index) for name, own in runs.groupby("method")}
+    for name in [name for name in ("ep", SAMPLER) if name in by]:
+        least = long.sub(by[name]["log_evidence"], axis="index").abs().min(axis=None)
+        both = join_sources([source, *by[name]["source"].dropna()])
+        yield estimate(f"{path}{name}/least", least, both)
+    if (own := by.get("importance-ep")) is not None:
+        distance = (own["log_evidence"] - alone[f"value_{FIRST}"]).abs()
+        found |= {"importance-ep/passed": (own["status"] == OK).sum()}
+        found |= {"importance-ep/apart": distance.max()}
+    yield from estimates(path, found, source)
 
 
 def _references(known: pd.DataFrame, long: pd.DataFrame) -> Iterator[Any]:
