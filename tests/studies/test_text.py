@@ -97,9 +97,12 @@ def test_what_the_chooser_says_of_a_second_opinion(value):
         round(value(f"scaling/dearer/minimax-tilting/N500/{kernel}"))
         for kernel in ("rough", "smooth")
     }
-    assert words == {8, 17} and "takes eight to seventeen times as long" in written(
-        "docs/choose.rst"
-    )
+    text = written("docs/choose.rst")
+    assert words == {8, 17} and "takes eight to seventeen times as long" in text
+    path = "scaling/calibration/{}/large/model/{}".format
+    failed, runs = (value(path("importance-ep", what)) for what in ("flagged", "runs"))
+    assert f"fails its diagnostics in {failed:.0f} of {runs:.0f} runs on labels" in text
+    assert value(path("twisted-ep", "flagged")) == 1 and "twisted EP in one" in text
 
 
 def test_what_section_3_says_in_words(value):
@@ -114,6 +117,24 @@ def test_what_section_3_says_in_words(value):
         for n in (50, 200, 500, 1000, 2000)
     ]
     assert max(apart) < 0.1
+
+
+def test_what_section_3_says_of_runs_that_fail(value):
+    """Twisted EP's one failure is on the smooth kernel with 2000 patterns, and a million samples suffice there."""
+    assert value("scaling/calibration/twisted-ep/flagged") == 1
+    assert value("scaling/smooth/N2000/twisted-ep/flagged-runs") == 1
+    assert value("scaling/smooth/N2000/million/largest") < 1.0
+    # "all" of the runs that miss, not of those that are too low
+    assert value("scaling/eves/off/below-20") == value("scaling/eves/off/all")
+
+
+def test_what_section_4_says_in_words(value):
+    """By mean errors HMC is about as good as EP, and most of twisted EP's runs have more draws than the reference."""
+    low, high = (value(f"ratio/ep-every-run/hmc/means/{end}") for end in ("low", "high"))
+    assert low < 1.0 < high
+    path = "calibration/best/scatter/reference-{}".format
+    cases, larger, longer = (value(path(name)) for name in ("cases", "larger", "longer"))
+    assert larger > 0.8 * cases and longer < 0.2 * cases
 
 
 def test_numbers_that_the_paper_writes_as_words(value):

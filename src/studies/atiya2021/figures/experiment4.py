@@ -97,11 +97,13 @@ def accuracy(book: Book) -> Figure:
         for method, own in rows.fillna({"value": np.inf}).groupby("method")["value"]:
             place, middle = methods.index(str(method)), own.median()
             axes.plot([middle] * 2, [place - 0.4, place + 0.4], color=style.INK, linewidth=1.4)
-    own = book.select("experiment4/{problem}/certified/reference/probability-se")["value"]
     handles = [*PASSING, handle("no estimate", style.INK, marker="x")]
     handles.append(handle("median problem", style.INK, linestyle="-"))
+    for axes, name in zip(panels, ("probability", "log-evidence"), strict=True):
+        own = book.select(f"experiment4/{{problem}}/certified/reference/{name}-se")["value"]
+        if len(own):
+            axes.axvline(own.median(), **_DASHED)
     if len(own):
-        panels[0].axvline(own.median(), **_DASHED)
         handles.append(handle("s.e. of the reference", **_DASHED))
     legend(figure, handles, 3)
     return figure

@@ -69,7 +69,9 @@ def scaling(book: Book) -> Figure:
         _ticks(lower.xaxis, lower.get_xlim())
         lower.set_xlabel(f"CPU seconds, $N={middle}$" if len(points) else "CPU seconds")
     _names(margin[0], points[points["kernel"] == kernels[-1]])
-    legend(figure, _handles(), 5)
+    drawn = pd.concat([points, at])
+    here = drawn["kernel"].isin(kernels) & drawn["method"].isin(_METHODS)
+    legend(figure, _handles(drawn[here]), 5)
     return figure
 
 
@@ -93,14 +95,14 @@ def _points(book: Book, template: str) -> pd.DataFrame:
 def _message(points: pd.DataFrame) -> str:
     """What the sampler and EP err by at most patterns, and how far two runs of twisted EP are apart."""
     largest = points[points["N"] == points["N"].max()].set_index("method")["error"]
-    named = {"sampler": "by", "ep": "by", "twisted-ep": "repeats itself within"}
+    named = {"sampler": "{} {}", "ep": "{} {}", "twisted-ep": "two runs of {} are {} apart"}
     found = [
-        f"{METHODS[name].label} {how} {largest[name]:.2g}"
-        for name, how in named.items()
+        text.format(METHODS[name].label, f"{largest[name]:.2g}")
+        for name, text in named.items()
         if name in largest
     ]
     where = f"{label('kernel', points['kernel'].iloc[0])}, $N={points['N'].max()}$"
-    return f"Nats from $\\log L$ ({where}): {', '.join(found)}"
+    return f"Median error of $\\log L$ in nats ({where}): {', '.join(found)}"
 
 
 def _panel(axes: Axes, own: pd.DataFrame, across: str) -> None:
@@ -115,9 +117,11 @@ def _panel(axes: Axes, own: pd.DataFrame, across: str) -> None:
         there = mine[mine["error"] > 0]
         axes.plot(there[across], there["error"], color=look.color, linewidth=0.9)
         warned = there["flagged"] >= 0.5
-        for part, mark in ((there[~warned], look.points), (there[warned], look.hollow)):
+        # a filled marker would hide a hollow one
+        looks = look.points, look.hollow | {"zorder": 3}
+        for part, mark in zip((there[~warned], there[warned]), looks, strict=True):
             axes.plot(part[across], part["error"], **mark)
-        bounds = there[there["bound"] & (there["error"] > _SMALL)]
+        bounds = there[_marked(there)]
         if len(bounds):
             arrows: dict[str, Any] = {"color": look.color, "elinewidth": 0.6, "capsize": 1.5}
             length = 0.75 * bounds["error"]
@@ -168,11 +172,17 @@ def _apart(places: np.ndarray, least: float) -> np.ndarray:
     return np.clip(moved, 0.0, max(most, 0.0)) + steps
 
 
-def _handles() -> list[Any]:
-    """What the markers mean."""
-    return [
-        *PASSING,
-        handle("no estimate", style.INK, marker="x"),
-        handle("at most", style.INK, marker=r"$\downarrow$", markersize=6),
-        handle("s.e. of the truth", **_DASHED),
-    ]
+def _marked(points: pd.DataFrame) -> pd.Series:
+    """Which errors are bounds, and have an arrow."""
+    return points["bound"] & (points["error"] > _SMALL)
+
+
+def _handles(drawn: pd.DataFrame) -> list[Any]:
+    """What the markers mean, of those that are drawn."""
+    found = [*PASSING]
+    if (drawn["failed"] > 0).any():
+        found.append(handle("no estimate", style.INK, marker="x"))
+    if _marked(drawn).any():
+        arrow = {"marker": r"$\downarrow$", "markersize": 6}
+        found.append(handle("at most: two s.e. added", style.INK, **arrow))
+    return [*found, handle("s.e. of the truth", **_DASHED)]

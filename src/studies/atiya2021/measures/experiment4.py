@@ -80,8 +80,9 @@ def measure(given: Rows) -> pd.DataFrame:
     certified = strict[strict["certified"]]
     keys = ["problem", "set"]
     settings = certified[keys].drop_duplicates()
-    settings = settings.join(runs.reference[["probability_se", "source"]], on=keys)
-    errors = {"probability-se": ("probability_se", "mean")}
+    known = {"probability-se": "probability_se", "log-evidence-se": "log_evidence_se"}
+    settings = settings.join(runs.reference[[*known.values(), "source"]], on=keys)
+    errors = {name: (column, "mean") for name, column in known.items()}
     had = runs.rows[runs.rows["samples"].notna() & (runs.rows["status"] != NO_DATA)]
     samples = {"samples": ("samples", "max")}
     return combine(

@@ -247,7 +247,7 @@ def _calibration(runs: pd.DataFrame) -> Iterator[Row]:
         by = ["method", *re.findall(r"{(\w+)}", own)]
         yield from each(frame, by, f"{path}{own}{{quantity}}", quantities)
     own = rows.assign(source=rows["apart_source"])[rows["passed_apart"].notna()]
-    apart = {"apart": len, "apart-rms": lambda group: _rms(group["passed_apart"])}
+    apart: dict[str, Any] = {"apart": len, "apart-rms": lambda group: _rms(group["passed_apart"])}
     yield from each(own, "method", f"{path}{{quantity}}", apart)
 
 
