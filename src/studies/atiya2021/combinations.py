@@ -32,6 +32,7 @@ def combinations(study: Study) -> Iterator[str]:
             "patterns",
             [one.patterns for one in study.advice.simulated.sizes],
         ),
+        ("variances.sizes", "patterns", [one.patterns for one in study.variances.sizes]),
     ):
         if len(set(values)) < len(values):
             yield f"{_STUDY}.{key}: given {name} {values}; allowed is a different one in each row"

@@ -14,10 +14,10 @@ from pydantic import TypeAdapter, ValidationError
 from studies.atiya2021.methods import DETERMINISTIC, METHODS
 from studies.atiya2021.settings import (
     NINE,
-    AdviceRow,
     Experiment3,
     Experiment4,
     GradientRow,
+    MethodRow,
     Posterior,
     Scaling,
     ScalingRow,
@@ -51,6 +51,7 @@ def problems_of_methods(study: Study) -> list[str]:
         *_rows("scaling.methods", study.scaling.methods),
         *_curve(study.scaling),
         *_rows("advice.methods", study.advice.methods),
+        *_rows("variances.methods", study.variances.methods),
     ]
     return [f"atiya2021.{line}" for line in dict.fromkeys(lines)]
 
@@ -116,7 +117,7 @@ def _tuning(given: Tuning) -> Iterator[str]:
         yield from problems_of_options(key, row.method, row.options | row.final)
 
 
-def _rows(key: str, rows: Mapping[str, GradientRow | ScalingRow | AdviceRow]) -> Iterator[str]:
+def _rows(key: str, rows: Mapping[str, GradientRow | ScalingRow | MethodRow]) -> Iterator[str]:
     for name, row in rows.items():
         yield from problems_of_options(f"{key}.{name}", row.method, row.options)
 

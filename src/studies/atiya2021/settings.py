@@ -338,8 +338,8 @@ class Scaling(Block):
 NO_SCALING = Scaling.model_construct(kernels={}, sizes=[], references={}, methods={})
 
 
-class AdviceRow(WithOptions):
-    """A method on the real data sets of `Advice`."""
+class MethodRow(WithOptions):
+    """A method with its options, of `Advice` and `Variances`."""
 
     method: Method
 
@@ -367,7 +367,7 @@ class Advice(Block):
     simulated: Simulated
     references: References
     truth: Points
-    methods: dict[Name, AdviceRow] = Field(min_length=1)
+    methods: dict[Name, MethodRow] = Field(min_length=1)
     rule: Rule
 
 
@@ -399,6 +399,37 @@ NO_WHO_FITS = WhoFits.model_construct(
 )
 
 
+class Cases(Block):
+    """A number of patterns, and data sets of each law of labels."""
+
+    patterns: Annotated[int, whole(2, MANY)]
+    data_sets: Repeats
+
+
+class Gibbs(Block):
+    """Chains of each half of the truth, and their sweeps that do not count, and that do."""
+
+    chains: Annotated[int, whole(2, MANY)]
+    burn_in: Count
+    sweeps: Count
+
+
+class Variances(Block):
+    """Class probabilities at large variances of the kernel; Gibbs sampling gives the truth."""
+
+    labels: Annotated[list[str], some_of("process", "boundary")]
+    alpha: Positive
+    betas: Annotated[list[Positive], listed(1)]
+    sizes: Annotated[list[Cases], listed(1)]
+    test: Annotated[int, whole(2, MANY)]
+    truth: Gibbs
+    methods: dict[Name, MethodRow] = Field(min_length=1)
+
+
+#: As `NO_SCALING`.
+NO_VARIANCES = Variances.model_construct(labels=[], methods={}, sizes=[])
+
+
 class ReferenceCheck(Block):
     """Cells of the reference that are estimated anew."""
 
@@ -421,6 +452,7 @@ class Study(Block):
     scaling: Scaling = NO_SCALING
     advice: Advice = NO_ADVICE
     whofits: WhoFits = NO_WHO_FITS
+    variances: Variances = NO_VARIANCES
     reference_check: ReferenceCheck
 
 

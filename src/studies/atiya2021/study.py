@@ -41,6 +41,8 @@ STUDY = Study(
         "advice": {"problem": "{patterns}"},
         # New: real data sets that are fitted, and whether the error of the evidence matters.
         "whofits": {"problem": "whofits/{data}-split{split}"},
+        # New: class probabilities at large variances of the kernel, where the truth is known.
+        "variances": {},
         # Sections 3 to 5 and the appendix: doubtful equations and limits, checked numerically.
         "equations": {},
         # ----- Experiments 4 and 5, and the reference
@@ -76,6 +78,7 @@ STUDY = Study(
         "scaling": ["scaling"],
         "asymptotic_variance": ["asymptotic_variance", "scaling"],
         "whofits": ["whofits"],
+        "variances": ["variances"],
         "advice": ["advice"],
     },
     targets={
@@ -85,7 +88,7 @@ STUDY = Study(
         "experiment4": ["experiment4", "spread"],
         "scaling": ["scaling", "asymptotic_variance"],
         "advice": ["advice"],
-        "whofits": ["whofits"],
+        "whofits": ["whofits", "variances"],
         "benchmark": ["benchmark"],
         "experiment5": ["experiment5", "tuning", "tuning_gradient"],
         "defects": ["defects"],
