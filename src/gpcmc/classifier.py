@@ -39,7 +39,7 @@ class GaussianProcessClassifier(ClassifierMixin, arguments.MethodOptions):
 
     By default `fit` maximises expectation propagation's marginal likelihood over the kernel's hyperparameters, and
     predicts by expectation propagation. That needs no seed, and its probabilities are usually within a few thousandths
-    of those of an exact method.
+    of those of an exact method, and within about a hundredth where the variance is large.
 
     For a marginal likelihood that is unbiased and has a standard error, choose ``inference="twisted-ep"``: the
     hyperparameters are fitted by expectation propagation, and the evidence is then estimated at the optimum. For speed

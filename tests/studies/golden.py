@@ -45,6 +45,7 @@ CHOSEN = {
         "scaling": r"(rough|smooth)/N(50|500)/dataset[01]/.*",
         "asymptotic_variance": r"(rough|smooth)/N(50|500)/dataset[01]",
         "whofits": r"(wisconsin|digits-odd)/split0/.*",
+        "variances": r"(process|boundary)/N(20|40)/dataset[01]/.*",
         "advice": r"(linnerud|ionosphere)/.*|(smooth|rough)/N(50|500)/dataset[01]/.*",
         "ordering": r"dataset[0-2]/.*/run0/.*",
         "defects": r"(linear|smooth)/ess/samples(50|200)/replicate[01]",

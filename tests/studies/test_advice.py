@@ -187,6 +187,7 @@ def test_the_rule_is_measured_as_by_hand():
     rows.loc[rows["replicate"] == 3, ["status", "rounds"]] = ["tolerance not met", 4.0]
     found = of_rule(rows)
     assert (found["runs"], found["covered"], found["within"], found["reached"]) == (4, 2, 3, 3)
+    assert (found["covered-alone"], found["covered-alone-share"]) == (2, 0.5)
     assert (found["first"], found["first-covered"]) == (3, 2) and found["largest"] == pytest.approx(
         0.11
     )
@@ -202,6 +203,7 @@ def test_the_error_of_the_longer_run_is_in_the_interval():
     joint = np.hypot(0.04, 0.05) * student_law.ppf(0.975, 15)
     found = of_rule(followed([joint - 1e-9, joint + 1e-9], 0.04, 0.1, truth_se=0.05))
     assert (found["covered"], found["blind"]) == (1, 2)
+    assert found["covered-alone"] == 0, "as it is stated"
     found = of_rule(followed([0.0, 0.0], 0.04, 0.1, seconds=3.0))
     assert (found["covered"], found["covered-high"], found["cheaper"]) == (2, 1.0, 0)
     assert found["seconds-ratio-largest"] == pytest.approx(1.5)

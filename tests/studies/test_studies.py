@@ -79,6 +79,8 @@ LONGER = [
     ("atiya2021", "scaling", {"scaling__methods__further": {"method": "ep"}}),
     ("atiya2021", "advice", {"advice__rule__replicates": 3}),
     ("atiya2021", "whofits", {"whofits__splits": 2}),
+    ("atiya2021", "variances", {"variances__betas": [1.0, 10.0, 1e6]}),
+    ("atiya2021", "variances", {"variances__sizes": [{"patterns": 10, "data_sets": 3}]}),
     ("atiya2021", "defects", {"defects__grid": [{"samples": 8, "replicates": 6}]}),
     ("atiya2021", "experiment4", {"experiment4__data_sets": [4] * 9}),
     ("atiya2021", "experiment4 reference_check", {"experiment4__problems": [1, 2]}),
@@ -126,7 +128,7 @@ def test_more_of_something_leaves_the_other_rows_as_they_are(study, experiments,
 CHEAP = [
     *("experiment1", "quadrature", "inexact", "experiment2", "experiment3", "experiment4"),
     *("benchmark", "spread", "posterior_chains", "tuning", "tuning_gradient", "ordering"),
-    *("scaling", "advice", "whofits", "equations"),
+    *("scaling", "advice", "whofits", "variances", "equations"),
 ]
 EXPERIMENTS = [("atiya2021", name) for name in CHEAP]
 EXPERIMENTS += [(study, name) for study in OTHERS for name in modules(study, "experiments")]

@@ -85,11 +85,31 @@ def test_the_error_of_ep_in_the_same_words(path, value):
         "ith 500 to 2000 patterns EP's log marginal likelihood errs by up to "
         f"{smooth:.2g} nats with a smooth kernel that drew the labels, and by up to {rough:.2g} with rough ones. At "
         f"kernels fitted to {value(f'{fits}data-sets'):.0f} real data sets it errs by {median:.2f} nats in the median "
-        f"and by up to {largest:.2f}, but its optimum loses less than a tenth of a nat in {little:.0f} of "
-        f"{counted:.0f} fits."
+        f"and by up to {largest:.2f}, but near its optimum there is less than a tenth of a nat more in {little:.0f} of "
+        f"{counted:.0f} fits that could be judged."
     )
     assert said in written(path)
     assert value("advice/reference/data-sets") == 20
+
+
+def test_what_is_said_of_class_probabilities_at_large_variances(value):
+    """By a thousandth at fitted kernels; in the exact case by a hundredth from a hundred on, and towards one half."""
+    for path in ("README.md", "docs/findings.rst"):
+        assert (
+            "Its class probabilities err by a thousandth there, and by a hundredth at large"
+            in written(path)
+        )
+    chooser = written("docs/choose.rst")
+    assert "about a thousandth at kernels fitted to real data" in chooser
+    assert "Above a variance of a hundred it can be a hundredth, towards one half" in chooser
+    assert value("whofits/all/both/ep/distance") == pytest.approx(0.001, rel=0.3)
+    for n in (20, 40, 80):
+        for beta in (100, 10_000, 1_000_000):
+            path = f"variances/all/N{n}/beta{beta}/"
+            assert 0.007 < value(f"{path}ep/error") < 0.015
+            assert value(f"{path}ep/bolder") < 0.0
+            assert value(f"{path}twisted-ep/rms") < 0.5 * value(f"{path}ep/rms")
+        assert value(f"variances/all/N{n}/beta1/ep/rms") < 0.001
 
 
 def test_what_the_chooser_says_of_a_second_opinion(value):
@@ -177,6 +197,9 @@ def test_the_advice_is_printed_with_what_its_test_found(value):
     for what, digits in (("covered", ".0f"), ("reached", ".0f"), ("largest", ".2g")):
         one, two, three = (f"{found:{digits}}" for found in of(what))
         assert f"{one}, {two} and {three}" in text, what
+    fits = [value(f"whofits/all/both/{what}") for what in ("apart/fits", "fits")]
+    failed, fitted = (f"{count:.0f}" for count in fits)
+    assert f"left a standard error above .1, in {failed} of {fitted} fits" in text
     for group, words in (("all", " the seconds of its default"), ("real", "")):
         one, two, three = (f"{found:.2g}" for found in of("seconds-share", group))
         assert f"{one}, {two} and {three} times{words}" in text

@@ -1,6 +1,7 @@
 """Class probabilities at large variances: the Gibbs sampler against closed forms and quadrature, rows, and measures."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.integrate import quad, trapezoid
 from scipy.stats import norm
@@ -8,8 +9,11 @@ from small import load, plan, put
 
 from gpcmc.covariance.kernels import rbf
 from gpcmc.orthant.truths import three_dimensional
+from recheck.record.files import write_csv
 from studies.atiya2021 import variances
 from studies.atiya2021.config import check
+from studies.atiya2021.measures import variances as measures
+from studies.common.measuring import Rows
 from studies.common.seeds import generator
 
 #: Chains and sweeps that leave a standard error of about a thousandth.
@@ -178,3 +182,62 @@ def test_what_is_wrong_is_refused(path, value, said):
     put(config, f"atiya2021/variances/{path}", value)
     with pytest.raises(ValueError, match=said):
         check(config)
+
+
+# --- measures
+
+
+def line(labels="process", n=40, dataset=0, beta=1.0, method="ep", **more):
+    found = {"row": f"{labels}/N{n}/dataset{dataset}/beta{beta:g}", "labels": labels, "N": n}
+    found |= {"dataset": dataset, "beta": beta, "method": method, "status": "ok", "test": 50}
+    found |= {"truth_se": 0.001, "truth_spread": 0.001, "error": 0.01, "largest": 0.02}
+    return found | {"square": 4e-4, "entropy": 0.1, "bolder": -0.1, "other_class": 1} | more
+
+
+def measured(lines, folder):
+    write_csv(folder / "variances.csv", pd.DataFrame(lines))
+    write_csv(folder / "variances_timing.csv", pd.DataFrame(lines)[["row"]].assign(cpu_seconds=1.0))
+    return measures.measure(Rows(folder, folder, folder, ["variances"])).set_index("id")
+
+
+def test_errors_are_means_over_data_sets(tmp_path):
+    lines = [
+        line(error=0.001, square=-1e-4),
+        line(beta=100.0, error=0.01, largest=0.2),
+        line(beta=1e6, error=0.02, square=0.0),
+        line(beta=100.0, dataset=1, error=0.03, status="not converged", other_class=4),
+        line(labels="boundary", n=20, beta=100.0, error=0.002, method="laplace"),
+    ]
+    found = measured(lines, tmp_path)
+    large = found.filter(like="variances/all/all/large/ep/", axis=0)["value"]
+    large.index = large.index.str.removeprefix("variances/all/all/large/ep/")
+    # the first data set has a mean of .015, the second of .03
+    assert large["error"] == pytest.approx(0.0225)
+    own = found.loc["variances/all/all/large/ep/error"]
+    assert own["se"] == pytest.approx(0.0075) and own["df"] == 1
+    assert large["largest-error"] == 0.03 and large["largest"] == 0.2
+    assert large["rms"] == pytest.approx(np.sqrt(8e-4 / 3))
+    assert [large[name] for name in ("cases", "flagged", "other-class", "tests")] == [3, 1, 6, 150]
+    assert found.loc["variances/process/N40/beta1/ep/rms", "value"] == 0.0
+    assert found.loc["variances/process/N40/beta1/ep/small", "value"] == 0
+    assert found.loc["variances/boundary/N20/beta100/laplace/error", "value"] == 0.002
+    assert np.isnan(found.loc["variances/process/N40/beta1/ep/error", "se"]), "one data set"
+    assert "variances/boundary/N20/beta1/ep/error" not in found.index
+
+
+def test_the_error_of_the_truth_is_counted_once_a_case(tmp_path):
+    one = {"truth_se": 0.003, "truth_spread": 0.002}
+    lines = [line(method=name, **one) for name in ("ep", "laplace", "twisted-ep")]
+    lines.append(line(dataset=1, truth_se=0.001, truth_spread=0.002))
+    found = measured(lines, tmp_path)["value"]
+    assert found["variances/truth/cases"] == 2 and found["variances/truth/se-largest"] == 0.003
+    assert found["variances/truth/se"] == pytest.approx(np.sqrt(5e-6))
+    assert found["variances/truth/ratio"] == pytest.approx(np.sqrt(5e-6) / 0.002)
+
+
+def test_a_run_without_an_answer_leaves_the_others(tmp_path):
+    none = dict.fromkeys(("error", "largest", "square", "entropy", "bolder", "other_class"))
+    lines = [line(status="not converged", **none), line(dataset=1)]
+    found = measured(lines, tmp_path)["value"]
+    assert found["variances/all/all/beta1/ep/error"] == pytest.approx(0.01)
+    assert found["variances/all/all/beta1/ep/flagged"] == 1

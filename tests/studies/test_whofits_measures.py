@@ -38,6 +38,7 @@ def lines_of(data="a", split=0, kernel="isotropic", **changes):
         line |= {"scales_at_bound": 0, "log_variance": 2.0} | {
             f"judge_{name}": value for name, value in SCORES.items()
         }
+        line |= {"evaluations": 2 if point == "twisted-ep" else 30}
         if point != "twisted-ep":
             line |= {"own": -100.5, **SCORES, "distance": 0.01, "other_class": 1}
         own = point.replace("-", "_")
@@ -98,6 +99,12 @@ def test_how_far_probabilities_are_from_the_judges(tmp_path):
     assert found["whofits/all/both/laplace/other-class"] == 3
 
 
+def test_climbs_that_end_at_their_limit_are_counted(tmp_path):
+    once = {"evaluations": 1}
+    lines = [*lines_of(), *lines_of("b"), *lines_of("c", twisted_ep=once)]
+    assert measured(lines, tmp_path)["value"]["whofits/all/both/climbs-spent"] == 2
+
+
 def test_seconds_are_of_each_search(tmp_path):
     lines = [*lines_of(), *lines_of(split=1)]
     found = measured(lines, tmp_path, [1.0, 0.1, 9.0, 3.0, 0.3, 9.0])["value"]
@@ -127,16 +134,18 @@ def test_a_fit_whose_judge_is_not_converged_does_not_count(point, change, tmp_pa
     assert found["whofits/all/both/ep/off-largest"] == pytest.approx(0.5)
     assert found["whofits/a/isotropic/counted"] == 1
     assert found["whofits/all/both/laplace/lost-any/over-a-nat"] == 0
-    # its predictions are held out all the same, but for the judge's
-    assert found["whofits/a/isotropic/log-loss-ep"] == pytest.approx(0.3)
+    assert found["whofits/all/both/apart/fits"] == 1
 
 
-def test_the_judges_predictions_are_of_fits_that_count(tmp_path):
-    bad = {"status": "weights not trusted", "judge_log_loss": 0.9}
+def test_scores_are_of_fits_that_count(tmp_path):
+    bad = {"status": "weights not trusted", "judge_log_loss": 0.9, "log_loss": 0.8, "slope": 9.0}
     lines = [*lines_of(ep=bad, twisted_ep=bad), *lines_of(split=1, laplace={"judge_log_loss": 0.5})]
     lines += lines_of("b")
     found = measured(lines, tmp_path)["value"]
-    assert found["whofits/a/isotropic/log-loss-twisted-ep"] == pytest.approx(0.3)
+    for method in ("ep", "laplace", "twisted-ep"):
+        assert found[f"whofits/a/isotropic/log-loss-{method}"] == pytest.approx(0.3)
+        assert found[f"whofits/all/both/{method}/slope"] == pytest.approx(1.0)
+    assert found["whofits/all/both/laplace/slope-more"] == pytest.approx(0.0)
     assert found["whofits/all/both/twisted-ep/log-loss-more"] == pytest.approx(0.0)
     assert found["whofits/all/both/ep/log-loss-approximate"] == pytest.approx(0.0)
     assert found["whofits/all/both/laplace/log-loss-moved"] == pytest.approx(0.1)
@@ -270,10 +279,13 @@ def test_the_figure_shows_what_is_lost_by_what_is_erred(tmp_path):
         *lines_of("b", kernel=ard, ep={"status": "not converged"}),
     ]
     figure, clouds = drawn(lines, tmp_path)
-    # what loses nothing stands at the edge, and the fit that does not count is nowhere
-    assert clouds[0] == [[pytest.approx([0.5, 1e-4])], [pytest.approx([2.0, 0.3])]]
+    # what loses nothing stands in the strip below, and the fit that does not count is nowhere
+    assert clouds[0] == [[pytest.approx([0.5, 4e-5])], [pytest.approx([2.0, 0.3])]]
     assert clouds[1] == [[pytest.approx([0.5, 0.02])], [pytest.approx([0.5, 0.02])]]
     assert "at most 0.02 nats by EP, 0.3 nats by Laplace" in figure.get_suptitle()
+    # the strip is within the frame, and says what it is
+    assert figure.axes[0].get_ylim()[0] <= 2e-5
+    assert figure.axes[0].get_yticklabels()[0].get_text() == "less"
     texts = [one for one in figure.findobj(matplotlib.text.Text) if one.get_text()]
     assert min(one.get_fontsize() for one in texts) >= 8.0
     assert [axes.get_title("left") for axes in figure.axes] == [
@@ -291,8 +303,16 @@ def test_variances_without_end_are_counted(tmp_path):
     far = {"ep": {"log_variance": 14.0}}
     end = {"ep": {"log_variance": 18.42, "variance_at_bound": True}}
     lines = [*lines_of(**far), *lines_of(split=1, **end), *lines_of(split=2)]
+    bad = {"status": "weights not trusted"}
+    lines += lines_of("b", ep={"log_variance": 14.0, "distance": 0.9} | bad)
+    lines += lines_of("c", ep={"log_variance": 5.0, "distance": 0.04})
     found = measured(lines, tmp_path)["value"]
-    assert [found[f"whofits/all/both/at-{what}"] for what in ("limit", "bound")] == [2, 1]
+    own = "whofits/all/both/ep/{}/{}".format
+    assert [found[own(name, "fits")] for name in ("large", "limit")] == [3, 2]
+    distances = [found[own(name, "distance")] for name in ("large", "limit")]
+    assert distances == pytest.approx([0.02, 0.01])
+    assert [found[f"whofits/all/both/apart/{name}"] for name in ("fits", "at-limit")] == [1, 1]
+    assert [found[f"whofits/all/both/at-{what}"] for what in ("limit", "bound")] == [3, 1]
     assert found["whofits/a/isotropic/at-limit"] == 2
 
 

@@ -14,7 +14,7 @@ Geman and Geman (1984), IEEE PAMI 6, 721. Bélisle, Romeijn and Smith (1993), Ma
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -137,7 +137,7 @@ def judged(
     kernel: tuple[float, float],
     test: int,
     truth: Mapping[str, int],
-    methods: Mapping[str, tuple[str, Mapping[str, Any]]],
+    methods: Mapping[str, Sequence[Any]],
     paths: tuple[str, str],
 ) -> list[Line]:
     """Return how far the class probabilities of methods are from the truth, a line a method.

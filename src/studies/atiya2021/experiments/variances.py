@@ -16,7 +16,7 @@ from studies.common.seeds import seed
 def plan(config: Configuration) -> list[Line]:
     """Return a row a law of labels, number of patterns, data set and variance: a data set has all variances."""
     given = config.atiya2021.variances
-    methods = {name: (row.method, row.options) for name, row in given.methods.items()}
+    methods = {name: [row.method, row.options] for name, row in given.methods.items()}
     modules = sorted({MODULES[row.method] for row in given.methods.values()})
     found = []
     for labels in given.labels:

@@ -13,8 +13,8 @@ from studies.common.figures import METHODS, handle, legend, named, nothing
 _CELL = "whofits/{data}/{kernel}/{quantity}"
 _KERNELS = ("isotropic", "ard")
 _CLIMBED = ("ep", "laplace")
-#: Nats: a smaller loss stands at the edge, with an arrow.
-_LEAST = 1e-4
+#: Nats: smaller losses stand in a strip of their own below it, all at one height.
+_LEAST, _STRIP = 1e-4, 4e-5
 _EDGE = style.GREY
 
 
@@ -33,14 +33,23 @@ def whofits(book: Book) -> Figure:
             _cloud(axes, own[own["method"] == method], method)
     if len(points):
         low, high = points["off"].min() / 1.6, points["off"].max() * 1.6
-        panels[0].set(xlim=(low, high), ylim=(_LEAST / 1.6, max(high, points["lost"].max() * 1.6)))
+        panels[0].set(xlim=(low, high), ylim=(_STRIP / 2.0, max(high, points["lost"].max() * 1.6)))
         for axes in panels:
             axes.plot([low, high], [low, high], color=_EDGE, linestyle="--", linewidth=0.8)
+            axes.axhline(_LEAST, color=_EDGE, linewidth=0.6)
+        powers = range(
+            round(np.log10(_LEAST)) + 1, int(np.floor(np.log10(panels[0].get_ylim()[1]))) + 1
+        )
+        panels[0].set_yticks([_STRIP, *(10.0**power for power in powers)])
+        panels[0].set_yticklabels(["less", *(f"$10^{{{power}}}$" for power in powers)])
+        panels[0].minorticks_off()
         figure.suptitle(_message(points), x=0.01, ha="left")
     panels[0].set_ylabel("evidence lost (nats)")
-    every = [*named(_CLIMBED), handle("at most", style.INK, marker=r"$\downarrow$", markersize=6)]
-    every.append(handle("loses as much as it errs", _EDGE, linestyle="--", linewidth=0.8))
-    legend(figure, every, 4)
+    every = [
+        *named(_CLIMBED),
+        handle("loses as much as it errs", _EDGE, linestyle="--", linewidth=0.8),
+    ]
+    legend(figure, every, 3)
     return figure
 
 
@@ -55,21 +64,9 @@ def _points(book: Book) -> pd.DataFrame:
 
 
 def _cloud(axes: Axes, own: pd.DataFrame, method: str) -> None:
-    """The data sets of a method; an arrow where nothing is lost that could be drawn."""
-    look, none = METHODS[method], own["lost"] < _LEAST
-    axes.plot(own["off"], np.maximum(own["lost"], _LEAST), **look.points)
-    if none.any():
-        at = np.full(none.sum(), _LEAST)
-        axes.errorbar(
-            own.loc[none, "off"],
-            at,
-            0.3 * at,
-            uplims=True,
-            fmt="none",
-            color=look.color,
-            elinewidth=0.6,
-            capsize=1.5,
-        )
+    """The data sets of a method."""
+    lost = own["lost"].where(own["lost"] >= _LEAST, _STRIP)
+    axes.plot(own["off"], lost, **METHODS[method].points)
 
 
 def _message(points: pd.DataFrame) -> str:

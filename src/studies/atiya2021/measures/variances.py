@@ -39,7 +39,9 @@ def measure(given: Rows) -> pd.DataFrame:
 def _truth(lines: pd.DataFrame) -> Iterator[Row]:
     """Standard errors of the truth in root mean square and at most; ``ratio`` is to those by the chains' spread."""
     own = lines.drop_duplicates("row")
-    error, spread = (float(np.sqrt((own[f"truth_{name}"] ** 2).mean())) for name in ("se", "spread"))
+    error, spread = (
+        float(np.sqrt((own[f"truth_{name}"] ** 2).mean())) for name in ("se", "spread")
+    )
     found = {"cases": len(own), "se": error, "se-largest": own["truth_se"].max()}
     found |= {"ratio": error / spread}
     yield from estimates("variances/truth/", found, join_sources(own["source"]))

@@ -2,10 +2,11 @@
 
 A fit is a data set, a split and a kernel. The judge is twisted EP. A fit counts if the judge's weights pass their
 diagnostics at the optima of both methods and at the place that its own gradient leads to, and if no standard error
-there exceeds `RESOLVED`; the judge's predictions are of such fits alone. By the judge, the best of the three places is
-where the evidence is highest; what an optimum loses is the evidence there less that at the optimum. Splits of one data
-set share patterns, so that the spread over splits is too small for another sample; over data sets, which are the units
-there, nothing is shared.
+there exceeds `RESOLVED`; errors and scores are of such fits alone. The judge's weights come from EP and tend to fail
+where EP is poor, so that this selection favours EP; ``apart`` has the other fits. By the judge, the best of the three
+places is where the evidence is highest; what an optimum loses is the evidence there less that at the optimum. No search
+looks elsewhere, so that an optimum loses at least that much. Splits of one data set share patterns, so that the spread
+over splits is too small for another sample; over data sets, which are the units there, nothing is shared.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ RESOLVED = 0.1
 LITTLE = 0.1
 #: A variance from which on the evidence is that of the limit of no noise: no bound is wide enough there.
 LIMIT = 1e6
+#: A variance from which on the kernel counts as large, as in `variances`.
+LARGE = 100.0
 #: Standard errors within which two evidences are not told apart.
 WIDTH = 2.0
 #: Nats: errors of EP's evidence are smaller, so that a gap of that size or less could be lost in them.
@@ -37,6 +40,7 @@ METHODS, JUDGE = ("ep", "laplace"), "twisted-ep"
 _KEYS = ["data", "split", "kernel"]
 _SCORES = ["log_loss", "error_rate", "binned_error", "slope", "intercept"]
 _NUMBERS = ["log_evidence", "log_evidence_se", "above_ep", "above_ep_se", "own", "log_variance"]
+_NUMBERS += ["evaluations"]
 _NUMBERS += [*_SCORES, *(f"judge_{name}" for name in _SCORES), "distance", "other_class"]
 _COLUMNS = [*_KEYS, "point", "status", "N", "inputs", "test", "variance_at_bound", *_NUMBERS]
 
@@ -60,11 +64,11 @@ def _with_seconds(lines: pd.DataFrame, timing: pd.DataFrame) -> pd.DataFrame:
 def fits_of(lines: pd.DataFrame) -> pd.DataFrame:
     """Return a line a fit, in the order of the lines.
 
-    Columns: the key, ``N``, ``inputs`` and ``test``; ``counted``; of each method ``off``, its evidence less the
-    judge's at its own optimum, with ``off_se``, ``lost`` in nats with ``lost_se``, ``own`` and the scores of its
-    predictions there; ``lost_twisted-ep``, which is zero where the judge's gradient leads to the best place; ``best``,
-    the judge's evidence there, with ``best_se``; the scores of the judge's predictions; ``at_bound``, whether EP's
-    variance is, and ``at_limit``, whether it exceeds `LIMIT`; and ``source``.
+    Columns: the key, ``N``, ``inputs`` and ``test``; ``counted``; ``climbs``, how often the judge's gradient was
+    climbed; of each method ``off``, its evidence less the judge's at its own optimum, with ``off_se``, ``lost`` in nats
+    with ``lost_se``, ``own`` and the scores of its predictions there; ``lost_twisted-ep``, which is zero where the
+    judge's gradient leads to the best place; ``best``, the judge's evidence there, with ``best_se``; the scores of the
+    judge's predictions; ``variance``, EP's, and ``at_bound``, whether it is; and ``source``.
     """
     lines = lines.assign(**{name: lines[name].astype(float) for name in _NUMBERS})
     return pd.DataFrame([_fit(key, group) for key, group in lines.groupby(_KEYS, sort=False)])
@@ -84,7 +88,7 @@ def _fit(key: Any, group: pd.DataFrame) -> dict[str, Any]:
         "at_bound": str(ep["variance_at_bound"]) == "True",
         "source": join_sources(group["source"]),
     }
-    line |= {"at_limit": bool(ep["log_variance"] > np.log(LIMIT))}
+    line |= {"variance": float(np.exp(ep["log_variance"])), "climbs": judged["evaluations"]}
     for point, own in at.iterrows():
         # differences from EP's optimum have its random numbers; of two others the errors are put together
         error = np.hypot(at.loc[best, "above_ep_se"], own["above_ep_se"])
@@ -146,7 +150,7 @@ def _data_sets(fits: pd.DataFrame) -> Iterator[Row]:
         counted = group[group["counted"]]
         yield estimate(f"{path}counted", len(counted), source)
         yield estimate(f"{path}at-bound", group["at_bound"].sum(), source)
-        yield estimate(f"{path}at-limit", group["at_limit"].sum(), source)
+        yield estimate(f"{path}at-limit", (group["variance"] > LIMIT).sum(), source)
         for method in METHODS:
             for name in ("off", "lost"):
                 yield estimate(f"{path}{name}-{method}", mean(counted[f"{name}_{method}"]), source)
@@ -157,11 +161,9 @@ def _data_sets(fits: pd.DataFrame) -> Iterator[Row]:
         for name in _SCORES:
             said = name.replace("_", "-")
             for method in (*METHODS, JUDGE):
-                own = _scored(group, method)[f"{name}_{method}"]
-                yield estimate(f"{path}{said}-{method}", mean(own), source)
+                yield estimate(f"{path}{said}-{method}", mean(counted[f"{name}_{method}"]), source)
             for method in ("laplace", JUDGE):
-                own = _scored(group, method)
-                more = own[f"{name}_{method}"] - own[f"{name}_ep"]
+                more = counted[f"{name}_{method}"] - counted[f"{name}_ep"]
                 yield estimate(f"{path}{said}-more-{method}", mean(more), source)
 
 
@@ -196,12 +198,16 @@ def _over_all(fits: pd.DataFrame) -> Iterator[Row]:
     """Over all fits, and those of each kernel: errors of the evidence, what they lose, and how many fits count."""
     for kernel, group in _by_kernel(fits):
         path, source = f"whofits/all/{kernel}/", join_sources(group["source"])
-        counted = group[group["counted"]]
+        counted, rest = group[group["counted"]], group[~group["counted"]]
+        most = group["climbs"].astype(float)
         for name, found in {
             "fits": len(group),
             "counted": len(counted),
             "at-bound": group["at_bound"].sum(),
-            "at-limit": group["at_limit"].sum(),
+            "at-limit": (group["variance"] > LIMIT).sum(),
+            "climbs-spent": (most == most.max()).sum(),
+            "apart/fits": len(rest),
+            "apart/at-limit": (rest["variance"] > LIMIT).sum(),
             "data-sets": group["data"].nunique(),
             "data-sets-counted": counted["data"].nunique(),
             "least-patterns": group["N"].astype(float).min(),
@@ -214,8 +220,10 @@ def _over_all(fits: pd.DataFrame) -> Iterator[Row]:
             off, lost = counted[f"off_{method}"].abs(), counted[f"lost_{method}"]
             away = counted.assign(value=counted[f"distance_{method}"])
             yield estimate(f"{path}{method}/distance", mean(_by_data(away)), source)
-            # the judge's weights tend to fail where the approximation that they start from is poor
-            rest = group[~group["counted"]]
+            for name, least in {"large": LARGE, "limit": LIMIT}.items():
+                own = counted[counted["variance"] > least]
+                found = {"fits": len(own), "distance": own[f"distance_{method}"].mean()}
+                yield from estimates(f"{path}{method}/{name}/", found, source)
             yield estimate(
                 f"{path}{method}/apart/distance", rest[f"distance_{method}"].mean(), source
             )
@@ -241,6 +249,12 @@ def _over_all(fits: pd.DataFrame) -> Iterator[Row]:
             # a search that ends in a local maximum may do so where the judge has not converged
             every = group[f"lost_{method}"].dropna()
             found = {"largest": every.max(), "over-a-nat": (every > 1.0).sum()}
+            # whether the error of the value is certainly too small to have hidden it
+            more = group[f"lost_{method}"] - group[f"off_{method}"].abs()
+            error = np.hypot(group[f"lost_{method}_se"], group[f"off_{method}_se"])
+            found |= {
+                "over-its-error": ((more > WIDTH * error) & (group[f"lost_{method}"] > 1.0)).sum()
+            }
             yield from estimates(f"{path}{method}/lost-any/", found, source)
 
 
@@ -248,35 +262,28 @@ def _scores(fits: pd.DataFrame) -> Iterator[Row]:
     """Over data sets, each the mean of its splits: scores of the methods, and how these differ from EP's."""
     for kernel, group in _by_kernel(fits):
         path, source = f"whofits/all/{kernel}/", join_sources(group["source"])
+        own = group[group["counted"]]
+
+        def over_data(values: pd.Series, own: pd.DataFrame = own) -> pd.Series:
+            return _by_data(own.assign(value=values))
+
         for name in _SCORES:
             said = name.replace("_", "-")
             for method in (*METHODS, JUDGE):
-                own = _scored(group, method)
-                own = own.assign(value=own[f"{name}_{method}"])
-                known = mean(_by_data(own))
-                yield estimate(f"{path}{method}/{said}", known, source)
+                values = own[f"{name}_{method}"]
+                yield estimate(f"{path}{method}/{said}", mean(over_data(values)), source)
                 if method != "ep":
-                    own["value"] = own["value"] - own[f"{name}_ep"]
-                    more = _by_data(own)
+                    more = over_data(values - own[f"{name}_ep"])
                     yield estimate(f"{path}{method}/{said}-more", mean(more), source)
                     yield estimate(f"{path}{method}/{said}-lower", (more < 0.0).sum(), source)
         for method in (*METHODS, JUDGE):
-            own = _scored(group, method)
-            away = _by_data(own.assign(value=own[f"slope_{method}"])) - 1.0
+            away = over_data(own[f"slope_{method}"]) - 1.0
             yield estimate(f"{path}{method}/slope-away", mean(away.abs()), source)
         # what the place of the optimum does to the judge's own predictions, and what EP's approximation does there
-        own = _scored(group, JUDGE)
-        moved = own.assign(value=own["judge_log_loss_laplace"] - own["judge_log_loss_ep"])
-        yield estimate(f"{path}laplace/log-loss-moved", mean(_by_data(moved)), source)
-        more = own.assign(value=own["log_loss_laplace"] - own["log_loss_ep"])
-        yield estimate(f"{path}laplace/log-loss-more-counted", mean(_by_data(more)), source)
-        here = own.assign(value=own["log_loss_ep"] - own["judge_log_loss_ep"])
-        yield estimate(f"{path}ep/log-loss-approximate", mean(_by_data(here)), source)
-
-
-def _scored(fits: pd.DataFrame, method: str) -> pd.DataFrame:
-    """The fits that say something of a method's predictions: of the judge's those that count, of the others all."""
-    return fits[fits["counted"]] if method == JUDGE else fits
+        moved = over_data(own["judge_log_loss_laplace"] - own["judge_log_loss_ep"])
+        yield estimate(f"{path}laplace/log-loss-moved", mean(moved), source)
+        here = over_data(own["log_loss_ep"] - own["judge_log_loss_ep"])
+        yield estimate(f"{path}ep/log-loss-approximate", mean(here), source)
 
 
 def _by_kernel(fits: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
