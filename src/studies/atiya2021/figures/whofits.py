@@ -14,7 +14,7 @@ _CELL = "whofits/{data}/{kernel}/{quantity}"
 _KERNELS = ("isotropic", "ard")
 _CLIMBED = ("ep", "laplace")
 #: Nats: smaller losses stand in a strip of their own below it, all at one height.
-_LEAST, _STRIP = 1e-4, 4e-5
+_LEAST, _STRIP = 1e-4, 2.5e-5
 _EDGE = style.GREY
 
 
@@ -37,9 +37,8 @@ def whofits(book: Book) -> Figure:
         for axes in panels:
             axes.plot([low, high], [low, high], color=_EDGE, linestyle="--", linewidth=0.8)
             axes.axhline(_LEAST, color=_EDGE, linewidth=0.6)
-        powers = range(
-            round(np.log10(_LEAST)) + 1, int(np.floor(np.log10(panels[0].get_ylim()[1]))) + 1
-        )
+        least, most = np.log10([_LEAST, panels[0].get_ylim()[1]])
+        powers = range(round(least), int(most) + 1)
         panels[0].set_yticks([_STRIP, *(10.0**power for power in powers)])
         panels[0].set_yticklabels(["less", *(f"$10^{{{power}}}$" for power in powers)])
         panels[0].minorticks_off()
@@ -70,11 +69,11 @@ def _cloud(axes: Axes, own: pd.DataFrame, method: str) -> None:
 
 
 def _message(points: pd.DataFrame) -> str:
-    """What the optima lose at most."""
+    """What the optima are found to lose at most."""
     largest = points.groupby("method")[["lost", "off"]].max()
     found = [
         f"{largest.loc[name, 'lost']:.2g} nats by {METHODS[name].label}"
         for name in _CLIMBED
         if name in largest.index
     ]
-    return f"Mean loss of a data set: at most {', '.join(found)}"
+    return f"Largest mean loss found on a data set: {', '.join(found)}"
