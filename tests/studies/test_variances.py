@@ -219,6 +219,7 @@ def test_errors_are_means_over_data_sets(tmp_path):
     assert large["rms"] == pytest.approx(np.sqrt(8e-4 / 3))
     assert [large[name] for name in ("cases", "flagged", "other-class", "tests")] == [3, 1, 6, 150]
     assert found.loc["variances/process/N40/beta1/ep/rms", "value"] == 0.0
+    assert found.loc["variances/process/N40/beta1000000/ep/error", "value"] == 0.02
     assert found.loc["variances/process/N40/beta1/ep/small", "value"] == 0
     assert found.loc["variances/boundary/N20/beta100/laplace/error", "value"] == 0.002
     assert np.isnan(found.loc["variances/process/N40/beta1/ep/error", "se"]), "one data set"

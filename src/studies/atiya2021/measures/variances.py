@@ -53,12 +53,17 @@ def _methods(lines: pd.DataFrame) -> Iterator[Row]:
     for law, one in laws.items():
         sizes = {"all": one} | {f"N{n:.0f}": own for n, own in one.groupby("N")}
         for size, two in sizes.items():
-            betas = {f"beta{beta:g}": own for beta, own in two.groupby("beta")}
+            betas = {f"beta{_plain(float(str(beta)))}": own for beta, own in two.groupby("beta")}
             betas["large"] = two[two["beta"] >= LARGE]
             for beta, three in betas.items():
                 for method, own in three.groupby("method", sort=False):
                     path = f"variances/{law}/{size}/{beta}/{method}/"
                     yield from estimates(path, _of(own), join_sources(own["source"]))
+
+
+def _plain(value: float) -> str:
+    """A number without an exponent."""
+    return f"{value:f}".rstrip("0").rstrip(".")
 
 
 def _of(own: pd.DataFrame) -> dict[str, Known | float]:
