@@ -107,7 +107,7 @@ def test_what_is_said_of_class_probabilities_at_large_variances(value):
         for beta in (100, 10_000, 1_000_000):
             path = f"variances/all/N{n}/beta{beta}/"
             assert 0.005 < value(f"{path}ep/error") < 0.015
-            assert value(f"{path}ep/bolder") < 0.0
+            assert value(f"{path}ep/cautious") > 0.0
             assert value(f"{path}twisted-ep/rms") < 0.5 * value(f"{path}ep/rms")
         assert value(f"variances/all/N{n}/beta1/ep/rms") < 0.001
 

@@ -215,6 +215,7 @@ def test_errors_are_means_over_data_sets(tmp_path):
     assert large["error"] == pytest.approx(0.0225)
     own = found.loc["variances/all/all/large/ep/error"]
     assert own["se"] == pytest.approx(0.0075) and own["df"] == 1
+    assert large["cautious"] == pytest.approx(0.1)
     assert large["largest-error"] == 0.03 and large["largest"] == 0.2
     assert large["rms"] == pytest.approx(np.sqrt(8e-4 / 3))
     assert [large[name] for name in ("cases", "flagged", "other-class", "tests")] == [3, 1, 6, 150]

@@ -69,13 +69,13 @@ def _plain(value: float) -> str:
 def _of(own: pd.DataFrame) -> dict[str, Known | float]:
     """What is said of the runs of a method.
 
-    ``rms`` is without the noise of the truth. ``small`` counts the cases whose mean error is below `SMALL`, and
-    ``flagged`` those whose status is not "ok".
+    ``cautious`` is by how much probabilities are closer to 1/2 than true ones; ``rms`` is without the noise of the
+    truth. ``small`` counts the cases whose mean error is below `SMALL`, and ``flagged`` those whose status is not "ok".
     """
     units = own.groupby(["labels", "N", "dataset"], sort=False)
     found: dict[str, Known | float] = {"cases": len(own)}
-    for name in ("error", "entropy", "bolder"):
-        means = units[name].mean()
+    for name, column in {"error": "error", "entropy": "entropy", "cautious": "bolder"}.items():
+        means = units[column].mean() * (-1.0 if name == "cautious" else 1.0)
         error = float(means.sem()) if len(means) > 1 else np.nan
         found[name] = Known(float(means.mean()), error, len(means) - 1.0)
     found |= {"largest-error": own["error"].max(), "largest": own["largest"].max()}
