@@ -192,7 +192,9 @@ def put(
     old = kept.table(experiment)
     names = list(dict.fromkeys(old.rows["row"]))
     records = {one.row: one for one in records_of(old, dict.fromkeys(names, ""))}
-    table = _filled(table_of((records | dict(found))[name] for name in names))
+    table = table_of((records | dict(found))[name] for name in names)
+    gone = {name for name in table.rows if not _filled(table, name) and _filled(old, name)}
+    table = table._replace(rows=table.rows.drop(columns=list(gone)))
     write_csv(kept.folder / f"{experiment}.csv", table.rows)
     if table.arrays:
         write_arrays(kept.folder / f"{experiment}.npz", table.arrays, packed=True)
@@ -219,9 +221,9 @@ def _planned(kept: Kept, experiment: str) -> Iterable[Row]:
     return rows
 
 
-def _filled(table: Table) -> Table:
-    """A table without columns that only the rows before had."""
-    return table._replace(rows=table.rows.loc[:, (table.rows != "").any()])
+def _filled(table: Table, column: str) -> bool:
+    """Whether a row has an entry in a column."""
+    return column in table.rows and bool((table.rows[column] != "").any())
 
 
 def made_here(provenance: Mapping[str, Any]) -> dict[str, Any]:
