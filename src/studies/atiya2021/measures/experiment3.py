@@ -4,9 +4,9 @@ All runs are on data sets of Problem 3 of Experiment 2. Points and curves are of
 A claim is judged on every data set that both of its methods have: errors and seconds are means over them, and the
 standard error leaves out one data set at a time, the same of both methods. On a single data set it is that over runs.
 
-CPU seconds for an error are read off fitted curves (`studies.atiya2021.measures.crossings`); where a method's own error is
-the target, it is that of its curve. Bounds and extrapolations say what they are: a bound has the status "at least" or "at
-most", and beside a claim stands the factor by which the longest runs were extrapolated.
+CPU seconds for an error are read off fitted curves (`studies.atiya2021.measures.crossings`); where a method's own error
+is the target, it is that of its curve. Bounds and extrapolations say what they are: a bound has the status "at least"
+or "at most", and beside a claim stands the factor by which the longest runs were extrapolated.
 """
 
 import math
