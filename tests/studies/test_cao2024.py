@@ -228,6 +228,27 @@ def test_the_error_of_a_deviation():
     assert stated.mean() == pytest.approx(values.std(axis=1, ddof=1).std(), rel=0.2)
 
 
+def test_the_public_function_is_set_beside_the_reference():
+    """By hand: means 0.05 apart with errors 0.03 and 0.04, and calls 1 and -5 joint errors off."""
+    found = [
+        {"id": f"mean/{scenario}-900/{name}", "value": value, "se": se, "source": "x", "seed": "1"}
+        | {"status": "ok"}
+        for scenario in SCENARIOS
+        for name, value, se in (("library", -9.95, 0.03), ("theirs", -10.0, 0.04))
+    ]
+    pairs = [
+        (pd.DataFrame([{"scenario": one, "value": value, "se": 0.03}]), 1.0)
+        for one in SCENARIOS
+        for value in (-9.95, -10.25)
+    ]
+    rows = {row["id"]: row for row in probabilities._apart(found, pairs)}
+    path = "apart/shifted-900/library"
+    assert (rows[path]["value"], rows[path]["se"]) == pytest.approx((0.05, 0.05))
+    assert rows[f"{path}/z"]["value"] == pytest.approx(1.0)
+    assert rows[f"{path}/largest-z"]["value"] == pytest.approx(-5.0)
+    assert len(rows) == 3 * len(SCENARIOS)
+
+
 def test_fewer_draws_than_the_papers_are_not_compared(tmp_path):
     for name in ("spread", "reference"):
         small.write("cao2024", name, [small.rows_of("cao2024", name)], tmp_path)

@@ -111,6 +111,23 @@ def log_slope(x: pd.Series, y: pd.Series) -> Known:
     return Known(float(fit[0]), float(covariance[0, 0] ** 0.5), len(x) - 2.0)
 
 
+def slope_of_means(errors: pd.DataFrame) -> Known:
+    """Slope of the logarithm of the mean error on log M, of errors by instance (rows) and M (columns).
+
+    All M share their instances, so that the residuals of a few points about the line say little of the slope's error.
+    The standard error leaves out one instance at a time.
+    """
+    x = np.log(errors.columns.to_numpy(dtype=float))
+    weights = (x - x.mean()) / ((x - x.mean()) ** 2).sum()
+    known, values = errors.notna().to_numpy(), errors.fillna(0.0).to_numpy(dtype=float)
+    total, count, n = values.sum(axis=0), known.sum(axis=0), len(errors)
+    value = float(np.log(total / count) @ weights)
+    if n < 2 or (count - known < 1).any():
+        return Known(value, status="one instance or data set only")
+    left = np.log((total - values) / (count - known)) @ weights
+    return Known(value, math.sqrt((n - 1.0) * np.var(left)), n - 1.0)
+
+
 def common_slope(x: pd.Series, y: pd.Series, clusters: pd.Series) -> Known:
     """Least-squares slope of y on x within clusters; for its standard error the variance about the line is pooled by x.
 

@@ -1,7 +1,7 @@
-"""Where a curve of error against CPU seconds crosses a target: the CPU seconds that a method needs for an error.
+"""Curves of error against CPU seconds, and where they cross a target: the CPU seconds that a method needs for an error.
 
-Curves of log error against log CPU seconds are interpolated between sizes. A crossing is a value, a bound, or the word
-that says why there is none.
+Curves of log error against log CPU seconds are fitted to the sizes of a method. A crossing is a value, a bound, or the
+word that says why there is none.
 """
 
 import math
@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.optimize import isotonic_regression
 from scipy.special import stdtr
 
 from recheck.judge.measures import BOUNDS, OK
@@ -70,48 +71,74 @@ def joint(errors: Sequence[float], dfs: Sequence[float]) -> tuple[float, float]:
     return math.sqrt(total), total**2 / spent if spent > 0 else math.inf
 
 
-def _doubt(margin: float, errors: Sequence[float], dfs: Sequence[float]) -> float:
-    """Probability of the tail beyond a margin; zero without an error."""
-    se, df = joint(errors, dfs)
-    return float(stdtr(min(df, 1e12), -margin / se)) if se > 0 else 0.0
+class Curve:
+    """A curve through the log errors of the sizes of one method, straight between them on logarithmic axes.
 
+    The mean error of ten runs is known to a quarter, so that a size may err more than a smaller one by chance, and what
+    is read between two sizes hangs on that chance. The curve is therefore the nearest of the right shape, by isotonic
+    regression with equal weights. The error of a method that `converges` falls at least as the square root of time
+    (faster where time has a start in it), and goes on so beyond the longest run. That of a biased method does not rise.
 
-def crossing(
-    line: pd.DataFrame,
-    target: float,
-    target_se: float = 0.0,
-    target_df: float = math.inf,
-    *,
-    converges: bool = True,
-) -> Crossing:
-    """CPU seconds that a method needs for a log error, by interpolation on logarithmic axes.
-
-    They lie between the last size with a larger error and the next one. If no size has a larger error, they are at most
-    the seconds of the first size. If the last one has, they are at least its seconds; of a method that `converges` the
-    error goes on to fall with the square root of time, to at most `FARTHEST` times the seconds.
-
-    `line` has the sizes of one method that count: ``seconds``, ``log_error``, ``log_error_se``, ``df``, ``exact``.
+    `line` has the sizes that count: ``seconds``, ``log_error``, ``log_error_se``, ``df``, ``exact``.
     """
-    if line.empty or not math.isfinite(target):
-        return Crossing(math.nan, status="not run")
-    names = ["seconds", "log_error", "log_error_se", "df"]
-    seconds, e, s, df = line.sort_values("seconds")[names].to_numpy(dtype=float).T
-    x, above = np.log(seconds), np.flatnonzero(e > target)
-    if not len(above):
-        doubt = _doubt(target - e[0], [s[0], target_se], [df[0], target_df])
-        return Crossing(float(x[0]), status="at most", doubt=doubt)
-    i = int(above[-1])
-    if i == len(e) - 1:
-        if line["exact"].all():
-            return Crossing(math.nan, status="not reached")
-        further = 2.0 * (e[i] - target)
-        if not converges or further > math.log(FARTHEST):
-            doubt = _doubt(e[i] - target, [s[i], target_se], [df[i], target_df])
-            return Crossing(float(x[i]), status="at least", doubt=doubt)
-        se, freedom = joint([2.0 * s[i], 2.0 * target_se], [df[i], target_df])
-        return Crossing(float(x[i] + further), se, freedom, beyond=float(further))
-    slope = (x[i + 1] - x[i]) / (e[i] - e[i + 1])
-    share = (e[i] - target) / (e[i] - e[i + 1])
-    errors = [slope * (1 - share) * s[i], slope * share * s[i + 1], slope * target_se]
-    se, freedom = joint(errors, [df[i], df[i + 1], target_df])
-    return Crossing(float(x[i] + share * (x[i + 1] - x[i])), se, freedom)
+
+    def __init__(self, line: pd.DataFrame, *, converges: bool = True) -> None:
+        self.converges, self.exact = converges, bool(line["exact"].all())
+        names = ["seconds", "log_error", "log_error_se", "df"]
+        seconds, e, self.se, self.df = line.sort_values("seconds")[names].to_numpy(dtype=float).T
+        self.x = np.log(seconds)
+        law = -0.5 * self.x if converges else np.zeros(len(e))
+        fit = isotonic_regression(e - law, increasing=False)
+        self.log_error = fit.x + law
+        # row i: how the fitted error of size i is made of the errors of all sizes
+        sizes = np.diff(fit.blocks)
+        block = np.repeat(np.arange(len(sizes)), sizes)
+        self._shares = (block[:, None] == block) / sizes[block]
+
+    def error(self, i: int) -> tuple[float, float, float]:
+        """The fitted log error of a size, its standard error, and the degrees of freedom of that."""
+        return float(self.log_error[i]), *self._joint(self._shares[i])
+
+    def _joint(self, shares: np.ndarray, more: Sequence[float] = ()) -> tuple[float, float]:
+        """Standard error and degrees of freedom of such shares of all sizes, and of one more term."""
+        used = np.flatnonzero(shares)
+        errors, dfs = [*np.abs(shares * self.se)[used]], [*self.df[used]]
+        return joint([*errors, *more[:1]], [*dfs, *more[1:]])
+
+    def crossing(
+        self, target: float, target_se: float = 0.0, target_df: float = math.inf
+    ) -> Crossing:
+        """CPU seconds that the method needs for a log error.
+
+        If no size has a larger error, they are at most the seconds of the first size. If all have, a method that
+        converges is extrapolated to at most `FARTHEST` times its seconds, and otherwise they are at least those of the
+        last size. The standard error takes the blocks of the regression as given.
+        """
+        if not len(self.x) or not math.isfinite(target):
+            return Crossing(math.nan, status="not run")
+        x, e, last = self.x, self.log_error, len(self.x) - 1
+        above = np.flatnonzero(e > target)
+        if not len(above):
+            doubt = self._doubt(0, target, target_se, target_df)
+            return Crossing(float(x[0]), status="at most", doubt=doubt)
+        i = int(above[-1])
+        if i == last:
+            if self.exact:
+                return Crossing(math.nan, status="not reached")
+            further = 2.0 * float(e[i] - target)
+            if not self.converges or further > math.log(FARTHEST):
+                doubt = self._doubt(i, target, target_se, target_df)
+                return Crossing(float(x[i]), status="at least", doubt=doubt)
+            se, df = self._joint(2.0 * self._shares[i], [2.0 * target_se, target_df])
+            return Crossing(float(x[i] + further), se, df, beyond=further)
+        slope = (x[i + 1] - x[i]) / (e[i] - e[i + 1])
+        part = (e[i] - target) / (e[i] - e[i + 1])
+        shares = slope * ((1.0 - part) * self._shares[i] + part * self._shares[i + 1])
+        se, df = self._joint(shares, [slope * target_se, target_df])
+        return Crossing(float(x[i] + part * (x[i + 1] - x[i])), se, df)
+
+    def _doubt(self, i: int, target: float, target_se: float, target_df: float) -> float:
+        """Probability that noise alone puts the error of a size on its side of the target; zero without noise."""
+        se, df = self._joint(self._shares[i], [target_se, target_df])
+        margin = abs(float(self.log_error[i]) - target)
+        return float(stdtr(min(df, 1e12), -margin / se)) if se > 0 else 0.0

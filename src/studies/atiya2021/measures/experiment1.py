@@ -15,7 +15,13 @@ from recheck.judge.measures import estimate as summarise
 from recheck.judge.noise import DRAWS
 from studies.atiya2021.measures import common
 from studies.atiya2021.measures.common import PRINTED, Known, Row, each, estimate, measured
-from studies.atiya2021.measures.convergence import biases, log_slope, slopes, variances
+from studies.atiya2021.measures.convergence import (
+    biases,
+    log_slope,
+    slope_of_means,
+    slopes,
+    variances,
+)
 from studies.atiya2021.measures.inexact import suspects
 from studies.common.measuring import Rows
 
@@ -71,7 +77,7 @@ def measure(given: Rows) -> pd.DataFrame:
         suspects(given, runs, 100.0 * (runs["estimate"] - runs["truth"]) / runs["truth"].abs()),
         _brackets(published),
         floor,
-        _slopes_of_means(table1, ours, floor),
+        _slopes_of_means(table1, runs, floor),
     )
 
 
@@ -187,7 +193,7 @@ def _floor(table1: pd.DataFrame, ours: pd.DataFrame) -> Iterator[Row]:
 
 
 def _slopes_of_means(
-    table1: pd.DataFrame, ours: pd.DataFrame, floor: Iterable[Row]
+    table1: pd.DataFrame, runs: pd.DataFrame, floor: Iterable[Row]
 ) -> Iterator[Row]:
     """The published statistic of our runs: slopes through the logarithms of mean errors; and with two wrong truths.
 
@@ -195,21 +201,21 @@ def _slopes_of_means(
     """
     pairs = {row["id"]: row["value"] for row in floor}
     for problem, column in table1.groupby("problem"):
-        column = column[column["id"].isin(ours.index)].sort_values("samples")
-        level = ours["value"].reindex(column["id"]).astype(float).reset_index(drop=True)
-        column = column.reset_index(drop=True)[level > 0]
-        if len(column) < 3:
+        own = runs[(runs["problem"] == problem) & runs["samples"].isin(column["samples"])]
+        errors = own.pivot_table(index="instance", columns="samples", values="error")
+        errors = errors.loc[:, errors.mean() > 0]
+        if errors.shape[1] < 3:
             continue
-        source = join_sources(ours["source"].reindex(column["id"]))
-        x, name = column["samples"], f"slope/table1/P{problem}"
-        level = level[level > 0]
-        yield estimate(f"{name}/of-means", log_slope(x, np.log(level)), source)
-        pair = f"finding/floor/{column['id'].iloc[-1].removeprefix('table1/')}/pair-"
+        source, name = join_sources(own["source"]), f"slope/table1/P{problem}"
+        yield estimate(f"{name}/of-means", slope_of_means(errors), source)
+        largest = f"N{column['dimension'].iloc[0]}/M{errors.columns.max()}"
+        pair = f"finding/floor/{largest}/pair-"
         if {f"{pair}larger", f"{pair}smaller"} <= pairs.keys():
             wrong = pairs[f"{pair}larger"] + pairs[f"{pair}smaller"]
-            planted = (level * (INSTANCES - 2) + wrong) / INSTANCES
+            planted = (errors.mean() * (INSTANCES - 2) + wrong) / INSTANCES
             source = join_sources([PRINTED, source])
-            yield estimate(f"{name}/with-pair", log_slope(x, np.log(planted)), source)
+            slope = log_slope(pd.Series(errors.columns), np.log(planted))
+            yield estimate(f"{name}/with-pair", slope, source)
 
 
 def effective_number(

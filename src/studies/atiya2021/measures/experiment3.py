@@ -4,9 +4,9 @@ All runs are on data sets of Problem 3 of Experiment 2. Points and curves are of
 A claim is judged on every data set that both of its methods have: errors and seconds are means over them, and the
 standard error leaves out one data set at a time, the same of both methods. On a single data set it is that over runs.
 
-CPU seconds for an error are read off the curves (`studies.atiya2021.measures.crossings`). Bounds and extrapolations say
-what they are: a bound has the status "at least" or "at most", and beside a claim stands the factor by which the longest
-runs were extrapolated.
+CPU seconds for an error are read off fitted curves (`studies.atiya2021.measures.crossings`); where a method's own error
+is the target, it is that of its curve. Bounds and extrapolations say what they are: a bound has the status "at least"
+or "at most", and beside a claim stands the factor by which the longest runs were extrapolated.
 """
 
 import math
@@ -30,7 +30,7 @@ from studies.atiya2021.measures.common import (
     statuses,
     timed,
 )
-from studies.atiya2021.measures.crossings import FARTHEST, Crossing, crossing, joint
+from studies.atiya2021.measures.crossings import FARTHEST, Crossing, Curve, joint
 from studies.common.measuring import Rows
 
 _KEYS = ["method", "dataset", "size", "run"]
@@ -208,10 +208,13 @@ class Curves:
         """The sizes that count."""
         return self.every(method, error).query("status == @OK")
 
+    def curve(self, method: str, error: str) -> Curve:
+        """The curve through the sizes that count."""
+        return Curve(self.line(method, error), converges=method not in BIASED)
+
     def needed(self, method: str, error: str, target: float) -> Crossing:
         """CPU seconds that a method needs for a log error."""
-        line, every = self.line(method, error), self.every(method, error)
-        found = crossing(line, target, converges=method not in BIASED)
+        every, found = self.every(method, error), self.curve(method, error).crossing(target)
         if found.status == "not run" and len(every):
             return Crossing(math.nan, status=str(every["status"].iloc[-1]))
         return found
@@ -220,16 +223,16 @@ class Curves:
         """Ratio of CPU seconds to those of the sampler, and the log error at which they are compared."""
         every, line = self.every(method, error), self.line(method, error)
         point = every.iloc[0] if where == "moderate" else (line if len(line) else every).iloc[-1]
-        target = TARGET if where == "target" else float(point["log_error"])
         if where == "moderate" and len(line) == 1:
-            return Crossing(math.nan, status="one size only"), target
+            return Crossing(math.nan, status="one size only"), math.nan
         if point["status"] != OK:
-            return Crossing(math.nan, status=f"{point['status']} runs converged"), target
+            found = Crossing(math.nan, status=f"{point['status']} runs converged")
+            return found, TARGET if where == "target" else math.nan
         if where == "target":
-            found = self.needed(method, error, target)
-            return found.over(self.needed(SAMPLER, error, target)), target
-        sampler = self.line(SAMPLER, error)
-        needed = crossing(sampler, target, point["log_error_se"], point["df"])
+            found = self.needed(method, error, TARGET)
+            return found.over(self.needed(SAMPLER, error, TARGET)), TARGET
+        target, se, df = self.curve(method, error).error(0 if where == "moderate" else -1)
+        needed = self.curve(SAMPLER, error).crossing(target, se, df)
         return Crossing(math.log(point["seconds"])).over(needed), target
 
 
@@ -244,14 +247,14 @@ def _times(curves: Curves) -> Iterator[Row]:
     named = {row: method for method, row in ANNEALED.items()}
     for error, column in ERRORS.items():
         there = curves.points.loc[curves.points["column"] == column, "method"]
-        line, path = curves.line(SAMPLER, error), f"time/{error}"
-        least = np.ceil(2.0 * line["log_error"].min()) / 2.0
+        line, sampler = curves.line(SAMPLER, error), curves.curve(SAMPLER, error)
+        path, least = f"time/{error}", np.ceil(2.0 * sampler.log_error.min(initial=np.inf)) / 2.0
         target = TARGET if error == "evidence" else float(least)
         for method in dict.fromkeys(there.replace(named)):
             every = curves.every(method, error)
             source = join_sources(every["source"])
             for point in curves.line(method, error).query("exact").to_dict("records"):
-                found = crossing(line, point["log_error"])
+                found = sampler.crossing(point["log_error"])
                 if found.status == "at least":  # the bound is where extrapolation stops
                     found = replace(found, log=found.log + math.log(FARTHEST))
                 both = join_sources([*line["source"], source])
@@ -277,10 +280,11 @@ def _both(curves: Curves) -> Iterator[Row]:
         spent = float(own["seconds"].iloc[0])
         for sampler, suffix in product(ANNEALED, FORMS.values()):
             method = sampler + suffix
-            needed = [
-                curves.needed(method, error, float(own.loc[column, "log_error"]))
-                for error, column in ERRORS.items()
-            ]
+            needed = []
+            for error in ERRORS:
+                place = curves.line(SAMPLER, error)["size"].tolist().index(size)
+                target, *_ = curves.curve(SAMPLER, error).error(place)
+                needed.append(curves.needed(method, error, target))
             unknown = [one.status for one in needed if one.status != OK]
             seconds = [math.exp(one.log) for one in needed]
             total = max(seconds) if suffix else sum(seconds)
@@ -293,8 +297,17 @@ def _both(curves: Curves) -> Iterator[Row]:
                 yield estimate(f"{path}/{error}", share, source, scale="log")
 
 
+def _without_each(runs: pd.DataFrame) -> list[Curves]:
+    """The curves without each data set; of a single one there are none."""
+    data_sets = runs["dataset"].unique()
+    return [Curves(runs[runs["dataset"] != one]) for one in data_sets if len(data_sets) > 1]
+
+
 def _claims(rows: pd.DataFrame) -> Iterator[Row]:
-    """The claims under each level of their readings, and where they are judged under ``time/claims``."""
+    """The claims under each level of their readings, and where they are judged under ``time/claims``.
+
+    A claim on several data sets is shown for the first alone, too, which has the most runs and is all that others have.
+    """
     for ((method, error), claims), (chain, suffix) in product(CLAIMS.items(), CHAINS.items()):
         name = method + suffix
         row = row_of(name, error)
@@ -302,17 +315,17 @@ def _claims(rows: pd.DataFrame) -> Iterator[Row]:
         both = pair.dropna(subset=ERRORS[error]).groupby("dataset")["method"].nunique() == 2
         pair = pair[pair["dataset"].isin(both.index[both])]
         for levels, runs in _readings(pair, row, error):
-            curves, data_sets = Curves(runs), runs["dataset"].unique()
+            curves, left = Curves(runs), _without_each(runs)
             if curves.line(SAMPLER, error).empty:
                 continue
-            several = data_sets if len(data_sets) > 1 else ()
-            left = [Curves(runs[runs["dataset"] != one]) for one in several]
             source = join_sources(curves.every(name, error)["source"])
             given = {"source": source, "reading": reading_text({"chain": chain} | levels)}
             for claim, where in claims.items():
                 found, target = curves.claim(name, error, where)
                 if left:
                     found = found.jackknifed([one.claim(name, error, where)[0].log for one in left])
+                    alone, _ = Curves(runs[runs["dataset"] == 0]).claim(name, error, where)
+                    yield alone.row(f"time/claims/{claim}/first-data-set", **given)
                 yield found.row(f"claim/time/{claim}", **given)
                 beyond = math.exp(found.beyond) if math.isfinite(found.log) else math.nan
                 for place, value in (("log-error", target), ("extrapolation", beyond)):

@@ -10,7 +10,8 @@ import pandas as pd
 
 from recheck.judge.measures import OK, join_sources
 from studies.atiya2021.measures import common
-from studies.atiya2021.measures.common import Known, Row, each, estimate, measured, table
+from studies.atiya2021.measures.common import Known, Row, each, estimate, estimates, measured, table
+from studies.atiya2021.measures.convergence import jackknife_ratio
 from studies.common.measuring import Rows
 
 #: The defects of the toolbox, and what one of them does: differences between two sets of defects.
@@ -57,7 +58,12 @@ def measure(given: Rows) -> pd.DataFrame:
 
 
 def _ordering(given: Rows) -> Iterator[Any]:
-    """Errors of the sampler by order of the patterns and count, and ratios of them over data sets."""
+    """Errors of the sampler by order of the patterns and count, and ratios of them over data sets.
+
+    A claim is on the geometric mean of the ratios of single data sets. ``pooled`` is the ratio of the sums over data
+    sets, which those with large errors decide. ``hardest`` is the ratio on the data set with the largest mean square
+    of ``share`` of the sum, shuffled and counted hard.
+    """
     columns = ["problem", "dataset", "order", "run", "count", "seed", *_OF_ORDERS]
     rows = table(given, "ordering", columns, finite=[*_OF_ORDERS]).rename(columns=_OF_ORDERS)
     rows = rows.assign(**{name: rows[name].astype(float).abs() for name in _OF_ORDERS.values()})
@@ -70,7 +76,15 @@ def _ordering(given: Rows) -> Iterator[Any]:
         means, below = means.mean(), ("shuffled", "hard")
         if {above, below} <= set(means.index.droplevel("dataset")):
             ratio = common.geometric_mean(np.log(means[above] / means[below]))
-            yield estimate(f"claim/{claim}", ratio, join_sources(rows["source"]), scale="log")
+            source = join_sources(rows["source"])
+            yield estimate(f"claim/{claim}", ratio, source, scale="log")
+            one, other = means[above], means[below]
+            pooled = jackknife_ratio(one, other, pd.Series(one.index))
+            yield estimate(f"ordering/pooled/{claim}", pooled, source, scale="log")
+            hardest = other.idxmax()
+            found = {claim: one[hardest] / other[hardest]}
+            found |= {f"{claim}/share": other[hardest] / other.sum()}
+            yield from estimates("ordering/hardest/", found, source)
 
 
 def _equations(given: Rows) -> Iterator[Row]:

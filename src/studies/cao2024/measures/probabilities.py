@@ -57,7 +57,8 @@ def measure(given: Rows) -> pd.DataFrame:
     for scenario in SCENARIOS:
         name = f"log-p/{scenario}-6400/separation"
         found.append({"id": name, "scale": "linear", "value": math.nan, "status": TOO_LONG})
-    return as_measures([*found, *_theirs(given)])
+    found += _theirs(given)
+    return as_measures([*found, *_apart(found, by[LIBRARY])])
 
 
 def _timed(given: Rows, experiment: str) -> list[tuple[pd.DataFrame, float]]:
@@ -192,6 +193,30 @@ def _finer(own: pd.DataFrame, seconds: float, most: int) -> list[Row]:
     df = len(values) - 1.0
     rows = [exact(id, value, source, se=error, df=df, **known) for id in ids]
     return rows + _spread(values, seconds, f"{problem}/{method}", source, **known)
+
+
+def _apart(found: list[Row], pairs: list[tuple[pd.DataFrame, float]]) -> list[Row]:
+    """The public function's value less the authors' reference, in joint standard errors (``z``), too.
+
+    ``largest-z`` is that of the call that is furthest from the reference: one of several may be all of the difference.
+    """
+    by_id, apart = {row["id"]: row for row in found}, []
+    for scenario in SCENARIOS:
+        problem = f"{scenario}-{_TRUTHS['theirs'][1]}"
+        ours, theirs = by_id[f"mean/{problem}/{LIBRARY}"], by_id[f"mean/{problem}/theirs"]
+        value, se = ours["value"] - theirs["value"], math.hypot(ours["se"], theirs["se"])
+        own = [frame for frame, _ in pairs if frame["scenario"].iloc[0] == scenario]
+        calls = pd.concat(own, ignore_index=True)
+        z = (calls["value"] - theirs["value"]) / np.hypot(calls["se"], theirs["se"])
+        source = join_sources([ours["source"], theirs["source"]])
+        known = {"seed": ours["seed"], "status": ours["status"]}
+        name = f"apart/{problem}/{LIBRARY}"
+        apart += [
+            exact(name, value, source, se=se, df=math.inf, **known),
+            exact(f"{name}/z", value / se, source, **known),
+            exact(f"{name}/largest-z", z.loc[z.abs().idxmax()], source, **known),
+        ]
+    return apart
 
 
 def _theirs(given: Rows) -> list[Row]:
