@@ -114,12 +114,15 @@ class GaussianProcessClassifier(ClassifierMixin, arguments.MethodOptions):
         0, after the label of the class where each has a kernel. Empty where all are inside, and without an optimizer.
     log_marginal_likelihood_ : float
         log p(y | X) at `kernel_`, in nats: its maximum over the hyperparameters if they were searched for, and not an
-        integral over them. One against the rest, the mean over the classes. Methods that give none (control variables,
-        pseudo-marginal) have no such attribute.
+        integral over them. It is that of the method in use: with ``inference="twisted-ep"``, twisted EP's. One against
+        the rest, the mean over the classes. Methods that give none (control variables, pseudo-marginal) have no such
+        attribute.
     log_marginal_likelihood_se_ : float
         Its Monte Carlo standard error, in nats; 0.0 for a deterministic method, of whose bias it says nothing.
     log_marginal_likelihood_value_ : float
-        What `log_marginal_likelihood` returns at `kernel_`, by scikit-learn's name.
+        What `log_marginal_likelihood` returns at `kernel_`, by scikit-learn's name: for all methods but Laplace's the
+        value of expectation propagation, which the optimizer climbs, and with ``inference="twisted-ep"`` not the
+        unbiased estimate. Report ``log_marginal_likelihood_``.
     posterior_ : Posterior
         What the inference method returned; one against the rest, an object with these in ``posteriors``.
     status_ : str
@@ -400,7 +403,7 @@ class GaussianProcessClassifier(ClassifierMixin, arguments.MethodOptions):
 
     @property
     def log_marginal_likelihood_value_(self) -> float:
-        """What `log_marginal_likelihood` returns at `kernel_`, nats."""
+        """What `log_marginal_likelihood` returns at `kernel_`, nats: EP's value under twisted EP too."""
         if not hasattr(self, "posterior_"):
             raise AttributeError("log_marginal_likelihood_value_ is there after `fit`")
         found = self.log_marginal_likelihood()

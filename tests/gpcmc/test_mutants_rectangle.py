@@ -31,6 +31,7 @@ from gpcmc.rectangle import (
     order,
     proposals,
     rounds,
+    scales,
     small,
     student,
     tilt,
@@ -181,8 +182,16 @@ MUTANTS = {
         small.slopes, "0.5 * (moved - pulled)", "0.5 * moved", *CORNERS,
     ),
     "a scale that is not weighed": Mutant(
-        student.student_estimate, "log_density(x[k], df) + one.log_probability", "0.0 + one.log_probability",
+        scales.Rule.total, "self.log_weight + log_p", "0.0 * self.log_weight + log_p",
         test_small.test_orthants_of_student_are_the_normal_ones,
+    ),
+    "a left tail that is cut off": Mutant(
+        scales.Rule.log_weight.fget, "pure + math.log(of_limit - of_first)", "math.log(of_first)",
+        test_small.test_one_dimension_of_student, (0.01, 2.0, np.inf),
+    ),
+    "samples at too few scales": Mutant(
+        student._sampled, "rule = rule.of(2 * rule.count)", "break",
+        test_small.test_samples_that_disagree_get_more_scales, ("monkeypatch",),
     ),
     "a batch that mixes its problems": Mutant(
         many.Problems.one, "self.lower[k]", "self.lower[0]", test_small.test_a_batch_of_larger_problems,

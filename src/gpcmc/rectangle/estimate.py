@@ -12,6 +12,7 @@ from scipy.special import ndtri
 
 from gpcmc import _validation as validation
 from gpcmc._threads import one_thread
+from gpcmc._validation import FloatArray
 from gpcmc.posterior import NOT_MET, OK, TOO_ROUGH, UNTRUSTED
 from gpcmc.rectangle import guarantee, rounds
 from gpcmc.rectangle.arguments import Problem
@@ -32,6 +33,7 @@ from gpcmc.rectangle.solve import (
 
 _WORST = (NOTHING, UNTRUSTED, TOO_ROUGH, NOT_MET, OK)
 _KINDS = ("asymptotic", "guaranteed")
+_FAR = 1e70  # standard deviations: the log of the probability beyond is -5e139, and products of such are no numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,7 @@ class RectangleEstimate:
         Level of `interval` unless it is given another.
 
     Of Student's t the samples are those of all scales that the normal is averaged over, and `method` and
-    `diagnostics` those of the scale that counts most.
+    `diagnostics` those of the scale that counts most; the diagnostic ``scales`` is their number.
     """
 
     log_probability: float
@@ -170,7 +172,7 @@ class RectangleEstimate:
             )
         if self._scales:
             return averaged_gradient(
-                [(one.weight, one.scale, one.estimate.gradient(points)) for one in self._scales]
+                [(one.weight, one.scale, one.gradient(points)) for one in self._scales]
             )
         guided = [block.method == "twisted-ep" for block in self._blocks]
         return gradient(self._reduced, guided, points, np.random.default_rng([self._seed, 1]))
@@ -186,12 +188,22 @@ class Scale:
         Its share of the probability.
     scale : float
         By which the limits, less the mean, are multiplied.
-    estimate : RectangleEstimate
+    reduced : Reduced
+        With its limits.
+    guided : tuple of bool
+        Of each block, whether its draws are twisted.
+    seed : int
     """
 
     weight: float
     scale: float
-    estimate: RectangleEstimate
+    reduced: Reduced
+    guided: tuple[bool, ...]
+    seed: int
+
+    def gradient(self, points: int) -> RectangleGradient:
+        """Return the gradient of the log of the normal probability."""
+        return gradient(self.reduced, self.guided, points, np.random.default_rng([self.seed, 1]))
 
 
 def quantile_of(level: float, samples: int) -> float:
@@ -262,7 +274,7 @@ class Options:
 
 def estimate(problem: Problem, options: Options, rng: np.random.Generator) -> RectangleEstimate:
     """Estimate the probability of one checked rectangle."""
-    reduced, request = reduce(problem), options.request
+    reduced, request = reduce(without_overflow(problem)), options.request
     blocks, seed = reduced.blocks, int(rng.integers(2**63))
     if not (reduced.possible and blocks):
         exact = 0.0 if reduced.possible else -math.inf
@@ -293,6 +305,29 @@ def estimate(problem: Problem, options: Options, rng: np.random.Generator) -> Re
         _reduced=reduced,
         _seed=seed,
     )
+
+
+def bounded(limit: FloatArray) -> FloatArray:
+    """Return limits in standard units; infinity for those so far out that floating point loses their products."""
+    return np.where(np.abs(limit) > _FAR, np.copysign(np.inf, limit), limit)
+
+
+def without_overflow(problem: Problem) -> Problem:
+    """Return a problem whose limits are infinite where they are so far out."""
+    sd = np.sqrt(problem.cov.diagonal())
+    sd = np.where(sd == 0.0, np.inf, sd)
+    with np.errstate(over="ignore", invalid="ignore"):
+        far = [
+            np.isinf(bounded((limit - problem.mean) / sd))
+            for limit in (problem.lower, problem.upper)
+        ]
+    if not (far[0] | far[1]).any():
+        return problem
+    lower, upper = (
+        np.where(there, np.copysign(np.inf, limit), limit)
+        for there, limit in zip(far, (problem.lower, problem.upper), strict=True)
+    )
+    return replace(problem, lower=lower, upper=upper)
 
 
 def worst(statuses: list[str]) -> str:

@@ -22,12 +22,13 @@ from gpcmc.rectangle.arguments import Problem, check_semidefinite, slack_of
 from gpcmc.rectangle.estimate import (
     Options,
     RectangleEstimate,
+    bounded,
     check_confidence,
     estimate,
     quantile_of,
 )
 from gpcmc.rectangle.gradient import RectangleGradient
-from gpcmc.rectangle.solve import CLOSED
+from gpcmc.rectangle.solve import CLOSED, out_of_reach
 from gpcmc.rectangle.student import student_estimate
 
 
@@ -76,7 +77,7 @@ class Problems:
             inside = (low < 0.0) & (high > 0.0)
             low = np.where(certain, np.where(inside, -np.inf, 0.0), low)
             high = np.where(certain, np.where(inside, np.inf, 0.0), high)
-        return low, high, R, sd
+        return bounded(low), bounded(high), R, sd
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,10 +288,15 @@ def estimates(
     each: tuple[RectangleEstimate, ...] = ()
     if n <= small.LARGEST and df is None and options.request.method == "auto":
         log_p, error = _closed(problems, n_jobs)
-        samples, status, method = np.zeros(m, int), np.full(m, OK), np.full(m, CLOSED)
+        samples, status, method = (
+            np.zeros(m, int),
+            np.full(m, OK, object),
+            np.full(m, CLOSED, object),
+        )
         for k in np.flatnonzero(np.isinf(error)).tolist():
             found = _alone(problems.one(k), df, alone, (seed, k))
             log_p[k], error[k] = found.log_probability, found.standard_error
+            samples[k], status[k], method[k] = found.samples, found.status, found.method
     else:
         if n_jobs == 1:
             each = tuple(_alone(problems.one(k), df, alone, (seed, k)) for k in range(m))
@@ -308,8 +314,8 @@ def estimates(
         log_p.reshape(shape),
         error.reshape(shape),
         samples.reshape(shape),
-        status.reshape(shape),
-        method.reshape(shape),
+        status.astype(str).reshape(shape),
+        method.astype(str).reshape(shape),
         options.confidence,
         problems,
         each,
@@ -319,6 +325,9 @@ def estimates(
 def _closed(problems: Problems, n_jobs: int) -> tuple[FloatArray, FloatArray]:
     """Return log probabilities and errors (m,) of up to three coordinates."""
     low, high, R, _ = problems.standard()
+    # sampled one by one
+    far = out_of_reach(low, high)
+    low[far], high[far] = -np.inf, np.inf
     R = np.broadcast_to(R, (len(low), *R.shape[1:]))
 
     def some(part: slice) -> tuple[FloatArray, FloatArray]:
@@ -332,6 +341,7 @@ def _closed(problems: Problems, n_jobs: int) -> tuple[FloatArray, FloatArray]:
         with ThreadPoolExecutor(n_jobs) as pool:
             found = list(pool.map(some, parts))
         log_p, error = (np.concatenate([one[k] for one in found]) for k in range(2))
+    error[far] = np.inf
     return np.minimum(log_p, 0.0), error
 
 

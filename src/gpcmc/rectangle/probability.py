@@ -41,7 +41,8 @@ def rectangle_probability(
     Parameters
     ----------
     lower, upper : float or (..., n) array
-        Limits; ``-np.inf`` and ``np.inf`` stand for none.
+        Limits; ``-np.inf`` and ``np.inf`` stand for none, and limits of the normal that are more than 1e70 standard
+        deviations from the mean count as infinite. From about 1e7 on rounding leaves the log probability only.
     mean : float or (..., n) array
     cov : (n, n) or (..., n, n) array, or FieldCovariance
         Covariance, which may be singular; one for all, or one a problem. Or a stationary kernel at inputs, which is for
@@ -58,7 +59,7 @@ def rectangle_probability(
         Samples of all rounds; the result says so where the tolerance needs more. The first rounds, of up to 4,352, are
         made in any case. Where two rounds in a row have weights without a mean (k-hat above 1), and so many samples can
         meet neither the tolerance nor a bound on the weights, no more are drawn: the status is ``"weights not
-        trusted"``. Of Student's t that is for each of about 25 scales.
+        trusted"``. Of Student's t that is for each of some 15 to 100 scales.
     confidence : float
     n_jobs : int
         Threads; of many problems with samples, processes. The result has the same bits whatever it is.

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import LinAlgError
 
 from gpcmc._validation import FloatArray
@@ -29,6 +30,8 @@ CLOSED = "closed form"
 #: No sample was inside: nothing is known but the guaranteed upper bound.
 NOTHING = "no sample inside"
 
+# Standard deviations: the rounding of x^2 / 2 is then a hundredth of what panels are halved for.
+_REACH = 1e4
 #: Points of a scramble in the rounds that `auto` compares methods by.
 PILOT = 128
 # It does not look for another method where the first is expected to need no more samples than this.
@@ -99,12 +102,20 @@ def solve(block: Block, request: Request, rng: np.random.Generator) -> Solution:
     )
 
 
+def out_of_reach(lower: FloatArray, upper: FloatArray) -> NDArray[np.bool_]:
+    """Say which rectangles (m, n) are so far out that quadrature in three dimensions follows nothing but rounding."""
+    if lower.shape[1] < small.LARGEST:
+        return np.zeros(len(lower), bool)
+    found: NDArray[np.bool_] = np.maximum(lower, -upper).max(axis=1) > _REACH
+    return found
+
+
 def closed_form(block: Block) -> Solution | None:
     """Return the probability of a block of up to three coordinates, by quadrature; None of others.
 
     None, too, where floating point holds nothing of the probability: whether it is zero another way has to say.
     """
-    if len(block.R) > small.LARGEST:
+    if len(block.R) > small.LARGEST or out_of_reach(block.lower[None], block.upper[None])[0]:
         return None
     log_p, error = small.log_probabilities(
         block.lower[None], block.upper[None], block.R[None], block.slack

@@ -2,10 +2,12 @@ r"""Rectangles of the multivariate Student's t, as normal ones averaged over a s
 
 v = mean + z / s with z ~ N(0, cov) and df s^2 chi-squared on df degrees of freedom, so that
 
-    P(lower < v < upper) = E[ P(s (lower - mean) < z < s (upper - mean)) ].
+    P(lower < v < upper) = E[ P(s (lower - mean) < z < s (upper - mean)) ],
 
-In x = log s the integrand is smooth and falls on both sides, and the trapezoidal rule converges exponentially. Where it
-lies is found from the closed forms, or from the bound of minimax tilting, which is near the probability.
+by the trapezoidal rule of `gpcmc.rectangle.scales`. Up to three dimensions the normal probabilities are closed forms.
+Elsewhere the rule is found with the bound of minimax tilting in their place, which is near them and has no noise; and
+samples at its nodes follow. They have to agree as the bounds do: where the rule of every other node is farther off than
+their errors explain, nodes are added.
 
 References
 ----------
@@ -16,26 +18,31 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-from scipy.special import gammaln, logsumexp
 
 from gpcmc._validation import FloatArray
+from gpcmc.posterior import NOT_MET, OK
+from gpcmc.rectangle import rounds, small
 from gpcmc.rectangle.arguments import Problem
-from gpcmc.rectangle.blocks import Block, reduce
-from gpcmc.rectangle.estimate import Options, RectangleEstimate, Scale, estimate, worst
+from gpcmc.rectangle.blocks import Block, Reduced, reduce
+from gpcmc.rectangle.estimate import Options, RectangleEstimate, Scale, bounded, estimate, worst
 from gpcmc.rectangle.order import ordered
-from gpcmc.rectangle.small import LARGEST
-from gpcmc.rectangle.solve import closed_form
+from gpcmc.rectangle.scales import rule_of, scaled
+from gpcmc.rectangle.solve import CLOSED, closed_form, tilting
 from gpcmc.rectangle.tilt import minimax_tilt
 
-_FALL = 42.0  # nats below the peak where the integral ends, of closed forms
-_SAMPLED_FALL, _SAMPLED_NODES = 18.0, 25  # and of samples, whose error is larger
-_AGREED = 1e-13
-_MOST = 2**12  # nodes
-_STIRLING = 40.0  # half the degrees of freedom from which on the series for log Gamma is exact
+_FALL = 42.0  # nats below the mode where the integral of closed forms ends
+_SETTLED = 1e-12  # share of it that the series to the left may be off
+_AGREED = 1e-8  # distance of two rules of closed forms: the error is about the square
+_NEAR = 3.0  # and of two rules of bounds, over the error asked for
+_REST = 0.02  # and of the series with samples, over the error asked for
+_NEEDLESS = 1e-3  # share of the integral, over the error asked for, that needs no samples
+_COUNTED = 1e-2  # and that a node must have to decide the status
+_APART = 4.0  # standard deviations that the rule of every other node may be off
+_COARSE = 0.1  # standard error of a node at most, unless more is asked for
+_MOST = 2**9  # intervals between nodes that get samples
 
 
 def check_df(value: object) -> float | None:
@@ -59,110 +66,177 @@ def student_estimate(
     problem: Problem, df: float, options: Options, rng: np.random.Generator
 ) -> RectangleEstimate:
     """Estimate the probability of one checked rectangle under Student's t."""
-    low, high = problem.lower - problem.mean, problem.upper - problem.mean
-    zero = np.zeros(len(low))
-
-    def at(scale: float) -> Problem:
-        return Problem(scale * low, scale * high, zero, problem.cov, problem.slack)
-
-    whole = reduce(at(1.0))
+    centred = replace(
+        problem,
+        lower=problem.lower - problem.mean,
+        upper=problem.upper - problem.mean,
+        mean=np.zeros_like(problem.mean),
+    )
+    whole = reduce(centred)
     if not (whole.possible and whole.blocks):
-        return estimate(at(1.0), options, rng)
-    exact = options.request.method == "auto" and all(
-        len(block.R) <= LARGEST for block in whole.blocks
-    )
+        return estimate(centred, options, rng)
+    found = None
+    if options.request.method == "auto" and all(
+        len(block.R) <= small.LARGEST for block in whole.blocks
+    ):
+        found = _exact(whole, df, options)
+    return _sampled(centred, whole, df, options, rng) if found is None else found
 
-    def log_f(x: float) -> float:
-        inside = sum(_log_near(block, math.exp(x)) for block in whole.blocks)
-        return log_density(x, df) + inside
 
-    x, values = _nodes(log_f, 1.0 / math.sqrt(2.0 * df), exact)
-    if not np.isfinite(values.max()):  # floating point holds nothing of it
-        return estimate(at(1.0), options, rng)
-    kept = np.flatnonzero(values > values.max() - _FALL)
-    found = [estimate(at(math.exp(x[k])), options, rng) for k in kept]
-    logs = np.array(
-        [log_density(x[k], df) + one.log_probability for k, one in zip(kept, found, strict=True)]
-    )
-    total = float(logsumexp(logs))
-    share = np.exp(logs - total)
-    errors = share * np.array([one.standard_error for one in found])
-    largest = found[int(np.argmax(share))]
-    log_p = min(total + math.log(x[1] - x[0]), 0.0)
-    return replace(
-        largest,
-        log_probability=log_p,
-        # errors of closed forms may be of one sign
-        standard_error=float(errors.sum() + _AGREED if exact else np.sqrt(np.sum(errors**2))),
-        samples=sum(one.samples for one in found),
-        status=worst([one.status for one in found]),
-        _scales=tuple(
-            Scale(float(share[j]), math.exp(x[k]), one)
-            for j, (k, one) in enumerate(zip(kept, found, strict=True))
-            if share[j] > 0.0
+def _exact(whole: Reduced, df: float, options: Options) -> RectangleEstimate | None:
+    """Return the probability by closed forms; None where floating point holds nothing of one."""
+    errors: dict[float, float] = {}
+
+    def log_p(x: FloatArray) -> FloatArray:
+        total = np.zeros((2, len(x)))
+        for block in whole.blocks:
+            low, high = (scaled(limit, x[:, None]) for limit in (block.lower, block.upper))
+            R = np.broadcast_to(block.R, (len(x), *block.R.shape))
+            total += small.log_probabilities(low, high, R, block.slack)
+        errors.update(zip(x.tolist(), total[1].tolist(), strict=True))
+        return np.minimum(total[0], 0.0)
+
+    ruled = rule_of(log_p, whole.blocks, df, _FALL, _SETTLED, _AGREED)
+    if ruled is None:
+        return None
+    rule, values = ruled
+    log_total, share = rule.total(values)
+    counted = share > 0.0
+    x, share = rule.x[counted], share[counted]
+    error = np.array([errors[one] for one in x.tolist()])
+    if not np.isfinite(error).all():
+        return None
+    guided = (False,) * len(whole.blocks)
+    return RectangleEstimate(
+        min(log_total, 0.0),
+        float(share @ error) + _SETTLED,  # errors of closed forms may be of one sign
+        0,
+        OK,
+        CLOSED,
+        {"blocks": float(len(whole.blocks)), "scales": float(len(x))},
+        options.confidence,
+        (),
+        whole,
+        0,
+        tuple(
+            Scale(weight, math.exp(at), _at(whole, at), guided, 0)
+            for weight, at in zip(share.tolist(), x.tolist(), strict=True)
         ),
     )
 
 
-def log_density(x: float, df: float) -> float:
-    """Return the log density of x = log s, where df s^2 is chi-squared; without cancellation where df is large."""
-    half = 0.5 * df
-    if half < _STIRLING:
-        rest = float(gammaln(half)) - ((half - 0.5) * math.log(half) - half)
-    else:
-        rest = 0.5 * math.log(2.0 * math.pi) + 1 / (12 * half) - 1 / (360 * half**3)
-        rest += 1 / (1260 * half**5)
-    # (z^z e^-z / Gamma(z)) e^{-z (e^{2x} - 1 - 2x)} times two
-    if abs(x) < 1e-2:
-        away = sum((2.0 * x) ** k / math.factorial(k) for k in range(2, 12))
-    else:
-        away = math.expm1(2.0 * x) - 2.0 * x
-    return math.log(2.0) + 0.5 * math.log(half) - rest - half * away
+def _sampled(
+    centred: Problem, whole: Reduced, df: float, options: Options, rng: np.random.Generator
+) -> RectangleEstimate:
+    """Return the probability from samples at each node."""
+    largest_se = options.request.largest_se
+    needless = _NEEDLESS * min(largest_se, _COARSE)
+
+    def log_near(x: FloatArray) -> FloatArray:
+        return np.array([sum(_log_near(one, at) for one in whole.blocks) for at in x.tolist()])
+
+    ruled = rule_of(
+        log_near,
+        whole.blocks,
+        df,
+        -math.log(needless),
+        _REST * min(largest_se, _COARSE),
+        min(_NEAR * largest_se, _COARSE),
+    )
+    if ruled is None:
+        return estimate(centred, options, rng)
+    rule, near = ruled
+    certain = centred.cov.diagonal() == 0.0  # inside their limits at every scale
+    low = np.where(certain, -np.inf, centred.lower)
+    high = np.where(certain, np.inf, centred.upper)
+    found: dict[float, RectangleEstimate] = {}
+    while True:
+        _, share = rule.total(near)
+        used = np.flatnonzero(share > needless / len(share))
+        largest = _errors(share[used], largest_se)
+        x = rule.x[used].tolist()
+        for at, se in zip(x, largest.tolist(), strict=True):
+            if at not in found:
+                own = replace(options, request=replace(options.request, largest_se=se))
+                node = replace(centred, lower=scaled(low, at), upper=scaled(high, at))
+                found[at] = estimate(node, own, rng)
+        nodes = [found[at] for at in x]
+        values = np.full(len(share), -np.inf)
+        values[used] = [one.log_probability for one in nodes]
+        if not np.isfinite(values).any():
+            return estimate(centred, options, rng)
+        errors = np.zeros(len(share))
+        errors[used] = [one.standard_error for one in nodes]
+        errors[np.isneginf(values)] = 0.0  # of a node without a sample inside the status tells
+        gap = rule.change(values)
+        agreed = bool(abs(gap.sum()) <= _APART * np.linalg.norm(gap * errors) + largest_se)
+        if agreed or rule.count >= _MOST:
+            break
+        rule = rule.of(2 * rule.count)
+        between = np.ones(len(rule.x), bool)
+        between[rule.every_other] = False
+        finer = np.empty(len(between))
+        finer[~between], finer[between] = near, log_near(rule.x[between])
+        near = finer
+    log_total, found_share = rule.total(values)
+    error = float(np.linalg.norm(found_share * errors))
+    decides = np.maximum(share, found_share)[used] > _COUNTED * largest_se
+    statuses = [one.status for one, it in zip(nodes, decides, strict=True) if it]
+    statuses.append(OK if agreed and error <= largest_se else NOT_MET)
+    largest_node = nodes[int(np.argmax(found_share[used]))]
+    return replace(
+        largest_node,
+        log_probability=min(log_total, 0.0),
+        standard_error=error,
+        samples=sum(one.samples for one in found.values()),
+        status=worst(statuses),
+        diagnostics=largest_node.diagnostics | {"scales": float(len(nodes))},
+        _scales=tuple(
+            Scale(
+                float(found_share[k]),
+                math.exp(at),
+                one._reduced,
+                tuple(block.method == "twisted-ep" for block in one._blocks),
+                one._seed,
+            )
+            for k, at, one in zip(used, x, nodes, strict=True)
+            if found_share[k] > 0.0 and one._reduced is not None
+        ),
+    )
 
 
-def _log_near(block: Block, scale: float) -> float:
-    """Return about the log probability of a block whose limits are scaled: exactly, or a bound."""
-    scaled = replace(block, lower=scale * block.lower, upper=scale * block.upper)
-    exact = closed_form(scaled)
+def _errors(share: FloatArray, largest_se: float) -> FloatArray:
+    """Return the standard errors of nodes, by their shares, that make `largest_se` of the integral with the least work.
+
+    If the work of each goes as one over its error, these are in proportion to share^(-2/3).
+    """
+    part = share ** (-2.0 / 3.0)
+    each = largest_se * part / np.linalg.norm(share * part)
+    return np.minimum(each, max(largest_se, _COARSE))
+
+
+def _at(whole: Reduced, x: float) -> Reduced:
+    """Return blocks whose limits are scaled."""
+    blocks = (
+        replace(b, lower=bounded(scaled(b.lower, x)), upper=bounded(scaled(b.upper, x)))
+        for b in whole.blocks
+    )
+    return replace(whole, blocks=tuple(blocks))
+
+
+def _log_near(block: Block, x: float) -> float:
+    """Return about the log probability of a block whose limits are scaled: exactly, a bound, or a small average."""
+    (here,) = _at(Reduced(0, (block,), True, np.empty(0, np.intp)), x).blocks
+    if not (here.lower < here.upper).all():
+        return -math.inf
+    exact = closed_form(here)
     if exact is not None:
         return exact.log_probability
-    given = ordered(scaled.R, scaled.lower, scaled.upper, scaled.slack)
+    given = ordered(here.R, here.lower, here.upper, here.slack)
+    if (
+        given.ties
+    ):  # of which the bound knows nothing; equal random numbers make a smooth function of x
+        mixture = tilting(given)
+        return rounds.run_round(mixture, rounds.FIRST, np.random.default_rng(0)).log_probability
     tilt = minimax_tilt(given.factor, given.lower, given.upper, starts=[given.start])
     return min(tilt.log_bound, 0.0)
-
-
-def _nodes(
-    log_f: Callable[[float], float], step: float, exact: bool
-) -> tuple[FloatArray, FloatArray]:
-    """Return nodes at even distances, and log f there: as many as closed forms need, or 25."""
-    fall = _FALL if exact else _SAMPLED_FALL
-    known: dict[float, float] = {}
-
-    def f(x: float) -> float:
-        if x not in known:
-            known[x] = log_f(x)
-        return known[x]
-
-    top = 0.0
-    for side in (-1.0, 1.0):  # to the top, by steps that grow
-        size = step
-        while f(top + side * size) > f(top):
-            top, size = top + side * size, 1.5 * size
-    ends = []
-    for side in (-1.0, 1.0):
-        way = size = step
-        while f(top + side * way) > f(top) - fall:
-            size *= 1.25
-            way += size
-        ends.append(top + side * way)
-    count = 32 if exact else _SAMPLED_NODES - 1
-    while True:
-        x = np.linspace(ends[0], ends[1], count + 1)
-        values = np.array([f(float(one)) for one in x])
-        if not exact or count >= _MOST:
-            return x, values
-        fine, coarse = float(logsumexp(values)), float(logsumexp(values[::2])) + math.log(2.0)
-        # the error of a rule that converges exponentially is squared where the distance is halved
-        if abs(fine - coarse) < math.sqrt(_AGREED):
-            return x, values
-        count *= 2
