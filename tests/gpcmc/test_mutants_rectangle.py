@@ -186,7 +186,7 @@ MUTANTS = {
         test_small.test_orthants_of_student_are_the_normal_ones,
     ),
     "a left tail that is cut off": Mutant(
-        scales.Rule.log_weight.fget, "pure + math.log(of_limit - of_first)", "math.log(of_first)",
+        scales.Rule.log_weight.fget, "pure - self.df * step + both", "-1.0",
         test_small.test_one_dimension_of_student, (0.01, 2.0, np.inf),
     ),
     "samples at too few scales": Mutant(
