@@ -191,7 +191,7 @@ MUTANTS = {
     ),
     "samples at too few scales": Mutant(
         student._sampled, "rule = rule.of(2 * rule.count)", "break",
-        test_small.test_samples_that_disagree_get_more_scales, ("monkeypatch",),
+        test_small.test_samples_that_disagree_get_more_scales,
     ),
     "a batch that mixes its problems": Mutant(
         many.Problems.one, "self.lower[k]", "self.lower[0]", test_small.test_a_batch_of_larger_problems,

@@ -70,7 +70,7 @@ class Rule:
         )
         if not self.settled:
             return found
-        # p is C e^(df x) to the left of the first node; q = sum_k e^(-rate h k) is e^(-rate h) / (1 - e^(-rate h))
+        # p is C e^(df x) to the left of the first node; a series is e^(-rate h) / (1 - e^(-rate h))
         pure = 0.5 * self.df * math.exp(2.0 * self.low)
         of_limit, of_first = (-math.expm1(-rate * step) for rate in (self.df, self.df + 1.0))
         both = math.log(-math.expm1(-step)) - math.log(of_limit) - math.log(of_first)

@@ -136,7 +136,6 @@ def _sampled(
     # Limits that are all zero are in no order, and the bound depends on the order: it has its limit before that
     size = np.abs(np.concatenate([limit for b in whole.blocks for limit in (b.lower, b.upper)]))
     least = math.log(_SMALL) - math.log(max(size[np.isfinite(size)].max(initial=0.0), 1e-300))
-
     if any((np.isfinite(b.lower) & np.isfinite(b.upper)).any() for b in whole.blocks):
         least = -math.inf  # and is zero there if two limits come together
 
@@ -242,9 +241,8 @@ def _log_near(block: Block, x: float) -> float:
     if exact is not None:
         return exact.log_probability
     given = ordered(here.R, here.lower, here.upper, here.slack)
-    if (
-        given.ties
-    ):  # of which the bound knows nothing; equal random numbers make a smooth function of x
+    if given.ties:
+        # the bound knows nothing of these; equal random numbers make a smooth function of x
         mixture = tilting(given)
         return rounds.run_round(mixture, rounds.FIRST, np.random.default_rng(0)).log_probability
     tilt = minimax_tilt(given.factor, given.lower, given.upper, starts=[given.start])
