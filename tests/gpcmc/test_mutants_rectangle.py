@@ -186,12 +186,12 @@ MUTANTS = {
         test_small.test_orthants_of_student_are_the_normal_ones,
     ),
     "a left tail that is cut off": Mutant(
-        scales.Rule.log_weight.fget, "pure + math.log(of_limit - of_first)", "math.log(of_first)",
+        scales.Rule.log_weight.fget, "pure - self.df * step + both", "-1.0",
         test_small.test_one_dimension_of_student, (0.01, 2.0, np.inf),
     ),
     "samples at too few scales": Mutant(
         student._sampled, "rule = rule.of(2 * rule.count)", "break",
-        test_small.test_samples_that_disagree_get_more_scales, ("monkeypatch",),
+        test_small.test_samples_that_disagree_get_more_scales,
     ),
     "a batch that mixes its problems": Mutant(
         many.Problems.one, "self.lower[k]", "self.lower[0]", test_small.test_a_batch_of_larger_problems,

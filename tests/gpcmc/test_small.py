@@ -5,7 +5,7 @@ from itertools import combinations
 import mpmath
 import numpy as np
 import pytest
-from scipy.special import log_ndtr, logsumexp, ndtr, stdtr
+from scipy.special import gammaln, log_ndtr, logsumexp, ndtr, stdtr
 from scipy.stats import chi2, multivariate_normal, multivariate_t, norm
 from scipy.stats import t as student_t
 
@@ -272,6 +272,10 @@ def of_a_walk(n, low, high):
     return lambda s: np.array([one(float(each)) for each in s])
 
 
+def equicorrelated(n):
+    return 0.5 + 0.5 * np.eye(n)
+
+
 def walk(n):
     return np.minimum.outer(np.arange(1.0, n + 1), np.arange(1.0, n + 1)) / n
 
@@ -281,13 +285,17 @@ def walk(n):
     ("low", "high"), [(-1.0, 0.5), (2.0, INF), (30.0, INF), (-1e5, INF), (0.0, INF), (1e300, INF)]
 )
 def test_one_dimension_of_student(df, low, high):
-    if df == 1e6 and low == 1e300:
-        pytest.skip("SciPy has no logarithm of it")
     found = rectangle_probability(low, high, cov=1.0, df=df)
-    truth = student_t(df).logsf(low) if high == INF else np.log(stdtr(df, high) - stdtr(df, low))
-    if np.isfinite(truth):
-        assert abs(found.log_probability - truth) < 10 * found.standard_error + 4e-16 * abs(truth)
-    assert found.standard_error < 1e-11 and found.samples == 0
+    if low > 1e100:  # where the density is a power
+        constant = gammaln(0.5 * (df + 1)) - gammaln(0.5 * df) - 0.5 * np.log(np.pi)
+        truth = constant + (0.5 * df - 1.0) * np.log(df) - df * np.log(low)
+    else:
+        truth = (
+            student_t(df).logsf(low) if high == INF else np.log(stdtr(df, high) - stdtr(df, low))
+        )
+    rounding = 4e-14 * (1.0 + abs(truth))
+    assert abs(found.log_probability - truth) < 1e-11 + rounding
+    assert found.standard_error < 2e-12 + rounding and found.samples == 0
 
 
 @pytest.mark.parametrize("n", [2, 3])
@@ -301,30 +309,47 @@ def test_few_dimensions_of_student(n, df, low, high):
 
 
 STUDENTS = [
-    (0.5 + 0.5 * np.eye(10), of_one_factor(10, 0.5, 5.0, INF), 5.0, INF),
-    (0.5 + 0.5 * np.eye(10), of_one_factor(10, 0.5, -1.0, INF), -1.0, INF),
-    (0.5 + 0.5 * np.eye(10), of_one_factor(10, 0.5, -1.0, 2.0), -1.0, 2.0),
-    (walk(20), of_a_walk(20, -0.5, INF), -0.5, INF),
-    (walk(20), of_a_walk(20, 0.5, INF), 0.5, INF),
+    (equicorrelated(10), of_one_factor(10, 0.5, 5.0, INF), 5.0, INF),
+    (equicorrelated(4), of_one_factor(4, 0.5, -1.0, INF), -1.0, INF),
+    (equicorrelated(4), of_one_factor(4, 0.5, -1.0, 2.0), -1.0, 2.0),
+    (walk(8), of_a_walk(8, -0.5, INF), -0.5, INF),
+    (walk(8), of_a_walk(8, 0.5, INF), 0.5, INF),
 ]
 
 
 def test_intervals_of_student_cover():
-    """Of 40 intervals at 95 percent, at least 33 cover and none is off by 7 standard errors: fails once in 1000 times.
+    """Of 30 intervals at 95 percent at least 24 cover, and none is off by 7 standard errors: fails once in 1000 times.
 
     STUDY
     """
-    inside, worst = 0, 0.0
+    inside, farthest = 0, 0.0
     for k, (cov, log_p, low, high) in enumerate(STUDENTS):
-        for df in (0.02, 0.5, 2.0, 30.0):
+        for df in (0.02, 1.0, 30.0):
             truth = student_truth(log_p, df, 5.0)
             for rng in np.random.default_rng([k, int(100 * df)]).spawn(2):
                 found = rectangle_probability(low, high, cov=cov, df=df, tolerance=5e-3, rng=rng)
                 ends = found.interval()
                 inside += ends[0] < truth < ends[1]
-                worst = max(worst, abs(found.log_probability - truth) / found.standard_error)
+                off = abs(found.log_probability - truth) / found.standard_error
+                farthest = max(farthest, off)
                 assert found.status == "ok"
-    assert inside >= 33 and worst < 7.0
+    assert inside >= 24 and farthest < 7.0
+
+
+@pytest.mark.parametrize("n", [2, 4])
+@pytest.mark.parametrize("df", [0.05, 2.0])
+def test_gradients_of_student(n, df):
+    """To move all lower limits is to move the one of the truth; and a batch has those of its problems."""
+    found = rectangle_probability(-1.0, INF, cov=equicorrelated(n), df=df, tolerance=5e-3, rng=0)
+    g, h = found.gradient(256), 1e-3
+    ends = [student_truth(of_one_factor(n, 0.5, -1.0 + d, INF), df, 5.0) for d in (h, -h)]
+    error = 7 * np.sqrt(np.sum(g.lower_se**2)) + 7 * found.standard_error + 1e-6
+    assert abs(g.lower.sum() - (ends[0] - ends[1]) / (2 * h)) < error < 0.05
+    np.testing.assert_allclose(g.mean, -g.lower)
+    if n == 2:
+        both = rectangle_probability([[-1.0, -1.0], [0.5, 2.0]], INF, cov=equicorrelated(2), df=df)
+        assert both.log_probability[0] == found.log_probability
+        np.testing.assert_array_equal(both.gradient().lower[0], g.lower)
 
 
 def test_samples_that_disagree_get_more_scales(monkeypatch):

@@ -70,11 +70,12 @@ class Rule:
         )
         if not self.settled:
             return found
-        # of sum_k e^(-rate h k), k = 1, 2, ..., and of p = C e^(df x) to the left of the first node
-        of_limit, of_first = (1.0 / math.expm1(rate * step) for rate in (self.df, self.df + 1.0))
+        # p is C e^(df x) to the left of the first node; a series is e^(-rate h) / (1 - e^(-rate h))
         pure = 0.5 * self.df * math.exp(2.0 * self.low)
-        rest = found[0] + pure + math.log(of_limit - of_first)
-        found[0] += math.log1p(of_first * math.exp(pure))
+        of_limit, of_first = (-math.expm1(-rate * step) for rate in (self.df, self.df + 1.0))
+        both = math.log(-math.expm1(-step)) - math.log(of_limit) - math.log(of_first)
+        rest = found[0] + pure - self.df * step + both
+        found[0] += math.log1p(math.exp(pure - (self.df + 1.0) * step) / of_first)
         return np.concatenate([[rest], found])
 
     @property
@@ -133,13 +134,15 @@ def rule_of(
     limit = float(P(np.array([-np.inf]))[0])
 
     def rests(x: float) -> bool:
+        here, there = P(np.array([x, x - 1.0])).tolist()
         off = 0.5 * df * math.exp(2.0 * min(x, 0.0))
-        if not math.isfinite(limit) or x > 0.0 or off > _PURE:
+        if x > 0.0 or off > _PURE or not (math.isfinite(limit) and math.isfinite(here)):
             return False
-        here, there = np.expm1(P(np.array([x, x - 1.0])) - limit)
-        away = abs(there - here / math.e) + off
-        # which falls by a further e^x or more, and is as much of the integral as f(x) of f
-        return bool(away * min(df, math.exp(f(x) - peak) / step) / (1.0 + df) <= settled)
+        # P(x - 1) and P_0, over P(x)
+        ratio, rest = (math.exp(min(one - here, 500.0)) for one in (there, limit))
+        away = abs(ratio - rest - (1.0 - rest) / math.e) + off * max(1.0, rest)
+        # it falls by a further e^x or more, and is as much of the integral as f(x) of f
+        return away * min(df, math.exp(f(x) - peak) / step) / (1.0 + df) <= settled
 
     low = top - _reach(lambda way: f(top - way) < peak - fall or rests(top - way), step)
     high = top + _reach(lambda way: f(top + way) < peak - fall, step)

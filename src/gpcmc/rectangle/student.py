@@ -41,6 +41,7 @@ _REST = 0.02  # and of the series with samples, over the error asked for
 _NEEDLESS = 1e-3  # share of the integral, over the error asked for, that needs no samples
 _COUNTED = 1e-2  # and that a node must have to decide the status
 _APART = 4.0  # standard deviations that the rule of every other node may be off
+_SMALL = 1e-7  # limits that are as good as zero, in the bound
 _COARSE = 0.1  # standard error of a node at most, unless more is asked for
 _MOST = 2**9  # intervals between nodes that get samples
 
@@ -132,8 +133,15 @@ def _sampled(
     largest_se = options.request.largest_se
     needless = _NEEDLESS * min(largest_se, _COARSE)
 
+    # Limits that are all zero are in no order, and the bound depends on the order: it has its limit before that
+    size = np.abs(np.concatenate([limit for b in whole.blocks for limit in (b.lower, b.upper)]))
+    least = math.log(_SMALL) - math.log(max(size[np.isfinite(size)].max(initial=0.0), 1e-300))
+    if any((np.isfinite(b.lower) & np.isfinite(b.upper)).any() for b in whole.blocks):
+        least = -math.inf  # and is zero there if two limits come together
+
     def log_near(x: FloatArray) -> FloatArray:
-        return np.array([sum(_log_near(one, at) for one in whole.blocks) for at in x.tolist()])
+        each = np.maximum(x, least).tolist()
+        return np.array([sum(_log_near(one, at) for one in whole.blocks) for at in each])
 
     ruled = rule_of(
         log_near,
@@ -233,9 +241,8 @@ def _log_near(block: Block, x: float) -> float:
     if exact is not None:
         return exact.log_probability
     given = ordered(here.R, here.lower, here.upper, here.slack)
-    if (
-        given.ties
-    ):  # of which the bound knows nothing; equal random numbers make a smooth function of x
+    if given.ties:
+        # the bound knows nothing of these; equal random numbers make a smooth function of x
         mixture = tilting(given)
         return rounds.run_round(mixture, rounds.FIRST, np.random.default_rng(0)).log_probability
     tilt = minimax_tilt(given.factor, given.lower, given.upper, starts=[given.start])
