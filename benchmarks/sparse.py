@@ -4,15 +4,18 @@ Labels are drawn from the process itself, of variance 3, at uniform inputs in th
 the length scale grows as the root of the dimension. Each row has the error of the log evidence before and after its
 correction, what the correction says of its own rest, and the largest error of a class probability at 200 test inputs.
 
-``python benchmarks/sparse.py [N]`` writes docs/sparse.csv, row by row, and docs/sparse.png; rows that are there stay.
-``N INPUTS KERNEL ...`` writes the rows of these alone, and no picture.
-``python benchmarks/sparse.py --field N m`` prints what a rough field of N patterns costs at given hyperparameters, in
-CPU seconds and memory at its peak, and ``--chain N`` an autoregressive chain. ``--front N`` writes
-docs/sparse_front.csv: the error of the corrected evidence with neighbours alone, and with half of them in front.
+``python benchmarks/sparse.py [N]`` writes docs/sparse.csv, row by row, and docs/sparse.png of what is there with 2000
+and 5000 patterns; rows that are there stay. ``N INPUTS KERNEL ...`` writes the rows of these alone, and no picture.
+``python benchmarks/sparse.py --field N m [POINTS]`` prints what a rough field of N patterns costs at given
+hyperparameters, in CPU seconds and memory at its peak, and ``--chain N`` an autoregressive chain. ``--fit N`` prints
+what it costs to search for the hyperparameters of that field, what is found, and the log loss beside the best one.
+``--front N`` writes docs/sparse_front.csv: the error of the corrected evidence with neighbours alone, and with half of
+them in front.
 ``--told N [SEEDS]`` writes docs/sparse_told.csv: what is told of errors over what they are, with 20 neighbours, for
 seeds 101 and on.
 """
 
+import itertools
 import resource
 import sys
 import time
@@ -31,6 +34,7 @@ from recheck.report.style import LINES
 ROOT = Path(__file__).resolve().parents[1]
 FILE, PICTURE = ROOT / "docs/sparse.csv", ROOT / "docs/sparse.png"
 N, TESTED, NEIGHBOURS, DIMENSIONS = 2000, 200, (10, 20, 30), (2, 4, 8)
+SHOWN = (2000, 5000)  # numbers of patterns in the picture
 VARIANCE, LENGTH_SCALE = 3.0, 0.1
 FRONTS, DRAWS = ((24, 0), (12, 12), (40, 0), (20, 20)), 4  # neighbours and values in front
 SHAPES = {
@@ -94,40 +98,38 @@ def rows(n, done, dimensions=DIMENSIONS, names=tuple(SHAPES)):
 
 
 def picture(table, path):
-    """Error of the log evidence over the neighbours, a panel a number of inputs."""
+    """Error of the log evidence over the neighbours, a row a number of patterns, a column a number of inputs."""
     import matplotlib
 
     matplotlib.use("agg")
     import matplotlib.pyplot as plt
 
-    dimensions = sorted(table["inputs"].unique())
-    figure, axes = plt.subplots(
-        1, len(dimensions), figsize=(9.0, 3.6), sharey=True, layout="constrained", squeeze=False
-    )
-    for place, d in zip(axes[0], dimensions, strict=True):
+    shape = {"nrows": len(SHOWN), "ncols": len(DIMENSIONS), "figsize": (9.0, 6.4)}
+    figure, axes = plt.subplots(**shape, sharex=True, sharey=True, layout="constrained")
+    for place, (n, d) in zip(axes.flat, itertools.product(SHOWN, DIMENSIONS), strict=True):
         for k, name in enumerate(SHAPES):
-            seen = table[(table["inputs"] == d) & (table["kernel"] == name)].sort_values(
-                "neighbours"
-            )
-            place.plot(
-                seen["neighbours"], seen["error"].abs(), "o-", color=LINES[k]["color"], label=name
-            )
-            place.plot(
-                seen["neighbours"],
-                seen["error_corrected"].abs(),
-                "o:",
-                color=LINES[k]["color"],
-                fillstyle="none",
-            )
+            one = (table["N"] == n) & (table["inputs"] == d) & (table["kernel"] == name)
+            seen = table[one].sort_values("neighbours")
+            how = {"color": LINES[k]["color"], "marker": "o"}
+            place.plot(seen["neighbours"], seen["error"].abs(), label=name, **how)
+            how |= {"linestyle": ":", "fillstyle": "none"}
+            place.plot(seen["neighbours"], seen["error_corrected"].abs(), **how)
         place.axhline(1.0, color="0.6", linewidth=0.8)
-        place.set(yscale="log", xlabel="neighbours", title=f"{d} inputs", xticks=NEIGHBOURS)
+        place.set(yscale="log", title=f"{n} patterns, {d} inputs", xticks=NEIGHBOURS)
         place.grid(alpha=0.3)
-    axes[0, 0].set_ylabel("error of EP's log evidence, nats")
+    for place in axes[-1]:
+        place.set_xlabel("neighbours")
+    figure.supylabel("error of EP's log evidence, nats", fontsize="medium")
     handles, labels = axes[0, 0].get_legend_handles_labels()
     handles += [plt.Line2D([], [], color="k", linestyle=style) for style in ("-", ":")]
     labels += ["as it is", "corrected"]
     figure.legend(handles, labels, loc="outside lower center", ncols=6, frameon=False)
     figure.savefig(path, dpi=130, metadata={"Software": None})
+
+
+def peak():
+    """The most memory that this process has held, in GiB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
 
 
 def costs(X, y, kernel, m, points):
@@ -137,22 +139,33 @@ def costs(X, y, kernel, m, points):
         given = prior(kernel, X, covariance="sparse", neighbours=m)
         found = method.fit(given, y, rng=np.random.default_rng(0))
         spent = time.process_time() - start
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
         print(
             f"{type(method).__name__}: {found.log_evidence:.3f} (se {found.log_evidence_se:.3g}), {found.status}, "
-            f"{spent:.1f} CPU s, {peak:.2f} GiB, {found.work},",
+            f"{spent:.1f} CPU s, {peak():.2f} GiB, {found.work},",
             {name: round(value, 3) for name, value in found.diagnostics.items()},
             flush=True,
         )
 
 
-def field(n, m):
+def field(n, m, points=256):
     """The rough field of benchmarks/spatial.py at its true hyperparameters."""
     import spatial
 
     given, _ = spatial.problem("exponential", n) if n > 20_000 else spatial.problem("exponential")
     kernel = ConstantKernel(spatial.VARIANCE) * Matern(spatial.LENGTH_SCALE, nu=0.5)
-    costs(given["X"][:n], given["y"][:n], kernel, m, 256)
+    costs(given["X"][:n], given["y"][:n], kernel, m, points)
+
+
+def fit(n):
+    """Print what EP finds that searches for the hyperparameters of that field, as benchmarks/spatial.py has it do."""
+    import spatial
+
+    given, truth = spatial.problem("exponential", n)
+    start = time.process_time()
+    found = spatial.ours("ep", "sparse")(given, True)
+    spent = time.process_time() - start
+    row = spatial.judged(found, truth) | {"best": spatial.least_loss(truth)}
+    print(row, f"{spent:.1f} CPU s, {peak():.2f} GiB", flush=True)
 
 
 def chain(n):
@@ -265,12 +278,14 @@ def main():
         table = pd.concat([table, pd.DataFrame([row], columns=COLUMNS)])
         table.to_csv(FILE, index=False, float_format="%.4g")
     if not some:
-        picture(table[table["N"] == n], PICTURE)
+        picture(table, PICTURE)
 
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--field"]:
-        field(int(sys.argv[2]), int(sys.argv[3]))
+        field(*map(int, sys.argv[2:5]))
+    elif sys.argv[1:2] == ["--fit"]:
+        fit(int(sys.argv[2]))
     elif sys.argv[1:2] == ["--chain"]:
         chain(int(sys.argv[2]))
     elif sys.argv[1:2] == ["--told"]:

@@ -46,7 +46,6 @@ RUNS = [
     ("gpcmc", "ep", ["ep", "1e-4"], FIELDS),
     ("gpcmc", "laplace", ["laplace", "1e-4"], FIELDS[:1]),
     ("gpcmc", "twisted-ep", ["twisted-ep", "1e-4"], FIELDS[:1]),
-    ("gpcmc", "ep, tolerance 0.2", ["ep", "0.2"], FIELDS[1:]),
     ("gpcmc", "ep, sparse", ["ep", "sparse"], FIELDS[1:]),
     ("gpcmc", "twisted-ep, sparse", ["twisted-ep", "sparse"], FIELDS[1:]),
     ("GPBoost", "Vecchia-Laplace", ["vecchia"], FIELDS),
