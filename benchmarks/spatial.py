@@ -188,7 +188,10 @@ def picture(table, path):
 
     figure, axes = plt.subplots(1, 2, figsize=(9.0, 4.4), sharex=True, layout="constrained")
     table = table[(table["package"] != "truth") & table["excess"].notna()]
-    apart = {"ep, tolerance 0.2": "low rank", "full scale, Laplace": "full scale"}
+    apart = {
+        ("exponential", "ep"): "low rank",
+        ("exponential", "full scale, Laplace"): "full scale",
+    }
     sizes, handles = {"fitted": 1.8, "true": 1.0}, {}
     for place, kind in zip(axes, FIELDS, strict=True):
         own = table[table["field"] == kind]
@@ -199,9 +202,9 @@ def picture(table, path):
             how = how | {"markersize": how["markersize"] * sizes[row["hyperparameters"]]}
             point = row["cpu_seconds"], row["excess"]
             place.plot(*point, **how)
-            if row["method"] in apart:
+            if (name := apart.get((kind, row["method"]))) is not None:
                 at = {"textcoords": "offset points", "ha": "right", "fontsize": "small"}
-                place.annotate(apart[row["method"]], point, (6, -16), **at)
+                place.annotate(name, point, (6, 8), **at)
             handles[look.label] = plt.Line2D([], [], **look.points)
         place.set(
             xscale="log", xlabel="CPU seconds, one thread", title=f"{kind.capitalize()} kernel"
