@@ -12,7 +12,6 @@ plan = Plan(given.config)
 groups = [
     group for study in given.studies for group in stale(Kept(f"data/reference/{study}"), plan)
 ]
-groups.sort(key=lambda group: group.seconds)
 made = made_here(
     provenance(".", given.config, given.packages, registry="data/registry.csv", raw="data/raw")
 )

@@ -186,24 +186,34 @@ def keep(study: str, results: str | Path, store: str | Path, code: Mapping[str, 
     timing, count = [], 0
     for experiment in sorted(code):
         table = read_table(made / experiment)
-        write_csv(store / f"{experiment}.csv", table.rows)
         count += table.rows["row"].nunique()
-        timing.append(table.timing.assign(experiment=experiment))
-        if table.arrays:
-            write_arrays(store / f"{experiment}.npz", table.arrays, packed=True)
-        else:
-            (store / f"{experiment}.npz").unlink(missing_ok=True)
-    frame = pd.concat(timing, ignore_index=True).fillna("")
-    write_csv(store / "timing.csv", frame[["experiment", *frame.columns.drop("experiment")]])
+        timing.append(store_rows(store, experiment, table))
+    store_timing(store, timing)
     for name, end in DERIVED.items():
         write_csv(store / f"{name}{end}", read_csv(made / f"{name}.csv", **TEXT))
     record = read_json(Path(results, "provenance.json")) | {"code": dict(code)}
     if (made / RESUMED).exists():
         record["resumed"] = read_json(made / RESUMED)
-        record["renewed"] = record["resumed"].pop("renewed")
+        record["renewed"] = record["resumed"].pop("renewed", {})
     write_json(store / "provenance.json", record)
     gather_digests(store)
     return count
+
+
+def store_rows(store: Path, experiment: str, table: Table) -> pd.DataFrame:
+    """Write the rows of an experiment and their arrays, and return their seconds, for `store_timing`."""
+    write_csv(store / f"{experiment}.csv", table.rows)
+    if table.arrays:
+        write_arrays(store / f"{experiment}.npz", table.arrays, packed=True)
+    else:
+        (store / f"{experiment}.npz").unlink(missing_ok=True)
+    return table.timing.assign(experiment=experiment)
+
+
+def store_timing(store: Path, timing: Iterable[pd.DataFrame]) -> None:
+    """Write the seconds of all experiments."""
+    frame = pd.concat(timing, ignore_index=True).fillna("")
+    write_csv(store / "timing.csv", frame[["experiment", *frame.columns.drop("experiment")]])
 
 
 def resume(kept: Kept, plan: Plan) -> list[str]:

@@ -19,10 +19,10 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from recheck.record.files import gather_digests, write_arrays, write_csv, write_json
+from recheck.record.files import gather_digests, write_json
 from studies.common.blocks import Reader, read_block, write_block
 from studies.common.code import digest_of_rows
-from studies.common.kept import Kept, as_today, modules_of
+from studies.common.kept import Kept, as_today, modules_of, store_rows, store_timing
 from studies.common.plan import From, Plan, declared
 from studies.common.rows import Record, Row, Table, records_of, run_row, table_of
 
@@ -63,7 +63,7 @@ class Part(NamedTuple):
 
 
 def stale(kept: Kept, plan: Plan) -> list[Group]:
-    """Return the groups that other code made than today's, those with the fewest seconds first.
+    """Return the groups that other code made than today's.
 
     An experiment that is planned otherwise than it was is left out: it takes a whole run.
     """
@@ -81,7 +81,7 @@ def stale(kept: Kept, plan: Plan) -> list[Group]:
             seconds = sum(_seconds(kept, experiment, row) for row in own)
             code = digest_of_rows(study, experiment, own[:1])
             found.append(Group(study, experiment, modules, code, own, seconds))
-    return sorted(found, key=lambda one: one.seconds)
+    return found
 
 
 def _seconds(kept: Kept, experiment: str, row: Row) -> float:
@@ -96,7 +96,9 @@ def renew(
     processes: int,
     made: Mapping[str, Any],
 ) -> Iterator[str]:
-    """Make groups again, those that others read first, and keep each as soon as it is whole; yield a line on each.
+    """Make groups again, and keep each as soon as it is whole; yield a line on each.
+
+    Those that others read come first, and then those with the fewest seconds.
 
     Parameters
     ----------
@@ -113,43 +115,31 @@ def renew(
     """
     os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1")
     Path(folder).mkdir(parents=True, exist_ok=True)
-    later = list[Group]()
-    for one in groups:
-        if one.experiment not in _read(one.study):
-            later.append(one)
-            continue
-        yield from _renew([one], plan, reference, folder, processes, made)
-    yield from _renew(later, plan, reference, folder, processes, made)
+    stages: tuple[list[Group], list[Group]] = ([], [])
+    for group in sorted(groups, key=lambda one: one.seconds):
+        stages[group.experiment not in _read(group.study)].append(group)
+    for stage in stages:
+        divided = [
+            (group, parts(group, Kept(Path(reference, group.study)), plan, folder))
+            for group in stage
+        ]
+        with ProcessPoolExecutor(processes, mp_context=get_context("fork")) as pool:
+            lost = pool.map(_make, [part for _, own in divided for part in own])
+            for group, own in divided:
+                if missing := [name for name in [next(lost) for _ in own] if name]:
+                    yield f"{group}: not made again, {missing[0]} has none of its raw data"
+                    continue
+                found: dict[str, Record] = {}
+                for part in own:
+                    found |= read_block(part.path)[group.experiment]
+                put(group, found, plan, Path(reference, group.study), made)
+                yield f"{group}: {len(found)} rows made again"
 
 
 def _read(study: str) -> set[str]:
     """Experiments whose rows others read."""
     sources = declared(study).experiments.values()
     return {one.experiment for own in sources for one in own.values() if isinstance(one, From)}
-
-
-def _renew(
-    groups: Sequence[Group],
-    plan: Plan,
-    reference: str | Path,
-    folder: str | Path,
-    processes: int,
-    made: Mapping[str, Any],
-) -> Iterator[str]:
-    divided = [
-        (group, parts(group, Kept(Path(reference, group.study)), plan, folder)) for group in groups
-    ]
-    with ProcessPoolExecutor(processes, mp_context=get_context("fork")) as pool:
-        lost = pool.map(_make, [part for _, own in divided for part in own])
-        for group, own in divided:
-            if missing := [name for name in [next(lost) for _ in own] if name]:
-                yield f"{group}: not made again, {missing[0]} has none of its raw data"
-                continue
-            found: dict[str, Record] = {}
-            for part in own:
-                found |= read_block(part.path)[group.experiment]
-            put(group, found, Path(reference, group.study), made)
-            yield f"{group}: {len(found)} rows made again"
 
 
 def parts(group: Group, kept: Kept, plan: Plan, folder: str | Path) -> list[Part]:
@@ -185,40 +175,29 @@ def _make(part: Part) -> str:
 
 
 def put(
-    group: Group, found: Mapping[str, Record], folder: str | Path, made: Mapping[str, Any]
+    group: Group,
+    found: Mapping[str, Record],
+    plan: Plan,
+    folder: str | Path,
+    made: Mapping[str, Any],
 ) -> None:
     """Put the rows of a group in the place of those that are kept in a folder, and say with what they were made."""
     kept, experiment = Kept(folder), group.experiment
     old = kept.table(experiment)
     names = list(dict.fromkeys(old.rows["row"]))
-    records = {one.row: one for one in records_of(old, dict.fromkeys(names, ""))}
-    table = table_of((records | dict(found))[name] for name in names)
-    gone = {name for name in table.rows if not _filled(table, name) and _filled(old, name)}
-    table = table._replace(rows=table.rows.drop(columns=list(gone)))
-    write_csv(kept.folder / f"{experiment}.csv", table.rows)
-    if table.arrays:
-        write_arrays(kept.folder / f"{experiment}.npz", table.arrays, packed=True)
+    records = {one.row: one for one in records_of(old, dict.fromkeys(names, ""))} | dict(found)
+    table = table_of(records[name] for name in names)
+    gone = [name for name in table.rows if not _filled(table, name) and _filled(old, name)]
+    table = table._replace(rows=table.rows.drop(columns=gone))
     others = kept.timing[kept.timing["experiment"] != experiment]
-    timing = pd.concat([others, table.timing.assign(experiment=experiment)]).fillna("")
-    timing = timing.sort_values("experiment", kind="stable")
-    write_csv(
-        kept.folder / "timing.csv", timing[["experiment", *timing.columns.drop("experiment")]]
-    )
-    record = kept.provenance
-    record["code"][experiment][group.modules] = group.code
-    today = {modules_of(row) for row in _planned(kept, experiment)}
-    for name in set(record["code"][experiment]) - today:
-        del record["code"][experiment][name]
+    timing = pd.concat([others, store_rows(kept.folder, experiment, table)])
+    store_timing(kept.folder, [timing.sort_values("experiment", kind="stable")])
+    record, today = kept.provenance, {modules_of(row) for row in plan.rows(kept.study, experiment)}
+    code = record["code"][experiment] | {group.modules: group.code}
+    record["code"][experiment] = {name: code[name] for name in sorted(code.keys() & today)}
     record.setdefault("renewed", {}).setdefault(experiment, {})[group.modules] = dict(made)
     write_json(kept.folder / "provenance.json", record)
     gather_digests(kept.folder)
-
-
-def _planned(kept: Kept, experiment: str) -> Iterable[Row]:
-    module = import_module(f"studies.{kept.study}.experiments.{experiment}")
-    config = import_module(f"studies.{kept.study}.config").check(kept.provenance["config"])
-    rows: Iterable[Row] = module.plan(config)
-    return rows
 
 
 def _filled(table: Table, column: str) -> bool:
