@@ -350,7 +350,7 @@ def _earlier(Z: FloatArray, most: int) -> tuple[Index, Index]:
     from scipy.spatial import cKDTree
 
     first = min(n, max(_BRUTE, 2 * most))
-    _brute(Z, np.arange(first), index, most)
+    compare_earlier(Z, np.arange(first), index, most)
     while first < n:
         stop = min(2 * first, n)
         rows, k = np.arange(first, stop), min(3 * most, stop)
@@ -359,18 +359,19 @@ def _earlier(Z: FloatArray, most: int) -> tuple[Index, Index]:
         enough = earlier.sum(axis=1) >= most
         best = np.argsort(~earlier[enough], axis=1, kind="stable")[:, :most]
         index[rows[enough]] = np.take_along_axis(found[enough], best, axis=1)
-        _brute(Z, rows[~enough], index, most)
+        compare_earlier(Z, rows[~enough], index, most)
         first = stop
     return index, counts
 
 
-def _brute(Z: FloatArray, rows: NDArray[Any], index: Index, most: int) -> None:
-    from scipy.spatial.distance import cdist
+def compare_earlier(Z: FloatArray, rows: NDArray[Any], index: Index, most: int) -> None:
+    """Put into an index (n, most) the earlier rows that are nearest to these; of equally near ones the first."""
+    from scipy.spatial.distance import cdist  # whose package is heavy
 
     size = max(_ENTRIES // max(len(Z), 1), 1)
     for k in range(0, len(rows), size):
         some = rows[k : k + size]
-        distance = cdist(Z[some], Z[: some[-1] + 1], "sqeuclidean")
+        distance = cdist(Z[some], Z[: some[-1] + 1])
         distance[np.arange(distance.shape[1]) >= some[:, None]] = np.inf
         kept = np.argsort(distance, axis=1, kind="stable")[:, :most]
         index[some, : kept.shape[1]] = kept

@@ -6,7 +6,7 @@ its inverse where the pattern has some (`gpcmc.covariance._sparse`). Rows are co
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -166,6 +166,21 @@ class SparseCholesky:
     def log_determinant(self) -> float:
         """Of the matrix."""
         return 2.0 * float(np.sum(np.log(self.diagonal)))
+
+    def blocks(self, most: int) -> Iterator[tuple[int, int, FloatArray, Index]]:
+        """Yield blocks of at most so many columns of a supernode, from the last column of L to the first.
+
+        Of each: where it begins and ends, its rows of L from its first on, and which these are beyond its own.
+        """
+        s = self.symbolic
+        for k in range(len(s.above) - 1, -1, -1):
+            start, stop = int(s.cuts[k]), int(s.cuts[k + 1])
+            front = s.fronts[s.begin[k] : s.begin[k + 1]]
+            panel = self.L[s.panels[k] : s.panels[k + 1]].reshape(stop - start, len(front)).T
+            for high in range(stop, start, -most):
+                low = max(high - most, start)
+                columns = slice(low - start, high - start)
+                yield low, high, panel[low - start :, columns], front[high - start :]
 
     def inverse(self) -> FloatArray:
         """Return the entries of the inverse at the pattern."""

@@ -98,29 +98,11 @@ class SparseFactor(Factor):
         largest: float,
     ) -> SparseFactor:
         """Take a factor of P and its entries, slopes and the variances of the noise (n,), and of f the scale."""
-        n, L, symbolic = len(c), made.L, made.symbolic
-        pivot = made.diagonal
+        n, pivot, blocks = len(c), made.diagonal, list(made.blocks(_PATTERNS))
         d = np.empty(2 * n)
         d[-2::-2] = np.sqrt((c / pivot) ** 2 + s)
         d[-1::-2] = np.sqrt(s) / (pivot * d[-2::-2])
-        parts, blocks = [], []
-        for k in range(len(symbolic.above) - 1, -1, -1):
-            start, stop = int(symbolic.cuts[k]), int(symbolic.cuts[k + 1])
-            front = symbolic.fronts[symbolic.begin[k] : symbolic.begin[k + 1]]
-            panel = (
-                L[symbolic.panels[k] : symbolic.panels[k + 1]].reshape(stop - start, len(front)).T
-            )
-            for high in range(stop, start, -_PATTERNS):
-                low = max(high - _PATTERNS, start)
-                parts.append(slice(2 * (n - high), 2 * (n - low)))
-                blocks.append(
-                    (
-                        low,
-                        high,
-                        panel[low - start :, low - start : high - start],
-                        front[high - start :],
-                    )
-                )
+        parts = [slice(2 * (n - high), 2 * (n - low)) for low, high, *_ in blocks]
         return cls(made, precision, c, s, largest, d, parts, blocks)
 
     @property

@@ -31,12 +31,11 @@ from scipy.linalg import LinAlgError, solve_triangular
 
 from gpcmc._validation import FloatArray
 from gpcmc.covariance.factor import Factor, Gram, Sited, parts
-from gpcmc.covariance.neighbours import Regressions
+from gpcmc.covariance.neighbours import Regressions, compare_earlier
 from gpcmc.covariance.sparse import Sparse
 from gpcmc.covariance.sparse_cholesky import Index, SparseCholesky
 
 _BLOCK = 16  # coordinates of a block
-_ROWS = 256  # of distances at once
 _STATES = 1024  # rows of states at once
 
 
@@ -183,17 +182,8 @@ class PrecisionFactor(_SparseFactor):
     @classmethod
     def of(cls, made: SparseCholesky, precision: FloatArray) -> PrecisionFactor:
         """Take a factor of P, and P's entries."""
-        s, n = made.symbolic, len(made.symbolic)
-        parts, blocks = [], []
-        for k in range(len(s.above) - 1, -1, -1):
-            start, stop = int(s.cuts[k]), int(s.cuts[k + 1])
-            front = s.fronts[s.begin[k] : s.begin[k + 1]]
-            panel = made.L[s.panels[k] : s.panels[k + 1]].reshape(stop - start, len(front)).T
-            for high in range(stop, start, -_BLOCK):
-                low = max(high - _BLOCK, start)
-                parts.append(slice(n - high, n - low))
-                rows = panel[low - start :, low - start : high - start]
-                blocks.append((low, high, rows, front[high - start :]))
+        n, blocks = len(made.symbolic), list(made.blocks(_BLOCK))
+        parts = [slice(n - high, n - low) for low, high, *_ in blocks]
         return cls(made, precision, 1.0 / made.diagonal[::-1], parts, blocks)
 
     @property
@@ -270,18 +260,10 @@ def earlier(Z: FloatArray, most: int) -> tuple[Index, Index]:
 
     Of equally near ones, as a grid has many, those that come first are taken. (`Neighbours.of`, by a tree, takes any.)
     """
-    from scipy.spatial.distance import cdist  # whose package is heavy
-
     n, most = len(Z), min(most, len(Z) - 1)
-    index, counts = np.zeros((n, most), dtype=np.int32), np.minimum(np.arange(n), most)
-    for first in range(0, n, _ROWS):
-        rows = np.arange(first, min(first + _ROWS, n))
-        distance = cdist(Z[rows], Z[: rows[-1]])
-        distance[np.arange(distance.shape[1]) >= rows[:, None]] = np.inf
-        nearest = np.argsort(distance, axis=1, kind="stable")[:, :most]
-        there = np.arange(nearest.shape[1]) < counts[rows, None]
-        index[rows, : nearest.shape[1]] = np.where(there, nearest, 0)
-    return index, counts.astype(np.int32)
+    index = np.zeros((n, most), dtype=np.int32)
+    compare_earlier(Z, np.arange(n), index, most)
+    return index, np.minimum(np.arange(n), most).astype(np.int32)
 
 
 def reflected(K: Sparse, signs: FloatArray) -> Sparse:
