@@ -1,7 +1,8 @@
 """Methods that estimate the marginal likelihood and predict nothing: annealed runs, and SciPy's normal integral.
 
 `Annealed` spends all of its time on annealed importance sampling, where the chains of the library
-(`gpcmc.chains.chain`) draw from the posterior as well. `GenzBretz` is what a user of SciPy has at hand.
+(`gpcmc.chains.chain`) draw from the posterior as well. `AnnealedLatent` is that of the certifier, which starts from a
+Gaussian and uses no orthant. `GenzBretz` is what a user of SciPy has at hand.
 
 SciPy's `multivariate_normal.cdf` translates Genz's program: a pivoted Cholesky factor, separation of variables,
 and lattice points. What matters here (SciPy 1.17):
@@ -38,6 +39,8 @@ from gpcmc.inference import EllipticalSlice, HamiltonianMonteCarlo
 from gpcmc.methods import Method
 from gpcmc.orthant.populations import Array
 from gpcmc.posterior import PosteriorRecord, Prediction
+from gpcmc.weights import MIN_TAIL, weights_status
+from studies.atiya2021.reference.latent import Model, annealed
 
 #: What a run says whose probability is too small for a number of double precision.
 UNDERFLOW = "underflow"
@@ -119,6 +122,43 @@ class Annealed(_Alone):
             work=found.work,
             diagnostics=found.diagnostics,
             status=found.status,
+            n=len(y),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class AnnealedLatent(_Alone):
+    """Options of the certifier (`studies.atiya2021.reference.latent`), here with the covariance that it is given.
+
+    Attributes
+    ----------
+    chains : int
+        At least 25, so that the tail of their weights is judged.
+
+    Raises
+    ------
+    ValueError
+        If an option is not as above.
+    """
+
+    chains: int = 1000
+
+    def __post_init__(self) -> None:
+        if validation.check_positive_int("chains", self.chains) < MIN_TAIL:
+            raise ValueError(
+                f"chains must be at least {MIN_TAIL}, for the tail of their weights; got {self.chains}"
+            )
+
+    def _fit(self, prior: Prior, y: Array, rng: np.random.Generator) -> EvidenceAlone:
+        self._check(prior)
+        no_test = np.empty((len(y), 0)), np.empty(0)
+        found = annealed(Model(np.array(prior.K), *no_test, y), self.chains, rng=rng)
+        return EvidenceAlone(
+            log_evidence=found.log_evidence,
+            log_evidence_se=found.log_evidence_se,
+            work=found.work,
+            diagnostics=found.diagnostics,
+            status=weights_status(found.diagnostics),
             n=len(y),
         )
 

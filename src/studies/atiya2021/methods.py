@@ -28,11 +28,12 @@ MODULES = {
     "ep": "gpcmc.gaussian.ep",
     "ordered": "studies.atiya2021.ordered",
     "annealed": "studies.atiya2021.evidence_alone",
+    "annealed-latent": "studies.atiya2021.evidence_alone",
     "genz-bretz": "studies.atiya2021.evidence_alone",
 }
 
 #: Methods that estimate the marginal likelihood and predict nothing: they are for the study of scaling alone.
-WITHOUT_PREDICTIONS = ("annealed", "genz-bretz")
+WITHOUT_PREDICTIONS = ("annealed", "annealed-latent", "genz-bretz")
 
 #: Methods that draw nothing at random, so that one run of them is enough.
 DETERMINISTIC = ("laplace", "ep")
@@ -63,6 +64,7 @@ _SECONDS: dict[str, tuple[tuple[str, ...], float, float]] = {
     "ordered": (("samples",), 0.0, 2e-8),
     "annealed-ess": (("temperatures", "runs"), 1e-5, 7e-8),
     "annealed-hmc": (("temperatures", "runs"), 2e-5, 2e-7),
+    "annealed-latent": (("chains",), 0.0, 3e-5),
     "genz-bretz": (("randomizations",), 0.0, 1e-3),
 }
 
@@ -82,7 +84,7 @@ def __getattr__(name: str) -> Any:
     if name != "METHODS":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from gpcmc.inference import METHODS as LIBRARY
-    from studies.atiya2021.evidence_alone import Annealed, GenzBretz
+    from studies.atiya2021.evidence_alone import Annealed, AnnealedLatent, GenzBretz
     from studies.atiya2021.ordered import OrderedSampler
     from studies.atiya2021.toolbox.gpml import GpmlMonteCarlo
 
@@ -90,6 +92,7 @@ def __getattr__(name: str) -> Any:
         "gpml": GpmlMonteCarlo,
         "ordered": OrderedSampler,
         "annealed": Annealed,
+        "annealed-latent": AnnealedLatent,
         "genz-bretz": GenzBretz,
     }
     return globals()["METHODS"]

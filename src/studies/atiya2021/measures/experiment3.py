@@ -10,7 +10,7 @@ or "at most", and beside a claim stands the factor by which the longest runs wer
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import product
 
@@ -297,10 +297,21 @@ def _both(curves: Curves) -> Iterator[Row]:
                 yield estimate(f"{path}/{error}", share, source, scale="log")
 
 
-def _without_each(runs: pd.DataFrame) -> list[Curves]:
-    """The curves without each data set; of a single one there are none."""
-    data_sets = runs["dataset"].unique()
-    return [Curves(runs[runs["dataset"] != one]) for one in data_sets if len(data_sets) > 1]
+def _shared(rows: pd.DataFrame, given: Iterable[tuple[str, str]]) -> pd.DataFrame:
+    """The runs of methods, each with an error, on the data sets that all of them have."""
+    wanted = [(row_of(method, error), ERRORS[error]) for method, error in given]
+    own = rows[rows["method"].isin([row for row, _ in wanted])]
+    there = [own[(own["method"] == row) & own[column].notna()] for row, column in wanted]
+    return own[own["dataset"].isin(set.intersection(*(set(one["dataset"]) for one in there)))]
+
+
+def _over_data_sets(runs: pd.DataFrame, ratio: Callable[[Curves], Crossing]) -> Crossing:
+    """A ratio of means over data sets; its standard error leaves out one at a time, if there are several."""
+    found, data_sets = ratio(Curves(runs)), runs["dataset"].unique()
+    if len(data_sets) < 2:
+        return found
+    left = (Curves(runs[runs["dataset"] != one]) for one in data_sets)
+    return found.jackknifed([ratio(one).log for one in left])
 
 
 def _claims(rows: pd.DataFrame) -> Iterator[Row]:
@@ -311,22 +322,25 @@ def _claims(rows: pd.DataFrame) -> Iterator[Row]:
     for ((method, error), claims), (chain, suffix) in product(CLAIMS.items(), CHAINS.items()):
         name = method + suffix
         row = row_of(name, error)
-        pair = rows[rows["method"].isin([SAMPLER, row])]
-        both = pair.dropna(subset=ERRORS[error]).groupby("dataset")["method"].nunique() == 2
-        pair = pair[pair["dataset"].isin(both.index[both])]
+        pair = _shared(rows, [(SAMPLER, error), (name, error)])
         for levels, runs in _readings(pair, row, error):
-            curves, left = Curves(runs), _without_each(runs)
+            curves, first = Curves(runs), runs[runs["dataset"] == 0]
             if curves.line(SAMPLER, error).empty:
                 continue
             source = join_sources(curves.every(name, error)["source"])
             given = {"source": source, "reading": reading_text({"chain": chain} | levels)}
             for claim, where in claims.items():
-                found, target = curves.claim(name, error, where)
-                if left:
-                    found = found.jackknifed([one.claim(name, error, where)[0].log for one in left])
-                    alone, _ = Curves(runs[runs["dataset"] == 0]).claim(name, error, where)
+                compared = name, error, where
+
+                def ratio(one: Curves, compared: tuple[str, str, str] = compared) -> Crossing:
+                    return one.claim(*compared)[0]
+
+                found = _over_data_sets(runs, ratio)
+                if len(first) < len(runs):
+                    alone = ratio(Curves(first))
                     yield alone.row(f"time/claims/{claim}/first-data-set", **given)
                 yield found.row(f"claim/time/{claim}", **given)
+                target = curves.claim(*compared)[1]
                 beyond = math.exp(found.beyond) if math.isfinite(found.log) else math.nan
                 for place, value in (("log-error", target), ("extrapolation", beyond)):
                     if math.isfinite(value):
@@ -334,33 +348,47 @@ def _claims(rows: pd.DataFrame) -> Iterator[Row]:
 
 
 def _settings(rows: pd.DataFrame) -> Iterator[Row]:
-    """Claims that set times of chains beside one another, on the first data set, with the variance counted once.
+    """Claims that set times of chains beside one another, with the variance counted once.
 
     CPU seconds of slice sampling as distributed over re-engineered, for the quoted error of the evidence, and those of
     repaired chains over scheduled ones, which differ in their settings alone (``time/settings``); and the ratio of HMC
     to the sampler for the evidence over that for probabilities.
     """
-    first = rows[rows["dataset"] == 0]
-    once = first[_READ["once"]].fillna(first["probability_mae"])
-    curves = Curves(first.assign(probability_mae=once))
+    once = rows.assign(probability_mae=rows[_READ["once"]].fillna(rows["probability_mae"]))
     for chain, suffix in CHAINS.items():
         name = f"hmc{suffix}"
-        if all(len(curves.every(name, error)) for error in ERRORS):
-            evidence, probability = (
-                curves.claim(name, error, "high")[0] for error in ("evidence", "probability")
-            )
-            source = join_sources(curves.every(name, "evidence")["source"])
-            row = evidence.over(probability).row
-            yield row("claim/time/margin", source, reading=f"chain={chain}")
-    if len(ess := curves.every("ess", "evidence")) and len(curves.every("ess-gpml", "evidence")):
-        needed = [curves.needed(name, "evidence", TARGET) for name in ("ess-gpml", "ess")]
-        yield needed[0].over(needed[1]).row("claim/chain/settings", join_sources(ess["source"]))
+        runs = _shared(once, [(one, error) for one in (SAMPLER, name) for error in ERRORS])
+
+        def margin(one: Curves, name: str = name) -> Crossing:
+            evidence, probability = (one.claim(name, error, "high")[0] for error in ERRORS)
+            return evidence.over(probability)
+
+        if len(runs):
+            source = join_sources(Curves(runs).every(name, "evidence")["source"])
+            found = _over_data_sets(runs, margin)
+            yield found.row("claim/time/margin", source, reading=f"chain={chain}")
+    yield from _slower(once, "ess-gpml", "ess", "claim/chain/settings")
     for sampler in ANNEALED:
-        runs = [curves.every(f"{sampler}-{form}", "evidence") for form in ("repaired", "scheduled")]
-        if all(map(len, runs)):
-            needed = [curves.needed(own["method"].iloc[0], "evidence", TARGET) for own in runs]
-            source = join_sources([*runs[0]["source"], *runs[1]["source"]])
-            yield needed[0].over(needed[1]).row(f"time/settings/{sampler}", source)
+        yield from _slower(
+            once, f"{sampler}-repaired", f"{sampler}-scheduled", f"time/settings/{sampler}"
+        )
+
+
+def _slower(rows: pd.DataFrame, slow: str, fast: str, name: str) -> Iterator[Row]:
+    """CPU seconds of one chain over those of another, for the quoted error of the evidence."""
+    runs = _shared(rows, [(slow, "evidence"), (fast, "evidence")])
+    if len(runs):
+        source = join_sources(
+            source
+            for one in (fast, slow)
+            for source in Curves(runs).every(one, "evidence")["source"]
+        )
+
+        def ratio(one: Curves) -> Crossing:
+            over, under = (one.needed(method, "evidence", TARGET) for method in (slow, fast))
+            return over.over(under)
+
+        yield _over_data_sets(runs, ratio).row(name, source)
 
 
 def _readings(

@@ -40,6 +40,8 @@ from studies.common.measuring import Rows
 SAMPLER = "sampler"
 #: Dimensions that the paper names (section 6.5). There the sampler has the number of samples that the paper states.
 NAMED, NAMED_FOR = 2000, "million"
+#: What shares no orthant with the long runs.
+WITNESS = "latent"
 #: Pairs of methods whose errors are set beside one another: how often the first one is closer.
 _PAIRS = [(name, SAMPLER) for name in ("ep", "hmc-annealed", "ess-annealed")]
 _PAIRS += [("importance-ep", SECOND), ("importance-ep", FIRST)]
@@ -381,7 +383,8 @@ def _alone(known: pd.DataFrame, runs: pd.DataFrame) -> Iterator[Row]:
     The largest distance of either method from it (``apart``); that of minimax tilting in joint standard errors too, the
     root mean square of these, and each of them (``z``), negative where minimax tilting lies below. The ``least``
     distance of EP and of the sampler from either, whichever is right. How many runs of importance sampling from EP pass
-    there, of so many ``pairs`` of a data set and a kernel.
+    there, of so many ``pairs`` of a data set and a kernel. How far a third method (``witness``), which uses no orthant,
+    is from twisted EP, and how many of its runs pass.
     """
     alone = known[known[f"sound_{FIRST}"] & ~known[f"sound_{SECOND}"]]
     if alone.empty:
@@ -401,6 +404,13 @@ def _alone(known: pd.DataFrame, runs: pd.DataFrame) -> Iterator[Row]:
         found |= {"importance-ep/passed": (own["status"] == OK).sum()}
         found |= {"importance-ep/apart": distance.max()}
     yield from estimates(path, found, source)
+    if (own := by.get(WITNESS)) is not None:
+        gap = own["log_evidence"] - alone[f"value_{FIRST}"]
+        z = gap / np.hypot(own["log_evidence_se"], alone[f"se_{FIRST}"])
+        both = join_sources([source, *own["source"].dropna()])
+        found = {"pairs": gap.notna().sum(), "passed": (own["status"] == OK).sum()}
+        found |= {"apart": gap.abs().max(), "largest-z": z.abs().max(), "rms-z": _rms(z.dropna())}
+        yield from estimates(f"{path}witness/", found, both)
 
 
 def _references(known: pd.DataFrame, long: pd.DataFrame) -> Iterator[Any]:
