@@ -677,12 +677,16 @@ def test_where_one_long_run_fails_the_other_stands_alone_beside_importance_sampl
     lines += [(50, 2, "importance-ep", -3.4, 0.1, "weights not trusted")]
     lines += [(50, 0, "ep", -1.1, 0.0, "ok"), (50, 1, "ep", -2.5, 0.0, "ok")]
     lines += [(50, 2, "ep", -2.0, 0.0, "ok"), (50, 2, "sampler", -7.0, 1.0, "not converged")]
+    # the witness is half a joint standard error from twisted EP on one of the two, and does not know the other
+    lines += [(50, 0, "latent", -9.0, 0.04, "ok"), (50, 1, "latent", -2.025, 0.04, "ok")]
     value = of_scaling.measure(made(tmp_path, lines)).set_index("id")["value"]
     expected = {"pairs": 2, "apart": 0.2, "largest-z": 4.0, "rms-z": math.sqrt(10.0)}
     # EP is nearer to minimax tilting on the first of the two, the sampler to twisted EP
     expected |= {"ep/least": 0.3, "sampler/least": 4.0}
     expected |= {"z/rough/N50/dataset1": -4.0, "z/rough/N50/dataset2": 2.0}
     expected |= {"importance-ep/passed": 1, "importance-ep/apart": 0.4}
+    expected |= {"witness/pairs": 1, "witness/passed": 1, "witness/apart": 0.025}
+    expected |= {"witness/largest-z": 0.5, "witness/rms-z": 0.5}
     found = {key: value[f"scaling/reference/alone/{key}"] for key in expected}
     assert found == pytest.approx(expected)
 

@@ -9,7 +9,7 @@ from small import check, load
 
 from gpcmc.gp import prior, rbf
 from gpcmc.inference import METHODS as LIBRARY
-from studies.atiya2021.evidence_alone import UNDERFLOW, Annealed, GenzBretz
+from studies.atiya2021.evidence_alone import UNDERFLOW, Annealed, AnnealedLatent, GenzBretz
 from studies.atiya2021.methods import METHODS
 from studies.atiya2021.ordered import OrderedSampler, farthest_first
 from studies.atiya2021.runs import EXTINCT
@@ -27,6 +27,7 @@ QUICK = {
     "importance-ep": ("importance", {"samples": 4000}),
     "ess-annealed": ("annealed", {"sampler": "ess", "temperatures": 200}),
     "hmc-annealed": ("annealed", {"sampler": "hmc", "temperatures": 50}),
+    "latent": ("annealed-latent", {"chains": 2000}),
     "genz-bretz": ("genz-bretz", {"points": 500}),
     "laplace": ("laplace", {}),
     "ep": ("ep", {}),
@@ -168,7 +169,7 @@ def test_a_run_that_failed_has_a_status_and_no_numbers(monkeypatch):
     assert columns(run_once(data, 0.5, 3.0, GenzBretz(), "1/x")) == {"status": UNDERFLOW}
 
 
-@pytest.mark.parametrize("method", [Annealed(), GenzBretz()])
+@pytest.mark.parametrize("method", [Annealed(), AnnealedLatent(), GenzBretz()])
 def test_methods_without_predictions_say_so(method):
     X, y = two_normals(2, 6, "1/few")
     with pytest.raises(ValueError, match="prior must have no test inputs.* got 2"):
@@ -184,6 +185,7 @@ def test_methods_without_predictions_say_so(method):
         (lambda: Annealed(sampler="nuts"), "sampler must be"),
         (lambda: Annealed(temperatures=0), "temperatures must be"),
         (lambda: Annealed(runs=1), "runs must be at least 2"),
+        (lambda: AnnealedLatent(chains=24), "chains must be at least 25"),
         (lambda: GenzBretz(points=99), "points must be at least 100"),
         (lambda: GenzBretz(randomizations=1), "randomizations must be at least 2"),
         (lambda: OrderedSampler(order="maxmin"), "order must be"),
