@@ -1,13 +1,10 @@
 """Run a block of rows; those that are there from before, made from the same, are taken over."""
 
-from importlib import import_module
-
 from begin import begin
 from recheck.record.files import read_json, sha256
 from studies.common.blocks import Reader, Records, Spares, remember, write_block
 from studies.common.code import read_digests
 from studies.common.plan import Block
-from studies.common.rows import run_row
 
 begin(snakemake)
 given, path, study = snakemake.params, snakemake.output[0], snakemake.wildcards.study
@@ -29,10 +26,6 @@ for experiment, row in given.rows:
     inputs = given.inputs[f"{experiment}/{row['row']}"]
     made = reader.made(study, experiment, row, inputs)
     found = spares.get(made)
-    if found is None:
-        module = import_module(f"studies.{study}.experiments.{experiment}")
-        arrays = {name: reader.arrays(one) for name, one in inputs.items()}
-        found = run_row(module.run, row, arrays, made)
-    records[experiment][row["row"]] = found
+    records[experiment][row["row"]] = found or reader.run(study, experiment, row, inputs, made)
 write_block(path, records)
 remember(path)

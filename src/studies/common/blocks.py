@@ -14,6 +14,7 @@ import json
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -25,6 +26,7 @@ from studies.common.rows import (
     Row,
     Table,
     records_of,
+    run_row,
     stacked,
     table_of,
     unstacked,
@@ -153,6 +155,19 @@ class Reader:
         if path not in self._patterns:
             self._patterns = {path: read_arrays(path)}  # the last one alone: some are large
         return self._patterns[path]
+
+    def lost(self, inputs: Mapping[str, Input]) -> str:
+        """The first file of inputs that has no arrays, because its raw data could not be had; or nothing."""
+        return next((one.files[0] for one in inputs.values() if not self.arrays(one)), "")
+
+    def run(
+        self, study: str, experiment: str, row: Row, inputs: Mapping[str, Input], made: str = ""
+    ) -> Record:
+        """Run a row on its inputs."""
+        module = import_module(f"studies.{study}.experiments.{experiment}")
+        return run_row(
+            module.run, row, {name: self.arrays(one) for name, one in inputs.items()}, made
+        )
 
     def _records(self, given: Input) -> list[Record]:
         known = dict(self._own.get(given.experiment, {}))

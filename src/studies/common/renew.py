@@ -10,9 +10,8 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from importlib import import_module
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,7 +23,7 @@ from studies.common.blocks import Reader, read_block, write_block
 from studies.common.code import digest_of_rows
 from studies.common.kept import Kept, as_today, modules_of, store_rows, store_timing
 from studies.common.plan import From, Plan, declared
-from studies.common.rows import Record, Row, Table, records_of, run_row, table_of
+from studies.common.rows import Record, Row, Table, records_of, table_of
 
 #: CPU seconds of the rows of a part, as their kept seconds say.
 _PART = 60.0
@@ -163,14 +162,11 @@ def _make(part: Part) -> str:
     if part.path.exists():
         return ""
     reader, found = Reader({}), dict[str, Record]()
-    study, experiment = (part.jobs[0][name] for name in ("study", "experiment"))
-    run: Callable[..., Any] = import_module(f"studies.{study}.experiments.{experiment}").run
     for job in part.jobs:
-        inputs = {name: reader.arrays(one) for name, one in job["inputs"].items()}
-        if lost := [job["inputs"][name].files[0] for name, arrays in inputs.items() if not arrays]:
-            return str(lost[0])
-        found[job["row"]["row"]] = run_row(run, job["row"], inputs)
-    write_block(part.path, {experiment: found})
+        if lost := reader.lost(job["inputs"]):
+            return lost
+        found[job["row"]["row"]] = reader.run(**job)
+    write_block(part.path, {part.jobs[0]["experiment"]: found})
     return ""
 
 

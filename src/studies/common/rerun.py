@@ -7,7 +7,6 @@ import os
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache
-from importlib import import_module
 from itertools import islice
 from multiprocessing import get_context
 from pathlib import Path
@@ -30,7 +29,7 @@ from studies.common.kept import (
     kernels,
     modules_of,
 )
-from studies.common.rows import NO_DATA, TEXT, Row, Table, part_of, run_row, table_of
+from studies.common.rows import NO_DATA, TEXT, Row, Table, part_of, table_of
 from studies.common.samelaw import beside, keys
 
 
@@ -69,14 +68,12 @@ def _kept(study: str, experiment: str) -> Table:
 def _again(job: Mapping[str, Any]) -> dict[str, Any]:
     study, experiment, row = job["study"], job["experiment"], job["row"]
     reader = Reader({})
-    inputs = {name: reader.arrays(one) for name, one in job["inputs"].items()}
     found = {"study": study, "experiment": experiment, "row": row["row"]}
     found |= {"code": digest_of_rows(study, experiment, [row]), "cpu_seconds": 0.0, "beside": ""}
     found["apart"] = None
-    if lost := [job["inputs"][name].files[0] for name, arrays in inputs.items() if not arrays]:
-        return found | {"outcome": NO_DATA, "difference": f"{lost[0]} has none of its raw data"}
-    run = import_module(f"studies.{study}.experiments.{experiment}").run
-    here = table_of([run_row(run, row, inputs)])
+    if lost := reader.lost(job["inputs"]):
+        return found | {"outcome": NO_DATA, "difference": f"{lost} has none of its raw data"}
+    here = table_of([reader.run(**job)])
     old = part_of(_kept(study, experiment), [row["row"]])
     different = differences(old, here)
     rounded = different.startswith(ROUNDED)
