@@ -18,6 +18,7 @@ from recheck.record.files import (
 )
 from recheck.record.provenance import blas
 from studies.common import blocks, rerun
+from studies.common import kept as kept_module
 from studies.common.code import digest_of_rows
 from studies.common.configuration import read_config
 from studies.common.kept import (
@@ -239,6 +240,17 @@ def test_a_share_is_drawn_by_seed(kept):
     assert drawn(kept, plans, 0.5, 1) == drawn(kept, plans, 0.5, 1)
     assert len({tuple(drawn(kept, plans, 1e-9, seed)[NAME]) for seed in range(20)}) > 1
     assert drawn(kept, {NAME: rows_of(seed=7)}, 1.0, 1) == {}, "other settings are not drawn"
+
+
+def test_where_rows_are_of_the_same_law_more_are_drawn(kept, monkeypatch):
+    plans = {NAME: rows_of()}
+    monkeypatch.setattr(kept_module, "LEAST", 3)
+    rerun.note(again(plans[NAME][:2]).reset_index().assign(outcome=SAME_LAW), "data/reference")
+    assert Kept(kept.folder).verified(NAME) == set()
+    assert len(drawn(Kept(kept.folder), plans, 1e-9, 1)[NAME]) == 3
+    rerun.note(again(plans[NAME][2:3]).reset_index().assign(outcome=SAME_LAW), "data/reference")
+    assert len(Kept(kept.folder).verified(NAME)) == 1
+    assert len(drawn(Kept(kept.folder), plans, 1e-9, 1)[NAME]) == 1
 
 
 def table(value=0.5, **more):

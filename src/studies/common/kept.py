@@ -140,23 +140,27 @@ class Kept:
         path = self.folder / f"{experiment}.npz"
         return Table(rows, timing, read_arrays(path) if path.exists() else {})
 
+    def _outcomes(self, experiment: str) -> pd.Series:
+        """What rows that were run again have come to, by the digest of their code."""
+        path = self.folder / "verified.csv"
+        names = ["experiment", "code", "outcome"]
+        found = read_csv(path, **TEXT) if path.exists() else pd.DataFrame(columns=names)
+        return found[found["experiment"] == experiment].set_index("code")["outcome"]
+
+    def few(self, experiment: str) -> set[str]:
+        """Return the digests of code under which rows of the same law were run again, and fewer than `LEAST`."""
+        of_law = self._outcomes(experiment).eq(SAME_LAW).groupby(level="code").sum()
+        return set(of_law.index[of_law.between(1, LEAST - 1)])
+
     def verified(self, experiment: str) -> set[str]:
         """Return the digests of code under which kept rows are what they would be now, as far as rows run again tell.
 
         None of these has another result: they are identical, or equal but for rounding. Where some differ in their
         random numbers, `LEAST` or more are of the same law.
         """
-        path = self.folder / "verified.csv"
-        if not path.exists():
-            return set()
-        found = read_csv(path, **TEXT)
-        outcomes = found[found["experiment"] == experiment].groupby("code")["outcome"]
-        return {
-            code
-            for code, own in outcomes
-            if own.isin([IDENTICAL, ROUNDED, SAME_LAW]).all()
-            and (not (of_law := own.eq(SAME_LAW)).any() or of_law.sum() >= LEAST)
-        }
+        good = self._outcomes(experiment).isin([IDENTICAL, ROUNDED, SAME_LAW])
+        every = good.groupby(level="code").all()
+        return set(every.index[every]) - self.few(experiment)
 
 
 def kernels(libraries: Iterable[Mapping[str, str]]) -> str:
@@ -312,6 +316,8 @@ def drawn(
 ) -> dict[str, list[str]]:
     """Draw rows whose CPU seconds are a share of all: of each experiment and method at least one.
 
+    Where rows were run again and are of the same law, but too few of them to tell (`Kept.few`), at least `LEAST`.
+
     Parameters
     ----------
     kept : Kept
@@ -330,17 +336,20 @@ def drawn(
     rng, found = np.random.default_rng(seed), dict[str, list[str]]()
     for experiment in kept.experiments:
         plan = plans.get(experiment, ())
-        same, groups = kept.same(experiment, plan), dict[str, list[str]]()
+        same, few = kept.same(experiment, plan), kept.few(experiment)
+        groups = dict[str, list[str]]()
         for row in plan:
             if row["row"] in same:
-                groups.setdefault(modules_of(row), []).append(row["row"])
-        for names in groups.values():
+                code = digest_of_rows(kept.study, experiment, [row])
+                groups.setdefault(code, []).append(row["row"])
+        for code, names in groups.items():
+            least = LEAST if code in few else 1
             seconds = [float(kept.seconds.get((experiment, name), 0.0)) for name in names]
             spent, limit = 0.0, share * sum(seconds)
-            for k in rng.permutation(len(names)):
+            for count, k in enumerate(rng.permutation(len(names)), start=1):
                 found.setdefault(experiment, []).append(names[k])
                 spent += seconds[k]
-                if spent >= limit:
+                if spent >= limit and count >= least:
                     break
     return found
 
