@@ -204,6 +204,8 @@ def test_a_cell_differs_only_under_every_reading(tmp_path, first, second, expect
     assert found["verdict"] == expected
     if expected == "depends on a reading":
         assert found["readings"] == "v=a"
+    # where a reading was not run nothing could have shown
+    assert found["informative"] == (second is not None)
     if second is None:
         assert "not run under v=b" in found["note"]
 

@@ -445,6 +445,10 @@ def test_only_problems_with_all_settings_count_the_sampler_as_closer():
         "sampler/common/nats/ess": 2,
         "sampler/closer/nats/ess": 2,
     }
+    small = [one.assign(nats=one["nats"].where(one["problem"] > 1, 1e-9)) for one in several]
+    found = pd.DataFrame(_pairs(pd.concat(small), "")).set_index("id")["value"]
+    assert found["ep/common/nats/orthant"] == 4 and found["ep/common/nats/orthant/resolved"] == 2
+    assert found["ep/closer/nats/orthant/resolved"] == 1
 
 
 def test_ratios_of_errors_have_problems_as_units():
@@ -688,6 +692,17 @@ def test_where_one_long_run_fails_the_other_stands_alone_beside_importance_sampl
     expected |= {"witness/pairs": 1, "witness/passed": 1, "witness/apart": 0.025}
     expected |= {"witness/largest-z": 0.5, "witness/rms-z": 0.5}
     found = {key: value[f"scaling/reference/alone/{key}"] for key in expected}
+    assert found == pytest.approx(expected)
+
+
+def test_how_much_of_the_truth_is_twisted_eps(tmp_path):
+    """Weights are of inverse variances; of pairs with more than fifty patterns it lies above in one of two."""
+    lines = [(50, 0, TWISTED, -1.0, 0.01, "ok"), (50, 0, MINIMAX, -1.1, 0.1, "ok")]
+    lines += [(500, 0, TWISTED, -2.0, 0.1, "ok"), (500, 0, MINIMAX, -2.3, 0.3, "ok")]
+    lines += [(500, 1, TWISTED, -3.0, 0.1, "ok"), (500, 1, MINIMAX, -2.9, 0.3, "ok")]
+    value = of_scaling.measure(made(tmp_path, lines)).set_index("id")["value"]
+    expected = {"compared": 2, "above": 1, "gap": 0.1, "weight": 0.9}
+    found = {key: value[f"scaling/reference/{key}"] for key in expected}
     assert found == pytest.approx(expected)
 
 

@@ -180,7 +180,8 @@ def _row(case: pd.Series, own: pd.DataFrame, verdict: str, note: str) -> dict[st
         "p_agree": case["q_agree"],
         "factor": factor,
         "detectable": shown,
-        "informative": bool(detectable <= best["informative"]),
+        # with a reading that was not compared nothing could have shown
+        "informative": bool(own["seen"].all() and detectable <= best["informative"]),
         "readings": "; ".join(reading for reading in own["reading"][own["agrees"]] if reading),
         "verdict": verdict,
         "note": "; ".join(filter(None, [entries["note"], several, note])),

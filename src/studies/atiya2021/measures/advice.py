@@ -86,6 +86,7 @@ def judged(rows: pd.DataFrame) -> pd.DataFrame:
         error=difference.abs(),
         truth_se=truth["log_evidence_se"],
         covered=difference.abs() <= width * joint,
+        low=difference < -(width * joint),
         covered_alone=difference.abs() <= width * runs["log_evidence_se"],
         both=[join_sources(pair) for pair in pairs],
     )
@@ -131,15 +132,16 @@ def _of_rule(path: str, runs: pd.DataFrame, default: pd.Series) -> Iterator[Row]
     """How often the rule keeps what it says, and its seconds.
 
     ``reached`` counts the runs that say so; ``within`` those whose error is at most the tolerance; ``first`` those of
-    one round, of which ``first-covered`` cover; ``blind`` those whose stated error is below that of the longer run;
-    ``cheaper`` the problems on which the rule takes fewer seconds than the default, of ``problems``.
+    one round, of which ``first-covered`` cover; ``low`` those that lie below an interval that does not cover; ``blind``
+    those whose stated error is below that of the longer run; ``cheaper`` the problems on which the rule takes fewer
+    seconds than the default, of ``problems``.
     """
     source, count = join_sources(runs["both"]), len(runs)
     covered = int(runs["covered"].sum())
     tolerance = runs["tolerance"].iloc[0]
     found: dict[str, float] = {"runs": count, "reached": (runs["status"] == OK).sum()}
     found |= {"covered": covered, "covered-share": covered / count}
-    found |= _interval(covered, count)
+    found |= _interval(covered, count) | {"low": runs["low"].sum()}
     alone = int(runs["covered_alone"].sum())
     found |= {"covered-alone": alone, "covered-alone-share": alone / count}
     first = runs["rounds"] == 1

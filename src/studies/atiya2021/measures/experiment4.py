@@ -59,6 +59,8 @@ _COMPARED = (
     ("ep", "hmc", "mae_reference", "", ("means/",)),
     (TWISTED, SAMPLER, "nats", "/nats", ("",)),
 )
+#: Errors of probabilities and of log L that are all but rounding.
+SMALL = 1e-7
 #: Beginnings of the columns that cells of Table 4 are read from.
 _READ = (
     *("problem", "dataset", "set", "method", "alpha", "beta", "status", "count", "scheme"),
@@ -184,14 +186,21 @@ def _pairs(certified: pd.DataFrame, end: str) -> Iterator[Row]:
 
 
 def _closer(name: str, one: str, errors: pd.DataFrame, certified: pd.DataFrame) -> Iterator[Row]:
-    """How many errors a method has in common with each other one, and how many of its own are smaller."""
+    """How many errors a method has in common with each other one, and how many of its own are smaller.
+
+    ``resolved`` leaves out those of which both are below `SMALL`, if there are any.
+    """
     for method in sorted(set(errors) - {one}) if one in errors else ():
         both = errors[[one, method]].dropna()
         if len(both):
             source = join_sources(certified.loc[certified["method"].isin(both.columns), "source"])
-            fewer = (both[one] < both[method]).sum()
-            yield estimate(f"{name.format('common')}/{method}", len(both), source)
-            yield estimate(f"{name.format('closer')}/{method}", fewer, source)
+            kinds, small = {"": both}, (both < SMALL).all(axis=1)
+            if small.any():
+                kinds["/resolved"] = both[~small]
+            for end, some in kinds.items():
+                fewer = (some[one] < some[method]).sum()
+                yield estimate(f"{name.format('common')}/{method}{end}", len(some), source)
+                yield estimate(f"{name.format('closer')}/{method}{end}", fewer, source)
 
 
 def _ratios(certified: pd.DataFrame) -> Iterator[Row]:

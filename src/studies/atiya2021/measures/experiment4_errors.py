@@ -35,8 +35,8 @@ from studies.atiya2021.measures.experiment4_runs import (
 
 #: Reported standard errors, in nats, of a run that warns and of one that is confident.
 WARNS, CONFIDENT = 0.4, 0.1
-#: Half the width of an interval that covers 95 % of a normal distribution, in standard errors.
-_HALF_WIDTH = 1.959964
+#: Degrees of freedom of a standard error that is as good as known.
+_MANY = 1e9
 #: Methods whose replicates are set beside one another: those whose errors the reference does not resolve.
 _REPLICATED = (TWISTED, "minimax-tilting")
 #: Reported standard errors below this multiple of log L are rounding.
@@ -54,8 +54,10 @@ def calibration(runs: Runs) -> Iterator[Any]:
     first = with_known_error(runs.first)
     drawn = first[first["seed"].notna() & (first["log_evidence_se"] > 0)]
     error = np.hypot(drawn["log_evidence_se"], drawn["reference_se"].astype(float))
-    drawn = drawn.assign(score=drawn["signed"] / error, covered=0.0)
-    drawn["covered"] = (drawn["score"].abs() <= _HALF_WIDTH).astype(float)
+    # few randomisations have a wider interval
+    degrees = drawn["randomizations"].astype(float).fillna(_MANY) - 1.0
+    covered = (drawn["signed"] / error).abs() <= stdtrit(degrees, 0.975)
+    drawn = drawn.assign(score=drawn["signed"] / error, covered=covered.astype(float))
     drawn = drawn[~drawn["method"].str.contains("-million|-gpml-")]
     # for the figure, which shows what became of each
     given = {"unit": "experiment4/P{problem}/dataset0", "run": "replicate", "status": "status"}

@@ -43,7 +43,7 @@ _KEY = ["problem", "set", "method"]
 _RUN = ["row", "problem", "method", "set", "dataset", "replicate"]
 _NUMBERS = ["alpha", "beta", "log_evidence", "log_evidence_se", "mae_post", "error_rate"]
 _NUMBERS += ["samples", "iterations", "controls_needed", "max_controls"]
-_NUMBERS += ["work_samples", "work_populations"]
+_NUMBERS += ["work_samples", "work_populations", "randomizations"]
 _OPTIONAL = ["trivial", "seed", "count", "scheme", "effective_eves"]
 #: Columns of the reference as the rows of runs call them.
 _REFERENCE = {"log_evidence": "reference", "log_evidence_se": "reference_se", "verdict": "verdict"}

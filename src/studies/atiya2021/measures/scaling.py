@@ -48,6 +48,8 @@ _PAIRS += [("importance-ep", SECOND), ("importance-ep", FIRST)]
 _PAIRS += [("ep", "hmc-annealed"), (SECOND, FIRST), (SAMPLER, "sampler-hard")]
 #: Patterns from which most runs of the sampler on rough kernels are off.
 _LARGE_N = 500
+#: Patterns up to which both long runs are all but exact.
+_SMALL_N = 50
 #: Ranges of effective eves in which errors are set beside the inverse root of their number.
 _RANGES = (10, 20), (20, 50)
 #: Effective eves below which a run may be off by more than a nat.
@@ -414,7 +416,11 @@ def _alone(known: pd.DataFrame, runs: pd.DataFrame) -> Iterator[Row]:
 
 
 def _references(known: pd.DataFrame, long: pd.DataFrame) -> Iterator[Any]:
-    """How far the two long runs are apart, by pair of a data set and a kernel and over all; how many data sets."""
+    """How far the two long runs are apart, by pair of a data set and a kernel and over all; how many data sets.
+
+    Of pairs where both pass and patterns are many, on how many twisted EP's is ``above``, and their ``gap`` in the
+    median; from `_LARGE_N` patterns on its share of the truth (``weight``), in the median.
+    """
     if known.empty:
         return
     source = join_sources(long["source"])
@@ -435,4 +441,11 @@ def _references(known: pd.DataFrame, long: pd.DataFrame) -> Iterator[Any]:
     found = {"data-sets": len(frame), "agree": frame["agree"].sum(), "sound": frame["sound"].sum()}
     if len(sound := frame[frame["sound"] & frame["z"].notna()]):
         found |= {"rms-z": _rms(sound["z"]), "largest-z": sound["z"].abs().max()}
+        # on small problems both are exact but for rounding
+        gap = (sound[f"value_{FIRST}"] - sound[f"value_{SECOND}"])[sound["N"] > _SMALL_N]
+        found |= {"compared": len(gap), "above": (gap > 0.0).sum(), "gap": gap.median()}
     yield from estimates("scaling/reference/", found, join_sources(frame["source"]))
+    weight = 1.0 - (frame["se_combined"] / frame[f"se_{SECOND}"]) ** 2
+    large = frame.assign(weight=weight)[frame["agree"] & (frame["N"] >= _LARGE_N)]
+    if len(large):
+        yield estimate("scaling/reference/weight", large["weight"].median(), source)

@@ -277,8 +277,12 @@ def _scores(fits: pd.DataFrame) -> Iterator[Row]:
                     yield estimate(f"{path}{method}/{said}-more", mean(more), source)
                     yield estimate(f"{path}{method}/{said}-lower", (more < 0.0).sum(), source)
         for method in (*METHODS, JUDGE):
-            away = over_data(own[f"slope_{method}"]) - 1.0
-            yield estimate(f"{path}{method}/slope-away", mean(away.abs()), source)
+            slopes = over_data(own[f"slope_{method}"])
+            yield estimate(f"{path}{method}/slope-away", mean((slopes - 1.0).abs()), source)
+            # a few data sets have very large ones
+            yield estimate(f"{path}{method}/slope-median", slopes.median(), source)
+            gap = over_data(own[f"slope_{method}"] - own["slope_ep"])
+            yield estimate(f"{path}{method}/slope-higher", (gap > 0.0).sum(), source)
         # what the place of the optimum does to the judge's own predictions, and what EP's approximation does there
         moved = over_data(own["judge_log_loss_laplace"] - own["judge_log_loss_ep"])
         yield estimate(f"{path}laplace/log-loss-moved", mean(moved), source)
