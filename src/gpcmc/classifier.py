@@ -39,8 +39,8 @@ class GaussianProcessClassifier(ClassifierMixin, arguments.MethodOptions):
 
     By default `fit` maximises expectation propagation's marginal likelihood over the kernel's hyperparameters, and
     predicts by expectation propagation. That needs no seed, and its probabilities are usually within a few thousandths
-    of those of an exact method. Above a variance of a hundred they err by about a hundredth in the mean, and single
-    ones by up to a tenth.
+    of those of an exact method. On small simulated sets with a variance above a hundred they err by about a
+    hundredth in the mean, and single ones by up to a tenth.
 
     For a marginal likelihood that is unbiased and has a standard error, choose ``inference="twisted-ep"``: the
     hyperparameters are fitted by expectation propagation, and the evidence is then estimated at the optimum. For speed
