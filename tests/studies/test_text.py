@@ -33,6 +33,12 @@ def test_numbers_of_the_readme(value):
         in text
     )
     assert value("scaling/eves/off/below-20") == off
+    runs, off = (value(f"calibration/orthant/{name}") for name in ("runs", "off"))
+    assert f"on the paper's problems {off:.0f} of {runs:.0f} do. All have fewer than twenty" in text
+    assert value("calibration/orthant/eves/off/largest") < 20
+    assert f"On the paper's problems {off:.0f} of {runs:.0f} runs miss" in written(
+        "docs/findings.rst"
+    )
     verdicts = pd.read_csv(KEPT / "verdicts.csv")
     cells = verdicts[verdicts["kind"] == "cell"]
     informative = int(cells["informative"].sum())
