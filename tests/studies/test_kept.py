@@ -29,6 +29,7 @@ from studies.common.kept import (
     RESUMED,
     ROUNDED,
     SAME_LAW,
+    UNJUDGED,
     Kept,
     changed,
     codes,
@@ -204,6 +205,7 @@ def test_rows_of_other_code_are_put_back_once_they_were_run_again(kept):
         (DIFFERENT, 1, False),
         (SAME_LAW, LEAST - 1, False),
         (SAME_LAW, LEAST, True),
+        (UNJUDGED, LEAST, False),
     ]:
         some = pd.concat([found] * count).assign(row=[f"row{k}" for k in range(count)])
         rerun.note(some.assign(outcome=outcome, study=STUDY), "data/reference")
@@ -269,6 +271,7 @@ def texts(one):
         (table(0.5 + 1e-12), "rounding: line 1, value"),
         (table(0.6), "line 1, value: 0.5 kept, 0.6 here"),
         (table(name="x"), "line 1, name: nothing kept, x here"),
+        (table(work_sweeps=9), "rounding: line 1, work_sweeps: nothing kept, 9 here"),
         (table()._replace(rows=pd.concat([table().rows] * 2)), "1 lines kept, 2 here"),
         (table()._replace(arrays={"p": np.zeros(2)}), "arrays [] kept, ['p'] here"),
     ],

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from studies.common import rerun
-from studies.common.kept import DIFFERENT, SAME_LAW
+from studies.common.kept import DIFFERENT, SAME_LAW, UNJUDGED
 from studies.common.rows import Table, part_of
 from studies.common.samelaw import Beside, beside
 
@@ -47,7 +47,7 @@ def of(changes, runs=6):
         ({}, [], [], ""),
         ({"log_evidence": "-30.1"}, ["study, ess, log_evidence"], [], ""),
         ({"log_evidence": "-30.1", "mae": "0.51"}, ["study, ess, log_evidence", "study, ess, mae"], [], ""),
-        ({"work_sweeps": "9"}, [], ["work_sweeps"], ""),
+        ({"work_sweeps": "9"}, [], [], ""),
         ({"status": "not converged"}, [], [], ""),
         ({"status": "other"}, [], [], "line 1, status: ok kept, other here"),
         ({"exact": "2.6"}, [], [], "line 1, exact: 2.5 kept, 2.6 here, without an error"),
@@ -70,9 +70,19 @@ def test_a_number_without_error_and_replicates_is_not_judged():
     assert pair.degrees == 5.0
 
 
+def test_a_standard_error_that_is_named_alone_is_that_of_the_log_evidence():
+    kept = table()
+    kept = kept._replace(rows=kept.rows.rename(columns={"log_evidence_se": "standard_error"}))
+    new = part_of(kept, ["r0"])
+    new = new._replace(rows=new.rows.assign(log_evidence="-30.1"))
+    found = beside(kept, part_of(kept, ["r0"]), new, {"row": "r0", **GIVEN}, "study, ess")
+    assert found.pairs[0].error == pytest.approx(0.1 * 2**0.5)
+
+
 def line(row, apart):
     names = {"study": "s", "experiment": "e", "row": row, "outcome": DIFFERENT, "difference": "x"}
-    return {**names, "apart": apart}
+    code = "other" if row == "alone" else "code"
+    return {**names, "apart": apart, "draws": row != "exact", "code": code}
 
 
 def test_a_bias_over_all_rows_is_different_and_other_random_numbers_are_not():
@@ -85,13 +95,15 @@ def test_a_bias_over_all_rows_is_different_and_other_random_numbers_are_not():
             found = of({"log_evidence": str(value)})
             pair = found.pairs[0]._replace(group=f"bias {bias}", kept=-30.0 + 0.1 * rng.normal())
             lines.append(line(f"{bias}/{k}", found._replace(pairs=[pair])))
-    lines.append(line("count", Beside([], ["work_sweeps"], "")))
     lines.append(line("none", Beside([], ["mae"], "")))
+    # beside rows of the same law, and where there are none
+    lines += [line(name, Beside([], ["mae"], "")) for name in ("exact", "alone")]
     lines.append(line("text", Beside([], [], "line 1, status: ok kept, other here")))
     rerun._judge(lines)
     outcomes = {one["row"]: one["outcome"] for one in lines}
     for row, outcome in outcomes.items():
-        assert outcome == (SAME_LAW if row.startswith("0.0") or row == "count" else DIFFERENT), row
+        expected = UNJUDGED if row == "none" else SAME_LAW if row.startswith("0.0") else DIFFERENT
+        assert outcome == expected, row
     why = {one["row"]: one["difference"] for one in lines}
     assert "errors" in why["3.0/0"] and why["text"].startswith("line 1, status")
     assert why["0.0/0"] == "1 estimates within their errors"

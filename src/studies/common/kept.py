@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from importlib import import_module
@@ -44,10 +45,18 @@ DERIVED |= dict.fromkeys(("verdicts", "readings", "outcomes", "controls"), ".csv
 #: kernels of another processor: most results differ by less than 1e-10, importance sampling by 2e-8. Markov chains are
 #: beyond it: one acceptance that falls otherwise gives another chain.
 ROUNDING = 1e-7
+#: What a column of a count of work begins with.
+WORK = "work_"
 #: Outcomes of a row that is run again.
 IDENTICAL, ROUNDED, SAME_LAW, DIFFERENT = "identical", "rounding", "same law", "different"
+#: Of a row with other random numbers, none of whose results has an error, beside rows that are of the same law.
+UNJUDGED = "not judged"
 #: Rows of the same law that must have been run again before the rest of a method's rows are taken for it, too.
 LEAST = 10
+#: Settings in which replicates differ.
+NUMBERS = {"row", "seed", "replicate", "run"}
+#: Kept replicates, whose scatter is the error of a result that states none.
+REPLICATES = 4
 
 
 def modules_of(row: Row) -> str:
@@ -148,17 +157,22 @@ class Kept:
         return found[found["experiment"] == experiment].set_index("code")["outcome"]
 
     def few(self, experiment: str) -> set[str]:
-        """Return the digests of code under which rows of the same law were run again, and fewer than `LEAST`."""
-        of_law = self._outcomes(experiment).eq(SAME_LAW).groupby(level="code").sum()
-        return set(of_law.index[of_law.between(1, LEAST - 1)])
+        """Return the digests of code under which rows run again have other random numbers, and too few are judged.
+
+        `LEAST` rows of the same law are enough.
+        """
+        outcomes = self._outcomes(experiment)
+        other = outcomes.isin([SAME_LAW, UNJUDGED]).groupby(level="code").any()
+        of_law = outcomes.eq(SAME_LAW).groupby(level="code").sum()
+        return set(other.index[other & (of_law < LEAST)])
 
     def verified(self, experiment: str) -> set[str]:
         """Return the digests of code under which kept rows are what they would be now, as far as rows run again tell.
 
         None of these has another result: they are identical, or equal but for rounding. Where some differ in their
-        random numbers, `LEAST` or more are of the same law.
+        random numbers, `LEAST` or more are of the same law; rows that cannot be judged do not count.
         """
-        good = self._outcomes(experiment).isin([IDENTICAL, ROUNDED, SAME_LAW])
+        good = self._outcomes(experiment).isin([IDENTICAL, ROUNDED, SAME_LAW, UNJUDGED])
         every = good.groupby(level="code").all()
         return set(every.index[every]) - self.few(experiment)
 
@@ -316,7 +330,8 @@ def drawn(
 ) -> dict[str, list[str]]:
     """Draw rows whose CPU seconds are a share of all: of each experiment and method at least one.
 
-    Where rows were run again and are of the same law, but too few of them to tell (`Kept.few`), at least `LEAST`.
+    The first has replicates, if any has, for their scatter is an error. Where rows that were run again have other random
+    numbers, and too few are judged (`Kept.few`), at least `LEAST` are drawn, and all with replicates come first.
 
     Parameters
     ----------
@@ -337,7 +352,7 @@ def drawn(
     for experiment in kept.experiments:
         plan = plans.get(experiment, ())
         same, few = kept.same(experiment, plan), kept.few(experiment)
-        groups = dict[str, list[str]]()
+        groups, replicates = dict[str, list[str]](), _replicates(plan)
         for row in plan:
             if row["row"] in same:
                 code = digest_of_rows(kept.study, experiment, [row])
@@ -346,7 +361,12 @@ def drawn(
             least = LEAST if code in few else 1
             seconds = [float(kept.seconds.get((experiment, name), 0.0)) for name in names]
             spent, limit = 0.0, share * sum(seconds)
-            for count, k in enumerate(rng.permutation(len(names)), start=1):
+            order = sorted(
+                rng.permutation(len(names)), key=lambda k: replicates[names[k]] < REPLICATES
+            )
+            if code not in few:
+                order[1:] = [k for k in rng.permutation(len(names)) if k != order[0]]
+            for count, k in enumerate(order, start=1):
                 found.setdefault(experiment, []).append(names[k])
                 spent += seconds[k]
                 if spent >= limit and count >= least:
@@ -354,10 +374,20 @@ def drawn(
     return found
 
 
+def _replicates(plan: Iterable[Row]) -> dict[str, int]:
+    """How many rows have the settings of each row, but for `NUMBERS`."""
+    keys = {
+        row["row"]: repr({name: row[name] for name in row if name not in NUMBERS}) for row in plan
+    }
+    counts = Counter(keys.values())
+    return {name: counts[key] for name, key in keys.items()}
+
+
 def differences(kept: Table, found: Table) -> str:
     """Return the first difference between kept rows and the same rows run again; empty if there is none.
 
-    A difference by rounding (`ROUNDING`) begins with "rounding". Seconds are not compared.
+    A difference by rounding (`ROUNDING`) begins with "rounding", and so does one of a count of work, which is no
+    result: rounding may decide whether a tolerance is met. Seconds are not compared.
     """
     old = kept.rows.reset_index(drop=True)
     new = found.rows.reset_index(drop=True)
@@ -368,10 +398,11 @@ def differences(kept: Table, found: Table) -> str:
         pairs = zip(old.get(column, nothing), new.get(column, nothing), strict=True)
         for line, (one, two) in enumerate(pairs, start=1):
             distance = apart(one, two)
-            if distance > ROUNDING:
-                return f"line {line}, {column}: {one or 'nothing'} kept, {two or 'nothing'} here"
+            said = f"line {line}, {column}: {one or 'nothing'} kept, {two or 'nothing'} here"
+            if distance > ROUNDING and not column.startswith(WORK):
+                return said
             if distance:
-                rounded = rounded or f"rounding: line {line}, {column}: {one} kept, {two} here"
+                rounded = rounded or f"{ROUNDED}: {said}"
     if kept.arrays.keys() != found.arrays.keys():
         return f"arrays {sorted(kept.arrays)} kept, {sorted(found.arrays)} here"
     for name, array in kept.arrays.items():

@@ -24,6 +24,7 @@ from studies.common.kept import (
     IDENTICAL,
     ROUNDED,
     SAME_LAW,
+    UNJUDGED,
     Kept,
     differences,
     kernels,
@@ -49,7 +50,8 @@ def run_again(jobs: Iterable[Mapping[str, Any]], processes: int) -> pd.DataFrame
         A line a row: ``study``, ``experiment``, ``row``, digest of its ``code``, ``cpu_seconds``, ``outcome``, the
         first ``difference``, and ``beside``, its first results, the kept one and that of this run. An outcome is
         *identical*; *rounding*; *same law*, if differences of estimates are no larger than errors allow, at
-        `recheck.judge.law.RATE` over all rows; *different*; or that the data are not available.
+        `recheck.judge.law.RATE` over all rows; *different*; *not judged*, if numbers of a row with a seed
+        differ and none has an error, and rows of the same code are of the same law; or that the data are not available.
     """
     os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1")
     with ProcessPoolExecutor(processes, mp_context=get_context("fork")) as pool:
@@ -70,7 +72,7 @@ def _again(job: Mapping[str, Any]) -> dict[str, Any]:
     reader = Reader({})
     found = {"study": study, "experiment": experiment, "row": row["row"]}
     found |= {"code": digest_of_rows(study, experiment, [row]), "cpu_seconds": 0.0, "beside": ""}
-    found["apart"] = None
+    found |= {"apart": None, "draws": "seed" in row}
     if lost := reader.lost(job["inputs"]):
         return found | {"outcome": NO_DATA, "difference": f"{lost} has none of its raw data"}
     here = table_of([reader.run(**job)])
@@ -99,14 +101,18 @@ def _judge(found: list[dict[str, Any]]) -> None:
     )
     for key, line in lines.items():
         pairs, unjudged, wrong = line["apart"]
-        counted = all(name.startswith("work_") for name in unjudged)
         if why := wrong or other.get(key, ""):
             line["difference"] = why
-        elif pairs or counted:
+        elif pairs:
             line["outcome"] = SAME_LAW
             line["difference"] = f"{len(pairs)} estimates within their errors"
             if unjudged:
                 line["difference"] += f"; without an error: {', '.join(unjudged)}"
+    of_law = {line["code"] for line in found if line["outcome"] == SAME_LAW}
+    for key, line in right.items():
+        judged = key in other or line["apart"].pairs
+        if not judged and line["draws"] and line["code"] in of_law:
+            line["outcome"] = UNJUDGED
 
 
 def _beside(old: Table, found: Table, row: Row) -> str:

@@ -1,9 +1,9 @@
 """Kept rows and the same rows run again, as pairs of estimates: what `recheck.judge.law` judges.
 
-A number has a standard error where a column says so (``log_evidence`` and ``log_evidence_se``, ``estimate`` and
+A number has a standard error where a column says so (``log_evidence`` and ``log_evidence_se``, an estimate and
 ``standard_error``). Another one has the scatter of kept replicates, rows with the same settings but their seed. What
-has neither, such as a count of work, is no estimate by itself; it does not count where the row has an estimate, for
-both come from the same draws.
+has neither is no estimate by itself; it does not count where the row has an estimate, for both come from the same
+draws. A count of work is no result.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from recheck.judge.law import Pair, of_errors, of_replicates
-from studies.common.kept import ROUNDING, apart
+from studies.common.kept import NUMBERS, ROUNDING, WORK, apart
 from studies.common.rows import Row, Table
 
-#: Settings in which replicates differ.
-_NUMBERS = {"row", "seed", "replicate", "run"}
+#: What ``standard_error`` is of, where a table has it.
+_ESTIMATES = ("estimate", "log_evidence")
 
 
 class Beside(NamedTuple):
@@ -58,12 +58,13 @@ def beside(kept: Table, old: Table, new: Table, row: Row, label: str) -> Beside:
     found = Beside([], [], "")
     if len(before) != len(after):
         return found._replace(wrong=f"{len(before)} lines kept, {len(after)} here")
-    given = {name for name in keys(row) if name in kept.rows} - _NUMBERS
+    given = {name for name in keys(row) if name in kept.rows} - NUMBERS
     same = (kept.rows[sorted(given)] == before[sorted(given)].iloc[0]).all(axis=1)
     replicates = kept.rows[same]
     place = replicates.groupby("row").cumcount()
     nothing = pd.Series("", before.index)
-    for column in before.columns.union(after.columns, sort=False):
+    columns = before.columns.union(after.columns, sort=False)
+    for column in columns[~columns.str.startswith(WORK)]:
         entries = before.get(column, nothing), after.get(column, nothing)
         for line, (one, two) in enumerate(zip(*entries, strict=True)):
             if apart(one, two) <= ROUNDING:
@@ -75,7 +76,7 @@ def beside(kept: Table, old: Table, new: Table, row: Row, label: str) -> Beside:
                     text = f"line {line + 1}, {column}: {one or 'nothing'} kept, {two or 'nothing'} here"
                     return found._replace(wrong=text)
                 continue
-            group, error = f"{label}, {column}", _error_of(column)
+            group, error = f"{label}, {column}", _error_of(column, before)
             if error in before and error in after:
                 its = _number(before[error][line]) or 0.0, _number(after[error][line]) or 0.0
                 if its == (0.0, 0.0):  # of a number that draws nothing
@@ -99,8 +100,9 @@ def keys(settings: Mapping[str, Any]) -> Iterator[str]:
             yield from keys(value)
 
 
-def _error_of(column: str) -> str:
-    return "standard_error" if column == "estimate" else f"{column}_se"
+def _error_of(column: str, rows: pd.DataFrame) -> str:
+    own = f"{column}_se"
+    return "standard_error" if own not in rows and column in _ESTIMATES else own
 
 
 def _number(text: Any) -> float | None:
