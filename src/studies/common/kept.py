@@ -330,8 +330,8 @@ def drawn(
 ) -> dict[str, list[str]]:
     """Draw rows whose CPU seconds are a share of all: of each experiment and method at least one.
 
-    The first has replicates, if any has, for their scatter is an error. Where rows that were run again have other random
-    numbers, and too few are judged (`Kept.few`), at least `LEAST` are drawn, and all with replicates come first.
+    The first has replicates, if any has, for their scatter is an error. Where rows that were run again have other
+    random numbers, and too few are judged (`Kept.few`), at least `LEAST` are drawn, those with replicates first.
 
     Parameters
     ----------
