@@ -206,6 +206,8 @@ def test_rows_of_other_code_are_put_back_once_they_were_run_again(kept):
         (SAME_LAW, LEAST - 1, False),
         (SAME_LAW, LEAST, True),
         (UNJUDGED, LEAST, False),
+        ([SAME_LAW, *[ROUNDED] * (LEAST - 1)], LEAST, True),
+        ([SAME_LAW, *[UNJUDGED] * (LEAST - 1)], LEAST, False),
     ]:
         some = pd.concat([found] * count).assign(row=[f"row{k}" for k in range(count)])
         rerun.note(some.assign(outcome=outcome, study=STUDY), "data/reference")

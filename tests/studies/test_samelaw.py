@@ -70,6 +70,13 @@ def test_a_number_without_error_and_replicates_is_not_judged():
     assert pair.degrees == 5.0
 
 
+def test_a_word_is_wrong_if_no_replicate_has_it_and_not_judged_without_replicates():
+    assert of({"status": "other"}).wrong
+    found = of({"status": "other"}, runs=3)
+    assert found.unjudged == ["status"] and not found.wrong
+    assert of({"mae": ""}, runs=3).wrong, "a number that is gone"
+
+
 def test_a_standard_error_that_is_named_alone_is_that_of_the_log_evidence():
     kept = table()
     kept = kept._replace(rows=kept.rows.rename(columns={"log_evidence_se": "standard_error"}))

@@ -51,7 +51,8 @@ WORK = "work_"
 IDENTICAL, ROUNDED, SAME_LAW, DIFFERENT = "identical", "rounding", "same law", "different"
 #: Of a row with other random numbers, none of whose results has an error, beside rows that are of the same law.
 UNJUDGED = "not judged"
-#: Rows of the same law that must have been run again before the rest of a method's rows are taken for it, too.
+#: Where some rows have other random numbers: how many must be of the same law, or equal, before the rest of a method's
+#: rows are taken for it, too.
 LEAST = 10
 #: Settings in which replicates differ.
 NUMBERS = {"row", "seed", "replicate", "run"}
@@ -159,18 +160,18 @@ class Kept:
     def few(self, experiment: str) -> set[str]:
         """Return the digests of code under which rows run again have other random numbers, and too few are judged.
 
-        `LEAST` rows of the same law are enough.
+        `LEAST` rows that are of the same law, or equal but for rounding, are enough.
         """
         outcomes = self._outcomes(experiment)
         other = outcomes.isin([SAME_LAW, UNJUDGED]).groupby(level="code").any()
-        of_law = outcomes.eq(SAME_LAW).groupby(level="code").sum()
-        return set(other.index[other & (of_law < LEAST)])
+        judged = outcomes.isin([IDENTICAL, ROUNDED, SAME_LAW]).groupby(level="code").sum()
+        return set(other.index[other & (judged < LEAST)])
 
     def verified(self, experiment: str) -> set[str]:
         """Return the digests of code under which kept rows are what they would be now, as far as rows run again tell.
 
         None of these has another result: they are identical, or equal but for rounding. Where some differ in their
-        random numbers, `LEAST` or more are of the same law; rows that cannot be judged do not count.
+        random numbers, `LEAST` or more are of the same law or equal; rows that cannot be judged do not count.
         """
         good = self._outcomes(experiment).isin([IDENTICAL, ROUNDED, SAME_LAW, UNJUDGED])
         every = good.groupby(level="code").all()

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from recheck.judge.law import Pair, of_errors, of_replicates
-from studies.common.kept import NUMBERS, ROUNDING, WORK, apart
+from studies.common.kept import NUMBERS, REPLICATES, ROUNDING, WORK, apart
 from studies.common.rows import Row, Table
 
 #: What ``standard_error`` is of, where a table has it.
@@ -72,7 +72,10 @@ def beside(kept: Table, old: Table, new: Table, row: Row, label: str) -> Beside:
             others = replicates.loc[place == line, column] if column in replicates else nothing
             first, second = _number(one), _number(two)
             if first is None or second is None:
-                if two not in set(others):
+                # which words chance may put there is known from replicates alone
+                if one and two and first is second and len(others) < REPLICATES:
+                    _add(found, None, column)
+                elif two not in set(others):
                     text = f"line {line + 1}, {column}: {one or 'nothing'} kept, {two or 'nothing'} here"
                     return found._replace(wrong=text)
                 continue
