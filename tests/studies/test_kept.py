@@ -150,6 +150,11 @@ def test_an_altered_row_is_found_though_its_digest_was_altered_too(kept):
     assert set(outcomes) == {IDENTICAL}
 
 
+def test_a_row_that_reads_no_rows_of_another_experiment_has_all_its_data(kept):
+    found = again(rows_of(), {"others": blocks.Input([], "others", [])})
+    assert set(found["outcome"]) == {IDENTICAL}
+
+
 def test_rows_are_put_back_where_their_job_writes_them(kept):
     rows, plan = rows_of(), Plans()
     (line,) = resume(kept, plan)

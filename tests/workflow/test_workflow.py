@@ -369,6 +369,13 @@ def test_a_whole_run_without_network_and_mirror_ends_and_says_what_is_left_out(f
         assert "data not available" not in statuses and "ok" in statuses
 
 
+def test_rows_of_simulated_data_never_lack_data(finished):
+    """Whether they read rows of another experiment or none."""
+    for name in ("defects", "experiment1", "experiment2", "ordering", "scaling"):
+        frame = read_csv(finished / STUDY / f"{name}.csv")
+        assert len(frame) and not frame.eq("data not available").any(axis=None), name
+
+
 def test_without_latex_all_but_the_pdfs_is_built(changed, tmp_path):
     programs = tmp_path / "bin"
     programs.mkdir()

@@ -158,16 +158,17 @@ class Reader:
 
     def lost(self, inputs: Mapping[str, Input]) -> str:
         """The first file of inputs that has no arrays, because its raw data could not be had; or nothing."""
-        return next((one.files[0] for one in inputs.values() if not self.arrays(one)), "")
+        return next(
+            (one.files[0] for one in inputs.values() if _asked(one) and not self.arrays(one)), ""
+        )
 
     def run(
         self, study: str, experiment: str, row: Row, inputs: Mapping[str, Input], made: str = ""
     ) -> Record:
         """Run a row on its inputs."""
         module = import_module(f"studies.{study}.experiments.{experiment}")
-        return run_row(
-            module.run, row, {name: self.arrays(one) for name, one in inputs.items()}, made
-        )
+        arrays = {name: self.arrays(one) for name, one in inputs.items()}
+        return run_row(module.run, row, arrays, made, bool(self.lost(inputs)))
 
     def _records(self, given: Input) -> list[Record]:
         known = dict(self._own.get(given.experiment, {}))
@@ -178,6 +179,11 @@ class Reader:
                 )
             known |= self._blocks[path].get(given.experiment, {})
         return [known[name] for name in given.names]
+
+
+def _asked(given: Input) -> bool:
+    """Whether an input is of anything: of the rows of another experiment a row may read none."""
+    return bool(given.names) or not given.experiment
 
 
 def _kept(path: str, given: Input) -> Records:

@@ -113,17 +113,22 @@ def settings(rows: Iterable[Row]) -> dict[str, dict[str, Any]]:
 
 
 def run_row(
-    run: Callable[[Row, Inputs], Result], row: Row, inputs: Inputs, made: str = ""
+    run: Callable[[Row, Inputs], Result],
+    row: Row,
+    inputs: Inputs,
+    made: str = "",
+    lost: bool | None = None,
 ) -> Record:
     """Run a row with one thread.
 
-    Where an input has no arrays, because raw data could not be had, its one line says so.
+    Where raw data could not be had, which is what ``lost`` says, or else that an input has no arrays, its one line says
+    so.
     """
     from gpcmc._threads import one_thread
 
     with one_thread():
         start = time.process_time()
-        lost = any(not arrays for arrays in inputs.values())
+        lost = any(not arrays for arrays in inputs.values()) if lost is None else lost
         found = Result([_without_data(row)]) if lost else run(row, inputs)
         seconds = time.process_time() - start
     timing = [{"cpu_seconds": seconds}] if found.timing is None else found.timing
