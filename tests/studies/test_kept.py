@@ -324,6 +324,7 @@ def renewed(groups, processes=1):
 def test_rows_of_other_code_are_made_again_and_kept(kept):
     assert not stale(kept, Plans())
     right, other = kept.table(NAME), other_code(kept)
+    rerun.note(again(rows_of()[:1]).reset_index().assign(outcome=DIFFERENT), "data/reference")
     (group,) = stale(other, Plans())
     assert [row["row"] for row in group.rows] == list(dict.fromkeys(right.rows["row"]))
     (said,) = renewed([group])
@@ -331,6 +332,7 @@ def test_rows_of_other_code_are_made_again_and_kept(kept):
     found = Kept(kept.folder)
     pd.testing.assert_frame_equal(found.table(NAME).rows, right.rows)
     assert not stale(found, Plans()) and found.renewed == {NAME: {"": HERE}}
+    assert not len(read_csv(kept.folder / "verified.csv")), "it told of former rows"
     assert found.kernels(NAME) == {"Zen"} and kept.kernels(NAME) != {"Zen"}
     resume(found, Plans())
     assert read_json(f"results/tiny/{STUDY}/{RESUMED}")["renewed"] == found.renewed

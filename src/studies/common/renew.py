@@ -10,7 +10,7 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
@@ -18,12 +18,12 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from recheck.record.files import gather_digests, write_json
+from recheck.record.files import gather_digests, read_csv, write_csv, write_json
 from studies.common.blocks import Reader, read_block, write_block
 from studies.common.code import digest_of_rows
 from studies.common.kept import Kept, as_today, modules_of, store_rows, store_timing
 from studies.common.plan import From, Plan, declared
-from studies.common.rows import Record, Row, Table, records_of, table_of
+from studies.common.rows import TEXT, Record, Row, Table, records_of, table_of
 
 #: CPU seconds of the rows of a part, as their kept seconds say.
 _PART = 60.0
@@ -192,8 +192,16 @@ def put(
     code = record["code"][experiment] | {group.modules: group.code}
     record["code"][experiment] = {name: code[name] for name in sorted(code.keys() & today)}
     record.setdefault("renewed", {}).setdefault(experiment, {})[group.modules] = dict(made)
+    _forget(kept.folder / "verified.csv", experiment, found)
     write_json(kept.folder / "provenance.json", record)
     gather_digests(kept.folder)
+
+
+def _forget(path: Path, experiment: str, rows: Collection[str]) -> None:
+    """Take out of ``verified.csv`` what it tells of former rows."""
+    if path.exists():
+        told = read_csv(path, **TEXT)
+        write_csv(path, told[(told["experiment"] != experiment) | ~told["row"].isin(rows)])
 
 
 def _filled(table: Table, column: str) -> bool:
