@@ -36,6 +36,7 @@ def test_numbers_of_the_readme(value):
     runs, off = (value(f"calibration/orthant/{name}") for name in ("runs", "off"))
     assert f"on the paper's problems {off:.0f} of {runs:.0f} do. All have fewer than twenty" in text
     assert value("calibration/orthant/eves/off/largest") < 20
+    assert value("calibration/orthant/off-certified") == off - 3
     assert f"On the paper's problems {off:.0f} of {runs:.0f} runs miss" in written(
         "docs/findings.rst"
     )
@@ -155,6 +156,12 @@ def test_what_section_3_says_in_words(value):
         for n in (50, 200, 500, 1000, 2000)
     ]
     assert max(apart) < 0.1
+
+
+def test_what_section_3_says_of_the_witness():
+    rows = pd.read_csv(KEPT / "scaling.csv").query("method == 'latent'")
+    assert rows["log_evidence_se"].between(0.015, 0.025).all()
+    assert "with standard errors of two hundredths" in written("paper/main.tex")
 
 
 def test_what_section_3_says_of_runs_that_fail(value):
