@@ -168,7 +168,8 @@ class Reader:
         """Run a row on its inputs."""
         module = import_module(f"studies.{study}.experiments.{experiment}")
         arrays = {name: self.arrays(one) for name, one in inputs.items()}
-        return run_row(module.run, row, arrays, made, bool(self.lost(inputs)))
+        lost = any(_asked(one) and not arrays[name] for name, one in inputs.items())
+        return run_row(module.run, row, arrays, made, lost)
 
     def _records(self, given: Input) -> list[Record]:
         known = dict(self._own.get(given.experiment, {}))

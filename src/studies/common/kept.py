@@ -362,11 +362,9 @@ def drawn(
             least = LEAST if code in few else 1
             seconds = [float(kept.seconds.get((experiment, name), 0.0)) for name in names]
             spent, limit = 0.0, share * sum(seconds)
-            order = sorted(
-                rng.permutation(len(names)), key=lambda k: replicates[names[k]] < REPLICATES
-            )
-            if code not in few:
-                order[1:] = [k for k in rng.permutation(len(names)) if k != order[0]]
+            order = [*rng.permutation(len(names))]
+            judged = sorted(order, key=lambda k: replicates[names[k]] < REPLICATES)
+            order = judged if code in few else [judged[0], *(k for k in order if k != judged[0])]
             for count, k in enumerate(order, start=1):
                 found.setdefault(experiment, []).append(names[k])
                 spent += seconds[k]
@@ -399,11 +397,12 @@ def differences(kept: Table, found: Table) -> str:
         pairs = zip(old.get(column, nothing), new.get(column, nothing), strict=True)
         for line, (one, two) in enumerate(pairs, start=1):
             distance = apart(one, two)
+            if not distance:
+                continue
             said = f"line {line}, {column}: {one or 'nothing'} kept, {two or 'nothing'} here"
             if distance > ROUNDING and not column.startswith(WORK):
                 return said
-            if distance:
-                rounded = rounded or f"{ROUNDED}: {said}"
+            rounded = rounded or f"{ROUNDED}: {said}"
     if kept.arrays.keys() != found.arrays.keys():
         return f"arrays {sorted(kept.arrays)} kept, {sorted(found.arrays)} here"
     for name, array in kept.arrays.items():
