@@ -44,7 +44,7 @@ def test_numbers_of_the_readme(value):
     cells = verdicts[verdicts["kind"] == "cell"]
     informative = int(cells["informative"].sum())
     for path in ("README.md", "docs/findings.rst"):
-        said = f"a factor of two could have shown in only {informative} of {len(cells)}, and three"
+        said = f"only {informative} of {len(cells)} would have been caught if wrong by a factor of two."
         assert said in written(path)
     assert not (cells["verdict"] == "differs").any()
 
@@ -94,8 +94,8 @@ def test_the_error_of_ep_in_the_same_words(path, value):
         "ith 500 to 2000 patterns EP's log marginal likelihood errs by up to "
         f"{smooth:.2g} nats with a smooth kernel that drew the labels, and by up to {rough:.2g} with rough ones. In "
         f"{counted:.0f} of {value(f'{fits}fits'):.0f} fits to real data, those that could be judged, it errs by "
-        f"{median:.2f} nats in the median and by up to {largest:.2f}, but near its optimum there is less than a tenth "
-        f"of a nat more in {little:.0f}."
+        f"{median:.2f} nats in the median and by up to {largest:.2f}, but where we looked for a better place "
+        f"there is less than a tenth of a nat more in {little:.0f}."
     )
     assert said in written(path)
     assert value("advice/reference/data-sets") == 20
@@ -103,7 +103,7 @@ def test_the_error_of_ep_in_the_same_words(path, value):
 
 def test_what_is_said_of_class_probabilities_at_large_variances(value):
     """By a thousandth at fitted kernels; in the exact case by a hundredth from a hundred on, and towards one half."""
-    said = "by a thousandth there; at large variances single ones err by up to a tenth"
+    said = "a thousandth there, in the mean; at large variances by a hundredth, and single ones by up to a tenth"
     for path in ("README.md", "docs/findings.rst"):
         assert said in written(path)
     chooser = written("docs/choose.rst")
