@@ -9,6 +9,7 @@ import pytest
 
 from recheck.judge.published import read_published
 from recheck.paper.summary import summary
+from recheck.paper.typeset import LATEX_PACKAGES
 from recheck.record.files import read_csv, write_csv
 from recheck.report.audit import (
     audit_lines,
@@ -123,7 +124,7 @@ def test_a_summary_has_the_verdicts_first_and_then_what_was_measured_again(verdi
 def test_a_summary_says_how_latex_and_pandoc_are_installed(verdicts):
     text = summary({"one": verdicts}, {}, scale="tiny", kept=False)
     assert text.startswith("Verdicts of this run, at the scale tiny")
-    assert "apt-get install texlive" in text or "apt-get install latexmk" in text
+    assert f"apt-get install {LATEX_PACKAGES}" in text
     assert "pip install pypandoc_binary" in text
     one = summary({"one": verdicts}, {}, ["a.html"], scale="tiny", kept=False)
     assert "Paper: a.html; no PDF: there is no LaTeX here" in one and "pandoc" not in one
@@ -175,8 +176,11 @@ def test_the_printed_number_stands_where_it_falls():
         row("r", "agrees", printed="-99", published=-99.0, ours=-98.9, low=-98.9, high=-98.9)
     )
     assert "printed \N{MINUS SIGN}99" in rounded or "printed -99" in rounded
-    claim = picture(row("c", "agrees", "claim", printed="above 0.1", ours=0.3, low=0.2, high=0.4))
+    given = {"ours": 3e6, "low": 2e6, "high": 4e6}
+    claim = picture(row("c", "agrees", "claim", printed="above 1e+06", **given), (1e6, math.inf))
     assert claim.count('class="tick"') == 1
+    bound = picture(row("b", "agrees", printed="<0.001", **given), (-math.inf, 0.001))
+    assert bound.count('class="tick"') == 1
 
 
 def test_lists_of_the_supplement(verdicts):

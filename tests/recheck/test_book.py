@@ -57,10 +57,6 @@ def test_select_and_rows_have_fields(book):
 
 def test_a_book_is_read_from_a_run_and_kept_results(book, frame, tmp_path):
     run, kept = tmp_path / "run", tmp_path / "kept"
-    for part in ("a", "b"):
-        some = frame[(frame["id"] == "other") == (part == "b")]
-        write_csv(run / "measures" / f"{part}.csv", some)
-        write_csv(run / "estimates" / f"{part}.csv", estimate(some))
     for folder, end in ((run, ""), (kept, ".gz")):
         write_csv(folder / f"measures.csv{end}", frame)
         write_csv(folder / f"estimates.csv{end}", estimate(frame))
@@ -68,9 +64,8 @@ def test_a_book_is_read_from_a_run_and_kept_results(book, frame, tmp_path):
         kept / "verdicts.csv",
         pd.DataFrame({"id": ["t/N1/M2"], "verdict": ["differs"], "note": [""]}),
     )
-    found = Book.read(run, tmp_path, None, kept)
+    found = Book.read(run, tmp_path, kept)
     pd.testing.assert_frame_equal(found.estimates, book.estimates)
     assert found.verdicts.empty and found.kept.verdicts.loc["t/N1/M2", "verdict"] == "differs"
     assert found.kept.get("other").value == 1.0
-    part = Book.read(run, tmp_path, ["b"])
-    assert part.estimates["id"].tolist() == ["other"] and part.kept is None
+    assert Book.read(run, tmp_path).kept is None

@@ -1,6 +1,7 @@
 """Verdicts on small studies, and four studies on which the first rule was wrong."""
 
 import math
+import re
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,9 @@ from made_study import measures, published, rows
 from scipy import stats
 
 from recheck.judge.compare import Comparer
+from recheck.judge.explaining import explained
 from recheck.judge.measures import estimate
+from recheck.judge.output import page
 from recheck.judge.samples import Sample
 from recheck.judge.verdicts import COMBINATION, VERDICTS, _where, check, holm, judge
 
@@ -339,6 +342,16 @@ def test_a_small_difference_agrees_within_the_margin(tmp_path):
     )
     assert found.loc["c/old", "verdict"] == "agrees" and found.loc["c/old", "factor"] < 0.005
     assert found.loc["c/old", "df"] == pytest.approx(9, rel=0.1)
+    row = found.loc["c/old"].to_dict() | {"id": "c/old"}
+    assert study.margin(row) == 0.005 and "it is off by more than 0.005" in explained(row, study)
+    assert study.margin(row | {"kind": "column", "scale": "log"}) == 2.0
+    # its interval, of a fifth of the margin, is as small a part of the band
+    band, bar = (
+        re.search(one, page(found.reset_index(), study, "of a contrast").rpartition("c/old")[2])
+        for one in (r'<rect x="[\d.]+" y="1" width="([\d.]+)"', r"M([\d.]+) 9H([\d.]+)")
+    )
+    part = (float(bar[2]) - float(bar[1])) / float(band[1])
+    assert part == pytest.approx((row["high"] - row["low"]) / 0.01, abs=0.02)
 
 
 def test_a_column_that_levels_off_shows_in_its_fall_whatever_its_brackets_are(tmp_path):

@@ -271,7 +271,7 @@ def test_deviations_have_verdicts_that_are_listed_and_counted():
 
 def test_the_published_seconds_and_ours_are_side_by_side():
     """Of every cell that was run there are both, and only theirs of those that were not."""
-    book = Book.read(KEPT, FOLDER, None)
+    book = Book.read(KEPT, FOLDER)
     for name in ("sd", "seconds", "cost"):
         found = book.select(name + "/{problem}/{method}/{whose}")
         pairs = found.groupby(["problem", "method"])["whose"].agg(set)

@@ -184,6 +184,11 @@ def test_of_a_block_that_is_not_complete_the_rows_wait_for_its_job(kept):
         for row in rows_of()
     ]
     assert [record.row for record in there if record] == ["long", "linear", "two"]
+    blocks.forget(Path(MADE, "rows"))  # as at the end of the run that put them back
+    (spare,) = Path(MADE, "rows", blocks.BEFORE).glob("*.npz")
+    write_arrays(plan.path(block), {})
+    blocks.forget(Path(MADE, "rows"))
+    assert not spare.exists(), "the block is whole"
 
 
 def test_rows_of_another_seed_are_not_put_back(kept):
@@ -229,6 +234,14 @@ def test_what_was_run_again_before_is_still_told_but_for_former_code(kept):
     assert told.to_dict() == dict(zip(names, [IDENTICAL, ROUNDED, ROUNDED], strict=True))
     rerun.note(again(rows[:1]).reset_index().assign(code="another"), "data/reference")
     assert list(read_csv(kept.folder / "verified.csv")["row"]) == names[:1]
+
+
+def test_what_was_told_of_a_method_stays_where_its_data_are_gone(kept):
+    two = again(rows_of()[:2]).reset_index()
+    rerun.note(two.assign(code=["one", "other"]), "data/reference")
+    gone = two.assign(code=["one", "other"], outcome=[NO_DATA, IDENTICAL])
+    rerun.note(gone, "data/reference")
+    assert set(read_csv(kept.folder / "verified.csv")["code"]) == {"one", "other"}
 
 
 def test_without_data_a_row_is_not_different_but_not_run(kept, tmp_path):

@@ -1,5 +1,6 @@
 """A number is looked up by its id, with its study in front or without, and the rows behind it are chosen."""
 
+import pandas as pd
 import pytest
 from small import ROOT
 
@@ -52,6 +53,18 @@ def test_what_is_no_number_is_answered_by_those_that_there_are(key, said):
     with pytest.raises(KeyError) as error:
         asked(key, STUDIES, 60.0)
     assert said in error.value.args[0]
+
+
+def test_of_a_figure_it_is_said_what_it_is_drawn_from():
+    found = asked("figures/accuracy", STUDIES, 60.0)
+    text = found.report(pd.DataFrame())
+    assert "drawn from:" in text and "experiment4" in text and "figures/" in text
+    assert "rows:" not in text
+
+
+def test_a_reading_that_is_none_is_refused():
+    with pytest.raises(ValueError, match="needed is <choice>=<level>, given was 'once'"):
+        asked("table4/P7/new/mae-med@once", STUDIES, 60.0)
 
 
 def test_the_rows_of_the_number_itself_are_run_first_then_the_cheapest():

@@ -260,7 +260,7 @@ with Path(__file__).with_name("drawn.csv").open(encoding="utf-8") as file:
 @pytest.mark.parametrize("study", OTHERS)
 def test_tables_and_figures_show_the_kept_results(study, tmp_path):
     folder = small.ROOT / "data/published" / study
-    book = Book.read(KEPT / study, folder, None)
+    book = Book.read(KEPT / study, folder)
     figures = import_module(f"studies.{study}.figures").FIGURES
     layout = read_layout(small.ROOT / "src/studies" / study / "layout.yaml")
     assert set(layout.figures) == set(figures)

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from recheck.paper.typeset import LATEX_PACKAGES
+
 ROOT = Path(__file__).resolve().parents[2]
 INSTALL = ROOT / "container/install.sh"
 RECIPE = ROOT / "container/gpcmc.def"
@@ -47,6 +49,7 @@ def test_it_installs_the_lock_and_the_latex_of_the_makefile():
     (packages,) = re.findall(r"(?m)^TEX_PACKAGES := (.*)$", (ROOT / "Makefile").read_text())
     (apt,) = re.findall(r"apt-get .* install (.*)", text)
     assert set(packages.split()) <= set(apt.split())
+    assert set(packages.split()) == set(LATEX_PACKAGES.split())
     assert "--require-hashes" in text and "requirements.lock" in text
     files = RECIPE.read_text(encoding="utf-8").split("%files")[1].split("%post")[0]
     for source, target in re.findall(r"(?m)^    (\S+) (/opt/gpcmc/\S+)$", files):

@@ -48,6 +48,11 @@ def test_further_arguments_come_before_the_configuration(start):
     assert start(["all"], given) == ["all", "--keep-going", "-n", "--config", "scale=tiny"]
 
 
+def test_an_open_quote_is_named(start):
+    with pytest.raises(SystemExit, match="CONFIG: No closing quotation; given CONFIG=a=O'Brien"):
+        start(["all"], {"CONFIG": "a=O'Brien"})
+
+
 @pytest.mark.parametrize(
     "given",
     [

@@ -255,8 +255,8 @@ def asked_rows():
 
     try:
         found = asked(str(ASKED["id"]), STUDIES, ASKED["seconds"])
-    except (KeyError, FileNotFoundError) as error:
-        raise WorkflowError(error.args[0]) from None
+    except (KeyError, ValueError, FileNotFoundError) as error:
+        raise WorkflowError(error.args[0] if isinstance(error, KeyError) else str(error)) from None
     there = {name: [row["row"] for row in PLAN.rows(found.study, name)] for name in found.rows}
     return found, PLAN.chosen({found.study: found.again(there)})
 

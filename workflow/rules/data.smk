@@ -10,6 +10,7 @@ RAW_STATUS = [f"{RESULTS}/data/{file}.json" for file in RAW_FILES]
 rule fetch:
     input:
         registry="data/registry.csv",
+        facts="data/facts.yaml",
     output:
         # Not the raw files: Snakemake would delete one that a person placed there by hand.
         status=RAW_STATUS,
@@ -23,6 +24,7 @@ rule fetch:
         asked=lambda wildcards: asked_of_raw(RAW_STATUS),
         data=GENERAL.data.model_dump(exclude={"standardise"}),
         missing_data=GENERAL.missing_data,
+        code=digest(["studies.common.data"]),
     message:
         "Fetch and verify the raw data"
     script:

@@ -22,7 +22,7 @@ for study in STUDIES:
             parts=declared(study).measures,
             plans=PLAN.plans(study),
             seed=GENERAL.seed,
-            code=code_of(study, "measures", declared(study).measures, *JUDGES),
+            code=code_of(study, declared(study).measures, *JUDGES),
         message:
             f"Measure {study}, and judge what it published"
         script:

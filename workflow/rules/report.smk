@@ -104,7 +104,7 @@ rule look_up:
     params:
         studies=STUDIES,
         numbers=GENERAL.numbers,
-        code=digest(["recheck.paper.lookups", "recheck.paper.records"]),
+        code=digest(["recheck.paper.lookups", "recheck.paper.records", "recheck.paper.text"]),
     message:
         "Look up every number of the text"
     script:
@@ -196,6 +196,7 @@ rule summary:
     localrule: True
     params:
         studies=STUDIES,
+        code=digest(["recheck.paper.summary"]),
     message:
         "Sum up the run, with checksums of all its files"
     script:

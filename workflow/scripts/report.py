@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 from begin import begin, kept_results
 from recheck.judge.published import read_published
 from recheck.record.files import write_csv
-from recheck.report.book import Book
+from recheck.report.book import Book, read
 from recheck.report.documents import draw
 from recheck.report.layout import read_layout
 from recheck.report.style import save, style
@@ -39,9 +39,12 @@ if given.get("parts"):
         write_csv(tables / "measures.csv", measures)
         write_csv(tables / "estimates.csv", estimates)
         # verdicts are of all measures together: where they are there, the table has them
-        book = Book.read(tables, published, None, kept)
+        for judged in ("verdicts.csv", "outcomes.csv"):
+            if (results / study / judged).exists():
+                write_csv(tables / judged, read(results / study / judged))
+        book = Book.read(tables, published, kept)
 else:
-    book = Book.read(results / study, published, None, kept)
+    book = Book.read(results / study, published, kept)
 if "only" in given.keys():  # noqa: SIM118  (a list, whose entries have names)
     named = [given.only]
     shown(book, named if given.kind == "tables" else [], named if given.kind == "figures" else [])

@@ -17,10 +17,18 @@ KEPT = {"keep", "resume", "renew", "verify", "number"}
 KEYS = {"verify": ("SHARE", "DRAW"), "number": ("ID", "SECONDS")}
 
 
+def words(name, text):
+    """The words of a text, quoted as in a shell."""
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        raise SystemExit(f"{name}: {error}; given {name}={text}") from None
+
+
 def command(arguments, given):
     """The arguments of Snakemake for a target, from what was given to make."""
     target = arguments[0]
-    further, config = (shlex.split(given.get(name, "")) for name in ("SNAKEMAKE", "CONFIG"))
+    further, config = (words(name, given.get(name, "")) for name in ("SNAKEMAKE", "CONFIG"))
     # Snakemake heeds the last --config alone, and what make prints at the end is of the scale that it knows
     if any(one.startswith("--config") or one[:2] == "-C" for one in further) or any(
         one.startswith("scale=") for one in config

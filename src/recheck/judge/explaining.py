@@ -10,7 +10,7 @@ from recheck.judge.published import Published
 _WHY = {
     "agrees": "the interval lies within the margin, also after the correction for all numbers of the study",
     "differs": "the printed number would hardly be drawn as ours are, also after the correction for all numbers",
-    "undecided": "neither is proved; a difference of the detectable size would have been found in four of five studies",
+    "undecided": "neither is proved; a difference of the detectable size would be found in {power:.0%} of studies",
     "depends on a reading": "it agrees under one reading of what the paper leaves unsaid, and differs under another",
     "not run": "there is no row of this id",
     "data not available": "the data are not there",
@@ -22,7 +22,8 @@ def explained(row: Mapping[str, Any], study: Published) -> str:
     """The text on one row of `recheck.judge.verdicts.Verdicts.frame`."""
     cell = dict(study.cells.loc[row["id"]]) if row["id"] in study.cells.index else {}
     logs, rules = row["scale"] == "log", study.protocol
-    lines = [f"{row['id']}: {row['verdict']}", f"why: {_WHY[row['verdict']]}"]
+    why = _WHY[row["verdict"]].format(power=rules.power)
+    lines = [f"{row['id']}: {row['verdict']}", f"why: {why}"]
     if row["printed"]:
         error = f" ({cell['bracket']})" if cell and cell["bracket"] else ""
         design = (
@@ -51,8 +52,10 @@ def explained(row: Mapping[str, Any], study: Published) -> str:
         inside = "it lies inside its region" if region else "it is drawn as ours are"
         corrected = f"{row['p_adjusted']:.2g} corrected for the family"
         lines.append(f"p-value of the hypothesis that {inside}: {row['p']:.2g}, {corrected}")
-        margin = rules.margins.agree if logs else rules.margins.difference
-        outside = "it lies outside" if region else f"it is off by more than {margin}"
+        what = "a factor of " if logs else ""
+        outside = (
+            "it lies outside" if region else f"it is off by more than {what}{study.margin(row):g}"
+        )
         lines.append(f"p-value of the hypothesis that {outside}, corrected: {row['p_agree']:.2g}")
     if is_number(row["detectable"]):
         what = "a factor of" if logs else "a difference of"

@@ -192,8 +192,14 @@ def join_sources(sources: Iterable[str]) -> str:
 
 
 def levels_of(reading: str) -> dict[str, str]:
-    """Levels by choice of a reading such as ``instances=fresh;variance=once``; empty of the empty text."""
-    return dict(part.split("=", 1) for part in reading.split(";") if part)
+    """Levels by choice of a reading such as ``instances=fresh;variance=once``; empty of the empty text.
+
+    Of another text ValueError says what is needed.
+    """
+    parts = [part.partition("=") for part in reading.split(";") if part]
+    if not all(equals for _, equals, _ in parts):
+        raise ValueError(f"reading: needed is <choice>=<level>, given was {reading!r}")
+    return {choice: level for choice, _, level in parts}
 
 
 def reading_text(levels: Mapping[str, str]) -> str:

@@ -14,7 +14,7 @@ from recheck.judge.claims import Quantity, quantity
 from recheck.judge.compare import Comparer, Levels
 from recheck.judge.format import count, plain
 from recheck.judge.measures import COUNTED, fitting, join_sources, levels_of, reading_text
-from recheck.judge.published import inside
+from recheck.judge.published import SPREAD, inside
 from recheck.judge.replay import Predictive, Ratio
 from recheck.judge.samples import NotComparedError
 from recheck.judge.shares import Shares
@@ -31,8 +31,6 @@ QUANTILES = {"q05": 0.05, "q25": 0.25, "q50": 0.5, "q75": 0.75, "q95": 0.95}
 Row = dict[str, Any]
 #: The note of a cell whose region is what rounds to it.
 ROUNDED = "judged by its rounding"
-#: Logarithm of the factor within which deviations agree.
-_SPREAD = math.log(2.0)
 #: Units of ours that show a share of failing runs of a twentieth.
 _SEEN = 59
 #: What was compared, the effect within which it agrees, and the detectable effect within which it is informative.
@@ -158,7 +156,7 @@ class _Study:
         )
         row |= {"ours": float(means.std(ddof=1)), "ours_se": math.nan}
         row["note"] = f"deviations between {count(cell['units'], 'unit')} and {len(means)} of ours"
-        return found, _SPREAD, _SPREAD
+        return found, math.log(SPREAD), math.log(SPREAD)
 
     def _rounded(self, name: str, levels: Levels) -> Quantity | None:
         """A cell on the scale ``linear`` whose estimate has its own error: the region is what rounds to the number."""

@@ -165,7 +165,7 @@ def page(frame: pd.DataFrame, study: Published, title: str) -> str:
     for row in frame.to_dict("records"):
         shown = line(row, study, notes=True)
         cells = [f"<td>{html.escape(text)}</td>" for text in shown.values()]
-        cells.insert(5, f"<td>{_picture(row, study.protocol.margins)}</td>")
+        cells.insert(5, f"<td>{_picture(row, study)}</td>")
         colour = _COLOURS.get(row["verdict"], "#666")
         body.append(f'<tr style="border-left:4px solid {colour}">{"".join(cells)}</tr>')
     names = [
@@ -173,7 +173,7 @@ def page(frame: pd.DataFrame, study: Published, title: str) -> str:
         "printed",
         "ours",
         "effect",
-        "interval of 90 %",
+        f"interval of {study.protocol.interval:.0%}",
         "",
         "ours is",
         "verdict",
@@ -197,7 +197,7 @@ def page(frame: pd.DataFrame, study: Published, title: str) -> str:
     )
 
 
-def _picture(row: Mapping[str, Any], margins: Margins) -> str:
+def _picture(row: Mapping[str, Any], study: Published) -> str:
     """The interval of an effect beside the margin; what lies outside of the picture ends at its edge."""
     logs = row["scale"] == "log"
     found, low, high = size(row)
@@ -208,7 +208,7 @@ def _picture(row: Mapping[str, Any], margins: Margins) -> str:
         return ""
     if str(row["note"]).startswith(ROUNDED):
         return ""
-    margin = math.log(margins.agree) if logs else margins.difference or margins.agree
+    margin = math.log(study.margin(row)) if logs else study.margin(row)
 
     def place(value: float) -> float:
         size = math.log(max(value, 1e-300)) if logs else value

@@ -46,6 +46,8 @@ UNSAID = (
     "what is the number behind ± or in brackets? Write bracket_kind: standard error, standard deviation or "
     "interval 95%"
 )
+#: The factor within which a deviation between units agrees.
+SPREAD = 2.0
 #: Combinations of levels that one hypothesis may have: each is compared.
 _COMBINATIONS = 4096
 
@@ -207,6 +209,16 @@ class Published:
     def regions(self) -> dict[str, tuple[float, float]]:
         """Regions of claims by the id of their measure; NaN of a claim without one."""
         return {f"claim/{claim.id}": claim.region for claim in self.claims}
+
+    def margin(self, row: Mapping[str, Any]) -> float:
+        """Within what factor, or on the scale ``linear`` what difference, a row of verdicts agrees; not of a claim."""
+        if row["kind"] == "spread":
+            return SPREAD
+        if row["kind"] == "contrast":
+            rules = self.protocol.contrasts
+            return next(one.margin for one in rules if pattern(one.id).fullmatch(row["id"]))
+        margins = self.protocol.margins
+        return margins.agree if row["scale"] == "log" else margins.difference or margins.agree
 
     def pairs(self) -> list[tuple[str, str, str, Contrast]]:
         """Contrasts of the protocol with their cells: id, first cell, second cell, rule."""

@@ -19,7 +19,7 @@ def study_of(
     `roots` is what sources begin with that are named from the root of the repository.
     """
     layout = source / "layout.yaml"
-    book = Book.read(results, published, None, kept)
+    book = Book.read(results, published, kept)
     folder = kept.as_posix() if kept else ""
     where = results.as_posix(), published.as_posix(), folder, layout.as_posix()
     code = code_of_figures(source / "figures")

@@ -1,7 +1,6 @@
-"""The audit of all studies: ``audit.csv`` and a page to browse, lists of the supplement, and what a run ends with."""
+"""The audit of all studies: ``audit.csv`` and a page to browse, and lists of the supplement."""
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,8 +8,7 @@ from typing import Any
 import pandas as pd
 
 from recheck.judge.format import count, effect, is_number, short
-from recheck.judge.printed import half_unit
-from recheck.judge.published import Published
+from recheck.judge.published import Published, inside
 from recheck.record.files import write_csv, write_text
 from recheck.report.layout import Layout
 from recheck.report.templates import rendered
@@ -45,7 +43,8 @@ def write_audit(
 ) -> None:
     """Write the verdicts of studies, by their names, as a table and as a page that needs no server and no network.
 
-    Units are those of the layouts. The margin is that of the first study; `scale` is the name of the scale.
+    Units are those of the layouts. The margin is that of the first study, as is the interval if all have the same;
+    `scale` is the name of the scale.
     """
     table = pd.concat([frame.assign(study=name) for name, frame in verdicts.items()])
     table = table[["study", *[name for name in table if name != "study"]]]
@@ -53,24 +52,34 @@ def write_audit(
     statements = {claim.id: claim.statement for one in published.values() for claim in one.claims}
     rows = [
         row
-        | {"unit": layouts[row["study"]].unit(row["id"]), "picture": picture(row)}
+        | {"unit": layouts[row["study"]].unit(row["id"])}
+        | {"picture": picture(row, _ends(row, published[row["study"]]))}
         | {"statement": statements.get(row["id"].removeprefix("claim/"), "")}
         for row in table.assign(informative=informative(table)).to_dict("records")
     ]
     names = ("study", "kind", "table", "verdict")
     options = {name: list(dict.fromkeys(row[name] for row in rows)) for name in names}
     lines = audit_lines(table, next(iter(published.values())).protocol.margins.informative)
-    given = {"scale": scale, "lines": lines, "rows": rows, "options": options}
+    shares = {one.protocol.interval for one in published.values()}
+    interval = f"{100 * shares.pop():.0f} % interval" if len(shares) == 1 else "interval"
+    given = {"scale": scale, "lines": lines, "rows": rows, "options": options, "interval": interval}
     write_text(html, rendered("audit.html.j2", **given))
 
 
-def picture(row: Mapping[str, Any]) -> str:
+def _ends(row: Mapping[str, Any], study: Published) -> tuple[float, ...]:
+    """The ends of the region of a claim, or of what rounds to a cell."""
+    if row["kind"] == "claim":
+        return study.regions.get(row["id"], ())
+    return inside(study.cells.loc[row["id"]]) if row["id"] in study.cells.index else ()
+
+
+def picture(row: Mapping[str, Any], ends: Sequence[float] = ()) -> str:
     """A drawing of one row of ``verdicts.csv`` as SVG: where the printed number falls in its replayed distribution.
 
     A thin line has nine tenths of the distribution, a bar half of it, a tick its median; a diamond is the printed
     number. Ratios have marks at a half, one and two times the median. Without a replayed distribution the interval of
     the effect is drawn, and the diamond is equality; of a claim, or a cell that is judged by its rounding, the interval
-    of the quantity, with marks at the ends of the region. Where there is nothing to draw, it is empty.
+    of the quantity, with marks at the `ends` of the region. Where there is nothing to draw, it is empty.
     """
     logs, values = row["scale"] == "log", [row[name] for name in _QUANTILES]
     if all(map(is_number, values)):
@@ -81,12 +90,8 @@ def picture(row: Mapping[str, Any]) -> str:
         return ""
     if not region:
         return _drawn(values, 1.0 if logs else 0.0, logs)
-    if row["kind"] == "cell":
-        half = half_unit(row["printed"])
-        ends = [row["published"] - half, row["published"] + half]
-        return _drawn(values, row["published"], False, ends)
-    ends = [float(end) for end in re.findall(r"-?\d[\d.]*(?:e-?\d+)?", row["printed"])]
-    return _drawn(values, None, False, ends)
+    mark = row["published"] if row["kind"] == "cell" else None
+    return _drawn(values, mark, False, [*filter(math.isfinite, ends)])
 
 
 def _drawn(values: Sequence[float], mark: Any, logs: bool, ticks: Sequence[float] = ()) -> str:
@@ -130,6 +135,7 @@ def audit_tables(verdicts: pd.DataFrame, layout: Layout, published: Published) -
         if not rows:
             continue
         given = {"kind": kind, "rows": rows, "layout": layout, "claims": claims}
+        given |= {"interval": published.protocol.interval}
         tables[f"audit_{kind}s"] = rendered("verdicts.tex.j2", **given)
     return tables
 

@@ -1,6 +1,6 @@
 """The book: all that tables, figures and look-ups read, and the only thing that they read."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -52,12 +52,10 @@ class Book:
         cls,
         study_folder: Path,
         cells_folder: Path,
-        parts: Sequence[str] | None = None,
         kept: Path | None = None,
     ) -> "Book":
         """Read a folder of results, one of published values and, if given, one of kept results.
 
-        `parts` are those of the measures; None reads ``measures.csv`` and ``estimates.csv``, which have all of them.
         ``verdicts.csv`` and ``outcomes.csv`` may be absent. A damaged file is a `DamagedFileError`.
         """
         published = read_published(cells_folder)
@@ -65,18 +63,15 @@ class Book:
             name: choice.default for name, choice in published.readings.items() if choice.default
         }
 
-        def one(folder: Path, ends: Sequence[str], kept: Book | None = None) -> Book:
+        def one(folder: Path, kept: Book | None = None) -> Book:
             estimates, measures = (
-                pd.concat([read(_there(folder / f"{kind}{end}")) for end in ends])
-                for kind in ("estimates", "measures")
+                read(_there(folder / f"{kind}.csv")) for kind in ("estimates", "measures")
             )
             paths = folder / "verdicts.csv", folder / "outcomes.csv"
             judged, by_reading = (read(path) if path.exists() else None for path in paths)
             return cls(estimates, measures, published.cells, judged, kept, defaults, by_reading)
 
-        old = None if kept is None else one(Path(kept), [".csv"])
-        ends = [".csv"] if parts is None else [f"/{part}.csv" for part in parts]
-        return one(Path(study_folder), ends, old)
+        return one(Path(study_folder), None if kept is None else one(Path(kept)))
 
     @property
     def ids(self) -> Iterable[str]:

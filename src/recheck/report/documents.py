@@ -30,7 +30,7 @@ def draw(
     drawn from `kept` where `from_kept` says so and there is any, else from the run's results, the folder `study`.
     """
     declared = read_layout(layout)
-    book = Book.read(study, published, None, kept)
+    book = Book.read(study, published, kept)
     shown = (from_kept and book.kept) or book
     beside = [
         name

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 Records = dict[str, dict[str, Record]]
 #: Beside the blocks of a study: what they were before.
 BEFORE = ".before"
+#: What the names of parts of a block begin with there.
+_PART = "resumed-"
 #: The array of a block that has its lines, as text.
 _LINES = "lines"
 
@@ -201,15 +203,22 @@ def remember(path: str | Path) -> None:
     path = Path(path)
     name = read_json(digest_path(path))["sha256"][:16]
     for one, end in ((path, ".npz"), (digest_path(path), ".npz.digest")):
-        with suppress(FileExistsError):
+        with suppress(OSError):  # it is there, or the file system has no second names
             (path.parent / BEFORE).mkdir(exist_ok=True)
             os.link(one, path.parent / BEFORE / f"{name}{end}")
 
 
+def put_part(folder: str | Path, name: str, records: Records) -> None:
+    """Write the rows of a block that are there, which its job takes over."""
+    write_block(Path(folder, BEFORE, f"{_PART}{name}.npz"), records)
+
+
 def forget(folder: str | Path) -> None:
-    """Delete those blocks of before that no job has as its output now."""
+    """Delete those blocks of before that no job has as its output now, and parts of a block once it is whole."""
     for path in Path(folder, BEFORE).glob("*.npz"):
-        if path.stat().st_nlink == 1:
+        part = path.name.startswith(_PART)
+        whole = Path(folder, path.name.removeprefix(_PART)).exists()
+        if whole if part else path.stat().st_nlink == 1:
             path.unlink()
             digest_path(path).unlink(missing_ok=True)
 

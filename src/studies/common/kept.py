@@ -31,7 +31,7 @@ from recheck.record.files import (
     write_csv,
     write_json,
 )
-from studies.common.blocks import BEFORE, Reader, Records, put, write_block
+from studies.common.blocks import Reader, Records, put, put_part
 from studies.common.code import digest_of_rows, modules_of_row
 from studies.common.plan import Plan
 from studies.common.rows import TEXT, Row, Table, read_table, records_of, settings
@@ -311,8 +311,7 @@ def _put_blocks(kept: Kept, plan: Plan, good: Mapping[str, set[str]], age: float
         if number == len(block.rows):
             put(plan.path(block), found, age)
         elif number:
-            spare = folder / BEFORE / f"resumed-{block.name}.npz"
-            write_block(spare, found)
+            put_part(folder, block.name, found)
 
 
 def changed(kept: Kept, plans: Mapping[str, Iterable[Row]]) -> dict[str, set[int]]:

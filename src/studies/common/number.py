@@ -18,7 +18,6 @@ from recheck.judge.measures import join_sources, pattern
 from recheck.paper.lookups import Facts, Study, UnknownKeyError, Use, collect
 from recheck.paper.text import facts_of, study_of
 from recheck.report.book import Book, read
-from recheck.report.layout import Layout
 from studies.common.kept import Kept
 
 #: CPU seconds that a row costs beside its own: data, kernels, start-up.
@@ -76,9 +75,10 @@ class Asked:
         """Return what is known of the number, and the rows that were run again, old beside new."""
         lines = [f"{what + ':':20}{value}" for what, value in self.facts]
         ran = f"{self.count}, {len(found)} of them run again within {self.seconds:g} CPU seconds"
-        lines.append(
-            f"{'rows:':20}{ran if self.count else 'none; the number follows from its source'}"
-        )
+        if not self.count:
+            ran = "none; the number follows from its source"
+        if self.count or "source" in dict(self.facts):
+            lines.append(f"{'rows:':20}{ran}")
         for one in found.to_dict("records"):
             line, _ = self.rows[one["experiment"]][one["row"]]
             place = f"data/reference/{self.study}/{one['experiment']}.csv:{line}"
@@ -105,6 +105,8 @@ def asked(key: str, studies: Sequence[str], seconds: float) -> Asked:
     KeyError
         If there is no such number; the message names those that are close. Of a key that ends in ``/`` it lists the ids
         that begin so, of an empty one the tables and figures.
+    ValueError
+        If a reading is not of the form ``name=level``.
     """
     if not key:
         raise KeyError(_overview(studies))
@@ -117,7 +119,7 @@ def asked(key: str, studies: Sequence[str], seconds: float) -> Asked:
     if rest.endswith("/"):
         raise KeyError(_listed(front, rest, known.book))
     if rest.startswith(("tables/", "figures/")):
-        facts, source = _shown(rest, known.book, known.layout)
+        facts, source = _shown(rest, known)
         own = ""
     else:
         facts, source, own = _one(rest, kept, known)
@@ -143,8 +145,10 @@ def _overview(studies: Sequence[str]) -> str:
         "id: needed is one, as in `make number ID=table4/P7/new/mae-med`. An id that ends in / lists those below:"
     ]
     for place, study in enumerate(studies):
-        measures = read(Path(f"data/reference/{study}/measures.csv.gz"))
-        front = f"{study}:" if place else ""
+        path = Path(f"data/reference/{study}/measures.csv.gz")
+        if not path.exists():
+            continue
+        measures, front = read(path), f"{study}:" if place else ""
         first = measures["id"].str.partition("/")[0].drop_duplicates()
         lines.append("  " + " ".join(f"{front}{name}/" for name in first))
     return "\n".join(lines)
@@ -181,15 +185,19 @@ def _one(key: str, kept: Kept, known: Study) -> tuple[list[tuple[str, str]], str
     return [(what, str(value)) for what, value in said if value], source, found.source
 
 
-def _shown(key: str, book: Book, layout: Layout) -> tuple[list[tuple[str, str]], str]:
-    """What a table or a figure shows, and the sources of its numbers."""
+def _shown(key: str, known: Study) -> tuple[list[tuple[str, str]], str]:
+    """What a table shows, and the sources of its numbers; or what a figure is drawn from, and by which line."""
     kind, _, name = key.partition("/")
-    items: Mapping[str, Any] = getattr(layout, kind)
+    book, items = known.book, dict[str, Any](getattr(known.layout, kind))
     if name not in items:
         raise KeyError(f"{key}: there are the {kind} {list(items)}")
-    templates = [block.cell for block in getattr(items[name], "blocks", [])]
-    known = list(dict.fromkeys(book.measures["id"]))
-    ids = [id for id in known if any(pattern(one).fullmatch(id) for one in templates)]
+    if kind == "figures":
+        parts = ", ".join(items[name].reads)
+        drawn = [("drawn from", parts), ("drawn by", known.code[key])]
+        return [("title", items[name].title), *drawn], ""
+    templates = [block.cell for block in items[name].blocks]
+    every = dict.fromkeys(book.measures["id"])
+    ids = [id for id in every if any(pattern(one).fullmatch(id) for one in templates)]
     verdicts = book.verdicts.loc[book.verdicts.index.isin(ids), "verdict"].value_counts()
     said = [("title", items[name].title), ("numbers", str(len(ids)))]
     said += [(f"of which {verdict}", str(count)) for verdict, count in verdicts.items()]

@@ -204,12 +204,25 @@ class Plan:
 
     def inputs(self, study: str, experiment: str, row: Row) -> dict[str, Input]:
         """Where the arrays are that a row reads, by name."""
+
+        def files(other: str, names: Iterable[str]) -> list[str]:
+            return sorted({self._place(study, other, one) for one in names})
+
+        return self._inputs(study, experiment, row, files)
+
+    def _inputs(
+        self,
+        study: str,
+        experiment: str,
+        row: Row,
+        files: Callable[[str, Sequence[str]], list[str]],
+    ) -> dict[str, Input]:
+        """What a row reads; `files` says where rows of another experiment are."""
         found = {}
         for name, source in declared(study).experiments[experiment].items():
             if isinstance(source, From):
                 names = list(source.names(row))
-                files = sorted({self._place(study, source.experiment, one) for one in names})
-                found[name] = Input(files, source.experiment, names)
+                found[name] = Input(files(source.experiment, names), source.experiment, names)
             elif source.format_map(row):
                 found[name] = Input([self._patterns_file(study, source, row)])
         return found
@@ -301,13 +314,11 @@ class Plan:
 
     def job_of(self, study: str, experiment: str, row: Row) -> dict[str, Any]:
         """A kept row with all that running it again needs: patterns, and kept rows of other experiments."""
-        inputs = {}
-        for name, source in declared(study).experiments[experiment].items():
-            if isinstance(source, From):
-                kept = f"data/reference/{study}/{source.experiment}.csv"
-                inputs[name] = Input([kept], source.experiment, list(source.names(row)))
-            elif source.format_map(row):
-                inputs[name] = Input([self._patterns_file(study, source, row)])
+
+        def files(other: str, names: Iterable[str]) -> list[str]:
+            return [f"data/reference/{study}/{other}.csv"]
+
+        inputs = self._inputs(study, experiment, row, files)
         return {"study": study, "experiment": experiment, "row": row, "inputs": inputs}
 
     def chosen(self, names: Mapping[str, Mapping[str, Sequence[str]]]) -> list[dict[str, Any]]:
@@ -321,9 +332,9 @@ class Plan:
         return found
 
 
-def code_of(study: str, kind: str, parts: Iterable[str], *more: str) -> str:
-    """Return the digest of the code of parts of a study's measures, or of its figures."""
-    return digest([*(f"studies.{study}.{kind}.{part}" for part in parts), *more])
+def code_of(study: str, parts: Iterable[str], *more: str) -> str:
+    """Return the digest of the code of parts of a study's measures."""
+    return digest([*(f"studies.{study}.measures.{part}" for part in parts), *more])
 
 
 def _experiment(study: str, name: str) -> ModuleType:

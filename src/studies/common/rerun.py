@@ -155,18 +155,25 @@ def note(found: pd.DataFrame, reference: str | Path) -> None:
 
     Rows that were run again before stay in it, but for those of these methods' former code.
     """
-    for study, own in found[found["outcome"] != NO_DATA].groupby("study"):
+    for study, every in found.groupby("study"):
         path = Path(reference, str(study), "verified.csv")
+        own = every[every["outcome"] != NO_DATA]
+        if own.empty:
+            continue
         own = own.drop(columns=["study", "beside"]).assign(kernels=kernels(blas()))
         if path.exists():
-            own = pd.concat([_still_told(read_csv(path, **TEXT), own), own], ignore_index=True)
+            before = _still_told(read_csv(path, **TEXT), own, every)
+            own = pd.concat([before, own], ignore_index=True)
         write_csv(path, own)
         gather_digests(path.parent)
 
 
-def _still_told(before: pd.DataFrame, now: pd.DataFrame) -> pd.DataFrame:
-    """Rows run again before that are not among those of now, nor of an experiment that has other code now."""
+def _still_told(before: pd.DataFrame, now: pd.DataFrame, drawn: pd.DataFrame) -> pd.DataFrame:
+    """Rows run again before that are not among those of now, nor of an experiment that has other code now.
+
+    What code an experiment has all rows say that were `drawn`, those without data among them.
+    """
     keys = pd.MultiIndex.from_frame(now[["experiment", "row"]])
     again = pd.MultiIndex.from_frame(before[["experiment", "row"]]).isin(keys)
-    former = before["experiment"].isin(now["experiment"]) & ~before["code"].isin(now["code"])
+    former = before["experiment"].isin(drawn["experiment"]) & ~before["code"].isin(drawn["code"])
     return before[~again & ~former]

@@ -13,6 +13,7 @@ from scipy.special import ndtri
 from recheck.judge.measures import OK, join_sources
 from recheck.judge.measures import estimate as summarise
 from recheck.judge.noise import DRAWS
+from recheck.judge.printed import half_unit
 from studies.atiya2021.measures import common
 from studies.atiya2021.measures.common import PRINTED, Known, Row, each, estimate, measured
 from studies.atiya2021.measures.convergence import (
@@ -116,11 +117,6 @@ def _quadrature(given: Rows, runs: pd.DataFrame) -> Iterator[Any]:
     yield measured(both, f"{name}/M{{samples}}/error", scored, unit=_UNIT)
 
 
-def _half_unit(bracket: str) -> float:
-    """Half a unit in the last place of a bracket as printed."""
-    return 0.5 * 10.0 ** -len(bracket.partition(".")[2])
-
-
 def _brackets(published: Path) -> Iterator[Row]:
     """Which number n of runs makes every bracket of Tables 2 and 3 equal to value/sqrt(n).
 
@@ -128,7 +124,7 @@ def _brackets(published: Path) -> Iterator[Row]:
     numbers confines n to an interval, and the intervals of all cells overlap. Table 1 stands beside for contrast.
     """
     cells = common.published_cells(published, "table{number}/{block}/M{samples}")
-    half, value, rounding = cells["bracket"].map(_half_unit), cells["value"], cells["rounding"]
+    half, value, rounding = cells["bracket"].map(half_unit), cells["value"], cells["rounding"]
     cells["low"] = ((value - rounding) / (cells["bracket_value"] + half)) ** 2
     cells["high"] = ((value + rounding) / (cells["bracket_value"] - half)) ** 2
     cells["ratio"] = value / cells["bracket_value"]
@@ -181,7 +177,7 @@ def _floor(table1: pd.DataFrame, ours: pd.DataFrame) -> Iterator[Row]:
             yield estimate(wrong, Known(status=status), source)
             continue
         level, spread = float(own["value"]), float(own["se"]) * math.sqrt(own["units"])
-        printed = (mean, cell["rounding"]), (bracket, _half_unit(cell["bracket"]))
+        printed = (mean, cell["rounding"]), (bracket, half_unit(cell["bracket"]))
         number, low, high = effective_number(*printed, INSTANCES, (level, spread))
         se = (high - low) / (2 * NormalDist().inv_cdf((1 + COVERAGE) / 2))
         yield estimate(wrong, Known(number, se, own["df"]), source, scale="log")
