@@ -44,7 +44,7 @@ def test_numbers_of_the_readme(value):
     cells = verdicts[verdicts["kind"] == "cell"]
     informative = int(cells["informative"].sum())
     for path in ("README.md", "docs/findings.rst"):
-        said = f"only {informative} of {len(cells)} would have been caught if wrong by a factor of two."
+        said = f"for only {informative} of {len(cells)} could we expect to catch a factor of two."
         assert said in written(path)
     assert not (cells["verdict"] == "differs").any()
 
@@ -76,6 +76,10 @@ def test_numbers_of_the_findings(value):
     for n, pattern in ((50, "on {:.0f} with 50"), (500, "on {:.0f} with 500 patterns")):
         assert pattern.format(value(f"{closer}/N{n}/closer")) in text
     assert f"Of {value(f'{closer}/N500/data-sets'):.0f} pairs" in text
+    large = [f"{closer}/N{n}" for n in (1000, 2000)]
+    pairs = sum(value(f"{path}/data-sets") for path in large)
+    assert pairs == sum(value(f"{path}/closer") for path in large)
+    assert f"on all {pairs:.0f} with 1000 and 2000" in text
     seconds = value(f"{closer}/N500/seconds")
     failed = value("scaling/calibration/hmc-annealed/N500/flagged")
     assert f"it takes {seconds:.1f} times the seconds and {failed:.0f} of its runs" in text
@@ -103,7 +107,7 @@ def test_the_error_of_ep_in_the_same_words(path, value):
 
 def test_what_is_said_of_class_probabilities_at_large_variances(value):
     """By a thousandth at fitted kernels; in the exact case by a hundredth from a hundred on, and towards one half."""
-    said = "a thousandth there, in the mean; at large variances by a hundredth, and single ones by up to a tenth"
+    said = "a thousandth there, in the mean; on small simulated sets with large variances by a hundredth, and single"
     for path in ("README.md", "docs/findings.rst"):
         assert said in written(path)
     chooser = written("docs/choose.rst")
