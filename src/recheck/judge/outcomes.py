@@ -238,10 +238,8 @@ class _Study:
         return found, 0.0, near
 
     def _margins(self, logs: bool) -> tuple[float, float]:
-        margins = self.protocol.margins
-        if logs:
-            return math.log(margins.agree), math.log(margins.informative)
-        return margins.difference or margins.agree, margins.difference or margins.informative
+        agree, informative = self.protocol.margins.on("log" if logs else "linear")
+        return (math.log(agree), math.log(informative)) if logs else (agree, informative)
 
     def _ours(self, name: str, levels: Levels) -> Row:
         readings = self.estimates[name]

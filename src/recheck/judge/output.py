@@ -50,12 +50,8 @@ def within(row: Mapping[str, Any], margins: Margins) -> str:
         return str(row["verdict"])
     if str(row["note"]).startswith(ROUNDED):
         return "agrees (prints so)"
-    logs = row["scale"] == "log"
-    return (
-        f"agrees (x {margins.agree:g})"
-        if logs
-        else f"agrees (± {margins.difference or margins.agree:g})"
-    )
+    sign = "x" if row["scale"] == "log" else "±"
+    return f"agrees ({sign} {margins.on(row['scale'])[0]:g})"
 
 
 def table(rows: Sequence[Mapping[str, Any]]) -> str:

@@ -157,6 +157,12 @@ class Margins(Declared):
     informative: _Factor = 2.0
     difference: Annotated[float, Field(gt=0, lt=1e300)] | None = None
 
+    def on(self, scale: str) -> tuple[float, float]:
+        """The margin of an agreement and the informative one of cells and columns on a scale."""
+        if scale == "log":
+            return self.agree, self.informative
+        return self.difference or self.agree, self.difference or self.informative
+
 
 class Protocol(Declared):
     """Rules of the comparison: margins, error rate of a family, power of detectable factors, coverage of intervals.
@@ -217,8 +223,7 @@ class Published:
         if row["kind"] == "contrast":
             rules = self.protocol.contrasts
             return next(one.margin for one in rules if pattern(one.id).fullmatch(row["id"]))
-        margins = self.protocol.margins
-        return margins.agree if row["scale"] == "log" else margins.difference or margins.agree
+        return self.protocol.margins.on(row["scale"])[0]
 
     def pairs(self) -> list[tuple[str, str, str, Contrast]]:
         """Contrasts of the protocol with their cells: id, first cell, second cell, rule."""

@@ -75,10 +75,10 @@ class Asked:
         """Return what is known of the number, and the rows that were run again, old beside new."""
         lines = [f"{what + ':':20}{value}" for what, value in self.facts]
         ran = f"{self.count}, {len(found)} of them run again within {self.seconds:g} CPU seconds"
-        if not self.count:
-            ran = "none; the number follows from its source"
-        if self.count or "source" in dict(self.facts):
+        if self.count:
             lines.append(f"{'rows:':20}{ran}")
+        elif "source" in dict(self.facts):
+            lines.append(f"{'rows:':20}none; the number follows from its source")
         for one in found.to_dict("records"):
             line, _ = self.rows[one["experiment"]][one["row"]]
             place = f"data/reference/{self.study}/{one['experiment']}.csv:{line}"
@@ -188,14 +188,14 @@ def _one(key: str, kept: Kept, known: Study) -> tuple[list[tuple[str, str]], str
 def _shown(key: str, known: Study) -> tuple[list[tuple[str, str]], str]:
     """What a table shows, and the sources of its numbers; or what a figure is drawn from, and by which line."""
     kind, _, name = key.partition("/")
-    book, items = known.book, dict[str, Any](getattr(known.layout, kind))
+    items: Mapping[str, Any] = getattr(known.layout, kind)
     if name not in items:
         raise KeyError(f"{key}: there are the {kind} {list(items)}")
     if kind == "figures":
         parts = ", ".join(items[name].reads)
         drawn = [("drawn from", parts), ("drawn by", known.code[key])]
         return [("title", items[name].title), *drawn], ""
-    templates = [block.cell for block in items[name].blocks]
+    book, templates = known.book, [block.cell for block in items[name].blocks]
     every = dict.fromkeys(book.measures["id"])
     ids = [id for id in every if any(pattern(one).fullmatch(id) for one in templates)]
     verdicts = book.verdicts.loc[book.verdicts.index.isin(ids), "verdict"].value_counts()
